@@ -1,0 +1,47 @@
+package document
+
+import "reflect"
+
+// Delta is what changes between two Lives: entries that are new or different, and nil for those that are gone.
+type Delta struct {
+	Hosts        map[string]*Host
+	Backends     map[string]*Backend
+	Ports        map[string]*Port
+	Certificates map[string]*Certificate
+}
+
+// Empty says that nothing changes.
+func (d *Delta) Empty() bool {
+	return len(d.Hosts)+len(d.Backends)+len(d.Ports)+len(d.Certificates) == 0
+}
+
+// Diff returns what leads from one Live to another. Either may be nil, which is one without entries.
+func Diff(from, to *Live) *Delta {
+	if from == nil {
+		from = &Live{}
+	}
+	if to == nil {
+		to = &Live{}
+	}
+	return &Delta{
+		Hosts:        diff(from.Hosts, to.Hosts),
+		Backends:     diff(from.Backends, to.Backends),
+		Ports:        diff(from.Ports, to.Ports),
+		Certificates: diff(from.Certificates, to.Certificates),
+	}
+}
+
+func diff[T any](from, to map[string]*T) map[string]*T {
+	changes := map[string]*T{}
+	for name, value := range to {
+		if old, ok := from[name]; !ok || !reflect.DeepEqual(old, value) {
+			changes[name] = value
+		}
+	}
+	for name := range from {
+		if _, ok := to[name]; !ok {
+			changes[name] = nil
+		}
+	}
+	return changes
+}

@@ -1,0 +1,71 @@
+// Package document is the live half of the Caddy document: what package render emits, what packages live, l4app and
+// certs serve, and what GET and PUT /k8singress/config exchange. The other half, the structure, is plain Caddy JSON.
+package document
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Live is the value of apps.k8singress.live.
+type Live struct {
+	// Hosts are the virtual hosts by name: a name in lower case, "*.example.com", or "" for every other host.
+	Hosts map[string]*Host `json:"hosts,omitempty"`
+	// Backends are the endpoints by backend ID ("namespace/service/port").
+	Backends map[string]*Backend `json:"backends,omitempty"`
+	// Ports are the TCP and UDP ports by name, such as "tcp/5432".
+	Ports map[string]*Port `json:"ports,omitempty"`
+	// Certificates are the TLS certificates by host name; "" is the default one. They name Secrets: private keys are
+	// never part of a document.
+	Certificates map[string]*Certificate `json:"certificates,omitempty"`
+}
+
+// Host is one virtual host.
+type Host struct {
+	// Routes answer in this order: an exact path, else the longest prefix, else the first regex of the list that matches.
+	Routes []*Route `json:"routes"`
+}
+
+// Route is one path of a virtual host.
+type Route struct {
+	// Type is "exact", "prefix" (by path element) or "regex" (anchored at the start, case-insensitive).
+	Type string `json:"type"`
+	// Path is what Type compares with the path of the request.
+	Path string `json:"path"`
+	// Chain is what handles the request: a list of Caddy HTTP routes. Equal chains are provisioned once.
+	Chain json.RawMessage `json:"chain"`
+	// Backend is the ID of the backend that the chain's reverse_proxy asks for endpoints.
+	Backend string `json:"backend,omitempty"`
+	// Origin is the object that the route comes from, as "Kind/namespace/name".
+	Origin string `json:"origin,omitempty"`
+}
+
+// Backend is a set of endpoints.
+type Backend struct {
+	// Endpoints are addresses, host:port.
+	Endpoints []string `json:"endpoints"`
+}
+
+// Port is one TCP or UDP port.
+type Port struct {
+	// Server is a caddy-l4 server.
+	Server json.RawMessage `json:"server"`
+	// Backend is the ID of the backend that the server's terminal handler asks for endpoints.
+	Backend string `json:"backend,omitempty"`
+	// Origin is the object that the port comes from, as "Kind/namespace/name".
+	Origin string `json:"origin,omitempty"`
+}
+
+// Certificate names the Secret that holds a certificate and its key.
+type Certificate struct {
+	// Secret is "namespace/name".
+	Secret string `json:"secret"`
+	// Origin is the object that asks for it, as "Kind/namespace/name".
+	Origin string `json:"origin,omitempty"`
+}
+
+// SecretRef splits the name of the Secret.
+func (c *Certificate) SecretRef() (namespace, name string) {
+	namespace, name, _ = strings.Cut(c.Secret, "/")
+	return namespace, name
+}

@@ -1,0 +1,141 @@
+// Package ir is the model of what the controller serves. Translators of Kubernetes objects produce it, package render
+// turns it into Caddy's words, and it knows neither of them: it holds values only, and imports the standard library.
+//
+// Values of this package are immutable once a translation has returned them. The next translation returns the same
+// pointer for what did not change, so that comparing pointers finds what did.
+package ir
+
+// Config is everything that is to be served.
+type Config struct {
+	// VirtualHosts are sorted by host name.
+	VirtualHosts []*VirtualHost
+	// Backends are all backends that a route or a stream route refers to, sorted by ID.
+	Backends []*Backend
+	// StreamRoutes are sorted by protocol and port.
+	StreamRoutes []*StreamRoute
+	// Certificates are sorted by host name.
+	Certificates []*Certificate
+	// DefaultCertificate answers for every other name. Nil means a self-signed one.
+	DefaultCertificate *Certificate
+}
+
+// VirtualHost is one host name and its routes.
+type VirtualHost struct {
+	// Host is a name in lower case without trailing dot, a wildcard of one label such as "*.example.com", or empty for
+	// requests whose host no other virtual host has.
+	Host string
+	// Regex says that every path of this host is a regular expression. It is a property of the host in ingress-nginx.
+	Regex bool
+	// Routes are in the order in which they are tried: the first that matches answers.
+	Routes []*Route
+}
+
+// Route sends the requests that match to a backend, through filters.
+type Route struct {
+	Match Match
+	// Filters are in the order in which a request meets them.
+	Filters []Filter
+	// Backend is never nil: a backend that does not exist is one without endpoints.
+	Backend *Backend
+	Origin  Origin
+}
+
+// MatchType says how Match.Path is compared with the path of a request.
+type MatchType string
+
+const (
+	// MatchExact is equal, case included.
+	MatchExact MatchType = "exact"
+	// MatchPrefix is equal element by element: /foo matches /foo, /foo/ and /foo/bar, and not /foobar.
+	MatchPrefix MatchType = "prefix"
+	// MatchRegex is ingress-nginx's: anchored at the start only, case-insensitive.
+	MatchRegex MatchType = "regex"
+)
+
+// Match is a condition on the path of a request.
+type Match struct {
+	Type MatchType
+	// Path begins with a slash; with MatchRegex it is an RE2 pattern.
+	Path string
+}
+
+// Filter changes a request or its response, or answers in place of the backend. Each kind of filter is one type here
+// and one case in package render.
+type Filter interface{ filter() }
+
+// URLRewrite replaces the whole path by Target. The query stays.
+type URLRewrite struct {
+	// Target may refer to the groups of the route's regular expression: $1 to $9.
+	Target string
+}
+
+func (URLRewrite) filter() {}
+
+// Protocol of a port.
+type Protocol string
+
+const (
+	// TCP is the protocol of HTTP and of most stream routes.
+	TCP Protocol = "tcp"
+	// UDP is for stream routes only.
+	UDP Protocol = "udp"
+)
+
+// Backend is one port of one Service.
+type Backend struct {
+	// ID is "namespace/service/port", with "/udp" behind it for UDP. The port is its number, or what the user wrote
+	// where the Service has no such port.
+	ID        string
+	Namespace string
+	Service   string
+	Protocol  Protocol
+	// PortName is the name by which EndpointSlices know the port; it is empty for the only, unnamed port of a Service.
+	PortName string
+	// Missing says that there is no such Service or no such port. It has no endpoints then.
+	Missing bool
+}
+
+// Endpoint is one address that serves a backend.
+type Endpoint struct {
+	// Address is host:port.
+	Address string
+}
+
+// StreamRoute sends the connections of one port to a backend.
+type StreamRoute struct {
+	Protocol Protocol
+	Port     uint16
+	Backend  *Backend
+	// AcceptProxy says that clients send a PROXY protocol header, SendProxy that the backend gets one (version 1).
+	AcceptProxy bool
+	SendProxy   bool
+	Origin      Origin
+}
+
+// Certificate is a Secret that answers for a host name. Its contents are not part of the model: package certs reads
+// them, so that private keys appear nowhere else.
+type Certificate struct {
+	// Host is a name or a wildcard of one label. It is empty for the default certificate.
+	Host            string
+	SecretNamespace string
+	SecretName      string
+	Origin          Origin
+}
+
+// Origin is the object that something comes from, for verdicts, logs and metrics.
+type Origin = Ref
+
+// Ref names one Kubernetes object.
+type Ref struct {
+	Kind      string
+	Namespace string
+	Name      string
+}
+
+// String returns "Kind/namespace/name", or "Kind/name" for objects of the whole cluster.
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return r.Kind + "/" + r.Name
+	}
+	return r.Kind + "/" + r.Namespace + "/" + r.Name
+}

@@ -1,0 +1,133 @@
+// Package kinds lists the kinds of Kubernetes objects that the controller reads: one row each, from which come the
+// informers, the decoding of manifests, and the RBAC rules that the documentation prints.
+package kinds
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Object is what the rows create: a typed API object.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Names of the kinds.
+const (
+	Ingress       = "Ingress"
+	IngressClass  = "IngressClass"
+	Service       = "Service"
+	EndpointSlice = "EndpointSlice"
+	Secret        = "Secret"
+	ConfigMap     = "ConfigMap"
+)
+
+// Kind is one row.
+type Kind struct {
+	// Name is the kind, such as "Ingress".
+	Name         string
+	GroupVersion schema.GroupVersion
+	// Resource is the plural that URLs and RBAC rules use.
+	Resource string
+	// ClusterScoped objects have no namespace.
+	ClusterScoped bool
+	// FieldSelector leaves objects out at the API server, before they cost anything here.
+	FieldSelector string
+	// New returns an empty object, NewList an empty list of them.
+	New     func() Object
+	NewList func() runtime.Object
+	// Trim takes out of an object what nobody here reads. It changes the object, but never one that is trimmed already.
+	Trim func(Object)
+}
+
+// All are the kinds, in the order in which the documentation lists them.
+var All = []Kind{
+	{
+		Name: Ingress, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingresses",
+		New: func() Object { return &networkingv1.Ingress{} }, NewList: func() runtime.Object { return &networkingv1.IngressList{} },
+		Trim: trimMeta,
+	},
+	{
+		Name: IngressClass, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingressclasses", ClusterScoped: true,
+		New: func() Object { return &networkingv1.IngressClass{} }, NewList: func() runtime.Object { return &networkingv1.IngressClassList{} },
+		Trim: trimMeta,
+	},
+	{
+		Name: Service, GroupVersion: corev1.SchemeGroupVersion, Resource: "services",
+		New: func() Object { return &corev1.Service{} }, NewList: func() runtime.Object { return &corev1.ServiceList{} },
+		Trim: trimMeta,
+	},
+	{
+		Name: EndpointSlice, GroupVersion: discoveryv1.SchemeGroupVersion, Resource: "endpointslices",
+		New: func() Object { return &discoveryv1.EndpointSlice{} }, NewList: func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
+		Trim: trimEndpointSlice,
+	},
+	{
+		// Helm keeps each release in a Secret of up to 1 MiB, and a cluster has thousands of them.
+		Name: Secret, GroupVersion: corev1.SchemeGroupVersion, Resource: "secrets", FieldSelector: "type!=helm.sh/release.v1",
+		New: func() Object { return &corev1.Secret{} }, NewList: func() runtime.Object { return &corev1.SecretList{} },
+		Trim: trimMeta,
+	},
+	{
+		// Every namespace has the certificate of the API server in a ConfigMap of this name.
+		Name: ConfigMap, GroupVersion: corev1.SchemeGroupVersion, Resource: "configmaps", FieldSelector: "metadata.name!=kube-root-ca.crt",
+		New: func() Object { return &corev1.ConfigMap{} }, NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
+		Trim: trimMeta,
+	},
+}
+
+// ByName returns the row of a kind.
+func ByName(name string) (Kind, bool) {
+	for _, k := range All {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Kind{}, false
+}
+
+const (
+	// lastApplied is kubectl's copy of the object in one annotation, as large as the object itself.
+	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+	// leader is the record of old leader elections, which changes every two seconds.
+	leader = "control-plane.alpha.kubernetes.io/leader"
+)
+
+// trimMeta writes only what is there: an object that has been trimmed may already have readers.
+func trimMeta(o Object) {
+	if o.GetManagedFields() != nil {
+		o.SetManagedFields(nil)
+	}
+	if o.GetOwnerReferences() != nil {
+		o.SetOwnerReferences(nil)
+	}
+	if o.GetFinalizers() != nil {
+		o.SetFinalizers(nil)
+	}
+	for _, name := range []string{lastApplied, leader} {
+		if _, ok := o.GetAnnotations()[name]; ok {
+			delete(o.GetAnnotations(), name)
+		}
+	}
+}
+
+// trimEndpointSlice leaves of an endpoint what decides where requests go. A large cluster has more endpoints than
+// anything else.
+func trimEndpointSlice(o Object) {
+	trimMeta(o)
+	slice := o.(*discoveryv1.EndpointSlice)
+	if slice.Annotations != nil {
+		slice.Annotations = nil
+	}
+	for i := range slice.Endpoints {
+		e := &slice.Endpoints[i]
+		if e.TargetRef != nil || e.NodeName != nil || e.Hostname != nil || e.DeprecatedTopology != nil {
+			e.TargetRef, e.NodeName, e.Hostname, e.DeprecatedTopology = nil, nil, nil, nil
+		}
+	}
+}

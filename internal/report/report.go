@@ -1,0 +1,124 @@
+// Package report says what became of each object: the outcome of a translation and of an apply, for Events, the log,
+// lint and /k8singress/objects.
+package report
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// Severity of a problem.
+type Severity string
+
+const (
+	// Error means that something the object asks for is not served.
+	Error Severity = "error"
+	// Warning means that all of it is served, in a way that may surprise.
+	Warning Severity = "warning"
+	// Info is for what the user may want to know, such as a Service without endpoints.
+	Info Severity = "info"
+)
+
+// Reason is a word that programs may rely on: the reason of the Event, and a field of /k8singress/objects.
+type Reason string
+
+// The reasons there are.
+const (
+	InvalidAnnotation Reason = "InvalidAnnotation"
+	UnknownAnnotation Reason = "UnknownAnnotation"
+	UnsupportedValue  Reason = "UnsupportedValue"
+	InvalidHost       Reason = "InvalidHost"
+	InvalidPath       Reason = "InvalidPath"
+	InvalidRegex      Reason = "InvalidRegex"
+	InvalidBackend    Reason = "InvalidBackend"
+	InvalidEntry      Reason = "InvalidEntry"
+	InvalidManifest   Reason = "InvalidManifest"
+	OldVersion        Reason = "OldVersion"
+	DuplicateObject   Reason = "DuplicateObject"
+	IgnoredKind       Reason = "IgnoredKind"
+	PathConflict      Reason = "PathConflict"
+	PortConflict      Reason = "PortConflict"
+	HostConflict      Reason = "HostConflict"
+	NoService         Reason = "NoService"
+	NoEndpoints       Reason = "NoEndpoints"
+	NoSecret          Reason = "NoSecret"
+	InvalidTLSSecret  Reason = "InvalidTLSSecret"
+	UnknownClass      Reason = "UnknownClass"
+	Quarantined       Reason = "Quarantined"
+)
+
+// Problem is one finding on an object, worded so that its owner can mend it.
+type Problem struct {
+	Severity Severity `json:"severity"`
+	Reason   Reason   `json:"reason"`
+	// Field is where in the object, in the words of kubectl explain, such as "spec.rules[0].http.paths[1]".
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// Verdict is what the controller says of one object.
+type Verdict struct {
+	Object ir.Ref
+	// Problems are in the order in which they were found. None means that the object is accepted as it is.
+	Problems []Problem
+}
+
+// Accepted says that nothing the object asks for was left out.
+func (v *Verdict) Accepted() bool {
+	return !slices.ContainsFunc(v.Problems, func(p Problem) bool { return p.Severity == Error })
+}
+
+// Report holds one verdict for each object that a translation looked at, sorted by Compare.
+type Report struct {
+	Verdicts []*Verdict
+}
+
+// Compare orders objects by kind, namespace and name.
+func Compare(a, b ir.Ref) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// Get returns the verdict on an object, or nil.
+func (r *Report) Get(object ir.Ref) *Verdict {
+	i, ok := slices.BinarySearchFunc(r.Verdicts, object, func(v *Verdict, ref ir.Ref) int { return Compare(v.Object, ref) })
+	if !ok {
+		return nil
+	}
+	return r.Verdicts[i]
+}
+
+// With returns a report in which more problems are added to the verdicts on their objects. r stays as it is.
+func (r *Report) With(more []*Verdict) *Report {
+	if len(more) == 0 {
+		return r
+	}
+	merged := &Report{Verdicts: slices.Clone(r.Verdicts)}
+	for _, v := range more {
+		i, ok := slices.BinarySearchFunc(merged.Verdicts, v.Object, func(v *Verdict, ref ir.Ref) int { return Compare(v.Object, ref) })
+		if !ok {
+			merged.Verdicts = slices.Insert(merged.Verdicts, i, v)
+			continue
+		}
+		old := merged.Verdicts[i]
+		merged.Verdicts[i] = &Verdict{Object: v.Object, Problems: append(slices.Clip(old.Problems), v.Problems...)}
+	}
+	return merged
+}
+
+// Changed returns the verdicts of now that before does not have, or has in other words.
+func Changed(before, now *Report) []*Verdict {
+	var changed []*Verdict
+	old := before.Verdicts
+	for _, v := range now.Verdicts {
+		for len(old) > 0 && old[0] != v && Compare(old[0].Object, v.Object) < 0 {
+			old = old[1:]
+		}
+		if len(old) > 0 && (old[0] == v || old[0].Object == v.Object && slices.Equal(old[0].Problems, v.Problems)) {
+			continue
+		}
+		changed = append(changed, v)
+	}
+	return changed
+}
