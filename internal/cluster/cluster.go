@@ -1,0 +1,136 @@
+// Package cluster follows the objects of a Kubernetes cluster: it lists and watches them at the API server and keeps a
+// snapshot.Store up to date.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// Options says which cluster is followed, and how much of it.
+type Options struct {
+	// Kubeconfig is the path of a kubeconfig file. Empty means the cluster that this process runs in.
+	Kubeconfig string
+	// Namespaces are the namespaces to read. None means all of them.
+	Namespaces []string
+	// Also are objects that are read whatever their namespace: those that options name, such as the default
+	// certificate. Their kind decides the resource.
+	Also []ir.Ref
+	// OnWatchError, if there is one, is called with the kind for every list or watch that failed, for a metric.
+	OnWatchError func(kind string)
+}
+
+// Cluster is a running or runnable set of informers.
+type Cluster struct {
+	client    kubernetes.Interface
+	namespace string
+	store     *snapshot.Store
+	informers []*informer
+	synced    chan struct{}
+	log       *zap.Logger
+}
+
+// New reads the kubeconfig or the configuration of the pod, and does no other input or output: nothing is asked of the
+// API server before Run.
+func New(o Options, log *zap.Logger) (*Cluster, error) {
+	quietKlog(log)
+	access, err := findAccess(o.Kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(access.config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the API server: %w", err)
+	}
+	c := &Cluster{
+		client: client, namespace: access.namespace,
+		store: snapshot.NewStore(), synced: make(chan struct{}), log: log,
+	}
+	f, err := newFactory(access.config, o, c.store, log)
+	if err != nil {
+		return nil, err
+	}
+	c.informers, err = f.all(o)
+	return c, err
+}
+
+// Client is for the writers: the status of objects, Events, and the Lease.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// Namespace is the controller's own one, where its Lease belongs.
+func (c *Cluster) Namespace() string { return c.namespace }
+
+// Store holds the objects. It is incomplete until Synced.
+func (c *Cluster) Store() *snapshot.Store { return c.store }
+
+// Synced is closed when every informer has delivered the objects of its first list to the store.
+func (c *Cluster) Synced() <-chan struct{} { return c.synced }
+
+// Run follows the cluster until the context ends. An API server that is away, at the start or later, is asked again
+// and again; the objects stay as they are known. Run is called once.
+func (c *Cluster) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	for _, i := range c.informers {
+		group.Go(func() { i.run(ctx) })
+	}
+	if c.wait(ctx) {
+		c.log.Info("read all objects of the cluster", zap.Int("informers", len(c.informers)))
+		close(c.synced)
+	}
+	group.Wait()
+}
+
+func (c *Cluster) wait(ctx context.Context) bool {
+	for _, i := range c.informers {
+		select {
+		case <-i.synced():
+		case <-i.denied:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// all makes one informer for each kind and namespace, and one for each object outside of them.
+func (f *factory) all(o Options) ([]*informer, error) {
+	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
+	var list []scope
+	for _, kind := range kinds.All {
+		if kind.ClusterScoped || len(namespaces) == 0 {
+			list = append(list, scope{kind: kind})
+			continue
+		}
+		for _, namespace := range namespaces {
+			list = append(list, scope{kind: kind, namespace: namespace})
+		}
+	}
+	if len(namespaces) > 0 {
+		list = append(list, others(namespaces, o.Also)...)
+	}
+	return f.informers(list)
+}
+
+// others are the scopes of single objects that the namespaces do not have.
+func others(namespaces []string, also []ir.Ref) []scope {
+	var list []scope
+	seen := map[ir.Ref]bool{}
+	for _, ref := range also {
+		kind, ok := kinds.ByName(ref.Kind)
+		if !ok || kind.ClusterScoped || seen[ref] || slices.Contains(namespaces, ref.Namespace) {
+			continue
+		}
+		seen[ref] = true
+		list = append(list, scope{kind: kind, namespace: ref.Namespace, name: ref.Name})
+	}
+	return list
+}

@@ -1,0 +1,209 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// scope is what one informer reads: a kind, in one namespace or all, or a single object.
+type scope struct {
+	kind            kinds.Kind
+	namespace, name string
+}
+
+func (s scope) fieldSelector() string {
+	var terms []string
+	if s.kind.FieldSelector != "" {
+		terms = append(terms, s.kind.FieldSelector)
+	}
+	if s.name != "" {
+		terms = append(terms, fields.OneTermEqualSelector(metav1.ObjectNameField, s.name).String())
+	}
+	return strings.Join(terms, ",")
+}
+
+// where names the scope in a message.
+func (s scope) where() string {
+	if s.namespace == "" {
+		return "in the whole cluster"
+	}
+	return "in namespace " + s.namespace
+}
+
+// factory makes informers. They do not share the rate limit of the writers: a queue of status writes must not hold up
+// the news that the statuses are about.
+type factory struct {
+	config  *rest.Config
+	http    *http.Client
+	clients map[schema.GroupVersion]rest.Interface
+	store   *snapshot.Store
+	errors  *watchErrors
+	// limited says that not the whole cluster is read, and so that the rights may be those of a namespace.
+	limited bool
+}
+
+func newFactory(config *rest.Config, o Options, store *snapshot.Store, log *zap.Logger) (*factory, error) {
+	unlimited := rest.CopyConfig(config)
+	unlimited.QPS = -1
+	client, err := rest.HTTPClientFor(unlimited)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for the API server: %w", err)
+	}
+	return &factory{
+		config: unlimited, http: client, clients: map[schema.GroupVersion]rest.Interface{},
+		store: store, errors: newWatchErrors(o.OnWatchError, log), limited: len(o.Namespaces) > 0,
+	}, nil
+}
+
+func (f *factory) informers(scopes []scope) ([]*informer, error) {
+	list := make([]*informer, 0, len(scopes))
+	for _, s := range scopes {
+		i, err := f.informer(s)
+		if err != nil {
+			return nil, fmt.Errorf("making an informer for %s: %w", s.kind.Resource, err)
+		}
+		list = append(list, i)
+	}
+	return list, nil
+}
+
+func (f *factory) client(gv schema.GroupVersion) (rest.Interface, error) {
+	if c, ok := f.clients[gv]; ok {
+		return c, nil
+	}
+	config := rest.CopyConfig(f.config)
+	config.GroupVersion, config.APIPath = &gv, "/apis"
+	if gv.Group == "" {
+		config.APIPath = "/api"
+	}
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	c, err := rest.RESTClientForConfigAndClient(config, f.http)
+	if err == nil {
+		f.clients[gv] = c
+	}
+	return c, err
+}
+
+// informer is one list and watch.
+type informer struct {
+	scope
+	shared       cache.SharedIndexInformer
+	registration cache.ResourceEventHandlerRegistration
+	// denied is closed when the API server refuses a kind that the controller can do without.
+	denied      chan struct{}
+	denyOnce    sync.Once
+	dispensable bool
+	errors      *watchErrors
+}
+
+func (f *factory) informer(s scope) (*informer, error) {
+	client, err := f.client(s.kind.GroupVersion)
+	if err != nil {
+		return nil, err
+	}
+	selector := s.fieldSelector()
+	source := &patient{scope: s, errors: f.errors, ListWatch: cache.NewFilteredListWatchFromClient(client,
+		s.kind.Resource, s.namespace, func(o *metav1.ListOptions) { o.FieldSelector = selector })}
+	i := &informer{
+		scope: s, errors: f.errors, denied: make(chan struct{}),
+		shared:      cache.NewSharedIndexInformer(source, s.kind.New(), 0, cache.Indexers{}),
+		dispensable: s.kind.ClusterScoped && f.limited,
+	}
+	if err := i.shared.SetTransform(transform(s.kind, f.store)); err != nil {
+		return nil, err
+	}
+	if err := i.shared.SetWatchErrorHandlerWithContext(i.failed); err != nil {
+		return nil, err
+	}
+	i.registration, err = i.shared.AddEventHandler(handler{s.kind, f.store})
+	return i, err
+}
+
+func (i *informer) run(ctx context.Context) { i.shared.RunWithContext(ctx) }
+
+// synced is closed when the first list is in the store, and not only in the informer's own one.
+func (i *informer) synced() <-chan struct{} { return i.registration.HasSyncedChecker().Done() }
+
+// failed is called whenever a list or watch ended. The informer begins another one by itself, after a pause.
+//
+// With the rights of some namespaces only, objects of the whole cluster may be out of reach. ingress-nginx does without
+// IngressClasses then, and so does this controller: what it may not see must not keep it from serving.
+func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
+	i.errors.add(i.scope, err)
+	if i.dispensable && apierrors.IsForbidden(err) {
+		i.denyOnce.Do(func() { close(i.denied) })
+	}
+}
+
+// transform trims a new object. An object that is listed once more, because a watch was lost, becomes the one that is
+// known already: it costs no second copy, and it has the same pointer.
+func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
+	return func(object any) (any, error) {
+		o, ok := object.(kinds.Object)
+		if !ok {
+			return object, nil
+		}
+		if known := store.Get(o); known != nil && sameVersion(known, o) {
+			return known, nil
+		}
+		kind.Trim(o)
+		return o, nil
+	}
+}
+
+func sameVersion(a, b kinds.Object) bool {
+	version := a.GetResourceVersion()
+	return version != "" && version == b.GetResourceVersion() && a.GetUID() == b.GetUID()
+}
+
+// handler hands the objects of an informer to the store: the same pointers, so that there is one copy of each.
+type handler struct {
+	kind  kinds.Kind
+	store *snapshot.Store
+}
+
+func (h handler) OnAdd(object any, _ bool) { h.set(object) }
+
+func (h handler) OnUpdate(_, object any) { h.set(object) }
+
+// OnDelete also gets tombstones, of objects that vanished while the watch was lost. Their last state may be unknown.
+func (h handler) OnDelete(object any) {
+	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = h.lastState(tombstone)
+	}
+	if o, ok := object.(kinds.Object); ok {
+		h.store.Delete(o)
+	}
+}
+
+func (h handler) lastState(tombstone cache.DeletedFinalStateUnknown) any {
+	namespace, name, err := cache.SplitMetaNamespaceKey(tombstone.Key)
+	if tombstone.Obj != nil || err != nil {
+		return tombstone.Obj
+	}
+	o := h.kind.New()
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
+func (h handler) set(object any) {
+	if o, ok := object.(kinds.Object); ok {
+		h.store.Set(o)
+	}
+}

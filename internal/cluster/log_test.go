@@ -1,0 +1,137 @@
+package cluster
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"github.com/k8singress/k8singress/internal/kinds"
+)
+
+func TestWatchErrorsAreLoggedOnceAMinute(t *testing.T) {
+	core, logged := observer.New(zap.WarnLevel)
+	counted := map[string]int{}
+	w := newWatchErrors(func(kind string) { counted[kind]++ }, zap.New(core))
+	now := time.Now()
+	w.now = func() time.Time { return now }
+	secrets, services := rowScope(kinds.Secret), rowScope(kinds.Service)
+	for range 3 {
+		w.add(secrets, errors.New("connection refused"))
+		w.add(services, errors.New("connection refused"))
+	}
+	now = now.Add(quiet - time.Second)
+	w.add(secrets, errors.New("connection refused"))
+	if logged.Len() != 2 || counted[kinds.Secret] != 4 || counted[kinds.Service] != 3 {
+		t.Fatalf("%d messages, want one of each kind; counted %v", logged.Len(), counted)
+	}
+	now = now.Add(time.Second)
+	w.add(secrets, errors.New("connection refused"))
+	if logged.Len() != 3 {
+		t.Fatalf("%d messages after a minute, want three", logged.Len())
+	}
+}
+
+func rowScope(kind string) scope {
+	row, _ := kinds.ByName(kind)
+	return scope{kind: row, namespace: "shop"}
+}
+
+func TestRoutineEndsAreNoErrors(t *testing.T) {
+	core, logged := observer.New(zap.WarnLevel)
+	w := newWatchErrors(func(string) { t.Error("counted") }, zap.New(core))
+	for _, err := range []error{io.EOF, apierrors.NewResourceExpired("too old"), apierrors.NewGone("gone")} {
+		w.add(rowScope(kinds.Secret), err)
+	}
+	if logged.Len() != 0 {
+		t.Errorf("logged %v", logged.All())
+	}
+}
+
+func TestWatchErrorsSayHowToMend(t *testing.T) {
+	resource := schema.GroupResource{Resource: "secrets"}
+	for want, err := range map[string]error{
+		"verbs get, list and watch":  apierrors.NewForbidden(resource, "", nil),
+		"credentials":                apierrors.NewUnauthorized("no"),
+		"does not know v1":           apierrors.NewNotFound(resource, ""),
+		"stays in use":               errors.New("connection refused"),
+		"secrets in namespace shop:": errors.New("connection refused"),
+	} {
+		core, logged := observer.New(zap.WarnLevel)
+		newWatchErrors(nil, zap.New(core)).add(rowScope(kinds.Secret), err)
+		if got := logged.All()[0].Message; !strings.Contains(got, want) {
+			t.Errorf("message %q lacks %q", got, want)
+		}
+	}
+}
+
+func TestKlogGoesToZap(t *testing.T) {
+	core, logged := observer.New(zap.DebugLevel)
+	quietKlog(zap.NewNop())
+	quietKlog(zap.New(core))
+	klog.ErrorS(errors.New("boom"), "failed", "resource", "pods")
+	klog.Background().WithValues("a", 1).Info("hello")
+	klog.Background().V(4).Info("too detailed")
+	entries := logged.All()
+	if len(entries) != 2 || entries[0].Level != zap.WarnLevel || entries[1].Level != zap.DebugLevel {
+		t.Fatalf("logged %v", entries)
+	}
+	if fields := entries[0].ContextMap(); fields["error"] != "boom" || fields["resource"] != "pods" {
+		t.Errorf("fields %v", fields)
+	}
+	if fields := entries[1].ContextMap(); fields["a"] != int64(1) {
+		t.Errorf("fields %v", fields)
+	}
+}
+
+func TestNoAccess(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	broken := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(broken, []byte("{{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		"":         "set the option kubeconfig",
+		"/no/such": "reading the kubeconfig /no/such: ",
+		broken:     "reading the kubeconfig " + broken,
+	} {
+		if _, err := New(Options{Kubeconfig: path}, zap.NewNop()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("kubeconfig %q: error %v, want %q in it", path, err, want)
+		}
+	}
+}
+
+func TestNamespaceOfThePod(t *testing.T) {
+	t.Setenv(namespaceEnv, "from-pod")
+	api := newAPIServer(t)
+	c, err := New(Options{Kubeconfig: api.kubeconfig(t)}, zap.NewNop())
+	if err != nil || c.Namespace() != "from-pod" {
+		t.Errorf("%v, %v", c, err)
+	}
+}
+
+func TestWhoIsAway(t *testing.T) {
+	resource := schema.GroupResource{Resource: "secrets"}
+	for err, want := range map[error]bool{
+		errors.New("connection refused"):                  true,
+		apierrors.NewServiceUnavailable("starting"):       true,
+		apierrors.NewInternalError(errors.New("no etcd")): true,
+		apierrors.NewTooManyRequests("later", 1):          true,
+		apierrors.NewForbidden(resource, "", nil):         false,
+		apierrors.NewResourceExpired("too old"):           false,
+		apierrors.NewBadRequest("no initial events here"): false,
+	} {
+		if got := away(err); got != want {
+			t.Errorf("away(%v) = %v", err, got)
+		}
+	}
+}

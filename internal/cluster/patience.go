@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// patient is a ListWatch that asks again by itself when the API server is away. The reflector above it would say nothing
+// of a refused connection, would wait for up to a minute, and would not stop waiting when it is told to.
+type patient struct {
+	*cache.ListWatch
+	scope  scope
+	errors *watchErrors
+}
+
+// ListWithContext returns what an API server answers, or the error of the context.
+func (p *patient) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return persist(ctx, p, func() (runtime.Object, error) { return p.ListWatch.ListWithContext(ctx, o) })
+}
+
+// WatchWithContext is like ListWithContext.
+func (p *patient) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return persist(ctx, p, func() (watch.Interface, error) { return p.ListWatch.WatchWithContext(ctx, o) })
+}
+
+func persist[T any](ctx context.Context, p *patient, ask func() (T, error)) (T, error) {
+	pause := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
+	for {
+		answer, err := ask()
+		if err == nil || ctx.Err() != nil || !away(err) {
+			return answer, err
+		}
+		p.errors.add(p.scope, err)
+		select {
+		case <-time.After(pause.Step()):
+		case <-ctx.Done():
+			return answer, ctx.Err()
+		}
+	}
+}
+
+// away says that there was no answer, or one of a server that is overloaded or has lost its storage. Every other
+// answer decides how the reflector goes on.
+func away(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return true
+	}
+	return apierrors.IsTooManyRequests(err) || status.Status().Code >= 500
+}

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// quiet is how long a kind's next error is kept out of the log after one was written.
+const quiet = time.Minute
+
+// watchErrors counts and logs what goes wrong with lists and watches: an API server that is away fails every kind again
+// every few seconds.
+type watchErrors struct {
+	count func(kind string)
+	log   *zap.Logger
+	now   func() time.Time
+
+	mu     sync.Mutex
+	logged map[string]time.Time
+}
+
+func newWatchErrors(count func(kind string), log *zap.Logger) *watchErrors {
+	if count == nil {
+		count = func(string) {}
+	}
+	return &watchErrors{count: count, log: log, now: time.Now, logged: map[string]time.Time{}}
+}
+
+func (w *watchErrors) add(s scope, err error) {
+	if routine(err) {
+		w.log.Debug("a watch ended, the next one begins", zap.String("kind", s.kind.Name), zap.Error(err))
+		return
+	}
+	w.count(s.kind.Name)
+	if !w.due(s.kind.Name) {
+		return
+	}
+	w.log.Warn("cannot read "+s.kind.Resource+" "+s.where()+": "+advice(s, err),
+		zap.String("kind", s.kind.Name), zap.String("namespace", s.namespace), zap.Error(err))
+}
+
+func (w *watchErrors) due(kind string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.now()
+	if last, ok := w.logged[kind]; ok && now.Sub(last) < quiet {
+		return false
+	}
+	w.logged[kind] = now
+	return true
+}
+
+// routine says that a watch ended as watches do: closed by the API server, too old to be continued, or not wanted any
+// more.
+func routine(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) ||
+		apierrors.IsResourceExpired(err) || apierrors.IsGone(err)
+}
+
+func advice(s scope, err error) string {
+	switch {
+	case apierrors.IsForbidden(err):
+		return "give the controller's service account the verbs get, list and watch on them"
+	case apierrors.IsUnauthorized(err):
+		return "the API server does not accept the controller's credentials"
+	case apierrors.IsNotFound(err):
+		return "the API server does not know " + s.kind.GroupVersion.String()
+	default:
+		return "what is known of them stays in use, and the API server is asked again"
+	}
+}
