@@ -1,0 +1,107 @@
+package structure
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// taken is an address that something else in the configuration listens on.
+type taken struct {
+	address caddy.NetworkAddress
+	// by says what listens there, for people.
+	by string
+}
+
+// clashes looks for an address of ours that something else in the configuration listens on. Inside one process two
+// listeners can share a port without an error, and each would get a part of the connections.
+func clashes(config map[string]any, c settings.Config) error {
+	others := takenAddresses(config)
+	for _, option := range []struct {
+		name      string
+		addresses []string
+		networks  []string
+	}{
+		{"http", c.HTTP, []string{"tcp"}},
+		{"https", c.HTTPS, []string{"tcp", "udp"}},
+	} {
+		for _, address := range option.addresses {
+			parsed, err := caddy.ParseNetworkAddress(address)
+			if err != nil {
+				return fmt.Errorf("address %q of the k8singress option %s: %w", address, option.name, err)
+			}
+			if other := firstOverlap(parsed, option.networks, others); other != nil {
+				return fmt.Errorf("address %s of the k8singress option %s is taken by %s: give %s another address, or write "+
+					"%q and let a site hand its requests over with the k8singress directive",
+					address, option.name, other.by, option.name, option.name+" off")
+			}
+		}
+	}
+	return nil
+}
+
+func firstOverlap(a caddy.NetworkAddress, networks []string, others []taken) *taken {
+	for i := range others {
+		other := &others[i]
+		sameNetwork := a.IsUnixNetwork() && other.address.IsUnixNetwork() ||
+			!a.IsUnixNetwork() && slices.Contains(networks, transport(other.address.Network))
+		if sameNetwork && overlap(a, other.address) {
+			return other
+		}
+	}
+	return nil
+}
+
+// transport takes the 4 or the 6 off a network.
+func transport(network string) string { return strings.TrimRight(network, "46") }
+
+func overlap(a, b caddy.NetworkAddress) bool {
+	if a.IsUnixNetwork() {
+		return a.Host == b.Host
+	}
+	sameHost := a.Host == b.Host || everywhere(a.Host) || everywhere(b.Host)
+	return sameHost && a.StartPort <= b.EndPort && b.StartPort <= a.EndPort
+}
+
+func everywhere(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
+
+func takenAddresses(config map[string]any) []taken {
+	var all []taken
+	add := func(by string, addresses ...string) {
+		for _, address := range addresses {
+			// What cannot be read here may hold a placeholder; Caddy itself finds what is wrong then.
+			if parsed, err := caddy.ParseNetworkAddress(address); err == nil {
+				all = append(all, taken{parsed, by})
+			}
+		}
+	}
+	if listen, ok := at(config, "admin")["listen"].(string); ok {
+		add("the admin API", listen)
+	}
+	for _, app := range []string{"http", "layer4"} {
+		servers := at(config, "apps", app, "servers")
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			server, _ := servers[name].(map[string]any)
+			if name != HTTPServer && name != HTTPSServer {
+				add(describe(app, name, server), texts(server["listen"])...)
+			}
+		}
+	}
+	return all
+}
+
+// describe names the sites of a server, because a Caddyfile has no names for servers.
+func describe(app, name string, server map[string]any) string {
+	if app != "http" {
+		return app + " server " + name
+	}
+	if sites := slices.Sorted(maps.Keys(hosts(server))); len(sites) > 0 {
+		return "the site " + strings.Join(sites, ", ")
+	}
+	return "server " + name
+}

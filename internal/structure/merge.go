@@ -1,0 +1,166 @@
+package structure
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// Merge puts the structure into a Caddy configuration, in a tree as encoding/json decodes it. Everything else in it stays:
+// sites, their certificates, and what somebody added to our servers. Merging twice changes nothing more.
+//
+// It returns an error, worded for whoever wrote the configuration, where the configuration wants the same as we do.
+func Merge(config map[string]any, c settings.Config) error {
+	ours := Structure(c)
+	apps, err := child(config, "apps")
+	if err != nil {
+		return err
+	}
+	if err := clashes(config, c.WithDefaults()); err != nil {
+		return err
+	}
+	if err := mergePersist(config); err != nil {
+		return err
+	}
+	if err := mergeHTTP(apps, ours); err != nil {
+		return fmt.Errorf("apps.http: %w", err)
+	}
+	if err := mergeTLS(apps, ours); err != nil {
+		return fmt.Errorf("apps.tls: %w", err)
+	}
+	return nil
+}
+
+// mergePersist keeps Caddy from writing its configuration to a file, from which it could come up with an old one.
+func mergePersist(config map[string]any) error {
+	admin, err := child(config, "admin")
+	if err != nil {
+		return err
+	}
+	load, err := child(admin, "config")
+	if err != nil {
+		return err
+	}
+	load["persist"] = false
+	return nil
+}
+
+func mergeHTTP(apps, ours map[string]any) error {
+	http, err := child(apps, "http")
+	if err != nil {
+		return err
+	}
+	if http["metrics"] == nil {
+		http["metrics"] = map[string]any{}
+	}
+	servers, err := child(http, "servers")
+	if err != nil {
+		return err
+	}
+	wanted := at(ours, "apps", "http", "servers")
+	for _, name := range []string{HTTPServer, HTTPSServer} {
+		server, _ := wanted[name].(map[string]any)
+		if server == nil {
+			delete(servers, name)
+			continue
+		}
+		existing, err := child(servers, name)
+		if err != nil {
+			return err
+		}
+		maps.Copy(existing, server)
+	}
+	return nil
+}
+
+func mergeTLS(apps, ours map[string]any) error {
+	tls, err := child(apps, "tls")
+	if err != nil {
+		return err
+	}
+	wanted := at(ours, "apps", "tls")
+	tls["disable_ocsp_stapling"] = wanted["disable_ocsp_stapling"]
+	tls["disable_storage_check"] = wanted["disable_storage_check"]
+	cache, err := child(tls, "cache")
+	if err != nil {
+		return err
+	}
+	if capacity, ok := cache["capacity"].(float64); !ok || capacity < certificates {
+		cache["capacity"] = float64(certificates)
+	}
+	automation, err := child(tls, "automation")
+	if err != nil {
+		return err
+	}
+	policies, err := list(automation["policies"])
+	if err != nil {
+		return err
+	}
+	ourPolicies, _ := list(at(wanted, "automation")["policies"])
+	automation["policies"], err = mergePolicies(policies, ourPolicies[0].(map[string]any), siteNames(apps))
+	return err
+}
+
+var errCatchAll = errors.New("the configuration asks for certificates on demand for every name, and so does k8singress: " +
+	"name the hosts of the site that has on_demand or get_certificate")
+
+// mergePolicies makes our policy the one that catches every name. Caddy allows one such policy only, and it turns eager
+// issuance off, so the names of the configuration's own sites move to policies of their own.
+func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, error) {
+	var merged []any
+	base := map[string]any{}
+	for _, p := range policies {
+		policy, ok := p.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("a policy is a %T in place of an object", p)
+		}
+		if subjects, _ := policy["subjects"].([]any); len(subjects) > 0 {
+			merged = append(merged, policy)
+			continue
+		}
+		base = maps.Clone(policy)
+	}
+	if managers := base["get_certificate"]; base["on_demand"] == true ||
+		managers != nil && !reflect.DeepEqual(managers, ours["get_certificate"]) {
+		return nil, errCatchAll
+	}
+	delete(base, "get_certificate")
+	merged = append(merged, sitePolicies(base, uncovered(names, merged))...)
+	maps.Copy(base, ours)
+	return append(merged, base), nil
+}
+
+// child returns the object at a key, and makes one where there is none.
+func child(parent map[string]any, key string) (map[string]any, error) {
+	if parent[key] == nil {
+		parent[key] = map[string]any{}
+	}
+	object, ok := parent[key].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("%s is a %T in place of an object", key, parent[key])
+	}
+	return object, nil
+}
+
+// at follows a path, and returns nil where it ends early.
+func at(object map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		object, _ = object[key].(map[string]any)
+	}
+	return object
+}
+
+func list(v any) ([]any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	values, ok := v.([]any)
+	if !ok {
+		return nil, fmt.Errorf("found a %T in place of a list", v)
+	}
+	return slices.Clone(values), nil
+}

@@ -1,0 +1,110 @@
+package structure
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/certmagic"
+)
+
+// siteNames returns the names for which Caddy's automatic HTTPS manages certificates: those of the sites that are not
+// ours. Names that belong to a policy already may be among them.
+func siteNames(apps map[string]any) []string {
+	names := map[string]bool{}
+	for name, s := range at(apps, "http", "servers") {
+		server, _ := s.(map[string]any)
+		auto := at(server, "automatic_https")
+		if name == HTTPServer || name == HTTPSServer || auto["disable"] == true || auto["disable_certificates"] == true {
+			continue
+		}
+		for host := range hosts(server) {
+			names[host] = true
+		}
+		for _, skipped := range append(texts(auto["skip"]), texts(auto["skip_certificates"])...) {
+			delete(names, skipped)
+		}
+	}
+	for _, name := range texts(at(apps, "tls", "certificates")["automate"]) {
+		names[name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// hosts are those of the matchers of the server's own routes. Caddy looks no deeper either.
+func hosts(server map[string]any) map[string]bool {
+	found := map[string]bool{}
+	routes, _ := server["routes"].([]any)
+	for _, r := range routes {
+		route, _ := r.(map[string]any)
+		sets, _ := route["match"].([]any)
+		for _, s := range sets {
+			set, _ := s.(map[string]any)
+			for _, host := range texts(set["host"]) {
+				found[host] = true
+			}
+		}
+	}
+	return found
+}
+
+func texts(v any) []string {
+	values, _ := v.([]any)
+	var result []string
+	for _, value := range values {
+		if text, ok := value.(string); ok {
+			result = append(result, text)
+		}
+	}
+	return result
+}
+
+// uncovered returns the names that no policy is about.
+func uncovered(names []string, policies []any) []string {
+	return slices.DeleteFunc(names, func(name string) bool {
+		return slices.ContainsFunc(policies, func(p any) bool {
+			policy, _ := p.(map[string]any)
+			return slices.ContainsFunc(texts(policy["subjects"]), func(subject string) bool {
+				return certmagic.MatchWildcard(name, subject)
+			})
+		})
+	})
+}
+
+// sitePolicies gives names what Caddy would give them if the policy base, or none, caught every name.
+func sitePolicies(base map[string]any, names []string) []any {
+	var public, internal []any
+	for _, name := range names {
+		switch {
+		case strings.HasSuffix(name, ".ts.net"):
+			// Caddy asks Tailscale for these, whatever policy there is.
+		case isInternal(name, base):
+			internal = append(internal, name)
+		default:
+			public = append(public, name)
+		}
+	}
+	var policies []any
+	if len(public) > 0 {
+		policies = append(policies, with(base, "subjects", public))
+	}
+	if len(internal) > 0 {
+		issuers := []any{map[string]any{"module": "internal"}}
+		policies = append(policies, with(with(base, "subjects", internal), "issuers", issuers))
+	}
+	return policies
+}
+
+func isInternal(name string, base map[string]any) bool {
+	if strings.Contains(name, "{") {
+		// A placeholder that Caddy replaces later.
+		return false
+	}
+	return !certmagic.SubjectQualifiesForPublicCert(name) || certmagic.SubjectIsIP(name) && base["issuers"] == nil
+}
+
+func with(policy map[string]any, key string, value any) map[string]any {
+	copied := maps.Clone(policy)
+	copied[key] = value
+	return copied
+}

@@ -1,0 +1,101 @@
+// Package structure renders the static half of the Caddy configuration, which only another set of options changes: the
+// HTTP servers, the TLS policies, and the settings of Caddy that all of it relies on.
+package structure
+
+import (
+	"encoding/json"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// Names of our servers in apps.http.servers.
+const (
+	HTTPServer  = "k8singress_http"
+	HTTPSServer = "k8singress_https"
+)
+
+const (
+	// maxHeaderBytes is what ingress-nginx takes by default: four buffers of 8 KiB. Caddy's own default is half of it.
+	maxHeaderBytes = 32 << 10
+	// certificates is how many the cache of Caddy holds at least. A full one drops certificates at random.
+	certificates = 20_000
+)
+
+// Structure returns the parts of a Caddy configuration that the options ask for, in a tree as encoding/json decodes it.
+// Options that are not given count with their defaults.
+func Structure(c settings.Config) map[string]any {
+	persist := false
+	return Tree(map[string]any{
+		"admin": &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &persist}},
+		"apps": map[string]any{
+			"http":       &caddyhttp.App{Servers: servers(c.WithDefaults()), Metrics: &caddyhttp.Metrics{}},
+			"tls":        tlsApp(c),
+			"k8singress": c.WithoutDefaults(),
+		},
+	})
+}
+
+func servers(c settings.Config) map[string]*caddyhttp.Server {
+	all := map[string]*caddyhttp.Server{}
+	if len(c.HTTP) > 0 {
+		all[HTTPServer] = server(c.HTTP)
+	}
+	if len(c.HTTPS) > 0 {
+		all[HTTPSServer] = server(c.HTTPS)
+		all[HTTPSServer].TLSConnPolicies = caddytls.ConnectionPolicies{{}}
+	}
+	return all
+}
+
+// server leaves certificates alone: which hosts there are is known to the tables only.
+func server(listen []string) *caddyhttp.Server {
+	return &caddyhttp.Server{
+		Listen:         listen,
+		MaxHeaderBytes: maxHeaderBytes,
+		AutoHTTPS:      &caddyhttp.AutoHTTPSConfig{Disabled: true},
+		Routes:         caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{json.RawMessage(`{"handler":"k8singress"}`)}}},
+	}
+}
+
+// tlsApp has one policy that catches every name. It asks the table of certificates, which has an answer for each, so that
+// Caddy never comes to ask an issuer during a handshake.
+func tlsApp(c settings.Config) *caddytls.TLS {
+	policy := &caddytls.AutomationPolicy{ManagersRaw: []json.RawMessage{json.RawMessage(`{"via":"k8singress"}`)}}
+	if c.Email != "" || c.ACMECA != "" {
+		policy.IssuersRaw = []json.RawMessage{issuer(c)}
+	}
+	return &caddytls.TLS{
+		Automation:          &caddytls.AutomationConfig{Policies: []*caddytls.AutomationPolicy{policy}},
+		Cache:               &caddytls.CertCacheOptions{Capacity: certificates},
+		DisableOCSPStapling: true,
+		DisableStorageCheck: true,
+	}
+}
+
+func issuer(c settings.Config) json.RawMessage {
+	fields := Tree(&caddytls.ACMEIssuer{Email: c.Email, CA: c.ACMECA})
+	fields["module"] = "acme"
+	return encode(fields)
+}
+
+// Tree turns Caddy's structs into what encoding/json decodes them to, so that trees can be compared and merged.
+func Tree(v any) map[string]any {
+	var result map[string]any
+	if err := json.Unmarshal(encode(v), &result); err != nil {
+		panic(err)
+	}
+	return result
+}
+
+// encode panics for what cannot be JSON, which is a programming error: everything here is made of strings and numbers.
+func encode(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
