@@ -1,0 +1,138 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+const (
+	// adminTimeout bounds one request. Loading a configuration waits for the apps of the old one to stop.
+	adminTimeout = 30 * time.Second
+	// conflicts is how often a change is tried again because somebody else was faster.
+	conflicts = 5
+	// maxConfig is the size of the largest configuration that Caddy itself takes.
+	maxConfig = 100 << 20
+)
+
+// Admin changes the configuration of Caddy through its admin API.
+type Admin struct {
+	address caddy.NetworkAddress
+	client  *http.Client
+}
+
+// NewAdmin returns a client for an admin address as Caddy writes them, such as "localhost:2019" or "unix//run/caddy".
+func NewAdmin(address string) (*Admin, error) {
+	parsed, err := caddy.ParseNetworkAddressWithDefaults(address, "tcp", 2019)
+	if err != nil {
+		return nil, fmt.Errorf("admin address %q: %w", address, err)
+	}
+	dialer := &net.Dialer{}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, parsed.Network, parsed.JoinHostPort(0))
+	}}
+	return &Admin{address: parsed, client: &http.Client{Transport: transport, Timeout: adminTimeout}}, nil
+}
+
+var errChanged = errors.New("somebody else changed the configuration at the same time")
+
+// Change reads the whole configuration, lets merge change it, and posts it if it is another one then, which makes Caddy
+// load it. When somebody else changes it meanwhile, all of this is done again. It returns whether it posted.
+func (a *Admin) Change(ctx context.Context, merge func(config map[string]any) error) (bool, error) {
+	for range conflicts {
+		changed, err := a.tryChange(ctx, merge)
+		if !errors.Is(err, errChanged) {
+			return changed, err
+		}
+	}
+	return false, errChanged
+}
+
+func (a *Admin) tryChange(ctx context.Context, merge func(map[string]any) error) (bool, error) {
+	raw, etag, err := a.get(ctx)
+	if err != nil {
+		return false, fmt.Errorf("reading the configuration: %w", err)
+	}
+	before, after := map[string]any{}, map[string]any{}
+	for _, into := range []*map[string]any{&before, &after} {
+		if err := json.Unmarshal(raw, into); err != nil {
+			return false, fmt.Errorf("decoding the configuration: %w", err)
+		}
+		if *into == nil {
+			// No configuration is null.
+			*into = map[string]any{}
+		}
+	}
+	if err := merge(after); err != nil {
+		return false, err
+	}
+	if reflect.DeepEqual(before, after) {
+		return false, nil
+	}
+	body, err := json.Marshal(after)
+	if err != nil {
+		return false, fmt.Errorf("encoding the configuration: %w", err)
+	}
+	return true, a.post(ctx, body, etag)
+}
+
+func (a *Admin) get(ctx context.Context) (config []byte, etag string, err error) {
+	response, err := a.do(ctx, http.MethodGet, nil, "")
+	if err != nil {
+		return nil, "", err
+	}
+	defer response.Body.Close()
+	config, err = io.ReadAll(io.LimitReader(response.Body, maxConfig))
+	return config, response.Header.Get("Etag"), err
+}
+
+func (a *Admin) post(ctx context.Context, config []byte, etag string) error {
+	response, err := a.do(ctx, http.MethodPost, config, etag)
+	if err != nil {
+		return fmt.Errorf("posting the configuration: %w", err)
+	}
+	return response.Body.Close()
+}
+
+// do returns a response with a good status only.
+func (a *Admin) do(ctx context.Context, method string, body []byte, etag string) (*http.Response, error) {
+	host := a.address.JoinHostPort(0)
+	if a.address.IsUnixNetwork() {
+		host = "127.0.0.1"
+	}
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+host+"/config/", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Origin", "http://"+host)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("If-Match", etag)
+	}
+	response, err := a.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode < 300 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusPreconditionFailed {
+		return nil, errChanged
+	}
+	message, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10))
+	return nil, fmt.Errorf("caddy answers %s: %s", response.Status, strings.TrimSpace(string(message)))
+}
+
+// Close ends idle connections.
+func (a *Admin) Close() { a.client.CloseIdleConnections() }

@@ -1,0 +1,144 @@
+package apply_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
+
+	"github.com/k8singress/k8singress/internal/apply"
+)
+
+// runCaddy starts Caddy in this process with nothing but an admin API, and returns a client for it.
+func runCaddy(t *testing.T) (*apply.Admin, string) {
+	t.Helper()
+	address := freeAddress(t)
+	config := `{"admin":{"listen":"` + address + `","config":{"persist":false}}}`
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	admin, err := apply.NewAdmin(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(admin.Close)
+	return admin, address
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// addServer is a change that a controller makes: it adds a part, and leaves the rest alone.
+func addServer(name string) func(map[string]any) error {
+	return func(config map[string]any) error {
+		config["apps"] = map[string]any{"http": map[string]any{"servers": map[string]any{
+			name: map[string]any{"listen": []any{"127.0.0.1:0"}},
+		}}}
+		return nil
+	}
+}
+
+func TestChangePostsOnlyWhatIsNew(t *testing.T) {
+	admin, _ := runCaddy(t)
+	for i, want := range []bool{true, false} {
+		changed, err := admin.Change(t.Context(), addServer("ours"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if changed != want {
+			t.Errorf("time %d: changed is %v", i, changed)
+		}
+	}
+}
+
+func TestChangeIsDoneAgainWhenSomebodyElseWasFaster(t *testing.T) {
+	admin, address := runCaddy(t)
+	calls := 0
+	changed, err := admin.Change(t.Context(), func(config map[string]any) error {
+		if calls++; calls == 1 {
+			post(t, address, `{"servers":{"theirs":{"listen":["127.0.0.1:0"]}}}`)
+		}
+		if calls == 2 && config["apps"] == nil {
+			t.Error("the second attempt does not see the other change")
+		}
+		return addServer("ours")(config)
+	})
+	if err != nil || !changed || calls != 2 {
+		t.Errorf("changed %v in %d attempts: %v", changed, calls, err)
+	}
+}
+
+func TestChangeThatCaddyRefuses(t *testing.T) {
+	admin, address := runCaddy(t)
+	_, err := admin.Change(t.Context(), func(config map[string]any) error {
+		config["apps"] = map[string]any{"no_such_app": map[string]any{}}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "no_such_app") {
+		t.Errorf("error %v", err)
+	}
+	if strings.Contains(get(t, address), "no_such_app") {
+		t.Error("the refused configuration is in effect")
+	}
+}
+
+func TestChangeEndsWithItsContext(t *testing.T) {
+	admin, _ := runCaddy(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := admin.Change(ctx, addServer("ours")); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func post(t *testing.T, address, apps string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/config/", strings.NewReader(
+		`{"admin":{"listen":"`+address+`","config":{"persist":false}},"apps":{"http":`+apps+`}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		message, _ := io.ReadAll(response.Body)
+		t.Fatalf("%s %s", response.Status, message)
+	}
+}
+
+func get(t *testing.T, address string) string {
+	t.Helper()
+	response, err := http.Get("http://" + address + "/config/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var config json.RawMessage
+	if err := json.NewDecoder(response.Body).Decode(&config); err != nil {
+		t.Fatal(err)
+	}
+	return string(config)
+}

@@ -1,0 +1,144 @@
+// Package apply puts what was rendered into effect: the live half by changing the tables that requests are served from,
+// the structure through Caddy's admin API.
+package apply
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/l4app"
+)
+
+// Live is the live half. It is for one goroutine, but for the tables, which serve requests on any.
+type Live struct {
+	Table        *live.Table
+	Certificates *certs.Store
+
+	endpoints *endpoints.Table
+	ports     *l4app.Ports
+	ctx       caddy.Context
+	// refused holds the verdicts on what was left out, by host or port.
+	hosts map[string][]*report.Verdict
+	held  map[string]*report.Verdict
+}
+
+// NewLive returns tables without entries.
+func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
+	return &Live{
+		Table: live.NewTable(table), Certificates: certs.NewStore(), endpoints: table, ports: l4app.New(log),
+		hosts: map[string][]*report.Verdict{}, held: map[string]*report.Verdict{},
+	}
+}
+
+// Adopt provisions chains under another Caddy configuration; ctx must outlive it.
+func (l *Live) Adopt(ctx caddy.Context) error {
+	l.ctx = ctx
+	return l.Table.Adopt(ctx)
+}
+
+// Adopted says whether there is a Caddy configuration to provision under.
+func (l *Live) Adopted() bool { return l.ctx.Context != nil }
+
+// Apply changes the tables, in an order in which no request sees a route before its endpoints.
+func (l *Live) Apply(d *document.Delta) {
+	for id, b := range d.Backends {
+		if b != nil {
+			l.endpoints.Set(id, endpointsOf(b))
+		}
+	}
+	l.Certificates.Update(d.Certificates)
+	l.noteHosts(d.Hosts, l.Table.Update(d.Hosts))
+	l.notePorts(d.Ports, l.ports.Update(l.ctx, d.Ports))
+	for id, b := range d.Backends {
+		if b == nil {
+			l.endpoints.Delete(id)
+		}
+	}
+}
+
+func endpointsOf(b *document.Backend) []ir.Endpoint {
+	list := make([]ir.Endpoint, 0, len(b.Endpoints))
+	for _, address := range b.Endpoints {
+		list = append(list, ir.Endpoint{Address: address})
+	}
+	return list
+}
+
+func (l *Live) noteHosts(changed map[string]*document.Host, refused []live.Refusal) {
+	for name := range changed {
+		delete(l.hosts, name)
+	}
+	for _, r := range refused {
+		l.hosts[r.Host] = append(l.hosts[r.Host], &report.Verdict{
+			Object: refOf(r.Origin),
+			Problems: []report.Problem{{
+				Severity: report.Error, Reason: report.Quarantined,
+				Message: "the path " + r.Path + " of host " + cmp.Or(r.Host, "*") + " is left out: " + r.Err.Error(),
+			}},
+		})
+	}
+}
+
+func (l *Live) notePorts(changed map[string]*document.Port, refused []l4app.Refusal) {
+	for name := range changed {
+		delete(l.held, name)
+	}
+	for _, r := range refused {
+		l.held[r.Name] = &report.Verdict{
+			Object: refOf(r.Origin),
+			Problems: []report.Problem{{
+				Severity: report.Error, Reason: report.PortConflict,
+				Message: "port " + r.Name + " is left out: " + r.Err.Error(),
+			}},
+		}
+	}
+}
+
+// RetryPorts tries the ports again that were refused.
+func (l *Live) RetryPorts() {
+	refused := l.ports.Retry(l.ctx)
+	clear(l.held)
+	l.notePorts(nil, refused)
+}
+
+// Pending says whether something was refused that may work later.
+func (l *Live) Pending() bool { return len(l.held) > 0 }
+
+// Verdicts returns what the tables say of the objects that their entries come from.
+func (l *Live) Verdicts() []*report.Verdict {
+	var all []*report.Verdict
+	for _, host := range slices.Sorted(maps.Keys(l.hosts)) {
+		all = append(all, l.hosts[host]...)
+	}
+	for _, port := range slices.Sorted(maps.Keys(l.held)) {
+		all = append(all, l.held[port])
+	}
+	return append(all, l.Certificates.Problems()...)
+}
+
+// Close ends everything that runs.
+func (l *Live) Close() {
+	l.ports.Close()
+	l.Table.Close()
+}
+
+// refOf reads "Kind/namespace/name" or "Kind/name".
+func refOf(origin string) ir.Ref {
+	kind, rest, _ := strings.Cut(origin, "/")
+	namespace, name, ok := strings.Cut(rest, "/")
+	if !ok {
+		return ir.Ref{Kind: kind, Name: namespace}
+	}
+	return ir.Ref{Kind: kind, Namespace: namespace, Name: name}
+}

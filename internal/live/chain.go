@@ -1,0 +1,112 @@
+package live
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// chain is a list of Caddy routes, interned by its JSON: all routes with equal JSON share it.
+type chain struct {
+	json string
+	// users counts the routes in the table that have it. It belongs to the table's writer.
+	users int
+	// current changes when Caddy loads a new configuration; requests that began with the old one end with it.
+	current atomic.Pointer[instance]
+}
+
+// instance is a chain provisioned under one Caddy configuration, in a sub-context of its own.
+type instance struct {
+	handler caddyhttp.Handler
+	cancel  func()
+	// holders counts the requests in it, and one more while it is current. At zero it is cleaned up, and stays zero.
+	holders atomic.Int64
+}
+
+// provision makes an instance of a chain. ctx is the context of the app; it must not be cancelled when Caddy loads a new
+// configuration, because requests may go on.
+func provision(ctx caddy.Context, source string) (*instance, error) {
+	var routes caddyhttp.RouteList
+	if err := caddy.StrictUnmarshalJSON([]byte(source), &routes); err != nil {
+		return nil, fmt.Errorf("decoding the chain: %w", err)
+	}
+	sub, cancel := caddy.NewContext(ctx)
+	if err := provisionRoutes(sub, routes); err != nil {
+		cancel()
+		return nil, err
+	}
+	i := &instance{handler: compile(routes), cancel: cancel}
+	i.holders.Store(1)
+	return i, nil
+}
+
+// provisionRoutes turns a panic of a module into an error: one bad chain must not end the process.
+func provisionRoutes(ctx caddy.Context, routes caddyhttp.RouteList) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return routes.Provision(ctx)
+}
+
+// compile makes one handler of routes. Routes without matchers, which is what package render makes, are joined here once;
+// caddyhttp.RouteList would join them again for each request.
+func compile(routes caddyhttp.RouteList) caddyhttp.Handler {
+	for _, route := range routes {
+		if len(route.MatcherSetsRaw) > 0 || len(route.MatcherSets) > 0 || route.Group != "" || route.Terminal {
+			return routes.Compile(last)
+		}
+	}
+	handler := last
+	for i := len(routes) - 1; i >= 0; i-- {
+		for j := len(routes[i].Handlers) - 1; j >= 0; j-- {
+			handler = join(routes[i].Handlers[j], handler)
+		}
+	}
+	return handler
+}
+
+func join(handler caddyhttp.MiddlewareHandler, next caddyhttp.Handler) caddyhttp.Handler {
+	return caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		return handler.ServeHTTP(w, r, next)
+	})
+}
+
+// last answers when no handler of a chain did.
+var last caddyhttp.Handler = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
+	return caddyhttp.Error(http.StatusNotFound, nil)
+})
+
+// acquire returns the instance that a new request is to use, until release. It returns nil when the chain is no longer in
+// the table: the request has to look its route up again.
+func (c *chain) acquire() *instance {
+	for {
+		i := c.current.Load()
+		if i == nil {
+			return nil
+		}
+		holders := i.holders.Load()
+		// At zero it has just been replaced, and the next one is already there.
+		if holders > 0 && i.holders.CompareAndSwap(holders, holders+1) {
+			return i
+		}
+	}
+}
+
+func (i *instance) release() {
+	if i.holders.Add(-1) == 0 {
+		// Not on the request's time: the cleanup of modules may wait.
+		go i.cancel()
+	}
+}
+
+// replace makes another instance, or none, the current one. The old one ends with its last request.
+func (c *chain) replace(next *instance) {
+	if old := c.current.Swap(next); old != nil {
+		old.release()
+	}
+}

@@ -1,0 +1,93 @@
+package live
+
+import (
+	"hash/maphash"
+	"maps"
+	"strings"
+)
+
+// index finds the virtual host of a request. It is immutable: with returns another one and shares what did not change,
+// so that a change costs the same with ten hosts as with ten thousand.
+type index struct {
+	exact hosts
+	// wildcard has "*.example.com" as ".example.com", which is a part of the name that is looked up.
+	wildcard hosts
+	fallback *host
+}
+
+// hosts is a map in shards, of which a change copies one.
+type hosts [256]map[string]*host
+
+var seed = maphash.MakeSeed()
+
+func shard(name string) int { return int(maphash.String(seed, name) & 0xff) }
+
+func (h *hosts) get(name string) *host { return h[shard(name)][name] }
+
+// set changes a copy of one shard. A nil host removes the name.
+func (h *hosts) set(name string, value *host) {
+	i := shard(name)
+	next := maps.Clone(h[i])
+	if next == nil {
+		next = map[string]*host{}
+	}
+	if value == nil {
+		delete(next, name)
+	} else {
+		next[name] = value
+	}
+	h[i] = next
+}
+
+// with returns an index in which the given hosts are different; nil is one that is gone.
+func (x *index) with(changed map[string]*host) *index {
+	next := *x
+	for name, h := range changed {
+		switch {
+		case name == "":
+			next.fallback = h
+		case strings.HasPrefix(name, "*."):
+			next.wildcard.set(name[1:], h)
+		default:
+			next.exact.set(name, h)
+		}
+	}
+	return &next
+}
+
+// find returns the virtual host for a name in lower case: the exact one, the wildcard of its parent, else the fallback.
+func (x *index) find(name string) *host {
+	if h := x.exact.get(name); h != nil {
+		return h
+	}
+	if dot := strings.IndexByte(name, '.'); dot > 0 {
+		if h := x.wildcard.get(name[dot:]); h != nil {
+			return h
+		}
+	}
+	return x.fallback
+}
+
+func (x *index) get(name string) *host {
+	switch {
+	case name == "":
+		return x.fallback
+	case strings.HasPrefix(name, "*."):
+		return x.wildcard.get(name[1:])
+	}
+	return x.exact.get(name)
+}
+
+// all calls yield with every host.
+func (x *index) all(yield func(*host)) {
+	for _, group := range []*hosts{&x.exact, &x.wildcard} {
+		for _, m := range group {
+			for _, h := range m {
+				yield(h)
+			}
+		}
+	}
+	if x.fallback != nil {
+		yield(x.fallback)
+	}
+}

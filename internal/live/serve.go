@@ -1,0 +1,111 @@
+package live
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/endpoints"
+)
+
+// Request is what the handlers of a chain may know of the request in their hands.
+type Request struct {
+	Route *Route
+	tried []string
+}
+
+// requestVar is the name of the request variable that holds the *Request.
+const requestVar = "k8singress.request"
+
+// FromContext returns the Request that Serve put into the context of r, or nil.
+func FromContext(ctx context.Context) *Request {
+	r, _ := caddyhttp.GetVar(ctx, requestVar).(*Request)
+	return r
+}
+
+// Pick returns the endpoint for the next attempt: one that this request has not tried, while there is one.
+func (r *Request) Pick() (address string, ok bool) {
+	if r.Route.Backend == nil {
+		return "", false
+	}
+	address, ok = r.Route.Backend.Pick(r.tried)
+	if ok {
+		r.tried = append(r.tried, address)
+	}
+	return address, ok
+}
+
+// Backend returns the backend of the request's route.
+func (r *Request) Backend() *endpoints.Backend { return r.Route.Backend }
+
+// Outcome of a lookup.
+type Outcome int
+
+const (
+	// Served means that a chain answered, or failed.
+	Served Outcome = iota
+	// NotReady means that the table is not complete yet.
+	NotReady
+	// NoHost means that nobody has the host, or nobody the path.
+	NoHost
+)
+
+// Serve lets the chain of the matching route answer. With any outcome but Served nothing has been written.
+func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
+	if !t.ready.Load() {
+		return NotReady, nil
+	}
+	name, path := hostname(r.Host), CleanPath(r.URL.Path)
+	for {
+		route := t.find(name, path)
+		if route == nil {
+			return NoHost, nil
+		}
+		i := route.chain.acquire()
+		if i == nil {
+			// Replaced between the lookup and here.
+			continue
+		}
+		defer i.release()
+		caddyhttp.SetVar(r.Context(), requestVar, &Request{Route: route})
+		return Served, i.handler.ServeHTTP(w, r)
+	}
+}
+
+func (t *Table) find(name, path string) *Route {
+	h := t.index.Load().find(name)
+	if h == nil {
+		return nil
+	}
+	return h.find(path)
+}
+
+// hostname returns the Host of a request as the table has it: without port and trailing dot, in lower case.
+func hostname(host string) string {
+	if strings.IndexByte(host, ':') >= 0 {
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+	}
+	host = strings.TrimSuffix(host, ".")
+	for i := range len(host) {
+		if c := host[i]; 'A' <= c && c <= 'Z' {
+			return strings.ToLower(host)
+		}
+	}
+	return host
+}
+
+// CleanPath resolves dot segments and merges slashes, as nginx does before it looks for a location.
+func CleanPath(path string) string {
+	if path == "" {
+		return "/"
+	}
+	if strings.Contains(path, "//") || strings.Contains(path, "/.") || path[0] != '/' {
+		return caddyhttp.CleanPath(path, true)
+	}
+	return path
+}

@@ -1,0 +1,101 @@
+// Package render turns the model into Caddy's words: virtual hosts into Caddy HTTP routes, ports into caddy-l4 servers.
+// It is pure, and renders only what changed.
+package render
+
+import (
+	"fmt"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// Endpoints tells the addresses of a backend, host:port each.
+type Endpoints func(*ir.Backend) []string
+
+// Ports makes the caddy-l4 server of a stream route.
+type Ports func(*ir.StreamRoute) *document.Port
+
+// Renderer holds what rendering needs besides the model.
+type Renderer struct {
+	Endpoints Endpoints
+	Ports     Ports
+}
+
+// Live renders everything.
+func (r *Renderer) Live(config *ir.Config) *document.Live {
+	d := r.Delta(&ir.Config{}, config)
+	return &document.Live{Hosts: d.Hosts, Backends: d.Backends, Ports: d.Ports, Certificates: d.Certificates}
+}
+
+// Delta renders what leads from one configuration to the next. Parts that both share, by pointer, cost no more than the
+// comparison. The endpoints of a backend that stays are not looked at: they change on their own.
+func (r *Renderer) Delta(from, to *ir.Config) *document.Delta {
+	return &document.Delta{
+		Hosts:        changes(from.VirtualHosts, to.VirtualHosts, hostName, r.host),
+		Backends:     changes(from.Backends, to.Backends, backendID, r.backend),
+		Ports:        changes(from.StreamRoutes, to.StreamRoutes, portKey, r.port),
+		Certificates: changes(certificates(from), certificates(to), certificateHost, certificate),
+	}
+}
+
+func hostName(h *ir.VirtualHost) string        { return h.Host }
+func backendID(b *ir.Backend) string           { return b.ID }
+func certificateHost(c *ir.Certificate) string { return c.Host }
+
+// portKey sorts as the list does: by protocol, then by number.
+func portKey(s *ir.StreamRoute) string { return fmt.Sprintf("%s/%05d", s.Protocol, s.Port) }
+
+// PortName is the key of a stream route among the ports of a document, such as "tcp/5432".
+func PortName(s *ir.StreamRoute) string { return fmt.Sprintf("%s/%d", s.Protocol, s.Port) }
+
+func certificates(c *ir.Config) []*ir.Certificate {
+	if c.DefaultCertificate == nil {
+		return c.Certificates
+	}
+	return append([]*ir.Certificate{c.DefaultCertificate}, c.Certificates...)
+}
+
+// part is one entry of a document and its name there.
+type part[D any] struct {
+	name  string
+	value *D
+}
+
+// changes walks two lists that are sorted by key and share most of their pointers.
+func changes[T, D any](from, to []*T, key func(*T) string, render func(*T) part[D]) map[string]*D {
+	result := map[string]*D{}
+	for len(from) > 0 || len(to) > 0 {
+		switch {
+		case len(from) > 0 && len(to) > 0 && from[0] == to[0]:
+			from, to = from[1:], to[1:]
+		case len(to) == 0 || len(from) > 0 && key(from[0]) < key(to[0]):
+			result[render(from[0]).name] = nil
+			from = from[1:]
+		default:
+			if len(from) > 0 && key(from[0]) == key(to[0]) {
+				from = from[1:]
+			}
+			p := render(to[0])
+			result[p.name] = p.value
+			to = to[1:]
+		}
+	}
+	return result
+}
+
+func (r *Renderer) port(s *ir.StreamRoute) part[document.Port] {
+	return part[document.Port]{PortName(s), r.Ports(s)}
+}
+
+func (r *Renderer) backend(b *ir.Backend) part[document.Backend] {
+	addresses := r.Endpoints(b)
+	if addresses == nil {
+		addresses = []string{}
+	}
+	return part[document.Backend]{b.ID, &document.Backend{Endpoints: addresses}}
+}
+
+func certificate(c *ir.Certificate) part[document.Certificate] {
+	value := &document.Certificate{Secret: c.SecretNamespace + "/" + c.SecretName, Origin: c.Origin.String()}
+	return part[document.Certificate]{c.Host, value}
+}
