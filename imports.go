@@ -2,3 +2,12 @@
 //
 //	xcaddy build --with github.com/k8singress/k8singress
 package k8singress
+
+import (
+	// The modules of this project, and those of caddy-l4 that its TCP and UDP ports are made of.
+	_ "github.com/mholt/caddy-l4"
+
+	_ "github.com/k8singress/k8singress/caddyfile"
+	_ "github.com/k8singress/k8singress/k8singress"
+	_ "github.com/k8singress/k8singress/l4app"
+)

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -81,7 +80,7 @@ func (l *Live) noteHosts(changed map[string]*document.Host, refused []live.Refus
 	}
 	for _, r := range refused {
 		l.hosts[r.Host] = append(l.hosts[r.Host], &report.Verdict{
-			Object: refOf(r.Origin),
+			Object: ir.ParseRef(r.Origin),
 			Problems: []report.Problem{{
 				Severity: report.Error, Reason: report.Quarantined,
 				Message: "the path " + r.Path + " of host " + cmp.Or(r.Host, "*") + " is left out: " + r.Err.Error(),
@@ -96,7 +95,7 @@ func (l *Live) notePorts(changed map[string]*document.Port, refused []l4app.Refu
 	}
 	for _, r := range refused {
 		l.held[r.Name] = &report.Verdict{
-			Object: refOf(r.Origin),
+			Object: ir.ParseRef(r.Origin),
 			Problems: []report.Problem{{
 				Severity: report.Error, Reason: report.PortConflict,
 				Message: "port " + r.Name + " is left out: " + r.Err.Error(),
@@ -131,14 +130,4 @@ func (l *Live) Verdicts() []*report.Verdict {
 func (l *Live) Close() {
 	l.ports.Close()
 	l.Table.Close()
-}
-
-// refOf reads "Kind/namespace/name" or "Kind/name".
-func refOf(origin string) ir.Ref {
-	kind, rest, _ := strings.Cut(origin, "/")
-	namespace, name, ok := strings.Cut(rest, "/")
-	if !ok {
-		return ir.Ref{Kind: kind, Name: namespace}
-	}
-	return ir.Ref{Kind: kind, Namespace: namespace, Name: name}
 }

@@ -147,10 +147,10 @@ func (s *apiServer) hold(resource string) (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-func (s *apiServer) refuse(resource string, refuse bool) {
+func (s *apiServer) refuseClasses(refuse bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused[resource] = refuse
+	s.refused["ingressclasses"] = refuse
 }
 
 func (s *apiServer) seen(match func(*http.Request) bool) []*http.Request {

@@ -368,7 +368,7 @@ func TestTombstones(t *testing.T) {
 
 func TestForbiddenClasses(t *testing.T) {
 	api := startAPIServer(t)
-	api.refuse("ingressclasses", true)
+	api.refuseClasses(true)
 	api.set(oneOfEach("shop", "web")...)
 	core, logged := observer.New(zap.WarnLevel)
 	c := run(t, Options{Kubeconfig: api.kubeconfig(t), Namespaces: []string{"shop"}}, zap.New(core))
@@ -379,21 +379,21 @@ func TestForbiddenClasses(t *testing.T) {
 	if got := logged.FilterMessageSnippet("cannot read ingressclasses in the whole cluster").Len(); got != 1 {
 		t.Errorf("%d messages say that ingressclasses cannot be read, want one: %v", got, logged.All())
 	}
-	api.refuse("ingressclasses", false)
+	api.refuseClasses(false)
 	class := object(kinds.IngressClass, "", "web")
 	eventually(t, c.Store(), "the class, once it is allowed", func() bool { return c.Store().Get(class) != nil })
 }
 
 func TestForbiddenWithoutNamespaces(t *testing.T) {
 	api := startAPIServer(t)
-	api.refuse("ingressclasses", true)
+	api.refuseClasses(true)
 	api.set(oneOfEach("shop", "web")...)
 	failed := make(chan string, 100)
 	c := run(t, Options{Kubeconfig: api.kubeconfig(t), OnWatchError: func(kind string) { failed <- kind }}, quietLog(t))
 	if kind := <-failed; kind != kinds.IngressClass || isSynced(c) {
 		t.Fatalf("%s failed; synced: %v", kind, isSynced(c))
 	}
-	api.refuse("ingressclasses", false)
+	api.refuseClasses(false)
 	waitSynced(t, c)
 }
 

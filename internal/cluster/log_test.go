@@ -49,7 +49,7 @@ func rowScope(kind string) scope {
 func TestRoutineEndsAreNoErrors(t *testing.T) {
 	core, logged := observer.New(zap.WarnLevel)
 	w := newWatchErrors(func(string) { t.Error("counted") }, zap.New(core))
-	for _, err := range []error{io.EOF, apierrors.NewResourceExpired("too old"), apierrors.NewGone("gone")} {
+	for _, err := range []error{io.EOF, apierrors.NewResourceExpired("too old")} {
 		w.add(rowScope(kinds.Secret), err)
 	}
 	if logged.Len() != 0 {

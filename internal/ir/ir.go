@@ -5,6 +5,8 @@
 // pointer for what did not change, so that comparing pointers finds what did.
 package ir
 
+import "strings"
+
 // Config is everything that is to be served.
 type Config struct {
 	// VirtualHosts are sorted by host name.
@@ -138,4 +140,14 @@ func (r Ref) String() string {
 		return r.Kind + "/" + r.Name
 	}
 	return r.Kind + "/" + r.Namespace + "/" + r.Name
+}
+
+// ParseRef reads what String returns.
+func ParseRef(s string) Ref {
+	kind, rest, _ := strings.Cut(s, "/")
+	namespace, name, ok := strings.Cut(rest, "/")
+	if !ok {
+		return Ref{Kind: kind, Name: namespace}
+	}
+	return Ref{Kind: kind, Namespace: namespace, Name: name}
 }

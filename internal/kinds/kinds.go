@@ -3,6 +3,8 @@
 package kinds
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -109,11 +111,7 @@ func trimMeta(o Object) {
 	if o.GetFinalizers() != nil {
 		o.SetFinalizers(nil)
 	}
-	for _, name := range []string{lastApplied, leader} {
-		if _, ok := o.GetAnnotations()[name]; ok {
-			delete(o.GetAnnotations(), name)
-		}
-	}
+	maps.DeleteFunc(o.GetAnnotations(), func(name, _ string) bool { return name == lastApplied || name == leader })
 }
 
 // trimEndpointSlice leaves of an endpoint what decides where requests go. A large cluster has more endpoints than

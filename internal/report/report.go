@@ -61,6 +61,8 @@ type Problem struct {
 // Verdict is what the controller says of one object.
 type Verdict struct {
 	Object ir.Ref
+	// Foreign says that the object is another controller's, or nobody's: its status is not ours to write.
+	Foreign bool
 	// Problems are in the order in which they were found. None means that the object is accepted as it is.
 	Problems []Problem
 }
@@ -102,7 +104,7 @@ func (r *Report) With(more []*Verdict) *Report {
 			continue
 		}
 		old := merged.Verdicts[i]
-		merged.Verdicts[i] = &Verdict{Object: v.Object, Problems: append(slices.Clip(old.Problems), v.Problems...)}
+		merged.Verdicts[i] = &Verdict{Object: v.Object, Foreign: old.Foreign, Problems: append(slices.Clip(old.Problems), v.Problems...)}
 	}
 	return merged
 }

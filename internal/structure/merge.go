@@ -116,7 +116,7 @@ func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, 
 	for _, p := range policies {
 		policy, ok := p.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("a policy is a %T in place of an object", p)
+			return nil, errors.New("a policy is not an object")
 		}
 		if subjects, _ := policy["subjects"].([]any); len(subjects) > 0 {
 			merged = append(merged, policy)
@@ -141,7 +141,7 @@ func child(parent map[string]any, key string) (map[string]any, error) {
 	}
 	object, ok := parent[key].(map[string]any)
 	if !ok {
-		return nil, fmt.Errorf("%s is a %T in place of an object", key, parent[key])
+		return nil, fmt.Errorf("%s is not an object", key)
 	}
 	return object, nil
 }
@@ -160,7 +160,7 @@ func list(v any) ([]any, error) {
 	}
 	values, ok := v.([]any)
 	if !ok {
-		return nil, fmt.Errorf("found a %T in place of a list", v)
+		return nil, errors.New("policies is not a list")
 	}
 	return slices.Clone(values), nil
 }

@@ -1,0 +1,117 @@
+# `make help` lists the targets. The tools they need besides Go come through Go, at the versions that stand in tools/go.mod.
+
+.DEFAULT_GOAL := help
+.SILENT:
+
+LINT := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml
+XCADDY := github.com/caddyserver/xcaddy/cmd/xcaddy@v0.4.6
+MODULE := github.com/k8singress/k8singress
+FUZZTIME ?= 30s
+# What is passed on to bench, such as BENCH="-rounds 3 -hosts 1,100".
+BENCH ?=
+
+.PHONY: help
+help: ## this list
+	awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: run
+run: bin/caddy ## Caddy on examples/quickstart, until Ctrl-C; it prints what to try
+	{ until curl -fso /dev/null -H 'Host: shop.localhost' http://127.0.0.1:8080/ || ! kill -0 $$$$; do sleep 0.2; done; \
+	  kill -0 $$$$ && cat examples/quickstart/try.txt; } 2>/dev/null & \
+	exec bin/caddy run --config examples/quickstart/Caddyfile
+
+.PHONY: bin/caddy
+bin/caddy:
+	echo 'Building bin/caddy; the first time takes some minutes.'
+	go build -o $@ ./cmd/caddy
+
+.PHONY: test
+test: unit e2e ## all tests, those with a real control plane included
+
+.PHONY: check
+check: ## what CI runs: format, lint, generated files, all tests with the race detector
+	for step in format lint generated race e2e-race; do \
+		echo "== $$step"; begin=$$(date +%s); \
+		$(MAKE) --no-print-directory $$step || { echo "== $$step failed"; exit 1; }; \
+		echo "== $$step: $$(( $$(date +%s) - begin )) s"; \
+	done
+
+.PHONY: lint
+lint: ## golangci-lint on both modules
+	$(LINT) ./...
+	cd test && $(LINT) ./...
+
+.PHONY: generate
+generate: ## writes what is generated: documents printed from tables
+	go generate ./...
+
+.PHONY: golden
+golden: ## rewrites the expected files of the golden tests; read the diff
+	go test ./internal/golden/ ./caddyfile/ -update
+
+.PHONY: fuzz
+fuzz: ## each fuzz test for FUZZTIME (30s)
+	grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's#^\./(.*)/[^/]+:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*#\1 \2#' | \
+	while read -r folder name; do \
+		echo "== $$folder $$name"; \
+		go test "./$$folder" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
+	done
+
+.PHONY: bench
+bench: bin/caddy ## speed, memory and reaction time beside plain Caddy, from a folder and from a real API server
+	go run ./bench -binary bin/caddy $(BENCH)
+	$(call in-test,go run ./scale)
+
+.PHONY: e2e
+e2e: ## the tests of test/ alone: real etcd, API server and pods; the first build takes some ten minutes
+	$(call in-test,go test $(E2E) ./...)
+
+# With the race detector in the tests and in Caddy, not in Kubernetes.
+.PHONY: e2e-race
+e2e-race:
+	$(call in-test,go test -race $(E2E) ./e2e && go test $(E2E) $$(go list ./... | grep -v /e2e))
+
+# A test there builds the control plane, which counts as part of its time.
+E2E := -count=1 -timeout 40m
+
+define in-test
+	if [ "$$(id -u)" = 0 ] || unshare --user --map-root-user --net true 2>/dev/null; then \
+		[ -e .cache/test/testbed ] || echo 'Building a Kubernetes control plane; the first time takes some ten minutes.'; \
+		cd test && $(1); \
+	else \
+		echo 'LEFT OUT: what is in test/, with a real control plane and pods.'; \
+		echo 'It makes namespaces, which only root may do on this machine.'; \
+	fi
+endef
+
+.PHONY: xcaddy
+xcaddy: ## bin/caddy as users build it: xcaddy, from xcaddy.json and this checkout
+	set -- $$(sed -n 's/.*"caddy_version": *"\([^"]*\)".*/\1/p' xcaddy.json); \
+	for plugin in $$(sed -n 's/.*"module_path": *"\([^"]*\)".*/\1/p' xcaddy.json); do \
+		case $$plugin in $(MODULE)) plugin=$(MODULE)=$(CURDIR);; esac; \
+		set -- "$$@" --with "$$plugin"; \
+	done; \
+	go run $(XCADDY) build "$$@" --output bin/caddy
+
+# Parts of the above.
+
+.PHONY: unit
+unit:
+	go test ./...
+
+.PHONY: race
+race:
+	go test -race ./...
+
+.PHONY: format
+format:
+	files=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [ -n "$$files" ]; then echo "not formatted, run gofmt -w on:"; echo "$$files"; exit 1; fi
+
+.PHONY: generated
+generated:
+	before=$$(mktemp); after=$$(mktemp); \
+	sums() { git ls-files --cached --others --exclude-standard -z | xargs -0 sha256sum; }; \
+	sums > $$before; $(MAKE) --no-print-directory generate || exit 1; sums > $$after; \
+	diff $$before $$after; same=$$?; rm -f $$before $$after; \
+	if [ $$same != 0 ]; then echo 'generated files were not up to date: "make generate" has just written them, commit them'; exit 1; fi

@@ -1,0 +1,151 @@
+package caddyfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	"github.com/google/go-cmp/cmp"
+	_ "github.com/mholt/caddy-l4/layer4"
+	_ "github.com/mholt/caddy-l4/modules/l4echo"
+
+	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/structure"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata and docs")
+
+const (
+	separator     = "----------"
+	referenceFile = "../docs/caddyfile.md"
+)
+
+// TestAdapt reads files with a Caddyfile, a line of dashes, and the JSON or the error that it becomes.
+func TestAdapt(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.caddyfiletest")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no test data: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".caddyfiletest"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			input, want, _ := strings.Cut(string(data), separator+"\n")
+			got := adapt(t, input)
+			if strings.HasPrefix(got, "{") {
+				isComplete(t, got)
+			}
+			if *update {
+				write(t, file, input+separator+"\n"+got)
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// adapt returns what a Caddyfile becomes, warnings and error included.
+func adapt(t *testing.T, input string) string {
+	t.Helper()
+	result, warnings, err := caddyconfig.GetAdapter(adapterName).Adapt([]byte(input), map[string]any{"filename": "Caddyfile"})
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	var output bytes.Buffer
+	for _, warning := range warnings {
+		output.WriteString("warning: " + warning.String() + "\n")
+	}
+	if err := json.Indent(&output, result, "", "\t"); err != nil {
+		t.Fatal(err)
+	}
+	return output.String() + "\n"
+}
+
+// isComplete holds that the engine would find nothing to add when it looks at the configuration, which is a reload.
+func isComplete(t *testing.T, adapted string) {
+	t.Helper()
+	var o outline
+	var before, after map[string]any
+	for _, into := range []any{&o, &before, &after} {
+		if err := json.Unmarshal([]byte(adapted), into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var options settings.Config
+	if err := json.Unmarshal(o.Apps[name], &options); err != nil {
+		t.Fatal(err)
+	}
+	if err := structure.Merge(after, options); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the engine would change the configuration:\n%s", diff)
+	}
+}
+
+func write(t *testing.T, file, content string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEveryOptionHasAFile holds that no option is without its file of test data.
+func TestEveryOptionHasAFile(t *testing.T) {
+	for _, o := range options {
+		file := "testdata/option-" + strings.ReplaceAll(o.name, "_", "-") + ".caddyfiletest"
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if !strings.Contains(string(data), "\t\t"+o.example+"\n") {
+			t.Errorf("%s does not have the example of the documentation, %q", file, o.example)
+		}
+	}
+}
+
+func TestReference(t *testing.T) {
+	if *update {
+		write(t, referenceFile, reference())
+		return
+	}
+	want, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), reference()); diff != "" {
+		t.Errorf("docs/caddyfile.md is not what the table says; run make generate (-file +table):\n%s", diff)
+	}
+}
+
+// TestForeignCaddyfileIsLeftAlone holds that a Caddyfile without our option becomes what Caddy makes of it, byte by byte.
+func TestForeignCaddyfileIsLeftAlone(t *testing.T) {
+	for _, input := range []string{
+		"example.com {\n\treverse_proxy localhost:9000\n}\n",
+		"example.com {\n\trespond \"k8singress <&>\"\n}\n",
+	} {
+		ours := configAdapters[adapterName].(adapter)
+		got, _, err := ours.Adapt([]byte(input), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _, err := ours.next.Adapt([]byte(input), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}

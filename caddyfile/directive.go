@@ -1,0 +1,67 @@
+package caddyfile
+
+import (
+	"encoding/json"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func init() {
+	httpcaddyfile.RegisterDirective(name, parseDirective)
+	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "reverse_proxy")
+}
+
+// handler is the JSON of the HTTP handler of that name.
+type handler struct {
+	Handler  string `json:"handler"`
+	PassThru bool   `json:"pass_thru,omitempty"`
+}
+
+// parseDirective reads
+//
+//	k8singress [<matcher>] {
+//		pass_thru
+//	}
+//
+// into a route whose handler serves the Ingresses.
+func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
+	h.Next()
+	if h.Option(name) == nil {
+		return nil, h.Errf("the directive %s needs the global option of that name: put %s into the block at the top of the file", name, name)
+	}
+	matcher, err := h.ExtractMatcherSet()
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parseHandler(h)
+	if err != nil {
+		return nil, err
+	}
+	route := caddyhttp.Route{HandlersRaw: []json.RawMessage{h.JSON(parsed)}}
+	if matcher != nil {
+		route.MatcherSetsRaw = []caddy.ModuleMap{matcher}
+	}
+	return []httpcaddyfile.ConfigValue{{Class: "route", Value: route}}, nil
+}
+
+func parseHandler(h httpcaddyfile.Helper) (*handler, error) {
+	parsed := &handler{Handler: name}
+	h.Next()
+	if h.NextArg() {
+		return nil, h.Errf("the directive %s takes no argument but a matcher, found %q", name, h.Val())
+	}
+	for h.NextBlock(0) {
+		switch {
+		case h.Val() != "pass_thru":
+			return nil, h.Errf("the directive %s has no option %q; there is pass_thru", name, h.Val())
+		case parsed.PassThru:
+			return nil, h.Err("pass_thru is given twice")
+		case h.NextArg():
+			return nil, h.Errf("pass_thru takes no argument, found %q", h.Val())
+		}
+		parsed.PassThru = true
+	}
+	return parsed, nil
+}

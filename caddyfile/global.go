@@ -1,0 +1,130 @@
+package caddyfile
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// name is that of the global option, of the directive, of the app and of the handler.
+const name = "k8singress"
+
+func init() {
+	httpcaddyfile.RegisterGlobalOption(name, parseGlobal)
+}
+
+// draft is the global option while its block is read.
+type draft struct {
+	config     settings.Config
+	kubeconfig string
+	manifests  string
+	none       bool
+	namespaces []string
+	given      map[string]bool
+}
+
+// parseGlobal reads
+//
+//	k8singress {
+//		<option> <arguments...>
+//	}
+//
+// into the app of that name. The block may be empty or missing.
+func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
+	d.Next()
+	if existing != nil {
+		return nil, d.Errf("%s is given twice: put all of its options into one block", name)
+	}
+	if d.NextArg() {
+		return nil, d.Errf("%s takes a block of options and no argument, found %q", name, d.Val())
+	}
+	block := &draft{given: map[string]bool{}}
+	for d.NextBlock(0) {
+		if err := block.parse(d); err != nil {
+			return nil, d.WrapErr(err)
+		}
+	}
+	if err := block.finish(); err != nil {
+		return nil, d.WrapErr(err)
+	}
+	value, err := json.Marshal(block.config.WithoutDefaults())
+	return httpcaddyfile.App{Name: name, Value: value}, err
+}
+
+// parse reads one line of the block.
+func (b *draft) parse(d *caddyfile.Dispenser) error {
+	o := optionNamed(d.Val())
+	if o == nil {
+		return unknown(d.Val())
+	}
+	if b.given[o.name] {
+		return fmt.Errorf("%s is given twice", o.name)
+	}
+	b.given[o.name] = true
+	args := d.RemainingArgs()
+	if d.NextBlock(1) {
+		return fmt.Errorf("%s takes no block", o.name)
+	}
+	switch {
+	case len(args) < o.least:
+		return fmt.Errorf("%s needs an argument: %s %s", o.name, o.name, o.args)
+	case o.most == 0 && len(args) > 0:
+		return fmt.Errorf("%s takes no argument, found %q", o.name, args[0])
+	case len(args) > o.most:
+		return fmt.Errorf("%s takes one argument, found %d: %s %s", o.name, len(args), o.name, o.args)
+	}
+	if err := o.set(b, args); err != nil {
+		return fmt.Errorf("%s: %w", o.name, err)
+	}
+	return nil
+}
+
+func unknown(word string) error {
+	if near := nearest(word); near != "" {
+		return fmt.Errorf("%s has no option %q; did you mean %s", name, word, near)
+	}
+	return fmt.Errorf("%s has no option %q", name, word)
+}
+
+// conflicts are options that cannot stand together, and what to do about it.
+var conflicts = []struct{ one, other, remedy string }{
+	{"kubeconfig", "manifests", "objects come from a cluster or from a folder; remove one of them"},
+	{"kubeconfig", "source", "with source none nothing is followed; remove one of them"},
+	{"manifests", "source", "with source none nothing is followed; remove one of them"},
+	{"namespaces", "manifests", "namespaces limits what is followed in a cluster; take the other files out of the folder"},
+	{"namespaces", "source", "with source none nothing is followed; remove one of them"},
+	{"publish_service", "publish_address", "the status has the address of a Service or the given ones; remove one of them"},
+}
+
+// finish checks what concerns several lines.
+func (b *draft) finish() error {
+	for _, c := range conflicts {
+		if b.given[c.one] && b.given[c.other] {
+			return fmt.Errorf("%s and %s cannot stand together: %s", c.one, c.other, c.remedy)
+		}
+	}
+	effective := b.config.WithDefaults()
+	for _, address := range effective.HTTP {
+		for _, other := range effective.HTTPS {
+			if sameAddress(address, other) {
+				return fmt.Errorf("http and https cannot both listen on %s: give one of them another address, or turn it off", address)
+			}
+		}
+	}
+	b.config.Source = b.source()
+	return nil
+}
+
+func (b *draft) source() *settings.Source {
+	switch {
+	case b.none:
+		return nil
+	case b.manifests != "":
+		return &settings.Source{Manifests: &settings.Manifests{Dir: b.manifests}}
+	}
+	return &settings.Source{Kubernetes: &settings.Kubernetes{Kubeconfig: b.kubeconfig, Namespaces: b.namespaces}}
+}

@@ -1,0 +1,176 @@
+package caddyfile
+
+import "github.com/k8singress/k8singress/internal/settings"
+
+// option is one line inside the global option: how it is read, and what the documentation says of it.
+type option struct {
+	name string
+	// args is what the documentation shows behind the name.
+	args string
+	// least and most are how many arguments there may be.
+	least, most int
+	set         func(*draft, []string) error
+
+	doc     string
+	example string
+	// fallback is what counts without the option.
+	fallback string
+}
+
+const anyNumber = 1 << 30
+
+// options are in the order of the documentation.
+var options = []option{
+	{
+		name: "kubeconfig", args: "<file>", least: 1, most: 1, set: one(func(d *draft) *string { return &d.kubeconfig }, nil),
+		doc:      "A kubeconfig file that says how to reach the API server.",
+		example:  "kubeconfig /etc/kubernetes/admin.conf",
+		fallback: "the service account of the pod that Caddy runs in",
+	},
+	{
+		name: "manifests", args: "<folder>", least: 1, most: 1, set: one(func(d *draft) *string { return &d.manifests }, nil),
+		doc: "Takes a folder of Kubernetes YAML for the cluster, and follows changes of its files. There is no API server then. " +
+			"A relative path counts from the directory that Caddy was started in.",
+		example:  "manifests ./manifests",
+		fallback: "none",
+	},
+	{
+		name: "source", args: "none", least: 1, most: 1, set: setSource,
+		doc: "Follows nothing. The process serves the document that `PUT /k8singress/config` brings, as `GET /k8singress/config` " +
+			"of another process gave it.",
+		example:  "source none",
+		fallback: "a cluster, or the folder of `manifests`",
+	},
+	{
+		name: "ingress_class", args: "<name>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.IngressClass }, subdomain),
+		doc:      "The name of the class whose Ingresses are served: that of `spec.ingressClassName`, or of the older annotation.",
+		example:  "ingress_class edge",
+		fallback: settings.DefaultIngressClass,
+	},
+	{
+		name: "controller_name", args: "<domain/path>", least: 1, most: 1,
+		set: one(func(d *draft) *string { return &d.config.ControllerName }, controllerName),
+		doc: "The `spec.controller` of the IngressClasses that are ours. The default is that of ingress-nginx, because the field " +
+			"of an IngressClass cannot be changed later.",
+		example:  "controller_name example.com/edge",
+		fallback: settings.DefaultControllerName,
+	},
+	{
+		name: "watch_ingress_without_class", set: func(d *draft, _ []string) error {
+			d.config.WatchIngressWithoutClass = true
+			return nil
+		},
+		doc:      "Serves Ingresses that name no class, too.",
+		example:  "watch_ingress_without_class",
+		fallback: "they are left to the default class of the cluster",
+	},
+	{
+		name: "namespaces", args: "<name>...", least: 1, most: anyNumber,
+		set:      many(func(d *draft) *[]string { return &d.namespaces }, label),
+		doc:      "Follows the objects of these namespaces only.",
+		example:  "namespaces shop web",
+		fallback: "all",
+	},
+	{
+		name: "http", args: "<address>... | off", least: 1, most: anyNumber,
+		set: addresses(func(d *draft) *[]string { return &d.config.HTTP }),
+		doc: "Where HTTP is answered. With `off` it is not, and a site of your own may listen there and hand its requests over " +
+			"with the directive.",
+		example:  "http 127.0.0.1:8080",
+		fallback: settings.DefaultHTTP,
+	},
+	{
+		name: "https", args: "<address>... | off", least: 1, most: anyNumber,
+		set:      addresses(func(d *draft) *[]string { return &d.config.HTTPS }),
+		doc:      "Where HTTPS is answered, HTTP/2 and HTTP/3 included. `off` as for `http`.",
+		example:  "https 127.0.0.1:8443",
+		fallback: settings.DefaultHTTPS,
+	},
+	{
+		name: "configmap", args: "<namespace/name>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.ConfigMap }, namespacedName),
+		doc:      "The ConfigMap with the global options of ingress-nginx.",
+		example:  "configmap ingress-nginx/ingress-nginx-controller",
+		fallback: "none",
+	},
+	{
+		name: "tcp_services", args: "<namespace/name>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.TCPServices }, namespacedName),
+		doc:      "The ConfigMap with the TCP ports to open, in the format of ingress-nginx.",
+		example:  "tcp_services ingress-nginx/tcp-services",
+		fallback: "none",
+	},
+	{
+		name: "udp_services", args: "<namespace/name>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.UDPServices }, namespacedName),
+		doc:      "The ConfigMap with the UDP ports to open, in the format of ingress-nginx.",
+		example:  "udp_services ingress-nginx/udp-services",
+		fallback: "none",
+	},
+	{
+		name: "stream_bind", args: "<ip>...", least: 1, most: anyNumber,
+		set:      many(func(d *draft) *[]string { return &d.config.StreamBind }, ipAddress),
+		doc:      "The IP addresses that those TCP and UDP ports are opened on.",
+		example:  "stream_bind 127.0.0.1",
+		fallback: "all",
+	},
+	{
+		name: "publish_service", args: "<namespace/name>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.PublishService }, namespacedName),
+		doc:      "The Service whose address is written to the status of the Ingresses.",
+		example:  "publish_service ingress-nginx/ingress-nginx-controller",
+		fallback: "none",
+	},
+	{
+		name: "publish_address", args: "<ip or host>...", least: 1, most: anyNumber,
+		set:      many(func(d *draft) *[]string { return &d.config.PublishAddress }, publicAddress),
+		doc:      "The addresses that are written to the status of the Ingresses, in place of those of a Service.",
+		example:  "publish_address 203.0.113.7",
+		fallback: "none",
+	},
+	{
+		name: "default_certificate", args: "<namespace/name>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.DefaultCertificate }, namespacedName),
+		doc:      "The Secret with the certificate for names that no other certificate is for.",
+		example:  "default_certificate ingress-nginx/default-tls",
+		fallback: "a self-signed certificate",
+	},
+	{
+		name: "email", args: "<address>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.Email }, emailAddress),
+		doc:      "Where the certificate authority may write to.",
+		example:  "email ops@example.com",
+		fallback: "none",
+	},
+	{
+		name: "acme_ca", args: "<url>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.ACMECA }, directoryURL),
+		doc:      "The directory of the ACME certificate authority.",
+		example:  "acme_ca https://localhost:14000/dir",
+		fallback: "those of Caddy",
+	},
+	{
+		name: "election_id", args: "<name>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.ElectionID }, subdomain),
+		doc:      "The Lease whose holder writes status and Events. Every replica serves, whoever holds it.",
+		example:  "election_id edge-leader",
+		fallback: settings.DefaultElectionID,
+	},
+	{
+		name: "election_namespace", args: "<name>", least: 1, most: 1,
+		set:      one(func(d *draft) *string { return &d.config.ElectionNamespace }, label),
+		doc:      "The namespace of that Lease.",
+		example:  "election_namespace ingress-nginx",
+		fallback: "the namespace that Caddy runs in",
+	},
+}
+
+func optionNamed(name string) *option {
+	for i := range options {
+		if options[i].name == name {
+			return &options[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package caddyfile
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// check says what is wrong with a value.
+type check func(string) error
+
+// one sets a field to the only argument.
+func one(field func(*draft) *string, valid check) func(*draft, []string) error {
+	return func(d *draft, args []string) error {
+		if args[0] == "" {
+			return errors.New("the argument is empty")
+		}
+		if valid != nil {
+			if err := valid(args[0]); err != nil {
+				return err
+			}
+		}
+		*field(d) = args[0]
+		return nil
+	}
+}
+
+// many sets a field to all arguments.
+func many(field func(*draft) *[]string, valid check) func(*draft, []string) error {
+	return func(d *draft, args []string) error {
+		for i, arg := range args {
+			if err := valid(arg); err != nil {
+				return err
+			}
+			if slices.Contains(args[:i], arg) {
+				return fmt.Errorf("%s stands there twice", arg)
+			}
+		}
+		*field(d) = args
+		return nil
+	}
+}
+
+// addresses sets a field to addresses to listen on. The word off makes it an empty list, which is not the default.
+func addresses(field func(*draft) *[]string) func(*draft, []string) error {
+	list := many(field, listenAddress)
+	return func(d *draft, args []string) error {
+		if len(args) == 1 && args[0] == "off" {
+			*field(d) = []string{}
+			return nil
+		}
+		return list(d, args)
+	}
+}
+
+func setSource(d *draft, args []string) error {
+	if args[0] != "none" {
+		return fmt.Errorf("%q is no source; write \"source none\", or kubeconfig or manifests", args[0])
+	}
+	d.none = true
+	return nil
+}
+
+var (
+	labelPattern     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	subdomainPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	pathPattern      = regexp.MustCompile(`^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
+)
+
+const longestName = 253
+
+func label(s string) error {
+	if !labelPattern.MatchString(s) {
+		return fmt.Errorf("%q is no name of a namespace: those have lower-case letters, digits and hyphens", s)
+	}
+	return nil
+}
+
+func subdomain(s string) error {
+	if len(s) > longestName || !subdomainPattern.MatchString(s) {
+		return fmt.Errorf("%q is no name of an object: those have lower-case letters, digits, hyphens and dots", s)
+	}
+	return nil
+}
+
+func namespacedName(s string) error {
+	namespace, object, ok := strings.Cut(s, "/")
+	if !ok {
+		return fmt.Errorf("%q has no namespace: write namespace/name", s)
+	}
+	if err := label(namespace); err != nil {
+		return err
+	}
+	return subdomain(object)
+}
+
+func controllerName(s string) error {
+	domain, path, ok := strings.Cut(s, "/")
+	if !ok || path == "" || subdomain(domain) != nil || !pathPattern.MatchString(path) {
+		return fmt.Errorf("%q is no name of a controller: write a domain, a slash and a path, such as k8s.io/ingress-nginx", s)
+	}
+	return nil
+}
+
+func listenAddress(s string) error {
+	address, err := caddy.ParseNetworkAddress(s)
+	switch {
+	case s == "off":
+		return errors.New("off stands alone, without addresses")
+	case err != nil:
+		return fmt.Errorf("%q is no address to listen on, such as :8080 or 127.0.0.1:8080: %w", s, err)
+	case address.IsUnixNetwork():
+		return nil
+	case !strings.HasPrefix(address.Network, "tcp"):
+		return fmt.Errorf("%q is no address to listen on: network %s carries no HTTP", s, address.Network)
+	case address.StartPort == 0:
+		return fmt.Errorf("%q is no address to listen on: it has no port; write :8080 or 127.0.0.1:8080", s)
+	}
+	return nil
+}
+
+// sameAddress says whether two valid addresses are one, whatever the way they are written.
+func sameAddress(a, b string) bool {
+	first, _ := caddy.ParseNetworkAddress(a)
+	second, _ := caddy.ParseNetworkAddress(b)
+	return first == second
+}
+
+func ipAddress(s string) error {
+	if _, err := netip.ParseAddr(s); err != nil {
+		return fmt.Errorf("%q is no IP address", s)
+	}
+	return nil
+}
+
+func publicAddress(s string) error {
+	if _, err := netip.ParseAddr(s); err != nil && subdomain(s) != nil {
+		return fmt.Errorf("%q is neither an IP address nor a host name", s)
+	}
+	return nil
+}
+
+func emailAddress(s string) error {
+	if local, domain, ok := strings.Cut(s, "@"); !ok || local == "" || domain == "" {
+		return fmt.Errorf("%q is no e-mail address", s)
+	}
+	return nil
+}
+
+func directoryURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		return fmt.Errorf("%q is no URL, such as https://acme-v02.api.letsencrypt.org/directory", s)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+// Package quickstart_test does what a newcomer does after `make run`.
+package quickstart_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	_ "github.com/k8singress/k8singress"
+)
+
+// deadline is how long the first answer may take.
+const deadline = 20 * time.Second
+
+func TestQuickstart(t *testing.T) {
+	ports := copyWithFreePorts(t)
+	start(t)
+	client := newClient(ports)
+	for _, c := range []struct{ url, body string }{
+		{"http://shop.localhost:8080/hello", "shop: GET /hello for shop.localhost\n"},
+		{"http://shop.localhost:8080/cart/items", "cart: GET /items for shop.localhost\n"},
+		{"https://shop.localhost:8443/", "shop: GET / for shop.localhost\n"},
+		{"http://localhost:9100/", "cart: GET / for localhost\n"},
+	} {
+		t.Run(c.url, func(t *testing.T) { await(t, client, c.url, c.body) })
+	}
+	t.Run("a changed manifest", func(t *testing.T) {
+		replaceInFile(t, "examples/quickstart/manifests/shop.yaml", "path: /cart(", "path: /basket(")
+		await(t, client, "http://shop.localhost:8080/basket/items", "cart: GET /items for shop.localhost\n")
+	})
+}
+
+// copyWithFreePorts makes a copy of the example, in which each port is one that nobody listens on, and works there as `make
+// run` does in the repository. It returns the new ports by the old ones.
+func copyWithFreePorts(t *testing.T) map[string]string {
+	t.Helper()
+	ports := map[string]string{}
+	var replacements []string
+	for _, port := range []string{"2019", "8080", "8443", "9001", "9002", "9100"} {
+		ports[port] = freePort(t)
+		replacements = append(replacements, port, ports[port])
+	}
+	replacer := strings.NewReplacer(replacements...)
+	folder := t.TempDir()
+	for _, pattern := range []string{"Caddyfile", "manifests/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, error %v", pattern, len(files), err)
+		}
+		for _, name := range files {
+			text := read(t, name)
+			if filepath.Base(name) != "tls.yaml" {
+				text = replacer.Replace(text)
+			}
+			write(t, filepath.Join(folder, "examples/quickstart", name), text)
+		}
+	}
+	t.Chdir(folder)
+	return ports
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// start runs Caddy in this process.
+func start(t *testing.T) {
+	t.Helper()
+	// Caddy keeps its files below these.
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	const path = "examples/quickstart/Caddyfile"
+	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(read(t, path)), map[string]any{"filename": path})
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("adapting: error %v, warnings %v", err, warnings)
+	}
+	if err := caddy.Load(config, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// newClient returns a client that finds every host on this machine, and the ports where they really are.
+func newClient(ports map[string]string) *http.Client {
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", ports[port]))
+	}
+	return &http.Client{Timeout: deadline, Transport: &http.Transport{
+		DialContext:     dial,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // curl -k
+	}}
+}
+
+// await asks until the answer is the one wanted.
+func await(t *testing.T, client *http.Client, url, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		got, err := get(ctx, client, url)
+		if err == nil && got == want {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the answer is %q, error %v; want %q", got, err, want)
+		case <-tick.C:
+		}
+	}
+}
+
+func get(ctx context.Context, client *http.Client, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}
+
+func replaceInFile(t *testing.T, name, old, replacement string) {
+	t.Helper()
+	text := read(t, name)
+	if !strings.Contains(text, old) {
+		t.Fatalf("%s has no %q", name, old)
+	}
+	write(t, name, strings.ReplaceAll(text, old, replacement))
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

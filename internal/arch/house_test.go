@@ -1,0 +1,76 @@
+package arch_test
+
+// module is the import path that the names of the table are relative to.
+const module = "github.com/k8singress/k8singress"
+
+const (
+	clientGo   = "k8s.io/client-go"
+	kubernetes = "k8s.io"
+	caddy      = "github.com/caddyserver/caddy"
+	caddyL4    = "github.com/mholt/caddy-l4"
+	runProgram = "os/exec"
+)
+
+// room is what one package may import. Tests may import what they like.
+type room struct {
+	name string
+	// level is its place in the order: a room imports rooms of lower levels only.
+	level int
+	// standard says that it imports nothing but the standard library.
+	standard bool
+	// never are import paths, with all below them, that it does not reach, neither itself nor through another package.
+	never []string
+	// client allows it to import client-go. The rooms above reach it through this one.
+	client bool
+	// programs allows it to run other programs.
+	programs bool
+}
+
+// pure is what a translation never reaches: no API server, no Caddy, no program. What it says depends on its input
+// only, and the goldens rely on that.
+var pure = []string{clientGo, caddy, caddyL4, runProgram}
+
+// house lists the rooms, the lowest first. Rooms of one level do not import each other.
+var house = []room{
+	// The words that the others exchange.
+	{name: "internal/ir", level: 0, standard: true},
+	{name: "internal/document", level: 0, standard: true},
+	{name: "internal/settings", level: 0, standard: true},
+	{name: "internal/kinds", level: 0, never: pure},
+	{name: "internal/snapshot", level: 1, never: pure},
+	{name: "internal/report", level: 1, never: pure},
+	{name: "internal/endpoints", level: 1, never: pure},
+
+	// Kubernetes objects to the model, without a side effect.
+	{name: "internal/annotations", level: 2, never: pure},
+	{name: "internal/ingress", level: 3, never: pure},
+	// It finds the port of a Service as Ingresses do.
+	{name: "internal/streams", level: 4, never: pure},
+	{name: "internal/translate", level: 5, never: pure},
+
+	// The model to Caddy's JSON, and what serves it.
+	{name: "internal/render", level: 5, never: []string{kubernetes}},
+	{name: "internal/structure", level: 5, never: []string{kubernetes}},
+	{name: "internal/certs", level: 5, never: []string{clientGo}},
+	{name: "internal/live", level: 5, never: []string{clientGo}},
+	{name: "l4app", level: 5, never: []string{clientGo}},
+
+	// What touches the world outside.
+	{name: "internal/cluster", level: 6, never: []string{caddy}, client: true},
+	{name: "internal/status", level: 6, never: []string{caddy}, client: true},
+	{name: "internal/files", level: 6, never: []string{clientGo, caddy}},
+	{name: "internal/apply", level: 6, never: []string{clientGo}},
+
+	// The one loop, and what Caddy sees of it.
+	{name: "internal/engine", level: 7},
+	{name: "k8singress", level: 8},
+	{name: "caddyfile", level: 9},
+	{name: ".", level: 10},
+	{name: "cmd/caddy", level: 11},
+
+	// Tests, and what only they import.
+	{name: "internal/arch", level: 11},
+	{name: "internal/featuretests", level: 11},
+	{name: "examples/quickstart", level: 11},
+	{name: "bench", level: 11, programs: true},
+}

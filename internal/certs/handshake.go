@@ -1,0 +1,90 @@
+package certs
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"strings"
+	"time"
+)
+
+// GetCertificate returns the certificate for the name that a client asks for: that of the name, else that of the
+// wildcard of its parent, else the default one. A certificate that is not good for the name is passed over, as in
+// ingress-nginx. It takes no lock.
+func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
+	if name != "" {
+		if c := s.find(name, name); c != nil {
+			return c, nil
+		}
+		if dot := strings.IndexByte(name, '.'); dot > 0 {
+			if c := s.find("*"+name[dot:], name); c != nil {
+				return c, nil
+			}
+		}
+	}
+	if entry, ok := s.hosts.Load(""); ok {
+		if c := entry.(*host).secret.good(); c != nil {
+			return c, nil
+		}
+	}
+	return s.selfSigned(), nil
+}
+
+func (s *Store) find(entry, name string) *tls.Certificate {
+	h, ok := s.hosts.Load(entry)
+	if !ok {
+		return nil
+	}
+	c := h.(*host).secret.good()
+	if c == nil || !Covers(c.Leaf, name) {
+		return nil
+	}
+	return c
+}
+
+// matches compares a name of a certificate, which may be a wildcard of one label, with a host.
+func matches(pattern, host string) bool {
+	pattern = strings.ToLower(strings.TrimSuffix(pattern, "."))
+	suffix, wildcard := strings.CutPrefix(pattern, "*.")
+	if !wildcard {
+		return pattern == host
+	}
+	_, parent, _ := strings.Cut(host, ".")
+	return parent != "" && parent == suffix
+}
+
+// makeSelfSigned makes the certificate for names that no other one is for. It has the name that ingress-nginx gives its
+// own, by which people know that none was found.
+func makeSelfSigned() *tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "Kubernetes Ingress Controller Fake Certificate", Organization: []string{"Acme Co"}},
+		DNSNames:     []string{"ingress.local"},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().AddDate(1, 0, 0),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		panic(err)
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		panic(err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
+}

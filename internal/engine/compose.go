@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/structure"
+)
+
+// Compose joins both halves to one Caddy document. The source of the objects is not part of it: whoever takes the
+// document serves what it says.
+func Compose(o settings.Config, live *document.Live) map[string]any {
+	o.Source = nil
+	whole := structure.Structure(o)
+	app := maps.Clone(branch(whole, "apps", "k8singress"))
+	app["live"] = live
+	branch(whole, "apps")["k8singress"] = app
+	return whole
+}
+
+// wholeDocument is what Split reads of a Caddy document. The servers and policies in it follow from the options of the app.
+type wholeDocument struct {
+	Apps struct {
+		K8singress *struct {
+			settings.Config
+			Live *document.Live `json:"live"`
+		} `json:"k8singress"`
+	} `json:"apps"`
+}
+
+// Split takes a document apart, as Compose joined it. One that names a source is refused.
+func Split(raw []byte) (settings.Config, *document.Live, error) {
+	var whole wholeDocument
+	if err := json.Unmarshal(raw, &whole); err != nil {
+		return settings.Config{}, nil, fmt.Errorf("decoding the document: %w", err)
+	}
+	app := whole.Apps.K8singress
+	switch {
+	case app == nil || app.Live == nil:
+		return settings.Config{}, nil, errors.New("the document has no apps.k8singress.live")
+	case app.Source != nil:
+		return settings.Config{}, nil, errors.New("the document names a source of its own: a process that follows one takes no documents")
+	}
+	return app.Config, app.Live, nil
+}
+
+// branch follows keys into a tree, and returns nil where there is none.
+func branch(tree map[string]any, keys ...string) map[string]any {
+	for _, key := range keys {
+		tree, _ = tree[key].(map[string]any)
+	}
+	return tree
+}
+
+// splitName reads "namespace/name".
+func splitName(s string) (namespace, name string, ok bool) {
+	namespace, name, ok = strings.Cut(s, "/")
+	return namespace, name, ok && namespace != "" && name != ""
+}

@@ -1,0 +1,176 @@
+// Package engine is the one loop: it takes snapshots from a source of objects and carries what changed through
+// translation, rendering and apply to status. It is the only package that knows all the others, and its loop the only
+// goroutine that touches the pipeline.
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/apply"
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/translate"
+)
+
+// Source is where objects come from: a cluster or a folder.
+type Source interface {
+	// Run follows the objects until ctx ends.
+	Run(ctx context.Context)
+	// Store holds the objects.
+	Store() *snapshot.Store
+	// Synced is closed when the store has held every object once.
+	Synced() <-chan struct{}
+}
+
+// Reporter is a source that has verdicts of its own, such as on files that cannot be read.
+type Reporter interface {
+	Verdicts() []*report.Verdict
+}
+
+// Publisher takes what is to be written to the status of objects. Publish does not block, and the newest value wins.
+type Publisher interface {
+	Run(ctx context.Context)
+	Publish(*report.Report, *snapshot.Snapshot, settings.Config)
+	Leader() bool
+}
+
+// Engine holds the tables that requests are served from, and the loop that changes them. It outlives the Caddy
+// configurations that use it.
+type Engine struct {
+	log       *zap.Logger
+	source    Source
+	publisher Publisher
+	metrics   *metrics
+	endpoints *endpoints.Table
+	live      *apply.Live
+
+	start    sync.Once
+	cancel   context.CancelFunc
+	done     chan struct{}
+	adoption atomic.Pointer[adoption]
+	adopted  chan struct{}
+	loads    chan load
+	state    atomic.Pointer[state]
+
+	// What follows belongs to the loop.
+	settings   settings.Config
+	translator *translate.Translator
+	config     *ir.Config
+	translated *report.Report
+	pending    *snapshot.Snapshot
+	latest     *snapshot.Snapshot
+	hold       holdoff
+	retry      backoff
+}
+
+// adoption is a Caddy configuration that begins to use the engine.
+type adoption struct {
+	ctx      caddy.Context
+	settings settings.Config
+	// document is what an engine without source serves until it is given another one.
+	document *document.Live
+}
+
+// load is a document to be served by an engine without source, and where the outcome goes.
+type load struct {
+	document *document.Live
+	outcome  chan error
+}
+
+// state is what the admin API tells. It is immutable.
+type state struct {
+	generation uint64
+	settings   settings.Config
+	document   func() *document.Live
+	report     *report.Report
+	counts     map[string]int
+	// changed is closed when there is a newer state.
+	changed chan struct{}
+}
+
+// New makes an engine that does nothing yet. A nil source makes one that takes documents by Load; a nil publisher one
+// that writes no status.
+func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
+	table := endpoints.NewTable()
+	e := &Engine{
+		log: log, source: source, publisher: publisher, metrics: newMetrics(), endpoints: table,
+		live:       apply.NewLive(table, log),
+		done:       make(chan struct{}),
+		adopted:    make(chan struct{}, 1),
+		loads:      make(chan load),
+		translator: translate.New(),
+		config:     &ir.Config{},
+		translated: &report.Report{},
+		hold:       newHoldoff(),
+		retry:      newBackoff(),
+	}
+	e.state.Store(&state{
+		report: &report.Report{}, changed: make(chan struct{}),
+		document: func() *document.Live { return &document.Live{} },
+	})
+	return e
+}
+
+// Table serves the HTTP requests.
+func (e *Engine) Table() *live.Table { return e.live.Table }
+
+// Certificates answers the TLS handshakes.
+func (e *Engine) Certificates() *certs.Store { return e.live.Certificates }
+
+// HasSource says whether the engine follows a cluster or a folder.
+func (e *Engine) HasSource() bool { return e.source != nil }
+
+// Adopt tells the engine that a Caddy configuration uses it from now on, and starts it with the first one. It does not
+// wait: it is called while Caddy loads the configuration. An engine without source serves the document d, which may be
+// nil, until Load gives it another one.
+func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
+	// What is provisioned under the configuration has to outlive it: requests go on while Caddy loads the next one.
+	ctx.Context = endpoints.WithTable(context.WithoutCancel(ctx.Context), e.endpoints)
+	e.adoption.Store(&adoption{ctx: ctx, settings: s, document: d})
+	select {
+	case e.adopted <- struct{}{}:
+	default:
+	}
+	e.start.Do(e.run)
+}
+
+// Destruct ends the engine when no Caddy configuration uses it any more. It does not wait for the loop, which may itself
+// be waiting for Caddy.
+func (e *Engine) Destruct() error {
+	e.start.Do(func() { close(e.done) })
+	if e.cancel != nil {
+		e.cancel()
+	}
+	return nil
+}
+
+// Done is closed when everything has ended after Destruct.
+func (e *Engine) Done() <-chan struct{} { return e.done }
+
+func (e *Engine) run() {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.cancel = cancel
+	var running sync.WaitGroup
+	if e.source != nil {
+		running.Go(func() { e.source.Run(ctx) })
+	}
+	if e.publisher != nil {
+		running.Go(func() { e.publisher.Run(ctx) })
+	}
+	running.Go(func() { e.loop(ctx) })
+	go func() {
+		running.Wait()
+		close(e.done)
+	}()
+}

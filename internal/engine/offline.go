@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/files"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/streams"
+	"github.com/k8singress/k8singress/internal/translate"
+)
+
+// Offline is what a folder of manifests becomes.
+type Offline struct {
+	Settings settings.Config
+	Document *document.Live
+	Report   *report.Report
+}
+
+// RunOffline carries a folder of manifests through the same pipeline that a running controller has, up to the point
+// where it would be applied.
+func RunOffline(folder string, o settings.Config) (*Offline, error) {
+	s, verdicts, err := files.Load(folder)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifests: %w", err)
+	}
+	config, translated := translate.Translate(s, options(o))
+	live := newRenderer(o, s).Live(config)
+	return &Offline{
+		Settings: o, Document: live,
+		Report: translated.With(verdicts).With(checkCertificates(s, live)),
+	}, nil
+}
+
+// checkCertificates reads the Secrets that the document names.
+func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict {
+	store := certs.NewStore()
+	store.Update(d.Certificates)
+	for _, c := range d.Certificates {
+		namespace, name := c.SecretRef()
+		if secret, ok := s.Secrets.Get(namespace, name); ok {
+			store.SetSecret(namespace, name, secret.Data, true)
+		}
+	}
+	return store.Problems()
+}
+
+// options are those of the controller that matter to a translation.
+func options(o settings.Config) translate.Options {
+	var t translate.Options
+	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass
+	t.Ingress.WatchWithoutClass = o.WatchIngressWithoutClass
+	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
+	t.Streams.Reserved = reserved(o)
+	t.DefaultCertificate = o.DefaultCertificate
+	return t
+}
+
+// reserved are the ports that this process itself listens on. Caddy would share them without an error.
+func reserved(o settings.Config) []streams.ReservedPort {
+	var all []streams.ReservedPort
+	for owner, addresses := range map[string][]string{"http": o.HTTP, "https": o.HTTPS, "admin": {o.Admin}} {
+		for _, port := range portsOf(addresses) {
+			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: port, Owner: owner})
+			if owner == "https" {
+				// HTTP/3.
+				all = append(all, streams.ReservedPort{Protocol: ir.UDP, Port: port, Owner: owner})
+			}
+		}
+	}
+	return all
+}
+
+// portsOf returns the ports of network addresses; one that cannot be read has none, and Caddy says what is wrong.
+func portsOf(addresses []string) []uint16 {
+	var ports []uint16
+	for _, address := range addresses {
+		parsed, err := caddy.ParseNetworkAddressWithDefaults(address, "tcp", 0)
+		if err != nil || parsed.IsUnixNetwork() {
+			continue
+		}
+		for port := parsed.StartPort; port != 0 && port <= parsed.EndPort; port++ {
+			ports = append(ports, uint16(port))
+		}
+	}
+	return ports
+}

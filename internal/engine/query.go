@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// Status is what GET /k8singress/status answers.
+type Status struct {
+	// Ready says that everything there is has been applied once. Before, every request gets 503.
+	Ready bool `json:"ready"`
+	// Generation grows with everything that is applied.
+	Generation uint64 `json:"generation"`
+	// Leader says that this replica writes the status of objects.
+	Leader bool `json:"leader"`
+	// Objects counts the objects that the source holds, by kind.
+	Objects map[string]int `json:"objects"`
+	// Problems counts the problems that /k8singress/objects lists, by severity.
+	Problems map[report.Severity]int `json:"problems"`
+}
+
+// Status tells how the engine is.
+func (e *Engine) Status() Status {
+	s := e.state.Load()
+	status := Status{
+		Ready: e.live.Table.Ready(), Generation: s.generation, Objects: s.counts,
+		Leader: e.publisher != nil && e.publisher.Leader(), Problems: map[report.Severity]int{},
+	}
+	for _, v := range s.report.Verdicts {
+		for _, p := range v.Problems {
+			status.Problems[p.Severity]++
+		}
+	}
+	return status
+}
+
+// Report returns the verdicts on all objects.
+func (e *Engine) Report() *report.Report { return e.state.Load().report }
+
+// Document returns the live half as it was applied last.
+func (e *Engine) Document() *document.Live {
+	d := e.state.Load().document()
+	now := *d
+	now.Backends = make(map[string]*document.Backend, len(d.Backends))
+	for id := range d.Backends {
+		// Endpoints change without the pipeline.
+		now.Backends[id] = &document.Backend{Endpoints: addresses(e.endpoints.Backend(id).Endpoints())}
+	}
+	return &now
+}
+
+// Settings returns the options of the Caddy configuration that uses the engine.
+func (e *Engine) Settings() settings.Config { return e.state.Load().settings }
+
+// Generation grows with everything that is applied.
+func (e *Engine) Generation() uint64 { return e.state.Load().generation }
+
+// Await waits until the generation is at least this, or ctx ends.
+func (e *Engine) Await(ctx context.Context, generation uint64) error {
+	for {
+		s := e.state.Load()
+		if s.generation >= generation {
+			return nil
+		}
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// counts is for the loop.
+func (e *Engine) counts() map[string]int {
+	if e.latest == nil {
+		return map[string]int{}
+	}
+	return e.latest.Counts()
+}

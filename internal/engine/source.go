@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/cluster"
+	"github.com/k8singress/k8singress/internal/files"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/status"
+)
+
+// NewSource returns the source that the options name, and the writer of status that goes with a cluster. Options without
+// a source give none. Nothing is read before the source runs, but a kubeconfig.
+func NewSource(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
+	switch {
+	case o.Source == nil:
+		return nil, nil, nil
+	case o.Source.Manifests != nil:
+		return files.New(o.Source.Manifests.Dir, log), nil, nil
+	case o.Source.Kubernetes != nil:
+		return fromCluster(o, log)
+	}
+	return nil, nil, fmt.Errorf("the source names neither kubernetes nor manifests")
+}
+
+func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
+	c, err := cluster.New(cluster.Options{
+		Kubeconfig: o.Source.Kubernetes.Kubeconfig,
+		Namespaces: o.Source.Kubernetes.Namespaces,
+		Also:       named(o),
+	}, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	namespace := o.ElectionNamespace
+	if namespace == "" {
+		namespace = c.Namespace()
+	}
+	writer, err := status.New(c.Client(), status.Options{LeaseName: o.ElectionID, LeaseNamespace: namespace, Log: log})
+	if err != nil {
+		return nil, nil, err
+	}
+	return c, writer, nil
+}
+
+// named are the objects that the options name; they are read whatever namespaces are followed.
+func named(o settings.Config) []ir.Ref {
+	var refs []ir.Ref
+	for kind, names := range map[string][]string{
+		kinds.ConfigMap: {o.ConfigMap, o.TCPServices, o.UDPServices},
+		kinds.Service:   {o.PublishService},
+		kinds.Secret:    {o.DefaultCertificate},
+	} {
+		for _, name := range names {
+			if namespace, name, ok := splitName(name); ok {
+				refs = append(refs, ir.Ref{Kind: kind, Namespace: namespace, Name: name})
+			}
+		}
+	}
+	return refs
+}

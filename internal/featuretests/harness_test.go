@@ -1,0 +1,310 @@
+// Package featuretests runs the whole of it, real Caddy included, on folders of manifests, and asserts what a client of
+// the ingress sees. One file is one feature.
+package featuretests
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	_ "github.com/k8singress/k8singress"
+)
+
+// deadline is how long a test waits for what it expects.
+const deadline = 10 * time.Second
+
+// ingress is a running controller, Caddy's process being this one.
+type ingress struct {
+	testing.TB
+	folder string
+	admin  string
+	http   string
+	https  string
+	client *http.Client
+}
+
+// start runs Caddy with a folder of manifests: the files of a txtar-like text, "-- name --" before each. More options of
+// the k8singress block may be given, one on each line.
+func start(t testing.TB, manifests string, options ...string) *ingress {
+	t.Helper()
+	in := newIngress(t)
+	in.write("manifests.yaml", manifests)
+	in.load(fmt.Sprintf("manifests %s\n%s", in.folder, strings.Join(options, "\n")))
+	in.awaitReady()
+	return in
+}
+
+func newIngress(t testing.TB) *ingress {
+	t.Helper()
+	in := &ingress{TB: t, folder: t.TempDir(), admin: free(t), http: free(t), https: free(t)}
+	in.client = &http.Client{Timeout: deadline, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	t.Cleanup(func() {
+		in.client.CloseIdleConnections()
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return in
+}
+
+// load adapts a Caddyfile, as `caddy run` does, and runs it.
+func (in *ingress) load(block string) {
+	in.Helper()
+	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\n%s\n}\n}\n", in.admin, in.http, in.https, block))
+}
+
+func (in *ingress) loadCaddyfile(text string) {
+	in.Helper()
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+	if err != nil {
+		in.Fatal(err)
+	}
+	if err := caddy.Load(config, true); err != nil {
+		in.Fatal(err)
+	}
+}
+
+// write replaces a file of the folder at once, as an editor does.
+func (in *ingress) write(name, content string) {
+	in.Helper()
+	draft := filepath.Join(in.TempDir(), name)
+	if err := os.WriteFile(draft, []byte(content), 0o600); err != nil {
+		in.Fatal(err)
+	}
+	if err := os.Rename(draft, filepath.Join(in.folder, name)); err != nil {
+		in.Fatal(err)
+	}
+}
+
+func (in *ingress) remove(name string) {
+	in.Helper()
+	if err := os.Remove(filepath.Join(in.folder, name)); err != nil {
+		in.Fatal(err)
+	}
+}
+
+// status is what of GET /k8singress/status the tests look at.
+type status struct {
+	Ready      bool           `json:"ready"`
+	Generation int            `json:"generation"`
+	Objects    map[string]int `json:"objects"`
+}
+
+func (in *ingress) status() status {
+	in.Helper()
+	var s status
+	in.adminJSON("/k8singress/status", &s)
+	return s
+}
+
+func (in *ingress) adminJSON(path string, into any) {
+	in.Helper()
+	response, err := in.client.Get("http://" + in.admin + path)
+	if err != nil {
+		in.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
+		in.Fatalf("GET %s: %s: %v", path, response.Status, err)
+	}
+}
+
+func (in *ingress) awaitReady() {
+	in.Helper()
+	in.eventually("ready", func() error {
+		if !in.status().Ready {
+			return fmt.Errorf("it is not")
+		}
+		return nil
+	})
+}
+
+// eventually fails the test if condition keeps returning an error.
+func (in *ingress) eventually(what string, condition func() error) {
+	in.Helper()
+	ctx, cancel := context.WithTimeout(in.Context(), deadline)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			in.Fatalf("%s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// answer is what a client sees.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// get asks for http://host/path through the ingress.
+func (in *ingress) get(host, path string) answer {
+	in.Helper()
+	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, "http://"+in.http+path, nil)
+	if err != nil {
+		in.Fatal(err)
+	}
+	request.Host = host
+	response, err := in.client.Do(request)
+	if err != nil {
+		in.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		in.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(body)}
+}
+
+// expect fails unless host and path answer with a status and, if it is not empty, a body.
+func (in *ingress) expect(host, path string, status int, body string) {
+	in.Helper()
+	if err := in.check(host, path, status, body); err != nil {
+		in.Error(err)
+	}
+}
+
+// becomes waits for an answer.
+func (in *ingress) becomes(host, path string, status int, body string) {
+	in.Helper()
+	in.eventually("answer", func() error { return in.check(host, path, status, body) })
+}
+
+func (in *ingress) check(host, path string, status int, body string) error {
+	in.Helper()
+	got := in.get(host, path)
+	if got.status != status || body != "" && got.body != body {
+		return fmt.Errorf("%s%s answers %d %q, want %d %q", host, path, got.status, got.body, status, body)
+	}
+	return nil
+}
+
+// certificate returns the names of the certificate that a TLS client of a host is shown.
+func (in *ingress) certificate(host string) []string {
+	in.Helper()
+	conn, err := tls.Dial("tcp", in.https, &tls.Config{ServerName: host, InsecureSkipVerify: true})
+	if err != nil {
+		in.Fatal(err)
+	}
+	defer conn.Close()
+	leaf := conn.ConnectionState().PeerCertificates[0]
+	return append([]string{leaf.Subject.CommonName}, leaf.DNSNames...)
+}
+
+// verdict is an entry of /k8singress/objects.
+type verdict struct {
+	Object struct{ Kind, Namespace, Name string } `json:"object"`
+
+	Accepted bool `json:"accepted"`
+	Problems []struct{ Severity, Reason, Field, Message string }
+}
+
+// reasons returns the reasons of the problems of an object, such as "Ingress/shop/web".
+func (in *ingress) reasons(object string) []string {
+	in.Helper()
+	var all []verdict
+	in.adminJSON("/k8singress/objects", &all)
+	var found []string
+	for _, v := range all {
+		name := strings.ReplaceAll(v.Object.Kind+"/"+v.Object.Namespace+"/"+v.Object.Name, "//", "/")
+		if name != object {
+			continue
+		}
+		for _, p := range v.Problems {
+			found = append(found, p.Reason)
+		}
+	}
+	return found
+}
+
+// backend starts a server that answers with its name and the path, and returns its host and port.
+func backend(t testing.TB, name string) (ip string, port string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s %s", name, r.URL.RequestURI())
+	}))
+	t.Cleanup(server.Close)
+	ip, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ip, port
+}
+
+// service is a Service "default/NAME" with port 80 and one slice that leads to addresses.
+func service(name, port string, ips ...string) string {
+	var endpoints strings.Builder
+	for _, ip := range ips {
+		fmt.Fprintf(&endpoints, "\n- addresses: [%s]", ip)
+	}
+	return fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: %[1]s}
+spec: {ports: [{name: http, port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: %[1]s-1, labels: {kubernetes.io/service-name: %[1]s}}
+addressType: IPv4
+ports: [{name: http, port: %[2]s}]
+endpoints:%[3]s
+`, name, port, endpoints.String())
+}
+
+// rule is an Ingress "default/NAME" with one host and one path.
+func rule(name, host, kind, path, service string) string {
+	return fmt.Sprintf(`---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: %s}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: %q
+    http: {paths: [{path: %q, pathType: %s, backend: {service: {name: %s, port: {number: 80}}}}]}
+`, name, host, path, kind, service)
+}
+
+const class = `---
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+`
+
+func free(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

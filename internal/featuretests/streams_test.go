@@ -1,0 +1,99 @@
+package featuretests
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// overTCP asks the HTTP backend behind a TCP port, and returns its answer.
+func (in *ingress) overTCP(port string) string {
+	in.Helper()
+	body, err := tryTCP(port)
+	if err != nil {
+		in.Fatal(err)
+	}
+	return body
+}
+
+func tryTCP(port string) (string, error) {
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, deadline)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(conn, "GET /tcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		return "", err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}
+
+func tcpServices(entries ...string) string {
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp-services}\ndata:\n  " + strings.Join(entries, "\n  ") + "\n"
+}
+
+func TestTCPPortComesAndGoes(t *testing.T) {
+	ip, backendPort := backend(t, "one")
+	_, port, _ := net.SplitHostPort(free(t))
+	_, second, _ := net.SplitHostPort(free(t))
+	in := start(t, class+service("one", backendPort, ip), "tcp_services default/tcp-services", "stream_bind 127.0.0.1")
+	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:80"`, port)))
+	in.eventually("the port", func() error { _, err := tryTCP(port); return err })
+	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:http"`, port), fmt.Sprintf(`%q: "default/one:80"`, second)))
+	in.eventually("the second port", func() error { _, err := tryTCP(second); return err })
+	if got := in.overTCP(port); got != "one /tcp" {
+		t.Errorf("the first port answers %q", got)
+	}
+	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:80"`, second)))
+	in.eventually("no port", func() error {
+		if _, err := tryTCP(port); err == nil {
+			return fmt.Errorf("it still answers")
+		}
+		return nil
+	})
+	if got := in.overTCP(second); got != "one /tcp" {
+		t.Errorf("the second port answers %q", got)
+	}
+}
+
+func TestTCPPortThatIsTaken(t *testing.T) {
+	ip, backendPort := backend(t, "one")
+	_, good, _ := net.SplitHostPort(free(t))
+	holder, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, held, _ := net.SplitHostPort(holder.Addr().String())
+	in := newIngress(t)
+	_, own, _ := net.SplitHostPort(in.http)
+	in.write("manifests.yaml", class+service("one", backendPort, ip)+tcpServices(
+		fmt.Sprintf(`%q: "default/one:80"`, good), fmt.Sprintf(`%q: "default/one:80"`, held), fmt.Sprintf(`%q: "default/one:80"`, own)))
+	in.load("manifests " + in.folder + "\ntcp_services default/tcp-services\nstream_bind 127.0.0.1")
+	in.awaitReady()
+	if got := in.overTCP(good); got != "one /tcp" {
+		t.Errorf("the free port answers %q", got)
+	}
+	in.expect("nobody.example", "/", http.StatusNotFound, "")
+	if got := in.reasons("ConfigMap/default/tcp-services"); len(got) != 2 || !slices.Contains(got, "PortConflict") {
+		t.Errorf("reasons are %v", got)
+	}
+	if err := holder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	in.eventually("the port that was given free", func() error { _, err := tryTCP(held); return err })
+}

@@ -1,0 +1,129 @@
+// Package files serves a folder of Kubernetes manifests as if it were a cluster: it reads the objects of the kinds that
+// the controller knows, follows changes of the files, and keeps a snapshot.Store up to date.
+package files
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// Load reads a folder, or a single file, once. The verdicts are on files and objects that could not be taken as they
+// are; the error says that the folder itself cannot be read.
+func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
+	list, err := newFolder(dir).read(func(string) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, verdicts := merge(list)
+	store := snapshot.NewStore()
+	store.Apply(objects, nil)
+	return store.Take(), verdicts, nil
+}
+
+// Files is a folder that is followed.
+type Files struct {
+	folder   *folder
+	store    *snapshot.Store
+	current  map[ir.Ref]kinds.Object
+	verdicts atomic.Pointer[[]*report.Verdict]
+	synced   chan struct{}
+	once     sync.Once
+	pace     pace
+	log      *zap.Logger
+}
+
+// New returns the source for a folder, or a single file. Nothing is read before Run.
+func New(dir string, log *zap.Logger) *Files {
+	return &Files{
+		folder: newFolder(dir), store: snapshot.NewStore(), synced: make(chan struct{}), pace: defaultPace, log: log,
+	}
+}
+
+// Store holds the objects of the folder. It is incomplete until Synced.
+func (f *Files) Store() *snapshot.Store { return f.store }
+
+// Synced is closed when the folder has been read once.
+func (f *Files) Synced() <-chan struct{} { return f.synced }
+
+// Verdicts are on files and objects that could not be taken as they are, sorted by report.Compare. When they change,
+// the store wakes its reader, also if no object did.
+func (f *Files) Verdicts() []*report.Verdict {
+	if v := f.verdicts.Load(); v != nil {
+		return *v
+	}
+	return nil
+}
+
+// Run follows the folder until the context ends. What cannot be read, as a file in the middle of an edit, keeps the
+// objects that it last had. Run is called once.
+func (f *Files) Run(ctx context.Context) {
+	w := newWatcher(f.log)
+	defer w.close()
+	for {
+		failed := !f.refresh(w)
+		if !w.wait(ctx, f.pace, failed) {
+			return
+		}
+	}
+}
+
+// refresh brings the store to the state of the folder, and says whether the folder could be read.
+func (f *Files) refresh(w *watcher) bool {
+	list, err := f.folder.read(w.add)
+	if err != nil {
+		f.judge([]*report.Verdict{{Object: fileRef("."), Problems: []report.Problem{{
+			Severity: report.Error, Reason: report.InvalidManifest,
+			Message: err.Error() + "; what was read before stays in use",
+		}}}})
+		return false
+	}
+	w.keepOnly(f.folder.dirs)
+	objects, verdicts := merge(list)
+	f.apply(objects)
+	f.judge(verdicts)
+	f.once.Do(func() { close(f.synced) })
+	return true
+}
+
+// apply gives the store the difference. An object of which nothing changed stays the same pointer.
+func (f *Files) apply(objects []kinds.Object) {
+	next := make(map[ir.Ref]kinds.Object, len(objects))
+	var set, gone []kinds.Object
+	for _, o := range objects {
+		ref := snapshot.RefOf(o)
+		old := f.current[ref]
+		if old != nil && old.GetResourceVersion() == o.GetResourceVersion() && old.GetUID() == o.GetUID() {
+			next[ref] = old
+			continue
+		}
+		next[ref] = o
+		set = append(set, o)
+	}
+	for ref, o := range f.current {
+		if next[ref] == nil {
+			gone = append(gone, o)
+		}
+	}
+	f.store.Apply(set, gone)
+	f.current = next
+}
+
+func (f *Files) judge(verdicts []*report.Verdict) {
+	if reflect.DeepEqual(f.Verdicts(), verdicts) {
+		return
+	}
+	f.verdicts.Store(&verdicts)
+	f.store.Wake()
+}
+
+// fileRef names a file in a verdict, as if it were an object.
+func fileRef(name string) ir.Ref { return ir.Ref{Kind: "File", Name: name} }

@@ -1,0 +1,203 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// largest is the size of the largest file that is read.
+	largest = 32 << 20
+	// fresh is how long after its last change a file is read again even if it looks the same: clocks of file systems
+	// are coarse, and two writes can have one time.
+	fresh = 2 * time.Second
+)
+
+var extensions = []string{".yaml", ".yml", ".json"}
+
+// folder remembers what it read of each file, so that only changed files are parsed.
+type folder struct {
+	root  string
+	files map[string]*file
+	// dirs are the folders of the last read, by path.
+	dirs map[string]bool
+}
+
+// file is one manifest.
+type file struct {
+	info   fs.FileInfo
+	read   time.Time
+	parsed *parsed
+}
+
+func newFolder(root string) *folder {
+	return &folder{root: filepath.Clean(root), files: map[string]*file{}}
+}
+
+// read returns what all files hold, in the order of their names. It calls enter with each folder before it looks into
+// it, so that a watch set there misses nothing.
+func (f *folder) read(enter func(dir string)) ([]*parsed, error) {
+	w := &walk{enter: enter, dirs: map[string]bool{}, entered: map[string]bool{}, found: map[string]fs.FileInfo{}}
+	if err := w.root(f.root); err != nil {
+		return nil, fmt.Errorf("cannot read the manifests: %w", err)
+	}
+	f.dirs = w.dirs
+	next := make(map[string]*file, len(w.found))
+	for path, info := range w.found {
+		next[path] = f.load(path, info)
+	}
+	for _, bad := range w.failures {
+		f.keep(next, bad)
+	}
+	f.files = next
+	list := make([]*parsed, 0, len(next))
+	for _, file := range next {
+		list = append(list, file.parsed)
+	}
+	slices.SortFunc(list, func(a, b *parsed) int { return strings.Compare(a.name, b.name) })
+	return list, nil
+}
+
+func (f *folder) load(path string, info fs.FileInfo) *file {
+	old := f.files[path]
+	if old != nil && old.unchanged(info) {
+		return old
+	}
+	now := time.Now()
+	data, err := readFile(path)
+	next := &parsed{name: f.name(path)}
+	if err != nil {
+		next.fail(0, "cannot be read: "+err.Error())
+	} else {
+		next = parse(f.name(path), data)
+	}
+	if old != nil {
+		next.keep(old.parsed)
+	}
+	return &file{info: info, read: now, parsed: next}
+}
+
+func (f *file) unchanged(info fs.FileInfo) bool {
+	return f.info != nil && os.SameFile(f.info, info) && f.info.Size() == info.Size() &&
+		f.info.ModTime().Equal(info.ModTime()) && f.read.Sub(info.ModTime()) > fresh
+}
+
+// keep takes over the files below a path that cannot be read, and reports it.
+func (f *folder) keep(next map[string]*file, bad failure) {
+	p := &parsed{name: f.name(bad.path)}
+	p.fail(0, "cannot be read: "+bad.err.Error())
+	for path, old := range f.files {
+		switch {
+		case path == bad.path:
+			p.keep(old.parsed)
+		case strings.HasPrefix(path, bad.path+string(filepath.Separator)):
+			next[path] = old
+		}
+	}
+	next[bad.path] = &file{parsed: p}
+}
+
+// name is what users read: the path below the folder, with slashes.
+func (f *folder) name(path string) string {
+	name, err := filepath.Rel(f.root, path)
+	if err != nil || name == "." {
+		name = filepath.Base(path)
+	}
+	return filepath.ToSlash(name)
+}
+
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, largest+1))
+	if err == nil && len(data) > largest {
+		return nil, fmt.Errorf("it is larger than %d MiB: split it", largest>>20)
+	}
+	return data, err
+}
+
+// walk collects the manifests below a folder. Symbolic links are followed, and each folder is entered once. Names that
+// begin with a dot are passed over: version control, editors, and the versions of a mounted ConfigMap, whose links
+// lead to its files.
+type walk struct {
+	enter func(dir string)
+	dirs  map[string]bool
+	// entered has the folders that links lead to.
+	entered  map[string]bool
+	found    map[string]fs.FileInfo
+	failures []failure
+}
+
+type failure struct {
+	path string
+	err  error
+}
+
+func (w *walk) root(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return w.dir(path)
+	}
+	w.dirs[filepath.Dir(path)] = true
+	w.enter(filepath.Dir(path))
+	w.found[path] = info
+	return nil
+}
+
+func (w *walk) dir(path string) error {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil || w.entered[target] {
+		return err
+	}
+	w.entered[target], w.dirs[path] = true, true
+	w.enter(path)
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		below := filepath.Join(path, entry.Name())
+		if err := w.entry(below); err != nil {
+			w.failures = append(w.failures, failure{below, err})
+		}
+	}
+	return nil
+}
+
+func (w *walk) entry(path string) error {
+	info, err := os.Stat(path)
+	wanted := slices.Contains(extensions, filepath.Ext(path))
+	switch {
+	case err != nil && (!wanted || vanished(path)):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return w.dir(path)
+	case wanted && info.Mode().IsRegular():
+		w.found[path] = info
+	}
+	return nil
+}
+
+// vanished says that a file was removed while the folder was read; a link that leads nowhere is still there.
+func vanished(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}

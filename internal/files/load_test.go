@@ -1,0 +1,201 @@
+package files
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/*/want.yaml")
+
+// outcome is what want.yaml holds: all verdicts, then all objects.
+type outcome struct {
+	Verdicts []verdict `json:"verdicts"`
+	Objects  []named   `json:"objects"`
+}
+
+type named struct {
+	Name   string       `json:"name"`
+	Object kinds.Object `json:"object"`
+}
+
+type verdict struct {
+	Object   string           `json:"object"`
+	Problems []report.Problem `json:"problems"`
+}
+
+func outcomeOf(s *snapshot.Snapshot, verdicts []*report.Verdict) *outcome {
+	o := &outcome{}
+	for _, object := range objectsOf(s) {
+		o.Objects = append(o.Objects, named{snapshot.RefOf(object).String(), object})
+	}
+	for _, v := range verdicts {
+		o.Verdicts = append(o.Verdicts, verdict{v.Object.String(), v.Problems})
+	}
+	return o
+}
+
+func objectsOf(s *snapshot.Snapshot) []kinds.Object {
+	var list []kinds.Object
+	for o := range s.Ingresses.All() {
+		list = append(list, o)
+	}
+	for o := range s.Classes.All() {
+		list = append(list, o)
+	}
+	for o := range s.Services.All() {
+		list = append(list, o)
+	}
+	for o := range s.Secrets.All() {
+		list = append(list, o)
+	}
+	for o := range s.ConfigMaps.All() {
+		list = append(list, o)
+	}
+	for _, ref := range s.Changed {
+		if ref.Kind == kinds.EndpointSlice {
+			for o := range s.EndpointSlices(ref.Namespace, ref.Name) {
+				list = append(list, o)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b kinds.Object) int {
+		return report.Compare(snapshot.RefOf(a), snapshot.RefOf(b))
+	})
+	return list
+}
+
+func TestLoad(t *testing.T) {
+	cases, err := filepath.Glob("testdata/*/in")
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("no test data: %v", err)
+	}
+	for _, dir := range cases {
+		t.Run(filepath.Base(filepath.Dir(dir)), func(t *testing.T) {
+			s, verdicts, err := Load(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkVersions(t, s)
+			got, err := yaml.Marshal(outcomeOf(s, verdicts))
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareFile(t, filepath.Join(filepath.Dir(dir), "want.yaml"), got)
+		})
+	}
+}
+
+// checkVersions takes the versions away, which say nothing to a reader of want.yaml.
+func checkVersions(t *testing.T, s *snapshot.Snapshot) {
+	t.Helper()
+	for _, o := range objectsOf(s) {
+		if len(o.GetResourceVersion()) != 24 {
+			t.Errorf("%s: resource version %q is not a digest", snapshot.RefOf(o), o.GetResourceVersion())
+		}
+		o.SetResourceVersion("")
+	}
+}
+
+func compareFile(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs; got:\n%s", path, got)
+	}
+}
+
+func TestVerdictsTellNoSecrets(t *testing.T) {
+	_, verdicts, err := Load("testdata/secrets/in")
+	if err != nil || len(verdicts) == 0 {
+		t.Fatalf("%d verdicts, %v", len(verdicts), err)
+	}
+	for _, v := range verdicts {
+		for _, p := range v.Problems {
+			if strings.Contains(p.Message, "hunter2") || strings.Contains(p.Message, "4711") {
+				t.Errorf("%s: the message holds a value: %s", v.Object, p.Message)
+			}
+		}
+	}
+}
+
+func TestLoadOneFile(t *testing.T) {
+	s, verdicts, err := Load("testdata/kinds/in/sub/deep/ingress.yml")
+	if err != nil || len(verdicts) != 0 || s.Ingresses.Len() != 1 {
+		t.Errorf("%v, verdicts %v", err, verdicts)
+	}
+}
+
+func TestLoadNothing(t *testing.T) {
+	if _, _, err := Load("testdata/no-such-folder"); err == nil || !strings.Contains(err.Error(), "no-such-folder") {
+		t.Errorf("error %v should name the folder", err)
+	}
+	s, verdicts, err := Load(t.TempDir())
+	if err != nil || len(verdicts) != 0 || len(s.Changed) != 0 {
+		t.Errorf("an empty folder: %v, %v", verdicts, err)
+	}
+}
+
+func TestOneFormForAll(t *testing.T) {
+	s, _, err := Load("testdata/kinds/in")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, o := range objectsOf(s) {
+		seen[snapshot.RefOf(o).Kind] = true
+	}
+	for _, row := range kinds.All {
+		if !seen[row.Name] {
+			t.Errorf("testdata/kinds has no %s", row.Name)
+		}
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	seeds, _ := filepath.Glob("testdata/*/in/*.*")
+	for _, path := range seeds {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data, filepath.Ext(path) == ".json")
+	}
+	f.Fuzz(func(t *testing.T, data []byte, isJSON bool) {
+		name := "a.yaml"
+		if isJSON {
+			name = "a.json"
+		}
+		before := parse(name, []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"))
+		p := parse(name, data)
+		p.keep(before)
+		objects, verdicts := merge([]*parsed{p, parse("b.yaml", data)})
+		for _, o := range objects {
+			ref := snapshot.RefOf(o)
+			if ref.Kind == "" || ref.Name == "" || strings.ContainsAny(ref.String(), "\x00{}") || o.GetResourceVersion() == "" {
+				t.Errorf("object %q of version %q", ref, o.GetResourceVersion())
+			}
+		}
+		if !slices.IsSortedFunc(verdicts, func(a, b *report.Verdict) int { return report.Compare(a.Object, b.Object) }) {
+			t.Error("verdicts are not sorted")
+		}
+	})
+}

@@ -1,0 +1,296 @@
+package files
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// parsed is what one file holds.
+type parsed struct {
+	name    string
+	objects []*found
+	// problems are those of the file, as opposed to an object in it.
+	problems []report.Problem
+	// ignored counts the objects of other kinds.
+	ignored map[string]int
+	// broken says that something could not be read, which may be what someone is about to write.
+	broken bool
+}
+
+// found is one object of a file.
+type found struct {
+	ref ir.Ref
+	// object is nil if it cannot be used.
+	object   kinds.Object
+	file     string
+	line     int
+	problems []report.Problem
+}
+
+// parse reads a file. It takes any bytes: what is wrong with them is part of the result.
+func parse(name string, data []byte) *parsed {
+	p := &parsed{name: name, ignored: map[string]int{}}
+	list, err := split(name, data)
+	for _, t := range list {
+		p.document(t)
+	}
+	if err != nil {
+		p.fail(lineOf(err, 0), "is not JSON: "+err.Error())
+	}
+	p.countIgnored()
+	return p
+}
+
+func (p *parsed) document(t text) {
+	raw, warning, err := toJSON(t.data)
+	if err != nil {
+		p.fail(lineOf(err, t.line-1), "is not YAML: "+plain(err))
+		return
+	}
+	if warning != nil {
+		p.warn(lineOf(warning, t.line-1), plain(warning))
+	}
+	if raw = bytes.TrimSpace(raw); len(raw) > 0 && !bytes.Equal(raw, []byte("null")) {
+		p.object(raw, t.begin(), "")
+	}
+}
+
+// toJSON converts a document. A key that stands there twice is a warning: the last one counts, as it does for kubectl.
+func toJSON(data []byte) (raw []byte, warning, err error) {
+	if trimmed := bytes.TrimSpace(data); bytes.HasPrefix(trimmed, []byte("{")) && json.Valid(trimmed) {
+		return trimmed, nil, nil
+	}
+	raw, strict := yaml.YAMLToJSONStrict(data)
+	if strict == nil {
+		return raw, nil, nil
+	}
+	raw, err = yaml.YAMLToJSON(data)
+	return raw, strict, err
+}
+
+// head is what must be known of an object before it can be read.
+type head struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name      string `json:"name"`
+		Namespace string `json:"namespace"`
+	} `json:"metadata"`
+	Items json.RawMessage `json:"items"`
+}
+
+// object reads one object, or the items of a list. itemOf is "apiVersion kind" of an item that does not say it itself.
+func (p *parsed) object(raw []byte, line int, itemOf string) {
+	var h head
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
+		p.fail(line, "is no Kubernetes object: "+wrongType(err))
+		return
+	}
+	if h.APIVersion == "" && h.Kind == "" {
+		h.APIVersion, h.Kind, _ = strings.Cut(itemOf, " ")
+	}
+	item, list := strings.CutSuffix(h.Kind, "List")
+	switch {
+	case h.APIVersion == "" || h.Kind == "":
+		p.broken = true
+		p.warn(line, "is no Kubernetes object: apiVersion or kind is missing")
+	case list && len(h.Items) > 0 && itemOf == "":
+		p.items(h.Items, line, h.APIVersion+" "+item)
+	default:
+		p.typed(raw, line, identity{h.APIVersion, h.Kind, h.Metadata.Namespace, h.Metadata.Name})
+	}
+}
+
+func (p *parsed) items(raw []byte, line int, itemOf string) {
+	var items []json.RawMessage
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &items); err != nil {
+		p.fail(line, "is no list: "+wrongType(err))
+		return
+	}
+	for _, item := range items {
+		p.object(item, line, itemOf)
+	}
+}
+
+var typeNames = map[reflect.Kind]string{
+	reflect.Struct: "a map", reflect.Map: "a map", reflect.Slice: "a list", reflect.String: "a string",
+	reflect.Bool: "true or false",
+}
+
+// wrongType says in the words of a manifest what an error says in those of Go.
+func wrongType(err error) string {
+	var notBase64 base64.CorruptInputError
+	if errors.As(err, &notBase64) {
+		return "a value of data is not base64: plain text belongs into stringData"
+	}
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err.Error()
+	}
+	want, ok := typeNames[wrong.Type.Kind()]
+	switch {
+	case wrong.Type == reflect.TypeFor[[]byte]():
+		want = "base64"
+	case !ok:
+		want = "a number"
+	}
+	where := strings.TrimPrefix(wrong.Field, ".")
+	if where == "" {
+		where = "the document"
+	}
+	return fmt.Sprintf("%s is not %s but of type %s", where, want, wrong.Value)
+}
+
+// identity is what an object says of itself.
+type identity struct{ apiVersion, kind, namespace, name string }
+
+func (p *parsed) typed(raw []byte, line int, id identity) {
+	r, ok := readerOf(id.apiVersion, id.kind)
+	if !ok {
+		p.unknown(line, id)
+		return
+	}
+	f := &found{ref: ir.Ref{Kind: id.kind, Namespace: id.namespace, Name: id.name}, file: p.name, line: line}
+	if err := f.complete(r.clusterScoped); err != nil {
+		p.fail(line, err.Error())
+		return
+	}
+	p.objects = append(p.objects, f)
+	object, strict, err := r.read(raw)
+	if err != nil {
+		p.broken = true
+		f.add(report.Error, report.InvalidManifest, "", "cannot be read: "+wrongType(err))
+		return
+	}
+	for _, err := range strict {
+		f.add(report.Warning, report.InvalidManifest, fieldOf(err), err.Error())
+	}
+	if r.successor != "" {
+		f.add(report.Info, report.OldVersion, "apiVersion",
+			fmt.Sprintf("%s %s is an old version, and is read as %s: write that instead", id.apiVersion, id.kind, r.successor))
+	}
+	f.object = object
+	f.finish(raw)
+}
+
+// unknown is for an object that nobody here reads: one of another kind, or of a version that does not exist.
+func (p *parsed) unknown(line int, id identity) {
+	row, ok := kinds.ByName(id.kind)
+	group, _, grouped := strings.Cut(id.apiVersion, "/")
+	if !ok || (grouped && !slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersion.Group == group })) {
+		p.ignored[id.kind]++
+		return
+	}
+	p.fail(line, fmt.Sprintf("%s %s: there is no %s of %s, write %s",
+		id.kind, id.name, id.kind, id.apiVersion, row.GroupVersion))
+}
+
+func (p *parsed) fail(line int, message string) {
+	p.broken = true
+	p.problems = append(p.problems, problemAt(report.Error, report.InvalidManifest, line, message))
+}
+
+func (p *parsed) warn(line int, message string) {
+	p.problems = append(p.problems, problemAt(report.Warning, report.InvalidManifest, line, message))
+}
+
+func problemAt(severity report.Severity, reason report.Reason, line int, message string) report.Problem {
+	field := ""
+	if line > 0 {
+		field = "line " + strconv.Itoa(line)
+	}
+	return report.Problem{Severity: severity, Reason: reason, Field: field, Message: message}
+}
+
+func (p *parsed) countIgnored() {
+	if len(p.ignored) == 0 {
+		return
+	}
+	var counts []string
+	for _, kind := range slices.Sorted(maps.Keys(p.ignored)) {
+		counts = append(counts, fmt.Sprintf("%s (%d)", kind, p.ignored[kind]))
+	}
+	p.problems = append(p.problems, problemAt(report.Info, report.IgnoredKind, 0,
+		"holds objects of kinds that the controller does not read: "+strings.Join(counts, ", ")))
+}
+
+// keep takes over what a broken file had before and has not now, so that an edit takes nothing away while it is not
+// finished.
+func (p *parsed) keep(before *parsed) {
+	if !p.broken {
+		return
+	}
+	now := map[ir.Ref]*found{}
+	for _, f := range p.objects {
+		now[f.ref] = f
+	}
+	kept := 0
+	for _, old := range before.objects {
+		switch f := now[old.ref]; {
+		case old.object == nil || (f != nil && f.object != nil):
+			continue
+		case f != nil:
+			f.object = old.object
+		default:
+			p.objects = append(p.objects, &found{ref: old.ref, object: old.object, file: old.file, line: old.line})
+		}
+		kept++
+	}
+	if kept > 0 {
+		p.warn(0, fmt.Sprintf("%d objects stay as they were before, until the file is mended", kept))
+	}
+}
+
+func (f *found) add(severity report.Severity, reason report.Reason, field, message string) {
+	f.problems = append(f.problems, report.Problem{
+		Severity: severity, Reason: reason, Field: field, Message: fmt.Sprintf("%s:%d: %s", f.file, f.line, message),
+	})
+}
+
+func fieldOf(err error) string {
+	var field kjson.FieldError
+	if errors.As(err, &field) {
+		return field.FieldPath()
+	}
+	return ""
+}
+
+var lineNumber = regexp.MustCompile(`line (\d+)(: )?`)
+
+// lineOf finds the line that an error is about, in the file: the errors of YAML count from the start of the document.
+func lineOf(err error, before int) int {
+	var at *lineError
+	if errors.As(err, &at) {
+		return at.line
+	}
+	if m := lineNumber.FindStringSubmatch(err.Error()); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		return before + n
+	}
+	return before + 1
+}
+
+// plain is the text of a YAML error without its line, which is counted from the wrong place.
+func plain(err error) string {
+	message := err.Error()
+	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
+		message = strings.TrimPrefix(message, prefix)
+	}
+	return strings.TrimSpace(lineNumber.ReplaceAllString(message, ""))
+}

@@ -1,0 +1,122 @@
+package files
+
+import (
+	"context"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"go.uber.org/zap"
+)
+
+// pace is how fast changes are followed.
+type pace struct {
+	// settle is how long it must be quiet before files are read, and patience how long that may be put off: an editor or
+	// a git checkout writes many times.
+	settle, patience time.Duration
+	// poll is how often the folder is looked at without an event. Links may lead to places that have no watch.
+	poll time.Duration
+	// retry takes the place of poll while the folder cannot be read.
+	retry time.Duration
+}
+
+var defaultPace = pace{
+	settle: 100 * time.Millisecond, patience: time.Second, poll: 10 * time.Second, retry: 2 * time.Second,
+}
+
+// watcher tells when something in the folders changed. Without the help of the operating system, it still polls.
+type watcher struct {
+	notify *fsnotify.Watcher
+	events <-chan fsnotify.Event
+	errors <-chan error
+	failed bool
+	log    *zap.Logger
+}
+
+func newWatcher(log *zap.Logger) *watcher {
+	w := &watcher{log: log}
+	notify, err := fsnotify.NewWatcher()
+	if err != nil {
+		w.complain(err)
+		return w
+	}
+	w.notify, w.events, w.errors = notify, notify.Events, notify.Errors
+	return w
+}
+
+func (w *watcher) close() {
+	if w.notify != nil {
+		_ = w.notify.Close()
+	}
+}
+
+// add watches a folder. To add one again does no harm, and finds a folder that took the place of another.
+func (w *watcher) add(dir string) {
+	if w.notify == nil {
+		return
+	}
+	if err := w.notify.Add(dir); err != nil {
+		w.complain(err)
+	}
+}
+
+func (w *watcher) keepOnly(dirs map[string]bool) {
+	if w.notify == nil {
+		return
+	}
+	for _, dir := range w.notify.WatchList() {
+		if !dirs[dir] {
+			_ = w.notify.Remove(dir)
+		}
+	}
+}
+
+func (w *watcher) complain(err error) {
+	if !w.failed {
+		w.log.Warn("the system does not tell of changed manifests: they are looked at every few seconds", zap.Error(err))
+	}
+	w.failed = true
+}
+
+// wait returns when the folders should be read again. It returns false when the context has ended.
+func (w *watcher) wait(ctx context.Context, p pace, failed bool) bool {
+	interval := p.poll
+	if failed {
+		interval = p.retry
+	}
+	poll := time.NewTimer(interval)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-poll.C:
+			return true
+		case err := <-w.errors:
+			w.complain(err)
+			return w.settle(ctx, p)
+		case event := <-w.events:
+			if event.Op != fsnotify.Chmod {
+				return w.settle(ctx, p)
+			}
+		}
+	}
+}
+
+func (w *watcher) settle(ctx context.Context, p pace) bool {
+	latest := time.NewTimer(p.patience)
+	defer latest.Stop()
+	quiet := time.NewTimer(p.settle)
+	defer quiet.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-latest.C:
+			return true
+		case <-quiet.C:
+			return true
+		case <-w.events:
+			quiet.Reset(p.settle)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+// Package ingress turns networking.k8s.io/v1 Ingresses into the model, in two steps: Translate reads one Ingress, and
+// Merge joins what all of them say of one host. Both are pure.
+package ingress
+
+import (
+	"fmt"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// Options decide which Ingresses are ours.
+type Options struct {
+	// ControllerName is the spec.controller of the IngressClasses that are ours.
+	ControllerName string
+	// ClassName is the value of the older annotation kubernetes.io/ingress.class that is ours.
+	ClassName string
+	// WatchWithoutClass takes Ingresses that name no class, too.
+	WatchWithoutClass bool
+	// AssumeClass takes a class named ClassName for ours when there is no such object: a folder with the manifests of an
+	// application has none.
+	AssumeClass bool
+}
+
+// Result is what one Ingress asks for.
+type Result struct {
+	Object *networkingv1.Ingress
+	// Ours is false for an Ingress of another controller. It has nothing else then but Refs, and a problem if its class
+	// does not exist.
+	Ours bool
+	// Paths are by host.
+	Paths map[string][]*Path
+	// Fallback is the default backend of an Ingress without rules.
+	Fallback *Path
+	// Certificates are by host.
+	Certificates map[string]*ir.Certificate
+	Problems     []report.Problem
+	// Refs are the objects that the result depends on, whether they exist or not.
+	Refs []ir.Ref
+}
+
+// Path is one path of one host.
+type Path struct {
+	Match   ir.Match
+	Filters []ir.Filter
+	Backend *ir.Backend
+	// Regex says that the path makes all paths of its host regular expressions.
+	Regex bool
+	// Last says that the path stands for all that no other path matches.
+	Last bool
+	// Field is where it stands in its Ingress.
+	Field string
+}
+
+// reading is one Ingress in the hands of Translate.
+type reading struct {
+	*Result
+	snapshot    *snapshot.Snapshot
+	annotations *annotations.Settings
+	refs        map[ir.Ref]bool
+}
+
+// Translate reads one Ingress.
+func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
+	r := &reading{
+		Result:   &Result{Object: object, Paths: map[string][]*Path{}, Certificates: map[string]*ir.Certificate{}},
+		snapshot: s, refs: map[ir.Ref]bool{},
+	}
+	if r.Ours = r.ours(o); !r.Ours {
+		return r.Result
+	}
+	settings, problems := annotations.Parse(object.Annotations)
+	r.annotations = settings
+	r.Problems = append(r.Problems, problems...)
+	for i := range object.Spec.Rules {
+		r.rule(&object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
+	}
+	r.defaultBackend()
+	r.tls()
+	return r.Result
+}
+
+func (r *reading) origin() ir.Ref {
+	return ir.Ref{Kind: kinds.Ingress, Namespace: r.Object.Namespace, Name: r.Object.Name}
+}
+
+func (r *reading) problem(severity report.Severity, reason report.Reason, field, message string, args ...any) {
+	r.Problems = append(r.Problems, report.Problem{
+		Severity: severity, Reason: reason, Field: field, Message: fmt.Sprintf(message, args...),
+	})
+}
+
+func (r *reading) depend(ref ir.Ref) {
+	if !r.refs[ref] {
+		r.refs[ref] = true
+		r.Refs = append(r.Refs, ref)
+	}
+}
+
+func (r *reading) rule(rule *networkingv1.IngressRule, field string) {
+	host, err := Host(rule.Host)
+	if err != nil {
+		r.problem(report.Error, report.InvalidHost, field+".host", "%v", err)
+		return
+	}
+	if _, ok := r.Paths[host]; !ok {
+		r.Paths[host] = nil
+	}
+	if rule.HTTP == nil {
+		if r.Object.Spec.DefaultBackend == nil {
+			r.problem(report.Warning, report.InvalidPath, field+".http", "the rule has no paths: requests for %s get 404",
+				orEvery(host))
+		}
+		return
+	}
+	for i := range rule.HTTP.Paths {
+		if p := r.path(&rule.HTTP.Paths[i], fmt.Sprintf("%s.http.paths[%d]", field, i)); p != nil {
+			r.Paths[host] = append(r.Paths[host], p)
+		}
+	}
+}
+
+func orEvery(host string) string {
+	if host == "" {
+		return "every host"
+	}
+	return host
+}
+
+// Host brings the host of a rule into the form of the model.
+func Host(host string) (string, error) {
+	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	if name == "" {
+		if host == "" {
+			return "", nil
+		}
+		return "", fmt.Errorf("%q is no host name", host)
+	}
+	if problems := validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")); len(problems) > 0 {
+		return "", fmt.Errorf("%q is no host name: it may have letters, digits, - and ., and a wildcard is *. and a name", host)
+	}
+	return name, nil
+}
+
+func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
+	match, err := matchOf(p)
+	if err != nil {
+		r.problem(report.Error, report.InvalidPath, field, "%v; the path is left out", err)
+		return nil
+	}
+	backend := r.backend(&p.Backend, field+".backend")
+	if backend == nil {
+		return nil
+	}
+	return &Path{
+		Match: match, Backend: backend, Field: field,
+		Filters: r.annotations.Filters(match.Path), Regex: r.annotations.Regex(match.Path),
+	}
+}
+
+func matchOf(p *networkingv1.HTTPIngressPath) (ir.Match, error) {
+	match := ir.Match{Type: ir.MatchPrefix, Path: p.Path}
+	if match.Path == "" {
+		match.Path = "/"
+	}
+	if match.Path[0] != '/' {
+		return match, fmt.Errorf("the path %q does not begin with a slash", p.Path)
+	}
+	if strings.ContainsFunc(match.Path, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		return match, fmt.Errorf("the path %q has a control character in it", p.Path)
+	}
+	if p.PathType == nil {
+		return match, nil
+	}
+	switch *p.PathType {
+	case networkingv1.PathTypeExact:
+		match.Type = ir.MatchExact
+	case networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific:
+	default:
+		return match, fmt.Errorf("there is no pathType %q: Exact, Prefix and ImplementationSpecific are the types", *p.PathType)
+	}
+	return match, nil
+}
+
+// defaultBackend answers for what no path of the rules' hosts matches; without rules it answers for every host.
+func (r *reading) defaultBackend() {
+	const field = "spec.defaultBackend"
+	if r.Object.Spec.DefaultBackend == nil {
+		if len(r.Object.Spec.Rules) == 0 {
+			r.problem(report.Warning, report.InvalidBackend, "spec", "the Ingress has neither rules nor a default backend: nothing is served")
+		}
+		return
+	}
+	backend := r.backend(r.Object.Spec.DefaultBackend, field)
+	if backend == nil {
+		return
+	}
+	p := &Path{Match: ir.Match{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true, Field: field}
+	if len(r.Object.Spec.Rules) == 0 {
+		r.Fallback = p
+		return
+	}
+	for host := range r.Paths {
+		r.Paths[host] = append(r.Paths[host], p)
+	}
+}
+
+func (r *reading) tls() {
+	for i := range r.Object.Spec.TLS {
+		r.tlsEntry(&r.Object.Spec.TLS[i], fmt.Sprintf("spec.tls[%d]", i))
+	}
+}
+
+func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) {
+	if entry.SecretName == "" {
+		return
+	}
+	r.depend(ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: entry.SecretName})
+	if _, ok := r.snapshot.Secrets.Get(r.Object.Namespace, entry.SecretName); !ok {
+		r.problem(report.Error, report.NoSecret, field+".secretName",
+			"there is no Secret %s/%s: the default certificate is shown until there is one", r.Object.Namespace, entry.SecretName)
+	}
+	hosts := entry.Hosts
+	if len(hosts) == 0 {
+		for host := range r.Paths {
+			hosts = append(hosts, host)
+		}
+	}
+	for _, h := range hosts {
+		host, err := Host(h)
+		if err != nil {
+			r.problem(report.Error, report.InvalidHost, field+".hosts", "%v", err)
+			continue
+		}
+		if _, twice := r.Certificates[host]; host != "" && !twice {
+			r.Certificates[host] = &ir.Certificate{
+				Host: host, SecretNamespace: r.Object.Namespace, SecretName: entry.SecretName, Origin: r.origin(),
+			}
+		}
+	}
+}

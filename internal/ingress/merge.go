@@ -1,0 +1,179 @@
+package ingress
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// maxRegex is the length of the longest regular expression that a path may be.
+const maxRegex = 1 << 10
+
+// Merged is one host, and what Merge says of the Ingresses that have it.
+type Merged struct {
+	Host *ir.VirtualHost
+	// Certificate is nil for a host that no Ingress has a certificate for.
+	Certificate *ir.Certificate
+	Problems    map[ir.Ref][]report.Problem
+}
+
+// merging is one host in the hands of Merge.
+type merging struct {
+	Merged
+	regex bool
+	taken map[ir.Match]ir.Ref
+}
+
+// Merge joins what Ingresses say of a host. The oldest one wins where two say different things, and the other is told.
+// The fallbacks answer for what no path of the host matches; the first of them counts.
+func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
+	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
+	m := &merging{
+		Merged: Merged{Problems: map[ir.Ref][]report.Problem{}}, taken: map[ir.Match]ir.Ref{},
+		regex: slices.ContainsFunc(results, func(r *Result) bool {
+			return slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return p.Regex })
+		}),
+	}
+	m.Host = &ir.VirtualHost{Host: host, Regex: m.regex}
+	known := host == "" && len(fallbacks) > 0
+	for _, r := range results {
+		if _, ok := r.Paths[host]; ok {
+			known = true
+		}
+		m.paths(r, r.Paths[host], false)
+		m.certificate(r, r.Certificates[host])
+	}
+	for _, r := range results {
+		m.paths(r, r.Paths[host], true)
+	}
+	for _, r := range fallbacks {
+		m.fallback(r, host)
+	}
+	if !known {
+		m.Host = nil
+		return &m.Merged
+	}
+	m.sort()
+	return &m.Merged
+}
+
+func refOf(r *Result) ir.Ref {
+	return ir.Ref{Kind: kinds.Ingress, Namespace: r.Object.Namespace, Name: r.Object.Name}
+}
+
+func (m *merging) problem(of *Result, p report.Problem) {
+	m.Problems[refOf(of)] = append(m.Problems[refOf(of)], p)
+}
+
+// paths adds the paths of one Ingress: those that stand for the rest of the host, or all others.
+func (m *merging) paths(r *Result, paths []*Path, last bool) {
+	for _, p := range paths {
+		if p.Last == last {
+			m.add(r, p)
+		}
+	}
+}
+
+func (m *merging) add(r *Result, p *Path) {
+	match := p.Match
+	if m.regex {
+		match.Type = ir.MatchRegex
+		if err := checkRegex(match.Path); err != nil {
+			m.problem(r, report.Problem{Severity: report.Error, Reason: report.InvalidRegex, Field: p.Field, Message: err.Error()})
+			return
+		}
+	}
+	key := ir.Match{Type: p.Match.Type, Path: match.Path}
+	if winner, taken := m.taken[key]; taken {
+		if !p.Last {
+			m.conflict(r, p, winner)
+		}
+		return
+	}
+	if p.Last && m.hasRoot() {
+		return
+	}
+	m.taken[key] = refOf(r)
+	m.Host.Routes = append(m.Host.Routes, &ir.Route{Match: match, Filters: p.Filters, Backend: p.Backend, Origin: refOf(r)})
+}
+
+func (m *merging) hasRoot() bool {
+	_, ok := m.taken[ir.Match{Type: ir.MatchPrefix, Path: "/"}]
+	return ok
+}
+
+func (m *merging) conflict(r *Result, p *Path, winner ir.Ref) {
+	message := fmt.Sprintf("the older %s has the same path %s of host %s, and answers", winner, p.Match.Path, orEvery(m.Host.Host))
+	if winner == refOf(r) {
+		message = fmt.Sprintf("the Ingress has the path %s of host %s twice, and the first one answers", p.Match.Path, orEvery(m.Host.Host))
+	}
+	m.problem(r, report.Problem{Severity: report.Warning, Reason: report.PathConflict, Field: p.Field, Message: message})
+}
+
+// fallback adds the backend of an Ingress without rules; of several for every host the losers are told.
+func (m *merging) fallback(r *Result, host string) {
+	if m.hasRoot() {
+		if host == "" {
+			m.conflict(r, r.Fallback, m.taken[ir.Match{Type: ir.MatchPrefix, Path: "/"}])
+		}
+		return
+	}
+	m.add(r, r.Fallback)
+}
+
+func checkRegex(path string) error {
+	if len(path) > maxRegex {
+		return fmt.Errorf("the regular expression is %d bytes long, and may be %d; the path is left out", len(path), maxRegex)
+	}
+	if _, err := regexp.Compile("(?i)^" + path); err != nil {
+		return fmt.Errorf("%q is no regular expression of the kind RE2: %w; the path is left out", path, err)
+	}
+	return nil
+}
+
+func (m *merging) certificate(r *Result, c *ir.Certificate) {
+	switch {
+	case c == nil:
+	case m.Certificate == nil:
+		m.Certificate = c
+	case m.Certificate.SecretNamespace != c.SecretNamespace || m.Certificate.SecretName != c.SecretName:
+		m.problem(r, report.Problem{
+			Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls",
+			Message: fmt.Sprintf("the older %s has another certificate for %s, which is shown", m.Certificate.Origin, c.Host),
+		})
+	}
+}
+
+// sort puts the routes into the order in which they are tried.
+func (m *merging) sort() {
+	slices.SortStableFunc(m.Host.Routes, func(a, b *ir.Route) int {
+		if m.regex {
+			// ingress-nginx sorts the locations of a host with regular expressions like this.
+			return cmp.Or(cmp.Compare(len(b.Match.Path), len(a.Match.Path)), cmp.Compare(b.Match.Path, a.Match.Path))
+		}
+		return cmp.Or(
+			-compareBool(a.Match.Type == ir.MatchExact, b.Match.Type == ir.MatchExact),
+			cmp.Compare(prefixLength(b), prefixLength(a)),
+			cmp.Compare(a.Match.Path, b.Match.Path),
+		)
+	})
+}
+
+func prefixLength(r *ir.Route) int { return len(strings.TrimSuffix(r.Match.Path, "/")) }
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}

@@ -1,0 +1,121 @@
+package kinds
+
+import (
+	"reflect"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+func TestRowsAgreeWithTheAPI(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, row := range All {
+		t.Run(row.Name, func(t *testing.T) {
+			gvk := row.GroupVersion.WithKind(row.Name)
+			if resource, _ := meta.UnsafeGuessKindToResource(gvk); resource.Resource != row.Resource {
+				t.Errorf("resource %q, want %q", row.Resource, resource.Resource)
+			}
+			for o, want := range map[runtime.Object]string{row.New(): row.Name, row.NewList(): row.Name + "List"} {
+				gvks, _, err := scheme.ObjectKinds(o)
+				if err != nil || gvks[0] != row.GroupVersion.WithKind(want) {
+					t.Errorf("%T is %v, want %s: %v", o, gvks, want, err)
+				}
+			}
+			if err := meta.SetList(row.NewList(), []runtime.Object{row.New()}); err != nil {
+				t.Errorf("the list does not take the object: %v", err)
+			}
+			if _, err := fields.ParseSelector(row.FieldSelector); err != nil {
+				t.Errorf("field selector: %v", err)
+			}
+			if got, ok := ByName(row.Name); !ok || got.Resource != row.Resource {
+				t.Errorf("ByName returns %v, %v", got, ok)
+			}
+		})
+	}
+	if _, ok := ByName("Pod"); ok {
+		t.Error("ByName knows Pods")
+	}
+}
+
+// full has every field that Trim takes away.
+func full(row Kind) Object {
+	o := row.New()
+	o.SetName("web")
+	o.SetLabels(map[string]string{discoveryv1.LabelServiceName: "web"})
+	o.SetResourceVersion("7")
+	o.SetAnnotations(map[string]string{lastApplied: "{}", leader: "{}", "nginx.ingress.kubernetes.io/rewrite-target": "/"})
+	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
+	o.SetOwnerReferences([]metav1.OwnerReference{{Name: "owner"}})
+	o.SetFinalizers([]string{"a/b"})
+	if slice, ok := o.(*discoveryv1.EndpointSlice); ok {
+		node, host := "node-1", "web-0"
+		slice.Endpoints = []discoveryv1.Endpoint{{
+			Addresses: []string{"10.0.0.1"}, NodeName: &node, Hostname: &host, TargetRef: &corev1.ObjectReference{Name: "web-0"},
+			DeprecatedTopology: map[string]string{"zone": "a"},
+		}}
+	}
+	return o
+}
+
+func TestTrim(t *testing.T) {
+	for _, row := range All {
+		t.Run(row.Name, func(t *testing.T) {
+			o := full(row)
+			row.Trim(o)
+			if o.GetManagedFields() != nil || o.GetOwnerReferences() != nil || o.GetFinalizers() != nil {
+				t.Errorf("left over: %v", o)
+			}
+			for _, name := range []string{lastApplied, leader} {
+				if _, ok := o.GetAnnotations()[name]; ok {
+					t.Errorf("annotation %s is left over", name)
+				}
+			}
+			if o.GetName() != "web" || o.GetResourceVersion() != "7" || len(o.GetLabels()) != 1 {
+				t.Errorf("too much is gone: %v", o)
+			}
+			if slice, ok := o.(*discoveryv1.EndpointSlice); ok {
+				want := []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}
+				if !reflect.DeepEqual(slice.Endpoints, want) {
+					t.Errorf("endpoints %v, want %v", slice.Endpoints, want)
+				}
+			} else if len(o.GetAnnotations()) != 1 {
+				t.Errorf("annotations %v, want the one of the user", o.GetAnnotations())
+			}
+		})
+	}
+}
+
+// TestTrimWritesNothingTwice is for the race detector: a trimmed object has readers.
+func TestTrimWritesNothingTwice(*testing.T) {
+	for _, row := range All {
+		o := full(row)
+		row.Trim(o)
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() { row.Trim(o) })
+		}
+		group.Wait()
+	}
+}
+
+func TestTrimTakesAnEmptyObject(t *testing.T) {
+	for _, row := range All {
+		o := row.New()
+		row.Trim(o)
+		if !reflect.DeepEqual(o, row.New()) {
+			t.Errorf("%s: Trim makes %v of an empty object", row.Name, o)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+// Package status tells Kubernetes what became of its objects: the address of the ingress goes to the status of Ingresses,
+// problems become Events. One replica writes, the holder of a Lease.
+package status
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// Addresses returns what clients reach the ingress by: the given addresses, or else those of the Service
+// "namespace/name", in order and without duplicates. None means that nothing is known, and no status is written.
+func Addresses(s *snapshot.Snapshot, given []string, service string) []networkingv1.IngressLoadBalancerIngress {
+	if len(given) > 0 {
+		return ordered(entries(given))
+	}
+	namespace, name, _ := strings.Cut(service, "/")
+	object, ok := s.Services.Get(namespace, name)
+	if !ok {
+		return nil
+	}
+	return ordered(ofService(object))
+}
+
+// ofService follows ingress-nginx's statusAddressFromService.
+func ofService(service *corev1.Service) []networkingv1.IngressLoadBalancerIngress {
+	switch service.Spec.Type {
+	case corev1.ServiceTypeExternalName:
+		return entries([]string{service.Spec.ExternalName})
+	case corev1.ServiceTypeLoadBalancer:
+		var all []networkingv1.IngressLoadBalancerIngress
+		for _, in := range service.Status.LoadBalancer.Ingress {
+			all = append(all, networkingv1.IngressLoadBalancerIngress{IP: in.IP, Hostname: in.Hostname})
+		}
+		return append(all, entries(service.Spec.ExternalIPs)...)
+	case corev1.ServiceTypeNodePort:
+		if len(service.Spec.ExternalIPs) > 0 {
+			return entries(service.Spec.ExternalIPs)
+		}
+	case corev1.ServiceTypeClusterIP:
+	}
+	if service.Spec.ClusterIP == "" || service.Spec.ClusterIP == corev1.ClusterIPNone {
+		return nil
+	}
+	return entries([]string{service.Spec.ClusterIP})
+}
+
+func entries(addresses []string) []networkingv1.IngressLoadBalancerIngress {
+	all := make([]networkingv1.IngressLoadBalancerIngress, 0, len(addresses))
+	for _, address := range addresses {
+		if _, err := netip.ParseAddr(address); err == nil {
+			all = append(all, networkingv1.IngressLoadBalancerIngress{IP: address})
+		} else {
+			all = append(all, networkingv1.IngressLoadBalancerIngress{Hostname: address})
+		}
+	}
+	return all
+}
+
+func ordered(all []networkingv1.IngressLoadBalancerIngress) []networkingv1.IngressLoadBalancerIngress {
+	slices.SortFunc(all, func(a, b networkingv1.IngressLoadBalancerIngress) int {
+		return cmp.Or(cmp.Compare(a.IP, b.IP), cmp.Compare(a.Hostname, b.Hostname))
+	})
+	return slices.CompactFunc(all, same)
+}
+
+func same(a, b networkingv1.IngressLoadBalancerIngress) bool {
+	return a.IP == b.IP && a.Hostname == b.Hostname
+}

@@ -1,0 +1,106 @@
+package status
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// Change is what is to be written about one object.
+type Change struct {
+	// Addresses are to stand in the status of an Ingress; nil leaves the status alone.
+	Addresses []networkingv1.IngressLoadBalancerIngress
+	// Events are about the object. Their names follow from what they say, so that writing one twice is writing it once.
+	Events []*eventsv1.Event
+	// Version is the resourceVersion of the object that the change was planned from.
+	Version string
+}
+
+// controllerName is how Events name their author.
+const controllerName = "k8singress"
+
+// maxNote is the length of the longest note that the API server takes.
+const maxNote = 1024
+
+// Plan returns what is to be written. Objects about which there is nothing to write are not in it, nor are those of other
+// controllers, but for their Events.
+func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
+	plan := map[ir.Ref]*Change{}
+	for _, v := range r.Verdicts {
+		object := find(s, v.Object)
+		if object == nil {
+			continue
+		}
+		c := &Change{Version: object.GetResourceVersion(), Events: eventsOf(v, object)}
+		if ingress, ok := object.(*networkingv1.Ingress); ok && !v.Foreign && len(addresses) > 0 &&
+			!slices.EqualFunc(ingress.Status.LoadBalancer.Ingress, addresses, same) {
+			c.Addresses = addresses
+		}
+		if c.Addresses != nil || len(c.Events) > 0 {
+			plan[v.Object] = c
+		}
+	}
+	return plan
+}
+
+// find returns the object that a verdict is on, or nil.
+func find(s *snapshot.Snapshot, ref ir.Ref) kinds.Object {
+	var object kinds.Object
+	var ok bool
+	switch ref.Kind {
+	case kinds.Ingress:
+		object, ok = s.Ingresses.Get(ref.Namespace, ref.Name)
+	case kinds.ConfigMap:
+		object, ok = s.ConfigMaps.Get(ref.Namespace, ref.Name)
+	case kinds.Service:
+		object, ok = s.Services.Get(ref.Namespace, ref.Name)
+	case kinds.Secret:
+		object, ok = s.Secrets.Get(ref.Namespace, ref.Name)
+	}
+	if !ok {
+		return nil
+	}
+	return object
+}
+
+func eventsOf(v *report.Verdict, object kinds.Object) []*eventsv1.Event {
+	var events []*eventsv1.Event
+	for _, p := range v.Problems {
+		if p.Severity != report.Info {
+			events = append(events, eventOf(v.Object, p, object))
+		}
+	}
+	return events
+}
+
+func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event {
+	note := p.Message
+	if p.Field != "" {
+		note = p.Field + ": " + note
+	}
+	if len(note) > maxNote {
+		note = note[:maxNote-3] + "..."
+	}
+	kind, _ := kinds.ByName(ref.Kind)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(), p.Reason, note))
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name + "." + hex.EncodeToString(sum[:8])},
+		Regarding: corev1.ObjectReference{
+			APIVersion: kind.GroupVersion.String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
+			UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
+		},
+		Type: corev1.EventTypeWarning, Reason: string(p.Reason), Action: "Translate", Note: note,
+		ReportingController: controllerName,
+	}
+}

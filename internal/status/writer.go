@@ -1,0 +1,210 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+const (
+	// workers write at the same time; the client's own limit of requests a second comes on top.
+	workers = 4
+	// A write that failed is tried again after firstRetry, and then after twice as long each time up to lastRetry.
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// Options of a Writer.
+type Options struct {
+	// LeaseName and LeaseNamespace name the Lease whose holder writes.
+	LeaseName, LeaseNamespace string
+	// Times of the Lease; the zero value is client-go's own defaults for controllers.
+	Times Times
+	Log   *zap.Logger
+}
+
+// Writer writes what Plan says, as long as it holds the Lease. Publish may be called from any goroutine.
+type Writer struct {
+	client   kubernetes.Interface
+	options  Options
+	identity string
+	leader   atomic.Bool
+	desired  atomic.Pointer[desired]
+	wake     chan struct{}
+
+	// What follows belongs to the one goroutine that leads, and its workers.
+	mu      sync.Mutex
+	plan    map[ir.Ref]*Change
+	written map[ir.Ref]string
+	events  map[string]bool
+}
+
+// desired is what was published last.
+type desired struct {
+	report   *report.Report
+	snapshot *snapshot.Snapshot
+	options  settings.Config
+}
+
+// New returns a writer that does nothing before Run.
+func New(client kubernetes.Interface, o Options) (*Writer, error) {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("the name of this replica for the Lease: %w", err)
+	}
+	return &Writer{
+		client: client, options: o, identity: name + "_" + string(uuid.NewUUID()), wake: make(chan struct{}, 1),
+		plan: map[ir.Ref]*Change{}, written: map[ir.Ref]string{}, events: map[string]bool{},
+	}, nil
+}
+
+// Publish hands over the outcome of a run of the pipeline. It does not block, and the newest outcome counts.
+func (w *Writer) Publish(r *report.Report, s *snapshot.Snapshot, o settings.Config) {
+	w.desired.Store(&desired{r, s, o})
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Leader says whether this replica holds the Lease.
+func (w *Writer) Leader() bool { return w.leader.Load() }
+
+// lead writes until ctx ends, which it does when the Lease is lost.
+func (w *Writer) lead(ctx context.Context) {
+	w.leader.Store(true)
+	defer w.leader.Store(false)
+	w.options.Log.Info("holding the Lease: this replica writes status and Events", zap.String("lease", w.options.LeaseName))
+	queue := workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[ir.Ref](firstRetry, lastRetry))
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() { w.work(ctx, queue) })
+	}
+	w.enqueue(queue)
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-w.wake:
+			w.enqueue(queue)
+		}
+	}
+	queue.ShutDown()
+	working.Wait()
+}
+
+// enqueue plans what was published last.
+func (w *Writer) enqueue(queue workqueue.TypedRateLimitingInterface[ir.Ref]) {
+	d := w.desired.Load()
+	if d == nil {
+		return
+	}
+	plan := Plan(d.report, d.snapshot, Addresses(d.snapshot, d.options.PublishAddress, d.options.PublishService))
+	w.mu.Lock()
+	w.plan = plan
+	w.mu.Unlock()
+	for ref := range plan {
+		queue.Add(ref)
+	}
+}
+
+func (w *Writer) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ir.Ref]) {
+	for {
+		ref, end := queue.Get()
+		if end {
+			return
+		}
+		if err := w.write(ctx, ref); err != nil && ctx.Err() == nil {
+			w.options.Log.Warn("writing status; trying again", zap.String("object", ref.String()), zap.Error(err))
+			queue.AddRateLimited(ref)
+		} else {
+			queue.Forget(ref)
+		}
+		queue.Done(ref)
+	}
+}
+
+// write does what the newest plan says of one object.
+func (w *Writer) write(ctx context.Context, ref ir.Ref) error {
+	w.mu.Lock()
+	change := w.plan[ref]
+	done := change != nil && w.written[ref] == change.Version
+	w.mu.Unlock()
+	if change == nil {
+		return nil
+	}
+	if change.Addresses != nil && !done {
+		if err := w.writeAddresses(ctx, ref, change.Addresses); err != nil {
+			return err
+		}
+		// Until the object comes back changed, the snapshot does not know of the write.
+		w.mu.Lock()
+		w.written[ref] = change.Version
+		w.mu.Unlock()
+	}
+	for _, event := range change.Events {
+		if err := w.writeEvent(ctx, event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Writer) writeAddresses(ctx context.Context, ref ir.Ref, addresses []networkingv1.IngressLoadBalancerIngress) error {
+	if ref.Kind != kinds.Ingress {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"status": map[string]any{"loadBalancer": networkingv1.IngressLoadBalancerStatus{Ingress: addresses}},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the status: %w", err)
+	}
+	_, err = w.client.NetworkingV1().Ingresses(ref.Namespace).Patch(
+		ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: controllerName}, "status")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// writeEvent writes an Event once, whichever replica has written it.
+func (w *Writer) writeEvent(ctx context.Context, event *eventsv1.Event) error {
+	w.mu.Lock()
+	done := w.events[event.Namespace+"/"+event.Name]
+	w.mu.Unlock()
+	if done {
+		return nil
+	}
+	now := *event
+	now.EventTime = metav1.NowMicro()
+	now.ReportingInstance = w.identity
+	_, err := w.client.EventsV1().Events(event.Namespace).Create(ctx, &now, metav1.CreateOptions{FieldManager: controllerName})
+	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("writing an Event: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events[event.Namespace+"/"+event.Name] = true
+	return nil
+}

@@ -1,0 +1,105 @@
+package translate
+
+import (
+	"cmp"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// publish makes the configuration and the report of what was touched and of what was not.
+func (t *Translator) publish(c *change) {
+	hosts, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
+	for host := range c.hosts {
+		hosts[host], certificates[host] = nil, nil
+		if m := t.merged[host]; m != nil {
+			hosts[host], certificates[host] = m.Host, m.Certificate
+		}
+	}
+	config := &ir.Config{
+		VirtualHosts:       patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host }, cmp.Compare[string]),
+		Certificates:       patched(t.config.Certificates, certificates, func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
+		Backends:           patched(t.config.Backends, t.backends(c), func(b *ir.Backend) string { return b.ID }, cmp.Compare[string]),
+		StreamRoutes:       t.streams.Routes,
+		DefaultCertificate: keep(t.config.DefaultCertificate, defaultCertificate(t.options.DefaultCertificate)),
+	}
+	verdicts := map[ir.Ref]*report.Verdict{}
+	for ref := range c.objects {
+		verdicts[ref] = t.verdict(ref)
+	}
+	t.config = config
+	t.report = &report.Report{Verdicts: patched(t.report.Verdicts, verdicts,
+		func(v *report.Verdict) ir.Ref { return v.Object }, report.Compare)}
+}
+
+// backends returns the touched backends as they are now; nil is one that no route has any more.
+func (t *Translator) backends(c *change) map[string]*ir.Backend {
+	for id := range c.backends {
+		if t.users[id] == 0 {
+			delete(t.users, id)
+			c.backends[id] = nil
+		}
+	}
+	return c.backends
+}
+
+// verdict gathers what both steps say of an object. It is nil for one that does not concern us.
+func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
+	for _, v := range t.streams.Verdicts {
+		if v.Object == ref {
+			return v
+		}
+	}
+	r := t.results[ref]
+	if r == nil || !r.Ours && len(r.Problems) == 0 {
+		return nil
+	}
+	v := &report.Verdict{Object: ref, Foreign: !r.Ours, Problems: slices.Clone(r.Problems)}
+	hosts := map[string]bool{"": r.Fallback != nil}
+	for host := range r.Paths {
+		hosts[host] = true
+	}
+	for host := range r.Certificates {
+		hosts[host] = true
+	}
+	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+		if m := t.merged[host]; m != nil {
+			v.Problems = append(v.Problems, m.Problems[ref]...)
+		}
+	}
+	return v
+}
+
+// patched returns a sorted list in which the given entries are different; nil is one that is gone. Entries that are equal
+// stay the same pointers, and without a change the list itself stays.
+func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, compare func(a, b K) int) []*T {
+	names := slices.SortedFunc(maps.Keys(changes), compare)
+	result := make([]*T, 0, len(list)+len(names))
+	rest, changed := list, false
+	for _, name := range names {
+		i, found := slices.BinarySearchFunc(rest, name, func(v *T, k K) int { return compare(key(v), k) })
+		result = append(result, rest[:i]...)
+		rest = rest[i:]
+		value := changes[name]
+		if found {
+			if value != nil && (rest[0] == value || reflect.DeepEqual(rest[0], value)) {
+				value = rest[0]
+			} else {
+				changed = true
+			}
+			rest = rest[1:]
+		} else {
+			changed = changed || value != nil
+		}
+		if value != nil {
+			result = append(result, value)
+		}
+	}
+	if !changed {
+		return list
+	}
+	return append(result, rest...)
+}

@@ -1,0 +1,37 @@
+// Package translate is the one pure entry point from Kubernetes objects to the model. It remembers the outcome for each
+// Ingress and each host, so that a change costs what it touches; what it returns is the same as without that memory.
+package translate
+
+import (
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/streams"
+)
+
+// Options are what, besides the objects, decides about a translation.
+type Options struct {
+	Ingress ingress.Options
+	Streams streams.Options
+	// DefaultCertificate is the "namespace/name" of the Secret for names without a certificate; it may be empty.
+	DefaultCertificate string
+}
+
+// Translate returns what is to be served, and what became of each object. It depends on nothing but its arguments.
+func Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
+	return New().Translate(s, o)
+}
+
+func defaultCertificate(name string) *ir.Certificate {
+	namespace, name, ok := strings.Cut(name, "/")
+	if !ok {
+		return nil
+	}
+	return &ir.Certificate{
+		SecretNamespace: namespace, SecretName: name,
+		Origin: ir.Ref{Kind: "Secret", Namespace: namespace, Name: name},
+	}
+}

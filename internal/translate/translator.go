@@ -1,0 +1,268 @@
+package translate
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/streams"
+)
+
+// set is a set of names.
+type set[K comparable] map[K]struct{}
+
+func add[A, B comparable](m map[A]set[B], key A, value B) {
+	if m[key] == nil {
+		m[key] = set[B]{}
+	}
+	m[key][value] = struct{}{}
+}
+
+func remove[A, B comparable](m map[A]set[B], key A, value B) {
+	if delete(m[key], value); len(m[key]) == 0 {
+		delete(m, key)
+	}
+}
+
+// Translator translates one snapshot after another of the same store. It is for one goroutine.
+//
+// It works in two steps, each of which is done again only for what changed: every Ingress by itself, and then every host
+// with all Ingresses that have it.
+type Translator struct {
+	options Options
+	// seen is the sequence of the snapshot that the memory is about.
+	seen uint64
+
+	results   map[ir.Ref]*ingress.Result
+	dependent map[ir.Ref]set[ir.Ref]
+	ofHost    map[string]set[ir.Ref]
+	fallbacks set[ir.Ref]
+	merged    map[string]*ingress.Merged
+	streams   *streams.Result
+	// users counts the routes that have a backend.
+	users map[string]int
+
+	config *ir.Config
+	report *report.Report
+}
+
+// New returns a translator that has seen nothing.
+func New() *Translator { return &Translator{} }
+
+func (t *Translator) reset(o Options) {
+	*t = Translator{
+		options: o, results: map[ir.Ref]*ingress.Result{}, dependent: map[ir.Ref]set[ir.Ref]{},
+		ofHost: map[string]set[ir.Ref]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*ingress.Merged{},
+		streams: &streams.Result{}, users: map[string]int{},
+		config: &ir.Config{}, report: &report.Report{},
+	}
+}
+
+// Translate is like the function Translate, and returns the parts that are as they were as the same pointers.
+func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
+	c := &change{hosts: set[string]{}, objects: set[ir.Ref]{}, backends: map[string]*ir.Backend{}}
+	if t.results == nil || s.Since != t.seen || !reflect.DeepEqual(o, t.options) {
+		t.reset(o)
+		for object := range s.Ingresses.All() {
+			t.one(c, s, refOf(object))
+		}
+		t.readStreams(c, s)
+	} else {
+		t.touched(c, s)
+	}
+	t.seen = s.Sequence
+	for host := range c.hosts {
+		t.mergeHost(c, host)
+	}
+	t.publish(c)
+	return t.config, t.report
+}
+
+// change is what one call touches.
+type change struct {
+	hosts   set[string]
+	objects set[ir.Ref]
+	// backends are the newest values of those that routes came to have.
+	backends map[string]*ir.Backend
+	streams  bool
+}
+
+func refOf(object *networkingv1.Ingress) ir.Ref {
+	return ir.Ref{Kind: kinds.Ingress, Namespace: object.Namespace, Name: object.Name}
+}
+
+// touched translates the Ingresses again that changed, or that refer to something that did.
+func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
+	again := set[ir.Ref]{}
+	streamsToo := false
+	for _, ref := range s.Changed {
+		switch ref.Kind {
+		case kinds.Ingress:
+			again[ref] = struct{}{}
+			continue
+		case kinds.IngressClass:
+			// Every Ingress depends on all classes.
+			ref = ir.Ref{Kind: kinds.IngressClass}
+		}
+		for dependent := range t.dependent[ref] {
+			again[dependent] = struct{}{}
+		}
+		streamsToo = streamsToo || slices.Contains(t.streams.Refs, ref)
+	}
+	for ref := range again {
+		t.one(c, s, ref)
+	}
+	if streamsToo {
+		t.readStreams(c, s)
+	}
+}
+
+// one brings the result for one Ingress up to date, and notes the hosts that it is about.
+func (t *Translator) one(c *change, s *snapshot.Snapshot, ref ir.Ref) {
+	if old := t.results[ref]; old != nil {
+		delete(t.results, ref)
+		t.note(c, ref, old, remove[string, ir.Ref], remove[ir.Ref, ir.Ref])
+	}
+	if object, ok := s.Ingresses.Get(ref.Namespace, ref.Name); ok {
+		result := translateOne(s, object, t.options.Ingress)
+		t.results[ref] = result
+		t.note(c, ref, result, add[string, ir.Ref], add[ir.Ref, ir.Ref])
+	}
+	c.objects[ref] = struct{}{}
+}
+
+// translateOne makes a panic a verdict on the Ingress that caused it.
+func translateOne(s *snapshot.Snapshot, object *networkingv1.Ingress, o ingress.Options) (result *ingress.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			result = &ingress.Result{Object: object, Ours: true, Problems: []report.Problem{{
+				Severity: report.Error, Reason: report.Quarantined,
+				Message: fmt.Sprintf("the Ingress is left out, because reading it fails: %v", p),
+			}}}
+		}
+	}()
+	return ingress.Translate(s, object, o)
+}
+
+// note enters a result into the indexes, or takes it out of them.
+func (t *Translator) note(
+	c *change, ref ir.Ref, r *ingress.Result,
+	host func(map[string]set[ir.Ref], string, ir.Ref), dependency func(map[ir.Ref]set[ir.Ref], ir.Ref, ir.Ref),
+) {
+	for _, other := range r.Refs {
+		dependency(t.dependent, other, ref)
+	}
+	for name := range r.Paths {
+		host(t.ofHost, name, ref)
+		c.hosts[name] = struct{}{}
+	}
+	for name := range r.Certificates {
+		host(t.ofHost, name, ref)
+		c.hosts[name] = struct{}{}
+	}
+	if r.Fallback == nil {
+		return
+	}
+	// It may answer for every host.
+	delete(t.fallbacks, ref)
+	if t.results[ref] == r {
+		t.fallbacks[ref] = struct{}{}
+	}
+	c.hosts[""] = struct{}{}
+	for name := range t.ofHost {
+		c.hosts[name] = struct{}{}
+	}
+}
+
+// mergeHost joins what the Ingresses say of one host.
+func (t *Translator) mergeHost(c *change, host string) {
+	old := t.merged[host]
+	next := ingress.Merge(host, t.resultsOf(t.ofHost[host]), t.resultsOf(t.fallbacks))
+	if old != nil {
+		t.count(c, old.Host, -1)
+		for ref := range old.Problems {
+			c.objects[ref] = struct{}{}
+		}
+		next.Host = keep(old.Host, next.Host)
+		next.Certificate = keep(old.Certificate, next.Certificate)
+	}
+	t.count(c, next.Host, 1)
+	for ref := range next.Problems {
+		c.objects[ref] = struct{}{}
+	}
+	if next.Host == nil && next.Certificate == nil {
+		delete(t.merged, host)
+		return
+	}
+	t.merged[host] = next
+}
+
+// keep returns the old value if the new one is equal.
+func keep[T any](old, next *T) *T {
+	if old != nil && next != nil && reflect.DeepEqual(old, next) {
+		return old
+	}
+	return next
+}
+
+func (t *Translator) resultsOf(refs set[ir.Ref]) []*ingress.Result {
+	list := make([]*ingress.Result, 0, len(refs))
+	for ref := range refs {
+		list = append(list, t.results[ref])
+	}
+	slices.SortFunc(list, func(a, b *ingress.Result) int { return snapshot.Older(a.Object, b.Object) })
+	return list
+}
+
+// count keeps account of the backends that routes have.
+func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
+	if h == nil {
+		return
+	}
+	for _, r := range h.Routes {
+		t.countBackend(c, r.Backend, n)
+	}
+}
+
+func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
+	t.users[b.ID] += n
+	if n > 0 || c.backends[b.ID] == nil {
+		c.backends[b.ID] = b
+	}
+}
+
+func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
+	for _, r := range t.streams.Routes {
+		t.countBackend(c, r.Backend, -1)
+	}
+	for _, v := range t.streams.Verdicts {
+		c.objects[v.Object] = struct{}{}
+	}
+	next := streams.Translate(s, t.options.Streams)
+	next.Routes = keepRoutes(t.streams.Routes, next.Routes)
+	for _, r := range next.Routes {
+		t.countBackend(c, r.Backend, 1)
+	}
+	for _, v := range next.Verdicts {
+		c.objects[v.Object] = struct{}{}
+	}
+	t.streams, c.streams = next, true
+}
+
+func keepRoutes(old, next []*ir.StreamRoute) []*ir.StreamRoute {
+	for i, r := range next {
+		for _, o := range old {
+			if reflect.DeepEqual(o, r) {
+				next[i] = o
+			}
+		}
+	}
+	return next
+}

@@ -1,0 +1,153 @@
+package k8singress
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+func init() { caddy.RegisterModule(new(Admin)) }
+
+// Admin adds routes to Caddy's admin API:
+//
+//   - GET /k8singress/config: all that is served, as one Caddy document;
+//   - PUT /k8singress/config: serves such a document, in a process without a source of its own;
+//   - GET /k8singress/status: whether it is ready, and counts;
+//   - GET /k8singress/objects: what the controller says of each object.
+type Admin struct{}
+
+// CaddyModule returns the Caddy module information.
+func (*Admin) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "admin.api.k8singress", New: func() caddy.Module { return new(Admin) }}
+}
+
+// Routes returns the routes. They look the engine up for each request: Caddy makes them before there is one.
+func (a *Admin) Routes() []caddy.AdminRoute {
+	return []caddy.AdminRoute{
+		{Pattern: "/k8singress/config", Handler: caddy.AdminHandlerFunc(a.config)},
+		{Pattern: "/k8singress/status", Handler: caddy.AdminHandlerFunc(a.status)},
+		{Pattern: "/k8singress/objects", Handler: caddy.AdminHandlerFunc(a.objects)},
+	}
+}
+
+// maxDocument is the size of the largest document that PUT takes: ten thousand hosts are some 10 MB.
+const maxDocument = 256 << 20
+
+func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
+	switch r.Method {
+	case http.MethodGet:
+		e, err := running()
+		if err != nil {
+			return err
+		}
+		return answer(w, engine.Compose(e.Settings(), e.Document()))
+	case http.MethodPut:
+		return a.put(w, r)
+	}
+	return failed(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed", r.Method))
+}
+
+// put takes the live half of a document; a process without an app of ours takes the structure first.
+func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
+	if e := current.Load(); e != nil && e.HasSource() {
+		return failed(http.StatusConflict, engine.ErrHasSource)
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
+	if err != nil {
+		return failed(http.StatusBadRequest, fmt.Errorf("reading the document: %w", err))
+	}
+	options, live, err := engine.Split(raw)
+	if err != nil {
+		return failed(http.StatusBadRequest, err)
+	}
+	if current.Load() == nil {
+		if err := loadStructure(r, options); err != nil {
+			return failed(http.StatusBadRequest, err)
+		}
+	}
+	return a.load(w, r, live)
+}
+
+func (a *Admin) load(w http.ResponseWriter, r *http.Request, live *document.Live) error {
+	e, err := running()
+	if err != nil {
+		return err
+	}
+	if err := e.Load(r.Context(), live); err != nil {
+		return failed(http.StatusServiceUnavailable, err)
+	}
+	return answer(w, e.Status())
+}
+
+// loadStructure goes through the admin API that the request came in by.
+func loadStructure(r *http.Request, options settings.Config) error {
+	address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return errors.New("the address of the admin API is not known")
+	}
+	return engine.LoadStructure(r.Context(), address.Network()+"/"+address.String(), options)
+}
+
+func (a *Admin) status(w http.ResponseWriter, _ *http.Request) error {
+	e, err := running()
+	if err != nil {
+		return err
+	}
+	return answer(w, e.Status())
+}
+
+// objectVerdict is one entry of /k8singress/objects.
+type objectVerdict struct {
+	Object   objectRef        `json:"object"`
+	Accepted bool             `json:"accepted"`
+	Problems []report.Problem `json:"problems,omitempty"`
+}
+
+type objectRef struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+func (a *Admin) objects(w http.ResponseWriter, _ *http.Request) error {
+	e, err := running()
+	if err != nil {
+		return err
+	}
+	all := []objectVerdict{}
+	for _, v := range e.Report().Verdicts {
+		all = append(all, objectVerdict{
+			Object:   objectRef{v.Object.Kind, v.Object.Namespace, v.Object.Name},
+			Accepted: v.Accepted(), Problems: v.Problems,
+		})
+	}
+	return answer(w, all)
+}
+
+func running() (*engine.Engine, error) {
+	if e := current.Load(); e != nil {
+		return e, nil
+	}
+	return nil, failed(http.StatusNotFound, errors.New("the configuration has no k8singress app"))
+}
+
+func failed(status int, err error) error { return caddy.APIError{HTTPStatus: status, Err: err} }
+
+func answer(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(v)
+}
+
+var _ caddy.AdminRouter = (*Admin)(nil)

@@ -1,0 +1,44 @@
+package k8singress
+
+import (
+	"context"
+	"crypto/tls"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/certmagic"
+
+	"github.com/k8singress/k8singress/internal/certs"
+)
+
+func init() { caddy.RegisterModule(new(Certificates)) }
+
+// Certificates answers TLS handshakes with the certificates of Secrets that Ingresses name, and with the default
+// certificate where there is none. A changed Secret counts from the next handshake on.
+type Certificates struct {
+	store *certs.Store
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Certificates) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "tls.get_certificate.k8singress", New: func() caddy.Module { return new(Certificates) }}
+}
+
+// Provision finds the running table of certificates.
+func (c *Certificates) Provision(ctx caddy.Context) error {
+	app, err := appOf(ctx)
+	if err != nil {
+		return err
+	}
+	c.store = app.engine.Certificates()
+	return nil
+}
+
+// GetCertificate returns the certificate for the name that the client asks for.
+func (c *Certificates) GetCertificate(_ context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.store.GetCertificate(hello)
+}
+
+var (
+	_ caddy.Provisioner = (*Certificates)(nil)
+	_ certmagic.Manager = (*Certificates)(nil)
+)

@@ -1,0 +1,65 @@
+package k8singress
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/live"
+)
+
+func init() { caddy.RegisterModule(new(Handler)) }
+
+// Handler answers requests as the Ingresses say. A request for a host or a path that no Ingress has gets 404, and
+// before the Ingresses are known for the first time every request gets 503.
+type Handler struct {
+	// PassThru hands requests that no Ingress asks for to the next handler, in place of 404.
+	PassThru bool `json:"pass_thru,omitempty"`
+
+	table *live.Table
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.k8singress", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the running tables.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	app, err := appOf(ctx)
+	if err != nil {
+		return err
+	}
+	h.table = app.engine.Table()
+	return nil
+}
+
+// retryAfter is how many seconds a client should wait for the first complete configuration.
+const retryAfter = "1"
+
+var errNotReady = errors.New("the Ingresses are not known yet")
+
+// ServeHTTP lets the chain of the matching Ingress path answer.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	outcome, err := h.table.Serve(w, r)
+	switch outcome {
+	case live.NotReady:
+		w.Header().Set("Retry-After", retryAfter)
+		return caddyhttp.Error(http.StatusServiceUnavailable, errNotReady)
+	case live.NoHost:
+		if h.PassThru {
+			return next.ServeHTTP(w, r)
+		}
+		w.WriteHeader(http.StatusNotFound)
+		return nil
+	case live.Served:
+	}
+	return err
+}
+
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+)

@@ -1,0 +1,108 @@
+package k8singress
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/live"
+)
+
+func init() { caddy.RegisterModule(new(Rewrite)) }
+
+// Rewrite replaces the whole path of a request, as ingress-nginx's rewrite-target does: target is data, in which only $1
+// to $9 mean something, the groups of the regular expression that the Ingress path is. The query is kept; a target with
+// a query of its own puts it first, and one that ends with "?" drops what the client sent.
+type Rewrite struct {
+	// Target is the new path.
+	Target string `json:"target"`
+
+	path, query string
+	hasQuery    bool
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Rewrite) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.k8singress_rewrite", New: func() caddy.Module { return new(Rewrite) }}
+}
+
+// Provision splits the target.
+func (h *Rewrite) Provision(caddy.Context) error {
+	h.path, h.query, h.hasQuery = strings.Cut(h.Target, "?")
+	return nil
+}
+
+var errDotSegments = errors.New("the rewritten path would leave the folder that the Ingress names")
+
+// ServeHTTP changes the request and hands it on. A group of the client's path may not put dot segments into the new one:
+// what was matched must be what the backend serves. Such a request gets 400.
+func (h *Rewrite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	request := live.FromContext(r.Context())
+	if request == nil {
+		return errNoRequest
+	}
+	path := live.CleanPath(r.URL.Path)
+	groups := request.Route.Submatch(path)
+	target := expand(h.path, path, groups, func(s string) string { return s })
+	if !strings.HasPrefix(target, "/") {
+		target = "/" + target
+	}
+	if hasDotSegment(target) {
+		return caddyhttp.Error(http.StatusBadRequest, errDotSegments)
+	}
+	r.URL.Path, r.URL.RawPath = target, ""
+	r.URL.RawQuery = h.rawQuery(r.URL.RawQuery, expand(h.query, path, groups, url.QueryEscape))
+	r.RequestURI = r.URL.RequestURI()
+	return next.ServeHTTP(w, r)
+}
+
+func (h *Rewrite) rawQuery(client, own string) string {
+	switch {
+	case !h.hasQuery:
+		return client
+	case own == "":
+		return ""
+	case strings.HasSuffix(own, "?"):
+		return strings.TrimSuffix(own, "?")
+	case client == "":
+		return own
+	}
+	return own + "&" + client
+}
+
+// expand writes the groups of a match in place of $1 to $9. groups are offsets into path, as regexp gives them.
+func expand(template, path string, groups []int, escape func(string) string) string {
+	if strings.IndexByte(template, '$') < 0 {
+		return template
+	}
+	var b strings.Builder
+	for i := 0; i < len(template); i++ {
+		if template[i] != '$' || i+1 == len(template) || template[i+1] < '1' || template[i+1] > '9' {
+			b.WriteByte(template[i])
+			continue
+		}
+		i++
+		if n := 2 * int(template[i]-'0'); n+1 < len(groups) && groups[n] >= 0 {
+			b.WriteString(escape(path[groups[n]:groups[n+1]]))
+		}
+	}
+	return b.String()
+}
+
+func hasDotSegment(path string) bool {
+	for segment := range strings.SplitSeq(path, "/") {
+		if segment == "." || segment == ".." {
+			return true
+		}
+	}
+	return false
+}
+
+var (
+	_ caddy.Provisioner           = (*Rewrite)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Rewrite)(nil)
+)

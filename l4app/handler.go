@@ -1,0 +1,105 @@
+package l4app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/mholt/caddy-l4/layer4"
+	"github.com/pires/go-proxyproto"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/endpoints"
+)
+
+func init() { caddy.RegisterModule(new(Handler)) }
+
+const (
+	proxyV1 = "v1"
+	// dialTimeout is ingress-nginx's proxy-stream-next-upstream-timeout for one endpoint, dialTries how many are asked.
+	dialTimeout = 5 * time.Second
+	dialTries   = 3
+)
+
+// Handler passes a connection, or the datagrams of a client, to an endpoint of a backend. It is the last handler of a
+// port that a Kubernetes object asks for. When an endpoint does not answer, another one is asked; at most three are.
+type Handler struct {
+	// Backend is the ID of the backend: "namespace/service/port".
+	Backend string `json:"backend"`
+	// ProxyProtocol is "v1" to send the endpoint the address of the client in a PROXY protocol header first. It is for
+	// TCP. Default: none is sent.
+	ProxyProtocol string `json:"proxy_protocol,omitempty"`
+
+	backend *endpoints.Backend
+	log     *zap.Logger
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress", New: func() caddy.Module { return new(Handler) }}
+}
+
+// Provision finds the endpoints.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	table := endpoints.FromContext(ctx)
+	if table == nil {
+		return errors.New("this handler works on ports that the ingress controller opens: list them in the ConfigMap of tcp_services or udp_services")
+	}
+	if h.ProxyProtocol != "" && h.ProxyProtocol != proxyV1 {
+		return fmt.Errorf("proxy_protocol %q: there is v1 only", h.ProxyProtocol)
+	}
+	h.backend = table.Backend(h.Backend)
+	h.log = ctx.Logger()
+	return nil
+}
+
+// Handle serves a connection until it ends.
+func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
+	backend, err := h.dial(cx.Context, strings.TrimRight(cx.LocalAddr().Network(), "46"))
+	if err != nil {
+		h.log.Warn("no endpoint for a connection", zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
+		return err
+	}
+	defer backend.Close()
+	tcp, ok := backend.(*net.TCPConn)
+	if !ok {
+		return relayDatagrams(cx, backend)
+	}
+	if h.ProxyProtocol == proxyV1 {
+		header := proxyproto.HeaderProxyFromAddrs(1, cx.RemoteAddr(), cx.LocalAddr())
+		if _, err := header.WriteTo(tcp); err != nil {
+			return fmt.Errorf("sending the PROXY protocol header: %w", err)
+		}
+	}
+	return relay(cx, tcp)
+}
+
+var errNoEndpoint = errors.New("there is no endpoint that is ready")
+
+func (h *Handler) dial(ctx context.Context, network string) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	err := errNoEndpoint
+	var tried []string
+	for range dialTries {
+		address, ok := h.backend.Pick(tried)
+		if !ok || slices.Contains(tried, address) {
+			break
+		}
+		tried = append(tried, address)
+		var conn net.Conn
+		if conn, err = dialer.DialContext(ctx, network, address); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+var (
+	_ caddy.Provisioner  = (*Handler)(nil)
+	_ layer4.NextHandler = (*Handler)(nil)
+)

@@ -1,0 +1,182 @@
+package l4app
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/goleak"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// patience is how long a test waits for what has to happen.
+const patience = 10 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a set of ports with its endpoints.
+type world struct {
+	t     *testing.T
+	table *endpoints.Table
+	ports *Ports
+	ctx   caddy.Context
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, table: endpoints.NewTable(), ports: New(zaptest.NewLogger(t))}
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: endpoints.WithTable(context.Background(), w.table)})
+	w.ctx = ctx
+	t.Cleanup(func() {
+		w.ports.Close()
+		cancel()
+	})
+	return w
+}
+
+// freePort returns a port that nobody listens on at the moment.
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return uint16(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func route(protocol ir.Protocol, port uint16, service string) *ir.StreamRoute {
+	backend := &ir.Backend{ID: "test/" + service + "/1", Namespace: "test", Service: service, Protocol: protocol}
+	return &ir.StreamRoute{
+		Protocol: protocol, Port: port, Backend: backend, Origin: ir.Ref{Kind: "ConfigMap", Namespace: "test", Name: "services"},
+	}
+}
+
+// set gives a route's backend endpoints, and opens or changes its port.
+func (w *world) set(r *ir.StreamRoute, addresses ...string) {
+	w.t.Helper()
+	w.endpoints(r, addresses...)
+	if refused := w.ports.Update(w.ctx, one(r)); len(refused) > 0 {
+		w.t.Fatalf("refused: %v", refused)
+	}
+}
+
+func (w *world) endpoints(r *ir.StreamRoute, addresses ...string) {
+	list := []ir.Endpoint{}
+	for _, address := range addresses {
+		list = append(list, ir.Endpoint{Address: address})
+	}
+	w.table.Set(r.Backend.ID, list)
+}
+
+func (w *world) remove(r *ir.StreamRoute) {
+	w.t.Helper()
+	w.ports.Update(w.ctx, map[string]*document.Port{portName(r): nil})
+}
+
+func one(r *ir.StreamRoute) map[string]*document.Port {
+	return map[string]*document.Port{portName(r): Render(r, []string{"127.0.0.1"})}
+}
+
+func portName(r *ir.StreamRoute) string { return string(r.Protocol) + "/" + strconv.Itoa(int(r.Port)) }
+
+// dial connects to the port of a route.
+func dial(t *testing.T, r *ir.StreamRoute) net.Conn {
+	t.Helper()
+	conn, err := net.DialTimeout(string(r.Protocol), net.JoinHostPort("127.0.0.1", strconv.Itoa(int(r.Port))), patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// backend runs a TCP server on loopback until the test ends.
+func backend(t *testing.T, serve func(*net.TCPConn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				serve(conn.(*net.TCPConn))
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// named is a backend that says its name first and then what it hears.
+func named(t *testing.T, name string) string {
+	t.Helper()
+	return backend(t, func(conn *net.TCPConn) {
+		_, _ = io.WriteString(conn, name)
+		_, _ = io.Copy(conn, conn)
+	})
+}
+
+func expect(t *testing.T, conn io.Reader, want string) {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != want {
+		t.Fatalf("read %q, %v; want %q", got, err, want)
+	}
+}
+
+func send(t *testing.T, conn io.Writer, text string) {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expectEnd(t *testing.T, conn net.Conn) {
+	t.Helper()
+	n, err := conn.Read(make([]byte, 1))
+	if n > 0 || err == nil || strings.Contains(err.Error(), "timeout") {
+		t.Fatalf("read %d bytes, %v; want the end of the connection", n, err)
+	}
+}
+
+// await waits for a condition.
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	late := time.After(patience)
+	for !condition() {
+		select {
+		case <-late:
+			t.Fatalf("%s did not happen", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func pretty(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.MarshalIndent(v, "", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data) + "\n"
+}

@@ -1,0 +1,219 @@
+package l4app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/mholt/caddy-l4/layer4"
+	"go.uber.org/zap"
+)
+
+// chain is a provisioned caddy-l4 server without its listeners. Those are ours, because caddy-l4's own know neither which
+// connections are open nor how to get other handlers, and its loop for UDP cuts datagrams and keeps the clients of a
+// socket that is closed.
+type chain struct {
+	log         *zap.Logger
+	addresses   []string
+	idle        time.Duration
+	handler     layer4.Handler
+	cancel      context.CancelFunc
+	connections *connections
+}
+
+// idleDefault is caddy-l4's own.
+const idleDefault = 30 * time.Second
+
+func newChain(ctx caddy.Context, server json.RawMessage, log *zap.Logger) (*chain, error) {
+	var s layer4.Server
+	if err := caddy.StrictUnmarshalJSON(server, &s); err != nil {
+		return nil, fmt.Errorf("decoding the caddy-l4 server: %w", err)
+	}
+	if len(s.Listen) == 0 {
+		return nil, errors.New("the caddy-l4 server has no address to listen on")
+	}
+	own, cancel := caddy.NewContext(ctx)
+	if err := s.Routes.Provision(own); err != nil {
+		cancel()
+		return nil, fmt.Errorf("provisioning the caddy-l4 server: %w", err)
+	}
+	matching, idle := time.Duration(s.MatchingTimeout), time.Duration(s.IdleTimeout)
+	if matching <= 0 {
+		matching = layer4.MatchingTimeoutDefault
+	}
+	if idle <= 0 {
+		idle = idleDefault
+	}
+	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
+	return &chain{
+		log: log, addresses: s.Listen, idle: idle, cancel: cancel, connections: newConnections(),
+		handler: s.Routes.Compile(log, matching, unhandled),
+	}, nil
+}
+
+// buffers hold what caddy-l4 reads while it looks for a route.
+var buffers = sync.Pool{New: func() any {
+	buffer := make([]byte, 0, 2<<10)
+	return &buffer
+}}
+
+func (c *chain) serve(conn net.Conn) {
+	defer func() {
+		// One connection must not take all others down with it.
+		if r := recover(); r != nil {
+			c.log.Error("handling a connection panicked", zap.Any("panic", r), zap.Stack("stack"))
+		}
+	}()
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	if err := c.handler.Handle(layer4.WrapConnection(conn, (*buffer)[:0], c.log)); err != nil {
+		c.log.Debug("handling a connection", zap.Stringer("client", conn.RemoteAddr()), zap.Error(err))
+	}
+}
+
+// port is what listens on the addresses of a chain. The chain can be replaced by another one with the same addresses.
+type port struct {
+	addresses []string
+	chain     atomic.Pointer[chain]
+	listeners []io.Closer
+	// serving are the loops that accept, and the connections under way.
+	serving sync.WaitGroup
+	// gone is closed when the port is.
+	gone chan struct{}
+}
+
+func openPort(ctx caddy.Context, c *chain) (*port, error) {
+	p := &port{addresses: c.addresses, gone: make(chan struct{})}
+	p.chain.Store(c)
+	var sockets []any
+	for _, address := range c.addresses {
+		opened, err := bind(ctx, address)
+		if err != nil {
+			p.close()
+			return nil, err
+		}
+		for _, socket := range opened {
+			p.listeners = append(p.listeners, socket.(io.Closer))
+		}
+		sockets = append(sockets, opened...)
+	}
+	for _, socket := range sockets {
+		switch socket := socket.(type) {
+		case net.Listener:
+			p.serving.Go(func() { p.accept(socket) })
+		case net.PacketConn:
+			p.serving.Go(func() { p.receive(socket) })
+		}
+	}
+	return p, nil
+}
+
+var errHeld = errors.New("another process, or something else in this one, listens there; it is tried again until the port is free")
+
+// bind listens on an address, through Caddy, which knows how to get at privileged ports. Caddy shares ports with whoever
+// else allows it, without a word; so the address is tried for ourselves alone before.
+func bind(ctx caddy.Context, address string) ([]any, error) {
+	parsed, err := caddy.ParseNetworkAddress(address)
+	if err != nil {
+		return nil, fmt.Errorf("address %q: %w", address, err)
+	}
+	if err := tryAlone(ctx, parsed); errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("listening on %s: %w", parsed, errHeld)
+	}
+	sockets, err := parsed.ListenAll(ctx, net.ListenConfig{})
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", parsed, err)
+	}
+	return sockets, nil
+}
+
+func tryAlone(ctx context.Context, a caddy.NetworkAddress) error {
+	var config net.ListenConfig
+	for _, each := range a.Expand() {
+		var socket io.Closer
+		var err error
+		if isPacket(each.Network) {
+			socket, err = config.ListenPacket(ctx, each.Network, each.JoinHostPort(0))
+		} else {
+			socket, err = config.Listen(ctx, each.Network, each.JoinHostPort(0))
+		}
+		if err != nil {
+			return err
+		}
+		if err := socket.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isPacket(network string) bool { return network == "udp" || network == "udp4" || network == "udp6" }
+
+// close ends the listeners. The connections go on.
+func (p *port) close() {
+	close(p.gone)
+	for _, listener := range p.listeners {
+		// What can go wrong is that it is closed already.
+		_ = listener.Close()
+	}
+}
+
+const (
+	firstPause = 5 * time.Millisecond
+	lastPause  = time.Second
+)
+
+func (p *port) accept(listener net.Listener) {
+	pause := firstPause
+	for {
+		conn, err := listener.Accept()
+		if err == nil {
+			pause = firstPause
+			p.serving.Go(func() { p.handle(conn) })
+			continue
+		}
+		// Out of file descriptors, for example: that passes.
+		if !p.pauses(err, pause) {
+			return
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// pauses waits after an error. It returns false when there is nothing to wait for, because the port is gone.
+func (p *port) pauses(err error, pause time.Duration) bool {
+	if errors.Is(err, net.ErrClosed) {
+		return false
+	}
+	p.chain.Load().log.Warn("accepting a connection; going on", zap.Error(err))
+	select {
+	case <-p.gone:
+		return false
+	case <-time.After(pause):
+		return true
+	}
+}
+
+// handle serves a connection by the chain of this moment.
+func (p *port) handle(conn net.Conn) {
+	defer conn.Close()
+	c := p.chain.Load()
+	for !c.connections.add(conn) {
+		// It was replaced between those two lines, or the port is gone.
+		next := p.chain.Load()
+		if next == c {
+			return
+		}
+		c = next
+	}
+	defer c.connections.remove(conn)
+	c.serve(conn)
+}

@@ -1,0 +1,153 @@
+package l4app
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/document"
+)
+
+// drainTime is how long the connections of a port that is gone may last: ingress-nginx's worker-shutdown-timeout.
+const drainTime = 240 * time.Second
+
+// Refusal is a port that is not served, and why.
+type Refusal struct {
+	// Name is the key of the port in the document, such as "tcp/5432".
+	Name string
+	// Origin is the object that the port comes from.
+	Origin string
+	Err    error
+}
+
+// Ports are the TCP and UDP ports that are open. Opening, changing or closing one touches no other. One goroutine may
+// call the methods; connections are served on their own.
+type Ports struct {
+	log   *zap.Logger
+	drain time.Duration
+
+	open    map[string]*port
+	refused map[string]*document.Port
+	// running is what has not ended yet of ports and chains that were let go.
+	running sync.WaitGroup
+	// closing is closed when what is open has to end now.
+	closing chan struct{}
+}
+
+// New returns an empty set of ports.
+func New(log *zap.Logger) *Ports {
+	return &Ports{
+		log: log.Named("l4"), drain: drainTime,
+		open: map[string]*port{}, refused: map[string]*document.Port{}, closing: make(chan struct{}),
+	}
+}
+
+// Update opens and changes ports, by name, and closes those that are nil. Their modules are provisioned under ctx, which
+// has to outlive them.
+//
+// A changed port keeps its listeners if its addresses stay: new connections get the new handlers, open ones keep theirs.
+// The connections of a port that is gone may last another four minutes. A port that Caddy or the system refuses is
+// returned, and is closed if it was open; all others are in effect.
+func (p *Ports) Update(ctx caddy.Context, changes map[string]*document.Port) []Refusal {
+	names := slices.Sorted(maps.Keys(changes))
+	for _, name := range names {
+		delete(p.refused, name)
+		if changes[name] == nil {
+			p.remove(name)
+		}
+	}
+	var refusals []Refusal
+	for _, name := range names {
+		if wanted := changes[name]; wanted != nil {
+			refusals = p.try(ctx, name, wanted, refusals)
+		}
+	}
+	return refusals
+}
+
+// Retry tries the ports again that were refused, and returns those that are still.
+func (p *Ports) Retry(ctx caddy.Context) []Refusal {
+	again := p.refused
+	p.refused = map[string]*document.Port{}
+	return p.Update(ctx, again)
+}
+
+// Names returns the names of the ports that are open, sorted.
+func (p *Ports) Names() []string { return slices.Sorted(maps.Keys(p.open)) }
+
+// Close closes all ports and their connections, and waits until they have ended. The set cannot be used after it.
+func (p *Ports) Close() {
+	for _, name := range p.Names() {
+		p.remove(name)
+	}
+	close(p.closing)
+	p.running.Wait()
+}
+
+func (p *Ports) try(ctx caddy.Context, name string, wanted *document.Port, refusals []Refusal) []Refusal {
+	if err := p.set(ctx, name, wanted); err != nil {
+		p.refused[name] = wanted
+		return append(refusals, Refusal{Name: name, Origin: wanted.Origin, Err: err})
+	}
+	return refusals
+}
+
+func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
+	c, err := newChain(ctx, wanted.Server, p.log.With(zap.String("port", name)))
+	if err != nil {
+		p.remove(name)
+		return err
+	}
+	if existing := p.open[name]; existing != nil && slices.Equal(existing.addresses, c.addresses) {
+		p.retire(existing, existing.chain.Swap(c))
+		return nil
+	}
+	p.remove(name)
+	opened, err := openPort(ctx, c)
+	if err != nil {
+		c.cancel()
+		return err
+	}
+	p.open[name] = opened
+	return nil
+}
+
+// remove closes a port if it is open. Its connections go on.
+func (p *Ports) remove(name string) {
+	gone := p.open[name]
+	if gone == nil {
+		return
+	}
+	delete(p.open, name)
+	gone.close()
+	p.retire(gone, gone.chain.Load())
+	p.running.Go(gone.serving.Wait)
+}
+
+// retire lets go of a chain when the last of its connections has ended. When its port is gone, or all is closed, they
+// have to.
+func (p *Ports) retire(of *port, c *chain) {
+	ended := c.connections.refuse()
+	p.running.Go(func() {
+		defer c.cancel()
+		var late <-chan time.Time
+		gone, closing := of.gone, p.closing
+		for {
+			select {
+			case <-ended:
+				return
+			case <-gone:
+				gone, late = nil, time.After(p.drain)
+			case <-late:
+				c.connections.close()
+			case <-closing:
+				closing = nil
+				c.connections.close()
+			}
+		}
+	})
+}

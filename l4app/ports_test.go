@@ -1,0 +1,250 @@
+package l4app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+func TestPortsComeAndGoAlone(t *testing.T) {
+	w := newWorld(t)
+	stays, goes, comes := route(ir.TCP, freePort(t), "a"), route(ir.TCP, freePort(t), "b"), route(ir.TCP, freePort(t), "c")
+	w.set(stays, named(t, "a"))
+	w.set(goes, named(t, "b"))
+	open := dial(t, stays)
+	expect(t, open, "a")
+
+	w.remove(goes)
+	w.set(comes, named(t, "c"))
+
+	expect(t, dial(t, comes), "c")
+	send(t, open, "still there")
+	expect(t, open, "still there")
+	expectRefused(t, goes)
+	want := []string{portName(stays), portName(comes)}
+	slices.Sort(want)
+	if got := w.ports.Names(); !slices.Equal(got, want) {
+		t.Errorf("open are %q, want %q", got, want)
+	}
+}
+
+func expectRefused(t *testing.T, r *ir.StreamRoute) {
+	t.Helper()
+	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(r.Port))))
+	if err == nil {
+		conn.Close()
+		t.Fatalf("port %d takes connections", r.Port)
+	}
+}
+
+func TestOpenConnectionsOutliveTheirPort(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	w.set(r, named(t, "a"))
+	open := dial(t, r)
+	expect(t, open, "a")
+
+	w.remove(r)
+
+	expectRefused(t, r)
+	send(t, open, "last words")
+	expect(t, open, "last words")
+	// The port can be opened again while they last.
+	w.set(r, named(t, "again"))
+	expect(t, dial(t, r), "again")
+	send(t, open, "more")
+	expect(t, open, "more")
+}
+
+func TestConnectionsOfAPortThatIsGoneEndAfterTheDrainTime(t *testing.T) {
+	w := newWorld(t)
+	w.ports.drain = 10 * time.Millisecond
+	r := route(ir.TCP, freePort(t), "a")
+	w.set(r, named(t, "a"))
+	open := dial(t, r)
+	expect(t, open, "a")
+	// A connection of handlers that were replaced before belongs to the port as well.
+	w.set(route(ir.TCP, r.Port, "b"), named(t, "b"))
+	later := dial(t, r)
+	expect(t, later, "b")
+
+	w.remove(r)
+
+	expectEnd(t, open)
+	expectEnd(t, later)
+}
+
+func TestChangedPortKeepsItsListener(t *testing.T) {
+	w := newWorld(t)
+	port := freePort(t)
+	before, after := route(ir.TCP, port, "before"), route(ir.TCP, port, "after")
+	w.set(before, named(t, "before"))
+	w.endpoints(after, named(t, "after"))
+	open := dial(t, before)
+	expect(t, open, "before")
+
+	var clients sync.WaitGroup
+	stop, first := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	for range 4 {
+		clients.Go(func() { hammer(t, port, stop, func() { once.Do(func() { close(first) }) }) })
+	}
+	<-first
+	for i := range 100 {
+		r := []*ir.StreamRoute{after, before}[i%2]
+		if refused := w.ports.Update(w.ctx, one(r)); len(refused) > 0 {
+			t.Errorf("refused: %v", refused)
+		}
+	}
+	w.set(after, named(t, "after"))
+	close(stop)
+	clients.Wait()
+
+	expect(t, dial(t, after), "after")
+	send(t, open, "still there")
+	expect(t, open, "still there")
+}
+
+// hammer opens connections one after the other, and wants an answer on each.
+func hammer(t *testing.T, port uint16, stop <-chan struct{}, answered func()) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), patience)
+		if err == nil {
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			_, err = conn.Read(make([]byte, 1))
+			conn.Close()
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		answered()
+	}
+}
+
+func TestHeldPortIsRefusedAloneAndTriedAgain(t *testing.T) {
+	for name, hold := range map[string]func(string) (any, error){
+		"alone":  func(address string) (any, error) { return net.Listen("tcp", address) },
+		"shared": listenShared,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			held, free := route(ir.TCP, freePort(t), "held"), route(ir.TCP, freePort(t), "free")
+			holder, err := hold(net.JoinHostPort("127.0.0.1", strconv.Itoa(int(held.Port))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.endpoints(held, named(t, "held"))
+			w.endpoints(free, named(t, "free"))
+			changes := one(held)
+			changes[portName(free)] = Render(free, []string{"127.0.0.1"})
+
+			expectHeld(t, w.ports.Update(w.ctx, changes), held)
+			expect(t, dial(t, free), "free")
+			expectHeld(t, w.ports.Retry(w.ctx), held)
+
+			if err := holder.(net.Listener).Close(); err != nil {
+				t.Fatal(err)
+			}
+			if refused := w.ports.Retry(w.ctx); len(refused) > 0 {
+				t.Fatalf("refused: %v", refused)
+			}
+			expect(t, dial(t, held), "held")
+		})
+	}
+}
+
+// listenShared listens as Caddy does, and lets others listen there as well.
+func listenShared(address string) (any, error) {
+	parsed, err := caddy.ParseNetworkAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	return parsed.Listen(context.Background(), 0, net.ListenConfig{})
+}
+
+func expectHeld(t *testing.T, refused []Refusal, r *ir.StreamRoute) {
+	t.Helper()
+	if len(refused) != 1 || refused[0].Name != portName(r) || !errors.Is(refused[0].Err, errHeld) ||
+		refused[0].Origin != "ConfigMap/test/services" {
+		t.Fatalf("refused are %v, want port %d alone", refused, r.Port)
+	}
+}
+
+func TestRefusedPortThatIsRemovedIsNotTriedAgain(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	bad := map[string]*document.Port{portName(r): {Server: json.RawMessage(`{"listen":["tcp/:http"]}`), Origin: "ConfigMap/test/services"}}
+	if refused := w.ports.Update(w.ctx, bad); len(refused) != 1 {
+		t.Fatalf("refused: %v", refused)
+	}
+	w.remove(r)
+	if refused := w.ports.Retry(w.ctx); len(refused) > 0 {
+		t.Errorf("refused: %v", refused)
+	}
+}
+
+func TestPortThatCaddyRefusesIsLeftOutAlone(t *testing.T) {
+	for name, server := range map[string]string{
+		"not JSON":           `{`,
+		"unknown field":      `{"listen":["tcp/127.0.0.1:1"],"listn":[]}`,
+		"no address":         `{"routes":[]}`,
+		"unknown handler":    `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"nothing"}]}]}`,
+		"handler refuses":    `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress","backend":"a","proxy_protocol":"v9"}]}]}`,
+		"address is none":    `{"listen":["tcp/127.0.0.1:port"]}`,
+		"address of a third": `{"listen":["tcp/192.0.2.1:1"]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			good := route(ir.TCP, freePort(t), "good")
+			w.endpoints(good, named(t, "good"))
+			changes := one(good)
+			changes["bad"] = &document.Port{Server: json.RawMessage(server)}
+			if refused := w.ports.Update(w.ctx, changes); len(refused) != 1 || refused[0].Name != "bad" {
+				t.Fatalf("refused: %v", refused)
+			}
+			expect(t, dial(t, good), "good")
+		})
+	}
+}
+
+// TestRefusedChangeClosesThePort holds that a port does not go on with handlers that nobody asks for any more.
+func TestRefusedChangeClosesThePort(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	w.set(r, named(t, "a"))
+	changed := one(r)
+	changed[portName(r)].Server = json.RawMessage(`{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"nothing"}]}]}`)
+	if refused := w.ports.Update(w.ctx, changed); len(refused) != 1 {
+		t.Fatalf("refused: %v", refused)
+	}
+	expectRefused(t, r)
+}
+
+func TestPortMovesToAnotherAddress(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	w.set(r, named(t, "a"))
+	// The port stays, and everything on it includes the address before.
+	everywhere := map[string]*document.Port{portName(r): Render(r, nil)}
+	if refused := w.ports.Update(w.ctx, everywhere); len(refused) > 0 {
+		t.Fatalf("refused: %v", refused)
+	}
+	expect(t, dial(t, r), "a")
+}

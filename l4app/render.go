@@ -1,0 +1,79 @@
+// Package l4app is the layer-4 half: it renders stream routes as caddy-l4 servers, opens and closes their TCP and UDP
+// ports while everything else runs on, and holds the caddy-l4 handler that passes connections to the endpoints of a
+// backend.
+package l4app
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/mholt/caddy-l4/layer4"
+	"github.com/mholt/caddy-l4/modules/l4proxyprotocol"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+const (
+	// proxyHeaderTimeout is ingress-nginx's proxy-protocol-header-timeout.
+	proxyHeaderTimeout = 5 * time.Second
+	// datagramIdle is when a UDP client that sends and gets nothing is forgotten. Each one costs a socket, and most ask
+	// one question only.
+	datagramIdle = time.Minute
+)
+
+// Render makes the port of a stream route. It listens on the addresses in bind, or on all of them without any.
+//
+// A client that has to send a PROXY protocol header and does not is turned away: without the header there is no telling
+// who it is.
+func Render(r *ir.StreamRoute, bind []string) *document.Port {
+	server := layer4.Server{Listen: listen(r, bind)}
+	if r.Protocol == ir.UDP {
+		server.IdleTimeout = caddy.Duration(datagramIdle)
+	}
+	handler := Handler{Backend: r.Backend.ID}
+	var handlers []json.RawMessage
+	if r.Protocol == ir.TCP && r.AcceptProxy {
+		handlers = append(handlers, module("proxy_protocol", l4proxyprotocol.Handler{
+			Timeout: caddy.Duration(proxyHeaderTimeout), FallbackPolicy: l4proxyprotocol.PolicyREQUIRE,
+		}))
+	}
+	if r.Protocol == ir.TCP && r.SendProxy {
+		handler.ProxyProtocol = proxyV1
+	}
+	server.Routes = layer4.RouteList{{HandlersRaw: append(handlers, module("k8singress", handler))}}
+	return &document.Port{Server: mustJSON(server), Backend: r.Backend.ID, Origin: r.Origin.String()}
+}
+
+func listen(r *ir.StreamRoute, bind []string) []string {
+	port := strconv.Itoa(int(r.Port))
+	if len(bind) == 0 {
+		return []string{caddy.JoinNetworkAddress(string(r.Protocol), "", port)}
+	}
+	var all []string
+	for _, host := range bind {
+		all = append(all, caddy.JoinNetworkAddress(string(r.Protocol), host, port))
+	}
+	return all
+}
+
+// module is the JSON of a caddy-l4 handler with its name in it.
+func module(name string, handler any) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(mustJSON(handler), &fields); err != nil {
+		panic(err)
+	}
+	fields["handler"] = mustJSON(name)
+	return mustJSON(fields)
+}
+
+// mustJSON panics for what cannot be JSON, which is a programming error: everything here is made of strings and numbers.
+func mustJSON(v any) json.RawMessage {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}

@@ -1,0 +1,49 @@
+package l4app
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+func TestRender(t *testing.T) {
+	proxied := route(ir.TCP, 5432, "db")
+	proxied.AcceptProxy, proxied.SendProxy = true, true
+	datagrams := route(ir.UDP, 53, "dns")
+	datagrams.AcceptProxy, datagrams.SendProxy = true, true
+	odd := route(ir.TCP, 1, `{env.HOME}"`)
+	for name, c := range map[string]struct {
+		route *ir.StreamRoute
+		bind  []string
+	}{
+		"tcp":          {route(ir.TCP, 5432, "db"), nil},
+		"tcp-bind":     {route(ir.TCP, 5432, "db"), []string{"127.0.0.1", "::1"}},
+		"tcp-proxy":    {proxied, nil},
+		"udp":          {datagrams, []string{"127.0.0.1"}},
+		"placeholders": {odd, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := "testdata/" + name + ".json"
+			got := pretty(t, Render(c.route, c.bind))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
