@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -13,6 +14,10 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
+// statusPeriod is how often the status of objects is compared with what it should be. A change of nothing but a status
+// wakes nobody.
+const statusPeriod = time.Minute
+
 // loop runs until ctx ends.
 func (e *Engine) loop(ctx context.Context) {
 	defer e.live.Close()
@@ -21,6 +26,8 @@ func (e *Engine) loop(ctx context.Context) {
 	if e.source != nil {
 		synced = e.source.Synced()
 	}
+	again := time.NewTicker(statusPeriod)
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -34,6 +41,11 @@ func (e *Engine) loop(ctx context.Context) {
 			e.hold.now()
 		case <-changed:
 			e.observe()
+		case <-again.C:
+			if changed != nil {
+				e.observe()
+				e.publishStatus(e.state.Load().report)
+			}
 		case l := <-e.loads:
 			l.outcome <- e.serve(l.document)
 		case <-e.hold.fired():

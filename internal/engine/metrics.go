@@ -9,8 +9,11 @@ type metrics struct {
 	applySeconds    prometheus.Histogram
 }
 
+// structureReason labels a load that put our part of the structure into the configuration.
+const structureReason = "structure"
+
 func newMetrics() *metrics {
-	return &metrics{
+	m := &metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "k8singress_config_reloads_total",
 			Help: "How often Caddy was made to load its configuration again, by reason. Zero in steady state.",
@@ -25,6 +28,9 @@ func newMetrics() *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 		}),
 	}
+	// So that the metric is there, and zero, from the start.
+	m.reloads.WithLabelValues(structureReason)
+	return m
 }
 
 // Collectors returns the metrics of the engine, to be registered with the registry of a Caddy configuration.

@@ -30,7 +30,9 @@ func RunOffline(folder string, o settings.Config) (*Offline, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the manifests: %w", err)
 	}
-	config, translated := translate.Translate(s, options(o))
+	t := options(o)
+	t.Ingress.AssumeClass = true
+	config, translated := translate.Translate(s, t)
 	live := newRenderer(o, s).Live(config)
 	return &Offline{
 		Settings: o, Document: live,
@@ -56,6 +58,7 @@ func options(o settings.Config) translate.Options {
 	var t translate.Options
 	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass
 	t.Ingress.WatchWithoutClass = o.WatchIngressWithoutClass
+	t.Ingress.AssumeClass = o.Source != nil && o.Source.Manifests != nil
 	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
 	t.Streams.Reserved = reserved(o)
 	t.DefaultCertificate = o.DefaultCertificate

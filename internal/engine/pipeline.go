@@ -100,7 +100,7 @@ func (e *Engine) mend(ctx context.Context) {
 		return
 	}
 	if changed {
-		e.metrics.reloads.WithLabelValues("structure").Inc()
+		e.metrics.reloads.WithLabelValues(structureReason).Inc()
 	}
 	if !e.live.Pending() {
 		e.retry.succeeded()
@@ -130,6 +130,10 @@ func (e *Engine) publishState(document func() *document.Live) {
 		counts: e.counts(), changed: make(chan struct{}),
 	})
 	close(old.changed)
+	e.publishStatus(verdicts)
+}
+
+func (e *Engine) publishStatus(verdicts *report.Report) {
 	if e.publisher != nil && e.latest != nil {
 		e.publisher.Publish(verdicts, e.latest, e.settings)
 	}

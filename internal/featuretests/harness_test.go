@@ -78,6 +78,8 @@ func (in *ingress) loadCaddyfile(text string) {
 	if err := caddy.Load(config, true); err != nil {
 		in.Fatal(err)
 	}
+	// Loading closes the connections of the admin API.
+	in.client.CloseIdleConnections()
 }
 
 // write replaces a file of the folder at once, as an editor does.
