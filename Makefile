@@ -4,7 +4,7 @@
 .SILENT:
 
 LINT := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml
-XCADDY := github.com/caddyserver/xcaddy/cmd/xcaddy@v0.4.6
+XCADDY := go tool -modfile=$(CURDIR)/tools/go.mod xcaddy
 MODULE := github.com/k8singress/k8singress
 FUZZTIME ?= 30s
 # What is passed on to bench, such as BENCH="-rounds 3 -hosts 1,100".
@@ -88,10 +88,10 @@ endef
 xcaddy: ## bin/caddy as users build it: xcaddy, from xcaddy.json and this checkout
 	set -- $$(sed -n 's/.*"caddy_version": *"\([^"]*\)".*/\1/p' xcaddy.json); \
 	for plugin in $$(sed -n 's/.*"module_path": *"\([^"]*\)".*/\1/p' xcaddy.json); do \
-		case $$plugin in $(MODULE)) plugin=$(MODULE)=$(CURDIR);; esac; \
+		case $$plugin in $(MODULE)) plugin=$(MODULE)@v0.0.0=$(CURDIR);; esac; \
 		set -- "$$@" --with "$$plugin"; \
 	done; \
-	go run $(XCADDY) build "$$@" --output bin/caddy
+	$(XCADDY) build "$$@" --output bin/caddy
 
 # Parts of the above.
 

@@ -28,7 +28,7 @@ func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 		}
 	}
 	if entry, ok := s.hosts.Load(""); ok {
-		if c := entry.(*host).secret.good(); c != nil {
+		if c := entry.(*host).known().good(); c != nil {
 			return c, nil
 		}
 	}
@@ -40,7 +40,7 @@ func (s *Store) find(entry, name string) *tls.Certificate {
 	if !ok {
 		return nil
 	}
-	c := h.(*host).secret.good()
+	c := h.(*host).known().good()
 	if c == nil || !Covers(c.Leaf, name) {
 		return nil
 	}
@@ -52,10 +52,10 @@ func matches(pattern, host string) bool {
 	pattern = strings.ToLower(strings.TrimSuffix(pattern, "."))
 	suffix, wildcard := strings.CutPrefix(pattern, "*.")
 	if !wildcard {
-		return pattern == host
+		return pattern == host && host != ""
 	}
-	_, parent, _ := strings.Cut(host, ".")
-	return parent != "" && parent == suffix
+	label, parent, _ := strings.Cut(host, ".")
+	return label != "" && parent != "" && parent == suffix
 }
 
 // makeSelfSigned makes the certificate for names that no other one is for. It has the name that ingress-nginx gives its

@@ -4,7 +4,7 @@ package certs
 
 import (
 	"bytes"
-	"crypto/rsa"
+	"crypto"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -19,9 +19,6 @@ const (
 	privateKey = "tls.key"
 )
 
-// minRSA is the length in bits of the shortest RSA key that crypto/tls works with.
-const minRSA = 1024
-
 // Parse reads a certificate chain and its private key in PEM. The chain may be in any order, and may have other PEM blocks
 // or text around it: the certificate that the key belongs to comes first in the result, each issuer after what it issued.
 // Leaf is set. Errors are worded for the owner of the Secret.
@@ -32,25 +29,15 @@ func Parse(cert, key []byte) (*tls.Certificate, error) {
 	case len(bytes.TrimSpace(key)) == 0:
 		return nil, fmt.Errorf("%s is empty: put the private key there, in PEM", privateKey)
 	}
-	if err := checkKey(key); err != nil {
+	signer, err := readKey(key)
+	if err != nil {
 		return nil, err
 	}
 	certificates, err := readChain(cert)
 	if err != nil {
 		return nil, err
 	}
-	return pair(certificates, key)
-}
-
-func checkKey(key []byte) error {
-	block, _ := pem.Decode(key)
-	switch {
-	case block == nil:
-		return fmt.Errorf("%s has no PEM block", privateKey)
-	case block.Type == "ENCRYPTED PRIVATE KEY" || block.Headers["Proc-Type"] == "4,ENCRYPTED":
-		return fmt.Errorf("the key in %s is encrypted: store it without a passphrase", privateKey)
-	}
-	return nil
+	return pair(certificates, signer)
 }
 
 func readChain(data []byte) ([]*x509.Certificate, error) {
@@ -77,35 +64,27 @@ func readChain(data []byte) ([]*x509.Certificate, error) {
 
 var errMismatch = errors.New("the key in " + privateKey + " belongs to none of the certificates in " + certKey)
 
-// pair finds the certificate that the key belongs to.
-func pair(all []*x509.Certificate, key []byte) (*tls.Certificate, error) {
-	var reason error
-	for i, leaf := range all {
-		chain := inOrder(leaf, slices.Delete(slices.Clone(all), i, i+1))
-		result, err := tls.X509KeyPair(encode(chain), key)
-		if err != nil {
-			reason = err
-			continue
-		}
-		if public, ok := leaf.PublicKey.(*rsa.PublicKey); ok && public.N.BitLen() < minRSA {
-			return nil, fmt.Errorf("the RSA key has %d bits, and TLS needs at least %d", public.N.BitLen(), minRSA)
-		}
-		result.Leaf = leaf
-		return &result, nil
-	}
-	if len(all) > 1 {
+// pair finds the certificate that the key belongs to. It compares public keys, because crypto/tls would read the key
+// again for each certificate, and a Secret has room for thousands.
+func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) {
+	public := key.Public().(interface{ Equal(crypto.PublicKey) bool })
+	i := slices.IndexFunc(all, func(c *x509.Certificate) bool { return public.Equal(c.PublicKey) })
+	if i < 0 {
 		return nil, errMismatch
 	}
-	return nil, fmt.Errorf("certificate and key do not go together: %w", reason)
+	leaf := all[i]
+	result := &tls.Certificate{PrivateKey: key, Leaf: leaf}
+	for _, c := range inOrder(leaf, slices.Delete(all, i, i+1)) {
+		result.Certificate = append(result.Certificate, c.Raw)
+	}
+	return result, nil
 }
 
 // inOrder puts each issuer after what it issued. Certificates that issued none of them are left out.
 func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certificate {
 	chain := []*x509.Certificate{leaf}
 	for last := leaf; ; last = chain[len(chain)-1] {
-		i := slices.IndexFunc(others, func(c *x509.Certificate) bool {
-			return bytes.Equal(c.RawSubject, last.RawIssuer) && !bytes.Equal(c.Raw, last.Raw)
-		})
+		i := slices.IndexFunc(others, func(c *x509.Certificate) bool { return issued(c, last) })
 		if i < 0 {
 			return chain
 		}
@@ -114,12 +93,17 @@ func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certifi
 	}
 }
 
-func encode(chain []*x509.Certificate) []byte {
-	var data []byte
-	for _, c := range chain {
-		data = append(data, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+// issued compares names, and key identifiers where both have them: an authority that changed its key has two
+// certificates of one name.
+func issued(issuer, c *x509.Certificate) bool {
+	if !bytes.Equal(issuer.RawSubject, c.RawIssuer) || bytes.Equal(issuer.Raw, c.Raw) {
+		return false
 	}
-	return data
+	if len(c.AuthorityKeyId) == 0 {
+		// One that signs itself need not name its key.
+		return !bytes.Equal(c.RawSubject, c.RawIssuer)
+	}
+	return len(issuer.SubjectKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
 }
 
 // Covers says whether a certificate is good for a name. One without subject alternative names is matched by its common

@@ -30,6 +30,8 @@ type Store struct {
 type host struct {
 	secret *secret
 	origin string
+	// before goes on to be shown until the contents of the Secret are told. It is nil for a Secret that is known.
+	before *secret
 }
 
 // secret is one Secret that at least one host names.
@@ -38,6 +40,8 @@ type secret struct {
 	hosts map[string]struct{}
 	// shown is nil before the first good pair.
 	shown atomic.Pointer[shown]
+	// told says that SetSecret was called, if only to say that there is no such Secret.
+	told bool
 	// cert and key are what was parsed last, problem what came of it.
 	cert, key []byte
 	problem   error
@@ -75,11 +79,16 @@ func (s *Store) use(name string, c *document.Certificate) {
 		used = &secret{name: c.Secret, hosts: map[string]struct{}{}}
 		s.secrets[c.Secret] = used
 	}
-	old, ok := s.hosts.Swap(name, &host{secret: used, origin: c.Origin})
-	if ok {
-		delete(old.(*host).secret.hosts, name)
+	entry := &host{secret: used, origin: c.Origin}
+	if value, ok := s.hosts.Load(name); ok {
+		old := value.(*host)
+		delete(old.secret.hosts, name)
+		if !used.told {
+			entry.before = old.known()
+		}
 	}
 	used.hosts[name] = struct{}{}
+	s.hosts.Store(name, entry)
 }
 
 func (s *Store) forget(name string) {
@@ -95,6 +104,7 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 	if of == nil {
 		return
 	}
+	defer s.tell(of)
 	if !present {
 		// That it is missing is said by the translation.
 		of.cert, of.key, of.problem = nil, nil, nil
@@ -112,6 +122,18 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 		return
 	}
 	of.shown.Store(&shown{pair: pair})
+}
+
+// tell ends the time in which the hosts of a Secret show the one before it.
+func (s *Store) tell(of *secret) {
+	if of.told {
+		return
+	}
+	of.told = true
+	for name := range of.hosts {
+		value, _ := s.hosts.Load(name)
+		s.hosts.Store(name, &host{secret: of, origin: value.(*host).origin})
+	}
 }
 
 // age notes that the last good pair is no longer what the Secret holds.
@@ -151,6 +173,14 @@ func (s *secret) verdict(origin string) *report.Verdict {
 		Severity: report.Error, Reason: report.InvalidTLSSecret,
 		Message: fmt.Sprintf("Secret %s: %v; %s until it is mended", s.name, s.problem, instead),
 	}}}
+}
+
+// known returns the Secret that the host shows.
+func (h *host) known() *secret {
+	if h.before != nil {
+		return h.before
+	}
+	return h.secret
 }
 
 // good returns what may be shown, or nil. What the Secret holds is shown even when it has expired, as ingress-nginx does.

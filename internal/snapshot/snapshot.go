@@ -5,6 +5,7 @@ package snapshot
 import (
 	"cmp"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/btree"
@@ -38,13 +39,15 @@ type Snapshot struct {
 func (s *Snapshot) Joined(earlier *Snapshot) *Snapshot {
 	joined := *s
 	joined.Since = earlier.Since
+	// The list of s stays as it is.
+	joined.Changed = slices.Clip(s.Changed)
 	seen := make(map[ir.Ref]struct{}, len(s.Changed))
 	for _, ref := range s.Changed {
 		seen[ref] = struct{}{}
 	}
 	for _, ref := range earlier.Changed {
 		if _, ok := seen[ref]; !ok {
-			joined.Changed = append(joined.Changed[:len(joined.Changed):len(joined.Changed)], ref)
+			joined.Changed = append(joined.Changed, ref)
 		}
 	}
 	return &joined

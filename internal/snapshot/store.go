@@ -107,6 +107,7 @@ func (s *Store) Take() *Snapshot {
 		slices:     s.current.slices.copy(),
 		Sequence:   s.current.Sequence,
 		Changed:    slices.Collect(maps.Keys(s.changed)),
+		Since:      s.current.Sequence - 1,
 	}
 	s.changed = map[ir.Ref]struct{}{}
 	return &taken

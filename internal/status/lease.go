@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -33,9 +34,7 @@ func (w *Writer) elect(ctx context.Context) error {
 	if times == (Times{}) {
 		times = defaultTimes
 	}
-	// OnStartedLeading runs in a goroutine that the elector does not wait for.
-	ended := make(chan struct{})
-	leading := false
+	var t term
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Name: w.options.LeaseName,
 		Lock: &resourcelock.LeaseLock{
@@ -46,20 +45,43 @@ func (w *Writer) elect(ctx context.Context) error {
 		LeaseDuration: times.Duration, RenewDeadline: times.Renew, RetryPeriod: times.Retry,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				defer close(ended)
-				w.lead(ctx)
-			},
+			OnStartedLeading: func(ctx context.Context) { t.serve(func() { w.lead(ctx) }) },
 			OnStoppedLeading: func() {},
-			OnNewLeader:      func(identity string) { leading = leading || identity == w.identity },
 		},
 	})
 	if err != nil {
 		return err
 	}
 	elector.Run(ctx)
-	if leading {
-		<-ended
-	}
+	t.end()
 	return nil
+}
+
+// term is the time of one elector, which runs OnStartedLeading in a goroutine that it does not wait for, and which may
+// begin only after the elector has ended.
+type term struct {
+	mu     sync.Mutex
+	over   bool
+	active sync.WaitGroup
+}
+
+// serve calls a function, unless the term is over.
+func (t *term) serve(lead func()) {
+	t.mu.Lock()
+	if t.over {
+		t.mu.Unlock()
+		return
+	}
+	t.active.Add(1)
+	t.mu.Unlock()
+	defer t.active.Done()
+	lead()
+}
+
+// end waits until the function has returned.
+func (t *term) end() {
+	t.mu.Lock()
+	t.over = true
+	t.mu.Unlock()
+	t.active.Wait()
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -30,8 +32,11 @@ type Change struct {
 // controllerName is how Events name their author.
 const controllerName = "k8singress"
 
-// maxNote is the length of the longest note that the API server takes.
-const maxNote = 1024
+// What the API server takes at most, in bytes.
+const (
+	maxNote = 1024
+	maxName = 253
+)
 
 // Plan returns what is to be written. Objects about which there is nothing to write are not in it, nor are those of other
 // controllers, but for their Events.
@@ -89,13 +94,11 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	if p.Field != "" {
 		note = p.Field + ": " + note
 	}
-	if len(note) > maxNote {
-		note = note[:maxNote-3] + "..."
-	}
+	note = cut(note)
 	kind, _ := kinds.ByName(ref.Kind)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(), p.Reason, note))
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name + "." + hex.EncodeToString(sum[:8])},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: eventName(ref.Name, hex.EncodeToString(sum[:8]))},
 		Regarding: corev1.ObjectReference{
 			APIVersion: kind.GroupVersion.String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
 			UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
@@ -103,4 +106,25 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 		Type: corev1.EventTypeWarning, Reason: string(p.Reason), Action: "Translate", Note: note,
 		ReportingController: controllerName,
 	}
+}
+
+// cut shortens a note, between two characters: half of one would be replaced on its way, by more bytes.
+func cut(note string) string {
+	note = strings.ToValidUTF8(note, "\uFFFD")
+	if len(note) <= maxNote {
+		return note
+	}
+	end := maxNote - len("...")
+	for !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end] + "..."
+}
+
+// eventName puts a sum behind the name of an object, of which it leaves out what is too long.
+func eventName(object, sum string) string {
+	if most := maxName - len(".") - len(sum); len(object) > most {
+		object = strings.TrimRight(object[:most], ".-")
+	}
+	return object + "." + sum
 }

@@ -51,12 +51,7 @@ type Writer struct {
 	leader   atomic.Bool
 	desired  atomic.Pointer[desired]
 	wake     chan struct{}
-
-	// What follows belongs to the one goroutine that leads, and its workers.
-	mu      sync.Mutex
-	plan    map[ir.Ref]*Change
-	written map[ir.Ref]string
-	events  map[string]bool
+	memory   *memory
 }
 
 // desired is what was published last.
@@ -74,7 +69,7 @@ func New(client kubernetes.Interface, o Options) (*Writer, error) {
 	}
 	return &Writer{
 		client: client, options: o, identity: name + "_" + string(uuid.NewUUID()), wake: make(chan struct{}, 1),
-		plan: map[ir.Ref]*Change{}, written: map[ir.Ref]string{}, events: map[string]bool{},
+		memory: newMemory(),
 	}, nil
 }
 
@@ -120,9 +115,7 @@ func (w *Writer) enqueue(queue workqueue.TypedRateLimitingInterface[ir.Ref]) {
 		return
 	}
 	plan := Plan(d.report, d.snapshot, Addresses(d.snapshot, d.options.PublishAddress, d.options.PublishService))
-	w.mu.Lock()
-	w.plan = plan
-	w.mu.Unlock()
+	w.memory.setPlan(plan)
 	for ref := range plan {
 		queue.Add(ref)
 	}
@@ -131,7 +124,7 @@ func (w *Writer) enqueue(queue workqueue.TypedRateLimitingInterface[ir.Ref]) {
 func (w *Writer) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ir.Ref]) {
 	for {
 		ref, end := queue.Get()
-		if end {
+		if end || ctx.Err() != nil {
 			return
 		}
 		if err := w.write(ctx, ref); err != nil && ctx.Err() == nil {
@@ -146,21 +139,15 @@ func (w *Writer) work(ctx context.Context, queue workqueue.TypedRateLimitingInte
 
 // write does what the newest plan says of one object.
 func (w *Writer) write(ctx context.Context, ref ir.Ref) error {
-	w.mu.Lock()
-	change := w.plan[ref]
-	done := change != nil && w.written[ref] == change.Version
-	w.mu.Unlock()
+	change, done := w.memory.change(ref)
 	if change == nil {
 		return nil
 	}
-	if change.Addresses != nil && !done {
+	if !done {
 		if err := w.writeAddresses(ctx, ref, change.Addresses); err != nil {
-			return err
+			return fmt.Errorf("writing the address: %w", err)
 		}
-		// Until the object comes back changed, the snapshot does not know of the write.
-		w.mu.Lock()
-		w.written[ref] = change.Version
-		w.mu.Unlock()
+		w.memory.wroteStatus(ref, change)
 	}
 	for _, event := range change.Events {
 		if err := w.writeEvent(ctx, event); err != nil {
@@ -190,10 +177,8 @@ func (w *Writer) writeAddresses(ctx context.Context, ref ir.Ref, addresses []net
 
 // writeEvent writes an Event once, whichever replica has written it.
 func (w *Writer) writeEvent(ctx context.Context, event *eventsv1.Event) error {
-	w.mu.Lock()
-	done := w.events[event.Namespace+"/"+event.Name]
-	w.mu.Unlock()
-	if done {
+	name := event.Namespace + "/" + event.Name
+	if w.memory.hasEvent(name) {
 		return nil
 	}
 	now := *event
@@ -203,8 +188,6 @@ func (w *Writer) writeEvent(ctx context.Context, event *eventsv1.Event) error {
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("writing an Event: %w", err)
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events[event.Namespace+"/"+event.Name] = true
+	w.memory.wroteEvent(name)
 	return nil
 }

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+	networkingv1 "k8s.io/api/networking/v1"
+	"sigs.k8s.io/yaml"
+)
+
+func TestLoad(t *testing.T) {
+	b, err := startBackend()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.stop()
+	l := load{address: b.address, host: "a.test", connections: 2, duration: 100 * time.Millisecond}
+	f, err := l.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.perSecond == 0 || f.p50 == 0 || f.p99 < f.p50 {
+		t.Errorf("figures are %+v", f)
+	}
+}
+
+func TestLoadRefusesOtherAnswers(t *testing.T) {
+	for name, answer := range map[string]string{
+		"status": "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno\n",
+		"body":   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"length": "HTTP/1.1 200 OK\r\n\r\n",
+		"none":   "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := answerWith(t, answer)
+			l := load{address: address, host: "a.test", connections: 1, duration: time.Second}
+			if f, err := l.run(t.Context()); err == nil {
+				t.Errorf("no error, and figures %+v", f)
+			}
+		})
+	}
+}
+
+// answerWith answers one request and closes the connection.
+func answerWith(t *testing.T, text string) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		connection, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer connection.Close()
+		if _, err := connection.Read(make([]byte, 1<<10)); err == nil {
+			_, _ = io.WriteString(connection, text)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func TestQuantile(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(i + 1)
+	}
+	for _, c := range []struct {
+		sorted []time.Duration
+		share  float64
+		want   time.Duration
+	}{
+		{hundred, 0.50, 50}, {hundred, 0.99, 99}, {hundred, 1, 100}, {hundred[:50], 0.99, 50}, {hundred[:1], 0.50, 1}, {nil, 0.99, 0},
+	} {
+		if got := quantile(c.sorted, c.share); got != c.want {
+			t.Errorf("quantile %v of %d values is %d, want %d", c.share, len(c.sorted), got, c.want)
+		}
+	}
+}
+
+func TestMedianOfRounds(t *testing.T) {
+	rounds := []figures{{100, 1, 30}, {300, 3, 10}, {200, 2, 20}}
+	if got, want := medianOf(rounds), (figures{200, 2, 20}); got != want {
+		t.Errorf("median is %v, want %v", got, want)
+	}
+	if got, want := medianOf(rounds[:2]), (figures{200, 2, 20}); got != want {
+		t.Errorf("median is %v, want %v", got, want)
+	}
+}
+
+func TestRatioIsRoundByRound(t *testing.T) {
+	slow, fast, same := figures{perSecond: 100}, figures{perSecond: 1000}, figures{perSecond: 500}
+	if got := ratio([]figures{slow, fast, same}, []figures{slow, fast, slow}); got != 1 {
+		t.Errorf("ratio is %v, want 1: two of three rounds are alike", got)
+	}
+}
+
+func TestPlainConfigIsCaddys(t *testing.T) {
+	data, err := json.Marshal(plainConfig("127.0.0.1:0", "127.0.0.1:0", 3, "127.0.0.1:9"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config caddy.Config
+	if err := json.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Validate(&config); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestManifestsAreIngresses(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "manifests")
+	if err := writeManifests(folder, perFile+1, "127.0.0.1:9"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeChange(folder, 7); err != nil {
+		t.Fatal(err)
+	}
+	hosts := map[string]string{}
+	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for one := range strings.SplitSeq(string(text), "---\n") {
+			var ingress networkingv1.Ingress
+			if strings.Contains(one, "kind: Ingress\n") {
+				if err := yaml.UnmarshalStrict([]byte(one), &ingress); err != nil {
+					t.Fatal(err)
+				}
+				if ingress.Name != "changing" && ingress.Spec.Rules[0].Host != ingress.Name+".bench.test" {
+					t.Errorf("Ingress %q has host %q", ingress.Name, ingress.Spec.Rules[0].Host)
+				}
+				rule := ingress.Spec.Rules[0]
+				hosts[rule.Host] = rule.HTTP.Paths[0].Path
+			}
+		}
+	}
+	if len(hosts) != perFile+2 || hosts[hostName(1)] != "/" || hosts[hostName(perFile+1)] != "/" || hosts[changingHost] != "/change-7" {
+		t.Errorf("%d hosts, the changing one with path %q", len(hosts), hosts[changingHost])
+	}
+}
+
+func TestEndedProcessIsTold(t *testing.T) {
+	p, err := startProcess("sh", t.TempDir(), "-c", "echo this is broken >&2; exit 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	c := contestant{admin: "127.0.0.1:1"}
+	if err := p.await(t.Context(), c.ready); err == nil || !strings.Contains(err.Error(), "this is broken") {
+		t.Errorf("error is %v, want the log's words in it", err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"-hosts", "100,1"})
+	if err != nil || len(o.hosts) != 2 || o.hosts[0] != 1 {
+		t.Errorf("hosts are %v, error %v", o.hosts, err)
+	}
+	for _, wrong := range []string{"-hosts=0", "-hosts=x", "-rounds=0", "-connections=0", "-changes=0"} {
+		if _, err := parse([]string{wrong}); err == nil {
+			t.Errorf("%s is no error", wrong)
+		}
+	}
+}

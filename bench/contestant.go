@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// contestant is one Caddy with one configuration.
+type contestant struct {
+	hosts   int
+	folder  string
+	admin   string
+	http    string
+	process *process
+
+	// toReady is the time from the start of the process until it is ready to serve all hosts.
+	toReady time.Duration
+	// memory is the resident set when it is ready, and peak the same after all measurements.
+	memory, peak int64
+	// first and last hold one figure for each round, for the first and the last host.
+	first, last []figures
+}
+
+// newContestant prepares a folder and addresses.
+func newContestant(folder string, hosts int) (*contestant, error) {
+	c := &contestant{hosts: hosts, folder: folder}
+	var errAdmin, errHTTP error
+	c.admin, errAdmin = freeAddress()
+	c.http, errHTTP = freeAddress()
+	return c, errors.Join(errAdmin, errHTTP, os.MkdirAll(folder, 0o755))
+}
+
+// startOurs starts Caddy with a folder of manifests.
+func startOurs(ctx context.Context, o options, folder string, hosts int, backend string) (*contestant, error) {
+	c, err := newContestant(folder, hosts)
+	if err != nil {
+		return c, err
+	}
+	https, err := freeAddress()
+	if err != nil {
+		return c, err
+	}
+	if err := writeManifests(c.manifests(), hosts, backend); err != nil {
+		return c, err
+	}
+	config := fmt.Sprintf(`{
+	admin %s
+	k8singress {
+		manifests %s
+		http %s
+		https %s
+	}
+}
+`, c.admin, c.manifests(), c.http, https)
+	return c, c.start(ctx, o.binary, "Caddyfile", []byte(config), c.ready)
+}
+
+// startPlain starts Caddy with one route for each host, as its own configuration has it.
+func startPlain(ctx context.Context, o options, folder string, hosts int, backend string) (*contestant, error) {
+	c, err := newContestant(folder, hosts)
+	if err != nil {
+		return c, err
+	}
+	config, err := json.Marshal(plainConfig(c.admin, c.http, hosts, backend))
+	if err != nil {
+		return c, err
+	}
+	return c, c.start(ctx, o.binary, "caddy.json", config, func(ctx context.Context) bool { return c.serves(ctx, hosts) })
+}
+
+type object = map[string]any
+
+// plainConfig has the shortest route that Caddy needs for a host.
+func plainConfig(admin, http string, hosts int, backend string) object {
+	routes := make([]object, 0, hosts)
+	for i := 1; i <= hosts; i++ {
+		routes = append(routes, object{
+			"match":    []object{{"host": []string{hostName(i)}}},
+			"handle":   []object{{"handler": "reverse_proxy", "upstreams": []object{{"dial": backend}}}},
+			"terminal": true,
+		})
+	}
+	server := object{"listen": []string{http}, "routes": routes, "automatic_https": object{"disable": true}}
+	return object{
+		"admin": object{"listen": admin, "config": object{"persist": false}},
+		"apps":  object{"http": object{"metrics": object{}, "servers": object{"bench": server}}},
+	}
+}
+
+// start runs the process, waits until it is ready, checks that it serves, and pauses it.
+func (c *contestant) start(ctx context.Context, binary, name string, config []byte, ready func(context.Context) bool) error {
+	path := filepath.Join(c.folder, name)
+	if err := os.WriteFile(path, config, 0o644); err != nil {
+		return err
+	}
+	begin := time.Now()
+	var err error
+	if c.process, err = startProcess(binary, c.folder, "run", "--config", path); err != nil {
+		return err
+	}
+	if err := c.process.await(ctx, ready); err != nil {
+		return fmt.Errorf("waiting for the Caddy with %d hosts: %w", c.hosts, err)
+	}
+	c.toReady = time.Since(begin)
+	if !c.serves(ctx, 1) || !c.serves(ctx, c.hosts) {
+		return fmt.Errorf("the Caddy with %d hosts says that it is ready and does not serve them: %s", c.hosts, c.process.lastWords())
+	}
+	if c.memory, err = c.process.memory(); err != nil {
+		return err
+	}
+	return c.process.pause()
+}
+
+func (c *contestant) stop() {
+	if c.process != nil {
+		c.process.stop()
+	}
+}
+
+func (c *contestant) manifests() string { return filepath.Join(c.folder, "manifests") }
+
+// ready asks the controller whether it has applied everything.
+func (c *contestant) ready(ctx context.Context) bool {
+	response, err := get(ctx, "http://"+c.admin+"/k8singress/status", "")
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	var status struct {
+		Ready bool `json:"ready"`
+	}
+	return json.NewDecoder(response.Body).Decode(&status) == nil && status.Ready
+}
+
+// serves asks for one host, counted from 1.
+func (c *contestant) serves(ctx context.Context, host int) bool {
+	response, err := get(ctx, "http://"+c.http+"/", hostName(host))
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return err == nil && string(body) == answerBody
+}
+
+// measure adds one round.
+func (c *contestant) measure(ctx context.Context, o options) error {
+	if err := c.process.resume(); err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		host   int
+		rounds *[]figures
+	}{{1, &c.first}, {c.hosts, &c.last}} {
+		l := load{address: c.http, host: hostName(m.host), connections: o.connections, warmUp: o.duration / 3, duration: o.duration}
+		f, err := l.run(ctx)
+		if err != nil {
+			return err
+		}
+		*m.rounds = append(*m.rounds, f)
+		if c.hosts == 1 {
+			c.last = c.first
+			break
+		}
+	}
+	return c.process.pause()
+}
+
+// finish notes the memory, and checks that metrics were on: they cost time, and users have them on.
+func (c *contestant) finish(ctx context.Context) error {
+	if err := c.process.resume(); err != nil {
+		return err
+	}
+	var err error
+	if c.peak, err = c.process.memory(); err != nil {
+		return err
+	}
+	response, err := get(ctx, "http://"+c.admin+"/metrics", "")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(text), "\ncaddy_http_requests_total{") {
+		return errors.New("HTTP metrics are not on in each contestant, so that the figures cannot be compared")
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// perFile is how many hosts stand in one manifest.
+const perFile = 100
+
+// hostName returns the name of a host, counted from 1.
+func hostName(i int) string { return fmt.Sprintf("app-%05d.bench.test", i) }
+
+// class is what the Ingresses belong to.
+const class = `apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+`
+
+// application is one host: an Ingress, a Service and its EndpointSlice. Its values are the number, the host and the address
+// and port of the endpoint.
+const application = `---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: app-%05[1]d, namespace: bench}
+spec:
+  ingressClassName: nginx
+  rules:
+    - host: %[2]s
+      http:
+        paths:
+          - path: /
+            pathType: Prefix
+            backend: {service: {name: app-%05[1]d, port: {number: 80}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: app-%05[1]d, namespace: bench}
+spec: {ports: [{port: 80, targetPort: %[4]s}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: app-%05[1]d, namespace: bench, labels: {kubernetes.io/service-name: app-%05[1]d}}
+addressType: IPv4
+endpoints: [{addresses: ["%[3]s"], conditions: {ready: true}}]
+ports: [{port: %[4]s}]
+`
+
+// changing is the Ingress that changes. Its value is the number of the change, which is in the path.
+const changing = `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: changing, namespace: bench}
+spec:
+  ingressClassName: nginx
+  rules:
+    - host: changing.bench.test
+      http:
+        paths:
+          - path: /change-%d
+            pathType: Exact
+            backend: {service: {name: app-00001, port: {number: 80}}}
+`
+
+const (
+	changingHost = "changing.bench.test"
+	changingFile = "changing.yaml"
+)
+
+// writeManifests fills a folder with the objects of a number of hosts.
+func writeManifests(folder string, hosts int, backend string) error {
+	address, port, _ := strings.Cut(backend, ":")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(folder, "class.yaml"), []byte(class), 0o644); err != nil {
+		return err
+	}
+	for first := 1; first <= hosts; first += perFile {
+		var text strings.Builder
+		for i := first; i < first+perFile && i <= hosts; i++ {
+			fmt.Fprintf(&text, application, i, hostName(i), address, port)
+		}
+		name := filepath.Join(folder, fmt.Sprintf("apps-%05d.yaml", first))
+		if err := os.WriteFile(name, []byte(text.String()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeChange puts the changing Ingress into a folder of manifests at once, as kubectl apply or git would.
+func writeChange(folder string, number int) error {
+	next := folder + "-" + changingFile
+	if err := os.WriteFile(next, fmt.Appendf(nil, changing, number), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(next, filepath.Join(folder, changingFile))
+}

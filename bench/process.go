@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// patience is how long a process may take for what it is asked.
+const patience = 2 * time.Minute
+
+// process is one running Caddy.
+type process struct {
+	command *exec.Cmd
+	log     string
+	ended   chan struct{}
+}
+
+// startProcess runs a Caddy that keeps its files in a folder.
+func startProcess(binary, folder string, arguments ...string) (*process, error) {
+	log, err := os.Create(filepath.Join(folder, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	command := exec.Command(binary, arguments...)
+	command.Stdout, command.Stderr = log, log
+	command.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
+	command.SysProcAttr = endWithParent()
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting Caddy: %w", err)
+	}
+	p := &process{command: command, log: log.Name(), ended: make(chan struct{})}
+	go func() {
+		_ = command.Wait() // How it ended does not matter: it is only ever killed, or await reports it with its log.
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+func (p *process) stop() {
+	_ = p.command.Process.Kill() // An error says that it has ended, which the next line waits for.
+	<-p.ended
+}
+
+// pause and resume take a process off the processors while another one is measured.
+func (p *process) pause() error  { return p.command.Process.Signal(syscall.SIGSTOP) }
+func (p *process) resume() error { return p.command.Process.Signal(syscall.SIGCONT) }
+
+// await asks until the answer is yes.
+func (p *process) await(ctx context.Context, yes func(context.Context) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		if yes(ctx) {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-p.ended:
+			return fmt.Errorf("it ended: %s", p.lastWords())
+		case <-ctx.Done():
+			return fmt.Errorf("%w; its log ends with: %s", ctx.Err(), p.lastWords())
+		}
+	}
+}
+
+// lastWords returns the end of the process's log.
+func (p *process) lastWords() string {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	const enough = 2000
+	return string(text[max(0, len(text)-enough):])
+}
+
+// memory returns the resident set in bytes.
+func (p *process) memory() (int64, error) {
+	output, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.command.Process.Pid)).Output()
+	if err != nil {
+		return 0, fmt.Errorf("asking ps for the memory: %w", err)
+	}
+	kilobytes, err := strconv.ParseInt(strings.TrimSpace(string(output)), 10, 64)
+	return kilobytes << 10, err
+}
+
+// freeAddress returns an address of this machine that nobody listens on.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// get sends one request with a Host header of its own.
+func get(ctx context.Context, url, host string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Host = host
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	return nil, errors.Join(fmt.Errorf("%s answers %s", url, response.Status), response.Body.Close())
+}

@@ -1,0 +1,185 @@
+package certs_test
+
+import (
+	"bytes"
+	"crypto"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/certs"
+)
+
+// join puts PEM one after the other.
+func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+func TestParseMendsTheOrder(t *testing.T) {
+	root := newAuthority(t, nil, "root")
+	upper := newAuthority(t, root, "upper")
+	lower := newAuthority(t, upper, "lower")
+	web := issue(t, lower, authorityTemplate("web"))
+	stranger := forNames(t, "stranger.example")
+	want := [][]byte{web.leaf.Raw, lower.leaf.Raw, upper.leaf.Raw, root.leaf.Raw}
+	for name, chain := range map[string][]byte{
+		"in order":        join(web.certPEM(), lower.certPEM(), upper.certPEM(), root.certPEM()),
+		"upside down":     join(root.certPEM(), upper.certPEM(), lower.certPEM(), web.certPEM()),
+		"mixed":           join(upper.certPEM(), web.certPEM(), root.certPEM(), lower.certPEM()),
+		"with a stranger": join(stranger.certPEM(), root.certPEM(), lower.certPEM(), upper.certPEM(), web.certPEM()),
+		"twice":           join(web.certPEM(), web.certPEM(), lower.certPEM(), lower.certPEM(), upper.certPEM(), root.certPEM(), root.certPEM()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := certs.Parse(chain, web.keyPEM())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.EqualFunc(got.Certificate, want, bytes.Equal) {
+				t.Errorf("the chain has %d certificates, or another order", len(got.Certificate))
+			}
+			if !bytes.Equal(got.Leaf.Raw, web.leaf.Raw) {
+				t.Errorf("Leaf is %s", got.Leaf.Subject)
+			}
+		})
+	}
+}
+
+// Two authorities of one name are told apart by their keys.
+func TestParseTakesTheAuthorityThatHasTheKey(t *testing.T) {
+	old, renewed := newAuthority(t, nil, "root"), newAuthority(t, nil, "root")
+	web := issue(t, renewed, authorityTemplate("web"))
+	got, err := certs.Parse(join(web.certPEM(), old.certPEM(), renewed.certPEM()), web.keyPEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Certificate) != 2 || !bytes.Equal(got.Certificate[1], renewed.leaf.Raw) {
+		t.Errorf("the chain has %d certificates, or the authority of before", len(got.Certificate))
+	}
+}
+
+func TestParseTakesWhatPeopleStore(t *testing.T) {
+	web := forNames(t, "web.example")
+	authority := newAuthority(t, nil, "root")
+	past := expired(t, "web.example")
+	for name, pair := range map[string][2][]byte{
+		"plain":         {web.certPEM(), web.keyPEM()},
+		"text around":   {join([]byte("subject=web\n"), web.certPEM(), []byte("\nbye")), join([]byte("the key:\n"), web.keyPEM(), []byte("\n\n"))},
+		"other blocks":  {join(pemBlock("DH PARAMETERS", []byte{1}), web.certPEM(), web.keyPEM(), pemBlock("X", nil)), web.keyPEM()},
+		"junk behind":   {join(web.certPEM(), []byte("-----BEGIN CERTIFICATE-----\nnot base64")), web.keyPEM()},
+		"both in both":  {join(web.keyPEM(), web.certPEM()), join(web.certPEM(), web.keyPEM())},
+		"CRLF":          {bytes.ReplaceAll(web.certPEM(), []byte("\n"), []byte("\r\n")), bytes.ReplaceAll(web.keyPEM(), []byte("\n"), []byte("\r\n"))},
+		"authority":     {authority.certPEM(), authority.keyPEM()},
+		"expired":       {past.certPEM(), past.keyPEM()},
+		"RSA":           {file(t, "rsa2048.crt"), file(t, "rsa2048.key")},
+		"Ed25519":       {file(t, "ed25519.crt"), file(t, "ed25519.key")},
+		"EC PARAMETERS": {file(t, "parameters.crt"), file(t, "parameters.key")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := certs.Parse(pair[0], pair[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Certificate) != 1 || !bytes.Equal(got.Certificate[0], got.Leaf.Raw) || got.PrivateKey == nil {
+				t.Errorf("parsed %d certificates, or without key", len(got.Certificate))
+			}
+		})
+	}
+}
+
+func TestParseSaysWhatIsWrong(t *testing.T) {
+	web, other := forNames(t, "web.example"), forNames(t, "other.example")
+	for name, c := range map[string]struct {
+		cert, key []byte
+		want      string
+	}{
+		"no certificate":      {nil, web.keyPEM(), "tls.crt is empty: put the certificate there"},
+		"blank certificate":   {[]byte(" \n"), web.keyPEM(), "tls.crt is empty"},
+		"no key":              {web.certPEM(), nil, "tls.key is empty: put the private key there"},
+		"garbage":             {[]byte("garbage"), web.keyPEM(), "tls.crt has no certificate in PEM"},
+		"garbage key":         {web.certPEM(), []byte("garbage"), "tls.key has no PEM block"},
+		"garbage in PEM":      {pemBlock("CERTIFICATE", []byte("x")), web.keyPEM(), "a certificate in tls.crt cannot be read"},
+		"garbage key in PEM":  {web.certPEM(), pemBlock("PRIVATE KEY", []byte("x")), "the key in tls.key cannot be read"},
+		"swapped":             {web.keyPEM(), web.certPEM(), "tls.key has no private key in PEM"},
+		"of another":          {web.certPEM(), other.keyPEM(), "the key in tls.key belongs to none of the certificates in tls.crt"},
+		"of none of two":      {join(web.certPEM(), web.certPEM()), other.keyPEM(), "belongs to none of the certificates"},
+		"encrypted":           {web.certPEM(), file(t, "encrypted.key"), "the key in tls.key is encrypted: store it without a passphrase"},
+		"encrypted as of old": {web.certPEM(), file(t, "encrypted-legacy.key"), "is encrypted"},
+		"RSA of 512 bits":     {file(t, "rsa512.crt"), file(t, "rsa512.key"), "the RSA key has 512 bits, and TLS needs at least 1024"},
+		"P-224":               {file(t, "p224.crt"), file(t, "p224.key"), "curve P-224"},
+		"X25519":              {web.certPEM(), file(t, "x25519.key"), "TLS cannot use the key in tls.key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := certs.Parse(c.cert, c.key)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("parsed %v, error %v, want %q", got != nil, err, c.want)
+			}
+		})
+	}
+}
+
+// A Secret has room for thousands of certificates. One whose key belongs to none of them must not hold up the rest.
+func TestParseOfAFullSecretIsFast(t *testing.T) {
+	authority := newAuthority(t, nil, "root")
+	looping := authorityTemplate("root")
+	one := issueFor(t, authority, looping, authority.key).certPEM()
+	full := bytes.Repeat(one, 1<<20/len(one))
+	begin := time.Now()
+	if _, err := certs.Parse(full, forNames(t, "x").keyPEM()); err == nil {
+		t.Error("the key of another is accepted")
+	}
+	if _, err := certs.Parse(full, authority.keyPEM()); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("parsing took %v", took)
+	}
+}
+
+func TestCovers(t *testing.T) {
+	named := forNames(t, "Web.Example", "*.wild.example", "*", "*.", "dot.example.").leaf
+	plain := issue(t, nil, authorityTemplate("cn.example")).leaf
+	wild := issue(t, nil, authorityTemplate("*.cn.example")).leaf
+	nameless := issue(t, nil, authorityTemplate("")).leaf
+	for host, want := range map[string]bool{
+		"web.example": true, "a.wild.example": true, "dot.example": true, "*.wild.example": true,
+		"a.b.wild.example": false, "wild.example": false, ".wild.example": false, "cn": false, "": false, "com": false,
+		"x.": false, "xweb.example": false,
+	} {
+		if got := certs.Covers(named, host); got != want {
+			t.Errorf("names %q cover %q: %v, want %v", named.DNSNames, host, got, want)
+		}
+	}
+	if !certs.Covers(plain, "cn.example") || certs.Covers(plain, "a.cn.example") {
+		t.Error("a common name covers its own name, and no other")
+	}
+	if !certs.Covers(wild, "a.cn.example") || certs.Covers(wild, "cn.example") {
+		t.Error("a wildcard in the common name covers the names below")
+	}
+	if certs.Covers(nameless, "") || certs.Covers(nameless, "a.example") {
+		t.Error("a certificate without a name covers nothing")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	root := newAuthority(f, nil, "root")
+	web := issue(f, root, authorityTemplate("web"))
+	f.Add(join(root.certPEM(), web.certPEM()), web.keyPEM())
+	f.Add(web.certPEM(), root.keyPEM())
+	f.Add(file(f, "rsa2048.crt"), file(f, "rsa2048.key"))
+	f.Add(file(f, "parameters.crt"), file(f, "parameters.key"))
+	f.Add(file(f, "rsa512.crt"), file(f, "encrypted.key"))
+	f.Add([]byte("-----BEGIN CERTIFICATE-----\n"), []byte("-----BEGIN PRIVATE KEY-----\n"))
+	f.Fuzz(func(t *testing.T, cert, key []byte) {
+		got, err := certs.Parse(cert, key)
+		if err != nil {
+			return
+		}
+		if got.Leaf == nil || len(got.Certificate) == 0 || !bytes.Equal(got.Certificate[0], got.Leaf.Raw) {
+			t.Fatal("the leaf is not first")
+		}
+		public, ok := got.PrivateKey.(crypto.Signer).Public().(interface{ Equal(crypto.PublicKey) bool })
+		if !ok || !public.Equal(got.Leaf.PublicKey) {
+			t.Fatal("the key belongs to another certificate")
+		}
+		certs.Covers(got.Leaf, "web.example")
+	})
+}

@@ -1,0 +1,291 @@
+package certs_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// changes are entries for Store.Update: host, Secret, and so on. All come from the Ingress a/web; an empty Secret removes
+// a host.
+func changes(pairs ...string) map[string]*document.Certificate {
+	all := map[string]*document.Certificate{}
+	for i := 0; i < len(pairs); i += 2 {
+		all[pairs[i]] = nil
+		if pairs[i+1] != "" {
+			all[pairs[i]] = &document.Certificate{Secret: pairs[i+1], Origin: "Ingress/a/web"}
+		}
+	}
+	return all
+}
+
+const fake = "Kubernetes Ingress Controller Fake Certificate"
+
+// shown returns the leaf that a client gets.
+func shown(t testing.TB, s *certs.Store, name string) []byte {
+	t.Helper()
+	c, err := s.GetCertificate(&tls.ClientHelloInfo{ServerName: name})
+	if err != nil {
+		t.Fatalf("%q: %v", name, err)
+	}
+	return c.Leaf.Raw
+}
+
+func expect(t testing.TB, s *certs.Store, name string, want *issued) {
+	t.Helper()
+	if !bytes.Equal(shown(t, s, name), want.leaf.Raw) {
+		t.Errorf("%q gets another certificate than that for %q", name, want.leaf.DNSNames)
+	}
+}
+
+func expectFake(t testing.TB, s *certs.Store, name string) {
+	t.Helper()
+	c, err := s.GetCertificate(&tls.ClientHelloInfo{ServerName: name})
+	if err != nil || c.Leaf.Subject.CommonName != fake {
+		t.Errorf("%q gets %v, error %v, want the self-signed certificate", name, c.Leaf.Subject, err)
+	}
+}
+
+func TestCertificateOfAName(t *testing.T) {
+	s := certs.NewStore()
+	web, wild, other := forNames(t, "web.example"), forNames(t, "*.example"), forNames(t, "default.example")
+	plain := issue(t, nil, authorityTemplate("plain.test"))
+	s.Update(changes("web.example", "a/web", "*.example", "a/wild", "plain.test", "a/plain", "stray.test", "a/web", "", "a/other"))
+	expectFake(t, s, "web.example")
+	s.SetSecret("a", "web", web.data(), true)
+	s.SetSecret("a", "wild", wild.data(), true)
+	s.SetSecret("a", "plain", plain.data(), true)
+	expectFake(t, s, "unknown.test")
+	s.SetSecret("a", "other", other.data(), true)
+	for name, want := range map[string]*issued{
+		"web.example": web, "WEB.example": web, "web.example.": web, "a.example": wild, "plain.test": plain,
+		"a.b.example": other, "example": other, ".example": other, "": other, "stray.test": other, "192.0.2.1": other,
+	} {
+		expect(t, s, name, want)
+	}
+}
+
+func TestCertificateThatIsNotForItsHostGivesWayToTheWildcard(t *testing.T) {
+	s := certs.NewStore()
+	s.Update(changes("web.example", "a/stray", "*.example", "a/wild"))
+	wild := forNames(t, "*.example")
+	s.SetSecret("a", "stray", forNames(t, "stray.example").data(), true)
+	s.SetSecret("a", "wild", wild.data(), true)
+	expect(t, s, "web.example", wild)
+}
+
+func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
+	s := certs.NewStore()
+	if !bytes.Equal(shown(t, s, "a"), shown(t, s, "b")) {
+		t.Error("two clients get two certificates")
+	}
+}
+
+func TestSecretsOfOneNameInTwoNamespaces(t *testing.T) {
+	s := certs.NewStore()
+	one, two := forNames(t, "one.example"), forNames(t, "two.example")
+	s.Update(changes("one.example", "a/tls", "two.example", "b/tls"))
+	s.SetSecret("a", "tls", one.data(), true)
+	s.SetSecret("b", "tls", two.data(), true)
+	expect(t, s, "one.example", one)
+	expect(t, s, "two.example", two)
+	s.SetSecret("b", "tls", garbage(), true)
+	expect(t, s, "one.example", one)
+}
+
+// garbage is a Secret with contents that are no certificate.
+func garbage() map[string][]byte {
+	return map[string][]byte{"tls.crt": []byte("garbage"), "tls.key": []byte("garbage")}
+}
+
+func TestRotation(t *testing.T) {
+	s := certs.NewStore()
+	before, after := forNames(t, "web.example", "www.example"), forNames(t, "web.example", "www.example")
+	s.Update(changes("web.example", "a/tls", "www.example", "a/tls"))
+	s.SetSecret("a", "tls", before.data(), true)
+	expect(t, s, "web.example", before)
+	s.SetSecret("a", "tls", after.data(), true)
+	expect(t, s, "web.example", after)
+	expect(t, s, "www.example", after)
+	s.Update(changes("www.example", ""))
+	expect(t, s, "web.example", after)
+	expectFake(t, s, "www.example")
+}
+
+// The contents may be changed by whoever hands them over, once SetSecret has returned.
+func TestContentsThatChangeInPlaceAreReadAgain(t *testing.T) {
+	s := certs.NewStore()
+	before, after := forNames(t, "web.example"), forNames(t, "web.example")
+	s.Update(changes("web.example", "a/tls"))
+	data := before.data()
+	s.SetSecret("a", "tls", data, true)
+	data["tls.key"][60] ^= 1
+	data["tls.crt"] = after.certPEM()
+	copy(data["tls.key"], after.keyPEM())
+	s.SetSecret("a", "tls", data, true)
+	expect(t, s, "web.example", after)
+}
+
+func TestLastGoodCertificateIsShownWhileItIsValid(t *testing.T) {
+	for name, spoil := range map[string]func(*certs.Store){
+		"garbage": func(s *certs.Store) { s.SetSecret("a", "tls", garbage(), true) },
+		"empty":   func(s *certs.Store) { s.SetSecret("a", "tls", nil, true) },
+		"gone":    func(s *certs.Store) { s.SetSecret("a", "tls", nil, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := certs.NewStore()
+			s.Update(changes("web.example", "a/tls"))
+			valid, past := forNames(t, "web.example"), expired(t, "web.example")
+			s.SetSecret("a", "tls", valid.data(), true)
+			spoil(s)
+			expect(t, s, "web.example", valid)
+			spoil(s)
+			expect(t, s, "web.example", valid)
+			s.SetSecret("a", "tls", past.data(), true)
+			expect(t, s, "web.example", past)
+			spoil(s)
+			expectFake(t, s, "web.example")
+			s.SetSecret("a", "tls", valid.data(), true)
+			expect(t, s, "web.example", valid)
+		})
+	}
+}
+
+func TestMissingSecretAppears(t *testing.T) {
+	s := certs.NewStore()
+	web := forNames(t, "web.example")
+	s.Update(changes("web.example", "a/tls"))
+	s.SetSecret("a", "tls", nil, false)
+	expectFake(t, s, "web.example")
+	if p := s.Problems(); len(p) != 0 {
+		t.Errorf("problems of a missing Secret: %+v", p[0])
+	}
+	s.SetSecret("a", "tls", web.data(), true)
+	expect(t, s, "web.example", web)
+}
+
+func TestSecretThatNobodyNamesIsForgotten(t *testing.T) {
+	s := certs.NewStore()
+	s.SetSecret("a", "tls", garbage(), true)
+	s.Update(changes("web.example", "a/tls"))
+	expectFake(t, s, "web.example")
+	s.SetSecret("a", "tls", garbage(), true)
+	s.Update(changes("web.example", ""))
+	s.SetSecret("a", "tls", garbage(), true)
+	if p := s.Problems(); len(p) != 0 {
+		t.Errorf("problems of a Secret that no host names: %+v", p[0])
+	}
+}
+
+func TestHostMovesToASecretThatIsNotKnownYet(t *testing.T) {
+	s := certs.NewStore()
+	one, two := forNames(t, "web.example"), forNames(t, "web.example")
+	s.Update(changes("web.example", "a/one"))
+	s.SetSecret("a", "one", one.data(), true)
+	s.Update(changes("web.example", "a/two"))
+	expect(t, s, "web.example", one)
+	s.Update(changes("web.example", "a/three"))
+	expect(t, s, "web.example", one)
+	s.Update(changes("web.example", "a/three"))
+	expect(t, s, "web.example", one)
+	s.SetSecret("a", "three", two.data(), true)
+	expect(t, s, "web.example", two)
+	s.Update(changes("web.example", "a/missing"))
+	expect(t, s, "web.example", two)
+	s.SetSecret("a", "missing", nil, false)
+	expectFake(t, s, "web.example")
+}
+
+// TestHostMovesUnderLoad has handshakes and a host that moves between Secrets; the race detector watches.
+func TestHostMovesUnderLoad(t *testing.T) {
+	s := certs.NewStore()
+	pairs := []*issued{forNames(t, "web.example"), forNames(t, "web.example")}
+	s.Update(changes("web.example", "a/0"))
+	s.SetSecret("a", "0", pairs[0].data(), true)
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				c, err := s.GetCertificate(&tls.ClientHelloInfo{ServerName: "web.example"})
+				if err != nil || c.Leaf.Subject.CommonName == fake {
+					t.Errorf("a handshake got no certificate of a Secret, error %v", err)
+					return
+				}
+			}
+		})
+	}
+	for i := range 400 {
+		name := fmt.Sprint((i + 1) % 2)
+		s.Update(changes("web.example", "a/"+name))
+		s.SetSecret("a", name, pairs[(i+1)%2].data(), true)
+		s.SetSecret("a", name, garbage(), true)
+	}
+	close(stop)
+	readers.Wait()
+}
+
+func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
+	s := certs.NewStore()
+	s.Update(map[string]*document.Certificate{
+		"a.example": {Secret: "a/bad", Origin: "Ingress/a/one"}, "b.example": {Secret: "a/bad", Origin: "Ingress/a/one"},
+		"c.example": {Secret: "a/bad", Origin: "Ingress/a/two"}, "d.example": {Secret: "a/good", Origin: "Ingress/a/three"},
+	})
+	s.SetSecret("a", "good", forNames(t, "d.example").data(), true)
+	s.SetSecret("a", "bad", garbage(), true)
+	wantProblems(t, s.Problems(), "the default certificate is shown until it is mended", "Ingress/a/one", "Ingress/a/two")
+
+	good := forNames(t, "a.example")
+	s.SetSecret("a", "bad", good.data(), true)
+	wantProblems(t, s.Problems(), "")
+	s.SetSecret("a", "bad", map[string][]byte{"tls.crt": good.certPEM()}, true)
+	wantProblems(t, s.Problems(), "Secret a/bad: tls.key is empty: put the private key there, in PEM; "+
+		"the last good certificate is shown until it is mended", "Ingress/a/one", "Ingress/a/two")
+}
+
+func wantProblems(t *testing.T, got []*report.Verdict, message string, objects ...string) {
+	t.Helper()
+	if len(got) != len(objects) {
+		t.Fatalf("%d verdicts, want %d", len(got), len(objects))
+	}
+	for i, v := range got {
+		p := v.Problems[0]
+		if v.Object.String() != objects[i] || p.Severity != report.Error || p.Reason != report.InvalidTLSSecret ||
+			!strings.Contains(p.Message, message) {
+			t.Errorf("%s: %+v, want %s: %s", v.Object, p, objects[i], message)
+		}
+	}
+}
+
+func BenchmarkGetCertificate(b *testing.B) {
+	for _, n := range []int{1, 10_000} {
+		b.Run(fmt.Sprintf("hosts=%d", n), func(b *testing.B) {
+			s, all := certs.NewStore(), map[string]*document.Certificate{}
+			for i := range n {
+				all[fmt.Sprintf("host-%d.example", i)] = &document.Certificate{Secret: "a/tls", Origin: "Ingress/a/web"}
+			}
+			s.Update(all)
+			s.SetSecret("a", "tls", forNames(b, "*.example").data(), true)
+			hello := &tls.ClientHelloInfo{ServerName: fmt.Sprintf("host-%d.example", n-1)}
+			if c, err := s.GetCertificate(hello); err != nil || c.Leaf.Subject.CommonName == fake {
+				b.Fatalf("not the certificate of the Secret, error %v", err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = s.GetCertificate(hello)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package status
+
+import (
+	"slices"
+	"sync"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// memory is what is to be written, and what has been. It remembers no more than the newest plan asks for.
+type memory struct {
+	mu     sync.Mutex
+	plan   map[ir.Ref]*Change
+	status map[ir.Ref]writtenStatus
+	events map[string]struct{}
+}
+
+// writtenStatus is what was written to an object, and the version that was known of it then: until the object comes
+// back changed, the snapshot does not know of the write.
+type writtenStatus struct {
+	version   string
+	addresses []networkingv1.IngressLoadBalancerIngress
+}
+
+func newMemory() *memory {
+	return &memory{status: map[ir.Ref]writtenStatus{}, events: map[string]struct{}{}}
+}
+
+// setPlan takes the newest plan, and forgets what it does not ask for.
+func (m *memory) setPlan(plan map[ir.Ref]*Change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.plan = plan
+	for ref, w := range m.status {
+		if c := plan[ref]; c == nil || c.Addresses == nil || c.Version != w.version {
+			delete(m.status, ref)
+		}
+	}
+	asked := map[string]struct{}{}
+	for _, c := range plan {
+		for _, event := range c.Events {
+			if _, ok := m.events[event.Namespace+"/"+event.Name]; ok {
+				asked[event.Namespace+"/"+event.Name] = struct{}{}
+			}
+		}
+	}
+	m.events = asked
+}
+
+// change returns what the newest plan says of an object, or nil, and whether its addresses are written already.
+func (m *memory) change(ref ir.Ref) (*Change, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.plan[ref]
+	if c == nil {
+		return nil, false
+	}
+	w, ok := m.status[ref]
+	return c, c.Addresses == nil || ok && w.version == c.Version && slices.EqualFunc(w.addresses, c.Addresses, same)
+}
+
+// wroteStatus notes that the addresses of a change were written.
+func (m *memory) wroteStatus(ref ir.Ref, c *Change) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.status[ref] = writtenStatus{c.Version, c.Addresses}
+}
+
+// hasEvent says whether an Event is known to be written.
+func (m *memory) hasEvent(name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.events[name]
+	return ok
+}
+
+// wroteEvent notes that an Event was written, by whichever replica.
+func (m *memory) wroteEvent(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events[name] = struct{}{}
+}

@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+const (
+	// deadline is for what takes a second or two; a busy machine is given time.
+	deadline = 30 * time.Second
+	// controller is what the class nginx, and every other class that ingress-nginx serves, has in its spec.
+	controller = "k8s.io/ingress-nginx"
+)
+
+// cluster is what a test works with: a client, a namespace of its own, and the processes that it starts.
+type cluster struct {
+	*testing.T
+	kubernetes.Interface
+	inside    *harness.Cluster
+	namespace string
+}
+
+// newCluster makes a namespace named after the test, which goes with the test, and the class nginx.
+func newCluster(t *testing.T) *cluster {
+	inside, _ := harness.Inside()
+	client, err := inside.Client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{T: t, Interface: client, inside: inside, namespace: strings.ToLower(t.Name())}
+	object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+	_, err = client.CoreV1().Namespaces().Create(t.Context(), object, metav1.CreateOptions{})
+	c.must(err)
+	t.Cleanup(func() {
+		if err := client.CoreV1().Namespaces().Delete(context.Background(), c.namespace, metav1.DeleteOptions{}); err != nil {
+			t.Error(err)
+		}
+	})
+	c.class("nginx", controller)
+	c.await("default service account", func() error {
+		_, err := client.CoreV1().ServiceAccounts(c.namespace).Get(t.Context(), "default", metav1.GetOptions{})
+		return err
+	})
+	return c
+}
+
+func (c *cluster) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// in returns the same cluster for a subtest.
+func (c *cluster) in(t *testing.T) *cluster {
+	inner := *c
+	inner.T = t
+	return &inner
+}
+
+// host returns a host name that no other test has.
+func (c *cluster) host(name string) string { return name + "." + c.namespace + ".test" }
+
+// await fails the test if condition goes on returning an error.
+func (c *cluster) await(what string, condition func() error) {
+	c.Helper()
+	c.awaitFor(deadline, what, condition)
+}
+
+func (c *cluster) awaitFor(limit time.Duration, what string, condition func() error) {
+	c.Helper()
+	begin := time.Now()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for ; ; <-tick.C {
+		err := condition()
+		if err == nil {
+			c.Logf("%s after %v", what, time.Since(begin).Round(time.Millisecond))
+			return
+		}
+		if time.Since(begin) > limit {
+			c.Fatalf("%s: after %v: %v", what, limit, err)
+		}
+	}
+}
+
+// class makes an IngressClass, if there is none of this name.
+func (c *cluster) class(name, controller string) {
+	c.Helper()
+	class := &networkingv1.IngressClass{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.IngressClassSpec{Controller: controller},
+	}
+	_, err := c.NetworkingV1().IngressClasses().Create(c.Context(), class, metav1.CreateOptions{})
+	if !apierrors.IsAlreadyExists(err) {
+		c.must(err)
+	}
+}
+
+// deleteClass also runs at the end of a test, when the test's context is over and the class may be gone.
+func (c *cluster) deleteClass(name string) {
+	c.Helper()
+	err := c.NetworkingV1().IngressClasses().Delete(context.Background(), name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		c.Error(err)
+	}
+}
+
+// caddy starts a process that ends with the test, and waits until it serves.
+func (c *cluster) caddy(o harness.Options) *harness.Caddy {
+	c.Helper()
+	caddy := c.start(o)
+	ctx, cancel := context.WithTimeout(c.Context(), deadline)
+	defer cancel()
+	c.must(caddy.AwaitReady(ctx))
+	c.Logf("Caddy %s ready after %v", o.Name, time.Since(caddy.Started).Round(time.Millisecond))
+	return caddy
+}
+
+// start does not wait. The log is shown if the test fails.
+func (c *cluster) start(o harness.Options) *harness.Caddy {
+	c.Helper()
+	caddy, err := c.inside.StartCaddy(o)
+	c.must(err)
+	c.Cleanup(func() {
+		caddy.Stop()
+		log := caddy.Log()
+		if c.Failed() {
+			c.Logf("log of Caddy %s, its end:\n%s", o.Name, log[max(0, len(log)-8000):])
+		}
+		for _, sign := range []string{"DATA RACE", "panic: ", "http: panic"} {
+			if i := strings.Index(log, sign); i >= 0 {
+				c.Errorf("Caddy %s: %s", o.Name, log[i:min(len(log), i+4000)])
+			}
+		}
+	})
+	return caddy
+}
+
+// options are the usual ones, with a name that the test gives the process.
+func (c *cluster) options(number int, lines ...string) harness.Options {
+	return c.inside.NewOptions(fmt.Sprintf("%s-%d", c.namespace, number), number, lines...)
+}
+
+// awaitReason waits for a verdict on an Ingress of this namespace that names a reason.
+func (c *cluster) awaitReason(caddy *harness.Caddy, ingress, reason string) harness.Problem {
+	c.Helper()
+	var problem harness.Problem
+	c.await(fmt.Sprintf("reason %s of Ingress %s", reason, ingress), func() error {
+		verdicts, err := caddy.Verdicts(c.Context())
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(verdicts, func(v harness.Verdict) bool {
+			return v.Object.Kind == "Ingress" && v.Object.Namespace == c.namespace && v.Object.Name == ingress
+		})
+		if i < 0 {
+			return fmt.Errorf("no verdict on it, of %d", len(verdicts))
+		}
+		j := slices.IndexFunc(verdicts[i].Problems, func(p harness.Problem) bool { return p.Reason == reason })
+		if j < 0 {
+			return fmt.Errorf("its problems are %+v", verdicts[i].Problems)
+		}
+		problem = verdicts[i].Problems[j]
+		return nil
+	})
+	return problem
+}
+
+// checkNoReload fails the test if Caddy loaded its configuration again.
+func (c *cluster) checkNoReload(caddy *harness.Caddy) {
+	c.Helper()
+	reloads, err := caddy.Metric(c.Context(), "k8singress_config_reloads_total")
+	c.must(err)
+	if reloads != 0 {
+		c.Errorf("k8singress_config_reloads_total is %v", reloads)
+	}
+}

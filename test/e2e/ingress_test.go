@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+// TestIngressEndToEnd follows requests through an Ingress, over HTTP and HTTPS, to pods that come and go.
+func TestIngressEndToEnd(t *testing.T) {
+	c := newCluster(t)
+	pair := c.newPair(c.host("web"))
+	c.secret("web-tls", pair)
+	c.deploy("web", 3)
+	c.ingress("web", "web", withTLS("web-tls"))
+	c.awaitEndpoints("web", 3, 0)
+	caddy := c.caddy(c.options(0))
+
+	c.awaitCode(caddy, c.host("web"), "/", http.StatusOK, "web-")
+	c.awaitCertificate(caddy, c.host("web"), pair)
+	c.awaitPods(caddy, c.host("web"), 3)
+
+	l := c.startLoad(caddy, c.host("web"), pair)
+	c.scale("web", 1)
+	c.awaitEndpoints("web", 1, 0)
+	c.awaitPods(caddy, c.host("web"), 1)
+	l.check(c)
+
+	c.scaleToNothing(caddy, l)
+
+	c.scale("web", 2)
+	c.awaitPods(caddy, c.host("web"), 2)
+	l.allowed.Store(0)
+	l.check(c)
+	l.checkKept(c)
+	c.checkNoReload(caddy)
+	t.Logf("%d requests, %d of them 503 while there was no pod", l.requests.Load(), l.unavailable.Load())
+}
+
+// scaleToNothing expects 503, and nothing worse, from the time at which the last endpoint is gone.
+func (c *cluster) scaleToNothing(caddy *harness.Caddy, l *load) {
+	c.Helper()
+	l.allowed.Store(http.StatusServiceUnavailable)
+	c.scale("web", 0)
+	c.awaitEndpoints("web", 0, 0)
+	c.awaitFor(time.Second, "503 without pods", func() error {
+		r, err := once(c.Context(), caddy.HTTP, "http://"+c.host("web")+"/")
+		if err == nil && r.code != http.StatusServiceUnavailable {
+			return fmt.Errorf("answered %d by %q", r.code, r.pod)
+		}
+		return err
+	})
+	l.check(c)
+}
+
+// TestUntilFirstApply starts Caddy where no API server answers: it must not say 404 of hosts that it cannot know.
+func TestUntilFirstApply(t *testing.T) {
+	c := newCluster(t)
+	o := c.options(0)
+	o.Lines[0] = "kubeconfig " + c.deadKubeconfig()
+	caddy := c.start(o)
+	c.await("503 with Retry-After", func() error {
+		r, err := once(t.Context(), caddy.HTTP, "http://any.test/")
+		if err != nil {
+			return err
+		}
+		if r.code != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
+			return fmt.Errorf("answered %d, %v", r.code, r.header)
+		}
+		return nil
+	})
+	status, err := caddy.Status(t.Context())
+	c.must(err)
+	if status.Ready {
+		t.Errorf("status is %+v", status)
+	}
+}

@@ -1,0 +1,35 @@
+// Package e2e holds the tests against a real API server, with real controllers, pods and a Caddy process: what a user of
+// the ingress controller sees. They run in the network of a cluster that lives as long as the test binary.
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"testing"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+func TestMain(m *testing.M) {
+	if _, inside := harness.Inside(); inside {
+		os.Exit(m.Run())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "not root: the cluster runs in a user namespace, nothing is left out")
+	}
+	err := harness.Run(ctx, os.Stdout, os.Stderr)
+	if failed := new(exec.ExitError); errors.As(err, &failed) {
+		os.Exit(max(failed.ExitCode(), 1))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+// The two replicas of the test write different addresses, so that their status tells who wrote it.
+var addresses = [2]string{"203.0.113.7", "203.0.113.8"}
+
+// takeover is more than a Lease lasts (15 s) and the pause between two attempts to get it.
+const takeover = 40 * time.Second
+
+// TestStatusAndEvents runs two replicas: both serve, and the holder of the Lease alone writes.
+func TestStatusAndEvents(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("web", 1)
+	c.awaitEndpoints("web", 1, 0)
+	c.ingress("good", "web")
+	c.ingress("bad", "absent")
+	replicas := [2]*harness.Caddy{}
+	for i := range replicas {
+		replicas[i] = c.caddy(c.options(i, "publish_address "+addresses[i]))
+		c.awaitCode(replicas[i], c.host("good"), "/", http.StatusOK, "web-")
+	}
+
+	leader := c.awaitLeader(replicas[:])
+	other := 1 - leader
+	c.awaitAddress("good", addresses[leader])
+	c.awaitEvent("bad")
+	c.checkLease()
+
+	// Everything that a second Event or the wrong writer could come from happens before the next look.
+	c.ingress("second", "web")
+	c.awaitAddress("second", addresses[leader])
+	c.awaitCode(replicas[other], c.host("second"), "/", http.StatusOK, "web-")
+	c.checkEvents("bad")
+
+	replicas[leader].Kill()
+	c.awaitFor(takeover, "the other replica leads", func() error { return isLeader(c, replicas[other]) })
+	c.awaitAddress("good", addresses[other])
+	c.ingress("third", "web")
+	c.awaitAddress("third", addresses[other])
+}
+
+// TestStoppedLeaderHandsOver ends the leader as Kubernetes does: the next one does not have to wait for the Lease to end.
+func TestStoppedLeaderHandsOver(t *testing.T) {
+	c := newCluster(t)
+	first := c.caddy(c.options(0, "publish_address "+addresses[0]))
+	c.awaitFor(takeover, "the first replica leads", func() error { return isLeader(c, first) })
+	second := c.caddy(c.options(1, "publish_address "+addresses[1]))
+	if isLeader(c, second) == nil {
+		t.Fatal("two replicas lead")
+	}
+	first.Stop()
+	c.awaitFor(10*time.Second, "the second replica leads", func() error { return isLeader(c, second) })
+}
+
+func isLeader(c *cluster, replica *harness.Caddy) error {
+	status, err := replica.Status(c.Context())
+	if err == nil && !status.Leader {
+		return errors.New("it does not lead")
+	}
+	return err
+}
+
+func (c *cluster) awaitLeader(replicas []*harness.Caddy) int {
+	c.Helper()
+	leader := -1
+	c.awaitFor(takeover, "one leader", func() error {
+		var leaders []int
+		for i, replica := range replicas {
+			if isLeader(c, replica) == nil {
+				leaders = append(leaders, i)
+			}
+		}
+		if len(leaders) != 1 {
+			return fmt.Errorf("the leaders are %v", leaders)
+		}
+		leader = leaders[0]
+		return nil
+	})
+	return leader
+}
+
+func (c *cluster) awaitAddress(ingress, address string) {
+	c.Helper()
+	c.await("status of Ingress "+ingress, func() error {
+		object, err := c.NetworkingV1().Ingresses(c.namespace).Get(c.Context(), ingress, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if list := object.Status.LoadBalancer.Ingress; len(list) != 1 || list[0].IP != address {
+			return fmt.Errorf("its addresses are %v", list)
+		}
+		return nil
+	})
+}
+
+// warnings returns the Warning Events on an Ingress.
+func (c *cluster) warnings(ingress string) []corev1.Event {
+	c.Helper()
+	selector := fields.Set{"involvedObject.kind": "Ingress", "involvedObject.name": ingress, "type": corev1.EventTypeWarning}
+	list, err := c.CoreV1().Events(c.namespace).List(c.Context(), metav1.ListOptions{FieldSelector: selector.String()})
+	c.must(err)
+	return list.Items
+}
+
+func (c *cluster) awaitEvent(ingress string) {
+	c.Helper()
+	c.await("a Warning Event on Ingress "+ingress, func() error {
+		if len(c.warnings(ingress)) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	c.checkEvents(ingress)
+}
+
+func (c *cluster) checkEvents(ingress string) {
+	c.Helper()
+	events := c.warnings(ingress)
+	if len(events) != 1 || events[0].Count > 1 || events[0].Series != nil {
+		c.Errorf("there must be one Event, once: %+v", events)
+	}
+}
+
+// checkLease wants a Lease that is ours: one of ingress-nginx may run beside it.
+func (c *cluster) checkLease() {
+	c.Helper()
+	leases, err := c.CoordinationV1().Leases("").List(c.Context(), metav1.ListOptions{})
+	c.must(err)
+	var names []string
+	for _, lease := range leases.Items {
+		if lease.Name == "k8singress-leader" && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
+			return
+		}
+		names = append(names, lease.Namespace+"/"+lease.Name)
+	}
+	c.Errorf("no Lease k8singress-leader with a holder, among %v", names)
+}

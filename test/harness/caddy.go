@@ -1,0 +1,217 @@
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Options are what a test may choose of a Caddy process. NewOptions has the usual ones.
+type Options struct {
+	// Name is the folder of the process in the cluster's, with its Caddyfile and its log.
+	Name string
+	// Admin, HTTP and HTTPS are the addresses that it listens on.
+	Admin, HTTP, HTTPS string
+	// Lines are the lines of the global option k8singress.
+	Lines []string
+}
+
+// NewOptions returns the options of a Caddy that serves the class nginx of the cluster. Processes that run at the same
+// time have different numbers from 0.
+func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
+	address := func(port int) string { return "127.0.0.1:" + strconv.Itoa(port+number) }
+	o := Options{Name: name, Admin: address(2019), HTTP: address(8080), HTTPS: address(8443)}
+	o.Lines = append([]string{
+		"kubeconfig " + c.Kubeconfig(), "ingress_class nginx", "http " + o.HTTP, "https " + o.HTTPS,
+	}, lines...)
+	return o
+}
+
+func (o Options) caddyfile() string {
+	return "{\n\tadmin " + o.Admin + "\n\tmetrics\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n}\n"
+}
+
+// Caddy is a running process. Stop or Kill ends it.
+type Caddy struct {
+	Options
+	// Started is when the process began.
+	Started time.Time
+
+	cmd    *exec.Cmd
+	folder string
+	admin  *http.Client
+	ended  chan struct{}
+}
+
+// StartCaddy starts a process and does not wait for it to serve anything.
+func (c *Cluster) StartCaddy(o Options) (*Caddy, error) {
+	folder := filepath.Join(c.Folder, "caddy", o.Name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(folder, "Caddyfile")
+	if err := os.WriteFile(file, []byte(o.caddyfile()), 0o644); err != nil {
+		return nil, err
+	}
+	log, err := os.Create(filepath.Join(folder, "log"))
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(c.Programs.Caddy, "run", "--config", file, "--adapter", "caddyfile")
+	cmd.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	started := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("starting Caddy: %w", err)
+	}
+	caddy := &Caddy{Options: o, Started: started, cmd: cmd, folder: folder, ended: make(chan struct{})}
+	caddy.admin = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	go func() {
+		defer close(caddy.ended)
+		_ = cmd.Wait()
+	}()
+	return caddy, nil
+}
+
+// Stop ends the process as Kubernetes would, and waits for it.
+func (c *Caddy) Stop() { c.end(syscall.SIGTERM) }
+
+// Kill ends the process as a crash would.
+func (c *Caddy) Kill() { c.end(syscall.SIGKILL) }
+
+func (c *Caddy) end(s syscall.Signal) {
+	_ = c.cmd.Process.Signal(s)
+	select {
+	case <-c.ended:
+	case <-time.After(20 * time.Second):
+		_ = c.cmd.Process.Kill()
+		<-c.ended
+	}
+}
+
+// Alive says that the process has not ended.
+func (c *Caddy) Alive() bool {
+	select {
+	case <-c.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// Log returns what the process has logged.
+func (c *Caddy) Log() string {
+	data, err := os.ReadFile(filepath.Join(c.folder, "log"))
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
+}
+
+// Memory returns a field of /proc/PID/status in bytes: VmRSS, or VmHWM for the most there ever was.
+func (c *Caddy) Memory(field string) (int64, error) { return memory(c.cmd.Process.Pid, field) }
+
+// AwaitReady waits for the first complete apply.
+func (c *Caddy) AwaitReady(ctx context.Context) error {
+	for {
+		status, err := c.Status(ctx)
+		if err == nil && status.Ready {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("status is %+v", status)
+		}
+		select {
+		case <-c.ended:
+			return errors.New("Caddy has ended") //nolint:staticcheck // ST1005: Caddy is a name.
+		case <-ctx.Done():
+			return fmt.Errorf("Caddy is not ready: %w", err) //nolint:staticcheck // ST1005: Caddy is a name.
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// Status is the answer of GET /k8singress/status.
+type Status struct {
+	Ready      bool           `json:"ready"`
+	Generation uint64         `json:"generation"`
+	Leader     bool           `json:"leader"`
+	Objects    map[string]int `json:"objects"`
+}
+
+// Status asks the admin API.
+func (c *Caddy) Status(ctx context.Context) (Status, error) {
+	var s Status
+	err := c.get(ctx, "/k8singress/status", func(body io.Reader) error { return json.NewDecoder(body).Decode(&s) })
+	return s, err
+}
+
+// Verdict is one entry of GET /k8singress/objects.
+type Verdict struct {
+	Object struct {
+		Kind, Namespace, Name string
+	}
+	Accepted bool
+	Problems []Problem
+}
+
+// Problem is one finding on an object.
+type Problem struct {
+	Severity, Reason, Field, Message string
+}
+
+// Verdicts asks the admin API what it says of each object.
+func (c *Caddy) Verdicts(ctx context.Context) ([]Verdict, error) {
+	var v []Verdict
+	err := c.get(ctx, "/k8singress/objects", func(body io.Reader) error { return json.NewDecoder(body).Decode(&v) })
+	return v, err
+}
+
+// Metric returns the sum of a metric over its labels; one that is absent counts 0.
+func (c *Caddy) Metric(ctx context.Context, name string) (float64, error) {
+	var sum float64
+	err := c.get(ctx, "/metrics", func(body io.Reader) error {
+		data, err := io.ReadAll(body)
+		for line := range strings.Lines(string(data)) {
+			words := strings.Fields(line)
+			if metric, _, _ := strings.Cut(line, "{"); len(words) < 2 || strings.Fields(metric)[0] != name {
+				continue
+			}
+			value, err := strconv.ParseFloat(words[len(words)-1], 64)
+			if err != nil {
+				return err
+			}
+			sum += value
+		}
+		return err
+	})
+	return sum, err
+}
+
+func (c *Caddy) get(ctx context.Context, path string, read func(io.Reader) error) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.Admin+path, nil)
+	if err != nil {
+		return err
+	}
+	response, err := c.admin.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s: %s", path, response.Status)
+	}
+	return read(response.Body)
+}

@@ -1,0 +1,144 @@
+package harness
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// folderVariable tells a process that it is inside, and of which cluster.
+const folderVariable = "K8SINGRESS_CLUSTER"
+
+// endTimeout is how long a cluster may take to end; it needs about a second.
+const endTimeout = 30 * time.Second
+
+// Cluster is a running cluster, seen from inside of its network.
+type Cluster struct {
+	// Folder is the testbed's; Kubeconfig is in it.
+	Folder   string
+	Programs Programs
+}
+
+// Inside returns the cluster that this process runs in, if it does.
+func Inside() (*Cluster, bool) {
+	folder := os.Getenv(folderVariable)
+	if folder == "" {
+		return nil, false
+	}
+	return &Cluster{Folder: folder, Programs: Programs{
+		Testbed: os.Getenv(testbedVariable), Echo: os.Getenv(echoVariable), Caddy: os.Getenv(caddyVariable),
+	}}, true
+}
+
+// Run starts a cluster of two nodes, runs this program with the same arguments inside of its network, and ends the
+// cluster. The error of the program inside is an *exec.ExitError.
+func Run(ctx context.Context, stdout, stderr *os.File) error {
+	programs, err := Build(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "k8singress")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	begin := time.Now()
+	cluster, err := up(ctx, programs, folder, stderr)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "cluster ready after %v\n", time.Since(begin).Round(time.Millisecond))
+	return errors.Join(again(ctx, programs, folder, stdout, stderr), down(cluster))
+}
+
+// up returns when the cluster is ready.
+func up(ctx context.Context, p Programs, folder string, stderr io.Writer) (*exec.Cmd, error) {
+	cluster := exec.CommandContext(ctx, p.Testbed, "up", "--dir", folder, "--nodes", "2", "--image", "echo="+p.Echo)
+	cluster.Stderr = stderr
+	cluster.Cancel = func() error { return cluster.Process.Signal(syscall.SIGTERM) }
+	cluster.WaitDelay = endTimeout
+	cluster.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	lines, err := cluster.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cluster.Start(); err != nil {
+		return nil, fmt.Errorf("starting the cluster: %w", err)
+	}
+	if awaitLine(lines, "ready") {
+		return cluster, nil
+	}
+	return nil, fmt.Errorf("the cluster did not start (it needs root or user namespaces): %w", cluster.Wait())
+}
+
+// awaitLine reads on in the background, so that the writer never blocks.
+func awaitLine(from io.Reader, line string) bool {
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		if lines.Text() == line {
+			go func() { _, _ = io.Copy(io.Discard, from) }()
+			return true
+		}
+	}
+	return false
+}
+
+// again runs this program inside.
+func again(ctx context.Context, p Programs, folder string, stdout, stderr *os.File) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	arguments := append([]string{"exec", "--dir", folder, "--", self}, os.Args[1:]...)
+	inside := exec.CommandContext(ctx, p.Testbed, arguments...)
+	inside.Env = append(append(os.Environ(), folderVariable+"="+folder), p.environment()...)
+	inside.Stdout, inside.Stderr = stdout, stderr
+	inside.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	return inside.Run()
+}
+
+func down(cluster *exec.Cmd) error {
+	_ = cluster.Process.Signal(syscall.SIGTERM)
+	if err := cluster.Wait(); err != nil {
+		return fmt.Errorf("ending the cluster: %w", err)
+	}
+	return nil
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig.
+func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Folder, "kubeconfig") }
+
+// Client returns an administrator's client without a limit of its own.
+func (c *Cluster) Client() (kubernetes.Interface, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	config.WarningHandler = rest.NoWarnings{}
+	return kubernetes.NewForConfig(config)
+}
+
+// Signal sends a signal to a component of the control plane, such as "kube-apiserver". One that ends is started again
+// by the testbed after a second.
+func (c *Cluster) Signal(component string, s syscall.Signal) error {
+	pids, err := processes(component, c.Folder)
+	if err != nil {
+		return err
+	}
+	if len(pids) != 1 {
+		return fmt.Errorf("%d processes are a %s of %s", len(pids), component, c.Folder)
+	}
+	return syscall.Kill(pids[0], s)
+}

@@ -1,0 +1,50 @@
+package harness
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// processes finds those whose first argument is a component's name and one of whose others mentions the folder.
+func processes(component, folder string) ([]int, error) {
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for _, file := range lines {
+		// A process may end while we look.
+		data, _ := os.ReadFile(file)
+		words := strings.Split(string(data), "\x00")
+		if len(words) < 2 || words[1] != component || !bytes.Contains(data, []byte(folder)) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+// memory reads one field of /proc/PID/status, such as VmRSS, in bytes.
+func memory(pid int, field string) (int64, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		rest, found := strings.CutPrefix(line, field+":")
+		if !found {
+			continue
+		}
+		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
+		return kilobytes << 10, err
+	}
+	return 0, fmt.Errorf("process %d has no %s", pid, field)
+}

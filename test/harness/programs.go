@@ -1,0 +1,107 @@
+// Package harness runs a cluster of the testbed for a test or a measurement, and Caddy processes in it.
+//
+// Namespaces make the cluster unreachable from outside. So a program that uses this package runs twice: started by a
+// user it calls Run, which starts a cluster and the same program again inside of it; there Inside says so.
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Programs are the paths of the binaries that a cluster and its tests need.
+type Programs struct {
+	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller.
+	Testbed, Echo, Caddy string
+}
+
+// The variables that name a binary to use instead of one that is built from the sources here.
+const (
+	testbedVariable = "K8SINGRESS_TESTBED"
+	echoVariable    = "K8SINGRESS_ECHO"
+	caddyVariable   = "K8SINGRESS_CADDY"
+)
+
+// target is one binary and how it is built.
+type target struct {
+	path     *string
+	variable string
+	// name is the file's, module the folder in which to build, pkg the package there.
+	name, module, pkg string
+	flags             []string
+	// env is added to the environment of the build.
+	env []string
+}
+
+// Build builds what no variable names. The binaries stay in the repository's folder .cache, where the next build finds
+// those that are up to date; only a first build takes long.
+func Build(ctx context.Context, log io.Writer) (Programs, error) {
+	var p Programs
+	module, err := output(ctx, "go", "list", "-m", "-f", "{{.Dir}}")
+	if err != nil {
+		return p, fmt.Errorf("finding the module of the tests: %w", err)
+	}
+	version, err := output(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	if err != nil {
+		return p, fmt.Errorf("finding the version of Kubernetes: %w", err)
+	}
+	root := filepath.Dir(module)
+	for _, t := range targets(&p, root, module, version) {
+		if err := t.build(ctx, filepath.Join(root, ".cache", "test"), log); err != nil {
+			return p, err
+		}
+	}
+	return p, nil
+}
+
+func targets(p *Programs, root, module, version string) []target {
+	caddy := target{path: &p.Caddy, variable: caddyVariable, name: "caddy", module: root, pkg: "./cmd/caddy"}
+	if raceEnabled {
+		caddy.name, caddy.flags = "caddy-race", []string{"-race"}
+	}
+	// An API server without a version calls itself v0.0.0-master, which some clients refuse.
+	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + version
+	return []target{
+		caddy,
+		{path: &p.Echo, variable: echoVariable, name: "echo", module: module, pkg: "./echo", env: []string{"CGO_ENABLED=0"}},
+		{
+			path: &p.Testbed, variable: testbedVariable, name: "testbed", module: module, pkg: "./testbed",
+			flags: []string{"-ldflags", ldflags},
+		},
+	}
+}
+
+func (t target) build(ctx context.Context, folder string, log io.Writer) error {
+	if path := os.Getenv(t.variable); path != "" {
+		*t.path = path
+		return nil
+	}
+	*t.path = filepath.Join(folder, t.name)
+	if _, err := os.Stat(*t.path); errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintf(log, "building %s; with an empty Go cache this takes minutes\n", t.name)
+	}
+	arguments := append(append([]string{"build", "-o", *t.path}, t.flags...), t.pkg)
+	build := exec.CommandContext(ctx, "go", arguments...)
+	build.Dir, build.Env = t.module, append(os.Environ(), t.env...)
+	build.Stdout, build.Stderr = log, log
+	if err := build.Run(); err != nil {
+		return fmt.Errorf("building %s: %w", t.name, err)
+	}
+	return nil
+}
+
+func output(ctx context.Context, command string, arguments ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, command, arguments...).Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// environment hands the programs to the process inside.
+func (p Programs) environment() []string {
+	return []string{testbedVariable + "=" + p.Testbed, echoVariable + "=" + p.Echo, caddyVariable + "=" + p.Caddy}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// figures are what was measured.
+type figures struct {
+	// created is how long the objects took, which says how fast the API server is here.
+	created time.Duration
+	// ready and memory have one entry for each start; peak is the last start's.
+	ready  []time.Duration
+	memory []int64
+	peak   int64
+	// status is from the first readiness to the last status written; 0 if that was not seen.
+	status time.Duration
+	// changes are from before a write until the first answer that shows it; writes are the API server's part of that.
+	changes, writes []time.Duration
+	// memoryAfter and reloads are from after the changes.
+	memoryAfter int64
+	reloads     float64
+}
+
+func (f *figures) write(out io.Writer, o options) error {
+	fmt.Fprintf(out, "%d Ingresses, %d Services with an EndpointSlice each, %d TLS Secrets; real API server; metrics on, access log off; "+
+		"%d processors for all of it\n\n", o.ingresses, o.ingresses, o.secrets, runtime.NumCPU())
+	table := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
+	for _, row := range f.rows() {
+		fmt.Fprintln(table, "| "+strings.Join(row, "\t | ")+"\t |")
+	}
+	return table.Flush()
+}
+
+func (f *figures) rows() [][]string {
+	status := "not seen"
+	if f.status > 0 {
+		status = round(f.status)
+	}
+	return [][]string{
+		{"what", "figure", "goal"},
+		{"---", "---", "---"},
+		{fmt.Sprintf("start to ready, median of %d", len(f.ready)), round(percentile(f.ready, 50)), ""},
+		{fmt.Sprintf("start to ready, slowest of %d", len(f.ready)), round(percentile(f.ready, 100)), "under 10 s"},
+		{"memory (RSS) when ready, most", megabytes(slices.Max(f.memory)), ""},
+		{"memory (RSS) at its peak until then", megabytes(f.peak), ""},
+		{"memory (RSS) after the changes", megabytes(f.memoryAfter), ""},
+		{fmt.Sprintf("change to first request, p50 of %d", len(f.changes)), round(percentile(f.changes, 50)), ""},
+		{fmt.Sprintf("change to first request, p99 of %d", len(f.changes)), round(percentile(f.changes, 99)), "under 250 ms"},
+		{"of which the API server's write, p50", round(percentile(f.writes, 50)), ""},
+		{"of which the API server's write, p99", round(percentile(f.writes, 99)), ""},
+		{"first ready to status of all Ingresses", status, ""},
+		{"Caddy reloads", fmt.Sprint(f.reloads), "0"},
+		{"(the objects were created in)", round(f.created), ""},
+	}
+}
+
+// percentile returns the smallest value that this part of all values does not exceed.
+func percentile(values []time.Duration, part int) time.Duration {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(0, (len(sorted)*part+99)/100-1)]
+}
+
+func round(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", bytes>>20) }

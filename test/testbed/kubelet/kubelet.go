@@ -1,0 +1,206 @@
+// Package kubelet runs the containers of pods as processes of this machine, in place of the real kubelet. One Kubelet
+// does so for all nodes; the real scheduler says which node a pod belongs to.
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/k8singress/k8singress/test/testbed/network"
+)
+
+// Port is where the kubelet's API listens.
+const Port = 10250
+
+// shutdownGrace is what containers get to end when the cluster does.
+const shutdownGrace = 2 * time.Second
+
+// Kubelet runs pods. The exported fields are set before Run.
+type Kubelet struct {
+	// Client must be an administrator's.
+	Client kubernetes.Interface
+	// Dir is where each pod has a folder, for logs, volumes and the roots of its containers.
+	Dir string
+	// Images say which program a container runs.
+	Images *Images
+	// Nodes is how many nodes there are.
+	Nodes int
+	// TLS is what the kubelet's API is served with. It must demand a certificate of clients: the API answers anybody.
+	TLS *tls.Config
+
+	pool   *network.Pool
+	events record.EventRecorder
+
+	mu   sync.Mutex
+	pods map[types.UID]*podWorker
+}
+
+// Run registers the nodes, calls ready once, and runs pods until ctx ends; then it ends all containers and returns.
+func (k *Kubelet) Run(ctx context.Context, ready func()) error {
+	k.pool = network.NewPodPool()
+	k.pods = map[types.UID]*podWorker{}
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
+	broadcaster.StartRecordingToSink(&typedv1.EventSinkImpl{Interface: k.Client.CoreV1().Events("")})
+	k.events = broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet"})
+	for i := range k.Nodes {
+		if err := k.register(ctx, i); err != nil {
+			return err
+		}
+	}
+	if err := k.serve(ctx); err != nil {
+		return err
+	}
+	if err := k.watch(ctx); err != nil {
+		return err
+	}
+	ready()
+	<-ctx.Done()
+	k.shutDown()
+	return nil
+}
+
+func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
+
+func (k *Kubelet) nodeIP(name string) string {
+	for i := range k.Nodes {
+		if nodeName(i) == name {
+			return network.NodeAddress(i)
+		}
+	}
+	return ""
+}
+
+// register creates a node that stays ready and never fills up.
+func (k *Kubelet) register(ctx context.Context, i int) error {
+	name, address := nodeName(i), network.NodeAddress(i)
+	room := v1.ResourceList{
+		v1.ResourceCPU:              resource.MustParse("64"),
+		v1.ResourceMemory:           resource.MustParse("256Gi"),
+		v1.ResourceEphemeralStorage: resource.MustParse("256Gi"),
+		v1.ResourcePods:             resource.MustParse("1000"),
+	}
+	node := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+			v1.LabelHostname: name, v1.LabelOSStable: "linux", v1.LabelArchStable: runtime.GOARCH,
+		}},
+		Status: v1.NodeStatus{
+			Capacity: room, Allocatable: room,
+			Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "TestbedReady"}},
+			Addresses: []v1.NodeAddress{
+				{Type: v1.NodeInternalIP, Address: address}, {Type: v1.NodeHostName, Address: name},
+			},
+			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: Port}},
+			NodeInfo: v1.NodeSystemInfo{
+				OperatingSystem: "linux", Architecture: runtime.GOARCH, KubeletVersion: "v1.36.3-testbed",
+			},
+		},
+	}
+	if _, err := k.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("registering %s: %w", name, err)
+	}
+	return nil
+}
+
+// watch follows the pods that the scheduler has bound.
+func (k *Kubelet) watch(ctx context.Context) error {
+	bound := fields.OneTermNotEqualSelector("spec.nodeName", "").String()
+	factory := informers.NewSharedInformerFactoryWithOptions(k.Client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.FieldSelector = bound }))
+	informer := factory.Core().V1().Pods().Informer()
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { k.sync(ctx, object.(*v1.Pod)) },
+		UpdateFunc: func(_, object any) { k.sync(ctx, object.(*v1.Pod)) },
+		DeleteFunc: func(object any) {
+			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
+			k.forget(object.(*v1.Pod).UID)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	return ctx.Err()
+}
+
+// sync hands a pod to its worker. Workers outlive ctx: shutDown ends them.
+func (k *Kubelet) sync(ctx context.Context, pod *v1.Pod) {
+	if k.nodeIP(pod.Spec.NodeName) == "" {
+		return
+	}
+	k.mu.Lock()
+	worker, known := k.pods[pod.UID]
+	if !known {
+		killed, kill := context.WithCancel(context.WithoutCancel(ctx))
+		stopping, stop := context.WithCancel(killed)
+		worker = newPodWorker(k, pod)
+		worker.stop, worker.kill = stop, kill
+		k.pods[pod.UID] = worker
+		go worker.run(stopping, killed)
+	}
+	k.mu.Unlock()
+	worker.update(pod)
+}
+
+// forget ends a pod whose object is gone, without grace: nobody waits for it any more.
+func (k *Kubelet) forget(uid types.UID) {
+	k.mu.Lock()
+	worker, known := k.pods[uid]
+	delete(k.pods, uid)
+	k.mu.Unlock()
+	if known {
+		worker.kill()
+	}
+}
+
+func (k *Kubelet) find(namespace, name string) (*podWorker, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, worker := range k.pods {
+		if pod := worker.current(); pod.Namespace == namespace && pod.Name == name {
+			return worker, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no pod %s/%s here", namespace, name)
+}
+
+func (k *Kubelet) shutDown() {
+	k.mu.Lock()
+	workers := make([]*podWorker, 0, len(k.pods))
+	for _, worker := range k.pods {
+		workers = append(workers, worker)
+		worker.stop()
+	}
+	k.mu.Unlock()
+	deadline := time.After(shutdownGrace)
+	for _, worker := range workers {
+		select {
+		case <-worker.done:
+			continue
+		case <-deadline:
+		}
+		break
+	}
+	for _, worker := range workers {
+		worker.kill()
+		<-worker.done
+	}
+}

@@ -1,0 +1,316 @@
+package kubelet
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/test/testbed/network"
+)
+
+const (
+	setUpRetry = time.Second
+	// volumeRefresh is how long the files of a changed ConfigMap or Secret may stay old; the real kubelet's are up to a
+	// minute behind.
+	volumeRefresh = 5 * time.Second
+)
+
+// podWorker runs one pod, from when it has a node until the API server has forgotten it.
+type podWorker struct {
+	kubelet *Kubelet
+	dir     string
+
+	// stop ends the pod with grace, kill without. They end the contexts that run has.
+	stop, kill context.CancelFunc
+	// dirty asks for a report of the status.
+	dirty chan struct{}
+	done  chan struct{}
+
+	// These are set before the first container runs.
+	ip        string
+	namespace *network.Namespace
+	volumes   *volumes
+
+	inits, containers []*container
+
+	mu       sync.Mutex
+	pod      *v1.Pod
+	paths    map[string]string
+	waiting  string
+	reported v1.PodStatus
+}
+
+func newPodWorker(k *Kubelet, pod *v1.Pod) *podWorker {
+	w := &podWorker{
+		kubelet: k, pod: pod, dir: filepath.Join(k.Dir, string(pod.UID)), reported: pod.Status,
+		dirty: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	w.volumes = &volumes{client: k.Client, dir: filepath.Join(w.dir, "volumes"), tokens: map[string]issuedToken{}}
+	policy := pod.Spec.RestartPolicy
+	for i := range pod.Spec.InitContainers {
+		spec := &pod.Spec.InitContainers[i]
+		w.inits = append(w.inits, newContainer(w, spec, initPolicy(spec, policy)))
+	}
+	for i := range pod.Spec.Containers {
+		w.containers = append(w.containers, newContainer(w, &pod.Spec.Containers[i], policy))
+	}
+	return w
+}
+
+// initPolicy is an init container's: it runs until it has succeeded once, except where the pod forbids a second attempt.
+func initPolicy(spec *v1.Container, pod v1.RestartPolicy) v1.RestartPolicy {
+	switch {
+	case isSidecar(spec):
+		return v1.RestartPolicyAlways
+	case pod == v1.RestartPolicyNever:
+		return pod
+	}
+	return v1.RestartPolicyOnFailure
+}
+
+func isSidecar(spec *v1.Container) bool {
+	return spec.RestartPolicy != nil && *spec.RestartPolicy == v1.ContainerRestartPolicyAlways
+}
+
+// run ends after stopping has, when the containers had their grace, or after killed.
+func (w *podWorker) run(stopping, killed context.Context) {
+	defer close(w.done)
+	alive := context.WithoutCancel(killed)
+	reports, stopReports := context.WithCancel(alive)
+	reportsEnded := make(chan struct{})
+	go func() {
+		defer close(reportsEnded)
+		w.reportLoop(reports)
+	}()
+	if w.setUp(stopping) {
+		go w.refreshVolumes(stopping)
+		w.runContainers(stopping, killed)
+	}
+	stopReports()
+	<-reportsEnded
+	for !w.sendStatus(alive) && sleep(killed, statusRetry) {
+	}
+	// The kernel removes links slowly and one at a time; nobody has to wait for that.
+	go w.release()
+	<-stopping.Done()
+	w.removeFromAPI(killed)
+}
+
+// setUp tries until volumes and network are there, for an object that the pod needs may be younger than the pod.
+func (w *podWorker) setUp(stopping context.Context) bool {
+	for {
+		err := w.prepare(stopping)
+		if err == nil {
+			w.report()
+			return true
+		}
+		w.mu.Lock()
+		w.waiting = err.Error()
+		w.mu.Unlock()
+		w.event(v1.EventTypeWarning, "FailedMount", err.Error())
+		w.report()
+		if !sleep(stopping, setUpRetry) {
+			return false
+		}
+	}
+}
+
+func (w *podWorker) prepare(ctx context.Context) error {
+	if err := os.MkdirAll(w.dir, 0o755); err != nil {
+		return err
+	}
+	if err := w.connect(); err != nil {
+		return err
+	}
+	if err := w.writeHosts(); err != nil {
+		return err
+	}
+	return w.syncVolumes(ctx)
+}
+
+func (w *podWorker) connect() error {
+	if w.ip != "" {
+		return nil
+	}
+	if pod := w.current(); pod.Spec.HostNetwork {
+		w.setIP(pod.Status.HostIP)
+		return nil
+	}
+	ip, err := w.kubelet.pool.Take()
+	if err != nil {
+		return err
+	}
+	if w.namespace, err = network.NewPod(linkName(ip), ip); err != nil {
+		w.kubelet.pool.Give(ip)
+		return err
+	}
+	w.setIP(ip)
+	return nil
+}
+
+func (w *podWorker) setIP(ip string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ip = ip
+}
+
+// linkName is "pod-1-7" for 10.244.1.7: as unique as the address.
+func linkName(ip string) string {
+	parts := strings.Split(ip, ".")
+	return "pod-" + parts[2] + "-" + parts[3]
+}
+
+func (w *podWorker) hostsFile() string { return filepath.Join(w.dir, "hosts") }
+
+// writeHosts names what a pod can look up; there is no DNS.
+func (w *podWorker) writeHosts() error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "127.0.0.1 localhost\n%s %s\n", w.ip, w.pod.Name)
+	fmt.Fprintf(&text, "10.96.0.1 kubernetes kubernetes.default kubernetes.default.svc\n")
+	for _, alias := range w.pod.Spec.HostAliases {
+		fmt.Fprintf(&text, "%s %s\n", alias.IP, strings.Join(alias.Hostnames, " "))
+	}
+	return os.WriteFile(w.hostsFile(), []byte(text.String()), 0o644)
+}
+
+func (w *podWorker) syncVolumes(ctx context.Context) error {
+	paths, err := w.volumes.sync(ctx, w.current())
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.paths, w.waiting = paths, ""
+	return nil
+}
+
+func (w *podWorker) refreshVolumes(stopping context.Context) {
+	for sleep(stopping, volumeRefresh) {
+		if err := w.syncVolumes(stopping); err != nil && stopping.Err() == nil {
+			w.event(v1.EventTypeWarning, "FailedMount", err.Error())
+		}
+	}
+}
+
+// runContainers returns when all containers have ended for good.
+func (w *podWorker) runContainers(stopping, killed context.Context) {
+	// Sidecars end when all the others have.
+	sidecars, stopSidecars := context.WithCancel(stopping)
+	var sidecarsEnd, containersEnd sync.WaitGroup
+	defer sidecarsEnd.Wait()
+	defer stopSidecars()
+	for _, c := range w.inits {
+		if isSidecar(c.spec) {
+			sidecarsEnd.Go(func() { c.run(sidecars, killed) })
+			await(stopping, c.hasStarted)
+			continue
+		}
+		if c.run(stopping, killed); stopping.Err() != nil || !c.succeeded() {
+			return
+		}
+	}
+	for _, c := range w.containers {
+		containersEnd.Go(func() { c.run(stopping, killed) })
+	}
+	containersEnd.Wait()
+}
+
+func await(ctx context.Context, condition func() bool) {
+	for !condition() && sleep(ctx, 50*time.Millisecond) {
+	}
+}
+
+// release gives network and address back. The logs of a pod that has ended stay until it is deleted.
+func (w *podWorker) release() {
+	if w.namespace != nil {
+		w.namespace.Close()
+		w.kubelet.pool.Give(w.ip)
+	}
+}
+
+// removeFromAPI makes the API server forget a pod that was to be deleted, unless it has been killed, which means that the
+// object is gone or that the cluster ends.
+func (w *podWorker) removeFromAPI(killed context.Context) {
+	_ = os.RemoveAll(w.dir)
+	pod := w.current()
+	if pod.DeletionTimestamp == nil {
+		return
+	}
+	options := *metav1.NewDeleteOptions(0)
+	options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
+	for {
+		err := w.kubelet.Client.CoreV1().Pods(pod.Namespace).Delete(context.WithoutCancel(killed), pod.Name, options)
+		if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) || !sleep(killed, statusRetry) {
+			return
+		}
+	}
+}
+
+// update takes a newer version of the object.
+func (w *podWorker) update(pod *v1.Pod) {
+	w.mu.Lock()
+	w.pod = pod
+	w.mu.Unlock()
+	if pod.DeletionTimestamp != nil {
+		w.stop()
+		if pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0 {
+			w.kill()
+		}
+	}
+	if len(pod.Spec.ReadinessGates) > 0 {
+		w.report()
+	}
+}
+
+// current returns a copy of the object, with the addresses in its status, which the API server may not know yet.
+func (w *podWorker) current() *v1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pod := w.pod.DeepCopy()
+	pod.Status.PodIP = w.ip
+	pod.Status.HostIP = w.kubelet.nodeIP(pod.Spec.NodeName)
+	return pod
+}
+
+func (w *podWorker) grace() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	seconds := int64(30)
+	if w.pod.Spec.TerminationGracePeriodSeconds != nil {
+		seconds = *w.pod.Spec.TerminationGracePeriodSeconds
+	}
+	if w.pod.DeletionGracePeriodSeconds != nil {
+		seconds = *w.pod.DeletionGracePeriodSeconds
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+func (w *podWorker) volumePath(name string) (string, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	path, ok := w.paths[name]
+	return path, ok
+}
+
+func (w *podWorker) container(name string) (*container, error) {
+	for _, c := range append(w.inits[:len(w.inits):len(w.inits)], w.containers...) {
+		if c.spec.Name == name {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("pod %s has no container %q", w.pod.Name, name)
+}
+
+func (w *podWorker) event(kind, reason, message string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kubelet.events.Event(w.pod, kind, reason, message)
+}

@@ -1,0 +1,171 @@
+package network
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// Namespace is a network namespace with a veth pair to the cluster's. It ends after Close, with its last process.
+type Namespace struct {
+	handle netns.NsHandle
+	// link is the pair's end in the cluster's namespace.
+	link string
+}
+
+// NewPod makes a namespace on the bridge, with an address. The name, of its link, is unique and has at most 15 bytes.
+func NewPod(name, ip string) (*Namespace, error) {
+	n, err := newNamespace(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.connectPod(ip); err != nil {
+		n.Close()
+		return nil, fmt.Errorf("connecting pod %s: %w", ip, err)
+	}
+	return n, nil
+}
+
+func (n *Namespace) connectPod(ip string) error {
+	bridge, err := netlink.LinkByName(bridgeName)
+	if err != nil {
+		return err
+	}
+	link, err := netlink.LinkByName(n.link)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetMaster(link, bridge); err != nil {
+		return err
+	}
+	return n.Do(func() error {
+		if err := addAddress("eth0", ip+"/16"); err != nil {
+			return err
+		}
+		return addGateway("", NodeIP)
+	})
+}
+
+// NewServices makes the namespace to which all ClusterIPs belong, and the load balancers' addresses that Attract names.
+func NewServices() (*Namespace, error) {
+	n, err := newNamespace("svc0")
+	if err != nil {
+		return nil, err
+	}
+	if err := n.connectServices(); err != nil {
+		n.Close()
+		return nil, fmt.Errorf("connecting the service namespace: %w", err)
+	}
+	return n, nil
+}
+
+func (n *Namespace) connectServices() error {
+	if err := addAddress(n.link, serviceNear+"/30"); err != nil {
+		return err
+	}
+	err := n.Do(func() error {
+		if err := addAddress("eth0", serviceFar+"/30"); err != nil {
+			return err
+		}
+		for _, cidr := range []string{ServiceCIDR, LoadBalancerCIDR} {
+			if err := addLocalRoute(cidr, unix.RT_TABLE_LOCAL); err != nil {
+				return err
+			}
+		}
+		return addGateway("", serviceNear)
+	})
+	if err != nil {
+		return err
+	}
+	return addGateway(ServiceCIDR, serviceFar)
+}
+
+// Attract gives one address of a load balancer to the namespace of the Services.
+func Attract(ip string) error { return addGateway(ip+"/32", serviceFar) }
+
+// Release undoes Attract.
+func Release(ip string) error {
+	address, err := netlink.ParseIPNet(ip + "/32")
+	if err != nil {
+		return err
+	}
+	return netlink.RouteDel(&netlink.Route{Dst: address})
+}
+
+// newNamespace makes a namespace with lo and eth0; link is the name of eth0's other end. All are up.
+func newNamespace(link string) (*Namespace, error) {
+	n := &Namespace{link: link}
+	if err := inThread(func() error { return unix.Unshare(unix.CLONE_NEWNET) }, n.remember); err != nil {
+		return nil, fmt.Errorf("making a namespace: %w", err)
+	}
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = link
+	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: "eth0", PeerNamespace: netlink.NsFd(n.handle)}
+	if err := netlink.LinkAdd(pair); err != nil {
+		n.handle.Close()
+		return nil, fmt.Errorf("adding the pair %s: %w", link, err)
+	}
+	if err := bringUp(link); err != nil {
+		n.Close()
+		return nil, err
+	}
+	err := n.Do(func() error {
+		if err := bringUp("lo"); err != nil {
+			return err
+		}
+		return bringUp("eth0")
+	})
+	if err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Namespace) remember() (err error) {
+	n.handle, err = netns.Get()
+	return err
+}
+
+// Do runs f in the namespace. Sockets that f opens stay there.
+func (n *Namespace) Do(f func() error) error {
+	return inThread(func() error { return netns.Set(n.handle) }, f)
+}
+
+// File returns the namespace as a file for a child process. The caller closes it.
+func (n *Namespace) File() (*os.File, error) {
+	fd, err := unix.FcntlInt(uintptr(n.handle), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), n.link), nil
+}
+
+// Close cuts the connection.
+func (n *Namespace) Close() {
+	if link, err := netlink.LinkByName(n.link); err == nil {
+		_ = netlink.LinkDel(link)
+	}
+	_ = n.handle.Close()
+}
+
+// inThread runs the functions, up to the first error, in a thread that ends with them: no other goroutine may run in a
+// thread that has changed its namespace.
+func inThread(functions ...func() error) error {
+	result := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		for _, f := range functions {
+			if err := f(); err != nil {
+				result <- err
+				return
+			}
+		}
+		result <- nil
+	}()
+	return <-result
+}

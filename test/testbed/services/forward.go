@@ -1,0 +1,145 @@
+package services
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/k8singress/k8singress/test/testbed/network"
+)
+
+const (
+	dialTimeout = 2 * time.Second
+	// udpIdle is how long a UDP session lives without an answer.
+	udpIdle     = 30 * time.Second
+	maxDatagram = 65535
+)
+
+// forward listens on one address. Endpoints get its connections, or UDP clients, in turn.
+type forward struct {
+	endpoints atomic.Pointer[[]string]
+	next      atomic.Uint32
+	listener  io.Closer
+}
+
+// open listens in the namespace, and connects to endpoints from outside of it.
+func open(namespace *network.Namespace, a address, endpoints []string) (*forward, error) {
+	f := &forward{}
+	f.endpoints.Store(&endpoints)
+	host := net.JoinHostPort(a.ip, strconv.Itoa(int(a.port)))
+	err := namespace.Do(func() error {
+		switch a.protocol {
+		case v1.ProtocolTCP:
+			listener, err := net.Listen("tcp", host)
+			if err == nil {
+				f.listener = listener
+				go f.acceptTCP(listener)
+			}
+			return err
+		case v1.ProtocolUDP:
+			conn, err := net.ListenPacket("udp", host)
+			if err == nil {
+				f.listener = conn
+				go f.receiveUDP(conn)
+			}
+			return err
+		}
+		return errors.ErrUnsupported
+	})
+	return f, err
+}
+
+// close stops listening; open connections stay.
+func (f *forward) close() { _ = f.listener.Close() }
+
+// dial tries each endpoint once.
+func (f *forward) dial(protocol string) (net.Conn, error) {
+	endpoints := *f.endpoints.Load()
+	var conn net.Conn
+	err := errors.New("no endpoints")
+	for range endpoints {
+		endpoint := endpoints[int(f.next.Add(1))%len(endpoints)]
+		if conn, err = net.DialTimeout(protocol, endpoint, dialTimeout); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+func (f *forward) acceptTCP(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go f.serveTCP(conn.(*net.TCPConn))
+	}
+}
+
+func (f *forward) serveTCP(client *net.TCPConn) {
+	defer client.Close()
+	conn, err := f.dial("tcp")
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	server := conn.(*net.TCPConn)
+	var ended sync.WaitGroup
+	ended.Go(func() { pipe(server, client) })
+	ended.Go(func() { pipe(client, server) })
+	ended.Wait()
+}
+
+// pipe copies one direction. Its end is passed on alone, as half-closed connections need it.
+func pipe(to, from *net.TCPConn) {
+	_, _ = to.ReadFrom(from)
+	_ = to.CloseWrite()
+}
+
+func (f *forward) receiveUDP(listener net.PacketConn) {
+	var mu sync.Mutex
+	sessions := map[string]net.Conn{}
+	buffer := make([]byte, maxDatagram)
+	for {
+		n, client, err := listener.ReadFrom(buffer)
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		session, known := sessions[client.String()]
+		if !known {
+			if session, err = f.dial("udp"); err != nil {
+				mu.Unlock()
+				continue
+			}
+			sessions[client.String()] = session
+			go func() {
+				answerUDP(listener, client, session)
+				mu.Lock()
+				defer mu.Unlock()
+				delete(sessions, client.String())
+			}()
+		}
+		mu.Unlock()
+		_, _ = session.Write(buffer[:n])
+	}
+}
+
+func answerUDP(listener net.PacketConn, client net.Addr, session net.Conn) {
+	defer session.Close()
+	buffer := make([]byte, maxDatagram)
+	for {
+		_ = session.SetReadDeadline(time.Now().Add(udpIdle))
+		n, err := session.Read(buffer)
+		if err != nil {
+			return
+		}
+		_, _ = listener.WriteTo(buffer[:n], client)
+	}
+}

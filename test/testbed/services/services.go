@@ -1,0 +1,189 @@
+// Package services does the work of kube-proxy and of a cloud's load balancer: Services of type LoadBalancer get
+// addresses, and what comes to the address of a Service, TCP or UDP, is copied to an endpoint and back. So endpoints take
+// the node for their client.
+//
+// It listens in a network namespace of its own. In the cluster's, port 80 of one ClusterIP would be enough to keep a
+// controller on the host's network from port 80 of all addresses.
+package services
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	discoverylisters "k8s.io/client-go/listers/discovery/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/k8singress/k8singress/test/testbed/network"
+)
+
+// APIServerIP is the ClusterIP of the Service default/kubernetes: the first of network.ServiceCIDR.
+const APIServerIP = "10.96.0.1"
+
+// proxyNameLabel names the proxy that a Service, and its EndpointSlices, are for. As kube-proxy, this one leaves those
+// with such a label to others.
+const proxyNameLabel = "service.kubernetes.io/service-proxy-name"
+
+// retry is the pause before what failed is tried again.
+const retry = time.Second
+
+// Proxy is the load balancer and kube-proxy of the cluster.
+type Proxy struct {
+	client    kubernetes.Interface
+	namespace *network.Namespace
+	factory   informers.SharedInformerFactory
+	services  corelisters.ServiceLister
+	slices    discoverylisters.EndpointSliceLister
+	addresses *network.Pool
+	changed   chan struct{}
+
+	// Run alone uses these.
+	forwards  map[address]*forward
+	attracted map[string]bool
+	given     map[string]string
+}
+
+// address is one port of one Service.
+type address struct {
+	protocol v1.Protocol
+	ip       string
+	port     int32
+}
+
+// New makes the namespace of the Services. Nothing is forwarded before Run.
+func New(client kubernetes.Interface) (*Proxy, error) {
+	namespace, err := network.NewServices()
+	if err != nil {
+		return nil, err
+	}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "!" + proxyNameLabel }))
+	return &Proxy{
+		client: client, namespace: namespace, factory: factory,
+		services: factory.Core().V1().Services().Lister(),
+		slices:   factory.Discovery().V1().EndpointSlices().Lister(),
+		// Tests may choose addresses below.
+		addresses: network.NewPool("172.18.128.1", "172.18.255.254"),
+		changed:   make(chan struct{}, 1),
+		forwards:  map[address]*forward{}, attracted: map[string]bool{}, given: map[string]string{},
+	}, nil
+}
+
+// Run forwards until ctx ends.
+func (p *Proxy) Run(ctx context.Context) {
+	defer p.namespace.Close()
+	handler := cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(any) { p.wake() },
+		UpdateFunc: func(any, any) { p.wake() },
+		DeleteFunc: func(any) { p.wake() },
+	}
+	_, _ = p.factory.Core().V1().Services().Informer().AddEventHandler(handler)
+	_, _ = p.factory.Discovery().V1().EndpointSlices().Informer().AddEventHandler(handler)
+	p.factory.Start(ctx.Done())
+	p.factory.WaitForCacheSync(ctx.Done())
+	for {
+		if !p.sync(ctx) {
+			time.AfterFunc(retry, p.wake)
+		}
+		select {
+		case <-ctx.Done():
+			for _, f := range p.forwards {
+				f.close()
+			}
+			return
+		case <-p.changed:
+		}
+	}
+}
+
+func (p *Proxy) wake() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// sync compares all that is with all that should be, which is little. False means that something has to be tried again.
+func (p *Proxy) sync(ctx context.Context) bool {
+	all, err := p.services.List(labels.Everything())
+	if err != nil {
+		return false
+	}
+	ok := p.assign(ctx, all)
+	wanted := map[address][]string{}
+	attracted := map[string]bool{}
+	for _, service := range all {
+		p.collect(service, wanted, attracted)
+	}
+	p.route(attracted)
+	return p.listen(wanted) && ok
+}
+
+// collect adds what one Service forwards.
+func (p *Proxy) collect(service *v1.Service, wanted map[address][]string, attracted map[string]bool) {
+	slices, _ := p.slices.EndpointSlices(service.Namespace).List(
+		labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.Name}))
+	for i := range service.Spec.Ports {
+		port := &service.Spec.Ports[i]
+		endpoints, onHost := ready(slices, port.Name)
+		if len(endpoints) == 0 {
+			continue
+		}
+		if ip := service.Spec.ClusterIP; ip != "" && ip != v1.ClusterIPNone {
+			wanted[address{port.Protocol, ip, port.Port}] = endpoints
+		}
+		// A controller on the host's network has these addresses itself, and sees who its clients are.
+		if service.Spec.Type != v1.ServiceTypeLoadBalancer || onHost {
+			continue
+		}
+		for _, ingress := range service.Status.LoadBalancer.Ingress {
+			if ingress.IP != "" {
+				attracted[ingress.IP] = true
+				wanted[address{port.Protocol, ingress.IP, port.Port}] = endpoints
+			}
+		}
+	}
+}
+
+func (p *Proxy) route(wanted map[string]bool) {
+	for ip := range p.attracted {
+		if !wanted[ip] && network.Release(ip) == nil {
+			delete(p.attracted, ip)
+		}
+	}
+	for ip := range wanted {
+		if !p.attracted[ip] && network.Attract(ip) == nil {
+			p.attracted[ip] = true
+		}
+	}
+}
+
+// listen brings the forwards up to date. False means that one could not be opened.
+func (p *Proxy) listen(wanted map[address][]string) bool {
+	for a, f := range p.forwards {
+		if _, ok := wanted[a]; !ok {
+			f.close()
+			delete(p.forwards, a)
+		}
+	}
+	ok := true
+	for a, endpoints := range wanted {
+		if f, known := p.forwards[a]; known {
+			f.endpoints.Store(&endpoints)
+			continue
+		}
+		f, err := open(p.namespace, a, endpoints)
+		if err != nil {
+			ok = false
+			continue
+		}
+		p.forwards[a] = f
+	}
+	return ok
+}
