@@ -100,8 +100,14 @@ func (a *App) Start() error {
 	return nil
 }
 
-// Stop does nothing: requests under way, and the next configuration, need the tables.
-func (a *App) Stop() error { return nil }
+// Stop leaves the tables alone: requests under way, and the next configuration, need them. When the process ends, another
+// replica may write status from now on.
+func (a *App) Stop() error {
+	if caddy.Exiting() {
+		a.engine.Resign()
+	}
+	return nil
+}
 
 // Cleanup ends the engine when no configuration uses it any more.
 func (a *App) Cleanup() error {

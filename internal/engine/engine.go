@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -58,6 +59,8 @@ type Engine struct {
 	start    sync.Once
 	cancel   context.CancelFunc
 	done     chan struct{}
+	resign   context.CancelFunc
+	resigned chan struct{}
 	adoption atomic.Pointer[adoption]
 	adopted  chan struct{}
 	loads    chan load
@@ -93,8 +96,10 @@ type state struct {
 	generation uint64
 	settings   settings.Config
 	document   func() *document.Live
-	report     *report.Report
-	counts     map[string]int
+	// config is what was translated; it is nil without a source.
+	config *ir.Config
+	report *report.Report
+	counts map[string]int
 	// changed is closed when there is a newer state.
 	changed chan struct{}
 }
@@ -107,6 +112,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		log: log, source: source, publisher: publisher, metrics: newMetrics(), endpoints: table,
 		live:       apply.NewLive(table, log),
 		done:       make(chan struct{}),
+		resigned:   make(chan struct{}),
 		adopted:    make(chan struct{}, 1),
 		loads:      make(chan load),
 		translator: translate.New(),
@@ -158,15 +164,37 @@ func (e *Engine) Destruct() error {
 // Done is closed when everything has ended after Destruct.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
+// resignTime is how long Resign waits for the API server.
+const resignTime = 3 * time.Second
+
+// Resign ends the writing of status, and gives the Lease back, because the process ends: the next replica need not wait
+// for the Lease to run out. The tables go on serving. It waits a short while.
+func (e *Engine) Resign() {
+	if e.publisher == nil || e.resign == nil {
+		return
+	}
+	e.resign()
+	select {
+	case <-e.resigned:
+	case <-time.After(resignTime):
+	}
+}
+
 func (e *Engine) run() {
-	ctx, cancel := context.WithCancel(context.Background())
+	// The engine belongs to no configuration, so its context comes from none.
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // see above
 	e.cancel = cancel
 	var running sync.WaitGroup
 	if e.source != nil {
 		running.Go(func() { e.source.Run(ctx) })
 	}
 	if e.publisher != nil {
-		running.Go(func() { e.publisher.Run(ctx) })
+		leading, resign := context.WithCancel(ctx)
+		e.resign = resign
+		running.Go(func() {
+			defer close(e.resigned)
+			e.publisher.Run(leading)
+		})
 	}
 	running.Go(func() { e.loop(ctx) })
 	go func() {

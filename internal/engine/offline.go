@@ -68,12 +68,16 @@ func options(o settings.Config) translate.Options {
 // reserved are the ports that this process itself listens on. Caddy would share them without an error.
 func reserved(o settings.Config) []streams.ReservedPort {
 	var all []streams.ReservedPort
-	for owner, addresses := range map[string][]string{"http": o.HTTP, "https": o.HTTPS, "admin": {o.Admin}} {
-		for _, port := range portsOf(addresses) {
-			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: port, Owner: owner})
-			if owner == "https" {
-				// HTTP/3.
-				all = append(all, streams.ReservedPort{Protocol: ir.UDP, Port: port, Owner: owner})
+	for _, own := range []struct {
+		owner     string
+		addresses []string
+		// HTTP/3 is on UDP.
+		udp bool
+	}{{"http", o.HTTP, false}, {"https", o.HTTPS, true}, {"admin", []string{o.Admin}, false}} {
+		for _, port := range portsOf(own.addresses) {
+			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: port, Owner: own.owner})
+			if own.udp {
+				all = append(all, streams.ReservedPort{Protocol: ir.UDP, Port: port, Owner: own.owner})
 			}
 		}
 	}

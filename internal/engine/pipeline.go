@@ -126,7 +126,7 @@ func (e *Engine) publishState(document func() *document.Live) {
 	old := e.state.Load()
 	e.logChanges(old.report, verdicts)
 	e.state.Store(&state{
-		generation: old.generation + 1, settings: e.settings, document: document, report: verdicts,
+		generation: old.generation + 1, settings: e.settings, document: document, report: verdicts, config: e.config,
 		counts: e.counts(), changed: make(chan struct{}),
 	})
 	close(old.changed)

@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 )
@@ -37,8 +39,36 @@ func (e *Engine) Status() Status {
 	return status
 }
 
-// Report returns the verdicts on all objects.
-func (e *Engine) Report() *report.Report { return e.state.Load().report }
+// Report returns the verdicts on all objects, with a word on those whose backends have no endpoints at this moment.
+// Endpoints come and go without the pipeline, so that is looked up for each call.
+func (e *Engine) Report() *report.Report {
+	s := e.state.Load()
+	if s.config == nil {
+		return s.report
+	}
+	var silent []*report.Verdict
+	said := map[ir.Ref]map[string]bool{}
+	for _, h := range s.config.VirtualHosts {
+		for _, r := range h.Routes {
+			if r.Backend.Missing || len(e.endpoints.Backend(r.Backend.ID).Endpoints()) > 0 || said[r.Origin][r.Backend.ID] {
+				continue
+			}
+			if said[r.Origin] == nil {
+				said[r.Origin] = map[string]bool{}
+			}
+			said[r.Origin][r.Backend.ID] = true
+			silent = append(silent, noEndpoints(r))
+		}
+	}
+	return s.report.With(silent)
+}
+
+func noEndpoints(r *ir.Route) *report.Verdict {
+	return &report.Verdict{Object: r.Origin, Problems: []report.Problem{{
+		Severity: report.Info, Reason: report.NoEndpoints,
+		Message: fmt.Sprintf("the Service %s/%s has no ready endpoints: requests get 503", r.Backend.Namespace, r.Backend.Service),
+	}}}
+}
 
 // Document returns the live half as it was applied last.
 func (e *Engine) Document() *document.Live {

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -20,7 +21,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -137,42 +137,37 @@ func (w *Writer) work(ctx context.Context, queue workqueue.TypedRateLimitingInte
 	}
 }
 
-// write does what the newest plan says of one object.
+// write does what the newest plan says of one object. What fails does not keep the rest from being written.
 func (w *Writer) write(ctx context.Context, ref ir.Ref) error {
 	change, done := w.memory.change(ref)
 	if change == nil {
 		return nil
 	}
+	var failed error
 	if !done {
-		if err := w.writeAddresses(ctx, ref, change.Addresses); err != nil {
-			return fmt.Errorf("writing the address: %w", err)
-		}
-		w.memory.wroteStatus(ref, change)
+		failed = w.writeAddresses(ctx, ref, change)
 	}
 	for _, event := range change.Events {
-		if err := w.writeEvent(ctx, event); err != nil {
-			return err
-		}
+		failed = errors.Join(failed, w.writeEvent(ctx, event))
 	}
-	return nil
+	return failed
 }
 
-func (w *Writer) writeAddresses(ctx context.Context, ref ir.Ref, addresses []networkingv1.IngressLoadBalancerIngress) error {
-	if ref.Kind != kinds.Ingress {
-		return nil
-	}
+// writeAddresses writes to an Ingress. One that is gone by now needs nothing.
+func (w *Writer) writeAddresses(ctx context.Context, ref ir.Ref, c *Change) error {
 	patch, err := json.Marshal(map[string]any{
-		"status": map[string]any{"loadBalancer": networkingv1.IngressLoadBalancerStatus{Ingress: addresses}},
+		"status": map[string]any{"loadBalancer": networkingv1.IngressLoadBalancerStatus{Ingress: c.Addresses}},
 	})
 	if err != nil {
 		return fmt.Errorf("encoding the status: %w", err)
 	}
 	_, err = w.client.NetworkingV1().Ingresses(ref.Namespace).Patch(
 		ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: controllerName}, "status")
-	if apierrors.IsNotFound(err) {
-		return nil
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("writing the address: %w", err)
 	}
-	return err
+	w.memory.wroteStatus(ref, c)
+	return nil
 }
 
 // writeEvent writes an Event once, whichever replica has written it.

@@ -101,5 +101,8 @@ func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, c
 	if !changed {
 		return list
 	}
-	return append(result, rest...)
+	if result = append(result, rest...); len(result) > 0 {
+		return result
+	}
+	return nil
 }

@@ -1,0 +1,37 @@
+package status
+
+import (
+	"testing"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// TestMemoryDoesNotGrow has objects come and go, as they do for as long as a replica leads.
+func TestMemoryDoesNotGrow(t *testing.T) {
+	m := newMemory()
+	for _, name := range []string{"one", "two", "three"} {
+		ref := ir.Ref{Kind: "Ingress", Namespace: "a", Name: name}
+		event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
+		m.setPlan(map[ir.Ref]*Change{ref: {Version: "1", Addresses: entries([]string{"192.0.2.1"}), Events: []*eventsv1.Event{event}}})
+		c, done := m.change(ref)
+		if c == nil || done {
+			t.Fatalf("a new object: %v, done %v", c, done)
+		}
+		m.wroteStatus(ref, c)
+		m.wroteEvent("a/" + name)
+		m.setPlan(m.plan)
+		if _, done := m.change(ref); !done || !m.hasEvent("a/"+name) {
+			t.Error("what was written is forgotten")
+		}
+		if len(m.status) != 1 || len(m.events) != 1 {
+			t.Errorf("%d objects and %d Events are remembered", len(m.status), len(m.events))
+		}
+	}
+	m.setPlan(nil)
+	if len(m.status) != 0 || len(m.events) != 0 {
+		t.Errorf("%d objects and %d Events are remembered", len(m.status), len(m.events))
+	}
+}

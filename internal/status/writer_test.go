@@ -1,0 +1,224 @@
+package status_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"go.uber.org/zap/zaptest"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/status"
+)
+
+func TestStatusIsPatchedOnce(t *testing.T) {
+	web, last := ingress("web"), ingress("zz")
+	client := clientOf(web, last)
+	r := leader(t, client)
+	for range 5 {
+		r.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+		eventually(t, "the address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
+	}
+	r.Publish(reportOn("web", "zz"), taken(web, last), at("192.0.2.1"))
+	eventually(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.1]" })
+	r.stop()
+	if n := count(client, "patch", "ingresses", "web"); n != 1 {
+		t.Errorf("%d patches", n)
+	}
+	for _, action := range client.Actions() {
+		if action.Matches("patch", "ingresses") && action.GetSubresource() != "status" {
+			t.Errorf("a patch of more than the status: %v", action)
+		}
+	}
+}
+
+// Whoever writes something else gives the object another version.
+func TestStatusThatSomebodyElseWroteIsWrittenAgain(t *testing.T) {
+	web := ingress("web")
+	client := clientOf(web)
+	r := leader(t, client)
+	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+	eventually(t, "the address is written", func() bool { return count(client, "patch", "ingresses", "web") == 1 })
+	other := ingress("web", "192.0.2.66")
+	other.ResourceVersion = "8"
+	r.Publish(reportOn("web"), taken(other), at("192.0.2.1"))
+	eventually(t, "the address is written again", func() bool { return count(client, "patch", "ingresses", "web") == 2 })
+}
+
+func TestNewestAddressWins(t *testing.T) {
+	web := ingress("web")
+	client := clientOf(web)
+	r := leader(t, client)
+	s := taken(web)
+	// The snapshot does not know of the first write yet.
+	for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.3"} {
+		r.Publish(reportOn("web"), s, at(address))
+		eventually(t, address+" is written", func() bool { return addressOf(t, client, "web") == "["+address+"]" })
+	}
+	for _, address := range []string{"192.0.2.4", "192.0.2.5", "192.0.2.6"} {
+		r.Publish(reportOn("web"), s, at(address))
+	}
+	eventually(t, "the last one is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.6]" })
+}
+
+func TestFailedWritesAreTriedAgain(t *testing.T) {
+	resource := schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"}
+	web := ingress("web")
+	client := clientOf(web)
+	refuse(client, "patch", "ingresses", apierrors.NewConflict(resource, "web", errors.New("changed")), apierrors.NewInternalError(errors.New("oops")))
+	refuse(client, "create", "events", apierrors.NewTooManyRequests("slowly", 1))
+	r := leader(t, client)
+	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"))
+	eventually(t, "the address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
+	eventually(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
+	if n := count(client, "patch", "ingresses", "web"); n != 3 {
+		t.Errorf("%d patches", n)
+	}
+}
+
+func TestNewerAddressDoesNotWaitForTheBackoff(t *testing.T) {
+	web := ingress("web")
+	client := clientOf(web)
+	failures := make([]error, 4)
+	for i := range failures {
+		failures[i] = apierrors.NewInternalError(errors.New("oops"))
+	}
+	refuse(client, "patch", "ingresses", failures...)
+	r := leader(t, client)
+	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+	eventually(t, "writing has failed", func() bool { return count(client, "patch", "ingresses", "web") > 0 })
+	r.Publish(reportOn("web"), taken(web), at("192.0.2.2"))
+	eventually(t, "the newer address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
+	r.stop()
+	for i, action := range client.Actions() {
+		if patch, ok := action.(clienttesting.PatchAction); ok && i == len(client.Actions())-1 {
+			t.Logf("the last patch: %s", patch.GetPatch())
+		}
+	}
+}
+
+func TestObjectThatIsGoneIsNoError(t *testing.T) {
+	gone, last := ingress("gone"), ingress("zz")
+	client := clientOf(last)
+	r := leader(t, client)
+	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.1"))
+	eventually(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.1]" })
+	eventually(t, "the missing one was tried", func() bool { return count(client, "patch", "ingresses", "gone") == 1 })
+	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.2"))
+	eventually(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.2]" })
+}
+
+// Events are written although the status cannot be, such as without the permission.
+func TestEventsDoNotWaitForTheStatus(t *testing.T) {
+	web := ingress("web")
+	client := clientOf(web)
+	client.PrependReactor("patch", "ingresses", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "ingresses"}, "web", errors.New("no"))
+	})
+	r := leader(t, client)
+	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"))
+	eventually(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
+}
+
+func TestEventIsWrittenOnceByAllReplicas(t *testing.T) {
+	web := ingress("web")
+	client := clientOf(web)
+	first := leader(t, client)
+	for range 3 {
+		first.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"))
+		eventually(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
+	}
+	e := eventsIn(t, client)[0]
+	if e.Note != "no such Service" || e.EventTime.IsZero() || e.ReportingInstance == "" {
+		t.Errorf("the Event: %+v", e)
+	}
+	first.stop()
+	if n := count(client, "create", "events", ""); n != 1 {
+		t.Errorf("one replica wrote %d Events", n)
+	}
+	second := leader(t, client)
+	second.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"))
+	eventually(t, "the second replica has tried", func() bool { return count(client, "create", "events", "") == 2 })
+	second.Publish(warned("web", "another problem"), taken(web), at("192.0.2.1"))
+	eventually(t, "what is new is written", func() bool { return len(eventsIn(t, client)) == 2 })
+	second.stop()
+	if n := count(client, "create", "events", ""); n != 3 {
+		t.Errorf("both replicas tried %d times", n)
+	}
+}
+
+func TestOnlyTheHolderOfTheLeaseWrites(t *testing.T) {
+	web := ingress("web")
+	client := clientOf(web)
+	first := leader(t, client)
+	second := start(t, client)
+	second.Publish(reportOn("web"), taken(web), at("192.0.2.2"))
+	eventually(t, "the second replica has looked at the Lease", func() bool { return count(client, "get", "leases", "") > 5 })
+	first.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+	eventually(t, "the leader writes", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
+	if second.Leader() || count(client, "patch", "ingresses", "") != 1 {
+		t.Errorf("the second replica leads, or there are %d patches", count(client, "patch", "ingresses", ""))
+	}
+	first.stop()
+	if first.Leader() {
+		t.Error("a replica that has ended says that it leads")
+	}
+	eventually(t, "the second replica takes over", second.Leader)
+	eventually(t, "the second replica writes what it was told", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
+}
+
+func TestRunReturnsWhenTheLeaseCannotBeUsed(t *testing.T) {
+	w, err := status.New(clientOf(), status.Options{Log: zaptest.NewLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Run(t.Context())
+	if w.Leader() {
+		t.Error("it leads")
+	}
+}
+
+// A Lease in the name of this replica that it cannot renew is no reason to wait for a leader who never began.
+func TestRunReturnsWhenTheLeaseIsLostForGood(t *testing.T) {
+	client := clientOf()
+	r := leader(t, client)
+	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewInternalError(errors.New("away"))
+	})
+	eventually(t, "the Lease is lost", func() bool { return !r.Leader() })
+	before := count(client, "update", "leases", "")
+	eventually(t, "it tries to get it back", func() bool { return count(client, "update", "leases", "") > before+5 })
+	r.stop()
+}
+
+// Publish and Leader are called by others than Run.
+func TestPublishFromManyGoroutines(t *testing.T) {
+	web := ingress("web")
+	client := clientOf(web)
+	r := start(t, client)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for i := range 4 {
+		go func() {
+			for ctx.Err() == nil && !r.Leader() {
+				r.Publish(reportOn("web"), taken(web), at([]string{"192.0.2.1", "192.0.2.2"}[i%2]))
+			}
+		}()
+	}
+	eventually(t, "an address is written", func() bool { return addressOf(t, client, "web") != "[]" })
+}
+
+func TestReportWithoutObjectsWritesNothing(t *testing.T) {
+	client := clientOf(ingress("web"))
+	r := leader(t, client)
+	r.Publish(&report.Report{}, taken(), at("192.0.2.1"))
+	r.Publish(reportOn("web"), taken(), at("192.0.2.1"))
+	r.stop()
+	if n := count(client, "patch", "ingresses", ""); n != 0 {
+		t.Errorf("%d patches", n)
+	}
+}

@@ -1,0 +1,204 @@
+package translate_test
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"pgregory.net/rapid"
+
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/streams"
+	"github.com/k8singress/k8singress/internal/translate"
+)
+
+var options = translate.Options{
+	Ingress: ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx"},
+	Streams: streams.Options{TCP: "a/tcp"},
+}
+
+// The worlds that objects are drawn from are small, so that objects meet.
+var (
+	names  = []string{"one", "two", "three"}
+	hosts  = []string{"", "a.example", "b.example", "*.example", "{env.HOME}"}
+	paths  = []string{"/", "/foo", "/foo/", "/foo/(.*)", "/(", "", "no-slash"}
+	ports  = []networkingv1.ServiceBackendPort{{Number: 80}, {Name: "http"}, {Name: "nope"}}
+	stamps = []time.Time{time.Unix(1, 0), time.Unix(2, 0)}
+)
+
+func draw[T any](t *rapid.T, from []T) T { return rapid.SampledFrom(from).Draw(t, "value") }
+
+func meta(t *rapid.T) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: "a", Name: draw(t, names), CreationTimestamp: metav1.NewTime(draw(t, stamps))}
+}
+
+func drawBackend(t *rapid.T) networkingv1.IngressBackend {
+	if rapid.IntRange(0, 9).Draw(t, "resource") == 0 {
+		return networkingv1.IngressBackend{Resource: &corev1.TypedLocalObjectReference{Kind: "Bucket", Name: "x"}}
+	}
+	return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: draw(t, names), Port: draw(t, ports)}}
+}
+
+func drawIngress(t *rapid.T) *networkingv1.Ingress {
+	object := &networkingv1.Ingress{ObjectMeta: meta(t)}
+	object.Annotations = map[string]string{}
+	switch rapid.IntRange(0, 4).Draw(t, "class") {
+	case 0:
+		object.Annotations["kubernetes.io/ingress.class"] = draw(t, []string{"nginx", "other", ""})
+	case 1:
+	default:
+		name := draw(t, []string{"one", "two", "gone"})
+		object.Spec.IngressClassName = &name
+	}
+	if rapid.IntRange(0, 3).Draw(t, "rewrite") == 0 {
+		object.Annotations["nginx.ingress.kubernetes.io/rewrite-target"] = draw(t, []string{"/$1", "/", "bad\nvalue", "https://x/"})
+	}
+	if rapid.IntRange(0, 2).Draw(t, "default") == 0 {
+		backend := drawBackend(t)
+		object.Spec.DefaultBackend = &backend
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "rules") {
+		rule := networkingv1.IngressRule{Host: draw(t, hosts)}
+		for range rapid.IntRange(0, 2).Draw(t, "paths") {
+			kind := draw(t, []networkingv1.PathType{networkingv1.PathTypeExact, networkingv1.PathTypePrefix})
+			path := networkingv1.HTTPIngressPath{Path: draw(t, paths), PathType: &kind, Backend: drawBackend(t)}
+			if rule.HTTP == nil {
+				rule.HTTP = &networkingv1.HTTPIngressRuleValue{}
+			}
+			rule.HTTP.Paths = append(rule.HTTP.Paths, path)
+		}
+		object.Spec.Rules = append(object.Spec.Rules, rule)
+	}
+	if rapid.Bool().Draw(t, "tls") {
+		object.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{draw(t, hosts)}, SecretName: draw(t, names)}}
+	}
+	return object
+}
+
+func drawObject(t *rapid.T) kinds.Object {
+	switch rapid.IntRange(0, 7).Draw(t, "kind") {
+	case 0:
+		port := corev1.ServicePort{Name: draw(t, []string{"http", ""}), Port: 80, TargetPort: intstr.FromInt32(8080)}
+		return &corev1.Service{ObjectMeta: meta(t), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{port}}}
+	case 1:
+		return &corev1.Secret{ObjectMeta: meta(t)}
+	case 2:
+		class := &networkingv1.IngressClass{ObjectMeta: meta(t)}
+		class.Namespace = ""
+		class.Spec.Controller = draw(t, []string{"k8s.io/ingress-nginx", "example.com/other"})
+		if rapid.Bool().Draw(t, "default") {
+			class.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
+		}
+		return class
+	case 3:
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "tcp"}, Data: map[string]string{}}
+		object.Data[draw(t, []string{"5432", "6379", "x"})] = "a/" + draw(t, names) + ":" + draw(t, []string{"80", "http", "nope"})
+		return object
+	}
+	return drawIngress(t)
+}
+
+// TestIncrementalEqualsFull: whatever happened before, the result is that of a translation that remembers nothing.
+func TestIncrementalEqualsFull(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		store, translator := snapshot.NewStore(), translate.New()
+		var waiting *snapshot.Snapshot
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			if object := drawObject(t); rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
+				store.Delete(object)
+			} else {
+				store.Set(object)
+			}
+			s := store.Take()
+			if waiting != nil {
+				s = s.Joined(waiting)
+			}
+			// Sometimes changes wait for the next ones.
+			if waiting = nil; rapid.IntRange(0, 3).Draw(t, "wait") == 0 {
+				waiting = s
+				continue
+			}
+			config, verdicts := translator.Translate(s, options)
+			wantConfig, wantVerdicts := translate.Translate(s, options)
+			if diff := cmp.Diff(wantConfig, config); diff != "" {
+				t.Fatalf("configuration (-full +incremental):\n%s", diff)
+			}
+			if diff := cmp.Diff(wantVerdicts, verdicts); diff != "" {
+				t.Fatalf("report (-full +incremental):\n%s", diff)
+			}
+		}
+	})
+}
+
+// fill returns a store with Ingresses, each with a host and a Service of its own.
+func fill(n int) *snapshot.Store {
+	store := snapshot.NewStore()
+	store.Set(&networkingv1.IngressClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"},
+	})
+	for i := range n {
+		store.Set(numbered(i, "/"))
+		store.Set(&corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("s", i)},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
+		})
+	}
+	return store
+}
+
+func numbered(i int, path string) *networkingv1.Ingress {
+	class, kind := "nginx", networkingv1.PathTypePrefix
+	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: fmt.Sprint("s", i), Port: ports[0]}}
+	return &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("i", i)},
+		Spec: networkingv1.IngressSpec{IngressClassName: &class, Rules: []networkingv1.IngressRule{{
+			Host: fmt.Sprintf("h%d.example", i),
+			IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{
+				Paths: []networkingv1.HTTPIngressPath{{Path: path, PathType: &kind, Backend: backend}},
+			}},
+		}}},
+	}
+}
+
+// TestWhatDidNotChangeStaysTheSame: later stages find changes by comparing pointers.
+func TestWhatDidNotChangeStaysTheSame(t *testing.T) {
+	store, translator := fill(3), translate.New()
+	before, _ := translator.Translate(store.Take(), options)
+	store.Set(numbered(1, "/changed"))
+	after, _ := translator.Translate(store.Take(), options)
+	for i, same := range []bool{true, false, true} {
+		if (before.VirtualHosts[i] == after.VirtualHosts[i]) != same {
+			t.Errorf("host %d: same is %v", i, !same)
+		}
+	}
+	if !reflect.DeepEqual(before.Backends, after.Backends) || before.Backends[0] != after.Backends[0] {
+		t.Error("the backends are others")
+	}
+}
+
+func BenchmarkFull10000(b *testing.B) {
+	s := fill(10_000).Take()
+	for b.Loop() {
+		translate.Translate(s, options)
+	}
+}
+
+func BenchmarkOneOf10000(b *testing.B) {
+	store, translator := fill(10_000), translate.New()
+	translator.Translate(store.Take(), options)
+	targets := []string{"/one", "/two"}
+	i := 0
+	for b.Loop() {
+		i++
+		store.Set(numbered(77, targets[i%2]))
+		translator.Translate(store.Take(), options)
+	}
+}
