@@ -56,7 +56,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return nil
 	case live.Served:
 	}
-	return err
+	return withoutEndpoints(r, err)
+}
+
+// withoutEndpoints turns the failure of a request that had nobody left to go to into 503: its last endpoint has gone
+// meanwhile, or was about to end.
+func withoutEndpoints(r *http.Request, err error) error {
+	var failure caddyhttp.HandlerError
+	if !errors.As(err, &failure) || failure.StatusCode != http.StatusBadGateway && failure.StatusCode != http.StatusGatewayTimeout {
+		return err
+	}
+	request := live.FromContext(r.Context())
+	if request == nil || request.Backend() == nil || request.Backend().Ready() {
+		return err
+	}
+	return caddyhttp.Error(http.StatusServiceUnavailable, err)
 }
 
 var (

@@ -44,6 +44,9 @@ func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend)
 	}
 	if len(ready) == 0 {
 		ready = terminating
+		for i := range ready {
+			ready[i].Terminating = true
+		}
 	}
 	slices.SortFunc(ready, func(a, b ir.Endpoint) int { return cmp.Compare(a.Address, b.Address) })
 	return slices.Compact(ready)

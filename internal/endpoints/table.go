@@ -101,6 +101,11 @@ func (b *Backend) Endpoints() []ir.Endpoint {
 	return nil
 }
 
+// Ready says whether there is an endpoint that is not about to end.
+func (b *Backend) Ready() bool {
+	return slices.ContainsFunc(b.Endpoints(), func(e ir.Endpoint) bool { return !e.Terminating })
+}
+
 // Pick returns the address of the next endpoint, in turn. It passes over the addresses in tried, which have failed for
 // this request, as long as there is another one. It returns false if there is no endpoint.
 func (b *Backend) Pick(tried []string) (string, bool) {

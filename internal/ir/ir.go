@@ -101,6 +101,8 @@ type Backend struct {
 type Endpoint struct {
 	// Address is host:port.
 	Address string
+	// Terminating endpoints still serve, and are asked when no other is left. They may end at any moment.
+	Terminating bool
 }
 
 // StreamRoute sends the connections of one port to a backend.
