@@ -70,7 +70,9 @@ func withoutEndpoints(r *http.Request, err error) error {
 	if request == nil || request.Backend() == nil || request.Backend().Ready() {
 		return err
 	}
-	return caddyhttp.Error(http.StatusServiceUnavailable, err)
+	// caddyhttp.Error would keep the status that the error has.
+	failure.StatusCode = http.StatusServiceUnavailable
+	return failure
 }
 
 var (
