@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,10 +183,12 @@ func TestRunReturnsWhenTheLeaseCannotBeUsed(t *testing.T) {
 // A Lease in the name of this replica that it cannot renew is no reason to wait for a leader who never began.
 func TestRunReturnsWhenTheLeaseIsLostForGood(t *testing.T) {
 	client := clientOf()
-	r := leader(t, client)
+	var away atomic.Bool
 	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewInternalError(errors.New("away"))
+		return away.Load(), nil, apierrors.NewInternalError(errors.New("away"))
 	})
+	r := leader(t, client)
+	away.Store(true)
 	eventually(t, "the Lease is lost", func() bool { return !r.Leader() })
 	before := count(client, "update", "leases", "")
 	eventually(t, "it tries to get it back", func() bool { return count(client, "update", "leases", "") > before+5 })
