@@ -71,6 +71,7 @@ var house = []room{
 	// Tests, and what only they import.
 	{name: "internal/arch", level: 11},
 	{name: "internal/featuretests", level: 11},
+	{name: "internal/golden", level: 11},
 	{name: "examples/quickstart", level: 11},
 	{name: "bench", level: 11, programs: true},
 }

@@ -86,11 +86,15 @@ func (e *Engine) observe() {
 	before := e.latest
 	e.latest = s
 	var slow []ir.Ref
+	// A wake without a change is the source's way to say that its own verdicts did.
+	_, reports := e.source.(Reporter)
+	tell := reports && len(s.Changed) == 0
 	for _, ref := range s.Changed {
 		switch {
 		case ref.Kind == kinds.EndpointSlice:
 			e.refreshEndpoints(s, ref.Namespace, ref.Name)
 		case ref.Kind == kinds.Secret && e.refreshSecret(before, s, ref):
+			tell = true
 		default:
 			slow = append(slow, ref)
 		}
@@ -101,8 +105,11 @@ func (e *Engine) observe() {
 		work = *work.Joined(e.pending)
 	}
 	e.pending = &work
-	if len(slow) > 0 {
+	switch {
+	case len(slow) > 0:
 		e.hold.change()
+	case tell && e.live.Table.Ready():
+		e.publishState(e.state.Load().document)
 	}
 }
 
@@ -142,7 +149,6 @@ func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool 
 	if was != is {
 		return false
 	}
-	e.publishState(e.state.Load().document)
 	return true
 }
 
