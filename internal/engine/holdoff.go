@@ -49,6 +49,7 @@ func (h *holdoff) done() {
 type backoff struct {
 	timer *time.Timer
 	next  time.Duration
+	armed bool
 }
 
 func newBackoff() backoff {
@@ -59,10 +60,19 @@ func newBackoff() backoff {
 
 func (b *backoff) failed() {
 	b.timer.Reset(b.next)
+	b.armed = true
 	b.next = min(2*b.next, lastRetry)
+}
+
+// arm is like failed, but for a failure that is to be tried again already.
+func (b *backoff) arm() {
+	if !b.armed {
+		b.failed()
+	}
 }
 
 func (b *backoff) succeeded() {
 	b.timer.Stop()
+	b.armed = false
 	b.next = firstRetry
 }

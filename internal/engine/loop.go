@@ -163,6 +163,7 @@ func (e *Engine) loadSecret(s *snapshot.Snapshot, namespace, name string) {
 
 // tryAgain tries what failed: ports that another process held, and the structure.
 func (e *Engine) tryAgain(ctx context.Context) {
+	e.retry.armed = false
 	e.live.RetryPorts()
 	e.mend(ctx)
 	e.publishState(e.state.Load().document)

@@ -117,7 +117,7 @@ func (e *Engine) publishReport(config *ir.Config, verdicts *report.Report) {
 // publishState merges the verdicts of all stages, and hands them to the log, the publisher and the admin API.
 func (e *Engine) publishState(document func() *document.Live) {
 	if e.live.Pending() {
-		e.retry.failed()
+		e.retry.arm()
 	}
 	verdicts := e.translated.With(e.live.Verdicts())
 	if r, ok := e.source.(Reporter); ok {
