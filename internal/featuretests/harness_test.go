@@ -117,10 +117,12 @@ func (in *ingress) status() status {
 
 func (in *ingress) adminJSON(path string, into any) {
 	in.Helper()
-	response, err := in.client.Get("http://" + in.admin + path)
-	if err != nil {
-		in.Fatal(err)
-	}
+	var response *http.Response
+	// Loading replaces the listener of the admin API, which resets what waits in its queue.
+	in.eventually("the admin API", func() (err error) {
+		response, err = in.client.Get("http://" + in.admin + path)
+		return err
+	})
 	defer response.Body.Close()
 	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
 		in.Fatalf("GET %s: %s: %v", path, response.Status, err)
