@@ -66,7 +66,7 @@ func TestParseTakesWhatPeopleStore(t *testing.T) {
 		"other blocks":  {join(pemBlock("DH PARAMETERS", []byte{1}), web.certPEM(), web.keyPEM(), pemBlock("X", nil)), web.keyPEM()},
 		"junk behind":   {join(web.certPEM(), []byte("-----BEGIN CERTIFICATE-----\nnot base64")), web.keyPEM()},
 		"both in both":  {join(web.keyPEM(), web.certPEM()), join(web.certPEM(), web.keyPEM())},
-		"CRLF":          {bytes.ReplaceAll(web.certPEM(), []byte("\n"), []byte("\r\n")), bytes.ReplaceAll(web.keyPEM(), []byte("\n"), []byte("\r\n"))},
+		"CRLF":          {withCRLF(web.certPEM()), withCRLF(web.keyPEM())},
 		"authority":     {authority.certPEM(), authority.keyPEM()},
 		"expired":       {past.certPEM(), past.keyPEM()},
 		"RSA":           {file(t, "rsa2048.crt"), file(t, "rsa2048.key")},
@@ -182,4 +182,8 @@ func FuzzParse(f *testing.F) {
 		}
 		certs.Covers(got.Leaf, "web.example")
 	})
+}
+
+func withCRLF(text []byte) []byte {
+	return bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -146,11 +147,8 @@ func (s *secret) age() {
 // Problems returns a verdict for each object that names a Secret which is no good.
 func (s *Store) Problems() []*report.Verdict {
 	var all []*report.Verdict
-	for _, name := range slices.Sorted(maps.Keys(s.secrets)) {
+	for _, name := range slices.Sorted(s.bad()) {
 		of := s.secrets[name]
-		if of.problem == nil {
-			continue
-		}
 		said := map[string]bool{}
 		for _, h := range slices.Sorted(maps.Keys(of.hosts)) {
 			entry, _ := s.hosts.Load(h)
@@ -162,6 +160,17 @@ func (s *Store) Problems() []*report.Verdict {
 		}
 	}
 	return all
+}
+
+// bad yields the names of the Secrets that are no good, which are few.
+func (s *Store) bad() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name, of := range s.secrets {
+			if of.problem != nil && !yield(name) {
+				return
+			}
+		}
+	}
 }
 
 func (s *secret) verdict(origin string) *report.Verdict {

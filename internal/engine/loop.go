@@ -146,10 +146,7 @@ func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool 
 	}
 	_, was := before.Secrets.Get(ref.Namespace, ref.Name)
 	_, is := now.Secrets.Get(ref.Namespace, ref.Name)
-	if was != is {
-		return false
-	}
-	return true
+	return was == is
 }
 
 func (e *Engine) loadSecret(s *snapshot.Snapshot, namespace, name string) {
@@ -172,7 +169,8 @@ func (e *Engine) tryAgain(ctx context.Context) {
 var errNotStarted = errors.New("no Caddy configuration uses the engine yet")
 
 // ErrHasSource is why Load refuses a document.
-var ErrHasSource = errors.New("this process follows a cluster or a folder of manifests, and takes no documents; set \"source none\" for one that does")
+var ErrHasSource = errors.New("this process follows a cluster or a folder of manifests, and takes no documents; " +
+	"set \"source none\" for one that does")
 
 // Load serves a document in place of what was served before. It waits until the document is in effect.
 func (e *Engine) Load(ctx context.Context, d *document.Live) error {

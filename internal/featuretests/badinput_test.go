@@ -48,7 +48,8 @@ func TestPlaceholdersStayLiteral(t *testing.T) {
 	for i, p := range placeholders {
 		name := string(rune('a' + i))
 		manifests += rule(name, name+".example", "Prefix", "/"+p, "web")
-		manifests += strings.Replace(rule(name+"-rewrite", name+"-rewrite.example", "ImplementationSpecific", "/x", "web"), "{name: "+name+"-rewrite}",
+		plain := rule(name+"-rewrite", name+"-rewrite.example", "ImplementationSpecific", "/x", "web")
+		manifests += strings.Replace(plain, "{name: "+name+"-rewrite}",
 			`{name: `+name+`-rewrite, annotations: {nginx.ingress.kubernetes.io/rewrite-target: "/`+p+`"}}`, 1)
 	}
 	in := start(t, manifests)

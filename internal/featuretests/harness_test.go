@@ -120,7 +120,7 @@ func (in *ingress) adminJSON(path string, into any) {
 	var response *http.Response
 	// Loading replaces the listener of the admin API, which resets what waits in its queue.
 	in.eventually("the admin API", func() (err error) {
-		response, err = in.client.Get("http://" + in.admin + path)
+		response, err = in.client.Get("http://" + in.admin + path) //nolint:bodyclose // Closed below.
 		return err
 	})
 	defer response.Body.Close()

@@ -41,7 +41,10 @@ func TestAddressesOfAService(t *testing.T) {
 			spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, ClusterIP: "10.0.0.1", ExternalIPs: []string{"192.0.2.2", "192.0.2.1"}},
 			want: []string{"192.0.2.1", "192.0.2.2"},
 		},
-		"ExternalName":              {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "lb.example"}, want: []string{"/lb.example"}},
+		"ExternalName": {
+			spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "lb.example"},
+			want: []string{"/lb.example"},
+		},
 		"ExternalName without name": {spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName}},
 		"LoadBalancer": {
 			spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.0.0.1", ExternalIPs: []string{"192.0.2.9", "192.0.2.1"}},

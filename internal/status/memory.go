@@ -28,18 +28,38 @@ func newMemory() *memory {
 	return &memory{status: map[ir.Ref]writtenStatus{}, events: map[string]struct{}{}}
 }
 
-// setPlan takes the newest plan, and forgets what it does not ask for.
-func (m *memory) setPlan(plan map[ir.Ref]*Change) {
+// newTerm forgets what was planned and written to objects: while another replica led, it may have written over that.
+func (m *memory) newTerm() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.plan, m.status = nil, map[ir.Ref]writtenStatus{}
+}
+
+// setPlan takes the newest plan, forgets what it does not ask for, and returns the objects of which it says something
+// else than the plan before. The others are written already, or wait for another try.
+func (m *memory) setPlan(plan map[ir.Ref]*Change) []ir.Ref {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var news []ir.Ref
+	for ref, c := range plan {
+		if old := m.plan[ref]; old == nil || !c.equal(old) {
+			news = append(news, ref)
+		}
+	}
 	m.plan = plan
+	m.forget()
+	return news
+}
+
+// forget drops what the plan does not ask for.
+func (m *memory) forget() {
 	for ref, w := range m.status {
-		if c := plan[ref]; c == nil || c.Addresses == nil || c.Version != w.version {
+		if c := m.plan[ref]; c == nil || c.Addresses == nil || c.Version != w.version {
 			delete(m.status, ref)
 		}
 	}
 	asked := map[string]struct{}{}
-	for _, c := range plan {
+	for _, c := range m.plan {
 		for _, event := range c.Events {
 			if _, ok := m.events[event.Namespace+"/"+event.Name]; ok {
 				asked[event.Namespace+"/"+event.Name] = struct{}{}

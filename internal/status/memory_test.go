@@ -35,3 +35,31 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 		t.Errorf("%d objects and %d Events are remembered", len(m.status), len(m.events))
 	}
 }
+
+func TestPlanNamesOnlyWhatIsNew(t *testing.T) {
+	m := newMemory()
+	ref := ir.Ref{Kind: "Ingress", Namespace: "a", Name: "web"}
+	plan := func(version, address string, events ...string) map[ir.Ref]*Change {
+		c := &Change{Version: version, Addresses: entries([]string{address})}
+		for _, name := range events {
+			c.Events = append(c.Events, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}})
+		}
+		return map[ir.Ref]*Change{ref: c}
+	}
+	for i, step := range []struct {
+		plan map[ir.Ref]*Change
+		news int
+	}{
+		{plan("1", "192.0.2.1"), 1}, {plan("1", "192.0.2.1"), 0}, {plan("1", "192.0.2.2"), 1}, {plan("2", "192.0.2.2"), 1},
+		{plan("2", "192.0.2.2", "one"), 1}, {plan("2", "192.0.2.2", "one"), 0}, {plan("2", "192.0.2.2", "two"), 1},
+		{nil, 0}, {plan("2", "192.0.2.2", "two"), 1},
+	} {
+		if news := m.setPlan(step.plan); len(news) != step.news {
+			t.Errorf("step %d: %v is new", i, news)
+		}
+	}
+	m.newTerm()
+	if news := m.setPlan(plan("2", "192.0.2.2", "two")); len(news) != 1 {
+		t.Errorf("at the start of a term %v is new", news)
+	}
+}

@@ -29,6 +29,12 @@ type Change struct {
 	Version string
 }
 
+// equal says that two changes ask for the same. Events are compared by their names, which follow from what they say.
+func (c *Change) equal(other *Change) bool {
+	return c.Version == other.Version && slices.EqualFunc(c.Addresses, other.Addresses, same) &&
+		slices.EqualFunc(c.Events, other.Events, func(a, b *eventsv1.Event) bool { return a.Name == b.Name })
+}
+
 // controllerName is how Events name their author.
 const controllerName = "k8singress"
 

@@ -96,6 +96,7 @@ func (w *Writer) lead(ctx context.Context) {
 	for range workers {
 		working.Go(func() { w.work(ctx, queue) })
 	}
+	w.memory.newTerm()
 	w.enqueue(queue)
 	for ctx.Err() == nil {
 		select {
@@ -108,15 +109,14 @@ func (w *Writer) lead(ctx context.Context) {
 	working.Wait()
 }
 
-// enqueue plans what was published last.
+// enqueue plans what was published last. What the plan before said as well is left to its backoff.
 func (w *Writer) enqueue(queue workqueue.TypedRateLimitingInterface[ir.Ref]) {
 	d := w.desired.Load()
 	if d == nil {
 		return
 	}
 	plan := Plan(d.report, d.snapshot, Addresses(d.snapshot, d.options.PublishAddress, d.options.PublishService))
-	w.memory.setPlan(plan)
-	for ref := range plan {
+	for _, ref := range w.memory.setPlan(plan) {
 		queue.Add(ref)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,7 +73,8 @@ func TestFailedWritesAreTriedAgain(t *testing.T) {
 	resource := schema.GroupResource{Group: "networking.k8s.io", Resource: "ingresses"}
 	web := ingress("web")
 	client := clientOf(web)
-	refuse(client, "patch", "ingresses", apierrors.NewConflict(resource, "web", errors.New("changed")), apierrors.NewInternalError(errors.New("oops")))
+	conflict, oops := apierrors.NewConflict(resource, "web", errors.New("changed")), apierrors.NewInternalError(errors.New("oops"))
+	refuse(client, "patch", "ingresses", conflict, oops)
 	refuse(client, "create", "events", apierrors.NewTooManyRequests("slowly", 1))
 	r := leader(t, client)
 	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"))
@@ -221,4 +223,43 @@ func TestReportWithoutObjectsWritesNothing(t *testing.T) {
 	if n := count(client, "patch", "ingresses", ""); n != 0 {
 		t.Errorf("%d patches", n)
 	}
+}
+
+// An outcome is published each time that any object changes. That is no reason to try again what cannot be written.
+func TestBackoffHoldsWhileOthersChange(t *testing.T) {
+	web, busy := ingress("web"), ingress("busy")
+	client := clientOf(web, busy)
+	client.PrependReactor("patch", "ingresses", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		bad := action.(clienttesting.PatchAction).GetName() == "web"
+		return bad, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "ingresses"}, "web", errors.New("no"))
+	})
+	r := leader(t, client)
+	const rounds = 50
+	for i := range rounds {
+		busy.ResourceVersion = strconv.Itoa(i + 1)
+		r.Publish(reportOn("busy", "web"), taken(web, busy), at("192.0.2.1"))
+		eventually(t, "the other one is written", func() bool { return count(client, "patch", "ingresses", "busy") > i })
+	}
+	r.stop()
+	// The tenth try is due more than a minute after the first.
+	if n := count(client, "patch", "ingresses", "web"); n == 0 || n > 10 {
+		t.Errorf("%d tries in %d rounds", n, rounds)
+	}
+}
+
+// While another replica led, it may have written something else.
+func TestWhoLeadsAgainWritesEverythingAgain(t *testing.T) {
+	web := ingress("web")
+	client := clientOf(web)
+	var away atomic.Bool
+	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return away.Load(), nil, apierrors.NewInternalError(errors.New("away"))
+	})
+	r := leader(t, client)
+	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+	eventually(t, "the address is written", func() bool { return count(client, "patch", "ingresses", "web") == 1 })
+	away.Store(true)
+	eventually(t, "the Lease is lost", func() bool { return !r.Leader() })
+	away.Store(false)
+	eventually(t, "the address is written again", func() bool { return count(client, "patch", "ingresses", "web") == 2 })
 }

@@ -191,11 +191,11 @@ func (c *cluster) secret(name string, pair keyPair) {
 	c.must(err)
 }
 
-// configMap creates a ConfigMap or replaces its content.
-func (c *cluster) configMap(name string, data map[string]string) {
+// tcpServices creates the ConfigMap of the TCP ports or replaces its content.
+func (c *cluster) tcpServices(data map[string]string) {
 	c.Helper()
 	maps := c.CoreV1().ConfigMaps(c.namespace)
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "tcp-services"}, Data: data}
 	_, err := maps.Create(c.Context(), object, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
 		_, err = maps.Update(c.Context(), object, metav1.UpdateOptions{})

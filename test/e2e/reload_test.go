@@ -25,7 +25,7 @@ func TestNothingReloads(t *testing.T) {
 	c.deploy("steady", 2)
 	c.deploy("other", 1)
 	c.ingress("steady", "steady", withTLS("steady-tls"))
-	c.configMap("tcp-services", map[string]string{})
+	c.tcpServices(map[string]string{})
 	c.awaitEndpoints("steady", 2, 0)
 	c.awaitEndpoints("other", 1, 0)
 	caddy := c.caddy(c.options(0, "tcp_services "+c.namespace+"/tcp-services", "stream_bind 127.0.0.1"))
@@ -130,9 +130,9 @@ func (r *reloadTest) secretChanges() {
 }
 
 func (r *reloadTest) configMapChanges() {
-	r.configMap("tcp-services", map[string]string{"9100": r.namespace + "/other:80"})
+	r.tcpServices(map[string]string{"9100": r.namespace + "/other:80"})
 	r.awaitPort("9100", "other-")
-	r.configMap("tcp-services", map[string]string{"9100": r.namespace + "/steady:http"})
+	r.tcpServices(map[string]string{"9100": r.namespace + "/steady:http"})
 	r.awaitPort("9100", "steady-")
 }
 
@@ -147,12 +147,12 @@ func (r *reloadTest) endpointsChange() {
 
 func (r *reloadTest) portComesAndGoes() {
 	kept := map[string]string{"9100": r.namespace + "/steady:http"}
-	r.configMap("tcp-services", kept)
+	r.tcpServices(kept)
 	r.awaitPort("9100", "steady-")
 	r.awaitClosed("9101")
-	r.configMap("tcp-services", map[string]string{"9100": kept["9100"], "9101": r.namespace + "/other:http"})
+	r.tcpServices(map[string]string{"9100": kept["9100"], "9101": r.namespace + "/other:http"})
 	r.awaitPort("9101", "other-")
-	r.configMap("tcp-services", kept)
+	r.tcpServices(kept)
 	r.awaitClosed("9101")
 	r.awaitPort("9100", "steady-")
 }

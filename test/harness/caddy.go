@@ -135,9 +135,9 @@ func (c *Caddy) AwaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-c.ended:
-			return errors.New("Caddy has ended") //nolint:staticcheck // ST1005: Caddy is a name.
+			return errors.New("Caddy has ended")
 		case <-ctx.Done():
-			return fmt.Errorf("Caddy is not ready: %w", err) //nolint:staticcheck // ST1005: Caddy is a name.
+			return fmt.Errorf("Caddy is not ready: %w", err)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

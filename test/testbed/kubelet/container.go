@@ -80,8 +80,9 @@ func (c *container) restartsAfter(code int32) bool {
 		return true
 	case v1.RestartPolicyOnFailure:
 		return code != 0
+	default:
+		return false
 	}
-	return false
 }
 
 // wait pauses, and shows the reason in the container's status.

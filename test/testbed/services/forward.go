@@ -49,8 +49,9 @@ func open(namespace *network.Namespace, a address, endpoints []string) (*forward
 				go f.receiveUDP(conn)
 			}
 			return err
+		default:
+			return errors.ErrUnsupported
 		}
-		return errors.ErrUnsupported
 	})
 	return f, err
 }
