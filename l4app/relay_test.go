@@ -159,11 +159,11 @@ func TestIdleConnectionEnds(t *testing.T) {
 // TestBusyDirectionKeepsTheOtherOpen holds that a connection counts as busy when bytes move one way only.
 func TestBusyDirectionKeepsTheOtherOpen(t *testing.T) {
 	client, server := pair(t)
-	r := &relaying{tick: time.Millisecond, longest: 20 * time.Millisecond}
+	r := &relaying{tick: time.Millisecond, longest: time.Second}
 	r.moved()
 	done := make(chan error, 1)
 	go func() { done <- r.pump(client, server) }()
-	until := time.After(10 * r.longest)
+	until := time.After(3 * r.longest / 2)
 	for {
 		r.moved()
 		select {
