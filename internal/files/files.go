@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
@@ -23,17 +22,16 @@ func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	objects, verdicts := merge(list)
-	store := snapshot.NewStore()
-	store.Apply(objects, nil)
-	return store.Take(), verdicts, nil
+	m, store := newMerger(), snapshot.NewStore()
+	store.Apply(m.merge(list))
+	return store.Take(), m.verdicts(), nil
 }
 
 // Files is a folder that is followed.
 type Files struct {
 	folder   *folder
+	merger   *merger
 	store    *snapshot.Store
-	current  map[ir.Ref]kinds.Object
 	verdicts atomic.Pointer[[]*report.Verdict]
 	synced   chan struct{}
 	once     sync.Once
@@ -44,7 +42,7 @@ type Files struct {
 // New returns the source for a folder, or a single file. Nothing is read before Run.
 func New(dir string, log *zap.Logger) *Files {
 	return &Files{
-		folder: newFolder(dir), store: snapshot.NewStore(), synced: make(chan struct{}), pace: defaultPace, log: log,
+		folder: newFolder(dir), merger: newMerger(), store: snapshot.NewStore(), synced: make(chan struct{}), pace: defaultPace, log: log,
 	}
 }
 
@@ -87,34 +85,12 @@ func (f *Files) refresh(w *watcher) bool {
 		return false
 	}
 	w.keepOnly(f.folder.dirs)
-	objects, verdicts := merge(list)
-	f.apply(objects)
-	f.judge(verdicts)
+	if set, gone := f.merger.merge(list); len(set)+len(gone) > 0 {
+		f.store.Apply(set, gone)
+	}
+	f.judge(f.merger.verdicts())
 	f.once.Do(func() { close(f.synced) })
 	return true
-}
-
-// apply gives the store the difference. An object of which nothing changed stays the same pointer.
-func (f *Files) apply(objects []kinds.Object) {
-	next := make(map[ir.Ref]kinds.Object, len(objects))
-	var set, gone []kinds.Object
-	for _, o := range objects {
-		ref := snapshot.RefOf(o)
-		old := f.current[ref]
-		if old != nil && old.GetResourceVersion() == o.GetResourceVersion() && old.GetUID() == o.GetUID() {
-			next[ref] = old
-			continue
-		}
-		next[ref] = o
-		set = append(set, o)
-	}
-	for ref, o := range f.current {
-		if next[ref] == nil {
-			gone = append(gone, o)
-		}
-	}
-	f.store.Apply(set, gone)
-	f.current = next
 }
 
 func (f *Files) judge(verdicts []*report.Verdict) {

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ type folder struct {
 type file struct {
 	info   fs.FileInfo
 	read   time.Time
+	sum    [sha256.Size]byte
 	parsed *parsed
 }
 
@@ -70,18 +72,23 @@ func (f *folder) load(path string, info fs.FileInfo) *file {
 	if old != nil && old.unchanged(info) {
 		return old
 	}
-	now := time.Now()
+	next := &file{info: info, read: time.Now()}
 	data, err := readFile(path)
-	next := &parsed{name: f.name(path)}
 	if err != nil {
-		next.fail(0, "cannot be read: "+err.Error())
+		next.parsed = &parsed{name: f.name(path)}
+		next.parsed.fail(0, "cannot be read: "+err.Error())
 	} else {
-		next = parse(f.name(path), data)
+		next.sum = sha256.Sum256(data)
+		if old != nil && old.sum == next.sum {
+			next.parsed = old.parsed
+			return next
+		}
+		next.parsed = parse(f.name(path), data)
 	}
 	if old != nil {
-		next.keep(old.parsed)
+		next.parsed.keep(old.parsed)
 	}
-	return &file{info: info, read: now, parsed: next}
+	return next
 }
 
 func (f *file) unchanged(info fs.FileInfo) bool {

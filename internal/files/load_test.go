@@ -187,7 +187,9 @@ func FuzzLoad(f *testing.F) {
 		before := parse(name, []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"))
 		p := parse(name, data)
 		p.keep(before)
-		objects, verdicts := merge([]*parsed{p, parse("b.yaml", data)})
+		m := newMerger()
+		objects, _ := m.merge([]*parsed{p, parse("b.yaml", data)})
+		verdicts := m.verdicts()
 		for _, o := range objects {
 			ref := snapshot.RefOf(o)
 			if ref.Kind == "" || ref.Name == "" || strings.ContainsAny(ref.String(), "\x00{}") || o.GetResourceVersion() == "" {

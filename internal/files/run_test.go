@@ -279,7 +279,9 @@ func TestUnreadableFolderKeepsItsFiles(t *testing.T) {
 	for _, file := range next {
 		list = append(list, file.parsed)
 	}
-	objects, verdicts := merge(list)
+	m := newMerger()
+	objects, _ := m.merge(list)
+	verdicts := m.verdicts()
 	if len(objects) != 2 || len(verdicts) != 2 || verdicts[0].Accepted() || verdicts[1].Object != fileRef("sub") {
 		t.Errorf("objects %v, verdicts %v", objects, verdicts)
 	}
@@ -295,7 +297,7 @@ func TestEqualSizeAndTime(t *testing.T) {
 		check(t, os.Chtimes(path, now, now))
 		list, err := f.read(func(string) {})
 		check(t, err)
-		objects, _ := merge(list)
+		objects, _ := newMerger().merge(list)
 		store := snapshot.NewStore()
 		store.Apply(objects, nil)
 		o, ok := store.Take().ConfigMaps.Get("default", "a")
@@ -321,6 +323,20 @@ func TestUnchangedFilesAreNotParsedAgain(t *testing.T) {
 	}
 }
 
+func TestAFileWrittenAgainIsNotParsedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.yaml")
+	f := newFolder(path)
+	write(t, path, configMap("a", "1"))
+	first, err := f.read(func(string) {})
+	check(t, err)
+	write(t, path, configMap("a", "1"))
+	second, err := f.read(func(string) {})
+	check(t, err)
+	if first[0] != second[0] {
+		t.Error("the file was parsed twice")
+	}
+}
+
 func TestLargeFile(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "a.yaml"), configMap("a", "1"))
@@ -335,7 +351,7 @@ func TestLargeFile(t *testing.T) {
 
 func TestVersionsFollowTheText(t *testing.T) {
 	version := func(text string) string {
-		objects, _ := merge([]*parsed{parse("a.yaml", []byte(text))})
+		objects, _ := newMerger().merge([]*parsed{parse("a.yaml", []byte(text))})
 		return objects[0].GetResourceVersion()
 	}
 	if version(configMap("a", "1")) != version("# comment\n"+configMap("a", "1")) {
