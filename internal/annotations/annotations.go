@@ -2,6 +2,8 @@
 // the order in which a request meets them. Documentation, checks and the search for typing errors come from that table.
 package annotations
 
+//go:generate go test -run ^TestReference$ -update
+
 import (
 	"errors"
 	"fmt"

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"net/url"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,12 +57,17 @@ func missing(service ir.Ref, port string) *ir.Backend {
 	}
 }
 
+// id escapes what a manifest may have for a name, so that one with a slash in it is no other backend's.
 func id(service ir.Ref, port string) string {
-	return service.Namespace + "/" + service.Name + "/" + port
+	return service.Namespace + "/" + url.PathEscape(service.Name) + "/" + url.PathEscape(port)
 }
 
-// FindPort returns the port of a Service by number, by name or by what it leads to, as ingress-nginx looks for it.
+// FindPort returns the port of a Service by number, by name or by what it leads to, as ingress-nginx looks for it. There
+// is no port 0 and none without a name to be found: that is what a port that nobody wrote looks like.
 func FindPort(service *corev1.Service, wanted string, protocol corev1.Protocol) *corev1.ServicePort {
+	if wanted == "" || wanted == "0" {
+		return nil
+	}
 	for _, matches := range []func(*corev1.ServicePort) bool{
 		func(p *corev1.ServicePort) bool { return strconv.Itoa(int(p.Port)) == wanted },
 		func(p *corev1.ServicePort) bool { return p.Name == wanted },

@@ -11,7 +11,8 @@ import (
 // classAnnotation came before spec.ingressClassName.
 const classAnnotation = "kubernetes.io/ingress.class"
 
-// ours says whether the Ingress is for this controller. As in ingress-nginx, the annotation beats the field.
+// ours says whether the Ingress is for this controller. The annotation beats the field, as the documentation of the field
+// wants it. ingress-nginx looks at the field first; few Ingresses have both, since the API server lets nobody create one.
 func (r *reading) ours(o Options) bool {
 	// Any class may come to be ours, or the default one.
 	r.depend(ir.Ref{Kind: kinds.IngressClass})

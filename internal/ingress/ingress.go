@@ -5,6 +5,8 @@ package ingress
 import (
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -143,7 +145,8 @@ func Host(host string) (string, error) {
 		}
 		return "", fmt.Errorf("%q is no host name", host)
 	}
-	if problems := validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*.")); len(problems) > 0 {
+	// The Kelvin sign is k in lower case, and yet no letter of a host name.
+	if strings.ContainsRune(host, '\u212a') || len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
 		return "", fmt.Errorf("%q is no host name: it may have letters, digits, - and ., and a wildcard is *. and a name", host)
 	}
 	return name, nil
@@ -173,7 +176,7 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.Match, error) {
 	if match.Path[0] != '/' {
 		return match, fmt.Errorf("the path %q does not begin with a slash", p.Path)
 	}
-	if strings.ContainsFunc(match.Path, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+	if !utf8.ValidString(match.Path) || strings.ContainsFunc(match.Path, isControl) {
 		return match, fmt.Errorf("the path %q has a control character in it", p.Path)
 	}
 	if p.PathType == nil {
@@ -188,6 +191,9 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.Match, error) {
 	}
 	return match, nil
 }
+
+// isControl is true for what could mean something to a log or a terminal.
+func isControl(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' }
 
 // defaultBackend answers for what no path of the rules' hosts matches; without rules it answers for every host.
 func (r *reading) defaultBackend() {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -74,7 +75,7 @@ func (r *reading) configMap(name string, protocol ir.Protocol) {
 	}
 	verdict := &report.Verdict{Object: ref}
 	used := map[uint16]bool{}
-	for _, key := range slices.Sorted(maps.Keys(object.Data)) {
+	for _, key := range slices.SortedFunc(maps.Keys(object.Data), byNumber) {
 		route, p := r.entry(key, object.Data[key], protocol)
 		if p == nil && used[route.Port] {
 			p = invalid("port %d is there twice, and the first entry counts", route.Port)
@@ -92,6 +93,11 @@ func (r *reading) configMap(name string, protocol ir.Protocol) {
 	r.result.Verdicts = append(r.result.Verdicts, verdict)
 }
 
+// byNumber puts a port before the same one with zeros in front, so that such an entry takes nothing from a good one.
+func byNumber(a, b string) int {
+	return cmp.Or(cmp.Compare(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")), cmp.Compare(len(a), len(b)))
+}
+
 // entry reads "namespace/service:port[:PROXY][:PROXY]": the first PROXY says that clients send a PROXY protocol header,
 // the second that the backend gets one. A route and a problem may come together: a Service that is missing may appear.
 func (r *reading) entry(key, value string, protocol ir.Protocol) (*ir.StreamRoute, *report.Problem) {
@@ -107,8 +113,11 @@ func (r *reading) entry(key, value string, protocol ir.Protocol) (*ir.StreamRout
 		}
 	}
 	parts := strings.Split(value, ":")
-	namespace, service, ok := strings.Cut(parts[0], "/")
-	if len(parts) < 2 || len(parts) > 4 || !ok || namespace == "" || service == "" || parts[1] == "" {
+	if len(parts) < 2 || len(parts) > 4 {
+		return nil, invalid("%q is no entry: write namespace/service:port", value)
+	}
+	namespace, service, _ := strings.Cut(parts[0], "/")
+	if !named(namespace, service, parts[1]) {
 		return nil, invalid("%q is no entry: write namespace/service:port", value)
 	}
 	route := &ir.StreamRoute{Protocol: protocol, Port: port}
@@ -130,6 +139,13 @@ func (r *reading) entry(key, value string, protocol ir.Protocol) (*ir.StreamRout
 	return route, p
 }
 
+// named says whether these could be a namespace, a Service in it and its port. Nobody checks a ConfigMap before, and the
+// names become the ID of a backend, which must not be another one's.
+func named(namespace, service, port string) bool {
+	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(service)) == 0 &&
+		len(validation.IsDNS1123Label(port)) == 0
+}
+
 func (r *reading) reserved(protocol ir.Protocol, port uint16) string {
 	for _, p := range r.options.Reserved {
 		if p.Protocol == protocol && p.Port == port {
@@ -141,29 +157,37 @@ func (r *reading) reserved(protocol ir.Protocol, port uint16) string {
 
 func (r *reading) backend(ref ir.Ref, wanted string, protocol ir.Protocol) (*ir.Backend, *report.Problem) {
 	r.result.Refs = append(r.result.Refs, ref)
-	b := &ir.Backend{Namespace: ref.Namespace, Service: ref.Name, Protocol: protocol, Missing: true}
-	b.ID = ref.Namespace + "/" + ref.Name + "/" + wanted
-	if protocol == ir.UDP {
-		b.ID += "/udp"
+	b := &ir.Backend{
+		ID: id(ref, wanted, protocol), Namespace: ref.Namespace, Service: ref.Name, Protocol: protocol, Missing: true,
 	}
 	service, ok := r.snapshot.Services.Get(ref.Namespace, ref.Name)
 	if !ok {
-		return b, &report.Problem{
-			Severity: report.Error, Reason: report.NoService,
-			Message: fmt.Sprintf("there is no Service %s/%s: connections are closed until there is one", ref.Namespace, ref.Name),
-		}
+		return b, noBackend(report.NoService, "there is no Service %s/%s: connections are closed until there is one", ref.Namespace, ref.Name)
 	}
-	port := ingress.FindPort(service, wanted, corev1.Protocol(strings.ToUpper(string(protocol))))
-	if port == nil || service.Spec.Type == corev1.ServiceTypeExternalName {
-		return b, &report.Problem{
-			Severity: report.Error, Reason: report.InvalidBackend,
-			Message: fmt.Sprintf("the Service %s/%s has no %s port %s: connections are closed", ref.Namespace, ref.Name,
-				strings.ToUpper(string(protocol)), wanted),
-		}
+	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		return b, noBackend(report.InvalidBackend,
+			"the Service %s/%s is of type ExternalName, which is not supported yet: connections are closed", ref.Namespace, ref.Name)
 	}
-	b.ID = strings.Replace(b.ID, "/"+wanted, "/"+strconv.Itoa(int(port.Port)), 1)
+	name := strings.ToUpper(string(protocol))
+	port := ingress.FindPort(service, wanted, corev1.Protocol(name))
+	if port == nil {
+		return b, noBackend(report.InvalidBackend,
+			"the Service %s/%s has no %s port %s: connections are closed", ref.Namespace, ref.Name, name, wanted)
+	}
+	b.ID = id(ref, strconv.Itoa(int(port.Port)), protocol)
 	b.PortName, b.Missing = port.Name, false
 	return b, nil
+}
+
+func id(service ir.Ref, port string, protocol ir.Protocol) string {
+	if protocol == ir.UDP {
+		port += "/udp"
+	}
+	return service.Namespace + "/" + service.Name + "/" + port
+}
+
+func noBackend(reason report.Reason, message string, args ...any) *report.Problem {
+	return &report.Problem{Severity: report.Error, Reason: reason, Message: fmt.Sprintf(message, args...)}
 }
 
 func invalid(message string, args ...any) *report.Problem {

@@ -28,7 +28,7 @@ const (
 	firstBackend, otherBackend = "first", "other"
 
 	readyTimeout  = 3 * time.Minute
-	statusTimeout = 3 * time.Minute
+	statusTimeout = 6 * time.Minute
 	changeTimeout = 30 * time.Second
 )
 

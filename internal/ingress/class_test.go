@@ -1,0 +1,98 @@
+package ingress_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+const (
+	ourController = "k8s.io/ingress-nginx"
+	classKey      = "kubernetes.io/ingress.class"
+)
+
+func class(name, controller, isDefault string) *networkingv1.IngressClass {
+	c := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.IngressClassSpec{Controller: controller}}
+	if isDefault != "" {
+		c.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: isDefault}
+	}
+	return c
+}
+
+func TestClass(t *testing.T) {
+	named := ingress.Options{ControllerName: ourController, ClassName: "nginx"}
+	without, assume := named, named
+	without.WatchWithoutClass, assume.AssumeClass = true, true
+	list := func(classes ...kinds.Object) []kinds.Object { return classes }
+	ours, theirs := list(class("nginx", ourController, "")), list(class("other", "example.com/other", ""))
+	taken, public := list(class("nginx", "example.com/other", "")), list(class("public", ourController, ""))
+	ourDefault, notDefault := list(class("nginx", ourController, "true")), list(class("nginx", ourController, "false"))
+	theirDefault := list(ours[0], class("other", "example.com/other", "true"))
+	nginx, other, nobody, empty := new("nginx"), new("other"), new("nobody"), new("")
+
+	for _, test := range []struct {
+		name       string
+		options    ingress.Options
+		classes    []kinds.Object
+		field      *string
+		annotation *string
+		ours       bool
+		reason     report.Reason
+	}{
+		{name: "field", options: named, classes: ours, field: nginx, ours: true},
+		{name: "another name for a class of ours", options: named, classes: public, field: new("public"), ours: true},
+		{name: "our name for a class of others", options: named, classes: taken, field: nginx},
+		{name: "class of others", options: without, classes: list(ours[0], theirs[0]), field: other},
+		{name: "no such class", options: without, classes: ours, field: nobody, reason: report.UnknownClass},
+		{name: "no such class, with our name", options: named, field: nginx, reason: report.UnknownClass},
+		{name: "no such class, with our name, in a folder", options: assume, field: nginx, ours: true},
+		{name: "no such class, in a folder", options: assume, field: nobody, reason: report.UnknownClass},
+		{name: "class of others, in a folder", options: assume, classes: taken, field: nginx},
+
+		{name: "annotation", options: named, annotation: nginx, ours: true},
+		{name: "annotation needs no class", options: named, classes: theirs, annotation: nginx, ours: true},
+		{name: "annotation of others", options: without, classes: ours, annotation: other},
+		{name: "annotation of others beats the field", options: named, classes: ours, annotation: other, field: nginx},
+		{name: "annotation beats the field of others", options: named, classes: theirs, annotation: nginx, field: other, ours: true},
+		{name: "empty annotation", options: named, classes: ours, annotation: empty},
+		{name: "empty annotation, all without class", options: without, annotation: empty, ours: true},
+
+		{name: "nothing", options: named, classes: ours},
+		{name: "nothing, all without class", options: without, classes: ours, ours: true},
+		{name: "nothing, default class", options: named, classes: list(theirs[0], ourDefault[0]), ours: true},
+		{name: "nothing, default class of others", options: named, classes: theirDefault},
+		{name: "nothing, class that is not default", options: named, classes: notDefault},
+		{name: "empty field, default class", options: named, classes: ourDefault, field: empty, ours: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := object("web", "a.example", prefix("/", backend("web", 80)))
+			o.Spec.IngressClassName = test.field
+			if test.annotation != nil {
+				o.Annotations = map[string]string{classKey: *test.annotation}
+			}
+			objects := take(append([]kinds.Object{service("web", corev1.ServicePort{Port: 80})}, test.classes...)...)
+			r := ingress.Translate(objects, o, test.options)
+			if r.Ours != test.ours || (len(r.Paths) > 0) != test.ours {
+				t.Errorf("Ours is %v, with paths %v", r.Ours, r.Paths)
+			}
+			var reason report.Reason
+			if len(r.Problems) > 0 {
+				reason = r.Problems[0].Reason
+			}
+			if reason != test.reason || len(r.Problems) > 1 {
+				t.Errorf("problems %v, want %q", r.Problems, test.reason)
+			}
+			if !slices.Contains(r.Refs, ir.Ref{Kind: kinds.IngressClass}) {
+				t.Error("nobody would look at it again when a class changes")
+			}
+		})
+	}
+}
