@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -37,6 +38,10 @@ func NewAdmin(address string) (*Admin, error) {
 	if err != nil {
 		return nil, fmt.Errorf("admin address %q: %w", address, err)
 	}
+	if parsed.IsUnixNetwork() {
+		// What follows a bar is the mode of the file.
+		parsed.Host, _, _ = strings.Cut(parsed.Host, "|")
+	}
 	dialer := &net.Dialer{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return dialer.DialContext(ctx, parsed.Network, parsed.JoinHostPort(0))
@@ -60,7 +65,11 @@ func (a *Admin) Change(ctx context.Context, merge func(config map[string]any) er
 
 func (a *Admin) tryChange(ctx context.Context, merge func(map[string]any) error) (bool, error) {
 	raw, etag, err := a.get(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ECONNRESET):
+		// Caddy has just loaded a configuration, and dropped what waited for the listener of the one before.
+		return false, errChanged
+	case err != nil:
 		return false, fmt.Errorf("reading the configuration: %w", err)
 	}
 	before, after := map[string]any{}, map[string]any{}
@@ -106,20 +115,13 @@ func (a *Admin) post(ctx context.Context, config []byte, etag string) error {
 
 // do returns a response with a good status only.
 func (a *Admin) do(ctx context.Context, method string, body []byte, etag string) (*http.Response, error) {
-	host := a.address.JoinHostPort(0)
-	if a.address.IsUnixNetwork() {
-		host = "127.0.0.1"
+	response, err := a.send(ctx, method, body, map[string]string{"If-Match": etag})
+	if err == nil && response.StatusCode == http.StatusForbidden {
+		// With enforce_origin Caddy wants an Origin. Without, it checks one that is there, against a list in which the
+		// address of a socket, or that of one interface of many, does not stand.
+		response.Body.Close()
+		response, err = a.send(ctx, method, body, map[string]string{"If-Match": etag, "Origin": "http://" + a.host()})
 	}
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+host+"/config/", bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Origin", "http://"+host)
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("If-Match", etag)
-	}
-	response, err := a.client.Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +134,30 @@ func (a *Admin) do(ctx context.Context, method string, body []byte, etag string)
 	}
 	message, _ := io.ReadAll(io.LimitReader(response.Body, 4<<10))
 	return nil, fmt.Errorf("caddy answers %s: %s", response.Status, strings.TrimSpace(string(message)))
+}
+
+// send leaves out headers without a value.
+func (a *Admin) send(ctx context.Context, method string, body []byte, headers map[string]string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+a.host()+"/config/", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		if value != "" {
+			request.Header.Set(name, value)
+		}
+	}
+	return a.client.Do(request)
+}
+
+func (a *Admin) host() string {
+	if a.address.IsUnixNetwork() {
+		return "127.0.0.1"
+	}
+	return a.address.JoinHostPort(0)
 }
 
 // Close ends idle connections.

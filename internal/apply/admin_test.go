@@ -20,7 +20,14 @@ import (
 func runCaddy(t *testing.T) (*apply.Admin, string) {
 	t.Helper()
 	address := freeAddress(t)
-	config := `{"admin":{"listen":"` + address + `","config":{"persist":false}}}`
+	listen(t, address, "")
+	return client(t, address), address
+}
+
+// listen starts Caddy with an admin API at address, and more JSON for its options.
+func listen(t *testing.T, address, more string) {
+	t.Helper()
+	config := `{"admin":{"listen":"` + address + `","config":{"persist":false}` + more + `}}`
 	if err := caddy.Load([]byte(config), true); err != nil {
 		t.Fatal(err)
 	}
@@ -29,12 +36,16 @@ func runCaddy(t *testing.T) (*apply.Admin, string) {
 			t.Error(err)
 		}
 	})
+}
+
+func client(t *testing.T, address string) *apply.Admin {
+	t.Helper()
 	admin, err := apply.NewAdmin(address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(admin.Close)
-	return admin, address
+	return admin
 }
 
 func freeAddress(t *testing.T) string {
@@ -67,6 +78,34 @@ func TestChangePostsOnlyWhatIsNew(t *testing.T) {
 		if changed != want {
 			t.Errorf("time %d: changed is %v", i, changed)
 		}
+	}
+}
+
+// Each address is an own one: what waits for a listener that Caddy has just closed is lost.
+func TestEveryAddress(t *testing.T) {
+	const enforced = `,"enforce_origin":true`
+	for name, c := range map[string]struct{ listen, dial, more string }{
+		"socket":                        {"unix/FOLDER/admin", "unix/FOLDER/admin", ""},
+		"socket with a mode":            {"unix/FOLDER/admin|0600", "unix/FOLDER/admin|0600", ""},
+		"all interfaces":                {":PORT", ":PORT", ""},
+		"all interfaces, by one":        {":PORT", "tcp/127.0.0.1:PORT", ""},
+		"all interfaces, origin wanted": {":PORT", ":PORT", enforced},
+		"name":                          {"localhost:PORT", "localhost:PORT", ""},
+		"name, by address":              {"localhost:PORT", "tcp/127.0.0.1:PORT", ""},
+		"name, origin wanted":           {"localhost:PORT", "127.0.0.1:PORT", enforced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, port, err := net.SplitHostPort(freeAddress(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			here := strings.NewReplacer("FOLDER", t.TempDir(), "PORT", port)
+			listen(t, here.Replace(c.listen), c.more)
+			changed, err := client(t, here.Replace(c.dial)).Change(t.Context(), addServer("ours"))
+			if err != nil || !changed {
+				t.Errorf("changed is %v, error %v", changed, err)
+			}
+		})
 	}
 }
 

@@ -46,9 +46,6 @@ func (l *Live) Adopt(ctx caddy.Context) error {
 	return l.Table.Adopt(ctx)
 }
 
-// Adopted says whether there is a Caddy configuration to provision under.
-func (l *Live) Adopted() bool { return l.ctx.Context != nil }
-
 // Apply changes the tables, in an order in which no request sees a route before its endpoints.
 func (l *Live) Apply(d *document.Delta) {
 	for id, b := range d.Backends {

@@ -21,18 +21,25 @@ func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 		if c := s.find(name, name); c != nil {
 			return c, nil
 		}
-		if dot := strings.IndexByte(name, '.'); dot > 0 {
-			if c := s.find("*"+name[dot:], name); c != nil {
-				return c, nil
-			}
+		if c := s.wildcard(name); c != nil {
+			return c, nil
 		}
 	}
 	if entry, ok := s.hosts.Load(""); ok {
 		if c := entry.(*host).known().good(); c != nil {
-			return c, nil
+			return c.pair, nil
 		}
 	}
 	return s.selfSigned(), nil
+}
+
+// wildcard returns the certificate that the wildcard of the parent has for a name, or nil.
+func (s *Store) wildcard(name string) *tls.Certificate {
+	dot := strings.IndexByte(name, '.')
+	if dot <= 0 {
+		return nil
+	}
+	return s.find("*"+name[dot:], name)
 }
 
 func (s *Store) find(entry, name string) *tls.Certificate {
@@ -41,21 +48,10 @@ func (s *Store) find(entry, name string) *tls.Certificate {
 		return nil
 	}
 	c := h.(*host).known().good()
-	if c == nil || !Covers(c.Leaf, name) {
+	if c == nil || !c.names.Cover(name) {
 		return nil
 	}
-	return c
-}
-
-// matches compares a name of a certificate, which may be a wildcard of one label, with a host.
-func matches(pattern, host string) bool {
-	pattern = strings.ToLower(strings.TrimSuffix(pattern, "."))
-	suffix, wildcard := strings.CutPrefix(pattern, "*.")
-	if !wildcard {
-		return pattern == host && host != ""
-	}
-	label, parent, _ := strings.Cut(host, ".")
-	return label != "" && parent != "" && parent == suffix
+	return c.pair
 }
 
 // makeSelfSigned makes the certificate for names that no other one is for. It has the name that ingress-nginx gives its

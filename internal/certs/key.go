@@ -13,8 +13,17 @@ import (
 	"strings"
 )
 
-// minRSA is the length in bits of the shortest RSA key that crypto/tls works with.
-const minRSA = 1024
+// What keys are taken. crypto/tls makes no handshake with a shorter RSA key, and its clients take no longer one: a
+// handshake with that would cost the time of more than a hundred others.
+const (
+	minRSA = 1024
+	maxRSA = 8192
+	// maxKey is the room in bytes that an RSA key of maxRSA needs, and some more. To read a key means to compute with it,
+	// so that one of megabytes must not get that far.
+	maxKey = 8 << 10
+)
+
+var errUnusable = errors.New("TLS cannot use the key in " + privateKey + ": make an RSA or ECDSA key")
 
 // readKey returns the first private key in PEM. Blocks before it, such as the EC PARAMETERS that openssl writes, are
 // passed over, as crypto/tls does.
@@ -36,9 +45,14 @@ func readKey(data []byte) (crypto.Signer, error) {
 }
 
 func parseKey(block *pem.Block) (crypto.Signer, error) {
+	if len(block.Bytes) > maxKey {
+		return nil, fmt.Errorf("the key in %s is too long: use an RSA key of at most %d bits, or an ECDSA key", privateKey, maxRSA)
+	}
 	var key any
 	var err error
 	switch block.Type {
+	case "DSA PRIVATE KEY", "OPENSSH PRIVATE KEY":
+		return nil, errUnusable
 	case "RSA PRIVATE KEY":
 		key, err = x509.ParsePKCS1PrivateKey(block.Bytes)
 	case "EC PRIVATE KEY":
@@ -56,8 +70,11 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 func usable(key any) (crypto.Signer, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:
-		if bits := k.N.BitLen(); bits < minRSA {
+		switch bits := k.N.BitLen(); {
+		case bits < minRSA:
 			return nil, fmt.Errorf("the RSA key has %d bits, and TLS needs at least %d", bits, minRSA)
+		case bits > maxRSA:
+			return nil, fmt.Errorf("the RSA key has %d bits, and clients take at most %d: each handshake would be slow", bits, maxRSA)
 		}
 		return k, nil
 	case *ecdsa.PrivateKey:
@@ -68,5 +85,5 @@ func usable(key any) (crypto.Signer, error) {
 	case ed25519.PrivateKey:
 		return k, nil
 	}
-	return nil, fmt.Errorf("TLS cannot use the key in %s: make an RSA or ECDSA key", privateKey)
+	return nil, errUnusable
 }

@@ -19,6 +19,17 @@ const (
 	privateKey = "tls.key"
 )
 
+const (
+	// maxFile is what a Secret of a cluster has room for, in bytes; a file of manifests could hold more.
+	maxFile = 1 << 20
+	// maxChain is the longest chain in bytes that clients with OpenSSL take. It is sent in each handshake.
+	maxChain = 100 << 10
+)
+
+func tooLong(name string, length, most int) error {
+	return fmt.Errorf("%s has %d bytes, and at most %d are read: leave there only what belongs to this certificate", name, length, most)
+}
+
 // Parse reads a certificate chain and its private key in PEM. The chain may be in any order, and may have other PEM blocks
 // or text around it: the certificate that the key belongs to comes first in the result, each issuer after what it issued.
 // Leaf is set. Errors are worded for the owner of the Secret.
@@ -28,6 +39,10 @@ func Parse(cert, key []byte) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("%s is empty: put the certificate there, in PEM", certKey)
 	case len(bytes.TrimSpace(key)) == 0:
 		return nil, fmt.Errorf("%s is empty: put the private key there, in PEM", privateKey)
+	case len(cert) > maxFile:
+		return nil, tooLong(certKey, len(cert), maxFile)
+	case len(key) > maxFile:
+		return nil, tooLong(privateKey, len(key), maxFile)
 	}
 	signer, err := readKey(key)
 	if err != nil {
@@ -73,9 +88,14 @@ func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) 
 		return nil, errMismatch
 	}
 	leaf := all[i]
-	result := &tls.Certificate{PrivateKey: key, Leaf: leaf}
+	result, length := &tls.Certificate{PrivateKey: key, Leaf: leaf}, 0
 	for _, c := range inOrder(leaf, slices.Delete(all, i, i+1)) {
 		result.Certificate = append(result.Certificate, c.Raw)
+		length += len(c.Raw)
+	}
+	if length > maxChain {
+		return nil, fmt.Errorf("the certificate in %s and its issuers have %d bytes, and clients take at most %d: "+
+			"use one with fewer names or issuers", certKey, length, maxChain)
 	}
 	return result, nil
 }
@@ -104,14 +124,4 @@ func issued(issuer, c *x509.Certificate) bool {
 		return !bytes.Equal(c.RawSubject, c.RawIssuer)
 	}
 	return len(issuer.SubjectKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
-}
-
-// Covers says whether a certificate is good for a name. One without subject alternative names is matched by its common
-// name, as ingress-nginx does and crypto/x509 does not: it is what `openssl req -subj /CN=host` makes.
-func Covers(leaf *x509.Certificate, host string) bool {
-	names := leaf.DNSNames
-	if len(names) == 0 {
-		names = []string{leaf.Subject.CommonName}
-	}
-	return slices.ContainsFunc(names, func(name string) bool { return matches(name, host) })
 }

@@ -3,6 +3,7 @@ package certs_test
 import (
 	"bytes"
 	"crypto"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,19 @@ func TestParseMendsTheOrder(t *testing.T) {
 	}
 }
 
+func TestParseTakesALongChain(t *testing.T) {
+	last := newAuthority(t, nil, "0")
+	chain := last.certPEM()
+	for i := range 29 {
+		last = newAuthority(t, last, fmt.Sprint(i+1))
+		chain = join(chain, last.certPEM())
+	}
+	got, err := certs.Parse(chain, last.keyPEM())
+	if err != nil || len(got.Certificate) != 30 {
+		t.Errorf("a chain of 30 certificates: %+v, error %v", got, err)
+	}
+}
+
 // Two authorities of one name are told apart by their keys.
 func TestParseTakesTheAuthorityThatHasTheKey(t *testing.T) {
 	old, renewed := newAuthority(t, nil, "root"), newAuthority(t, nil, "root")
@@ -70,6 +84,7 @@ func TestParseTakesWhatPeopleStore(t *testing.T) {
 		"authority":     {authority.certPEM(), authority.keyPEM()},
 		"expired":       {past.certPEM(), past.keyPEM()},
 		"RSA":           {file(t, "rsa2048.crt"), file(t, "rsa2048.key")},
+		"RSA of 8192":   {file(t, "rsa8192.crt"), file(t, "rsa8192.key")},
 		"Ed25519":       {file(t, "ed25519.crt"), file(t, "ed25519.key")},
 		"EC PARAMETERS": {file(t, "parameters.crt"), file(t, "parameters.key")},
 	} {
@@ -87,6 +102,8 @@ func TestParseTakesWhatPeopleStore(t *testing.T) {
 
 func TestParseSaysWhatIsWrong(t *testing.T) {
 	web, other := forNames(t, "web.example"), forNames(t, "other.example")
+	crowded := forNames(t, slices.Repeat([]string{"a-long-name-of-a-host.example"}, 4_000)...)
+	long := bytes.Repeat([]byte("x"), 1<<20+1)
 	for name, c := range map[string]struct {
 		cert, key []byte
 		want      string
@@ -103,6 +120,13 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"of none of two":      {join(web.certPEM(), web.certPEM()), other.keyPEM(), "belongs to none of the certificates"},
 		"encrypted":           {web.certPEM(), file(t, "encrypted.key"), "the key in tls.key is encrypted: store it without a passphrase"},
 		"encrypted as of old": {web.certPEM(), file(t, "encrypted-legacy.key"), "is encrypted"},
+		"long certificate":    {long, web.keyPEM(), "tls.crt has 1048577 bytes, and at most 1048576 are read"},
+		"long key":            {web.certPEM(), long, "tls.key has 1048577 bytes, and at most 1048576 are read"},
+		"too many names":      {crowded.certPEM(), crowded.keyPEM(), "and clients take at most 102400: use one with fewer names or issuers"},
+		"RSA of 8320 bits":    {file(t, "rsa8320.crt"), file(t, "rsa8320.key"), "the RSA key has 8320 bits, and clients take at most 8192"},
+		"RSA without end":     {web.certPEM(), pemBlock("RSA PRIVATE KEY", long[:9000]), "tls.key is too long: use an RSA key of at most 8192 bits"},
+		"DSA":                 {web.certPEM(), pemBlock("DSA PRIVATE KEY", []byte("x")), "TLS cannot use the key in tls.key"},
+		"OpenSSH":             {web.certPEM(), pemBlock("OPENSSH PRIVATE KEY", []byte("x")), "TLS cannot use the key in tls.key"},
 		"RSA of 512 bits":     {file(t, "rsa512.crt"), file(t, "rsa512.key"), "the RSA key has 512 bits, and TLS needs at least 1024"},
 		"P-224":               {file(t, "p224.crt"), file(t, "p224.key"), "curve P-224"},
 		"X25519":              {web.certPEM(), file(t, "x25519.key"), "TLS cannot use the key in tls.key"},
@@ -134,31 +158,6 @@ func TestParseOfAFullSecretIsFast(t *testing.T) {
 	}
 }
 
-func TestCovers(t *testing.T) {
-	named := forNames(t, "Web.Example", "*.wild.example", "*", "*.", "dot.example.").leaf
-	plain := issue(t, nil, authorityTemplate("cn.example")).leaf
-	wild := issue(t, nil, authorityTemplate("*.cn.example")).leaf
-	nameless := issue(t, nil, authorityTemplate("")).leaf
-	for host, want := range map[string]bool{
-		"web.example": true, "a.wild.example": true, "dot.example": true, "*.wild.example": true,
-		"a.b.wild.example": false, "wild.example": false, ".wild.example": false, "cn": false, "": false, "com": false,
-		"x.": false, "xweb.example": false,
-	} {
-		if got := certs.Covers(named, host); got != want {
-			t.Errorf("names %q cover %q: %v, want %v", named.DNSNames, host, got, want)
-		}
-	}
-	if !certs.Covers(plain, "cn.example") || certs.Covers(plain, "a.cn.example") {
-		t.Error("a common name covers its own name, and no other")
-	}
-	if !certs.Covers(wild, "a.cn.example") || certs.Covers(wild, "cn.example") {
-		t.Error("a wildcard in the common name covers the names below")
-	}
-	if certs.Covers(nameless, "") || certs.Covers(nameless, "a.example") {
-		t.Error("a certificate without a name covers nothing")
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	root := newAuthority(f, nil, "root")
 	web := issue(f, root, authorityTemplate("web"))
@@ -167,6 +166,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(file(f, "rsa2048.crt"), file(f, "rsa2048.key"))
 	f.Add(file(f, "parameters.crt"), file(f, "parameters.key"))
 	f.Add(file(f, "rsa512.crt"), file(f, "encrypted.key"))
+	f.Add(file(f, "rsa8320.crt"), file(f, "rsa8320.key"))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n"), []byte("-----BEGIN PRIVATE KEY-----\n"))
 	f.Fuzz(func(t *testing.T, cert, key []byte) {
 		got, err := certs.Parse(cert, key)
@@ -180,7 +180,9 @@ func FuzzParse(f *testing.F) {
 		if !ok || !public.Equal(got.Leaf.PublicKey) {
 			t.Fatal("the key belongs to another certificate")
 		}
-		certs.Covers(got.Leaf, "web.example")
+		if names := certs.NamesOf(got.Leaf); names.String() == "" || names.Cover("") {
+			t.Fatalf("the names are %q", names)
+		}
 	})
 }
 

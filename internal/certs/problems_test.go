@@ -1,12 +1,211 @@
 package certs_test
 
 import (
+	"crypto/x509"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/report"
 )
+
+// said is what a store has to say, one line for each problem.
+func said(s *certs.Store) []string {
+	var lines []string
+	for _, v := range s.Problems() {
+		for _, p := range v.Problems {
+			lines = append(lines, fmt.Sprintf("%s %s %s %s: %s", p.Severity, p.Reason, v.Object, p.Field, p.Message))
+		}
+	}
+	return lines
+}
+
+func expectSaid(t *testing.T, s *certs.Store, want ...string) {
+	t.Helper()
+	if d := cmp.Diff(want, said(s)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
+	s := certs.NewStore()
+	s.Update(map[string]*document.Certificate{
+		"a.example": {Secret: "a/bad", Origin: "Ingress/a/one"}, "b.example": {Secret: "a/bad", Origin: "Ingress/a/one"},
+		"c.example": {Secret: "a/bad", Origin: "Ingress/a/two"}, "d.example": {Secret: "a/good", Origin: "Ingress/a/three"},
+	})
+	s.SetSecret("a", "good", forNames(t, "d.example").data(), true)
+	s.SetSecret("a", "bad", garbage(), true)
+	const garbled = "spec.tls: Secret a/bad: tls.key has no PEM block; the default certificate is shown until it is mended"
+	expectSaid(t, s, "error InvalidTLSSecret Ingress/a/one "+garbled, "error InvalidTLSSecret Ingress/a/two "+garbled)
+
+	good := forNames(t, "*.example")
+	s.SetSecret("a", "bad", good.data(), true)
+	expectSaid(t, s)
+	s.SetSecret("a", "bad", map[string][]byte{"tls.crt": good.certPEM()}, true)
+	const half = "spec.tls: Secret a/bad: tls.key is empty: put the private key there, in PEM; " +
+		"the last good certificate is shown until it is mended"
+	expectSaid(t, s, "error InvalidTLSSecret Ingress/a/one "+half, "error InvalidTLSSecret Ingress/a/two "+half)
+}
+
+func TestCertificateThatIsNotForItsHost(t *testing.T) {
+	s := certs.NewStore()
+	s.Update(changes("a.example", "a/tls", "b.example", "a/tls", "a.b.example", "a/tls", "*.example", "a/tls"))
+	s.SetSecret("a", "tls", forNames(t, "a.example", "*.other.example").data(), true)
+	const begin = `warning CertificateMismatch Ingress/a/web spec.tls: Secret a/tls: its certificate is for `
+	expectSaid(t, s, begin+`"a.example", "*.other.example", not for *.example, a.b.example, b.example; `+
+		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
+
+	s.SetSecret("a", "tls", forNames(t, "a.example", "*.example").data(), true)
+	expectSaid(t, s, begin+`"a.example", "*.example", not for a.b.example; `+
+		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
+	s.Update(changes("a.b.example", ""))
+	expectSaid(t, s)
+
+	s.Update(changes("shop.test", "a/tls", "*.test", "a/wild"))
+	s.SetSecret("a", "tls", issue(t, nil, authorityTemplate("a.example")).data(), true)
+	s.SetSecret("a", "wild", forNames(t, "*.test").data(), true)
+	s.Update(changes("b.example", "", "*.example", ""))
+	expectSaid(t, s, begin+`"a.example", not for shop.test; `+
+		`that of a wildcard host, or else the default one, is shown there until the Secret has one with that name`)
+	s.Update(changes("shop.test", "a/wild"))
+	expectSaid(t, s)
+}
+
+// What cannot be read any more is one problem; that the last good certificate was not for the host is none besides.
+func TestGarbageInAStrayIsOneProblem(t *testing.T) {
+	s := certs.NewStore()
+	s.Update(changes("a.example", "a/tls"))
+	s.SetSecret("a", "tls", forNames(t, "b.example").data(), true)
+	s.SetSecret("a", "tls", garbage(), true)
+	if got := said(s); len(got) != 1 || !strings.HasPrefix(got[0], "error InvalidTLSSecret") {
+		t.Errorf("said: %q", got)
+	}
+	s.SetSecret("a", "tls", nil, false)
+	expectSaid(t, s)
+}
+
+func TestManyHostsAreNotAllNamed(t *testing.T) {
+	s, all := certs.NewStore(), map[string]*document.Certificate{}
+	for i := range 1_000 {
+		all[fmt.Sprintf("host-%04d.example", i)] = &document.Certificate{Secret: "a/tls", Origin: "Ingress/a/web"}
+	}
+	s.Update(all)
+	s.SetSecret("a", "tls", expired(t, strings.Repeat("x", 60)+".other.example").data(), true)
+	got := said(s)
+	if len(got) != 2 {
+		t.Fatalf("%d problems, want that of the names and that of the time", len(got))
+	}
+	for _, line := range got {
+		if !strings.Contains(line, "host-0003.example and 996 more") || len(line) > 500 {
+			t.Errorf("said: %s", line)
+		}
+	}
+}
+
+// TestValidityEnds has a certificate that begins and ends while the store has it.
+func TestValidityEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := certs.NewStore()
+		s.Update(changes("a.example", "a/tls", "b.example", "a/tls"))
+		if s.Turned() {
+			t.Error("there is something new to say of nothing")
+		}
+		begin := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC)
+		s.SetSecret("a", "tls", issue(t, nil, &x509.Certificate{
+			DNSNames: []string{"*.example"}, NotBefore: begin, NotAfter: begin.Add(time.Hour),
+		}).data(), true)
+		if s.Turned() {
+			t.Error("there is something new to say before the first time")
+		}
+		expectSaid(t, s, "warning CertificateNotYetValid Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, b.example "+
+			"is not valid before 2000-01-02 at 00:00:00 UTC, and clients refuse it until then; "+
+			"put one there that is valid now, or set the clock right")
+		wantTurn(t, s, time.Until(begin))
+		expectSaid(t, s)
+		wantTurn(t, s, time.Until(begin.Add(time.Hour+time.Nanosecond)))
+		expectSaid(t, s, "warning CertificateExpired Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, b.example "+
+			"expired on 2000-01-02 at 01:00:00 UTC, and clients refuse it; put a new one there")
+		if s.Turned() {
+			t.Error("there is something new to say though nothing ended")
+		}
+	})
+}
+
+// wantTurn wants something new to say after so long, and not before.
+func wantTurn(t *testing.T, s *certs.Store, after time.Duration) {
+	t.Helper()
+	<-time.After(after - time.Nanosecond)
+	if s.Turned() {
+		t.Error("there is something new to say too early")
+	}
+	<-time.After(time.Nanosecond)
+	if !s.Turned() {
+		t.Error("there is nothing new to say")
+	}
+}
+
+// The last good certificate is shown until it ends, and what is said goes with it.
+func TestLastGoodCertificateEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := certs.NewStore()
+		s.Update(changes("a.example", "a/tls"))
+		s.SetSecret("a", "tls", forNames(t, "a.example").data(), true)
+		s.SetSecret("a", "tls", garbage(), true)
+		const line = "error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; " +
+			"the %s certificate is shown until it is mended"
+		expectSaid(t, s, fmt.Sprintf(line, "last good"))
+		wantTurn(t, s, 48*time.Hour+time.Nanosecond)
+		expectSaid(t, s, fmt.Sprintf(line, "default"))
+	})
+}
+
+func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
+	s := certs.NewStore()
+	s.Update(map[string]*document.Certificate{
+		"": {Secret: "a/tls", Origin: "Secret/a/tls"}, "a.example": {Secret: "a/tls", Origin: "Ingress/a/web"},
+	})
+	expectSaid(t, s)
+	const begin = " Secret/a/tls : the option default_certificate names Secret a/tls"
+	s.SetSecret("a", "tls", nil, false)
+	expectSaid(t, s, "error NoSecret"+begin+", which does not exist; a self-signed certificate is shown until it does")
+	s.SetSecret("a", "tls", garbage(), true)
+	expectSaid(t, s,
+		"error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; "+
+			"the default certificate is shown until it is mended",
+		"error InvalidTLSSecret"+begin+": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
+	s.SetSecret("a", "tls", forNames(t, "a.example").data(), true)
+	expectSaid(t, s)
+	s.SetSecret("a", "tls", nil, false)
+	expectSaid(t, s, "error NoSecret"+begin+", which does not exist; the last good certificate is shown until it does")
+
+	s.Update(changes("a.example", ""))
+	past := issue(t, nil, &x509.Certificate{NotBefore: time.Unix(1_000_000_000, 0), NotAfter: time.Unix(1_600_000_000, 0)})
+	s.SetSecret("a", "tls", past.data(), true)
+	expectSaid(t, s, "warning CertificateExpired"+begin+": its certificate expired on 2020-09-13 at 12:26:40 UTC, "+
+		"and clients refuse it; put a new one there")
+	s.SetSecret("a", "tls", garbage(), true)
+	expectSaid(t, s, "error InvalidTLSSecret"+begin+": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
+}
+
+// All but a Secret that cannot be read leaves its object accepted.
+func TestWarningsLeaveTheObjectAccepted(t *testing.T) {
+	s := certs.NewStore()
+	s.Update(changes("a.example", "a/tls"))
+	s.SetSecret("a", "tls", expired(t, "b.example").data(), true)
+	all := s.Problems()
+	if len(all) != 1 || len(all[0].Problems) != 2 || !all[0].Accepted() {
+		t.Errorf("verdicts: %+v", all)
+	}
+	if again := s.Problems(); len(report.Changed(&report.Report{Verdicts: all}, &report.Report{Verdicts: again})) > 0 {
+		t.Error("the same is said in other words")
+	}
+}
 
 // BenchmarkProblems has 10,000 good Secrets: whoever asks does so each time that any object changes.
 func BenchmarkProblems(b *testing.B) {

@@ -3,17 +3,12 @@ package certs
 import (
 	"bytes"
 	"crypto/tls"
-	"fmt"
-	"iter"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/report"
 )
 
 // Store knows which host has the certificate of which Secret. Its methods that change it are for one goroutine;
@@ -25,6 +20,8 @@ type Store struct {
 	secrets map[string]*secret
 	// selfSigned answers where there is nothing else.
 	selfSigned func() *tls.Certificate
+	// asked is when Problems was called last.
+	asked time.Time
 }
 
 // host is the entry for one name. The Secret stays the same value for as long as the host names it.
@@ -39,10 +36,16 @@ type host struct {
 type secret struct {
 	name  string
 	hosts map[string]struct{}
+	// strays are those of the hosts that the certificate in the Secret is not for. It is nil where there are none.
+	strays map[string]struct{}
+	// valid is that of the certificate that is shown. It stands here too because Problems looks at it for each Secret.
+	valid period
 	// shown is nil before the first good pair.
 	shown atomic.Pointer[shown]
 	// told says that SetSecret was called, if only to say that there is no such Secret.
 	told bool
+	// missing says that there is no such Secret.
+	missing bool
 	// cert and key are what was parsed last, problem what came of it.
 	cert, key []byte
 	problem   error
@@ -50,7 +53,8 @@ type secret struct {
 
 // shown is the last good pair of a Secret.
 type shown struct {
-	pair *tls.Certificate
+	pair  *tls.Certificate
+	names Names
 	// old says that the Secret holds something else by now, or is gone.
 	old bool
 }
@@ -83,19 +87,48 @@ func (s *Store) use(name string, c *document.Certificate) {
 	entry := &host{secret: used, origin: c.Origin}
 	if value, ok := s.hosts.Load(name); ok {
 		old := value.(*host)
-		delete(old.secret.hosts, name)
+		old.secret.drop(name)
 		if !used.told {
 			entry.before = old.known()
 		}
 	}
-	used.hosts[name] = struct{}{}
+	used.add(name)
 	s.hosts.Store(name, entry)
 }
 
 func (s *Store) forget(name string) {
 	if old, ok := s.hosts.LoadAndDelete(name); ok {
-		delete(old.(*host).secret.hosts, name)
+		old.(*host).secret.drop(name)
 	}
+}
+
+func (s *secret) add(name string) {
+	s.hosts[name] = struct{}{}
+	s.judge(name)
+}
+
+func (s *secret) drop(name string) {
+	delete(s.hosts, name)
+	s.pardon(name)
+}
+
+func (s *secret) pardon(name string) {
+	if delete(s.strays, name); len(s.strays) == 0 {
+		s.strays = nil
+	}
+}
+
+// judge notes whether the certificate in the Secret is for the host. The default one need not be for any.
+func (s *secret) judge(name string) {
+	last := s.shown.Load()
+	if name == "" || last == nil || last.old || last.names.Cover(name) {
+		s.pardon(name)
+		return
+	}
+	if s.strays == nil {
+		s.strays = map[string]struct{}{}
+	}
+	s.strays[name] = struct{}{}
 }
 
 // SetSecret tells the contents of a Secret, or that there is none. It does nothing for a Secret that no host names. With
@@ -106,8 +139,7 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 		return
 	}
 	defer s.tell(of)
-	if !present {
-		// That it is missing is said by the translation.
+	if of.missing = !present; of.missing {
 		of.cert, of.key, of.problem = nil, nil, nil
 		of.age()
 		return
@@ -122,7 +154,7 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 		of.age()
 		return
 	}
-	of.shown.Store(&shown{pair: pair})
+	of.show(&shown{pair: pair, names: NamesOf(pair.Leaf)})
 }
 
 // tell ends the time in which the hosts of a Secret show the one before it.
@@ -140,48 +172,16 @@ func (s *Store) tell(of *secret) {
 // age notes that the last good pair is no longer what the Secret holds.
 func (s *secret) age() {
 	if last := s.shown.Load(); last != nil {
-		s.shown.Store(&shown{pair: last.pair, old: true})
+		s.show(&shown{pair: last.pair, names: last.names, old: true})
 	}
 }
 
-// Problems returns a verdict for each object that names a Secret which is no good.
-func (s *Store) Problems() []*report.Verdict {
-	var all []*report.Verdict
-	for _, name := range slices.Sorted(s.bad()) {
-		of := s.secrets[name]
-		said := map[string]bool{}
-		for _, h := range slices.Sorted(maps.Keys(of.hosts)) {
-			entry, _ := s.hosts.Load(h)
-			origin := entry.(*host).origin
-			if !said[origin] {
-				said[origin] = true
-				all = append(all, of.verdict(origin))
-			}
-		}
+func (s *secret) show(next *shown) {
+	s.shown.Store(next)
+	s.valid = period{from: next.pair.Leaf.NotBefore, until: next.pair.Leaf.NotAfter, old: next.old}
+	for name := range s.hosts {
+		s.judge(name)
 	}
-	return all
-}
-
-// bad yields the names of the Secrets that are no good, which are few.
-func (s *Store) bad() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for name, of := range s.secrets {
-			if of.problem != nil && !yield(name) {
-				return
-			}
-		}
-	}
-}
-
-func (s *secret) verdict(origin string) *report.Verdict {
-	instead := "the default certificate is shown"
-	if s.good() != nil {
-		instead = "the last good certificate is shown"
-	}
-	return &report.Verdict{Object: ir.ParseRef(origin), Problems: []report.Problem{{
-		Severity: report.Error, Reason: report.InvalidTLSSecret,
-		Message: fmt.Sprintf("Secret %s: %v; %s until it is mended", s.name, s.problem, instead),
-	}}}
 }
 
 // known returns the Secret that the host shows.
@@ -193,10 +193,10 @@ func (h *host) known() *secret {
 }
 
 // good returns what may be shown, or nil. What the Secret holds is shown even when it has expired, as ingress-nginx does.
-func (s *secret) good() *tls.Certificate {
+func (s *secret) good() *shown {
 	last := s.shown.Load()
 	if last == nil || last.old && time.Now().After(last.pair.Leaf.NotAfter) {
 		return nil
 	}
-	return last.pair
+	return last
 }

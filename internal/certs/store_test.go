@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"crypto/tls"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/report"
 )
 
 // changes are entries for Store.Update: host, Secret, and so on. All come from the Ingress a/web; an empty Secret removes
@@ -235,38 +233,6 @@ func TestHostMovesUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
-}
-
-func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
-	s := certs.NewStore()
-	s.Update(map[string]*document.Certificate{
-		"a.example": {Secret: "a/bad", Origin: "Ingress/a/one"}, "b.example": {Secret: "a/bad", Origin: "Ingress/a/one"},
-		"c.example": {Secret: "a/bad", Origin: "Ingress/a/two"}, "d.example": {Secret: "a/good", Origin: "Ingress/a/three"},
-	})
-	s.SetSecret("a", "good", forNames(t, "d.example").data(), true)
-	s.SetSecret("a", "bad", garbage(), true)
-	wantProblems(t, s.Problems(), "the default certificate is shown until it is mended", "Ingress/a/one", "Ingress/a/two")
-
-	good := forNames(t, "a.example")
-	s.SetSecret("a", "bad", good.data(), true)
-	wantProblems(t, s.Problems(), "")
-	s.SetSecret("a", "bad", map[string][]byte{"tls.crt": good.certPEM()}, true)
-	wantProblems(t, s.Problems(), "Secret a/bad: tls.key is empty: put the private key there, in PEM; "+
-		"the last good certificate is shown until it is mended", "Ingress/a/one", "Ingress/a/two")
-}
-
-func wantProblems(t *testing.T, got []*report.Verdict, message string, objects ...string) {
-	t.Helper()
-	if len(got) != len(objects) {
-		t.Fatalf("%d verdicts, want %d", len(got), len(objects))
-	}
-	for i, v := range got {
-		p := v.Problems[0]
-		if v.Object.String() != objects[i] || p.Severity != report.Error || p.Reason != report.InvalidTLSSecret ||
-			!strings.Contains(p.Message, message) {
-			t.Errorf("%s: %+v, want %s: %s", v.Object, p, objects[i], message)
-		}
-	}
 }
 
 func BenchmarkGetCertificate(b *testing.B) {

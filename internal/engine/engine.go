@@ -65,16 +65,23 @@ type Engine struct {
 	adopted  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
+	// latest is the newest snapshot; it is nil before there is one.
+	latest atomic.Pointer[snapshot.Snapshot]
 
 	// What follows belongs to the loop.
 	settings   settings.Config
 	translator *translate.Translator
 	config     *ir.Config
 	translated *report.Report
-	pending    *snapshot.Snapshot
-	latest     *snapshot.Snapshot
-	hold       holdoff
-	retry      backoff
+	document   func() *document.Live
+	// pending has what changed that the pipeline has not worked on.
+	pending *snapshot.Snapshot
+	// secrets are those that certificates of config come from, once somebody has asked.
+	secrets map[string]bool
+	// applied says that something is in effect that the state does not tell of.
+	applied bool
+	hold    holdoff
+	retry   backoff
 }
 
 // adoption is a Caddy configuration that begins to use the engine.
@@ -85,21 +92,19 @@ type adoption struct {
 	document *document.Live
 }
 
-// load is a document to be served by an engine without source, and where the outcome goes.
+// load is a document to be served by an engine without source. served is closed when it is.
 type load struct {
 	document *document.Live
-	outcome  chan error
+	served   chan struct{}
 }
 
 // state is what the admin API tells. It is immutable.
 type state struct {
 	generation uint64
-	settings   settings.Config
 	document   func() *document.Live
-	// config is what was translated; it is nil without a source.
+	// config is what was translated; without a source it is empty.
 	config *ir.Config
 	report *report.Report
-	counts map[string]int
 	// changed is closed when there is a newer state.
 	changed chan struct{}
 }
@@ -118,13 +123,11 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		translator: translate.New(),
 		config:     &ir.Config{},
 		translated: &report.Report{},
+		document:   func() *document.Live { return &document.Live{} },
 		hold:       newHoldoff(),
 		retry:      newBackoff(),
 	}
-	e.state.Store(&state{
-		report: &report.Report{}, changed: make(chan struct{}),
-		document: func() *document.Live { return &document.Live{} },
-	})
+	e.state.Store(&state{document: e.document, config: e.config, report: e.translated, changed: make(chan struct{})})
 	return e
 }
 
@@ -154,12 +157,15 @@ func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
 // Destruct ends the engine when no Caddy configuration uses it any more. It does not wait for the loop, which may itself
 // be waiting for Caddy.
 func (e *Engine) Destruct() error {
-	e.start.Do(func() { close(e.done) })
+	e.startNoMore()
 	if e.cancel != nil {
 		e.cancel()
 	}
 	return nil
 }
+
+// startNoMore ends an engine that has not been started. After it, what run sets may be read.
+func (e *Engine) startNoMore() { e.start.Do(func() { close(e.done) }) }
 
 // Done is closed when everything has ended after Destruct.
 func (e *Engine) Done() <-chan struct{} { return e.done }
@@ -168,9 +174,11 @@ func (e *Engine) Done() <-chan struct{} { return e.done }
 const resignTime = 3 * time.Second
 
 // Resign ends the writing of status, and gives the Lease back, because the process ends: the next replica need not wait
-// for the Lease to run out. The tables go on serving. It waits a short while.
+// for the Lease to run out. The tables go on serving. It waits a short while. An engine that has not been started never
+// will be.
 func (e *Engine) Resign() {
-	if e.publisher == nil || e.resign == nil {
+	e.startNoMore()
+	if e.resign == nil {
 		return
 	}
 	e.resign()

@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
 	_ "github.com/k8singress/k8singress/k8singress"
@@ -41,6 +44,49 @@ func (s *source) Run(ctx context.Context) { <-ctx.Done() }
 func (s *source) Store() *snapshot.Store  { return s.store }
 func (s *source) Synced() <-chan struct{} { return s.synced }
 func (s *source) set(all ...kinds.Object) { s.store.Apply(all, nil) }
+
+// publisher keeps what an engine publishes.
+type publisher struct {
+	mu       sync.Mutex
+	count    int
+	snapshot *snapshot.Snapshot
+	settings settings.Config
+	ended    chan struct{}
+}
+
+func newPublisher() *publisher { return &publisher{ended: make(chan struct{})} }
+
+func (p *publisher) Run(ctx context.Context) {
+	defer close(p.ended)
+	<-ctx.Done()
+}
+
+func (p *publisher) Leader() bool { return true }
+
+func (p *publisher) Publish(_ *report.Report, s *snapshot.Snapshot, o settings.Config) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count++
+	p.snapshot, p.settings = s, o
+}
+
+func (p *publisher) times() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.count
+}
+
+func (p *publisher) latest() *snapshot.Snapshot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.snapshot
+}
+
+func (p *publisher) options() settings.Config {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.settings
+}
 
 // running is an engine that is used by a Caddy configuration.
 type running struct {
@@ -69,6 +115,15 @@ func newEngine(t testing.TB, s engine.Source) *running {
 	t.Helper()
 	e := &running{engine.New(s, nil, zaptest.NewLogger(t)), t}
 	t.Cleanup(e.end)
+	return e
+}
+
+// adoptedBy is an engine that a configuration uses, and that ends with the test.
+func adoptedBy(t testing.TB, ctx caddy.Context, made *engine.Engine, o settings.Config) *running {
+	t.Helper()
+	e := &running{made, t}
+	t.Cleanup(e.end)
+	e.Adopt(ctx, o, nil)
 	return e
 }
 
@@ -106,13 +161,28 @@ func (e *running) await(generation uint64) {
 // eventually waits until a condition holds.
 func (e *running) eventually(what string, holds func() bool) {
 	e.Helper()
+	wait(e, what, func() error {
+		if !holds() {
+			return errors.New("it does not hold")
+		}
+		return nil
+	})
+}
+
+// wait calls a condition until it returns no error.
+func wait(t testing.TB, what string, condition func() error) {
+	t.Helper()
 	deadline := time.After(patience)
 	again := time.NewTicker(time.Millisecond)
 	defer again.Stop()
-	for !holds() {
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
 		select {
 		case <-deadline:
-			e.Fatalf("after %v still not: %s", patience, what)
+			t.Fatalf("after %v, %s: %v", patience, what, err)
 		case <-again.C:
 		}
 	}

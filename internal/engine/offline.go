@@ -1,18 +1,12 @@
 package engine
 
 import (
-	"fmt"
-
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/files"
-	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
-	"github.com/k8singress/k8singress/internal/streams"
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
@@ -23,13 +17,18 @@ type Offline struct {
 	Report   *report.Report
 }
 
-// RunOffline carries a folder of manifests through the same pipeline that a running controller has, up to the point
-// where it would be applied.
+// RunOffline reads a folder of manifests, and carries it as Carry does.
 func RunOffline(folder string, o settings.Config) (*Offline, error) {
 	s, verdicts, err := files.Load(folder)
 	if err != nil {
-		return nil, fmt.Errorf("reading the manifests: %w", err)
+		return nil, err
 	}
+	return Carry(s, verdicts, o), nil
+}
+
+// Carry carries objects through the same pipeline that a running controller has, up to the point where they would be
+// applied. verdicts are those of who read the objects. It changes no object.
+func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) *Offline {
 	t := options(o)
 	t.Ingress.AssumeClass = true
 	config, translated := translate.Translate(s, t)
@@ -37,7 +36,7 @@ func RunOffline(folder string, o settings.Config) (*Offline, error) {
 	return &Offline{
 		Settings: o, Document: live,
 		Report: translated.With(verdicts).With(checkCertificates(s, live)),
-	}, nil
+	}
 }
 
 // checkCertificates reads the Secrets that the document names.
@@ -46,55 +45,12 @@ func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict
 	store.Update(d.Certificates)
 	for _, c := range d.Certificates {
 		namespace, name := c.SecretRef()
-		if secret, ok := s.Secrets.Get(namespace, name); ok {
-			store.SetSecret(namespace, name, secret.Data, true)
+		var data map[string][]byte
+		secret, ok := s.Secrets.Get(namespace, name)
+		if ok {
+			data = secret.Data
 		}
+		store.SetSecret(namespace, name, data, ok)
 	}
 	return store.Problems()
-}
-
-// options are those of the controller that matter to a translation.
-func options(o settings.Config) translate.Options {
-	var t translate.Options
-	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass
-	t.Ingress.WatchWithoutClass = o.WatchIngressWithoutClass
-	t.Ingress.AssumeClass = o.Source != nil && o.Source.Manifests != nil
-	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
-	t.Streams.Reserved = reserved(o)
-	t.DefaultCertificate = o.DefaultCertificate
-	return t
-}
-
-// reserved are the ports that this process itself listens on. Caddy would share them without an error.
-func reserved(o settings.Config) []streams.ReservedPort {
-	var all []streams.ReservedPort
-	for _, own := range []struct {
-		owner     string
-		addresses []string
-		// HTTP/3 is on UDP.
-		udp bool
-	}{{"http", o.HTTP, false}, {"https", o.HTTPS, true}, {"admin", []string{o.Admin}, false}} {
-		for _, port := range portsOf(own.addresses) {
-			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: port, Owner: own.owner})
-			if own.udp {
-				all = append(all, streams.ReservedPort{Protocol: ir.UDP, Port: port, Owner: own.owner})
-			}
-		}
-	}
-	return all
-}
-
-// portsOf returns the ports of network addresses; one that cannot be read has none, and Caddy says what is wrong.
-func portsOf(addresses []string) []uint16 {
-	var ports []uint16
-	for _, address := range addresses {
-		parsed, err := caddy.ParseNetworkAddressWithDefaults(address, "tcp", 0)
-		if err != nil || parsed.IsUnixNetwork() {
-			continue
-		}
-		for port := parsed.StartPort; port != 0 && port <= parsed.EndPort; port++ {
-			ports = append(ports, uint16(port))
-		}
-	}
-	return ports
 }

@@ -28,8 +28,11 @@ type Status struct {
 func (e *Engine) Status() Status {
 	s := e.state.Load()
 	status := Status{
-		Ready: e.live.Table.Ready(), Generation: s.generation, Objects: s.counts,
+		Ready: e.live.Table.Ready(), Generation: s.generation, Objects: map[string]int{},
 		Leader: e.publisher != nil && e.publisher.Leader(), Problems: map[report.Severity]int{},
+	}
+	if objects := e.latest.Load(); objects != nil {
+		status.Objects = objects.Counts()
 	}
 	for _, v := range s.report.Verdicts {
 		for _, p := range v.Problems {
@@ -43,9 +46,6 @@ func (e *Engine) Status() Status {
 // Endpoints come and go without the pipeline, so that is looked up for each call.
 func (e *Engine) Report() *report.Report {
 	s := e.state.Load()
-	if s.config == nil {
-		return s.report
-	}
 	var silent []*report.Verdict
 	said := map[ir.Ref]map[string]bool{}
 	for _, h := range s.config.VirtualHosts {
@@ -82,10 +82,17 @@ func (e *Engine) Document() *document.Live {
 	return &now
 }
 
-// Settings returns the options of the Caddy configuration that uses the engine.
-func (e *Engine) Settings() settings.Config { return e.state.Load().settings }
+// Settings returns the options of the newest Caddy configuration that uses the engine, from its Adopt on. Before the
+// first one they are the zero value.
+func (e *Engine) Settings() settings.Config {
+	if a := e.adoption.Load(); a != nil {
+		return a.settings
+	}
+	return settings.Config{}
+}
 
-// Generation grows with everything that is applied.
+// Generation grows with everything that is applied, with other verdicts, and with another Caddy configuration, once that
+// is in effect. Endpoints alone do not count.
 func (e *Engine) Generation() uint64 { return e.state.Load().generation }
 
 // Await waits until the generation is at least this, or ctx ends.
@@ -101,12 +108,4 @@ func (e *Engine) Await(ctx context.Context, generation uint64) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// counts is for the loop.
-func (e *Engine) counts() map[string]int {
-	if e.latest == nil {
-		return map[string]int{}
-	}
-	return e.latest.Counts()
 }

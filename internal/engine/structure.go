@@ -4,10 +4,31 @@ import (
 	"context"
 	"fmt"
 
+	"go.uber.org/zap"
+
 	"github.com/k8singress/k8singress/internal/apply"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
 )
+
+// mend puts our part of the structure into Caddy's configuration where it is missing. It calls Caddy's admin API, which
+// loads the configuration again if it was; that is counted.
+func (e *Engine) mend(ctx context.Context) {
+	changed, err := e.structure(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			e.log.Error("applying the structure through Caddy's admin API; trying again", zap.Error(err))
+			e.retry.failed()
+		}
+		return
+	}
+	if changed {
+		e.metrics.reloads.WithLabelValues(structureReason).Inc()
+	}
+	if !e.live.Pending() {
+		e.retry.succeeded()
+	}
+}
 
 // structure puts our part into Caddy's configuration where it is missing or different. A Caddyfile has all of it from
 // the start, so this is for who writes the JSON of the app alone. It returns whether Caddy had to load.

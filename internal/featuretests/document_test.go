@@ -40,15 +40,17 @@ func (in *ingress) stop() {
 // put gives a document to the running process, and returns the status and the text of the answer.
 func (in *ingress) put(document []byte) (int, string) {
 	in.Helper()
-	request, err := http.NewRequestWithContext(in.Context(), http.MethodPut, "http://"+in.admin+"/k8singress/config",
-		bytes.NewReader(document))
-	if err != nil {
-		in.Fatal(err)
-	}
-	response, err := in.client.Do(request)
-	if err != nil {
-		in.Fatal(err)
-	}
+	var response *http.Response
+	// Loading replaces the listener of the admin API, which resets what waits in its queue.
+	in.eventually("the admin API", func() error {
+		request, err := http.NewRequestWithContext(in.Context(), http.MethodPut, "http://"+in.admin+"/k8singress/config",
+			bytes.NewReader(document))
+		if err != nil {
+			return err
+		}
+		response, err = in.client.Do(request) //nolint:bodyclose // Closed below.
+		return err
+	})
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {

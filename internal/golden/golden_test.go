@@ -18,7 +18,10 @@ import (
 
 	_ "github.com/k8singress/k8singress"
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/files"
+	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected files")
@@ -33,10 +36,13 @@ func translate(t *testing.T, manifests []byte, o settings.Config) outcome {
 	if err := os.WriteFile(filepath.Join(folder, "in.yaml"), manifests, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	result, err := engine.RunOffline(folder, o.WithDefaults())
+	s, verdicts, err := files.Load(folder)
 	if err != nil {
 		t.Fatal(err)
 	}
+	unchanged := remember(s)
+	result := engine.Carry(s, verdicts, o.WithDefaults())
+	unchanged(t)
 	var config bytes.Buffer
 	encoder := json.NewEncoder(&config)
 	encoder.SetEscapeHTML(false)
@@ -62,6 +68,39 @@ func translate(t *testing.T, manifests []byte, o settings.Config) outcome {
 		t.Fatal(err)
 	}
 	return outcome{config.Bytes(), report}
+}
+
+// remember copies all objects. What it returns fails the test if one of them is another one then: they belong to the cache
+// of the cluster, and to the next translation.
+func remember(s *snapshot.Snapshot) (unchanged func(testing.TB)) {
+	before := map[kinds.Object]any{}
+	add := func(o kinds.Object) { before[o] = o.DeepCopyObject() }
+	for o := range s.Ingresses.All() {
+		add(o)
+	}
+	for o := range s.Classes.All() {
+		add(o)
+	}
+	for o := range s.Services.All() {
+		add(o)
+		for slice := range s.EndpointSlices(o.Namespace, o.Name) {
+			add(slice)
+		}
+	}
+	for o := range s.Secrets.All() {
+		add(o)
+	}
+	for o := range s.ConfigMaps.All() {
+		add(o)
+	}
+	return func(t testing.TB) {
+		t.Helper()
+		for o, copied := range before {
+			if diff := cmp.Diff(copied, any(o)); diff != "" {
+				t.Errorf("%s was changed (-before +after):\n%s", snapshot.RefOf(o), diff)
+			}
+		}
+	}
 }
 
 func TestGolden(t *testing.T) {

@@ -47,6 +47,10 @@ const (
 	InvalidTLSSecret  Reason = "InvalidTLSSecret"
 	UnknownClass      Reason = "UnknownClass"
 	Quarantined       Reason = "Quarantined"
+
+	CertificateMismatch    Reason = "CertificateMismatch"
+	CertificateExpired     Reason = "CertificateExpired"
+	CertificateNotYetValid Reason = "CertificateNotYetValid"
 )
 
 // Problem is one finding on an object, worded so that its owner can mend it.

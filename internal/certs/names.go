@@ -1,0 +1,86 @@
+package certs
+
+import (
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Names are the names that a certificate is for, made for being asked at each handshake.
+type Names struct {
+	// exact and parents are sorted; parents are what stands behind "*." in wildcards.
+	exact, parents []string
+}
+
+// NamesOf returns the names of a certificate. One without DNS names is for its common name, as in ingress-nginx and
+// unlike in crypto/x509: it is what `openssl req -subj /CN=host` makes.
+func NamesOf(leaf *x509.Certificate) Names {
+	all := leaf.DNSNames
+	if len(all) == 0 && leaf.Subject.CommonName != "" {
+		all = []string{leaf.Subject.CommonName}
+	}
+	var n Names
+	for _, name := range all {
+		name = strings.ToLower(strings.TrimSuffix(name, "."))
+		if parent, wildcard := strings.CutPrefix(name, "*."); wildcard {
+			n.parents = append(n.parents, parent)
+		} else {
+			n.exact = append(n.exact, name)
+		}
+	}
+	slices.Sort(n.exact)
+	slices.Sort(n.parents)
+	return n
+}
+
+// Cover says whether a host is among the names. A wildcard stands for one label, and covers itself. The host is in lower
+// case and has no dot at its end.
+func (n Names) Cover(host string) bool {
+	if _, found := slices.BinarySearch(n.exact, host); found {
+		return host != ""
+	}
+	label, parent, _ := strings.Cut(host, ".")
+	if label == "" || parent == "" {
+		return false
+	}
+	_, found := slices.BinarySearch(n.parents, parent)
+	return found
+}
+
+// String lists the names for people.
+func (n Names) String() string {
+	quoted := make([]string, 0, mostListed+1)
+	for _, name := range n.exact[:min(len(n.exact), mostListed+1)] {
+		quoted = append(quoted, quote(name))
+	}
+	for _, parent := range n.parents[:min(len(n.parents), mostListed+1)] {
+		quoted = append(quoted, quote("*."+parent))
+	}
+	if len(quoted) == 0 {
+		return "no name"
+	}
+	return listed(quoted, len(n.exact)+len(n.parents))
+}
+
+// What a message has room for: the note of an Event has 1,024 bytes.
+const (
+	mostListed = 4
+	longest    = 64
+)
+
+// quote makes a name of a certificate, which may be anything, fit for a terminal and a line of a log.
+func quote(name string) string {
+	if len(name) > longest {
+		return fmt.Sprintf("%q...", name[:longest])
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+// listed joins the first of so many words.
+func listed(words []string, count int) string {
+	if count <= mostListed {
+		return strings.Join(words, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words[:mostListed], ", "), count-mostListed)
+}

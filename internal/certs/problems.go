@@ -1,0 +1,184 @@
+package certs
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// validity is where a moment stands to the time that a certificate is valid for.
+type validity int
+
+const (
+	tooEarly validity = iota
+	valid
+	tooLate
+)
+
+// period is the time that a certificate is valid for; the zero value is that of none.
+type period struct {
+	from, until time.Time
+	// old says that the certificate is no longer what the Secret holds.
+	old bool
+}
+
+func (p *period) at(t time.Time) validity {
+	switch {
+	case p.until.IsZero():
+		return valid
+	case t.Before(p.from):
+		return tooEarly
+	case t.After(p.until):
+		return tooLate
+	}
+	return valid
+}
+
+// Problems returns a verdict for each object that names a Secret which is no good, or not good for a host or for now.
+// That a Secret of an Ingress is missing is said by the translation; of the default one it is said here.
+func (s *Store) Problems() []*report.Verdict {
+	s.asked = time.Now()
+	var all []*report.Verdict
+	for _, name := range slices.Sorted(s.bad()) {
+		of := s.secrets[name]
+		origins := of.origins(s)
+		for _, origin := range slices.Sorted(maps.Keys(origins)) {
+			if hosts := origins[origin]; !of.missing || hosts[0] == "" {
+				all = append(all, s.verdict(of, ir.ParseRef(origin), hosts))
+			}
+		}
+	}
+	return all
+}
+
+// Turned says whether Problems would return something else by now, for no other reason than that time has passed.
+func (s *Store) Turned() bool {
+	if s.asked.IsZero() {
+		return false
+	}
+	now := time.Now()
+	for _, of := range s.secrets {
+		if of.valid.at(s.asked) != of.valid.at(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// bad yields the names of the Secrets that there is something to say of, which are few.
+func (s *Store) bad() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name, of := range s.secrets {
+			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != valid) && !yield(name) {
+				return
+			}
+		}
+	}
+}
+
+// current is the validity of what the Secret holds. While that cannot be read there is nothing to say of it.
+func (s *secret) current(now time.Time) validity {
+	if s.valid.old {
+		return valid
+	}
+	return s.valid.at(now)
+}
+
+// origins returns the hosts of each object that names the Secret, sorted.
+func (s *secret) origins(of *Store) map[string][]string {
+	all := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
+		entry, _ := of.hosts.Load(name)
+		origin := entry.(*host).origin
+		all[origin] = append(all[origin], name)
+	}
+	return all
+}
+
+// verdict says what is wrong with a Secret, to the object that names it for these hosts.
+func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdict {
+	v := &report.Verdict{Object: object}
+	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
+		p := report.Problem{Severity: severity, Reason: reason, Message: of.subject(hosts) + fmt.Sprintf(format, args...)}
+		if object.Kind == kinds.Ingress {
+			p.Field = "spec.tls"
+		}
+		v.Problems = append(v.Problems, p)
+	}
+	switch {
+	case of.missing:
+		say(report.Error, report.NoSecret, ", which does not exist; %s until it does", of.instead(hosts))
+	case of.problem != nil:
+		say(report.Error, report.InvalidTLSSecret, ": %v; %s until it is mended", of.problem, of.instead(hosts))
+	default:
+		s.sayStrays(of, hosts, say)
+		of.sayValidity(s.asked, hosts, say)
+	}
+	return v
+}
+
+// sayer adds a problem to a verdict.
+type sayer func(severity report.Severity, reason report.Reason, format string, args ...any)
+
+// subject is how a message begins.
+func (s *secret) subject(hosts []string) string {
+	if hosts[0] == "" {
+		return "the option default_certificate names Secret " + s.name
+	}
+	return "Secret " + s.name
+}
+
+// instead is what clients get while the Secret cannot be read.
+func (s *secret) instead(hosts []string) string {
+	switch {
+	case s.good() != nil:
+		return "the last good certificate is shown"
+	case hosts[0] == "":
+		return "a self-signed certificate is shown"
+	}
+	return "the default certificate is shown"
+}
+
+func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {
+	strays := slices.DeleteFunc(slices.Clone(hosts), func(h string) bool { _, stray := of.strays[h]; return !stray })
+	if len(strays) == 0 {
+		return
+	}
+	instead := "the default certificate is shown"
+	if slices.ContainsFunc(strays, func(h string) bool { return s.wildcard(h) != nil }) {
+		instead = "that of a wildcard host, or else the default one, is shown"
+	}
+	names, hint := of.shown.Load().names, ""
+	if len(names.parents) > 0 {
+		hint = "; * stands for one label"
+	}
+	say(report.Warning, report.CertificateMismatch, ": its certificate is for %s, not for %s; %s there until the Secret has one "+
+		"with that name%s", names, listed(strays, len(strays)), instead, hint)
+}
+
+func (s *secret) sayValidity(now time.Time, hosts []string, say sayer) {
+	forHosts := ""
+	if hosts[0] != "" {
+		forHosts = " for " + listed(hosts, len(hosts))
+	}
+	switch s.current(now) {
+	case tooEarly:
+		say(report.Warning, report.CertificateNotYetValid, ": its certificate%s is not valid before %s, and clients refuse it until "+
+			"then; put one there that is valid now, or set the clock right", forHosts, date(s.valid.from))
+	case tooLate:
+		say(report.Warning, report.CertificateExpired, ": its certificate%s expired on %s, and clients refuse it; put a new one there",
+			forHosts, date(s.valid.until))
+	case valid:
+	}
+}
+
+func date(t time.Time) string {
+	return strings.Replace(t.UTC().Format(time.DateTime), " ", " at ", 1) + " UTC"
+}

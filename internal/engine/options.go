@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/streams"
+	"github.com/k8singress/k8singress/internal/translate"
+)
+
+// options are those of the controller that matter to a translation.
+func options(o settings.Config) translate.Options {
+	var t translate.Options
+	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass
+	t.Ingress.WatchWithoutClass = o.WatchIngressWithoutClass
+	t.Ingress.AssumeClass = o.Source != nil && o.Source.Manifests != nil
+	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
+	t.Streams.Reserved = reserved(o)
+	t.DefaultCertificate = o.DefaultCertificate
+	return t
+}
+
+// reserved are the ports that this process itself listens on. Caddy would share them without an error.
+func reserved(o settings.Config) []streams.ReservedPort {
+	var all []streams.ReservedPort
+	for _, own := range []struct {
+		owner     string
+		addresses []string
+		// HTTP/3 is on UDP.
+		udp bool
+	}{{"http", o.HTTP, false}, {"https", o.HTTPS, true}, {"admin", []string{o.Admin}, false}} {
+		for _, port := range portsOf(own.addresses) {
+			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: port, Owner: own.owner})
+			if own.udp {
+				all = append(all, streams.ReservedPort{Protocol: ir.UDP, Port: port, Owner: own.owner})
+			}
+		}
+	}
+	return all
+}
+
+// portsOf returns the ports of network addresses; one that cannot be read has none, and Caddy says what is wrong.
+func portsOf(addresses []string) []uint16 {
+	var ports []uint16
+	for _, address := range addresses {
+		parsed, err := caddy.ParseNetworkAddressWithDefaults(address, "tcp", 0)
+		if err != nil || parsed.IsUnixNetwork() {
+			continue
+		}
+		for port := parsed.StartPort; port != 0 && port <= parsed.EndPort; port++ {
+			ports = append(ports, uint16(port))
+		}
+	}
+	return ports
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// publish tells the log, the publisher and the admin API what has become of the objects. It returns false when there is
+// nothing to tell: nothing has been applied since, and no verdict is another one.
+func (e *Engine) publish() bool {
+	if e.live.Pending() {
+		e.retry.arm()
+	}
+	if !e.live.Table.Ready() {
+		return false
+	}
+	old, verdicts := e.state.Load(), e.verdicts()
+	if !e.applied && same(old.report, verdicts) {
+		return false
+	}
+	e.logChanges(old.report, verdicts)
+	e.applied = false
+	e.state.Store(&state{
+		generation: old.generation + 1, document: e.document, config: e.config, report: verdicts, changed: make(chan struct{}),
+	})
+	close(old.changed)
+	e.publishStatus()
+	return true
+}
+
+// verdicts merges those of all stages.
+func (e *Engine) verdicts() *report.Report {
+	merged := e.translated.With(e.live.Verdicts())
+	if r, ok := e.source.(Reporter); ok {
+		merged = merged.With(r.Verdicts())
+	}
+	return merged
+}
+
+// same compares reports, which share the verdicts that have not changed.
+func same(a, b *report.Report) bool {
+	return slices.EqualFunc(a.Verdicts, b.Verdicts, func(v, w *report.Verdict) bool {
+		return v == w || v.Object == w.Object && v.Foreign == w.Foreign && slices.Equal(v.Problems, w.Problems)
+	})
+}
+
+// publishStatus hands over the newest objects with the verdicts on them.
+func (e *Engine) publishStatus() {
+	if s := e.latest.Load(); e.publisher != nil && s != nil {
+		e.publisher.Publish(e.state.Load().report, s, e.settings)
+	}
+}
+
+// matterToStatus says whether the status of objects may depend on one by more than a verdict.
+func matterToStatus(changed ir.Ref) bool { return changed.Kind != kinds.Secret }
+
+// logChanges writes each new problem once.
+func (e *Engine) logChanges(before, now *report.Report) {
+	for _, v := range report.Changed(before, now) {
+		for _, p := range v.Problems {
+			write := e.log.Warn
+			if p.Severity == report.Info {
+				write = e.log.Info
+			}
+			write(p.Message, zap.String("object", v.Object.String()), zap.String("reason", string(p.Reason)),
+				zap.String("field", p.Field))
+		}
+	}
+}
