@@ -43,10 +43,10 @@ var house = []room{
 
 	// Kubernetes objects to the model, without a side effect.
 	{name: "internal/annotations", level: 2, never: pure},
+	{name: "internal/backends", level: 2, never: pure},
 	{name: "internal/ingress", level: 3, never: pure},
-	// It finds the port of a Service as Ingresses do.
-	{name: "internal/streams", level: 4, never: pure},
-	{name: "internal/translate", level: 5, never: pure},
+	{name: "internal/streams", level: 3, never: pure},
+	{name: "internal/translate", level: 4, never: pure},
 
 	// The model to Caddy's JSON, and what serves it.
 	{name: "internal/render", level: 5, never: []string{kubernetes}},

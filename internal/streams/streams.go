@@ -9,10 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/backends"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
@@ -157,37 +156,17 @@ func (r *reading) reserved(protocol ir.Protocol, port uint16) string {
 
 func (r *reading) backend(ref ir.Ref, wanted string, protocol ir.Protocol) (*ir.Backend, *report.Problem) {
 	r.result.Refs = append(r.result.Refs, ref)
-	b := &ir.Backend{
-		ID: id(ref, wanted, protocol), Namespace: ref.Namespace, Service: ref.Name, Protocol: protocol, Missing: true,
+	found, p := backends.Find(r.snapshot, ref, wanted, protocol)
+	switch {
+	case p == nil:
+		return found, nil
+	case p.Reason == report.NoService:
+		p.Message += ": connections are closed until there is one"
+	default:
+		p.Message += ": connections are closed"
 	}
-	service, ok := r.snapshot.Services.Get(ref.Namespace, ref.Name)
-	if !ok {
-		return b, noBackend(report.NoService, "there is no Service %s/%s: connections are closed until there is one", ref.Namespace, ref.Name)
-	}
-	if service.Spec.Type == corev1.ServiceTypeExternalName {
-		return b, noBackend(report.InvalidBackend,
-			"the Service %s/%s is of type ExternalName, which is not supported yet: connections are closed", ref.Namespace, ref.Name)
-	}
-	name := strings.ToUpper(string(protocol))
-	port := ingress.FindPort(service, wanted, corev1.Protocol(name))
-	if port == nil {
-		return b, noBackend(report.InvalidBackend,
-			"the Service %s/%s has no %s port %s: connections are closed", ref.Namespace, ref.Name, name, wanted)
-	}
-	b.ID = id(ref, strconv.Itoa(int(port.Port)), protocol)
-	b.PortName, b.Missing = port.Name, false
-	return b, nil
-}
-
-func id(service ir.Ref, port string, protocol ir.Protocol) string {
-	if protocol == ir.UDP {
-		port += "/udp"
-	}
-	return service.Namespace + "/" + service.Name + "/" + port
-}
-
-func noBackend(reason report.Reason, message string, args ...any) *report.Problem {
-	return &report.Problem{Severity: report.Error, Reason: reason, Message: fmt.Sprintf(message, args...)}
+	p.Field = ""
+	return found, p
 }
 
 func invalid(message string, args ...any) *report.Problem {

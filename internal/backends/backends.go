@@ -1,0 +1,78 @@
+// Package backends finds the port of a Service that an Ingress, or an entry of a ConfigMap, names.
+package backends
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// Find returns the backend for a port of a Service. The port is its number, its name or what it leads to, as findPort
+// looks for it.
+//
+// A Service or a port that does not exist is a backend too, one without endpoints: what leads to it must not lead
+// somewhere else. The problem says what is missing, with "name" or "port" for its field; the caller adds what happens
+// until it is there.
+func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protocol) (*ir.Backend, *report.Problem) {
+	b := &ir.Backend{
+		ID: id(service, port, protocol), Namespace: service.Namespace, Service: service.Name, Protocol: protocol, Missing: true,
+	}
+	object, ok := s.Services.Get(service.Namespace, service.Name)
+	if !ok {
+		return b, problem(report.NoService, "name", "there is no Service %s/%s", service.Namespace, service.Name)
+	}
+	if object.Spec.Type == corev1.ServiceTypeExternalName {
+		return b, problem(report.InvalidBackend, "name",
+			"the Service %s/%s is of type ExternalName, which is not supported yet", service.Namespace, service.Name)
+	}
+	name := corev1.Protocol(strings.ToUpper(string(protocol)))
+	found := findPort(object, port, name)
+	if found == nil {
+		return b, problem(report.InvalidBackend, "port",
+			"the Service %s/%s has no %s port %s", service.Namespace, service.Name, name, port)
+	}
+	b.ID = id(service, strconv.Itoa(int(found.Port)), protocol)
+	b.PortName, b.Missing = found.Name, false
+	return b, nil
+}
+
+func problem(reason report.Reason, field, message string, args ...any) *report.Problem {
+	return &report.Problem{Severity: report.Error, Reason: reason, Field: field, Message: fmt.Sprintf(message, args...)}
+}
+
+// id escapes what a manifest may have for a name, so that one with a slash in it is no other backend's.
+func id(service ir.Ref, port string, protocol ir.Protocol) string {
+	port = url.PathEscape(port)
+	if protocol == ir.UDP {
+		port += "/udp"
+	}
+	return service.Namespace + "/" + url.PathEscape(service.Name) + "/" + port
+}
+
+// findPort returns the port of a Service by number, by name or by what it leads to, as ingress-nginx looks for it. There
+// is no port 0 and none without a name to be found: that is what a port that nobody wrote looks like.
+func findPort(service *corev1.Service, wanted string, protocol corev1.Protocol) *corev1.ServicePort {
+	if wanted == "" || wanted == "0" {
+		return nil
+	}
+	for _, matches := range []func(*corev1.ServicePort) bool{
+		func(p *corev1.ServicePort) bool { return strconv.Itoa(int(p.Port)) == wanted },
+		func(p *corev1.ServicePort) bool { return p.Name == wanted },
+		func(p *corev1.ServicePort) bool { return p.TargetPort.String() == wanted },
+	} {
+		for i := range service.Spec.Ports {
+			p := &service.Spec.Ports[i]
+			if (p.Protocol == protocol || p.Protocol == "" && protocol == corev1.ProtocolTCP) && matches(p) {
+				return p
+			}
+		}
+	}
+	return nil
+}
