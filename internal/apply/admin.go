@@ -54,22 +54,17 @@ var errChanged = errors.New("somebody else changed the configuration at the same
 // Change reads the whole configuration, lets merge change it, and posts it if it is another one then, which makes Caddy
 // load it. When somebody else changes it meanwhile, all of this is done again. It returns whether it posted.
 func (a *Admin) Change(ctx context.Context, merge func(config map[string]any) error) (bool, error) {
-	for range conflicts {
+	for try := 1; ; try++ {
 		changed, err := a.tryChange(ctx, merge)
-		if !errors.Is(err, errChanged) {
+		if try == conflicts || !errors.Is(err, errChanged) {
 			return changed, err
 		}
 	}
-	return false, errChanged
 }
 
 func (a *Admin) tryChange(ctx context.Context, merge func(map[string]any) error) (bool, error) {
 	raw, etag, err := a.get(ctx)
-	switch {
-	case errors.Is(err, syscall.ECONNRESET):
-		// Caddy has just loaded a configuration, and dropped what waited for the listener of the one before.
-		return false, errChanged
-	case err != nil:
+	if err != nil {
 		return false, fmt.Errorf("reading the configuration: %w", err)
 	}
 	before, after := map[string]any{}, map[string]any{}
@@ -150,7 +145,18 @@ func (a *Admin) send(ctx context.Context, method string, body []byte, headers ma
 			request.Header.Set(name, value)
 		}
 	}
-	return a.client.Do(request)
+	response, err := a.client.Do(request)
+	if dropped(err) {
+		return nil, fmt.Errorf("%w: %w", errChanged, err)
+	}
+	return response, err
+}
+
+// dropped says that a connection ended without an answer. Caddy has just loaded a configuration then, and given up the
+// listener of the one before with all that waited for it. Should it have been the one that was posted, reading it again
+// shows that.
+func dropped(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 func (a *Admin) host() string {
