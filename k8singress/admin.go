@@ -35,9 +35,24 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 func (a *Admin) Routes() []caddy.AdminRoute {
 	return []caddy.AdminRoute{
 		{Pattern: "/k8singress/config", Handler: caddy.AdminHandlerFunc(a.config)},
-		{Pattern: "/k8singress/status", Handler: caddy.AdminHandlerFunc(a.status)},
-		{Pattern: "/k8singress/objects", Handler: caddy.AdminHandlerFunc(a.objects)},
+		{Pattern: "/k8singress/status", Handler: readOnly(a.status)},
+		{Pattern: "/k8singress/objects", Handler: readOnly(a.objects)},
 	}
+}
+
+// readOnly lets nothing through but GET and HEAD.
+func readOnly(serve caddy.AdminHandlerFunc) caddy.AdminHandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			return notAllowed(w, r, "GET, HEAD")
+		}
+		return serve(w, r)
+	}
+}
+
+func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
+	w.Header().Set("Allow", allowed)
+	return failed(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed", r.Method))
 }
 
 // maxDocument is the size of the largest document that PUT takes: ten thousand hosts are some 10 MB.
@@ -45,7 +60,7 @@ const maxDocument = 256 << 20
 
 func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
 	switch r.Method {
-	case http.MethodGet:
+	case http.MethodGet, http.MethodHead:
 		e, err := running()
 		if err != nil {
 			return err
@@ -54,7 +69,7 @@ func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
 	case http.MethodPut:
 		return a.put(w, r)
 	}
-	return failed(http.StatusMethodNotAllowed, fmt.Errorf("method %s is not allowed", r.Method))
+	return notAllowed(w, r, "GET, HEAD, PUT")
 }
 
 // put takes the live half of a document; a process without an app of ours takes the structure first.
@@ -62,9 +77,9 @@ func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
 	if e := current.Load(); e != nil && e.HasSource() {
 		return failed(http.StatusConflict, engine.ErrHasSource)
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxDocument))
+	raw, err := readDocument(w, r, maxDocument)
 	if err != nil {
-		return failed(http.StatusBadRequest, fmt.Errorf("reading the document: %w", err))
+		return err
 	}
 	options, live, err := engine.Split(raw)
 	if err != nil {
@@ -76,6 +91,22 @@ func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return a.load(w, r, live)
+}
+
+// readDocument refuses a document larger than limit, before it is sent where the client says how large it is.
+func readDocument(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
+	tooLarge := &http.MaxBytesError{Limit: limit}
+	if r.ContentLength > limit {
+		return nil, failed(http.StatusRequestEntityTooLarge, tooLarge)
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, failed(http.StatusRequestEntityTooLarge, err)
+	case err != nil:
+		return nil, failed(http.StatusBadRequest, fmt.Errorf("reading the document: %w", err))
+	}
+	return raw, nil
 }
 
 func (a *Admin) load(w http.ResponseWriter, r *http.Request, live *document.Live) error {

@@ -34,13 +34,17 @@ type offline struct {
 }
 
 func commands(parent *cobra.Command) {
+	// Without these, a misspelt subcommand would print the help and end with status 0.
+	parent.Args = cobra.NoArgs
+	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, c := range []struct {
 		use, short, long string
-		run              func(io.Writer, *engine.Offline) error
+		run              func(*cobra.Command, *engine.Offline) error
 	}{
 		{
 			"render", "Prints the whole Caddy JSON for a folder of manifests",
-			"Prints the whole Caddy JSON that the manifests become. Caddy runs it as it is, where no Secret is needed.",
+			"Prints the whole Caddy JSON that the manifests become. Caddy runs it as it is, where no Secret is needed. What is\n" +
+				"left out because it cannot be served is listed on standard error.",
 			render,
 		},
 		{
@@ -59,7 +63,7 @@ func commands(parent *cobra.Command) {
 	}
 }
 
-func (o *offline) run(cmd *cobra.Command, show func(io.Writer, *engine.Offline) error) error {
+func (o *offline) run(cmd *cobra.Command, show func(*cobra.Command, *engine.Offline) error) error {
 	if o.folder == "" {
 		return errors.New("which folder? -f DIR is needed")
 	}
@@ -73,7 +77,7 @@ func (o *offline) run(cmd *cobra.Command, show func(io.Writer, *engine.Offline) 
 	if err != nil {
 		return err
 	}
-	return show(cmd.OutOrStdout(), result)
+	return show(cmd, result)
 }
 
 // optionsFrom reads the options of the app from a configuration file; without a file they are the defaults.
@@ -105,8 +109,15 @@ func optionsFrom(file string) (settings.Config, error) {
 	return app.WithDefaults(), nil
 }
 
-func render(w io.Writer, result *engine.Offline) error {
-	encoder := json.NewEncoder(w)
+func render(cmd *cobra.Command, result *engine.Offline) error {
+	for _, v := range result.Report.Verdicts {
+		for _, p := range v.Problems {
+			if p.Severity == report.Error {
+				printProblem(cmd.ErrOrStderr(), v, p)
+			}
+		}
+	}
+	encoder := json.NewEncoder(cmd.OutOrStdout())
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "\t")
 	return encoder.Encode(engine.Compose(result.Settings, result.Document))
@@ -115,15 +126,15 @@ func render(w io.Writer, result *engine.Offline) error {
 // errLint has no more to say than what was printed.
 var errLint = errors.New("some objects cannot be served as they are")
 
-func lint(w io.Writer, result *engine.Offline) error {
-	bad := false
+func lint(cmd *cobra.Command, result *engine.Offline) error {
+	out, bad := cmd.OutOrStdout(), false
 	for _, v := range result.Report.Verdicts {
 		bad = bad || !v.Accepted()
 		if len(v.Problems) == 0 {
-			fmt.Fprintf(w, "ok       %s\n", v.Object)
+			fmt.Fprintf(out, "%-8s %s\n", "ok", v.Object)
 		}
 		for _, p := range v.Problems {
-			fmt.Fprintf(w, "%-8s %s%s: %s (%s)\n", p.Severity, v.Object, at(p), p.Message, p.Reason)
+			printProblem(out, v, p)
 		}
 	}
 	if bad {
@@ -132,9 +143,10 @@ func lint(w io.Writer, result *engine.Offline) error {
 	return nil
 }
 
-func at(p report.Problem) string {
-	if p.Field == "" {
-		return ""
+func printProblem(w io.Writer, v *report.Verdict, p report.Problem) {
+	where := v.Object.String()
+	if p.Field != "" {
+		where += " " + p.Field
 	}
-	return " " + p.Field
+	fmt.Fprintf(w, "%-8s %s: %s (%s)\n", p.Severity, where, p.Message, p.Reason)
 }

@@ -13,7 +13,7 @@ import (
 func init() { caddy.RegisterModule(new(Handler)) }
 
 // Handler answers requests as the Ingresses say. A request for a host or a path that no Ingress has gets 404, and
-// before the Ingresses are known for the first time every request gets 503.
+// before the Ingresses are known for the first time every request gets 503. A request line without a path gets 400.
 type Handler struct {
 	// PassThru hands requests that no Ingress asks for to the next handler, in place of 404.
 	PassThru bool `json:"pass_thru,omitempty"`
@@ -39,10 +39,16 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // retryAfter is how many seconds a client should wait for the first complete configuration.
 const retryAfter = "1"
 
-var errNotReady = errors.New("the Ingresses are not known yet")
+var (
+	errNotReady = errors.New("the Ingresses are not known yet")
+	errNoPath   = errors.New("the request line has no path")
+)
 
 // ServeHTTP lets the chain of the matching Ingress path answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if withoutPath(r) {
+		return caddyhttp.Error(http.StatusBadRequest, errNoPath)
+	}
 	outcome, err := h.table.Serve(w, r)
 	switch outcome {
 	case live.NotReady:
@@ -58,6 +64,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	}
 	return withoutEndpoints(r, err)
 }
+
+// withoutPath says that the client asked for "*", or for something like "x:admin". The latter has no path that Ingresses
+// could look at, and would reach the backend as "admin".
+func withoutPath(r *http.Request) bool { return r.URL.Opaque != "" || r.URL.Path == "*" }
 
 // withoutEndpoints turns the failure of a request that had nobody left to go to into 503: its last endpoint has gone
 // meanwhile, or was about to end.

@@ -22,7 +22,8 @@ type Rewrite struct {
 	Target string `json:"target"`
 
 	path, query string
-	hasQuery    bool
+	// dropQuery says that what the client sent as a query goes no further.
+	dropQuery bool
 }
 
 // CaddyModule returns the Caddy module information.
@@ -32,7 +33,9 @@ func (*Rewrite) CaddyModule() caddy.ModuleInfo {
 
 // Provision splits the target.
 func (h *Rewrite) Provision(caddy.Context) error {
-	h.path, h.query, h.hasQuery = strings.Cut(h.Target, "?")
+	h.path, h.query, _ = strings.Cut(h.Target, "?")
+	h.dropQuery = strings.HasSuffix(h.Target, "?")
+	h.query = strings.TrimSuffix(h.query, "?")
 	return nil
 }
 
@@ -55,21 +58,18 @@ func (h *Rewrite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 		return caddyhttp.Error(http.StatusBadRequest, errDotSegments)
 	}
 	r.URL.Path, r.URL.RawPath = target, ""
-	r.URL.RawQuery = h.rawQuery(r.URL.RawQuery, expand(h.query, path, groups, url.QueryEscape))
+	r.URL.RawQuery, r.URL.ForceQuery = h.rawQuery(r.URL.RawQuery, expand(h.query, path, groups, url.QueryEscape)), false
 	r.RequestURI = r.URL.RequestURI()
 	return next.ServeHTTP(w, r)
 }
 
+// rawQuery joins the query of the target, in which groups may have left nothing, and that of the client.
 func (h *Rewrite) rawQuery(client, own string) string {
 	switch {
-	case !h.hasQuery:
-		return client
-	case own == "":
-		return ""
-	case strings.HasSuffix(own, "?"):
-		return strings.TrimSuffix(own, "?")
-	case client == "":
+	case h.dropQuery || client == "":
 		return own
+	case own == "":
+		return client
 	}
 	return own + "&" + client
 }

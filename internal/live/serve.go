@@ -99,12 +99,13 @@ func hostname(host string) string {
 	return host
 }
 
-// CleanPath resolves dot segments and merges slashes, as nginx does before it looks for a location.
+// CleanPath resolves dot segments and merges slashes, as nginx does before it looks for a location. What it returns begins
+// with a slash, also where a handler before this one left a path without.
 func CleanPath(path string) string {
-	if path == "" {
-		return "/"
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
 	}
-	if strings.Contains(path, "//") || strings.Contains(path, "/.") || path[0] != '/' {
+	if strings.Contains(path, "//") || strings.Contains(path, "/.") {
 		return caddyhttp.CleanPath(path, true)
 	}
 	return path

@@ -97,6 +97,7 @@ func TestPaths(t *testing.T) {
 		"/foo/bar/x": "foobar", "/foo/barx": "foo", "/": "none", "": "none", "/a{env.HOME}": "literal",
 		"/a{env.HOME}/b": "literal", "/glob*": "glob", "/globe": "none",
 		"//foo": "exact", "/./foo": "exact", "/x/../foo/y": "foo", "/foo/../secret": "none",
+		"foo/x": "foo", "*": "none", "../foo": "exact",
 	} {
 		if got := get(t, table, "h", path); got != want {
 			t.Errorf("path %q: %s, want %s", path, got, want)

@@ -1,0 +1,202 @@
+package k8singress_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/google/go-cmp/cmp"
+)
+
+// ran is what became of a command.
+type ran struct {
+	status         int
+	stdout, stderr string
+}
+
+// run runs `caddy k8singress` with arguments, as a user does.
+func run(t *testing.T, arguments ...string) ran {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), program, append([]string{"k8singress"}, arguments...)...)
+	command.Env = append(os.Environ(), asCaddy+"=1", "HOME="+t.TempDir())
+	var stdout, stderr bytes.Buffer
+	command.Stdout, command.Stderr = &stdout, &stderr
+	err = command.Run()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		t.Fatal(err)
+	}
+	return ran{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+var message = regexp.MustCompile(`(?m)^(.{9}\S+( \S+| line \d+)?): .+ \((\w+)\)$`)
+
+// withoutMessages leaves of what lint prints what programs may rely on. The goldens hold the messages.
+func withoutMessages(verdicts string) string { return message.ReplaceAllString(verdicts, "$1: ($3)") }
+
+func manifests(name string) string { return filepath.Join("testdata", "manifests", name) }
+
+func TestLint(t *testing.T) {
+	for folder, status := range map[string]int{"clean": 0, "empty": 0, "warnings": 0, "errors": 1, "not-yaml": 1} {
+		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, "lint", "-f", manifests(folder))
+			if got.status != status {
+				t.Errorf("status %d, want %d", got.status, status)
+			}
+			want, err := os.ReadFile(filepath.Join("testdata", "lint", folder+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), withoutMessages(got.stdout)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if said := strings.Contains(got.stderr, "some objects cannot be served"); said != (status == 1) {
+				t.Errorf("standard error: %s", got.stderr)
+			}
+		})
+	}
+}
+
+// TestLintSaysHowToMendIt is about one message, as an example of all.
+func TestLintSaysHowToMendIt(t *testing.T) {
+	const want = "error    File/team/bad.yaml line 10: is not YAML: found unexpected end of stream (InvalidManifest)\n"
+	if got := run(t, "lint", "-f", manifests("not-yaml")); !strings.HasPrefix(got.stdout, want) {
+		t.Errorf("want %s in:\n%s", want, got.stdout)
+	}
+}
+
+// A single file is good enough.
+func TestLintOfAFile(t *testing.T) {
+	got := run(t, "lint", "--filename", filepath.Join(manifests("clean"), "web.yaml"))
+	if want := "ok       Ingress/shop/idle\nok       Ingress/shop/web\n"; got.status != 0 || got.stdout != want {
+		t.Errorf("status %d: %s", got.status, got.stdout)
+	}
+}
+
+func TestRender(t *testing.T) {
+	folders, err := os.ReadDir(filepath.Join("testdata", "manifests"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What it says of the errors is what lint says of them.
+	for _, folder := range folders {
+		t.Run(folder.Name(), func(t *testing.T) {
+			got := run(t, "render", "-f", manifests(folder.Name()))
+			if got.status != 0 {
+				t.Fatalf("status %d: %s", got.status, got.stderr)
+			}
+			validate(t, got.stdout)
+			verdicts, err := os.ReadFile(filepath.Join("testdata", "lint", folder.Name()+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want strings.Builder
+			for line := range strings.Lines(string(verdicts)) {
+				if strings.HasPrefix(line, "error ") {
+					want.WriteString(line)
+				}
+			}
+			if diff := cmp.Diff(want.String(), withoutMessages(got.stderr)); diff != "" {
+				t.Errorf("standard error, -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// validate lets Caddy make all modules of a configuration, those of the live document included.
+func validate(t *testing.T, config string) {
+	t.Helper()
+	var c caddy.Config
+	if err := caddy.StrictUnmarshalJSON([]byte(config), &c); err != nil {
+		t.Fatal(err)
+	}
+	var app struct {
+		Live struct {
+			Hosts map[string]struct {
+				Routes []struct{ Chain json.RawMessage }
+			}
+		}
+	}
+	if err := json.Unmarshal(c.AppsRaw["k8singress"], &app); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range app.Live.Hosts {
+		for _, route := range host.Routes {
+			newRewriter(t).chain("/", route.Chain)
+		}
+	}
+	if err := caddy.Validate(&c); err != nil {
+		t.Errorf("Caddy refuses the document: %v", err)
+	}
+}
+
+func TestRenderKeepsStringsAsTheyAre(t *testing.T) {
+	got := run(t, "render", "-f", manifests("clean"))
+	if want := `"/{env.HOME}/$1"`; !strings.Contains(got.stdout, want) {
+		t.Errorf("there is no %s in:\n%s", want, got.stdout)
+	}
+}
+
+func TestOptionsOfACommand(t *testing.T) {
+	const listen = `"127.0.0.1:18080"`
+	for _, name := range []string{"Caddyfile", "caddy.json"} {
+		t.Run(name, func(t *testing.T) {
+			config := filepath.Join("testdata", "config", name)
+			if got := run(t, "render", "-f", manifests("clean"), "--config", config); got.status != 0 || !strings.Contains(got.stdout, listen) {
+				t.Errorf("status %d, %s\n%s", got.status, got.stderr, got.stdout)
+			}
+			// There the class is another one, and nothing is left of the Ingresses.
+			if got := run(t, "lint", "-f", manifests("clean"), "-c", config); got.status != 0 || strings.Contains(got.stdout, "ok ") {
+				t.Errorf("status %d, %s\n%s", got.status, got.stderr, got.stdout)
+			}
+		})
+	}
+}
+
+func TestMisuse(t *testing.T) {
+	bad := func(name string) string { return filepath.Join("testdata", "config", name) }
+	clean := manifests("clean")
+	for name, c := range map[string]struct {
+		arguments []string
+		want      string
+	}{
+		"no folder":            {[]string{"lint"}, "-f DIR"},
+		"empty folder name":    {[]string{"render", "-f", ""}, "-f DIR"},
+		"folder not there":     {[]string{"lint", "-f", "testdata/nowhere"}, "testdata/nowhere: no such file or directory"},
+		"one more argument":    {[]string{"lint", "-f", clean, "more"}, `"more"`},
+		"misspelt":             {[]string{"lnt"}, `unknown command "lnt"`},
+		"unknown flag":         {[]string{"lint", "-f", clean, "--strict"}, "unknown flag: --strict"},
+		"config not there":     {[]string{"render", "-f", clean, "-c", bad("nowhere")}, "nowhere: no such file or directory"},
+		"no option in config":  {[]string{"render", "-f", clean, "-c", bad("other.json")}, "other.json has no k8singress option"},
+		"unknown option":       {[]string{"render", "-f", clean, "-c", bad("unknown.json")}, `unknown field "ingress_klass"`},
+		"unknown subdirective": {[]string{"render", "-f", clean, "-c", bad("unknown.Caddyfile")}, "unknown.Caddyfile:3"},
+		"JSON of another kind": {[]string{"render", "-f", clean, "-c", bad("list.json")}, "decoding the configuration"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := run(t, c.arguments...)
+			if got.status != 1 || got.stdout != "" || !strings.Contains(got.stderr, c.want) {
+				t.Errorf("status %d, output %q, want %q in:\n%s", got.status, got.stdout, c.want, got.stderr)
+			}
+		})
+	}
+}
+
+func TestCommandAloneShowsHelp(t *testing.T) {
+	got := run(t)
+	if got.status != 0 || !strings.Contains(got.stdout, "render ") || !strings.Contains(got.stdout, "lint ") {
+		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+}

@@ -1,0 +1,93 @@
+package k8singress_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serve runs a server with the handler in front of another one, and one host "h" that answers "ingress".
+func serve(t *testing.T, options string) (address string) {
+	t.Helper()
+	address = free(t)
+	p := start(t, socket(t), fmt.Sprintf(`{
+		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
+			{"handle": [{"handler": "k8singress"%s}, {"handler": "static_response", "body": "next"}]}
+		]}}},
+		"k8singress": {"http": [], "https": [], "admin": "off", "live": {"hosts": {"h": {"routes": [
+			{"type": "prefix", "path": "/", "chain": [{"handle": [{"handler": "static_response", "body": "ingress"}]}]}
+		]}}}}
+	}`, address, options))
+	p.eventually("ready", func() error {
+		if got := p.ask(http.MethodGet, "status", ""); !strings.Contains(got.body, `"ready":true`) {
+			return errors.New(got.body)
+		}
+		return nil
+	})
+	return address
+}
+
+// converse sends a request line as it is.
+func converse(t *testing.T, address, line, host string) (status int, body string) {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", line, host)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("%s: %v", line, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// A request line may have no path. It is no request for the folder "/": the backend would see something else.
+func TestRequestLines(t *testing.T) {
+	address := serve(t, "")
+	for line, want := range map[string]int{
+		"GET /":              http.StatusOK,
+		"GET /x?y":           http.StatusOK,
+		"GET http://h":       http.StatusOK,
+		"GET http://h/x":     http.StatusOK,
+		"GET http://other/x": http.StatusNotFound,
+		"GET x:admin":        http.StatusBadRequest,
+		"GET http:admin":     http.StatusBadRequest,
+		"GET *":              http.StatusBadRequest,
+		"GET admin":          http.StatusBadRequest,
+	} {
+		status, body := converse(t, address, line, "h")
+		if status != want || (body == "ingress") != (want == http.StatusOK) {
+			t.Errorf("%s: %d %q, want %d", line, status, body, want)
+		}
+	}
+}
+
+func TestHostsOfNobody(t *testing.T) {
+	for options, want := range map[string]string{``: "404 ", `,"pass_thru":false`: "404 ", `,"pass_thru":true`: "200 next"} {
+		t.Run(options, func(t *testing.T) {
+			address := serve(t, options)
+			if status, body := converse(t, address, "GET /", "other"); fmt.Sprint(status, " ", body) != want {
+				t.Errorf("%d %q, want %s", status, body, want)
+			}
+			if status, body := converse(t, address, "GET /", "h"); status != http.StatusOK || body != "ingress" {
+				t.Errorf("the host that is there: %d %q", status, body)
+			}
+		})
+	}
+}

@@ -1,0 +1,127 @@
+package k8singress_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// patience is how long a test waits for what it expects.
+const patience = 10 * time.Second
+
+// process is a Caddy in this process.
+type process struct {
+	testing.TB
+	admin  caddy.NetworkAddress
+	client *http.Client
+}
+
+// start runs Caddy with apps, which is JSON, and an admin API at address.
+func start(t testing.TB, address, apps string) *process {
+	t.Helper()
+	parsed, err := caddy.ParseNetworkAddress(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, parsed.Network, parsed.JoinHostPort(0))
+	}
+	// Loading a configuration closes the connections of the admin API, so none is used twice.
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	config := fmt.Sprintf(`{"admin":{"listen":%q,"config":{"persist":false}},"apps":%s}`, address, apps)
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &process{t, parsed, client}
+}
+
+// socket is an admin address that no other test has.
+func socket(t testing.TB) string { return "unix/" + filepath.Join(t.TempDir(), "admin.sock") }
+
+// free returns an address with a port that is free.
+func free(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// reply is the answer to a request.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// ask sends a request to a route of the admin API. GET is sent again if need be: loading a configuration loses what waits
+// for the listener.
+func (p *process) ask(method, route, body string) (answer reply) {
+	p.Helper()
+	try := func() (err error) {
+		request, err := http.NewRequestWithContext(p.Context(), method, p.url(route), strings.NewReader(body))
+		if err != nil {
+			p.Fatal(err)
+		}
+		answer, err = p.do(request)
+		return err
+	}
+	if method == http.MethodGet {
+		p.eventually("GET "+route, try)
+	} else if err := try(); err != nil {
+		p.Fatal(err)
+	}
+	return answer
+}
+
+func (p *process) url(route string) string {
+	if p.admin.IsUnixNetwork() {
+		return "http://127.0.0.1/k8singress/" + route
+	}
+	return "http://" + p.admin.JoinHostPort(0) + "/k8singress/" + route
+}
+
+func (p *process) do(request *http.Request) (reply, error) {
+	response, err := p.client.Do(request)
+	if err != nil {
+		return reply{}, err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return reply{response.StatusCode, response.Header, string(text)}, err
+}
+
+// eventually fails the test if condition keeps returning an error.
+func (p *process) eventually(what string, condition func() error) {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(p.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			p.Fatalf("%s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
