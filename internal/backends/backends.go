@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Find returns the backend for a port of a Service. The port is its number, its name or what it leads to, as findPort
-// looks for it.
+// Find returns the backend for a port of a Service. The port is its number, its name or what it leads to, as in
+// ingress-nginx.
 //
 // A Service or a port that does not exist is a backend too, one without endpoints: what leads to it must not lead
 // somewhere else. The problem says what is missing, with "name" or "port" for its field; the caller adds what happens

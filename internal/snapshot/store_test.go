@@ -82,6 +82,45 @@ func TestSequenceCountsFromOne(t *testing.T) {
 	}
 }
 
+// Since tells a reader whether it has seen everything before Changed: it is the sequence of the snapshot taken last.
+func TestSinceIsTheSnapshotBefore(t *testing.T) {
+	s := NewStore()
+	var before uint64
+	for i := range 4 {
+		if i%2 == 1 {
+			s.Set(named(kinds.Secret, "shop", fmt.Sprint(i)))
+		}
+		taken := s.Take()
+		if taken.Since != before || taken.Sequence != before+1 || len(taken.Changed) != i%2 {
+			t.Fatalf("snapshot %d: sequence %d, since %d, changed %v", i, taken.Sequence, taken.Since, taken.Changed)
+		}
+		before = taken.Sequence
+	}
+}
+
+func TestJoined(t *testing.T) {
+	s := NewStore()
+	s.Set(named(kinds.Secret, "shop", "a"))
+	s.Set(named(kinds.Secret, "shop", "b"))
+	first := s.Take()
+	s.Delete(named(kinds.Secret, "shop", "b"))
+	s.Set(named(kinds.Service, "shop", "a"))
+	second := s.Take()
+	third := s.Take()
+	joined := third.Joined(second.Joined(first))
+	want := []string{"Secret/shop/a", "Secret/shop/b", "Service/shop/a"}
+	if got := changes(joined); !slices.Equal(got, want) {
+		t.Errorf("changed %v, want %v", got, want)
+	}
+	if joined.Since != 0 || joined.Sequence != 3 || joined.Secrets.Len() != 1 || joined.Services.Len() != 1 {
+		t.Errorf("since %d, sequence %d, %d Secrets, %d Services: want the objects of the newest",
+			joined.Since, joined.Sequence, joined.Secrets.Len(), joined.Services.Len())
+	}
+	if len(first.Changed) != 2 || len(second.Changed) != 2 || len(third.Changed) != 0 || second.Since != 1 || third.Since != 2 {
+		t.Error("joining changed what it joined")
+	}
+}
+
 func TestEndpointSlicesOfOneService(t *testing.T) {
 	s := NewStore()
 	for _, o := range []*discoveryv1.EndpointSlice{
