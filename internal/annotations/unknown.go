@@ -23,7 +23,7 @@ func unknown(name string) *report.Problem {
 		p.Message = fmt.Sprintf("the annotation %s of ingress-nginx is not supported yet, and has no effect", name)
 		return p
 	}
-	p.Message = fmt.Sprintf("there is no annotation %s%q, and it has no effect", Prefix, name)
+	p.Message = fmt.Sprintf("there is no annotation %q, and it has no effect", Prefix+name)
 	if near := nearest(name); near != "" {
 		p.Message += ": did you mean " + near + "?"
 	}
