@@ -53,7 +53,12 @@ func id(service ir.Ref, port string, protocol ir.Protocol) string {
 	if protocol == ir.UDP {
 		port += "/udp"
 	}
-	return service.Namespace + "/" + url.PathEscape(service.Name) + "/" + port
+	return Prefix(service.Namespace, service.Name) + port
+}
+
+// Prefix is what the IDs of all backends of a Service begin with, and no others.
+func Prefix(namespace, service string) string {
+	return namespace + "/" + url.PathEscape(service) + "/"
 }
 
 // findPort returns the port of a Service by number, by name or by what it leads to, as ingress-nginx looks for it. There

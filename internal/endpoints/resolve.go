@@ -52,6 +52,21 @@ func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend)
 	return slices.Compact(ready)
 }
 
+// PortGone says whether a Service has endpoints, and none of its slices has the port of a backend.
+func PortGone(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend) bool {
+	some := false
+	if b.Missing {
+		return false
+	}
+	for slice := range endpointSlices {
+		if _, ok := portOf(slice, b); ok {
+			return false
+		}
+		some = some || len(slice.Endpoints) > 0
+	}
+	return some
+}
+
 // portOf returns the target port of a backend in one slice. Pods of one Service may differ in it; then they are in
 // different slices.
 func portOf(slice *discoveryv1.EndpointSlice, b *ir.Backend) (string, bool) {

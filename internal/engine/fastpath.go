@@ -3,20 +3,49 @@ package engine
 import (
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/backends"
+	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// refreshEndpoints brings the backends of one Service up to date.
-func (e *Engine) refreshEndpoints(s *snapshot.Snapshot, namespace, service string) {
-	for _, b := range backendsOf(e.config.Backends, namespace+"/"+service+"/") {
+// refreshEndpoints brings the backends of one Service up to date. It returns false, and leaves them as they are, when the
+// port of one has gone from all slices: most often it has another name now, which the translation finds out, and until
+// then requests go where they went.
+func (e *Engine) refreshEndpoints(s *snapshot.Snapshot, namespace, service string) bool {
+	all := e.backendsOf(namespace, service)
+	for _, b := range all {
+		if endpoints.PortGone(s.EndpointSlices(namespace, service), b) {
+			return false
+		}
+	}
+	e.setEndpoints(s, all)
+	return true
+}
+
+// settleEndpoints does what refreshEndpoints left to the pipeline.
+func (e *Engine) settleEndpoints(s *snapshot.Snapshot) {
+	for _, ref := range s.Changed {
+		if ref.Kind == kinds.EndpointSlice {
+			e.setEndpoints(s, e.backendsOf(ref.Namespace, ref.Name))
+		}
+	}
+}
+
+func (e *Engine) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
+	for _, b := range all {
 		e.endpoints.Set(b.ID, resolve(s, b))
 		e.metrics.endpointUpdates.Inc()
 	}
 }
 
-// backendsOf returns the backends whose ID begins with prefix; they are neighbours in the sorted list.
-func backendsOf(all []*ir.Backend, prefix string) []*ir.Backend {
+func (e *Engine) backendsOf(namespace, service string) []*ir.Backend {
+	return withPrefix(e.config.Backends, backends.Prefix(namespace, service))
+}
+
+// withPrefix returns the backends whose ID begins with prefix; they are neighbours in the sorted list.
+func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 	low, high := 0, len(all)
 	for low < high {
 		if middle := (low + high) / 2; all[middle].ID < prefix {

@@ -100,8 +100,7 @@ func (e *Engine) observe() {
 	var slow []ir.Ref
 	for _, ref := range s.Changed {
 		switch {
-		case ref.Kind == kinds.EndpointSlice:
-			e.refreshEndpoints(s, ref.Namespace, ref.Name)
+		case ref.Kind == kinds.EndpointSlice && e.refreshEndpoints(s, ref.Namespace, ref.Name):
 		case ref.Kind == kinds.Secret && e.refreshSecret(before, s, ref):
 		default:
 			slow = append(slow, ref)

@@ -33,6 +33,7 @@ func (e *Engine) pipeline() {
 		e.secrets = nil
 	}
 	e.apply(delta, s)
+	e.settleEndpoints(s)
 	e.metrics.applySeconds.Observe(time.Since(begin).Seconds())
 	if !e.publish() && slices.ContainsFunc(s.Changed, matterToStatus) {
 		e.publishStatus()

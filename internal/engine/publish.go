@@ -62,7 +62,14 @@ func matterToStatus(changed ir.Ref) bool { return changed.Kind != kinds.Secret }
 // logChanges writes each new problem once.
 func (e *Engine) logChanges(before, now *report.Report) {
 	for _, v := range report.Changed(before, now) {
+		var known []report.Problem
+		if old := before.Get(v.Object); old != nil {
+			known = old.Problems
+		}
 		for _, p := range v.Problems {
+			if slices.Contains(known, p) {
+				continue
+			}
 			write := e.log.Warn
 			if p.Severity == report.Info {
 				write = e.log.Info
