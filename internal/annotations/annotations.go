@@ -61,11 +61,13 @@ type Annotation struct {
 type Settings struct {
 	// RewriteTarget replaces the path of a request; it is empty without rewrite.
 	RewriteTarget string
+	// Closed says that every request is refused.
+	Closed bool
 }
 
 // Filters returns the filters for one path of the Ingress, in the order in which a request meets them.
 func (s *Settings) Filters(path string) []ir.Filter {
-	var filters []ir.Filter
+	filters := closed(s)
 	for i := range Table {
 		if Table[i].filter == nil {
 			continue
@@ -96,7 +98,10 @@ func Parse(all map[string]string) (*Settings, []report.Problem) {
 
 func parseOne(settings *Settings, name, value string) *report.Problem {
 	row := find(name)
-	if row == nil {
+	switch {
+	case row == nil && slices.Contains(guards, name):
+		return unsupportedGuard(settings, name, value)
+	case row == nil:
 		return unknown(name)
 	}
 	err := checkText(value)

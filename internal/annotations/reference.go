@@ -2,6 +2,7 @@ package annotations
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -25,7 +26,14 @@ ingress-nginx ranks it.
 
 `
 
-const referenceUnsupported = `## Not supported yet
+const referenceGuards = `## Not supported yet, and closed
+
+These keep requests out. An Ingress with one of them answers 503 to every request until it is supported here, or removed:
+
+`
+
+const referenceUnsupported = `
+## Not supported yet
 
 ingress-nginx v1.15.1 has these too. Here they have no effect, and each Ingress with one of them is told so.
 
@@ -44,9 +52,13 @@ func reference() string {
 	for i := range Table {
 		b.WriteString(section(&Table[i]))
 	}
+	b.WriteString(referenceGuards)
+	for _, name := range guards {
+		fmt.Fprintf(&b, "- `%s`\n", name)
+	}
 	b.WriteString(referenceUnsupported)
 	for _, name := range known {
-		if find(name) == nil {
+		if find(name) == nil && !slices.Contains(guards, name) {
 			fmt.Fprintf(&b, "- `%s`\n", name)
 		}
 	}

@@ -73,6 +73,11 @@ type URLRewrite struct {
 
 func (URLRewrite) filter() {}
 
+// DirectResponse answers in place of the backend, and of the filters behind it.
+type DirectResponse struct{ Status int }
+
+func (DirectResponse) filter() {}
+
 // Protocol of a port.
 type Protocol string
 

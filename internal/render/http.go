@@ -53,6 +53,11 @@ func filter(f ir.Filter) json.RawMessage {
 			Handler string `json:"handler"`
 			Target  string `json:"target"`
 		}{"k8singress_rewrite", f.Target})
+	case ir.DirectResponse:
+		return mustJSON(struct {
+			Handler string `json:"handler"`
+			Status  int    `json:"status_code"`
+		}{"static_response", f.Status})
 	}
 	panic(fmt.Sprintf("no rendering of filter %T", f))
 }

@@ -29,6 +29,7 @@ const (
 	InvalidAnnotation Reason = "InvalidAnnotation"
 	UnknownAnnotation Reason = "UnknownAnnotation"
 	UnsupportedValue  Reason = "UnsupportedValue"
+	UnsupportedGuard  Reason = "UnsupportedGuard"
 	InvalidHost       Reason = "InvalidHost"
 	InvalidPath       Reason = "InvalidPath"
 	InvalidRegex      Reason = "InvalidRegex"

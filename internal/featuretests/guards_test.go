@@ -1,0 +1,19 @@
+package featuretests
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestAnUnsupportedGuardClosesItsIngress holds that nobody gets in where ingress-nginx would have asked for a password,
+// and that another Ingress of the same host goes on.
+func TestAnUnsupportedGuardClosesItsIngress(t *testing.T) {
+	ip, port := backend(t, "one")
+	guarded := strings.Replace(rule("guarded", "guarded.example", "Prefix", "/admin", "one"), "{name: guarded}",
+		`{name: guarded, annotations: {nginx.ingress.kubernetes.io/auth-type: basic, nginx.ingress.kubernetes.io/auth-secret: users}}`, 1)
+	in := start(t, class+service("one", port, ip)+guarded+rule("open", "guarded.example", "Prefix", "/", "one"))
+	in.expect("guarded.example", "/admin", http.StatusServiceUnavailable, "")
+	in.expect("guarded.example", "/admin/users", http.StatusServiceUnavailable, "")
+	in.expect("guarded.example", "/", http.StatusOK, "one /")
+}
