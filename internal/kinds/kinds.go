@@ -1,6 +1,8 @@
 // Package kinds lists the kinds of Kubernetes objects that the controller reads: one row each, from which come the
-// informers, the decoding of manifests, and the RBAC rules that the documentation prints.
+// informers, the decoding of manifests, and the rights in deploy/rbac.yaml.
 package kinds
+
+//go:generate go test -run ^TestRBAC$ -update
 
 import (
 	"maps"

@@ -16,11 +16,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if _, inside := harness.Inside(); inside {
-		os.Exit(m.Run())
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if cluster, inside := harness.Inside(); inside {
+		if err := cluster.MakeAccount(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "not root: the cluster runs in a user namespace, nothing is left out")
 	}

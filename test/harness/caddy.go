@@ -32,7 +32,7 @@ func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
 	address := func(port int) string { return "127.0.0.1:" + strconv.Itoa(port+number) }
 	o := Options{Name: name, Admin: address(2019), HTTP: address(8080), HTTPS: address(8443)}
 	o.Lines = append([]string{
-		"kubeconfig " + c.Kubeconfig(), "ingress_class nginx", "http " + o.HTTP, "https " + o.HTTPS,
+		"kubeconfig " + c.AccountKubeconfig(), "ingress_class nginx", "http " + o.HTTP, "https " + o.HTTPS,
 	}, lines...)
 	return o
 }

@@ -43,16 +43,15 @@ type target struct {
 // those that are up to date; only a first build takes long.
 func Build(ctx context.Context, log io.Writer) (Programs, error) {
 	var p Programs
-	module, err := output(ctx, "go", "list", "-m", "-f", "{{.Dir}}")
+	root, err := repository(ctx)
 	if err != nil {
-		return p, fmt.Errorf("finding the module of the tests: %w", err)
+		return p, err
 	}
 	version, err := output(ctx, "go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {
 		return p, fmt.Errorf("finding the version of Kubernetes: %w", err)
 	}
-	root := filepath.Dir(module)
-	for _, t := range targets(&p, root, module, version) {
+	for _, t := range targets(&p, root, version) {
 		if err := t.build(ctx, filepath.Join(root, ".cache", "test"), log); err != nil {
 			return p, err
 		}
@@ -60,7 +59,17 @@ func Build(ctx context.Context, log io.Writer) (Programs, error) {
 	return p, nil
 }
 
-func targets(p *Programs, root, module, version string) []target {
+// repository returns the folder that holds both modules.
+func repository(ctx context.Context) (string, error) {
+	module, err := output(ctx, "go", "list", "-m", "-f", "{{.Dir}}")
+	if err != nil {
+		return "", fmt.Errorf("finding the module of the tests: %w", err)
+	}
+	return filepath.Dir(module), nil
+}
+
+func targets(p *Programs, root, version string) []target {
+	module := filepath.Join(root, "test")
 	caddy := target{path: &p.Caddy, variable: caddyVariable, name: "caddy", module: root, pkg: "./cmd/caddy"}
 	if raceEnabled {
 		caddy.name, caddy.flags = "caddy-race", []string{"-race"}

@@ -48,6 +48,9 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	if !inside {
 		return harness.Run(ctx, os.Stdout, os.Stderr)
 	}
+	if err := cluster.MakeAccount(ctx); err != nil {
+		return err
+	}
 	figures, err := measure(ctx, cluster, o)
 	if err != nil {
 		return err
