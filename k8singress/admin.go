@@ -74,7 +74,7 @@ func (a *Admin) config(w http.ResponseWriter, r *http.Request) error {
 
 // put takes the live half of a document; a process without an app of ours takes the structure first.
 func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
-	if e := current.Load(); e != nil && e.HasSource() {
+	if e := started.engine(); e != nil && e.HasSource() {
 		return failed(http.StatusConflict, engine.ErrHasSource)
 	}
 	raw, err := readDocument(w, r, maxDocument)
@@ -85,7 +85,7 @@ func (a *Admin) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return failed(http.StatusBadRequest, err)
 	}
-	if current.Load() == nil {
+	if started.engine() == nil {
 		if err := loadStructure(r, options); err != nil {
 			return failed(http.StatusBadRequest, err)
 		}
@@ -166,7 +166,7 @@ func (a *Admin) objects(w http.ResponseWriter, _ *http.Request) error {
 }
 
 func running() (*engine.Engine, error) {
-	if e := current.Load(); e != nil {
+	if e := started.engine(); e != nil {
 		return e, nil
 	}
 	return nil, failed(http.StatusNotFound, errors.New("the configuration has no k8singress app"))

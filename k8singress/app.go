@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,7 +20,8 @@ func init() { caddy.RegisterModule(new(App)) }
 
 // App makes Caddy a Kubernetes ingress controller. It follows the objects of a cluster or of a folder of manifests, and
 // keeps the tables that the other modules of this project serve from. They live on when Caddy loads another
-// configuration with the same source.
+// configuration with the same source. With another source, or another option that the source is made from, the tables
+// are built anew, and requests get 503 until they are complete.
 type App struct {
 	settings.Config
 
@@ -34,11 +34,8 @@ type App struct {
 	key    string
 }
 
-// engines keeps the engines over configurations, by what makes a source another one.
+// engines keeps the engines over configurations, by the options that make a source another one.
 var engines = caddy.NewUsagePool()
-
-// current is the engine of the running configuration, for the admin routes: Caddy makes those before the app.
-var current atomic.Pointer[engine.Engine]
 
 // CaddyModule returns the Caddy module information.
 func (*App) CaddyModule() caddy.ModuleInfo {
@@ -61,7 +58,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.ctx = ctx
 	a.Config = a.WithDefaults()
-	key, err := json.Marshal(a.Source)
+	key, err := json.Marshal(engine.Fixed(a.Config))
 	if err != nil {
 		return err
 	}
@@ -93,32 +90,32 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 	return nil
 }
 
-// Start hands the configuration to the engine. It does not wait for objects: until they are there, requests get 503.
+// Start hands the configuration to the engine, once the one before has stopped. It does not wait for objects: until they
+// are there, requests get 503.
 func (a *App) Start() error {
-	current.Store(a.engine)
-	a.engine.Adopt(a.ctx, a.Config, a.Live)
+	started.join(a)
 	return nil
 }
 
 // Stop leaves the tables alone: requests under way, and the next configuration, need them. When the process ends, another
 // replica may write status from now on.
 func (a *App) Stop() error {
+	started.leave(a)
 	if caddy.Exiting() {
 		a.engine.Resign()
 	}
 	return nil
 }
 
-// Cleanup ends the engine when no configuration uses it any more.
+// Cleanup ends the engine when no configuration uses it any more. Caddy does not call Stop when it fails after the start
+// of all apps.
 func (a *App) Cleanup() error {
 	if a.engine == nil {
 		return nil
 	}
-	if gone, err := engines.Delete(a.key); gone || err != nil {
-		current.CompareAndSwap(a.engine, nil)
-		return err
-	}
-	return nil
+	started.leave(a)
+	_, err := engines.Delete(a.key)
+	return err
 }
 
 var (

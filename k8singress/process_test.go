@@ -20,8 +20,9 @@ const patience = 10 * time.Second
 // process is a Caddy in this process.
 type process struct {
 	testing.TB
-	admin  caddy.NetworkAddress
-	client *http.Client
+	address string
+	admin   caddy.NetworkAddress
+	client  *http.Client
 }
 
 // start runs Caddy with apps, which is JSON, and an admin API at address.
@@ -45,7 +46,7 @@ func start(t testing.TB, address, apps string) *process {
 			t.Error(err)
 		}
 	})
-	return &process{t, parsed, client}
+	return &process{t, address, parsed, client}
 }
 
 // socket is an admin address that no other test has.

@@ -82,6 +82,7 @@ type Engine struct {
 	applied bool
 	hold    holdoff
 	retry   backoff
+	mending mending
 }
 
 // adoption is a Caddy configuration that begins to use the engine.
@@ -126,6 +127,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		document:   func() *document.Live { return &document.Live{} },
 		hold:       newHoldoff(),
 		retry:      newBackoff(),
+		mending:    mending{ended: make(chan mended, 1)},
 	}
 	e.state.Store(&state{document: e.document, config: e.config, report: e.translated, changed: make(chan struct{})})
 	return e
@@ -154,8 +156,8 @@ func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
 	e.start.Do(e.run)
 }
 
-// Destruct ends the engine when no Caddy configuration uses it any more. It does not wait for the loop, which may itself
-// be waiting for Caddy.
+// Destruct ends the engine when no Caddy configuration uses it any more. It does not wait: what runs may itself be
+// waiting for Caddy.
 func (e *Engine) Destruct() error {
 	e.startNoMore()
 	if e.cancel != nil {

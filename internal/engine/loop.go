@@ -19,6 +19,7 @@ const statusPeriod = time.Minute
 // loop runs until ctx ends.
 func (e *Engine) loop(ctx context.Context) {
 	defer e.live.Close()
+	defer e.mending.running.Wait()
 	// The first Adopt has started the loop.
 	<-e.adopted
 	e.adopt(ctx)
@@ -54,6 +55,8 @@ func (e *Engine) loop(ctx context.Context) {
 			e.pipeline()
 		case <-e.retry.timer.C:
 			e.tryAgain(ctx)
+		case m := <-e.mending.ended:
+			e.hasMended(ctx, m)
 		}
 	}
 }

@@ -13,9 +13,27 @@ import (
 	"github.com/k8singress/k8singress/internal/status"
 )
 
+// Fixed returns those of the options that a source, with the writer of status that goes with it, is made from. It cannot
+// follow them later: where they are others, another engine is needed.
+func Fixed(o settings.Config) settings.Config {
+	if o.Source == nil || o.Source.Kubernetes == nil {
+		return settings.Config{Source: o.Source}
+	}
+	fixed := settings.Config{Source: o.Source, ElectionID: o.ElectionID, ElectionNamespace: o.ElectionNamespace}
+	if len(o.Source.Kubernetes.Namespaces) == 0 {
+		// All objects are read then, and with them those that options name.
+		return fixed
+	}
+	fixed.ConfigMap, fixed.TCPServices, fixed.UDPServices = o.ConfigMap, o.TCPServices, o.UDPServices
+	fixed.PublishService, fixed.DefaultCertificate = o.PublishService, o.DefaultCertificate
+	return fixed
+}
+
 // NewSource returns the source that the options name, and the writer of status that goes with a cluster. Options without
 // a source give none. Nothing is read before the source runs, but a kubeconfig.
 func NewSource(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
+	// What is not fixed must not be looked at here.
+	o = Fixed(o)
 	switch {
 	case o.Source == nil:
 		return nil, nil, nil

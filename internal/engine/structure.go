@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"go.uber.org/zap"
 
@@ -11,38 +12,68 @@ import (
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
-// mend puts our part of the structure into Caddy's configuration where it is missing. It calls Caddy's admin API, which
-// loads the configuration again if it was; that is counted.
+// mending is the work on the structure. It waits for Caddy, so it has a goroutine of its own, one at a time; the loop
+// has the rest.
+type mending struct {
+	running sync.WaitGroup
+	ended   chan mended
+	// again says that it is to be done once more after the one under way.
+	underWay, again bool
+}
+
+// mended is how it ended.
+type mended struct {
+	changed bool
+	err     error
+}
+
+// mend begins to put our part of the structure into Caddy's configuration where it is missing.
 func (e *Engine) mend(ctx context.Context) {
-	changed, err := e.structure(ctx)
-	if err != nil {
-		if ctx.Err() == nil {
-			e.log.Error("applying the structure through Caddy's admin API; trying again", zap.Error(err))
-			e.retry.failed()
-		}
+	m := &e.mending
+	if m.underWay {
+		m.again = true
 		return
 	}
-	if changed {
+	m.underWay, m.again = true, false
+	m.running.Go(func() {
+		changed, err := e.structure(ctx)
+		m.ended <- mended{changed, err}
+	})
+}
+
+// hasMended notes how it ended. Caddy has loaded its configuration again if that was changed; that is counted.
+func (e *Engine) hasMended(ctx context.Context, m mended) {
+	e.mending.underWay = false
+	switch {
+	case m.err != nil && ctx.Err() == nil:
+		e.log.Error("applying the structure through Caddy's admin API; trying again", zap.Error(m.err))
+		e.retry.arm()
+	case m.err == nil && !e.live.Pending():
+		e.retry.succeeded()
+	}
+	if m.err == nil && m.changed {
 		e.metrics.reloads.WithLabelValues(structureReason).Inc()
 	}
-	if !e.live.Pending() {
-		e.retry.succeeded()
+	if e.mending.again {
+		e.mend(ctx)
 	}
 }
 
 // structure puts our part into Caddy's configuration where it is missing or different. A Caddyfile has all of it from
 // the start, so this is for who writes the JSON of the app alone. It returns whether Caddy had to load.
 func (e *Engine) structure(ctx context.Context) (bool, error) {
-	if e.settings.Admin == settings.AdminOff {
+	address := e.Settings().Admin
+	if address == settings.AdminOff {
 		// Nobody can change the configuration then, and the adapter has put everything into it.
 		return false, nil
 	}
-	admin, err := apply.NewAdmin(e.settings.Admin)
+	admin, err := apply.NewAdmin(address)
 	if err != nil {
 		return false, err
 	}
 	defer admin.Close()
-	return admin.Change(ctx, func(config map[string]any) error { return structure.Merge(config, e.settings) })
+	// Reading the configuration waits until Caddy has loaded it. The options may be others then.
+	return admin.Change(ctx, func(config map[string]any) error { return structure.Merge(config, e.Settings()) })
 }
 
 // LoadStructure makes a Caddy without our app one that takes documents: it puts the app with these options, and the

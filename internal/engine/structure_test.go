@@ -1,0 +1,107 @@
+package engine_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/k8singress/k8singress/internal/engine"
+)
+
+func init() { caddy.RegisterModule(new(slow)) }
+
+// slow is an app whose start takes as long as a test wants.
+type slow struct{}
+
+var (
+	slowStarts = make(chan struct{})
+	slowMayEnd = make(chan struct{})
+)
+
+func (*slow) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "engine_test_slow", New: func() caddy.Module { return new(slow) }}
+}
+
+func (*slow) Start() error {
+	slowStarts <- struct{}{}
+	<-slowMayEnd
+	return nil
+}
+
+func (*slow) Stop() error { return nil }
+
+// While Caddy loads a configuration, its admin API answers nobody. Objects are followed meanwhile.
+func TestObjectsWhileCaddyLoads(t *testing.T) {
+	admin, address := free(t), free(t)
+	var loading sync.WaitGroup
+	loading.Go(func() {
+		config := fmt.Sprintf(`{"admin":{"listen":%q,"config":{"persist":false}},"apps":{"engine_test_slow":{},`+
+			`"k8singress":{"admin":"off","http":[],"https":[]}}}`, admin)
+		if err := caddy.Load([]byte(config), true); err != nil {
+			t.Error(err)
+		}
+	})
+	<-slowStarts
+	end := sync.OnceFunc(func() {
+		slowMayEnd <- struct{}{}
+		loading.Wait()
+	})
+	t.Cleanup(func() {
+		end()
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s, o := newSource(service(), ingress("web", "web.example"), addresses("192.0.2.1")), options()
+	o.Admin, o.HTTP, o.HTTPS = admin, []string{address}, []string{}
+	e := adoptedBy(t, provisioned(t), engine.New(s, nil, zaptest.NewLogger(t)), o)
+	close(s.synced)
+	e.await(1)
+	// The newest options go into the structure, those that Caddy loads meanwhile too.
+	o.HTTP = []string{free(t)}
+	e.Adopt(provisioned(t), o, nil)
+	s.set(addresses("192.0.2.2"))
+	e.eventually("the endpoints follow", func() bool {
+		for _, b := range e.Document().Backends {
+			return len(b.Endpoints) == 1 && b.Endpoints[0] == "192.0.2.2:8080"
+		}
+		return false
+	})
+	go func() { // The load that the engine asks for starts the app again.
+		<-slowStarts
+		slowMayEnd <- struct{}{}
+	}()
+	end()
+	wait(t, "the server", func() error { return listens(o.HTTP[0]) })
+	if err := listens(address); err == nil {
+		t.Error("the structure was that of older options first")
+	}
+}
+
+// Only what a source is made from makes it another one.
+func TestFixed(t *testing.T) {
+	for source, want := range map[string]string{
+		`{}`:                                   `{}`,
+		`{"source":{"manifests":{"dir":"d"}}}`: `{"source":{"manifests":{"dir":"d"}}}`,
+		`{"source":{"kubernetes":{}}}`:         `{"source":{"kubernetes":{}},"election_id":"e","election_namespace":"n"}`,
+		`{"source":{"kubernetes":{"namespaces":["a"]}}}`: `{"source":{"kubernetes":{"namespaces":["a"]}},` +
+			`"configmap":"a/c","tcp_services":"a/t","udp_services":"a/u","publish_service":"a/p","default_certificate":"a/d",` +
+			`"election_id":"e","election_namespace":"n"}`,
+	} {
+		o := options()
+		o.ConfigMap, o.TCPServices, o.UDPServices = "a/c", "a/t", "a/u"
+		o.PublishService, o.DefaultCertificate = "a/p", "a/d"
+		o.ElectionID, o.ElectionNamespace = "e", "n"
+		if err := json.Unmarshal([]byte(source), &o); err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.Marshal(engine.Fixed(o))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %s, want %s, error %v", source, got, want, err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package k8singress_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+func init() { caddy.RegisterModule(new(failing)) }
+
+// failing is an app that does not start.
+type failing struct{}
+
+func (*failing) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "k8singress_test_failing", New: func() caddy.Module { return new(failing) }}
+}
+
+func (*failing) Start() error { return errors.New("it never does") }
+func (*failing) Stop() error  { return nil }
+
+// failures are the ways in which Caddy refuses a configuration after it has provided all of it.
+var failures = map[string]struct{ apps, admin string }{
+	// The apps start in any order; ours is stopped if it was before this one.
+	"another app does not start": {apps: `"k8singress_test_failing":{},`},
+	// All apps have started then, and none is stopped.
+	"setting up fails": {admin: `,"load":{"module":"none"}`},
+}
+
+// tries are enough for every order of two apps.
+const tries = 20
+
+// reload gives Caddy another app, in a configuration that may have more apps and more of config of the admin API.
+func (p *process) reload(app, moreApps, moreConfig string) error {
+	p.Helper()
+	apps := "{" + moreApps + strings.TrimPrefix(app, "{")
+	config := fmt.Sprintf(`{"admin":{"listen":%q,"config":{"persist":false%s}},"apps":%s}`, p.address, moreConfig, apps)
+	return caddy.Load([]byte(config), true)
+}
+
+// class is the option that tells one configuration from another.
+func (p *process) class() any {
+	p.Helper()
+	var whole struct {
+		Apps struct{ K8singress map[string]any }
+	}
+	p.decode("config", &whole)
+	return whole.Apps.K8singress["ingress_class"]
+}
+
+// A configuration that Caddy refuses leaves everything to the one before.
+func TestFailedReload(t *testing.T) {
+	folder := followed(t.TempDir())
+	for name, f := range failures {
+		for what, next := range map[string]string{"other options": folder, "another source": followed(t.TempDir()), "no source": ""} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				p := start(t, socket(t), app(folder+`,"ingress_class":"first"`))
+				p.awaitReady()
+				for range tries {
+					if err := p.reload(app(next+`,"ingress_class":"refused"`), f.apps, f.admin); err == nil {
+						t.Fatal("it does not fail")
+					}
+					p.awaitReady()
+					if class := p.class(); class != "first" {
+						t.Fatalf("the class is %v", class)
+					}
+					if got := p.ask(http.MethodPut, "config", nothing); got.status != http.StatusConflict {
+						t.Fatalf("PUT: %d %s", got.status, got.body)
+					}
+				}
+				if err := p.reload(app(next+`,"ingress_class":"second"`), "", ""); err != nil {
+					t.Fatal(err)
+				}
+				if class := p.class(); class != "second" {
+					t.Errorf("after a configuration that works, the class is %v", class)
+				}
+			})
+		}
+	}
+}
+
+// Where there was no configuration of ours before, there is none after one that failed.
+func TestFailedLoad(t *testing.T) {
+	for name, f := range failures {
+		t.Run(name, func(t *testing.T) {
+			p := start(t, socket(t), `{}`)
+			for range tries {
+				if err := p.reload(app(""), f.apps, f.admin); err == nil {
+					t.Fatal("it does not fail")
+				}
+				if got := p.ask(http.MethodGet, "status", ""); got.status != http.StatusNotFound {
+					t.Fatalf("%d %s", got.status, got.body)
+				}
+			}
+		})
+	}
+}
+
+// The next configuration may be without our app.
+func TestReloadWithout(t *testing.T) {
+	p := start(t, socket(t), app(""))
+	if err := p.reload(`{"pki":{}}`, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.ask(http.MethodGet, "status", ""); got.status != http.StatusNotFound {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
+func followed(folder string) string {
+	return fmt.Sprintf(`,"source":{"manifests":{"dir":%q}}`, filepath.ToSlash(folder))
+}
+
+func (p *process) awaitReady() {
+	p.Helper()
+	p.eventually("ready", func() error {
+		var status struct{ Ready bool }
+		if p.decode("status", &status); !status.Ready {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+}
