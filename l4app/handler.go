@@ -21,9 +21,11 @@ func init() { caddy.RegisterModule(new(Handler)) }
 
 const (
 	proxyV1 = "v1"
-	// dialTimeout is ingress-nginx's proxy-stream-next-upstream-timeout for one endpoint, dialTries how many are asked.
+	// dialTimeout is how long one endpoint has to accept: ingress-nginx's proxy-connect-timeout, which is for HTTP. It has
+	// none for streams, where nginx's own 60 seconds count, which is longer than most clients wait for three endpoints.
 	dialTimeout = 5 * time.Second
-	dialTries   = 3
+	// dialTries is how many endpoints are asked: ingress-nginx's proxy-stream-next-upstream-tries.
+	dialTries = 3
 )
 
 // Handler passes a connection, or the datagrams of a client, to an endpoint of a backend. It is the last handler of a

@@ -15,6 +15,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/document"
 )
 
 // chain is a provisioned caddy-l4 server without its listeners. Those are ours, because caddy-l4's own know neither which
@@ -81,6 +83,8 @@ func (c *chain) serve(conn net.Conn) {
 
 // port is what listens on the addresses of a chain. The chain can be replaced by another one with the same addresses.
 type port struct {
+	// wanted is what the port was made from. It belongs to Ports.
+	wanted    *document.Port
 	addresses []string
 	chain     atomic.Pointer[chain]
 	listeners []io.Closer

@@ -32,6 +32,8 @@ type Ports struct {
 
 	open    map[string]*port
 	refused map[string]*document.Port
+	// taken are the addresses of the Caddy configuration.
+	taken []taken
 	// running is what has not ended yet of ports and chains that were let go.
 	running sync.WaitGroup
 	// closing is closed when what is open has to end now.
@@ -44,6 +46,22 @@ func New(log *zap.Logger) *Ports {
 		log: log.Named("l4"), drain: drainTime,
 		open: map[string]*port{}, refused: map[string]*document.Port{}, closing: make(chan struct{}),
 	}
+}
+
+// Adopt makes room for the servers of another Caddy configuration, whose apps are all provisioned: a port that one of them
+// listens on is closed and returned. Its connections go on as those of a port that is gone. Nothing is opened; Retry
+// opens what was refused because of the configuration before.
+func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
+	p.taken = takenBy(ctx)
+	var refusals []Refusal
+	for _, name := range p.Names() {
+		port := p.open[name]
+		if err := p.check(port.addresses); err != nil {
+			p.remove(name)
+			refusals = p.refuse(name, port.wanted, err, refusals)
+		}
+	}
+	return refusals
 }
 
 // Update opens and changes ports, by name, and closes those that are nil. Their modules are provisioned under ctx, which
@@ -90,10 +108,14 @@ func (p *Ports) Close() {
 
 func (p *Ports) try(ctx caddy.Context, name string, wanted *document.Port, refusals []Refusal) []Refusal {
 	if err := p.set(ctx, name, wanted); err != nil {
-		p.refused[name] = wanted
-		return append(refusals, Refusal{Name: name, Origin: wanted.Origin, Err: err})
+		return p.refuse(name, wanted, err, refusals)
 	}
 	return refusals
+}
+
+func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals []Refusal) []Refusal {
+	p.refused[name] = wanted
+	return append(refusals, Refusal{Name: name, Origin: wanted.Origin, Err: err})
 }
 
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
@@ -102,7 +124,13 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 		p.remove(name)
 		return err
 	}
+	if err := p.check(c.addresses); err != nil {
+		p.remove(name)
+		c.cancel()
+		return err
+	}
 	if existing := p.open[name]; existing != nil && slices.Equal(existing.addresses, c.addresses) {
+		existing.wanted = wanted
 		p.retire(existing, existing.chain.Swap(c))
 		return nil
 	}
@@ -112,6 +140,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 		c.cancel()
 		return err
 	}
+	opened.wanted = wanted
 	p.open[name] = opened
 	return nil
 }

@@ -40,9 +40,11 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	}
 }
 
-// Adopt provisions chains under another Caddy configuration; ctx must outlive it.
+// Adopt provisions chains under another Caddy configuration; ctx must outlive it. Ports that the configuration listens on
+// itself are closed.
 func (l *Live) Adopt(ctx caddy.Context) error {
 	l.ctx = ctx
+	l.notePorts(nil, l.ports.Adopt(ctx))
 	return l.Table.Adopt(ctx)
 }
 

@@ -1,0 +1,96 @@
+package l4app
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/mholt/caddy-l4/layer4"
+)
+
+// taken is an address that a server of the Caddy configuration listens on.
+type taken struct {
+	address caddy.NetworkAddress
+	// by is the server, and the address as it stands there.
+	by string
+}
+
+// takenBy returns what the servers of a configuration listen on. Its apps must have been provisioned; after that they
+// change neither their servers nor the addresses, so they may start or run meanwhile.
+func takenBy(ctx caddy.Context) []taken {
+	var all []taken
+	// The error is that there is no such app, which takes no addresses then.
+	if app, err := ctx.AppIfConfigured("http"); err == nil {
+		servers := app.(*caddyhttp.App).Servers
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			s := servers[name]
+			all = appendTaken(all, "http server "+name, s.Listen, len(s.TLSConnPolicies) > 0 && slices.Contains(s.Protocols, "h3"))
+		}
+	}
+	if app, err := ctx.AppIfConfigured("layer4"); err == nil {
+		servers := app.(*layer4.App).Servers
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			all = appendTaken(all, "layer4 server "+name, servers[name].Listen, false)
+		}
+	}
+	return all
+}
+
+// appendTaken adds the addresses of a server; one with HTTP/3 has each of them for UDP, too.
+func appendTaken(all []taken, server string, listen []string, http3 bool) []taken {
+	replacer := caddy.NewReplacer()
+	for _, text := range listen {
+		// The server itself says what is wrong with an address.
+		address, err := caddy.ParseNetworkAddress(replacer.ReplaceAll(text, ""))
+		if err != nil {
+			continue
+		}
+		by := server + ", which listens on " + text
+		all = append(all, taken{address, by})
+		if http3 && transport(address.Network) == "tcp" {
+			address.Network = "udp"
+			all = append(all, taken{address, by})
+		}
+	}
+	return all
+}
+
+// check returns an error if a server of the configuration has one of the addresses. Caddy would share them without a
+// word, and each would get a part of the connections.
+func (p *Ports) check(addresses []string) error {
+	for _, text := range addresses {
+		address, err := caddy.ParseNetworkAddress(text)
+		if err != nil {
+			return fmt.Errorf("address %q: %w", text, err)
+		}
+		for _, t := range p.taken {
+			if overlap(address, t.address) {
+				return fmt.Errorf("it is used by the %s, in the Caddy configuration; one of the two needs another port", t.by)
+			}
+		}
+	}
+	return nil
+}
+
+func overlap(a, b caddy.NetworkAddress) bool {
+	return transport(a.Network) == transport(b.Network) &&
+		a.StartPort <= b.EndPort && b.StartPort <= a.EndPort && sameHost(a.Host, b.Host)
+}
+
+// transport takes the 4 or the 6 off a network.
+func transport(network string) string { return strings.TrimRight(network, "46") }
+
+// sameHost says whether a connection can reach both. Without an address a host is every one.
+func sameHost(a, b string) bool {
+	first, errA := netip.ParseAddr(cmp.Or(a, "::"))
+	second, errB := netip.ParseAddr(cmp.Or(b, "::"))
+	if errA != nil || errB != nil {
+		return a == b
+	}
+	return first == second || first.IsUnspecified() || second.IsUnspecified()
+}
