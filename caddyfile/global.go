@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/structure"
 )
 
 // name is that of the global option, of the directive, of the app and of the handler.
@@ -84,7 +85,7 @@ func (b *draft) parse(d *caddyfile.Dispenser) error {
 }
 
 func unknown(word string) error {
-	if near := nearest(word); near != "" {
+	if near := nearestOption(word); near != "" {
 		return fmt.Errorf("%s has no option %q; did you mean %s", name, word, near)
 	}
 	return fmt.Errorf("%s has no option %q", name, word)
@@ -107,13 +108,8 @@ func (b *draft) finish() error {
 			return fmt.Errorf("%s and %s cannot stand together: %s", c.one, c.other, c.remedy)
 		}
 	}
-	effective := b.config.WithDefaults()
-	for _, address := range effective.HTTP {
-		for _, other := range effective.HTTPS {
-			if sameAddress(address, other) {
-				return fmt.Errorf("http and https cannot both listen on %s: give one of them another address, or turn it off", address)
-			}
-		}
+	if err := structure.CheckAddresses(b.config); err != nil {
+		return err
 	}
 	b.config.Source = b.source()
 	return nil

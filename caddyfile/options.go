@@ -43,8 +43,10 @@ var options = []option{
 	},
 	{
 		name: "ingress_class", args: "<name>", least: 1, most: 1,
-		set:      one(func(d *draft) *string { return &d.config.IngressClass }, subdomain),
-		doc:      "The name of the class whose Ingresses are served: that of `spec.ingressClassName`, or of the older annotation.",
+		set: one(func(d *draft) *string { return &d.config.IngressClass }, subdomain),
+		doc: "The value of the older annotation `kubernetes.io/ingress.class` that is ours. `spec.ingressClassName` names an " +
+			"IngressClass instead, and each one with our `controller_name` is served, whatever its own name. Only with `manifests`, " +
+			"an Ingress may name this class there without such an object.",
 		example:  "ingress_class edge",
 		fallback: settings.DefaultIngressClass,
 	},
@@ -89,8 +91,9 @@ var options = []option{
 	},
 	{
 		name: "configmap", args: "<namespace/name>", least: 1, most: 1,
-		set:      one(func(d *draft) *string { return &d.config.ConfigMap }, namespacedName),
-		doc:      "The ConfigMap with the global options of ingress-nginx.",
+		set: one(func(d *draft) *string { return &d.config.ConfigMap }, namespacedName),
+		doc: "The ConfigMap with the global options of ingress-nginx. It is followed, but none of its keys has an effect yet: " +
+			"those that you have are not reported either.",
 		example:  "configmap ingress-nginx/ingress-nginx-controller",
 		fallback: "none",
 	},
@@ -138,15 +141,17 @@ var options = []option{
 	},
 	{
 		name: "email", args: "<address>", least: 1, most: 1,
-		set:      one(func(d *draft) *string { return &d.config.Email }, emailAddress),
-		doc:      "Where the certificate authority may write to.",
+		set: one(func(d *draft) *string { return &d.config.Email }, emailAddress),
+		doc: "Where the certificate authority may write to about the certificates of Ingress hosts. No certificate is asked for " +
+			"on their behalf yet, so it has no effect today. Sites of your own have Caddy's global option `email`.",
 		example:  "email ops@example.com",
 		fallback: "none",
 	},
 	{
 		name: "acme_ca", args: "<url>", least: 1, most: 1,
-		set:      one(func(d *draft) *string { return &d.config.ACMECA }, directoryURL),
-		doc:      "The directory of the ACME certificate authority.",
+		set: one(func(d *draft) *string { return &d.config.ACMECA }, directoryURL),
+		doc: "The directory of the ACME certificate authority for the certificates of Ingress hosts. No certificate is asked for " +
+			"on their behalf yet, so it has no effect today. Sites of your own have Caddy's global option `acme_ca`.",
 		example:  "acme_ca https://localhost:14000/dir",
 		fallback: "those of Caddy",
 	},

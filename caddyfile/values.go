@@ -7,9 +7,12 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/nearest"
 )
 
 // check says what is wrong with a value.
@@ -90,9 +93,12 @@ func subdomain(s string) error {
 }
 
 func namespacedName(s string) error {
-	namespace, object, ok := strings.Cut(s, "/")
-	if !ok {
+	namespace, object, _ := strings.Cut(s, "/")
+	switch slashes := strings.Count(s, "/"); {
+	case slashes == 0:
 		return fmt.Errorf("%q has no namespace: write namespace/name", s)
+	case slashes > 1:
+		return fmt.Errorf("%q has %d slashes: write namespace/name, with one", s, slashes)
 	}
 	if err := label(namespace); err != nil {
 		return err
@@ -113,6 +119,10 @@ func listenAddress(s string) error {
 	switch {
 	case s == "off":
 		return errors.New("off stands alone, without addresses")
+	case nearest.Of(strings.ToLower(s), []string{"off"}) != "":
+		return fmt.Errorf("%q is no address to listen on; did you mean off", s)
+	case !numericPorts(s):
+		return fmt.Errorf("%q is no address to listen on: the port is a number from 1 to 65535, as in :8080 or 127.0.0.1:8080", s)
 	case err != nil:
 		return fmt.Errorf("%q is no address to listen on, such as :8080 or 127.0.0.1:8080: %w", s, err)
 	case address.IsUnixNetwork():
@@ -125,11 +135,22 @@ func listenAddress(s string) error {
 	return nil
 }
 
-// sameAddress says whether two valid addresses are one, whatever the way they are written.
-func sameAddress(a, b string) bool {
-	first, _ := caddy.ParseNetworkAddress(a)
-	second, _ := caddy.ParseNetworkAddress(b)
-	return first == second
+// numericPorts says whether what an address has for a port, or for the ends of a range of ports, could be one.
+func numericPorts(s string) bool {
+	_, _, port, err := caddy.SplitNetworkAddress(s)
+	if err != nil || port == "" {
+		return true
+	}
+	first, last, isRange := strings.Cut(port, "-")
+	if !isRange {
+		last = first
+	}
+	for _, end := range []string{first, last} {
+		if _, err := strconv.ParseUint(end, 10, 16); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 func ipAddress(s string) error {

@@ -97,3 +97,37 @@ func TestTCPPortThatIsTaken(t *testing.T) {
 	}
 	in.eventually("the port that was given free", func() error { _, err := tryTCP(held); return err })
 }
+
+// TestReloadWithASiteOnATCPPort holds that a site that a new configuration brings has its port to itself, that the object
+// is told, and that the port is back when the site is gone.
+func TestReloadWithASiteOnATCPPort(t *testing.T) {
+	ip, backendPort := backend(t, "one")
+	_, port, _ := net.SplitHostPort(free(t))
+	const options = "tcp_services default/tcp-services\nstream_bind 127.0.0.1"
+	in := start(t, class+service("one", backendPort, ip)+tcpServices(fmt.Sprintf(`%q: "default/one:80"`, port)), options)
+	if got := in.overTCP(port); got != "one /tcp" {
+		t.Fatalf("the port answers %q", got)
+	}
+	block := fmt.Sprintf("manifests %s\n%s", in.folder, options)
+	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\n%s\n}\n}\nhttp://:%s {\nrespond site\n}\n",
+		in.admin, in.http, in.https, block, port))
+	in.eventually("a word on the port", func() error {
+		if got := in.reasons("ConfigMap/default/tcp-services"); !slices.Equal(got, []string{"PortConflict"}) {
+			return fmt.Errorf("reasons are %v", got)
+		}
+		return nil
+	})
+	for range 20 {
+		if got := in.overTCP(port); got != "site" {
+			t.Fatalf("the port of the site answers %q", got)
+		}
+	}
+	in.load(block)
+	in.eventually("the port", func() error {
+		got, err := tryTCP(port)
+		if err == nil && got != "one /tcp" {
+			err = fmt.Errorf("it answers %q", got)
+		}
+		return err
+	})
+}

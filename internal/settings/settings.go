@@ -26,8 +26,9 @@ type Config struct {
 	// documents that PUT /k8singress/config brings.
 	Source *Source `json:"source,omitempty"`
 
-	// IngressClass is the name of the class whose Ingresses are served: that of spec.ingressClassName, or of the older
-	// annotation kubernetes.io/ingress.class. Default: nginx.
+	// IngressClass is the value of the older annotation kubernetes.io/ingress.class that is ours. spec.ingressClassName
+	// names an IngressClass instead, and each one with our ControllerName is served, whatever its own name. Only with a
+	// source of manifests, an Ingress may name this class there without such an object. Default: nginx.
 	IngressClass string `json:"ingress_class,omitempty"`
 	// ControllerName is the spec.controller of the IngressClasses that are ours. Default: k8s.io/ingress-nginx, because
 	// the field of an IngressClass cannot be changed later.
@@ -40,7 +41,8 @@ type Config struct {
 	// HTTPS are the addresses that answer HTTPS. An empty list means none. Default: [":443"].
 	HTTPS []string `json:"https,omitzero"`
 
-	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. Default: none.
+	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. It is followed, but none
+	// of its keys has an effect yet. Default: none.
 	ConfigMap string `json:"configmap,omitempty"`
 	// TCPServices is the namespace/name of the ConfigMap with the TCP ports. Default: none.
 	TCPServices string `json:"tcp_services,omitempty"`
@@ -58,9 +60,11 @@ type Config struct {
 	// DefaultCertificate is the namespace/name of the Secret that answers for names without a certificate.
 	// Default: a self-signed one.
 	DefaultCertificate string `json:"default_certificate,omitempty"`
-	// Email is the address that the certificate authority may write to. Default: none.
+	// Email is the address that the certificate authority may write to about the certificates of Ingress hosts. It has no
+	// effect yet, because no certificate is asked for on their behalf. Default: none.
 	Email string `json:"email,omitempty"`
-	// ACMECA is the URL of the directory of the certificate authority. Default: those of Caddy.
+	// ACMECA is the URL of the directory of the certificate authority for the certificates of Ingress hosts. It has no
+	// effect yet, as Email. Default: those of Caddy.
 	ACMECA string `json:"acme_ca,omitempty"`
 
 	// ElectionID is the name of the Lease whose holder writes status and Events. Default: k8singress-leader.

@@ -21,6 +21,9 @@ type taken struct {
 // clashes looks for an address of ours that something else in the configuration listens on. Inside one process two
 // listeners can share a port without an error, and each would get a part of the connections.
 func clashes(config map[string]any, c settings.Config) error {
+	if err := CheckAddresses(c); err != nil {
+		return fmt.Errorf("the options of k8singress: %w", err)
+	}
 	others := takenAddresses(config)
 	for _, option := range []struct {
 		name      string
@@ -45,16 +48,43 @@ func clashes(config map[string]any, c settings.Config) error {
 	return nil
 }
 
+// CheckAddresses returns an error if HTTP and HTTPS want the same port of the same address, worded for whoever wrote
+// the options. Addresses that are not valid are left to others. Options that are not given count with their defaults.
+func CheckAddresses(c settings.Config) error {
+	c = c.WithDefaults()
+	for _, one := range c.HTTP {
+		for _, other := range c.HTTPS {
+			a, err := caddy.ParseNetworkAddress(one)
+			b, otherErr := caddy.ParseNetworkAddress(other)
+			if err != nil || otherErr != nil || !sameNetwork(a, b, []string{"tcp"}) || !overlap(a, b) {
+				continue
+			}
+			if a == b {
+				return fmt.Errorf("http and https cannot both listen on %s: give one of them another address, or turn it off", one)
+			}
+			return fmt.Errorf("http on %s and https on %s cannot both listen: they have a port in common; give one of them "+
+				"another, or turn it off", one, other)
+		}
+	}
+	return nil
+}
+
 func firstOverlap(a caddy.NetworkAddress, networks []string, others []taken) *taken {
 	for i := range others {
 		other := &others[i]
-		sameNetwork := a.IsUnixNetwork() && other.address.IsUnixNetwork() ||
-			!a.IsUnixNetwork() && slices.Contains(networks, transport(other.address.Network))
-		if sameNetwork && overlap(a, other.address) {
+		if sameNetwork(a, other.address, networks) && overlap(a, other.address) {
 			return other
 		}
 	}
 	return nil
+}
+
+// sameNetwork says whether a, which is of a Unix network or listens on all of the networks, shares one with b.
+func sameNetwork(a, b caddy.NetworkAddress, networks []string) bool {
+	if a.IsUnixNetwork() || b.IsUnixNetwork() {
+		return a.IsUnixNetwork() && b.IsUnixNetwork()
+	}
+	return slices.Contains(networks, transport(b.Network))
 }
 
 // transport takes the 4 or the 6 off a network.
