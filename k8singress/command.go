@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -13,16 +14,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:      "k8singress",
-		Usage:     "render|lint -f DIR [--config FILE]",
+		Usage:     "render|lint -f DIR|FILE [--config CADDYFILE]",
 		Short:     "Shows what the ingress controller makes of a folder of manifests",
-		Long:      "Shows what the ingress controller makes of a folder of Kubernetes manifests, without a cluster.",
+		Long:      "Shows what the ingress controller makes of a folder of Kubernetes manifests, or of a single file, without a cluster.",
 		CobraFunc: commands,
 	})
 }
@@ -39,33 +42,48 @@ func commands(parent *cobra.Command) {
 	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, c := range []struct {
 		use, short, long string
-		run              func(*cobra.Command, *engine.Offline) error
+		run              func(*offline, *cobra.Command, *engine.Offline) error
 	}{
 		{
 			"render", "Prints the whole Caddy JSON for a folder of manifests",
 			"Prints the whole Caddy JSON that the manifests become. Caddy runs it as it is, where no Secret is needed. What is\n" +
 				"left out because it cannot be served is listed on standard error.",
-			render,
+			(*offline).render,
 		},
 		{
 			"lint", "Prints what the controller says of each object in a folder of manifests",
-			"Prints what the controller says of each object, and ends with status 1 if one of them asks for something that\n" +
-				"cannot be served. A Service without endpoints is no error: offline, nothing runs.",
-			lint,
+			"Prints what the controller says of each Ingress and of each object with a fault, and ends with status 1 if one of\n" +
+				"them asks for something that cannot be served, or if there is nothing to read. A Service without endpoints is no\n" +
+				"error: offline, nothing runs.",
+			(*offline).lint,
 		},
 	} {
 		var flags offline
-		cmd := &cobra.Command{Use: c.use + " -f DIR [--config FILE]", Short: c.short, Long: c.long, Args: cobra.NoArgs}
-		cmd.Flags().StringVarP(&flags.folder, "filename", "f", "", "folder of manifests")
+		cmd := &cobra.Command{Use: c.use + " -f DIR|FILE [--config CADDYFILE]", Short: c.short, Long: c.long, Args: noArguments}
+		cmd.Flags().StringVarP(&flags.folder, "filename", "f", "", "folder of manifests, or a single file")
 		cmd.Flags().StringVarP(&flags.config, "config", "c", "", "Caddyfile or Caddy JSON with the options of the controller")
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, c.run) }
 		parent.AddCommand(cmd)
 	}
 }
 
-func (o *offline) run(cmd *cobra.Command, show func(*cobra.Command, *engine.Offline) error) error {
-	if o.folder == "" {
-		return errors.New("which folder? -f DIR is needed")
+// noArguments says where an argument belongs. The shell makes several of -f *.yaml.
+func noArguments(cmd *cobra.Command, arguments []string) error {
+	switch {
+	case len(arguments) == 0:
+		return nil
+	case cmd.Flags().Changed("filename"):
+		return fmt.Errorf("-f takes one folder or one file, and %q is one more: give the folder that they are in", arguments[0])
+	}
+	return fmt.Errorf("the folder is given with -f: %s -f %s", cmd.CommandPath(), arguments[0])
+}
+
+func (o *offline) run(cmd *cobra.Command, show func(*offline, *cobra.Command, *engine.Offline) error) error {
+	switch o.folder {
+	case "":
+		return errors.New("which manifests? -f DIR, or -f FILE, is needed")
+	case "-":
+		return errors.New("-f takes a folder or a file, and does not read standard input: write the manifests into a file")
 	}
 	// From here on an error is about the manifests, and how to call the command is of no interest.
 	cmd.SilenceUsage = true
@@ -77,7 +95,22 @@ func (o *offline) run(cmd *cobra.Command, show func(*cobra.Command, *engine.Offl
 	if err != nil {
 		return err
 	}
-	return show(cmd, result)
+	return show(o, cmd, result)
+}
+
+// nothing is the error of manifests that hold no object that is read; otherwise it is nil.
+func (o *offline) nothing(s *snapshot.Snapshot) error {
+	for _, n := range s.Counts() {
+		if n > 0 {
+			return nil
+		}
+	}
+	var names []string
+	for _, k := range kinds.All {
+		names = append(names, k.Name)
+	}
+	return fmt.Errorf("%s holds no manifest of a kind that is read: those are %s, in files that end in .yaml, .yml or .json",
+		o.folder, strings.Join(names, ", "))
 }
 
 // optionsFrom reads the options of the app from a configuration file; without a file they are the defaults.
@@ -109,13 +142,16 @@ func optionsFrom(file string) (settings.Config, error) {
 	return app.WithDefaults(), nil
 }
 
-func render(cmd *cobra.Command, result *engine.Offline) error {
+func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {
 	for _, v := range result.Report.Verdicts {
 		for _, p := range v.Problems {
 			if p.Severity == report.Error {
 				printProblem(cmd.ErrOrStderr(), v, p)
 			}
 		}
+	}
+	if err := o.nothing(result.Objects); err != nil {
+		return err
 	}
 	encoder := json.NewEncoder(cmd.OutOrStdout())
 	encoder.SetEscapeHTML(false)
@@ -126,9 +162,10 @@ func render(cmd *cobra.Command, result *engine.Offline) error {
 // errLint has no more to say than what was printed.
 var errLint = errors.New("some objects cannot be served as they are")
 
-func lint(cmd *cobra.Command, result *engine.Offline) error {
+func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	out, bad := cmd.OutOrStdout(), false
-	for _, v := range result.Report.Verdicts {
+	verdicts := result.Report.With(o.unchecked(result.Objects)).Verdicts
+	for _, v := range verdicts {
 		bad = bad || !v.Accepted()
 		if len(v.Problems) == 0 {
 			fmt.Fprintf(out, "%-8s %s\n", "ok", v.Object)
@@ -140,8 +177,37 @@ func lint(cmd *cobra.Command, result *engine.Offline) error {
 	if bad {
 		return errLint
 	}
+	if err := o.nothing(result.Objects); err != nil {
+		return err
+	}
+	if len(verdicts) == 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s has no Ingress: nothing is served, and there is nothing to say\n", o.folder)
+	}
 	return nil
 }
+
+// unchecked are verdicts on the ConfigMaps that, by their names, could be of TCP and UDP ports. Which ones are, the
+// configuration says.
+func (o *offline) unchecked(s *snapshot.Snapshot) []*report.Verdict {
+	if o.config != "" {
+		return nil
+	}
+	var verdicts []*report.Verdict
+	for c := range s.ConfigMaps.All() {
+		option, ok := portConfigMaps[c.Name]
+		if !ok {
+			continue
+		}
+		verdicts = append(verdicts, &report.Verdict{Object: snapshot.RefOf(c), Problems: []report.Problem{{
+			Severity: report.Info, Reason: report.NotChecked,
+			Message: fmt.Sprintf("not checked: give the Caddyfile, with %s %s/%s in it, with --config", option, c.Namespace, c.Name),
+		}}})
+	}
+	return verdicts
+}
+
+// portConfigMaps are the names that ConfigMaps of ports usually have, with the option for each.
+var portConfigMaps = map[string]string{"tcp-services": "tcp_services", "udp-services": "udp_services"}
 
 func printProblem(w io.Writer, v *report.Verdict, p report.Problem) {
 	where := v.Object.String()

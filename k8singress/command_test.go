@@ -47,8 +47,19 @@ func withoutMessages(verdicts string) string { return message.ReplaceAllString(v
 
 func manifests(name string) string { return filepath.Join("testdata", "manifests", name) }
 
+// endOfLint is what lint says at last, on standard error, of some folders.
+var endOfLint = map[string]string{
+	"errors":      "some objects cannot be served",
+	"not-yaml":    "some objects cannot be served",
+	"empty":       "empty holds no manifest of a kind that is read: those are Ingress, IngressClass, Service, EndpointSlice, ",
+	"other-kinds": "other-kinds holds no manifest of a kind that is read: those are Ingress, ",
+	"no-ingress":  "no-ingress has no Ingress: nothing is served",
+}
+
 func TestLint(t *testing.T) {
-	for folder, status := range map[string]int{"clean": 0, "empty": 0, "warnings": 0, "errors": 1, "not-yaml": 1} {
+	for folder, status := range map[string]int{
+		"clean": 0, "warnings": 0, "not-served": 0, "no-ingress": 0, "ports": 0, "errors": 1, "not-yaml": 1, "empty": 1, "other-kinds": 1,
+	} {
 		t.Run(folder, func(t *testing.T) {
 			t.Parallel()
 			got := run(t, "lint", "-f", manifests(folder))
@@ -62,7 +73,7 @@ func TestLint(t *testing.T) {
 			if diff := cmp.Diff(string(want), withoutMessages(got.stdout)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if said := strings.Contains(got.stderr, "some objects cannot be served"); said != (status == 1) {
+			if said := strings.Contains(got.stderr, endOfLint[folder]); !said || status == 0 && strings.Contains(got.stderr, "Error") {
 				t.Errorf("standard error: %s", got.stderr)
 			}
 		})
@@ -92,6 +103,9 @@ func TestRender(t *testing.T) {
 	}
 	// What it says of the errors is what lint says of them.
 	for _, folder := range folders {
+		if folder.Name() == "empty" || folder.Name() == "other-kinds" {
+			continue
+		}
 		t.Run(folder.Name(), func(t *testing.T) {
 			got := run(t, "render", "-f", manifests(folder.Name()))
 			if got.status != 0 {
@@ -142,6 +156,25 @@ func validate(t *testing.T, config string) {
 	}
 }
 
+func TestRenderOfNothing(t *testing.T) {
+	for _, folder := range []string{"empty", "other-kinds"} {
+		got := run(t, "render", "-f", manifests(folder))
+		if got.status != 1 || got.stdout != "" || !strings.Contains(got.stderr, endOfLint[folder]) {
+			t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+		}
+	}
+}
+
+// TestLintOfPorts holds that ConfigMaps of ports are checked with the options that name them.
+func TestLintOfPorts(t *testing.T) {
+	got := run(t, "lint", "-f", manifests("ports"), "--config", filepath.Join("testdata", "config", "ports.Caddyfile"))
+	const want = "error    ConfigMap/ingress-nginx/tcp-services data[99999]: (InvalidEntry)\n" +
+		"warning  ConfigMap/ingress-nginx/udp-service: (NoConfigMap)\n"
+	if diff := cmp.Diff(want, withoutMessages(got.stdout)); got.status != 1 || diff != "" {
+		t.Errorf("status %d, -want +got:\n%s", got.status, diff)
+	}
+}
+
 func TestRenderKeepsStringsAsTheyAre(t *testing.T) {
 	got := run(t, "render", "-f", manifests("clean"))
 	if want := `"/{env.HOME}/$1"`; !strings.Contains(got.stdout, want) {
@@ -175,7 +208,9 @@ func TestMisuse(t *testing.T) {
 		"no folder":            {[]string{"lint"}, "-f DIR"},
 		"empty folder name":    {[]string{"render", "-f", ""}, "-f DIR"},
 		"folder not there":     {[]string{"lint", "-f", "testdata/nowhere"}, "testdata/nowhere: no such file or directory"},
-		"one more argument":    {[]string{"lint", "-f", clean, "more"}, `"more"`},
+		"one more argument":    {[]string{"lint", "-f", clean, "more"}, `-f takes one folder or one file, and "more" is one more`},
+		"folder without flag":  {[]string{"lint", clean}, "the folder is given with -f: caddy k8singress lint -f " + clean},
+		"standard input":       {[]string{"render", "-f", "-"}, "does not read standard input"},
 		"misspelt":             {[]string{"lnt"}, `unknown command "lnt"`},
 		"unknown flag":         {[]string{"lint", "-f", clean, "--strict"}, "unknown flag: --strict"},
 		"config not there":     {[]string{"render", "-f", clean, "-c", bad("nowhere")}, "nowhere: no such file or directory"},

@@ -36,6 +36,7 @@ var house = []room{
 	{name: "internal/ir", level: 0, standard: true},
 	{name: "internal/document", level: 0, standard: true},
 	{name: "internal/settings", level: 0, standard: true},
+	{name: "internal/nearest", level: 0, standard: true},
 	{name: "internal/kinds", level: 0, never: pure},
 	{name: "internal/snapshot", level: 1, never: pure},
 	{name: "internal/report", level: 1, never: pure},

@@ -12,6 +12,7 @@ import (
 
 // Offline is what a folder of manifests becomes.
 type Offline struct {
+	Objects  *snapshot.Snapshot
 	Settings settings.Config
 	Document *document.Live
 	Report   *report.Report
@@ -30,11 +31,11 @@ func RunOffline(folder string, o settings.Config) (*Offline, error) {
 // applied. verdicts are those of who read the objects. It changes no object.
 func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) *Offline {
 	t := options(o)
-	t.Ingress.AssumeClass = true
+	t.Ingress.Folder = true
 	config, translated := translate.Translate(s, t)
 	live := newRenderer(o, s).Live(config)
 	return &Offline{
-		Settings: o, Document: live,
+		Objects: s, Settings: o, Document: live,
 		Report: translated.With(verdicts).With(checkCertificates(s, live)),
 	}
 }

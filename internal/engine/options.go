@@ -14,7 +14,7 @@ func options(o settings.Config) translate.Options {
 	var t translate.Options
 	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass
 	t.Ingress.WatchWithoutClass = o.WatchIngressWithoutClass
-	t.Ingress.AssumeClass = o.Source != nil && o.Source.Manifests != nil
+	t.Ingress.Folder = o.Source != nil && o.Source.Manifests != nil
 	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
 	t.Streams.Reserved = reserved(o)
 	t.DefaultCertificate = o.DefaultCertificate

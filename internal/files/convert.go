@@ -17,18 +17,23 @@ type reader struct {
 	clusterScoped bool
 	// successor is the version and kind that takes the place of an old one.
 	successor string
+	// changed is what else than the version its writer has to change; it may be empty.
+	changed string
 	// read returns the object in its present version. strict are the errors of fields that do not exist, and say what
 	// the writer may have meant to be there.
 	read func(raw []byte) (object kinds.Object, strict []error, err error)
 }
 
+const ingressChanged = ", with backend.service.name and backend.service.port.number (or .name) in place of " +
+	"backend.serviceName and backend.servicePort, spec.defaultBackend in place of spec.backend, and a pathType in each path"
+
 // oldVersions are converted. extensions/v1beta1 has the same Ingress as networking.k8s.io/v1beta1.
 var oldVersions = map[identity]reader{
 	{apiVersion: "extensions/v1beta1", kind: kinds.Ingress}: {
-		successor: "networking.k8s.io/v1", read: converting(ingressFromBeta),
+		successor: "networking.k8s.io/v1", changed: ingressChanged, read: converting(ingressFromBeta),
 	},
 	{apiVersion: "networking.k8s.io/v1beta1", kind: kinds.Ingress}: {
-		successor: "networking.k8s.io/v1", read: converting(ingressFromBeta),
+		successor: "networking.k8s.io/v1", changed: ingressChanged, read: converting(ingressFromBeta),
 	},
 	{apiVersion: "networking.k8s.io/v1beta1", kind: kinds.IngressClass}: {
 		clusterScoped: true, successor: "networking.k8s.io/v1", read: converting(classFromBeta),

@@ -37,6 +37,8 @@ type Files struct {
 	once     sync.Once
 	pace     pace
 	log      *zap.Logger
+	// failure is why the folder could not be read the last time.
+	failure string
 }
 
 // New returns the source for a folder, or a single file. Nothing is read before Run.
@@ -78,12 +80,14 @@ func (f *Files) Run(ctx context.Context) {
 func (f *Files) refresh(w *watcher) bool {
 	list, err := f.folder.read(w.add)
 	if err != nil {
+		f.complain(err)
 		f.judge([]*report.Verdict{{Object: fileRef("."), Problems: []report.Problem{{
 			Severity: report.Error, Reason: report.InvalidManifest,
 			Message: err.Error() + "; what was read before stays in use",
 		}}}})
 		return false
 	}
+	f.mended()
 	w.keepOnly(f.folder.dirs)
 	if set, gone := f.merger.merge(list); len(set)+len(gone) > 0 {
 		f.store.Apply(set, gone)
@@ -91,6 +95,28 @@ func (f *Files) refresh(w *watcher) bool {
 	f.judge(f.merger.verdicts())
 	f.once.Do(func() { close(f.synced) })
 	return true
+}
+
+// complain logs why the folder cannot be read while nothing else tells: whoever asks for the verdicts does so after
+// Synced.
+func (f *Files) complain(err error) {
+	before := f.failure
+	f.failure = err.Error()
+	select {
+	case <-f.synced:
+	default:
+		if f.failure != before {
+			f.log.Warn(f.failure+"; every request gets 503 until they can be read, which is tried every few seconds",
+				zap.String("manifests", f.folder.root))
+		}
+	}
+}
+
+func (f *Files) mended() {
+	if f.failure != "" {
+		f.log.Info("the manifests can be read now", zap.String("manifests", f.folder.root))
+	}
+	f.failure = ""
 }
 
 func (f *Files) judge(verdicts []*report.Verdict) {

@@ -170,6 +170,23 @@ func TestOneFormForAll(t *testing.T) {
 	}
 }
 
+func TestStayNamesFewObjects(t *testing.T) {
+	all := configMap("a", "1") + configMap("b", "1") + configMap("c", "1") + configMap("d", "1")
+	for kept, want := range map[int]string{
+		1: "ConfigMap/default/d stays as it was before, until the file is mended",
+		2: "ConfigMap/default/c, ConfigMap/default/d stay as they were before, until the file is mended",
+		3: "ConfigMap/default/b, ConfigMap/default/c, ConfigMap/default/d stay as they were before, until the file is mended",
+		4: "4 objects stay as they were before, until the file is mended",
+	} {
+		documents := strings.SplitAfter(all, "---\n")
+		p := parse("a.yaml", []byte(strings.Join(documents[:4-kept], "")+"kind: [\n"))
+		p.keep(parse("a.yaml", []byte(all)))
+		if got := p.problems[len(p.problems)-1].Message; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func FuzzLoad(f *testing.F) {
 	seeds, _ := filepath.Glob("testdata/*/in/*.*")
 	for _, path := range seeds {

@@ -183,7 +183,7 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 	}
 	if r.successor != "" {
 		f.add(report.Info, report.OldVersion, "apiVersion",
-			fmt.Sprintf("%s %s is an old version, and is read as %s: write that instead", id.apiVersion, id.kind, r.successor))
+			fmt.Sprintf("%s %s is an old version, and is read as %s: write that instead%s", id.apiVersion, id.kind, r.successor, r.changed))
 	}
 	f.object = object
 	f.finish(raw)
@@ -240,7 +240,7 @@ func (p *parsed) keep(before *parsed) {
 	for _, f := range p.objects {
 		now[f.ref] = f
 	}
-	kept := 0
+	var kept []ir.Ref
 	for _, old := range before.objects {
 		switch f := now[old.ref]; {
 		case old.object == nil || (f != nil && f.object != nil):
@@ -250,11 +250,27 @@ func (p *parsed) keep(before *parsed) {
 		default:
 			p.objects = append(p.objects, &found{ref: old.ref, object: old.object, file: old.file, line: old.line})
 		}
-		kept++
+		kept = append(kept, old.ref)
 	}
-	if kept > 0 {
-		p.warn(0, fmt.Sprintf("%d objects stay as they were before, until the file is mended", kept))
+	if len(kept) > 0 {
+		p.warn(0, stay(kept)+" before, until the file is mended")
 	}
+}
+
+// stay says which objects are not changed by an edit, by their names if they are few.
+func stay(kept []ir.Ref) string {
+	const few = 3
+	if len(kept) == 1 {
+		return kept[0].String() + " stays as it was"
+	}
+	if len(kept) > few {
+		return fmt.Sprintf("%d objects stay as they were", len(kept))
+	}
+	var names []string
+	for _, ref := range kept {
+		names = append(names, ref.String())
+	}
+	return strings.Join(names, ", ") + " stay as they were"
 }
 
 func (f *found) add(severity report.Severity, reason report.Reason, field, message string) {

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -25,7 +26,12 @@ type running struct {
 
 func run(t *testing.T, dir string, p pace) *running {
 	t.Helper()
-	f := New(dir, zap.NewNop())
+	return runLogged(t, dir, p, zap.NewNop())
+}
+
+func runLogged(t *testing.T, dir string, p pace, log *zap.Logger) *running {
+	t.Helper()
+	f := New(dir, log)
 	f.pace = p
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -181,7 +187,7 @@ func TestMidEdit(t *testing.T) {
 	r.wait("a=2", "b=1", "z=1")
 	r.until("a verdict on the file", func() bool { return len(r.problems()) == 2 })
 	if got := r.problems(); !strings.Contains(got[0], "File/a.yaml error: is not YAML") ||
-		!strings.Contains(got[1], "1 objects stay as they were") {
+		!strings.Contains(got[1], "ConfigMap/default/b stays as it was before") {
 		t.Errorf("verdicts %v", got)
 	}
 	r.write("a.yaml", configMap("a", "3")+strings.Replace(configMap("b", "2"), "data: {", "data: [", 1))
@@ -261,6 +267,44 @@ func TestFolderComesLate(t *testing.T) {
 	r.wait("a=1")
 	write(t, filepath.Join(dir, "b.yaml"), configMap("b", "1"))
 	r.wait("b=1")
+}
+
+// TestLogsAFolderThatCannotBeRead holds that a wrong folder is told at once, each reason once, and that it is told when
+// the folder can be read. Nobody asks for the verdicts before it has been read.
+func TestLogsAFolderThatCannotBeRead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "later")
+	core, logged := observer.New(zap.InfoLevel)
+	r := runLogged(t, dir, byEvent, zap.New(core))
+	count := func(text string) int { return logged.FilterMessageSnippet(text).Len() }
+	r.until("a word on the missing folder", func() bool { return count("no such file") == 1 })
+	check(t, os.Symlink(dir, dir))
+	r.until("a word on the circle", func() bool { return count("too many") == 1 })
+	check(t, os.Remove(dir))
+	r.write("a.yaml", configMap("a", "1"))
+	r.waitSynced()
+	if count("the manifests can be read now") != 1 || logged.Len() != 3 {
+		t.Errorf("logged %v, want a word on each state of the folder", logged.All())
+	}
+	for _, entry := range logged.All()[:2] {
+		if entry.Level != zap.WarnLevel || !strings.Contains(entry.Message, "503") {
+			t.Errorf("%v: %q", entry.Level, entry.Message)
+		}
+	}
+}
+
+func TestLogsTheSameErrorOnce(t *testing.T) {
+	core, logged := observer.New(zap.InfoLevel)
+	f := New(filepath.Join(t.TempDir(), "nowhere"), zap.New(core))
+	w := newWatcher(zap.NewNop())
+	defer w.close()
+	for range 3 {
+		if f.refresh(w) {
+			t.Fatal("a folder that is not there was read")
+		}
+	}
+	if logged.Len() != 1 {
+		t.Errorf("logged %v, want one word", logged.All())
+	}
 }
 
 func TestUnreadableFolderKeepsItsFiles(t *testing.T) {

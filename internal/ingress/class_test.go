@@ -2,6 +2,7 @@ package ingress_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +31,7 @@ func class(name, controller, isDefault string) *networkingv1.IngressClass {
 func TestClass(t *testing.T) {
 	named := ingress.Options{ControllerName: ourController, ClassName: "nginx"}
 	without, assume := named, named
-	without.WatchWithoutClass, assume.AssumeClass = true, true
+	without.WatchWithoutClass, assume.Folder = true, true
 	list := func(classes ...kinds.Object) []kinds.Object { return classes }
 	ours, theirs := list(class("nginx", ourController, "")), list(class("other", "example.com/other", ""))
 	taken, public := list(class("nginx", "example.com/other", "")), list(class("public", ourController, ""))
@@ -55,7 +56,7 @@ func TestClass(t *testing.T) {
 		{name: "no such class, with our name", options: named, field: nginx, reason: report.UnknownClass},
 		{name: "no such class, with our name, in a folder", options: assume, field: nginx, ours: true},
 		{name: "no such class, in a folder", options: assume, field: nobody, reason: report.UnknownClass},
-		{name: "class of others, in a folder", options: assume, classes: taken, field: nginx},
+		{name: "class of others, in a folder", options: assume, classes: taken, field: nginx, reason: report.OtherClass},
 
 		{name: "annotation", options: named, annotation: nginx, ours: true},
 		{name: "annotation needs no class", options: named, classes: theirs, annotation: nginx, ours: true},
@@ -71,6 +72,11 @@ func TestClass(t *testing.T) {
 		{name: "nothing, default class of others", options: named, classes: theirDefault},
 		{name: "nothing, class that is not default", options: named, classes: notDefault},
 		{name: "empty field, default class", options: named, classes: ourDefault, field: empty, ours: true},
+
+		{name: "annotation of others, in a folder", options: assume, annotation: other, reason: report.OtherClass},
+		{name: "empty annotation, in a folder", options: assume, annotation: empty, reason: report.NoClass},
+		{name: "nothing, in a folder", options: assume, reason: report.NoClass},
+		{name: "nothing, default class, in a folder", options: assume, classes: ourDefault, ours: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := object("web", "a.example", prefix("/", backend("web", 80)))
@@ -92,6 +98,40 @@ func TestClass(t *testing.T) {
 			}
 			if !slices.Contains(r.Refs, ir.Ref{Kind: kinds.IngressClass}) {
 				t.Error("nobody would look at it again when a class changes")
+			}
+		})
+	}
+}
+
+// TestMessageOfAClassThatDoesNotExist holds that it names those that do.
+func TestMessageOfAClassThatDoesNotExist(t *testing.T) {
+	named := ingress.Options{ControllerName: ourController, ClassName: "nginx"}
+	folder := named
+	folder.Folder = true
+	for _, test := range []struct {
+		name    string
+		options ingress.Options
+		classes string
+		class   string
+		want    string
+	}{
+		{"misspelt", named, "edge nginx", "nginxx", "did you mean nginx? Otherwise create it, with"},
+		{"misspelt, in a folder without classes", folder, "", "ngnix", "did you mean nginx? Otherwise create it, with"},
+		{"another word", named, "edge nginx", "traefik", "serves this Ingress: write edge or nginx, or create it, with"},
+		{"another word, in a folder", folder, "zone", "traefik", "serves this Ingress: write nginx or zone, or create it, with"},
+		{"many classes", named, "a b c d e f g", "traefik", "write a, b, c, d, e or one of 2 more, or create it, with"},
+		{"no classes", named, "", "nginx", "serves this Ingress: create it, with spec.controller k8s.io/ingress-nginx"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var classes []kinds.Object
+			for name := range strings.FieldsSeq(test.classes) {
+				classes = append(classes, class(name, "example.com/other", ""))
+			}
+			o := object("web", "a.example", prefix("/", backend("web", 80)))
+			o.Spec.IngressClassName = &test.class
+			r := ingress.Translate(take(classes...), o, test.options)
+			if len(r.Problems) != 1 || !strings.Contains(r.Problems[0].Message, test.want) {
+				t.Errorf("problems %v, want %q", r.Problems, test.want)
 			}
 		})
 	}

@@ -26,16 +26,17 @@ type Options struct {
 	ClassName string
 	// WatchWithoutClass takes Ingresses that name no class, too.
 	WatchWithoutClass bool
-	// AssumeClass takes a class named ClassName for ours when there is no such object: a folder with the manifests of an
-	// application has none.
-	AssumeClass bool
+	// Folder says that the objects come from files. A class named ClassName is ours then if there is no such object, since
+	// the manifests of an application have none; and an Ingress that is not ours is told why, since no other controller
+	// serves it.
+	Folder bool
 }
 
 // Result is what one Ingress asks for.
 type Result struct {
 	Object *networkingv1.Ingress
 	// Ours is false for an Ingress of another controller. It has nothing else then but Refs, and a problem if its class
-	// does not exist.
+	// does not exist, or if the objects come from a folder.
 	Ours bool
 	// Paths are by host.
 	Paths map[string][]*Path

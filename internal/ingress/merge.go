@@ -28,7 +28,13 @@ type Merged struct {
 type merging struct {
 	Merged
 	regex bool
-	taken map[ir.Match]ir.Ref
+	taken map[ir.Match]claim
+}
+
+// claim is a path that answers, and whose it is.
+type claim struct {
+	by   *Result
+	path *Path
 }
 
 // Merge joins what Ingresses say of a host. The oldest one wins where two say different things, and the other is told.
@@ -36,7 +42,7 @@ type merging struct {
 func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
 	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
 	m := &merging{
-		Merged: Merged{Problems: map[ir.Ref][]report.Problem{}}, taken: map[ir.Match]ir.Ref{},
+		Merged: Merged{Problems: map[ir.Ref][]report.Problem{}}, taken: map[ir.Match]claim{},
 		regex: slices.ContainsFunc(results, func(r *Result) bool {
 			return slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return p.Regex })
 		}),
@@ -90,42 +96,62 @@ func (m *merging) add(r *Result, p *Path) {
 			return
 		}
 	}
-	key := ir.Match{Type: p.Match.Type, Path: match.Path}
+	key := m.key(p.Match)
 	if winner, taken := m.taken[key]; taken {
-		if !p.Last {
-			m.conflict(r, p, winner)
-		}
+		m.conflict(r, p, winner)
 		return
 	}
-	if p.Last && m.hasRoot() {
-		return
-	}
-	m.taken[key] = refOf(r)
+	m.taken[key] = claim{r, p}
 	m.Host.Routes = append(m.Host.Routes, &ir.Route{Match: match, Filters: p.Filters, Backend: p.Backend, Origin: refOf(r)})
 }
 
-func (m *merging) hasRoot() bool {
-	_, ok := m.taken[ir.Match{Type: ir.MatchPrefix, Path: "/"}]
-	return ok
-}
-
-func (m *merging) conflict(r *Result, p *Path, winner ir.Ref) {
-	message := fmt.Sprintf("the older %s has the same path %s of host %s, and answers", winner, p.Match.Path, orEvery(m.Host.Host))
-	if winner == refOf(r) {
-		message = fmt.Sprintf("the Ingress has the path %s of host %s twice, and the first one answers", p.Match.Path, orEvery(m.Host.Host))
+// key is the same for paths that match the same requests: a slash at the end of a prefix changes nothing, but at the end
+// of a regular expression it does.
+func (m *merging) key(match ir.Match) ir.Match {
+	if match.Type == ir.MatchPrefix && !m.regex {
+		match.Path = strings.TrimSuffix(match.Path, "/")
 	}
-	m.problem(r, report.Problem{Severity: report.Warning, Reason: report.PathConflict, Field: p.Field, Message: message})
+	return match
 }
 
-// fallback adds the backend of an Ingress without rules; of several for every host the losers are told.
-func (m *merging) fallback(r *Result, host string) {
-	if m.hasRoot() {
-		if host == "" {
-			m.conflict(r, r.Fallback, m.taken[ir.Match{Type: ir.MatchPrefix, Path: "/"}])
-		}
+// conflict tells an Ingress that a path of it does not answer. That paths come before a default backend is what it is for,
+// so of those only one that never answers for any host, or loses against another one, is told.
+func (m *merging) conflict(r *Result, p *Path, winner claim) {
+	if p.Last && (winner.path.Backend.ID == p.Backend.ID || !winner.path.Last && p != r.Fallback) {
 		return
 	}
-	m.add(r, r.Fallback)
+	m.problem(r, report.Problem{
+		Severity: report.Warning, Reason: report.PathConflict, Field: p.Field, Message: m.explain(r, p, winner),
+	})
+}
+
+func (m *merging) explain(r *Result, p *Path, winner claim) string {
+	path, of := winner.path.Match.Path, orEvery(m.Host.Host)
+	if m.Host.Host != "" {
+		of = "host " + of
+	}
+	who := refOf(winner.by).String()
+	if snapshot.Older(winner.by.Object, r.Object) < 0 {
+		who = "the older " + who
+	}
+	if !p.Last && path != p.Match.Path {
+		path += " (as a prefix equal to " + p.Match.Path + ")"
+	}
+	switch {
+	case winner.path.Last:
+		return fmt.Sprintf("%s has another default backend for %s, which answers", who, of)
+	case winner.by == r:
+		return fmt.Sprintf("the Ingress has the path %s of %s twice, and the first one answers", path, of)
+	}
+	return fmt.Sprintf("%s has the same path %s of %s, and answers", who, path, of)
+}
+
+// fallback adds the backend of an Ingress without rules. Of several for every host the losers are told; that a host has
+// a path or a default backend of its own is no loss.
+func (m *merging) fallback(r *Result, host string) {
+	if _, taken := m.taken[m.key(r.Fallback.Match)]; !taken || host == "" {
+		m.add(r, r.Fallback)
+	}
 }
 
 func checkRegex(path string) error {

@@ -107,6 +107,24 @@ func TestMerge(t *testing.T) {
 			problems: map[string][]string{"one": {"PathConflict spec.rules[0].http.paths[1]"}},
 		},
 		{
+			name:     "of a prefix with and without the slash at its end, the oldest wins",
+			objects:  []*networkingv1.Ingress{aged(object("young", host, prefix("/x", a)), 2), aged(object("old", host, prefix("/x/", b)), 1)},
+			want:     []string{"prefix /x/ b old"},
+			problems: map[string][]string{"young": {"PathConflict spec.rules[0].http.paths[0]"}},
+		},
+		{
+			name:    "an exact path with a slash at its end is another one",
+			objects: []*networkingv1.Ingress{object("one", host, withExact("/x", a), withExact("/x/", b))},
+			want:    []string{"exact /x a one", "exact /x/ b one"},
+		},
+		{
+			name: "a regular expression with a slash at its end is another one",
+			objects: []*networkingv1.Ingress{
+				aged(object("old", host, prefix("/x", a), prefix("/x/", b)), 1), aged(rewriting(object("young", host, prefix("/y", c)), "/"), 2),
+			},
+			want: []string{"regex /x/ b old", "regex /y c young", "regex /x a old"},
+		},
+		{
 			name:    "another type is another path",
 			objects: []*networkingv1.Ingress{aged(object("young", host, withExact("/x", a)), 2), aged(object("old", host, prefix("/x", b)), 1)},
 			want:    []string{"exact /x a young", "prefix /x b old"},
@@ -131,6 +149,26 @@ func TestMerge(t *testing.T) {
 			want: []string{"prefix /x b old", "prefix / a young"},
 		},
 		{
+			name: "of two default backends, the oldest wins",
+			objects: []*networkingv1.Ingress{
+				aged(withDefault(object("young", host, prefix("/x", a)), "b"), 2), aged(withDefault(object("old", host, prefix("/y", a)), "c"), 1),
+			},
+			want:     []string{"prefix /x a young", "prefix /y a old", "prefix / c old"},
+			problems: map[string][]string{"young": {"PathConflict spec.defaultBackend"}},
+		},
+		{
+			name: "the same default backend twice harms nobody",
+			objects: []*networkingv1.Ingress{
+				aged(withDefault(object("young", host, prefix("/x", a)), "c"), 2), aged(withDefault(object("old", host, prefix("/y", a)), "c"), 1),
+			},
+			want: []string{"prefix /x a young", "prefix /y a old", "prefix / c old"},
+		},
+		{
+			name:    "a default backend beside a path for all",
+			objects: []*networkingv1.Ingress{withDefault(object("one", host, prefix("/", a)), "b")},
+			want:    []string{"prefix / a one"},
+		},
+		{
 			name:    "catch-all behind a host",
 			objects: []*networkingv1.Ingress{object("one", host, prefix("/x", a)), catchAll("all", "c")},
 			want:    []string{"prefix /x a one", "prefix / c all"},
@@ -145,6 +183,12 @@ func TestMerge(t *testing.T) {
 			objects:  []*networkingv1.Ingress{aged(catchAll("old", "c"), 1), aged(catchAll("young", "b"), 2)},
 			want:     []string{"prefix / c old"},
 			problems: map[string][]string{"young": {"PathConflict spec.defaultBackend"}},
+		},
+		{
+			name: "a path for every host before a catch-all", host: "-",
+			objects:  []*networkingv1.Ingress{aged(object("young", "", prefix("/", a)), 2), aged(catchAll("old", "c"), 1)},
+			want:     []string{"prefix / a young"},
+			problems: map[string][]string{"old": {"PathConflict spec.defaultBackend"}},
 		},
 		{
 			name:    "a catch-all makes no host",

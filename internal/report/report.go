@@ -47,6 +47,10 @@ const (
 	NoSecret          Reason = "NoSecret"
 	InvalidTLSSecret  Reason = "InvalidTLSSecret"
 	UnknownClass      Reason = "UnknownClass"
+	OtherClass        Reason = "OtherClass"
+	NoClass           Reason = "NoClass"
+	NoConfigMap       Reason = "NoConfigMap"
+	NotChecked        Reason = "NotChecked"
 	Quarantined       Reason = "Quarantined"
 
 	CertificateMismatch    Reason = "CertificateMismatch"

@@ -44,11 +44,11 @@ type Result struct {
 	Refs []ir.Ref
 }
 
-// Translate reads both ConfigMaps. One that does not exist has no entries.
+// Translate reads both ConfigMaps. One that does not exist has no entries, and a verdict all the same.
 func Translate(s *snapshot.Snapshot, o Options) *Result {
 	r := &reading{snapshot: s, options: o, result: &Result{}}
-	r.configMap(o.TCP, ir.TCP)
-	r.configMap(o.UDP, ir.UDP)
+	r.configMap(o.TCP, "tcp_services", ir.TCP)
+	r.configMap(o.UDP, "udp_services", ir.UDP)
 	slices.SortFunc(r.result.Routes, func(a, b *ir.StreamRoute) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
@@ -61,18 +61,21 @@ type reading struct {
 	result   *Result
 }
 
-func (r *reading) configMap(name string, protocol ir.Protocol) {
+// configMap reads the ConfigMap that an option names.
+func (r *reading) configMap(name, option string, protocol ir.Protocol) {
 	namespace, name, ok := strings.Cut(name, "/")
 	if !ok {
 		return
 	}
 	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: namespace, Name: name}
 	r.result.Refs = append(r.result.Refs, ref)
+	verdict := &report.Verdict{Object: ref}
+	r.result.Verdicts = append(r.result.Verdicts, verdict)
 	object, ok := r.snapshot.ConfigMaps.Get(namespace, name)
 	if !ok {
+		verdict.Problems = []report.Problem{missing(namespace+"/"+name, option, protocol)}
 		return
 	}
-	verdict := &report.Verdict{Object: ref}
 	used := map[uint16]bool{}
 	for _, key := range slices.SortedFunc(maps.Keys(object.Data), byNumber) {
 		route, p := r.entry(key, object.Data[key], protocol)
@@ -89,7 +92,14 @@ func (r *reading) configMap(name string, protocol ir.Protocol) {
 			r.result.Routes = append(r.result.Routes, route)
 		}
 	}
-	r.result.Verdicts = append(r.result.Verdicts, verdict)
+}
+
+func missing(name, option string, protocol ir.Protocol) report.Problem {
+	return report.Problem{
+		Severity: report.Warning, Reason: report.NoConfigMap,
+		Message: fmt.Sprintf("there is no ConfigMap %s, which %s names: no %s ports are open until there is one",
+			name, option, strings.ToUpper(string(protocol))),
+	}
 }
 
 // byNumber puts a port before the same one with zeros in front, so that such an entry takes nothing from a good one.

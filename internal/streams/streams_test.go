@@ -194,12 +194,23 @@ func TestUDP(t *testing.T) {
 	}
 }
 
-// TestWithoutConfigMap holds that one that does not exist is no mistake, and is read as soon as it does.
+// TestWithoutConfigMap holds that one that does not exist has no entries but a verdict, and is read as soon as it exists.
 func TestWithoutConfigMap(t *testing.T) {
 	r := streams.Translate(snapshot.NewStore().Take(), options)
 	want := []ir.Ref{{Kind: kinds.ConfigMap, Namespace: "ingress", Name: "tcp"}, {Kind: kinds.ConfigMap, Namespace: "ingress", Name: "udp"}}
-	if diff := cmp.Diff(&streams.Result{Refs: want}, r); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, r.Refs); diff != "" || len(r.Routes) > 0 {
+		t.Errorf("routes %v, refs (-want +got):\n%s", r.Routes, diff)
+	}
+	for i, message := range []string{
+		"there is no ConfigMap ingress/tcp, which tcp_services names: no TCP ports are open until there is one",
+		"there is no ConfigMap ingress/udp, which udp_services names: no UDP ports are open until there is one",
+	} {
+		verdict := &report.Verdict{Object: want[i], Problems: []report.Problem{{
+			Severity: report.Warning, Reason: report.NoConfigMap, Message: message,
+		}}}
+		if diff := cmp.Diff(verdict, r.Verdicts[i]); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
 	}
 	if diff := cmp.Diff(&streams.Result{}, streams.Translate(snapshot.NewStore().Take(), streams.Options{})); diff != "" {
 		t.Errorf("without names (-want +got):\n%s", diff)
