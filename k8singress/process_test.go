@@ -70,8 +70,8 @@ type reply struct {
 	body   string
 }
 
-// ask sends a request to a route of the admin API. GET is sent again if need be: loading a configuration loses what waits
-// for the listener.
+// ask sends a request to a route of the admin API, and again if need be: loading a configuration loses what waits for the
+// listener. All of them may be repeated.
 func (p *process) ask(method, route, body string) (answer reply) {
 	p.Helper()
 	try := func() (err error) {
@@ -82,11 +82,7 @@ func (p *process) ask(method, route, body string) (answer reply) {
 		answer, err = p.do(request)
 		return err
 	}
-	if method == http.MethodGet {
-		p.eventually("GET "+route, try)
-	} else if err := try(); err != nil {
-		p.Fatal(err)
-	}
+	p.eventually(method+" "+route, try)
 	return answer
 }
 
