@@ -61,6 +61,8 @@ type Annotation struct {
 type Settings struct {
 	// RewriteTarget replaces the path of a request; it is empty without rewrite.
 	RewriteTarget string
+	// Attempts are how the endpoints are tried.
+	Attempts ir.Attempts
 	// Closed says that every request is refused.
 	Closed bool
 }

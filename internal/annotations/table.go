@@ -4,4 +4,5 @@ package annotations
 // of its own.
 var Table = []Annotation{
 	rewriteTarget,
+	proxyConnectTimeout, proxySendTimeout, proxyReadTimeout, proxyNextUpstreamTries,
 }

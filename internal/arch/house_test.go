@@ -53,6 +53,7 @@ var house = []room{
 	{name: "internal/render", level: 5, never: []string{kubernetes}},
 	{name: "internal/structure", level: 5, never: []string{kubernetes}},
 	{name: "internal/certs", level: 5, never: []string{clientGo}},
+	{name: "internal/proxy", level: 4, never: []string{clientGo}},
 	{name: "internal/live", level: 5, never: []string{clientGo}},
 	{name: "l4app", level: 5, never: []string{clientGo}},
 

@@ -51,9 +51,10 @@ type Result struct {
 
 // Path is one path of one host.
 type Path struct {
-	Match   ir.Match
-	Filters []ir.Filter
-	Backend *ir.Backend
+	Match    ir.Match
+	Filters  []ir.Filter
+	Attempts ir.Attempts
+	Backend  *ir.Backend
 	// Regex says that the path makes all paths of its host regular expressions.
 	Regex bool
 	// Last says that the path stands for all that no other path matches.
@@ -165,7 +166,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 	}
 	return &Path{
 		Match: match, Backend: backend, Field: field,
-		Filters: r.annotations.Filters(match.Path), Regex: r.annotations.Regex(match.Path),
+		Filters: r.annotations.Filters(match.Path), Regex: r.annotations.Regex(match.Path), Attempts: r.annotations.Attempts,
 	}
 }
 

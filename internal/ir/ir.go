@@ -5,7 +5,10 @@
 // pointer for what did not change, so that comparing pointers finds what did.
 package ir
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Config is everything that is to be served.
 type Config struct {
@@ -38,8 +41,17 @@ type Route struct {
 	// Filters are in the order in which a request meets them.
 	Filters []Filter
 	// Backend is never nil: a backend that does not exist is one without endpoints.
-	Backend *Backend
-	Origin  Origin
+	Backend  *Backend
+	Attempts Attempts
+	Origin   Origin
+}
+
+// Attempts are how a request tries the endpoints of its backend. What is zero has ingress-nginx's default.
+type Attempts struct {
+	// Connect is for a new connection; Read and Write are for times in which nothing comes in or goes out.
+	Connect, Read, Write time.Duration
+	// Tries is how many endpoints are asked at most.
+	Tries int
 }
 
 // MatchType says how Match.Path is compared with the path of a request.

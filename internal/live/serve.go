@@ -9,12 +9,15 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 // Request is what the handlers of a chain may know of the request in their hands.
 type Request struct {
 	Route *Route
-	tried []string
+	// Connections are those to the endpoints.
+	Connections *proxy.Pool
+	tried       []string
 }
 
 // requestVar is the name of the request variable that holds the *Request.
@@ -70,7 +73,7 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 			continue
 		}
 		defer i.release()
-		caddyhttp.SetVar(r.Context(), requestVar, &Request{Route: route})
+		caddyhttp.SetVar(r.Context(), requestVar, &Request{Route: route, Connections: t.connections})
 		return Served, i.handler.ServeHTTP(w, r)
 	}
 }

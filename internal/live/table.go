@@ -14,6 +14,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 // Table is the HTTP half of what is live. Its methods that change it are for one goroutine.
@@ -21,6 +22,8 @@ type Table struct {
 	index    atomic.Pointer[index]
 	ready    atomic.Bool
 	backends *endpoints.Table
+	// connections outlive the chains that use them.
+	connections *proxy.Pool
 
 	ctx    caddy.Context
 	chains map[string]*chain
@@ -35,7 +38,7 @@ type Refusal struct {
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table) *Table {
-	t := &Table{backends: backends, chains: map[string]*chain{}}
+	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}}
 	t.index.Store(&index{})
 	return t
 }
@@ -147,6 +150,7 @@ func (t *Table) Adopt(ctx caddy.Context) error {
 
 // Close ends all chains. Requests under way go on to their end.
 func (t *Table) Close() {
+	t.connections.Close()
 	t.ready.Store(false)
 	t.index.Store(&index{})
 	for _, c := range t.chains {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -13,11 +14,12 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// What ingress-nginx does where nobody says otherwise: proxy-connect-timeout, proxy-next-upstream-tries,
-// upstream-keepalive-connections and upstream-keepalive-timeout.
+// What ingress-nginx does where nobody says otherwise: proxy-connect-timeout, proxy-next-upstream-tries, proxy-read-timeout
+// and proxy-send-timeout, upstream-keepalive-connections and upstream-keepalive-timeout.
 const (
 	connectTimeout   = 5 * time.Second
 	tries            = 3
+	silence          = 60 * time.Second
 	keepAlivePerHost = 320
 	keepAliveTimeout = 60 * time.Second
 )
@@ -42,7 +44,7 @@ func chain(route *ir.Route) json.RawMessage {
 	for _, f := range route.Filters {
 		handlers = append(handlers, filter(f))
 	}
-	handlers = append(handlers, proxy())
+	handlers = append(handlers, proxy(route.Attempts))
 	return mustJSON(caddyhttp.RouteList{{HandlersRaw: handlers}})
 }
 
@@ -62,16 +64,34 @@ func filter(f ir.Filter) json.RawMessage {
 	panic(fmt.Sprintf("no rendering of filter %T", f))
 }
 
-// proxy is the reverse_proxy of every chain. Its one upstream at a time comes from the picker of the route's backend.
-func proxy() json.RawMessage {
+// proxy ends every chain.
+func proxy(a ir.Attempts) json.RawMessage {
+	a = ir.Attempts{
+		Connect: cmp.Or(a.Connect, connectTimeout), Read: cmp.Or(a.Read, silence), Write: cmp.Or(a.Write, silence),
+		Tries: cmp.Or(a.Tries, tries),
+	}
+	return mustJSON(struct {
+		Handler        string          `json:"handler"`
+		ConnectTimeout caddy.Duration  `json:"connect_timeout"`
+		ReadTimeout    caddy.Duration  `json:"read_timeout"`
+		WriteTimeout   caddy.Duration  `json:"write_timeout"`
+		Tries          int             `json:"tries"`
+		ReverseProxy   json.RawMessage `json:"reverse_proxy"`
+	}{"k8singress_proxy", caddy.Duration(a.Connect), caddy.Duration(a.Read), caddy.Duration(a.Write), a.Tries, reverseProxy(a)})
+}
+
+// reverseProxy is for requests that are not ordinary. Its one upstream at a time comes from the picker of the route's
+// backend.
+func reverseProxy(a ir.Attempts) json.RawMessage {
 	handler := reverseproxy.Handler{
 		DynamicUpstreamsRaw: json.RawMessage(`{"source":"k8singress"}`),
 		LoadBalancing: &reverseproxy.LoadBalancing{
 			SelectionPolicyRaw: json.RawMessage(`{"policy":"first"}`),
-			Retries:            tries - 1,
+			Retries:            a.Tries - 1,
 		},
 		TransportRaw: tagged("protocol", "http", reverseproxy.HTTPTransport{
-			DialTimeout: caddy.Duration(connectTimeout),
+			Compression: new(bool),
+			DialTimeout: caddy.Duration(a.Connect),
 			KeepAlive: &reverseproxy.KeepAlive{
 				MaxIdleConnsPerHost: keepAlivePerHost,
 				IdleConnTimeout:     caddy.Duration(keepAliveTimeout),

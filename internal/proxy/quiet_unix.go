@@ -1,0 +1,24 @@
+//go:build unix
+
+package proxy
+
+import "syscall"
+
+// quiet says whether nothing has come in on an idle connection. The end is such a thing, and so is an answer that nobody
+// asked for: it would be taken for the answer to the next request.
+func (c *conn) quiet() bool {
+	if c.reader.Buffered() > 0 {
+		return false
+	}
+	if c.raw == nil {
+		return true
+	}
+	quiet := false
+	var one [1]byte
+	err := c.raw.Read(func(fd uintptr) bool {
+		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
+		return true
+	})
+	return err == nil && quiet
+}
