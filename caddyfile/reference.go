@@ -36,9 +36,23 @@ k8singress [<matcher>] {
 
 In a site, the directive ` + "`k8singress`" + ` serves the Ingresses there: for sites with other handlers in front, such as an access
 log or a rate limit. It needs the global option, whose servers can be turned off with ` + "`http off` and `https off`" + `. It comes before
-` + "`reverse_proxy`" + ` in Caddy's order of directives.
+` + "`reverse_proxy`" + ` in Caddy's order of directives, and behind ` + "`respond` and `redir`" + `: put them into a ` + "`route`" + ` block to say
+another order.
 
 ` + "`pass_thru`" + ` hands requests for hosts that no Ingress has to the next handler. Default: they are answered with 404.
+
+` + "```" + `
+http:// {
+	route {
+		k8singress {
+			pass_thru
+		}
+		respond "no Ingress has this host" 404
+	}
+}
+` + "```" + `
+
+In sites of your own, in place of the servers of the option:
 
 ` + "```" + `
 {

@@ -74,8 +74,8 @@ func (e *Engine) logChanges(before, now *report.Report) {
 			if p.Severity == report.Info {
 				write = e.log.Info
 			}
-			write(p.Message, zap.String("object", v.Object.String()), zap.String("reason", string(p.Reason)),
-				zap.String("field", p.Field))
+			write(p.Message, zap.String("object", v.Object.String()), zap.String("severity", string(p.Severity)),
+				zap.String("reason", string(p.Reason)), zap.String("field", p.Field))
 		}
 	}
 }

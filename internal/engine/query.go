@@ -34,12 +34,21 @@ func (e *Engine) Status() Status {
 	if objects := e.latest.Load(); objects != nil {
 		status.Objects = objects.Counts()
 	}
-	for _, v := range s.report.Verdicts {
+	for _, v := range e.told().Verdicts {
 		for _, p := range v.Problems {
 			status.Problems[p.Severity]++
 		}
 	}
 	return status
+}
+
+// told is what has been published. Before anything has, the source may say why there is nothing to publish.
+func (e *Engine) told() *report.Report {
+	s := e.state.Load()
+	if r, ok := e.source.(Reporter); ok && !e.live.Table.Ready() {
+		return s.report.With(r.Verdicts())
+	}
+	return s.report
 }
 
 // Report returns the verdicts on all objects, with a word on those whose backends have no endpoints at this moment.
@@ -60,7 +69,7 @@ func (e *Engine) Report() *report.Report {
 			silent = append(silent, noEndpoints(r))
 		}
 	}
-	return s.report.With(silent)
+	return e.told().With(silent)
 }
 
 func noEndpoints(r *ir.Route) *report.Verdict {

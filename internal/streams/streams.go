@@ -69,11 +69,10 @@ func (r *reading) configMap(name, option string, protocol ir.Protocol) {
 	}
 	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: namespace, Name: name}
 	r.result.Refs = append(r.result.Refs, ref)
-	verdict := &report.Verdict{Object: ref}
-	r.result.Verdicts = append(r.result.Verdicts, verdict)
+	verdict := r.verdict(ref)
 	object, ok := r.snapshot.ConfigMaps.Get(namespace, name)
 	if !ok {
-		verdict.Problems = []report.Problem{missing(namespace+"/"+name, option, protocol)}
+		verdict.Problems = append(verdict.Problems, missing(namespace+"/"+name, option, protocol))
 		return
 	}
 	used := map[uint16]bool{}
@@ -92,6 +91,18 @@ func (r *reading) configMap(name, option string, protocol ir.Protocol) {
 			r.result.Routes = append(r.result.Routes, route)
 		}
 	}
+}
+
+// verdict returns the one on a ConfigMap. Both options may name the same.
+func (r *reading) verdict(ref ir.Ref) *report.Verdict {
+	for _, v := range r.result.Verdicts {
+		if v.Object == ref {
+			return v
+		}
+	}
+	v := &report.Verdict{Object: ref}
+	r.result.Verdicts = append(r.result.Verdicts, v)
+	return v
 }
 
 func missing(name, option string, protocol ir.Protocol) report.Problem {

@@ -315,3 +315,13 @@ func checkText(t *testing.T, route *ir.StreamRoute, key, value string) {
 		t.Errorf("the key %q became port %d", key, route.Port)
 	}
 }
+
+// TestOneConfigMapForBoth holds that both options may name the same ConfigMap, and that it is told of the ports of both.
+func TestOneConfigMapForBoth(t *testing.T) {
+	store := snapshot.NewStore()
+	store.Set(configMap("both", map[string]string{"70": "shop/nothing:70"}))
+	r := streams.Translate(store.Take(), streams.Options{TCP: "ingress/both", UDP: "ingress/both"})
+	if len(r.Verdicts) != 1 || len(r.Verdicts[0].Problems) != 2 || len(r.Routes) != 2 {
+		t.Errorf("%d verdicts, %v, %d ports", len(r.Verdicts), verdict(r, "both"), len(r.Routes))
+	}
+}
