@@ -18,8 +18,9 @@ type Route struct {
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string
 
-	chain *chain
-	regex *regexp.Regexp
+	chain   *chain
+	regex   *regexp.Regexp
+	streams *streams
 }
 
 // Submatch returns where the route's regular expression matches path, as regexp.FindStringSubmatchIndex does; it is nil

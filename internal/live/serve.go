@@ -73,6 +73,11 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 			continue
 		}
 		defer i.release()
+		if isStream(r) {
+			followed, end := route.streams.follow(r)
+			defer end()
+			r = followed
+		}
 		caddyhttp.SetVar(r.Context(), requestVar, &Request{Route: route, Connections: t.connections})
 		return Served, i.handler.ServeHTTP(w, r)
 	}

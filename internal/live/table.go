@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -27,6 +28,8 @@ type Table struct {
 
 	ctx    caddy.Context
 	chains map[string]*chain
+	// drainTime is the constant, but for tests.
+	drainTime time.Duration
 }
 
 // Refusal is a part of a document that cannot be served. Everything else is.
@@ -38,7 +41,7 @@ type Refusal struct {
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table) *Table {
-	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}}
+	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}, drainTime: drainTime}
 	t.index.Store(&index{})
 	return t
 }
@@ -55,9 +58,11 @@ func (t *Table) Update(changes map[string]*document.Host) []Refusal {
 	old := t.index.Load()
 	next := make(map[string]*host, len(changes))
 	var replaced []*host
+	var gone []*streams
 	// In the order of names, so that all replicas report alike.
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
-		if before := old.get(name); before != nil {
+		before := old.get(name)
+		if before != nil {
 			replaced = append(replaced, before)
 		}
 		next[name] = nil
@@ -65,12 +70,14 @@ func (t *Table) Update(changes map[string]*document.Host) []Refusal {
 			h, bad := t.build(name, d)
 			next[name], refused = h, append(refused, bad...)
 		}
+		gone = append(gone, next[name].inherit(before)...)
 	}
 	t.index.Store(old.with(next))
 	// Only now: a chain that the new hosts use too is kept.
 	for _, h := range replaced {
 		t.drop(h)
 	}
+	t.drain(gone)
 	return refused
 }
 
@@ -86,7 +93,7 @@ func (t *Table) build(name string, d *document.Host) (*host, []Refusal) {
 }
 
 func (t *Table) route(h *host, d *document.Route) error {
-	r := &Route{Path: d.Path, Type: d.Type, Origin: d.Origin}
+	r := &Route{Path: d.Path, Type: d.Type, Origin: d.Origin, streams: new(streams)}
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}

@@ -1,0 +1,116 @@
+package live_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/live"
+)
+
+const patience = 20 * time.Second
+
+func init() { caddy.RegisterModule(endless{}) }
+
+// endless answers when the request ends, as an upgraded connection does.
+type endless struct{}
+
+func (endless) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.test_endless", New: func() caddy.Module { return new(endless) }}
+}
+
+func (endless) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	w.WriteHeader(http.StatusOK)
+	<-r.Context().Done()
+	return nil
+}
+
+func endlessRoute(path string) *document.Route {
+	return &document.Route{Type: "prefix", Path: path, Chain: json.RawMessage(`[{"handle":[{"handler":"test_endless"}]}]`)}
+}
+
+// open begins a request, and returns what is closed when it has ended.
+func open(t *testing.T, table *live.Table, path string, header http.Header) <-chan struct{} {
+	t.Helper()
+	begun, ended := make(chan struct{}), make(chan struct{})
+	w := &recorder{ResponseWriter: httptest.NewRecorder(), begun: begun}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://shop.example"+path, nil)
+	r.Header = header
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
+	go func() {
+		defer close(ended)
+		if outcome, err := table.Serve(w, r); outcome != live.Served || err != nil {
+			t.Errorf("outcome %v, error %v", outcome, err)
+		}
+	}()
+	await(t, begun, "the stream does not begin")
+	return ended
+}
+
+// recorder says when the answer begins.
+type recorder struct {
+	http.ResponseWriter
+	begun chan struct{}
+}
+
+func (r *recorder) WriteHeader(status int) {
+	r.ResponseWriter.WriteHeader(status)
+	close(r.begun)
+}
+
+func await(t *testing.T, event <-chan struct{}, otherwise string) {
+	t.Helper()
+	select {
+	case <-event:
+	case <-time.After(patience):
+		t.Fatal(otherwise)
+	}
+}
+
+func update(t *testing.T, table *live.Table, h *document.Host) {
+	t.Helper()
+	if refused := table.Update(map[string]*document.Host{"shop.example": h}); len(refused) > 0 {
+		t.Fatal(refused)
+	}
+}
+
+// TestStreamsGoWithTheirRoute holds that a stream lives through changes of its host, and ends some time after its route.
+func TestStreamsGoWithTheirRoute(t *testing.T) {
+	table := newTable(t)
+	table.SetDrainTime(time.Millisecond)
+	update(t, table, hostOf(endlessRoute("/"), endlessRoute("/gone")))
+	upgrade := http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}
+	stays, goes := open(t, table, "/", upgrade), open(t, table, "/gone", http.Header{"Accept": {"text/event-stream"}})
+
+	update(t, table, hostOf(endlessRoute("/"), route("prefix", "/new", "new")))
+	await(t, goes, "the stream of a route that has gone goes on")
+	select {
+	case <-stays:
+		t.Fatal("the stream of a route that is still there has ended")
+	default:
+	}
+
+	update(t, table, nil)
+	await(t, stays, "the stream of a host that has gone goes on")
+}
+
+func TestOrdinaryRequestsAreNotCut(t *testing.T) {
+	table := newTable(t)
+	table.SetDrainTime(0)
+	update(t, table, hostOf(endlessRoute("/"), endlessRoute("/long")))
+	long := open(t, table, "/long", http.Header{})
+	stream := open(t, table, "/long", http.Header{"Upgrade": {"x"}})
+	update(t, table, nil)
+	await(t, stream, "the stream goes on")
+	select {
+	case <-long:
+		t.Error("a request that is under way was cut")
+	default:
+	}
+}
