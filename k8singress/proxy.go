@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/proxy"
@@ -29,6 +31,7 @@ type Proxy struct {
 	// ReverseProxyRaw is the handler for everything that is not ordinary.
 	ReverseProxyRaw json.RawMessage `json:"reverse_proxy,omitempty" caddy:"namespace=http.handlers inline_key=handler"`
 
+	log      *zap.Logger
 	settings proxy.Settings
 	fallback caddyhttp.MiddlewareHandler
 }
@@ -40,6 +43,7 @@ func (*Proxy) CaddyModule() caddy.ModuleInfo {
 
 // Provision loads the other handler.
 func (p *Proxy) Provision(ctx caddy.Context) error {
+	p.log = ctx.Logger()
 	p.settings = proxy.Settings{
 		Connect: time.Duration(p.ConnectTimeout), Read: time.Duration(p.ReadTimeout), Write: time.Duration(p.WriteTimeout),
 		Tries: max(p.Tries, 1),
@@ -64,7 +68,22 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	if request == nil {
 		return caddyhttp.Error(http.StatusInternalServerError, errNoRequest)
 	}
-	return request.Connections.Forward(w, r, &p.settings, request.Pick)
+	err := request.Connections.Forward(w, r, &p.settings, request.Pick)
+	if errors.Is(err, proxy.ErrCut) {
+		p.abort(w, r, err)
+	}
+	return err
+}
+
+// abort ends the connection of a client who has got a part of an answer, as net/http's own proxy does.
+func (p *Proxy) abort(w http.ResponseWriter, r *http.Request, err error) {
+	level := zapcore.WarnLevel
+	if r.Context().Err() != nil {
+		level = zapcore.DebugLevel
+	}
+	p.log.Log(level, "an answer is cut off", zap.String("host", r.Host), zap.Error(err))
+	_ = http.NewResponseController(w).Flush() // What is there may as well arrive.
+	panic(http.ErrAbortHandler)
 }
 
 var (

@@ -62,6 +62,7 @@ var asked = map[string]string{
 	"forged":           "GET %s HTTP/1.1\r\nHost: a.example\r\nX-Forwarded-For: 1.2.3.4\r\nX-Forwarded-Proto: ftp\r\nX-Forwarded-Host: evil\r\n\r\n",
 	"headers": "GET %s HTTP/1.1\r\nHost: a.example\r\nUser-Agent: test\r\nAccept-Encoding: br\r\nX-A: {env.HOME}\r\nx-a: 2\r\n" +
 		"Cookie: a=1\r\nCookie: b=2\r\nVia: 1.1 before\r\nProxy-Connection: x\r\nKeep-Alive: 5\r\nProxy-Authorization: x\r\nX-Empty:\r\n\r\n",
+	"trailers":       "GET %s HTTP/1.1\r\nHost: a.example\r\nTe: trailers\r\n\r\n",
 	"old":            "GET %s HTTP/1.0\r\nHost: a.example\r\n\r\n",
 	"unusual method": "PROPFIND %s HTTP/1.1\r\nHost: a.example\r\n\r\n",
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -33,7 +34,8 @@ type conn struct {
 	headBytes  int
 	countsHead bool
 	// touched says that a part of an answer has come in since the request.
-	touched bool
+	touched     bool
+	interrupted atomic.Bool
 }
 
 func newConn(socket net.Conn, address string) *conn {
@@ -55,18 +57,20 @@ func (c *conn) Read(b []byte) (int, error) {
 	if c.countsHead && c.headBytes > maxHead {
 		return 0, errHeadTooLarge
 	}
+	// Before, not after: in between a slow client may have taken its time.
+	c.extend()
 	n, err := c.socket.Read(b)
 	if n > 0 {
 		c.touched = true
 		c.headBytes += n
-		c.extend()
 	}
 	return n, err
 }
 
-// begin prepares the connection for a request.
+// begin prepares the connection for a request. After it, interrupt may be called.
 func (c *conn) begin(reads, writes time.Duration) {
 	c.touched, c.headBytes, c.countsHead = false, 0, true
+	c.interrupted.Store(false)
 	if c.reads != reads || c.writes != writes {
 		c.reads, c.writes, c.moved = reads, writes, time.Time{}
 		c.slack = min(renew, reads/renewParts, writes/renewParts)
@@ -84,7 +88,15 @@ func (c *conn) extend() {
 	// An error shows when the connection is used.
 	_ = c.socket.SetReadDeadline(now.Add(c.reads + c.slack))
 	_ = c.socket.SetWriteDeadline(now.Add(c.writes + c.slack))
+	if c.interrupted.Load() {
+		c.stop()
+	}
 }
 
-// interrupt ends whatever the connection waits for, now.
-func (c *conn) interrupt() { _ = c.socket.SetDeadline(time.Unix(1, 0)) }
+// interrupt ends whatever the connection waits for, now and later. It may be called from any goroutine.
+func (c *conn) interrupt() {
+	c.interrupted.Store(true)
+	c.stop()
+}
+
+func (c *conn) stop() { _ = c.socket.SetDeadline(time.Unix(1, 0)) }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,8 +13,11 @@ import (
 type Pool struct {
 	dialer net.Dialer
 
-	mu     sync.Mutex
-	idle   map[string][]*conn
+	mu sync.Mutex
+	// idle are the connections by address, the one that was used last at the end; count is how many there are in all.
+	idle  map[string][]*conn
+	count int
+	// sweeps is set while somebody is going to look at them.
 	sweeps *time.Timer
 	closed bool
 }
@@ -23,6 +27,10 @@ const (
 	// upstream-keepalive-connections and upstream-keepalive-timeout.
 	perAddress  = 320
 	idleTimeout = 60 * time.Second
+	// total is how many are kept in all: each is a file and some 10 KiB.
+	total = 8192
+	// sweepPeriod is how often those that nobody uses are looked at.
+	sweepPeriod = 5 * time.Second
 )
 
 // NewPool returns a pool without connections.
@@ -33,7 +41,9 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.sweep(time.Now().Add(idleTimeout))
+	for _, c := range p.unused(time.Now()) {
+		c.close()
+	}
 }
 
 // take returns an idle connection on which nothing came in, the one that was used last; nil if there is none.
@@ -58,6 +68,7 @@ func (p *Pool) pop(address string) *conn {
 	c := list[last]
 	list[last] = nil
 	p.idle[address] = list[:last]
+	p.count--
 	return c
 }
 
@@ -75,49 +86,67 @@ func (p *Pool) dial(ctx context.Context, address string, timeout time.Duration) 
 // keep takes a connection back that is between two requests.
 func (p *Pool) keep(c *conn) {
 	c.since = time.Now()
-	p.mu.Lock()
-	list := p.idle[c.address]
-	full := p.closed || len(list) >= perAddress
-	if !full {
-		p.idle[c.address] = append(list, c)
-		p.schedule()
-	}
-	p.mu.Unlock()
-	if full {
+	if !p.put(c, false) {
 		c.close()
 	}
 }
 
-// schedule makes sure that somebody looks for connections that have been idle for too long. p.mu is held.
-func (p *Pool) schedule() {
+// put returns false when there is no place. The connections of an address are in the order of their last use, so one that
+// was only looked at goes to the front.
+func (p *Pool) put(c *conn, front bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	list := p.idle[c.address]
+	if p.closed || len(list) >= perAddress || p.count >= total {
+		return false
+	}
+	p.count++
+	if front {
+		p.idle[c.address] = slices.Insert(list, 0, c)
+	} else {
+		p.idle[c.address] = append(list, c)
+	}
 	if p.sweeps == nil {
-		p.sweeps = time.AfterFunc(idleTimeout, func() { p.sweep(time.Now()) })
+		p.sweeps = time.AfterFunc(sweepPeriod, func() { p.sweep(time.Now()) })
+	}
+	return true
+}
+
+// sweep closes what has been idle for too long, and what the endpoint has closed. It comes again as long as there is
+// anything.
+func (p *Pool) sweep(now time.Time) {
+	for _, c := range p.unused(now) {
+		if now.Sub(c.since) >= idleTimeout || !c.quiet() || !p.put(c, true) {
+			c.close()
+		}
 	}
 }
 
-// sweep closes what has been idle for too long. It comes again as long as there is anything.
-func (p *Pool) sweep(now time.Time) {
-	var old []*conn
+// unused takes out what nobody has used for a while: nobody may find it while it is looked at.
+func (p *Pool) unused(now time.Time) []*conn {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	var found []*conn
 	for address, list := range p.idle {
-		// The one that was used last is at the end.
 		n := 0
-		for n < len(list) && now.Sub(list[n].since) >= idleTimeout {
+		for n < len(list) && (p.closed || now.Sub(list[n].since) >= sweepPeriod) {
 			n++
 		}
-		old = append(old, list[:n]...)
-		if n == len(list) {
-			delete(p.idle, address)
+		if n == 0 {
 			continue
 		}
-		p.idle[address] = append([]*conn(nil), list[n:]...)
+		// The oldest is put back last, and comes to the front.
+		for i := n - 1; i >= 0; i-- {
+			found = append(found, list[i])
+		}
+		if p.idle[address] = slices.Clone(list[n:]); n == len(list) {
+			delete(p.idle, address)
+		}
 	}
+	p.count -= len(found)
 	p.sweeps = nil
-	if len(p.idle) > 0 {
-		p.schedule()
+	if p.count > 0 && !p.closed {
+		p.sweeps = time.AfterFunc(sweepPeriod, func() { p.sweep(time.Now()) })
 	}
-	p.mu.Unlock()
-	for _, c := range old {
-		c.close()
-	}
+	return found
 }

@@ -155,12 +155,13 @@ func TestTries(t *testing.T) {
 		"GET, no answer":        {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, hangUp) }, "200 ok"},
 		"PUT, no answer":        {http.MethodPut, func(t *testing.T) *endpoint { return serve(t, hangUp) }, "200 ok"},
 		"POST, no answer":       {http.MethodPost, func(t *testing.T) *endpoint { return serve(t, hangUp) }, "error 502"},
-		"GET, half a head":      {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, half) }, "200 ok"},
+		"GET, half a head":      {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, half) }, "error 502"},
 		"PATCH, half a head":    {http.MethodPatch, func(t *testing.T) *endpoint { return serve(t, half) }, "error 502"},
-		"GET, not HTTP":         {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says("SSH-2.0-x\r\n\r\n")) }, "200 ok"},
-		"GET, other protocol":   {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says(switching)) }, "200 ok"},
-		"GET, endless head":     {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, endless) }, "200 ok"},
-		"GET, two lengths":      {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says(twoLengths)) }, "200 ok"},
+		"GET, not HTTP":         {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says("SSH-2.0-x\r\n\r\n")) }, "error 502"},
+		"GET, other protocol":   {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says(switching)) }, "error 502"},
+		"GET, endless head":     {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, endless) }, "error 502"},
+		"GET, no status":        {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says(noStatus)) }, "error 502"},
+		"GET, two lengths":      {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says(twoLengths)) }, "error 502"},
 		"GET, error of its own": {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says(serverError)) }, "500 x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -174,6 +175,7 @@ func TestTries(t *testing.T) {
 
 const (
 	switching   = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"
+	noStatus    = "HTTP/1.1 099 Nothing\r\nContent-Length: 0\r\n\r\n"
 	twoLengths  = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok"
 	serverError = "HTTP/1.1 500 Oops\r\nContent-Length: 1\r\n\r\nx"
 )
@@ -277,15 +279,99 @@ func TestAnAnswerThatBreaksOff(t *testing.T) {
 		return false
 	})
 	w := httptest.NewRecorder()
-	defer func() {
-		if failure, _ := recover().(error); !errors.Is(failure, http.ErrAbortHandler) {
-			t.Error("the client does not notice")
+	err := pool(t).Forward(w, request(t, http.MethodGet, ""), settings(), of(e))
+	if !errors.Is(err, proxy.ErrCut) || w.Body.String() != "half" || e.requests.Load() != 1 {
+		t.Errorf("error %v; the client got %q, and the endpoint %d requests", err, w.Body, e.requests.Load())
+	}
+}
+
+// slowly is a client that takes its time for what it gets.
+type slowly struct{ *httptest.ResponseRecorder }
+
+func (s slowly) Write(b []byte) (int, error) {
+	<-time.After(150 * time.Millisecond)
+	return s.ResponseRecorder.Write(b)
+}
+
+// TestASlowClientIsNoSlowEndpoint holds that the endpoint's time does not run while the client takes its own.
+func TestASlowClientIsNoSlowEndpoint(t *testing.T) {
+	const size = 300_000
+	e := serve(t, says(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size))))
+	s := settings()
+	s.Read = 50 * time.Millisecond
+	w := slowly{httptest.NewRecorder()}
+	if err := pool(t).Forward(w, request(t, http.MethodGet, ""), s, of(e)); err != nil || w.Body.Len() != size {
+		t.Errorf("%d bytes, error %v", w.Body.Len(), err)
+	}
+}
+
+// TestAConnectionOutlivesItsDeadline: the deadline of the last request says nothing about the next one.
+func TestAConnectionOutlivesItsDeadline(t *testing.T) {
+	e, p, s := serve(t, says(fine)), pool(t), settings()
+	s.Read = 20 * time.Millisecond
+	for range 4 {
+		w := httptest.NewRecorder()
+		if got := outcome(w, p.Forward(w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
+			t.Error(got)
 		}
-		if w.Body.String() != "half" || e.requests.Load() != 1 {
-			t.Errorf("the client got %q, and the endpoint %d requests", w.Body, e.requests.Load())
-		}
-	}()
-	_ = pool(t).Forward(w, request(t, http.MethodGet, ""), settings(), of(e))
+		<-time.After(2 * s.Read)
+	}
+	if n := e.connections.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// TestNothingIsRepeatedAfterAWord holds that an endpoint which has begun to answer is not taken for one that failed.
+func TestNothingIsRepeatedAfterAWord(t *testing.T) {
+	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
+		_, _ = io.WriteString(conn, "HTTP/1.1 102 Processing\r\n\r\n")
+		return false
+	})
+	if got := forward(pool(t), request(t, http.MethodPut, "body"), of(e)); got != "error 502" || e.requests.Load() != 1 {
+		t.Errorf("%s after %d requests", got, e.requests.Load())
+	}
+}
+
+func TestManyInterimAnswers(t *testing.T) {
+	e := serve(t, says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 50)+fine))
+	w := &interim{ResponseRecorder: httptest.NewRecorder()}
+	if got := outcome(w.ResponseRecorder, pool(t).Forward(w, request(t, http.MethodPut, "body"), settings(), of(e))); got != "200 ok" {
+		t.Error(got)
+	}
+	if w.count != 50 {
+		t.Errorf("%d interim answers", w.count)
+	}
+}
+
+// interim counts interim answers, which httptest takes for the answer.
+type interim struct {
+	*httptest.ResponseRecorder
+	count int
+}
+
+func (i *interim) WriteHeader(status int) {
+	if status < http.StatusOK {
+		i.count++
+		return
+	}
+	i.ResponseRecorder.WriteHeader(status)
+}
+
+// TestRequestWithoutHost: HTTP/1.0 needs none, HTTP/1.1 does.
+func TestRequestWithoutHost(t *testing.T) {
+	hosts := make(chan string, 1)
+	e := serve(t, func(conn net.Conn, r *http.Request) bool {
+		hosts <- r.Host
+		return says(fine)(conn, r)
+	})
+	r := request(t, http.MethodGet, "")
+	r.Host = ""
+	if got := forward(pool(t), r, of(e)); got != "200 ok" {
+		t.Error(got)
+	}
+	if host := <-hosts; host != e.Addr().String() {
+		t.Errorf("host %q", host)
+	}
 }
 
 func TestAClientThatGoesAway(t *testing.T) {
@@ -380,7 +466,8 @@ func TestOrdinary(t *testing.T) {
 		"close":            {func(r *http.Request) { r.Header.Set("Connection", "close") }, true},
 		"upgrade":          {func(r *http.Request) { r.Header.Set("Upgrade", "websocket") }, false},
 		"expect":           {func(r *http.Request) { r.Header.Set("Expect", "100-continue") }, false},
-		"trailers wanted":  {func(r *http.Request) { r.Header.Set("Te", "trailers") }, false},
+		"trailers wanted":  {func(r *http.Request) { r.Header.Set("Te", "trailers") }, true},
+		"coding wanted":    {func(r *http.Request) { r.Header.Set("Te", "gzip") }, false},
 		"hop by hop":       {func(r *http.Request) { r.Header.Set("Connection", "X-Secret") }, false},
 		"two of them":      {func(r *http.Request) { r.Header["Connection"] = []string{"close", "X-Secret"} }, false},
 		"unknown length":   {func(r *http.Request) { r.ContentLength = -1 }, false},

@@ -2,7 +2,10 @@
 
 package proxy
 
-import "syscall"
+import (
+	"errors"
+	"syscall"
+)
 
 // quiet says whether nothing has come in on an idle connection. The end is such a thing, and so is an answer that nobody
 // asked for: it would be taken for the answer to the next request.
@@ -15,10 +18,10 @@ func (c *conn) quiet() bool {
 	}
 	quiet := false
 	var one [1]byte
-	err := c.raw.Read(func(fd uintptr) bool {
+	// Control does not look at the deadline, which may be over by now.
+	err := c.raw.Control(func(fd uintptr) {
 		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		quiet = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
-		return true
+		quiet = errors.Is(err, syscall.EAGAIN)
 	})
 	return err == nil && quiet
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -31,11 +32,16 @@ func Ordinary(r *http.Request) bool {
 			return false
 		}
 	}
-	return plainConnection(r.Header["Connection"])
+	return onlyTrailers(r.Header["Te"]) && plainConnection(r.Header["Connection"])
 }
 
 // unusual are the headers that ask for more than a request and an answer.
-var unusual = []string{"Upgrade", "Expect", "Te", "Trailer", "Transfer-Encoding", "Incremental"}
+var unusual = []string{"Upgrade", "Expect", "Trailer", "Transfer-Encoding", "Incremental"}
+
+// onlyTrailers says whether Te asks for trailers and nothing else, as some browsers do in each request.
+func onlyTrailers(values []string) bool {
+	return len(values) == 0 || len(values) == 1 && values[0] == "trailers"
+}
 
 // plainConnection says whether Connection names no header that would have to be taken out.
 func plainConnection(values []string) bool {
@@ -58,22 +64,24 @@ var errBadRequest = errors.New("the request cannot be written as HTTP/1.1")
 
 // writeHead writes the request line and the headers. What a client or a handler has put into them is checked here once
 // more: nothing may end a line but this function.
-func writeHead(w *bufio.Writer, r *http.Request, told *forwarded, body int) error {
+func writeHead(w *bufio.Writer, a *attempt) error {
+	// A client that speaks HTTP/1.0 may leave the host out; an endpoint that speaks HTTP/1.1 wants one.
+	r, host := a.r, cmp.Or(a.r.Host, a.address)
 	target := r.URL.RequestURI()
-	if !token(r.Method) || !visible(target) || !httpguts.ValidHeaderFieldValue(r.Host) {
+	if !token(r.Method) || !visible(target) || !httpguts.ValidHostHeader(host) {
 		return errBadRequest
 	}
-	for _, part := range [...]string{r.Method, " ", target, " HTTP/1.1\r\nHost: ", r.Host, "\r\n"} {
+	for _, part := range [...]string{r.Method, " ", target, " HTTP/1.1\r\nHost: ", host, "\r\n"} {
 		_, _ = w.WriteString(part) // An error stays in w until it is flushed.
 	}
 	if err := writeFields(w, r.Header); err != nil {
 		return err
 	}
-	if err := told.write(w); err != nil {
+	if err := a.forwarded.write(w); err != nil {
 		return err
 	}
-	if body > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch {
-		writeField(w, "Content-Length", strconv.Itoa(body))
+	if len(a.body) > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch {
+		writeField(w, "Content-Length", strconv.Itoa(len(a.body)))
 	}
 	_, err := w.WriteString("\r\n")
 	return err

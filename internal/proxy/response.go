@@ -12,23 +12,22 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// maxInterim is how many answers before the answer an endpoint may send, as in net/http.
-const maxInterim = 5
-
 // hopByHop are the headers of an answer that end here, by RFC 9110 7.6.1.
 var hopByHop = []string{
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// readHead reads the head of the answer. Interim answers are passed on, as RFC 9110 15.2 demands.
+// readHead reads the head of the answer. Interim answers are passed on, as RFC 9110 15.2 demands; all heads together have
+// one limit.
 func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (*http.Response, error) {
-	for range maxInterim {
-		c.headBytes = 0
+	for {
 		response, err := http.ReadResponse(c.reader, r)
 		if err != nil {
 			return nil, err
 		}
 		switch {
+		case response.StatusCode < http.StatusContinue:
+			return nil, fmt.Errorf("the answer has the status %03d, which there is not", response.StatusCode)
 		case response.StatusCode == http.StatusSwitchingProtocols:
 			return nil, errors.New("the endpoint switches to another protocol without being asked")
 		case response.StatusCode >= http.StatusOK:
@@ -37,7 +36,6 @@ func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (*http.Response,
 		}
 		passInterim(w, response)
 	}
-	return nil, fmt.Errorf("more than %d answers before the answer", maxInterim)
 }
 
 // passInterim passes on an answer such as 103 Early Hints. Its headers do not stay for the answer behind it.
@@ -71,7 +69,7 @@ func copyHeader(to, from http.Header) {
 	}
 }
 
-// pass writes the answer to the client. An error that wraps errCut comes from the client or the endpoint when the head was
+// pass writes the answer to the client. An error that wraps ErrCut comes from the client or the endpoint when the head was
 // already written: there is nothing to be said any more, and the client must notice that something is missing.
 func (c *conn) pass(w http.ResponseWriter, response *http.Response) error {
 	header := w.Header()
@@ -81,13 +79,15 @@ func (c *conn) pass(w http.ResponseWriter, response *http.Response) error {
 	announced := announce(header, response.Trailer)
 	w.WriteHeader(response.StatusCode)
 	if err := copyBody(w, response); err != nil {
-		return fmt.Errorf("%w: %w", errCut, err)
+		return fmt.Errorf("%w: %w", ErrCut, err)
 	}
 	passTrailer(w, response.Trailer, announced)
 	return nil
 }
 
-var errCut = errors.New("the answer ends too early")
+// ErrCut says that the head of an answer has reached the client, and its body has not. Nothing can be said any more: the
+// client must notice that something is missing.
+var ErrCut = errors.New("the answer ends too early")
 
 func announce(header, trailer http.Header) int {
 	if len(trailer) == 0 {

@@ -91,7 +91,9 @@ func reverseProxy(a ir.Attempts) json.RawMessage {
 		},
 		TransportRaw: tagged("protocol", "http", reverseproxy.HTTPTransport{
 			Compression: new(bool),
-			DialTimeout: caddy.Duration(a.Connect),
+			// An upgraded connection has no limit, an answer that does not begin has.
+			ResponseHeaderTimeout: caddy.Duration(a.Read),
+			DialTimeout:           caddy.Duration(a.Connect),
 			KeepAlive: &reverseproxy.KeepAlive{
 				MaxIdleConnsPerHost: keepAlivePerHost,
 				IdleConnTimeout:     caddy.Duration(keepAliveTimeout),

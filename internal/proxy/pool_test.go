@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"net"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// connected returns a connection as the pool has it, and the endpoint's end of it.
+func connected(t *testing.T, listener net.Listener) (*conn, net.Conn) {
+	t.Helper()
+	socket, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close(); other.Close() })
+	return newConn(socket, listener.Addr().String()), other
+}
+
+func TestSweep(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	address, p := listener.Addr().String(), NewPool()
+	defer p.Close()
+	first, _ := connected(t, listener)
+	closed, end := connected(t, listener)
+	last, _ := connected(t, listener)
+	for _, c := range []*conn{first, closed, last} {
+		p.keep(c)
+	}
+	end.Close()
+	for closed.quiet() {
+		runtime.Gosched() // The end is on its way.
+	}
+	fresh, _ := connected(t, listener)
+
+	p.sweep(time.Now().Add(sweepPeriod))
+	p.keep(fresh)
+	for i, want := range []*conn{fresh, last, first, nil} {
+		if got := p.take(address); got != want {
+			t.Errorf("taken as number %d: another connection", i)
+		}
+	}
+
+	p.keep(first)
+	p.sweep(time.Now().Add(idleTimeout))
+	if p.take(address) != nil || p.count != 0 || len(p.idle) != 0 {
+		t.Errorf("%d connections are left, in %d lists", p.count, len(p.idle))
+	}
+}
+
+func TestThePoolHasLimits(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	p := NewPool()
+	defer p.Close()
+	one, _ := connected(t, listener)
+	two, _ := connected(t, listener)
+	p.count = total - 1
+	p.keep(one)
+	p.keep(two)
+	if got := p.take(one.address); got != one || p.take(one.address) != nil {
+		t.Error("more connections are kept than allowed")
+	}
+}
