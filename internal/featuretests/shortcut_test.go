@@ -22,7 +22,8 @@ import (
 // before the next request would be a matter of luck.
 var final = regexp.MustCompile(`HTTP/1\.1 [2-9]\d\d [^\r]*\r\n`)
 
-// answers are what an endpoint says, byte by byte; it closes the connection behind each, and says so.
+// answers are what an endpoint says, byte by byte; it closes the connection behind each, and says so. Those that are passed
+// on piece by piece have a type: whether reverse_proxy guesses one depends on a timer.
 var answers = map[string]string{
 	"plain":        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nok",
 	"no-type":      "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n<html>ok</html>",
@@ -34,9 +35,9 @@ var answers = map[string]string{
 	"cookies":      "HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: 0\r\n\r\n",
 	"hop-by-hop":   "HTTP/1.1 200 OK\r\nConnection: X-Secret, close\r\nX-Secret: 1\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nok",
 	"own-headers":  "HTTP/1.1 200 OK\r\nServer: mine\r\nVia: 1.1 other\r\nDate: Mon, 02 Jan 2006 15:04:05 GMT\r\nContent-Length: 2\r\n\r\nok",
-	"chunked":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-	"trailer":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n",
-	"late-trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-Late: 7\r\n\r\n",
+	"chunked":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+	"trailer":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n",
+	"late-trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n2\r\nok\r\n0\r\nX-Late: 7\r\n\r\n",
 	"until-close":  "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nok",
 	"events":       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n",
 	"early-hints":  "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
