@@ -36,7 +36,8 @@ var answers = map[string]string{
 	"hop-by-hop":   "HTTP/1.1 200 OK\r\nConnection: X-Secret, close\r\nX-Secret: 1\r\nKeep-Alive: timeout=5\r\nContent-Length: 2\r\n\r\nok",
 	"own-headers":  "HTTP/1.1 200 OK\r\nServer: mine\r\nVia: 1.1 other\r\nDate: Mon, 02 Jan 2006 15:04:05 GMT\r\nContent-Length: 2\r\n\r\nok",
 	"chunked":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n2\r\nok\r\n0\r\n\r\n",
-	"trailer":      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n",
+	"trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\nTrailer: X-Sum\r\n\r\n" +
+		"2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n",
 	"late-trailer": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/plain\r\n\r\n2\r\nok\r\n0\r\nX-Late: 7\r\n\r\n",
 	"until-close":  "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nok",
 	"events":       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n",
