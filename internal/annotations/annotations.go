@@ -61,8 +61,11 @@ type Annotation struct {
 type Settings struct {
 	// RewriteTarget replaces the path of a request; it is empty without rewrite.
 	RewriteTarget string
-	// Attempts are how the endpoints are tried.
-	Attempts ir.Attempts
+	// Attempts are how the endpoints are tried, Forwarding is how a request is handed to one.
+	Attempts   ir.Attempts
+	Forwarding ir.Forwarding
+	// LoadBalancing is what the Ingress asks for its backends.
+	LoadBalancing ir.LoadBalancing
 	// Closed says that every request is refused.
 	Closed bool
 }
@@ -81,9 +84,10 @@ func (s *Settings) Filters(path string) []ir.Filter {
 	return filters
 }
 
-// Parse reads the annotations of an Ingress. An annotation that cannot be read is left out and reported; the others count.
-func Parse(all map[string]string) (*Settings, []report.Problem) {
-	settings := &Settings{}
+// Parse reads the annotations of an Ingress. What it does not say is as in defaults. An annotation that cannot be read is
+// left out and reported; the others count.
+func Parse(defaults Settings, all map[string]string) (*Settings, []report.Problem) {
+	settings := &defaults
 	var problems []report.Problem
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		name, ours := strings.CutPrefix(key, Prefix)

@@ -45,7 +45,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Add("{env."+variable+"}", "{env."+variable+"}", "{env."+variable+"}")
 
 	f.Fuzz(func(t *testing.T, name, value, path string) {
-		settings, problems := annotations.Parse(map[string]string{annotations.Prefix + name: value})
+		settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{annotations.Prefix + name: value})
 		checkProblems(t, name, problems)
 		filters := settings.Filters(path)
 		literals := strings.Join(append(texts(reflect.ValueOf(settings)), texts(reflect.ValueOf(filters))...), "\n")
@@ -94,7 +94,7 @@ func checkRewrite(t *testing.T, name, value, path string, problems []report.Prob
 	if name != "rewrite-target" || len(problems) > 0 {
 		return
 	}
-	settings, _ := annotations.Parse(map[string]string{rewriteTarget: value})
+	settings, _ := annotations.Parse(annotations.Settings{}, map[string]string{rewriteTarget: value})
 	var want []ir.Filter
 	if value != path {
 		want = []ir.Filter{ir.URLRewrite{Target: value}}
@@ -110,7 +110,7 @@ func checkNeighbour(t *testing.T, name, value string) {
 	if name == "rewrite-target" {
 		return
 	}
-	settings, _ := annotations.Parse(map[string]string{annotations.Prefix + name: value, rewriteTarget: "/good"})
+	settings, _ := annotations.Parse(annotations.Settings{}, map[string]string{annotations.Prefix + name: value, rewriteTarget: "/good"})
 	if settings.RewriteTarget != "/good" {
 		t.Errorf("the annotation beside it has become %q", settings.RewriteTarget)
 	}

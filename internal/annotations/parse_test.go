@@ -46,7 +46,7 @@ func TestUnknownWithoutSuggestion(t *testing.T) {
 
 // TestForeign holds that annotations of others are nobody's mistake.
 func TestForeign(t *testing.T) {
-	settings, problems := annotations.Parse(map[string]string{
+	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{
 		"rewrite-target": "/", "ingress.kubernetes.io/rewrite-target": "/", "nginx.org/rewrite-target": "/",
 		"kubernetes.io/ingress.class": "nginx", "nginx.ingress.kubernetes.io": "/", "": "/",
 	})
@@ -83,7 +83,7 @@ func TestRefused(t *testing.T) {
 
 // TestRefusedLeavesOthers holds that of several annotations those that can be read count, and that the verdict names the rest.
 func TestRefusedLeavesOthers(t *testing.T) {
-	settings, problems := annotations.Parse(map[string]string{
+	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{
 		rewriteTarget: "/$1", annotations.Prefix + "b": "", annotations.Prefix + "a": "", "other/a": "",
 	})
 	var fields []string
@@ -112,7 +112,7 @@ func TestRewrite(t *testing.T) {
 			if test.target == "" {
 				all = nil
 			}
-			settings, problems := annotations.Parse(all)
+			settings, problems := annotations.Parse(annotations.Settings{}, all)
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
@@ -129,7 +129,7 @@ func TestRewrite(t *testing.T) {
 // only reads one annotation that changes nothing and returns its problem.
 func only(t *testing.T, key, value string) report.Problem {
 	t.Helper()
-	settings, problems := annotations.Parse(map[string]string{key: value})
+	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{key: value})
 	if len(problems) != 1 {
 		t.Fatalf("%d problems instead of one: %v", len(problems), problems)
 	}

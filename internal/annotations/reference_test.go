@@ -51,7 +51,7 @@ func TestRows(t *testing.T) {
 			t.Errorf("%s is there twice", row.Name)
 		}
 		seen[row.Name] = true
-		if _, problems := Parse(map[string]string{Prefix + row.Name: row.Example}); len(problems) > 0 {
+		if _, problems := Parse(Settings{}, map[string]string{Prefix + row.Name: row.Example}); len(problems) > 0 {
 			t.Errorf("%s: the example does not work: %v", row.Name, problems)
 		}
 	}

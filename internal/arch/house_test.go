@@ -34,46 +34,49 @@ var pure = []string{clientGo, caddy, caddyL4, runProgram}
 var house = []room{
 	// The words that the others exchange.
 	{name: "internal/ir", level: 0, standard: true},
-	{name: "internal/document", level: 0, standard: true},
 	{name: "internal/settings", level: 0, standard: true},
 	{name: "internal/nearest", level: 0, standard: true},
+	{name: "internal/variables", level: 0, standard: true},
 	{name: "internal/kinds", level: 0, never: pure},
+	{name: "internal/document", level: 1, never: pure},
 	{name: "internal/snapshot", level: 1, never: pure},
 	{name: "internal/report", level: 1, never: pure},
-	{name: "internal/endpoints", level: 1, never: pure},
+	{name: "internal/balancer", level: 1, never: pure},
+	{name: "internal/endpoints", level: 2, never: pure},
 
 	// Kubernetes objects to the model, without a side effect.
 	{name: "internal/annotations", level: 2, never: pure},
 	{name: "internal/backends", level: 2, never: pure},
-	{name: "internal/ingress", level: 3, never: pure},
+	{name: "internal/configmap", level: 3, never: pure},
+	{name: "internal/ingress", level: 4, never: pure},
 	{name: "internal/streams", level: 3, never: pure},
-	{name: "internal/translate", level: 4, never: pure},
+	{name: "internal/translate", level: 5, never: pure},
 
 	// The model to Caddy's JSON, and what serves it.
-	{name: "internal/render", level: 5, never: []string{kubernetes}},
-	{name: "internal/structure", level: 5, never: []string{kubernetes}},
-	{name: "internal/certs", level: 5, never: []string{clientGo}},
-	{name: "internal/proxy", level: 4, never: []string{clientGo}},
-	{name: "internal/live", level: 5, never: []string{clientGo}},
-	{name: "l4app", level: 5, never: []string{clientGo}},
+	{name: "internal/render", level: 6, never: []string{kubernetes}},
+	{name: "internal/structure", level: 6, never: []string{kubernetes}},
+	{name: "internal/certs", level: 6, never: []string{clientGo}},
+	{name: "internal/proxy", level: 5, never: []string{clientGo}},
+	{name: "internal/live", level: 6, never: []string{clientGo}},
+	{name: "l4app", level: 6, never: []string{clientGo}},
 
 	// What touches the world outside.
-	{name: "internal/cluster", level: 6, never: []string{caddy}, client: true},
-	{name: "internal/status", level: 6, never: []string{caddy}, client: true},
-	{name: "internal/files", level: 6, never: []string{clientGo, caddy}},
-	{name: "internal/apply", level: 6, never: []string{clientGo}},
+	{name: "internal/cluster", level: 7, never: []string{caddy}, client: true},
+	{name: "internal/status", level: 7, never: []string{caddy}, client: true},
+	{name: "internal/files", level: 7, never: []string{clientGo, caddy}},
+	{name: "internal/apply", level: 7, never: []string{clientGo}},
 
 	// The one loop, and what Caddy sees of it.
-	{name: "internal/engine", level: 7},
-	{name: "k8singress", level: 8},
-	{name: "caddyfile", level: 9},
-	{name: ".", level: 10},
-	{name: "cmd/caddy", level: 11},
+	{name: "internal/engine", level: 8},
+	{name: "k8singress", level: 9},
+	{name: "caddyfile", level: 10},
+	{name: ".", level: 11},
+	{name: "cmd/caddy", level: 12},
 
 	// Tests, and what only they import.
-	{name: "internal/arch", level: 11},
-	{name: "internal/featuretests", level: 11},
-	{name: "internal/golden", level: 11},
-	{name: "examples/quickstart", level: 11},
-	{name: "bench", level: 11, programs: true},
+	{name: "internal/arch", level: 12},
+	{name: "internal/featuretests", level: 12},
+	{name: "internal/golden", level: 12},
+	{name: "examples/quickstart", level: 12},
+	{name: "bench", level: 12, programs: true},
 }

@@ -1,6 +1,10 @@
 package document
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
 
 // Delta is what changes between two Lives: entries that are new or different, and nil for those that are gone.
 type Delta struct {
@@ -8,11 +12,13 @@ type Delta struct {
 	Backends     map[string]*Backend
 	Ports        map[string]*Port
 	Certificates map[string]*Certificate
+	// Global is nil when it stays.
+	Global *ir.Global
 }
 
 // Empty says that nothing changes.
 func (d *Delta) Empty() bool {
-	return len(d.Hosts)+len(d.Backends)+len(d.Ports)+len(d.Certificates) == 0
+	return len(d.Hosts)+len(d.Backends)+len(d.Ports)+len(d.Certificates) == 0 && d.Global == nil
 }
 
 // Diff returns what leads from one Live to another. Either may be nil, which is one without entries.
@@ -28,7 +34,18 @@ func Diff(from, to *Live) *Delta {
 		Backends:     diff(from.Backends, to.Backends),
 		Ports:        diff(from.Ports, to.Ports),
 		Certificates: diff(from.Certificates, to.Certificates),
+		Global:       diffGlobal(from.Global, to.Global),
 	}
+}
+
+func diffGlobal(from, to *ir.Global) *ir.Global {
+	switch {
+	case to == nil && from == nil, to != nil && from != nil && reflect.DeepEqual(from, to):
+		return nil
+	case to == nil:
+		return &ir.Global{}
+	}
+	return to
 }
 
 func diff[T any](from, to map[string]*T) map[string]*T {

@@ -5,6 +5,8 @@ package document
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Live is the value of apps.k8singress.live.
@@ -18,6 +20,8 @@ type Live struct {
 	// Certificates are the TLS certificates by host name; "" is the default one. They name Secrets: private keys are
 	// never part of a document.
 	Certificates map[string]*Certificate `json:"certificates,omitempty"`
+	// Global is what holds for every request; nil is ingress-nginx's defaults.
+	Global *ir.Global `json:"global,omitempty"`
 }
 
 // Host is one virtual host.
@@ -44,6 +48,11 @@ type Route struct {
 type Backend struct {
 	// Endpoints are addresses, host:port.
 	Endpoints []string `json:"endpoints"`
+	// ExternalName is "name:port" for a backend whose endpoints are the addresses of a DNS name. Whoever serves the document
+	// looks them up.
+	ExternalName string `json:"external_name,omitempty"`
+	// LoadBalancing is how one of them is chosen; nil is round robin.
+	LoadBalancing *ir.LoadBalancing `json:"load_balancing,omitempty"`
 }
 
 // Port is one TCP or UDP port.

@@ -26,6 +26,8 @@ type Options struct {
 	ClassName string
 	// WatchWithoutClass takes Ingresses that name no class, too.
 	WatchWithoutClass bool
+	// Defaults are the settings of an Ingress that has no annotations: what the ConfigMap says.
+	Defaults annotations.Settings
 	// Folder says that the objects come from files. A class named ClassName is ours then if there is no such object, since
 	// the manifests of an application have none; and an Ingress that is not ours is told why, since no other controller
 	// serves it.
@@ -51,10 +53,11 @@ type Result struct {
 
 // Path is one path of one host.
 type Path struct {
-	Match    ir.Match
-	Filters  []ir.Filter
-	Attempts ir.Attempts
-	Backend  *ir.Backend
+	Match      ir.Match
+	Filters    []ir.Filter
+	Attempts   ir.Attempts
+	Forwarding ir.Forwarding
+	Backend    *ir.Backend
 	// Regex says that the path makes all paths of its host regular expressions.
 	Regex bool
 	// Last says that the path stands for all that no other path matches.
@@ -80,7 +83,7 @@ func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *R
 	if r.Ours = r.ours(o); !r.Ours {
 		return r.Result
 	}
-	settings, problems := annotations.Parse(object.Annotations)
+	settings, problems := annotations.Parse(o.Defaults, object.Annotations)
 	r.annotations = settings
 	r.Problems = append(r.Problems, problems...)
 	for i := range object.Spec.Rules {
@@ -167,6 +170,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 	return &Path{
 		Match: match, Backend: backend, Field: field,
 		Filters: r.annotations.Filters(match.Path), Regex: r.annotations.Regex(match.Path), Attempts: r.annotations.Attempts,
+		Forwarding: r.annotations.Forwarding,
 	}
 }
 

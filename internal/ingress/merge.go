@@ -102,7 +102,9 @@ func (m *merging) add(r *Result, p *Path) {
 		return
 	}
 	m.taken[key] = claim{r, p}
-	m.Host.Routes = append(m.Host.Routes, &ir.Route{Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Origin: refOf(r)})
+	m.Host.Routes = append(m.Host.Routes, &ir.Route{
+		Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Origin: refOf(r),
+	})
 }
 
 // key is the same for paths that match the same requests: a slash at the end of a prefix changes nothing, but at the end

@@ -5,10 +5,7 @@
 // pointer for what did not change, so that comparing pointers finds what did.
 package ir
 
-import (
-	"strings"
-	"time"
-)
+import "strings"
 
 // Config is everything that is to be served.
 type Config struct {
@@ -22,6 +19,8 @@ type Config struct {
 	Certificates []*Certificate
 	// DefaultCertificate answers for every other name. Nil means a self-signed one.
 	DefaultCertificate *Certificate
+	// Global is never nil.
+	Global *Global
 }
 
 // VirtualHost is one host name and its routes.
@@ -40,18 +39,12 @@ type Route struct {
 	Match Match
 	// Filters are in the order in which a request meets them.
 	Filters []Filter
-	// Backend is never nil: a backend that does not exist is one without endpoints.
-	Backend  *Backend
-	Attempts Attempts
-	Origin   Origin
-}
-
-// Attempts are how a request tries the endpoints of its backend. What is zero has ingress-nginx's default.
-type Attempts struct {
-	// Connect is for a new connection; Read and Write are for times in which nothing comes in or goes out.
-	Connect, Read, Write time.Duration
-	// Tries is how many endpoints are asked at most.
-	Tries int
+	// Backend is never nil: a backend that does not exist is one without endpoints. It names the one of Config.Backends that
+	// has the same ID; how an endpoint is chosen stands only there, because all routes to a backend share it.
+	Backend    *Backend
+	Attempts   Attempts
+	Forwarding Forwarding
+	Origin     Origin
 }
 
 // MatchType says how Match.Path is compared with the path of a request.
@@ -85,6 +78,11 @@ type URLRewrite struct {
 
 func (URLRewrite) filter() {}
 
+// HandlerChain is a list of Caddy handlers that the administrator has put into the Caddyfile under a name.
+type HandlerChain struct{ Name string }
+
+func (HandlerChain) filter() {}
+
 // DirectResponse answers in place of the backend, and of the filters behind it.
 type DirectResponse struct{ Status int }
 
@@ -99,28 +97,6 @@ const (
 	// UDP is for stream routes only.
 	UDP Protocol = "udp"
 )
-
-// Backend is one port of one Service.
-type Backend struct {
-	// ID is "namespace/service/port", with "/udp" behind it for UDP. The port is its number, or what the user wrote
-	// where the Service has no such port.
-	ID        string
-	Namespace string
-	Service   string
-	Protocol  Protocol
-	// PortName is the name by which EndpointSlices know the port; it is empty for the only, unnamed port of a Service.
-	PortName string
-	// Missing says that there is no such Service or no such port. It has no endpoints then.
-	Missing bool
-}
-
-// Endpoint is one address that serves a backend.
-type Endpoint struct {
-	// Address is host:port.
-	Address string
-	// Terminating endpoints still serve, and are asked when no other is left. They may end at any moment.
-	Terminating bool
-}
 
 // StreamRoute sends the connections of one port to a backend.
 type StreamRoute struct {

@@ -4,12 +4,13 @@ package render
 
 import (
 	"fmt"
+	"reflect"
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Endpoints tells the addresses of a backend, host:port each.
+// Endpoints tells the addresses of a backend, host:port each; none for one that is a DNS name.
 type Endpoints func(*ir.Backend) []string
 
 // Ports makes the caddy-l4 server of a stream route.
@@ -24,7 +25,7 @@ type Renderer struct {
 // Live renders everything.
 func (r *Renderer) Live(config *ir.Config) *document.Live {
 	d := r.Delta(&ir.Config{}, config)
-	return &document.Live{Hosts: d.Hosts, Backends: d.Backends, Ports: d.Ports, Certificates: d.Certificates}
+	return &document.Live{Hosts: d.Hosts, Backends: d.Backends, Ports: d.Ports, Certificates: d.Certificates, Global: d.Global}
 }
 
 // Delta renders what leads from one configuration to the next. Parts that both share, by pointer, cost no more than the
@@ -35,7 +36,22 @@ func (r *Renderer) Delta(from, to *ir.Config) *document.Delta {
 		Backends:     changes(from.Backends, to.Backends, backendID, r.backend),
 		Ports:        changes(from.StreamRoutes, to.StreamRoutes, portKey, r.port),
 		Certificates: changes(certificates(from), certificates(to), certificateHost, certificate),
+		Global:       global(from.Global, to.Global),
 	}
+}
+
+// global is left out while it is what nobody has changed.
+func global(from, to *ir.Global) *ir.Global {
+	if from == nil {
+		from = &ir.Global{}
+	}
+	if to == nil {
+		to = &ir.Global{}
+	}
+	if reflect.DeepEqual(from, to) {
+		return nil
+	}
+	return to
 }
 
 func hostName(h *ir.VirtualHost) string        { return h.Host }
@@ -92,7 +108,17 @@ func (r *Renderer) backend(b *ir.Backend) part[document.Backend] {
 	if addresses == nil {
 		addresses = []string{}
 	}
-	return part[document.Backend]{b.ID, &document.Backend{Endpoints: addresses}}
+	return part[document.Backend]{b.ID, &document.Backend{
+		Endpoints: addresses, ExternalName: b.ExternalName, LoadBalancing: loadBalancing(b),
+	}}
+}
+
+// loadBalancing is nil for the default.
+func loadBalancing(b *ir.Backend) *ir.LoadBalancing {
+	if reflect.DeepEqual(b.LoadBalancing, ir.LoadBalancing{}) {
+		return nil
+	}
+	return &b.LoadBalancing
 }
 
 func certificate(c *ir.Certificate) part[document.Certificate] {

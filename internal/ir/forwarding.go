@@ -1,0 +1,109 @@
+package ir
+
+import "time"
+
+// Attempts are how a request tries the endpoints of its backend. What is zero has ingress-nginx's default.
+type Attempts struct {
+	// Connect is for a new connection; Read and Write are for times in which nothing comes in or goes out.
+	Connect, Read, Write time.Duration
+	// Tries is how many endpoints are asked at most.
+	Tries int
+	// Total is how long after the request another endpoint may still be asked; zero is no limit.
+	Total time.Duration
+	// On is what lets another endpoint be asked. Nil is ingress-nginx's "error timeout"; an empty list is "off".
+	On []RetryOn
+}
+
+// RetryOn is one condition of nginx's proxy_next_upstream.
+type RetryOn string
+
+// The conditions there are. Those with a number are an answer with that status.
+const (
+	// RetryOnError is a connection that fails, or ends before the head of an answer.
+	RetryOnError RetryOn = "error"
+	// RetryOnTimeout is an endpoint that does not accept, take or answer in time.
+	RetryOnTimeout RetryOn = "timeout"
+	// RetryOnInvalidHeader is an answer that is empty, or is no HTTP.
+	RetryOnInvalidHeader RetryOn = "invalid_header"
+	RetryOn500           RetryOn = "http_500"
+	RetryOn502           RetryOn = "http_502"
+	RetryOn503           RetryOn = "http_503"
+	RetryOn504           RetryOn = "http_504"
+	RetryOn403           RetryOn = "http_403"
+	RetryOn404           RetryOn = "http_404"
+	RetryOn429           RetryOn = "http_429"
+	// RetryNonIdempotent lets POST, LOCK and PATCH be repeated, too, when an endpoint may have got them.
+	RetryNonIdempotent RetryOn = "non_idempotent"
+)
+
+// BackendProtocol is what endpoints speak.
+type BackendProtocol string
+
+// The protocols there are.
+const (
+	// HTTP is HTTP/1.1 without TLS.
+	HTTP BackendProtocol = "http"
+	// HTTPS is HTTP/1.1 over TLS. The certificate of the endpoint is not verified unless something else says so.
+	HTTPS BackendProtocol = "https"
+	// AutoHTTP is what the client speaks: HTTP or HTTPS.
+	AutoHTTP BackendProtocol = "auto"
+	// GRPC is HTTP/2 without TLS, GRPCS HTTP/2 over TLS.
+	GRPC  BackendProtocol = "grpc"
+	GRPCS BackendProtocol = "grpcs"
+	// FastCGI is what PHP-FPM speaks.
+	FastCGI BackendProtocol = "fastcgi"
+)
+
+// NoLimit is a Forwarding.MaxBody without limit.
+const NoLimit = -1
+
+// Forwarding is how a request is handed to an endpoint. What is zero has ingress-nginx's default.
+type Forwarding struct {
+	// Protocol is HTTP where it is empty.
+	Protocol BackendProtocol
+	// Host is what the endpoint gets for the Host header, with nginx variables in it; empty is what the client sent.
+	Host string
+	// Connection is what the endpoint gets for the Connection header: "close" or "keep-alive"; empty is by the request.
+	Connection string
+	// MaxBody is how many bytes the body of a request may have. Zero is ingress-nginx's 1 MiB.
+	MaxBody int64
+	// StreamRequest sends the body of a request on as it comes in. Otherwise all of it is read before an endpoint is asked.
+	StreamRequest bool
+	// BufferResponse reads an answer as fast as the endpoint sends it, whatever the client does. Otherwise it is sent on as
+	// it comes in.
+	BufferResponse bool
+	// Prefix is the X-Forwarded-Prefix header for the endpoint.
+	Prefix string
+	// Index and Params are for FastCGI: the file that a path with a slash at its end means, and parameters, whose values may
+	// have nginx variables in them.
+	Index  string
+	Params map[string]string
+}
+
+// Global is what holds for every request and every host. What is zero has ingress-nginx's default.
+type Global struct {
+	Clients Clients `json:"clients,omitzero"`
+	// KeepAlive is how many idle connections to one endpoint are kept; zero is 320, less than zero none. KeepAliveTimeout is
+	// for how long; zero is 60 s.
+	KeepAlive        int           `json:"keepalive,omitempty"`
+	KeepAliveTimeout time.Duration `json:"keepalive_timeout,omitempty"`
+	// Drain is how long the streams of a route go on after the route has gone; zero is 240 s.
+	Drain time.Duration `json:"drain,omitempty"`
+}
+
+// Clients is what is believed of who a request comes from.
+type Clients struct {
+	// ProxyProtocol says that each connection begins with a PROXY protocol header, if its peer is in Trusted. It must come
+	// within ProxyTimeout; zero is 5 s.
+	ProxyProtocol bool          `json:"proxy_protocol,omitempty"`
+	ProxyTimeout  time.Duration `json:"proxy_protocol_timeout,omitempty"`
+	// UseForwarded believes the X-Forwarded-* headers of peers in Trusted; RealIP only the one with the address.
+	UseForwarded bool `json:"use_forwarded_headers,omitempty"`
+	RealIP       bool `json:"enable_real_ip,omitempty"`
+	// AppendForwarded adds the peer to X-Forwarded-For, rather than replace it by the address of the client.
+	AppendForwarded bool `json:"compute_full_forwarded_for,omitempty"`
+	// Header has the address of the client; empty is X-Forwarded-For.
+	Header string `json:"forwarded_for_header,omitempty"`
+	// Trusted are the networks whose word counts, as CIDRs. Empty is everybody, as with ingress-nginx.
+	Trusted []string `json:"trusted,omitempty"`
+}
