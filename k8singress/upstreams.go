@@ -5,9 +5,10 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
-	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 func init() { caddy.RegisterModule(new(Upstreams)) }
@@ -25,11 +26,11 @@ var errNoRequest = errors.New("the request did not come through the k8singress h
 
 // GetUpstreams returns one upstream, or none when the backend has no endpoints; reverse_proxy answers 503 then.
 func (*Upstreams) GetUpstreams(r *http.Request) ([]*reverseproxy.Upstream, error) {
-	request := live.FromContext(r.Context())
-	if request == nil {
+	x, _ := caddyhttp.GetVar(r.Context(), exchangeVar).(*proxy.Exchange)
+	if x == nil {
 		return nil, errNoRequest
 	}
-	address, ok := request.Pick()
+	address, ok := x.Next()
 	if !ok {
 		return nil, nil
 	}

@@ -55,6 +55,9 @@ func (l *Live) Apply(d *document.Delta) {
 			l.endpoints.Set(id, endpointsOf(b))
 		}
 	}
+	if d.Global != nil {
+		l.Table.SetGlobal(d.Global)
+	}
 	l.Certificates.Update(d.Certificates)
 	l.noteHosts(d.Hosts, l.Table.Update(d.Hosts))
 	l.notePorts(d.Ports, l.ports.Update(l.ctx, d.Ports))

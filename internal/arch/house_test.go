@@ -42,6 +42,7 @@ var house = []room{
 	{name: "internal/snapshot", level: 1, never: pure},
 	{name: "internal/report", level: 1, never: pure},
 	{name: "internal/balancer", level: 1, never: pure},
+	{name: "internal/clients", level: 1, never: pure},
 	{name: "internal/endpoints", level: 2, never: pure},
 
 	// Kubernetes objects to the model, without a side effect.

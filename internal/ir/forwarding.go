@@ -74,10 +74,8 @@ type Forwarding struct {
 	BufferResponse bool
 	// Prefix is the X-Forwarded-Prefix header for the endpoint.
 	Prefix string
-	// Index and Params are for FastCGI: the file that a path with a slash at its end means, and parameters, whose values may
-	// have nginx variables in them.
-	Index  string
-	Params map[string]string
+	// Index is for FastCGI: the file that a path with a slash at its end means.
+	Index string
 }
 
 // Global is what holds for every request and every host. What is zero has ingress-nginx's default.

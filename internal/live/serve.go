@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
@@ -17,7 +18,9 @@ type Request struct {
 	Route *Route
 	// Connections are those to the endpoints.
 	Connections *proxy.Pool
-	tried       []string
+	// Clients tells where requests come from.
+	Clients *clients.Policy
+	tried   []string
 }
 
 // requestVar is the name of the request variable that holds the *Request.
@@ -29,8 +32,8 @@ func FromContext(ctx context.Context) *Request {
 	return r
 }
 
-// Pick returns the endpoint for the next attempt: one that this request has not tried, while there is one.
-func (r *Request) Pick() (address string, ok bool) {
+// Next returns the endpoint for the next attempt: one that this request has not tried, while there is one.
+func (r *Request) Next() (address string, ok bool) {
 	if r.Route.Backend == nil {
 		return "", false
 	}
@@ -40,6 +43,9 @@ func (r *Request) Pick() (address string, ok bool) {
 	}
 	return address, ok
 }
+
+// Done tells how the endpoint of the last Next did.
+func (r *Request) Done(bool) {}
 
 // Backend returns the backend of the request's route.
 func (r *Request) Backend() *endpoints.Backend { return r.Route.Backend }
@@ -78,7 +84,7 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 			defer end()
 			r = followed
 		}
-		caddyhttp.SetVar(r.Context(), requestVar, &Request{Route: route, Connections: t.connections})
+		caddyhttp.SetVar(r.Context(), requestVar, &Request{Route: route, Connections: t.connections, Clients: t.Clients()})
 		return Served, i.handler.ServeHTTP(w, r)
 	}
 }

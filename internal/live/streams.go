@@ -8,9 +8,6 @@ import (
 	"time"
 )
 
-// drainTime is how long a stream may go on after its route has gone: ingress-nginx's worker-shutdown-timeout.
-const drainTime = 240 * time.Second
-
 // streams are the requests of one route that may last for ever: upgraded connections and streams of events. They stay with
 // the route through all its changes.
 type streams struct {
@@ -78,12 +75,12 @@ func (h *host) inherit(before *host) []*streams {
 	return list
 }
 
-// drain closes streams when their time is over.
+// drain closes streams of routes that have gone when their time is over.
 func (t *Table) drain(gone []*streams) {
 	if len(gone) == 0 {
 		return
 	}
-	time.AfterFunc(t.drainTime, func() {
+	time.AfterFunc(t.drainTime(), func() {
 		for _, s := range gone {
 			s.close()
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 )
 
@@ -83,7 +84,7 @@ func update(t *testing.T, table *live.Table, h *document.Host) {
 // TestStreamsGoWithTheirRoute holds that a stream lives through changes of its host, and ends some time after its route.
 func TestStreamsGoWithTheirRoute(t *testing.T) {
 	table := newTable(t)
-	table.SetDrainTime(time.Millisecond)
+	table.SetGlobal(&ir.Global{Drain: time.Millisecond})
 	update(t, table, hostOf(endlessRoute("/"), endlessRoute("/gone")))
 	upgrade := http.Header{"Upgrade": {"websocket"}, "Connection": {"Upgrade"}}
 	stays, goes := open(t, table, "/", upgrade), open(t, table, "/gone", http.Header{"Accept": {"text/event-stream"}})
@@ -102,7 +103,7 @@ func TestStreamsGoWithTheirRoute(t *testing.T) {
 
 func TestOrdinaryRequestsAreNotCut(t *testing.T) {
 	table := newTable(t)
-	table.SetDrainTime(0)
+	table.SetGlobal(&ir.Global{Drain: time.Nanosecond})
 	update(t, table, hostOf(endlessRoute("/"), endlessRoute("/long")))
 	long := open(t, table, "/long", http.Header{})
 	stream := open(t, table, "/long", http.Header{"Upgrade": {"x"}})

@@ -9,12 +9,12 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -28,8 +28,8 @@ type Table struct {
 
 	ctx    caddy.Context
 	chains map[string]*chain
-	// drainTime is the constant, but for tests.
-	drainTime time.Duration
+
+	global global
 }
 
 // Refusal is a part of a document that cannot be served. Everything else is.
@@ -41,7 +41,8 @@ type Refusal struct {
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table) *Table {
-	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}, drainTime: drainTime}
+	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}}
+	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
 	return t
 }

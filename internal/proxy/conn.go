@@ -33,6 +33,8 @@ type conn struct {
 	// headBytes is the size of the head that comes in, while countsHead says so.
 	headBytes  int
 	countsHead bool
+	// ended is why nothing more can be read.
+	ended error
 	// touched says that a part of an answer has come in since the request.
 	touched     bool
 	interrupted atomic.Bool
@@ -60,6 +62,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	// Before, not after: in between a slow client may have taken its time.
 	c.extend()
 	n, err := c.socket.Read(b)
+	c.ended = err
 	if n > 0 {
 		c.touched = true
 		c.headBytes += n

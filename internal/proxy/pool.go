@@ -1,11 +1,15 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Pool keeps connections to endpoints for the next request. It outlives the routes and the Caddy configurations that use
@@ -20,13 +24,17 @@ type Pool struct {
 	// sweeps is set while somebody is going to look at them.
 	sweeps *time.Timer
 	closed bool
+	// perAddress is how many idle connections to one address are kept, and idleTimeout for how long.
+	perAddress  int
+	idleTimeout time.Duration
+	// transports are for what Forward does not do, by what the endpoint speaks.
+	transports map[ir.BackendProtocol]*http.Transport
 }
 
 const (
-	// perAddress is how many idle connections to one address are kept, and idleTimeout for how long: ingress-nginx's
-	// upstream-keepalive-connections and upstream-keepalive-timeout.
-	perAddress  = 320
-	idleTimeout = 60 * time.Second
+	// The defaults of ingress-nginx: upstream-keepalive-connections and upstream-keepalive-timeout.
+	defaultPerAddress  = 320
+	defaultIdleTimeout = 60 * time.Second
 	// total is how many are kept in all: each is a file and some 10 KiB.
 	total = 8192
 	// sweepPeriod is how often those that nobody uses are looked at.
@@ -34,12 +42,35 @@ const (
 )
 
 // NewPool returns a pool without connections.
-func NewPool() *Pool { return &Pool{idle: map[string][]*conn{}} }
+func NewPool() *Pool {
+	p := &Pool{idle: map[string][]*conn{}}
+	p.Configure(0, 0)
+	return p
+}
+
+// Configure says how many idle connections to one address are kept, less than zero none, and for how long. Zero is
+// ingress-nginx's default: 320, and 60 seconds. Connections with requests on them stay.
+func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	perAddress, idleTimeout = cmp.Or(perAddress, defaultPerAddress), cmp.Or(idleTimeout, defaultIdleTimeout)
+	if p.perAddress == perAddress && p.idleTimeout == idleTimeout {
+		return
+	}
+	p.perAddress, p.idleTimeout = perAddress, idleTimeout
+	for _, t := range p.transports {
+		t.CloseIdleConnections()
+	}
+	p.transports = newTransports(perAddress, idleTimeout)
+}
 
 // Close ends the idle connections, and keeps no others from now on.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
+	for _, t := range p.transports {
+		t.CloseIdleConnections()
+	}
 	p.mu.Unlock()
 	for _, c := range p.unused(time.Now()) {
 		c.close()
@@ -97,7 +128,7 @@ func (p *Pool) put(c *conn, front bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.idle[c.address]
-	if p.closed || len(list) >= perAddress || p.count >= total {
+	if p.closed || len(list) >= p.perAddress || p.count >= total {
 		return false
 	}
 	p.count++
@@ -107,14 +138,22 @@ func (p *Pool) put(c *conn, front bool) bool {
 		p.idle[c.address] = append(list, c)
 	}
 	if p.sweeps == nil {
-		p.sweeps = time.AfterFunc(sweepPeriod, func() { p.sweep(time.Now()) })
+		p.arm()
 	}
 	return true
+}
+
+// arm lets sweep come.
+func (p *Pool) arm() {
+	p.sweeps = time.AfterFunc(sweepPeriod, func() { p.sweep(time.Now()) })
 }
 
 // sweep closes what has been idle for too long, and what the endpoint has closed. It comes again as long as there is
 // anything.
 func (p *Pool) sweep(now time.Time) {
+	p.mu.Lock()
+	idleTimeout := p.idleTimeout
+	p.mu.Unlock()
 	for _, c := range p.unused(now) {
 		if now.Sub(c.since) >= idleTimeout || !c.quiet() || !p.put(c, true) {
 			c.close()
@@ -146,7 +185,7 @@ func (p *Pool) unused(now time.Time) []*conn {
 	p.count -= len(found)
 	p.sweeps = nil
 	if p.count > 0 && !p.closed {
-		p.sweeps = time.AfterFunc(sweepPeriod, func() { p.sweep(time.Now()) })
+		p.arm()
 	}
 	return found
 }

@@ -51,7 +51,7 @@ func TestSweep(t *testing.T) {
 	}
 
 	p.keep(first)
-	p.sweep(time.Now().Add(idleTimeout))
+	p.sweep(time.Now().Add(defaultIdleTimeout))
 	if p.take(address) != nil || p.count != 0 || len(p.idle) != 0 {
 		t.Errorf("%d connections are left, in %d lists", p.count, len(p.idle))
 	}

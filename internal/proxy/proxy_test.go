@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/clients"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -24,7 +27,11 @@ import (
 const patience = 20 * time.Second
 
 func settings() *proxy.Settings {
-	return &proxy.Settings{Connect: patience, Read: patience, Write: patience, Tries: 3}
+	retry, err := proxy.NewRetry([]ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout})
+	if err != nil {
+		panic(err)
+	}
+	return &proxy.Settings{Connect: patience, Read: patience, Write: patience, Tries: 3, MaxBody: ir.NoLimit, Retry: retry}
 }
 
 // endpoint is a server that speaks TCP, so that it can do what no HTTP server does.
@@ -83,18 +90,25 @@ const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 func hangUp(net.Conn, *http.Request) bool { return false }
 
-// of picks the endpoints in turn.
-func of(endpoints ...*endpoint) func() (string, bool) {
-	next := 0
-	return func() (string, bool) {
-		if len(endpoints) == 0 {
-			return "", false
-		}
-		e := endpoints[next%len(endpoints)]
-		next++
-		return e.Addr().String(), true
-	}
+// inTurn are endpoints that are asked in turn, and how they did.
+type inTurn struct {
+	endpoints []*endpoint
+	next      int
+	failed    []bool
 }
+
+func of(endpoints ...*endpoint) *inTurn { return &inTurn{endpoints: endpoints} }
+
+func (i *inTurn) Next() (string, bool) {
+	if len(i.endpoints) == 0 {
+		return "", false
+	}
+	e := i.endpoints[i.next%len(i.endpoints)]
+	i.next++
+	return e.Addr().String(), true
+}
+
+func (i *inTurn) Done(failed bool) { i.failed = append(i.failed, failed) }
 
 func pool(t *testing.T) *proxy.Pool {
 	p := proxy.NewPool()
@@ -120,9 +134,21 @@ func outcome(w *httptest.ResponseRecorder, err error) string {
 	return fmt.Sprintf("%d %s", w.Code, w.Body)
 }
 
-func forward(p *proxy.Pool, r *http.Request, pick func() (string, bool)) string {
+func forward(p *proxy.Pool, r *http.Request, endpoints *inTurn) string {
 	w := httptest.NewRecorder()
-	return outcome(w, p.Forward(w, r, settings(), pick))
+	return outcome(w, send(p, w, r, settings(), endpoints))
+}
+
+// send does what the handler does for an ordinary request.
+func send(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settings, endpoints *inTurn) error {
+	x := proxy.NewExchange(s, endpoints)
+	defer x.Close()
+	if err := x.ReadBody(r); err != nil {
+		return err
+	}
+	client := clients.New(ir.Clients{}).Of(r)
+	x.Tell(r, &client, client.IP, nil)
+	return p.Forward(w, r, x)
 }
 
 // refusing is an address that nobody listens on.
@@ -155,7 +181,7 @@ func TestTries(t *testing.T) {
 		"GET, no answer":        {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, hangUp) }, "200 ok"},
 		"PUT, no answer":        {http.MethodPut, func(t *testing.T) *endpoint { return serve(t, hangUp) }, "200 ok"},
 		"POST, no answer":       {http.MethodPost, func(t *testing.T) *endpoint { return serve(t, hangUp) }, "error 502"},
-		"GET, half a head":      {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, half) }, "error 502"},
+		"GET, half a head":      {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, half) }, "200 ok"},
 		"PATCH, half a head":    {http.MethodPatch, func(t *testing.T) *endpoint { return serve(t, half) }, "error 502"},
 		"GET, not HTTP":         {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says("SSH-2.0-x\r\n\r\n")) }, "error 502"},
 		"GET, other protocol":   {http.MethodGet, func(t *testing.T) *endpoint { return serve(t, says(switching)) }, "error 502"},
@@ -216,7 +242,7 @@ func TestAnEndpointThatHangs(t *testing.T) {
 	s := settings()
 	s.Read, s.Tries = 50*time.Millisecond, 1
 	w := httptest.NewRecorder()
-	if got := outcome(w, pool(t).Forward(w, request(t, http.MethodGet, ""), s, of(e))); got != "error 504" {
+	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "error 504" {
 		t.Error(got)
 	}
 }
@@ -236,7 +262,7 @@ func TestSlowButAlive(t *testing.T) {
 	s := settings()
 	s.Read = 200 * time.Millisecond
 	w := httptest.NewRecorder()
-	if got := outcome(w, pool(t).Forward(w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+strings.Repeat("x", 20) {
+	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+strings.Repeat("x", 20) {
 		t.Error(got)
 	}
 }
@@ -279,7 +305,7 @@ func TestAnAnswerThatBreaksOff(t *testing.T) {
 		return false
 	})
 	w := httptest.NewRecorder()
-	err := pool(t).Forward(w, request(t, http.MethodGet, ""), settings(), of(e))
+	err := send(pool(t), w, request(t, http.MethodGet, ""), settings(), of(e))
 	if !errors.Is(err, proxy.ErrCut) || w.Body.String() != "half" || e.requests.Load() != 1 {
 		t.Errorf("error %v; the client got %q, and the endpoint %d requests", err, w.Body, e.requests.Load())
 	}
@@ -300,7 +326,7 @@ func TestASlowClientIsNoSlowEndpoint(t *testing.T) {
 	s := settings()
 	s.Read = 50 * time.Millisecond
 	w := slowly{httptest.NewRecorder()}
-	if err := pool(t).Forward(w, request(t, http.MethodGet, ""), s, of(e)); err != nil || w.Body.Len() != size {
+	if err := send(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil || w.Body.Len() != size {
 		t.Errorf("%d bytes, error %v", w.Body.Len(), err)
 	}
 }
@@ -311,7 +337,7 @@ func TestAConnectionOutlivesItsDeadline(t *testing.T) {
 	s.Read = 20 * time.Millisecond
 	for range 4 {
 		w := httptest.NewRecorder()
-		if got := outcome(w, p.Forward(w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
+		if got := outcome(w, send(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
 			t.Error(got)
 		}
 		<-time.After(2 * s.Read)
@@ -321,13 +347,13 @@ func TestAConnectionOutlivesItsDeadline(t *testing.T) {
 	}
 }
 
-// TestNothingIsRepeatedAfterAWord holds that an endpoint which has begun to answer is not taken for one that failed.
-func TestNothingIsRepeatedAfterAWord(t *testing.T) {
+// TestAnInterimAnswerIsNoAnswer holds that what may not be repeated is not repeated after one either.
+func TestAnInterimAnswerIsNoAnswer(t *testing.T) {
 	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
 		_, _ = io.WriteString(conn, "HTTP/1.1 102 Processing\r\n\r\n")
 		return false
 	})
-	if got := forward(pool(t), request(t, http.MethodPut, "body"), of(e)); got != "error 502" || e.requests.Load() != 1 {
+	if got := forward(pool(t), request(t, http.MethodPost, "body"), of(e)); got != "error 502" || e.requests.Load() != 1 {
 		t.Errorf("%s after %d requests", got, e.requests.Load())
 	}
 }
@@ -335,7 +361,7 @@ func TestNothingIsRepeatedAfterAWord(t *testing.T) {
 func TestManyInterimAnswers(t *testing.T) {
 	e := serve(t, says(strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 50)+fine))
 	w := &interim{ResponseRecorder: httptest.NewRecorder()}
-	if got := outcome(w.ResponseRecorder, pool(t).Forward(w, request(t, http.MethodPut, "body"), settings(), of(e))); got != "200 ok" {
+	if got := outcome(w.ResponseRecorder, send(pool(t), w, request(t, http.MethodPut, "body"), settings(), of(e))); got != "200 ok" {
 		t.Error(got)
 	}
 	if w.count != 50 {
@@ -458,31 +484,93 @@ func TestManyAtOnce(t *testing.T) {
 
 func TestOrdinary(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*http.Request)
+		change func(*http.Request, *proxy.Settings)
 		want   bool
 	}{
-		"plain":            {func(*http.Request) {}, true},
-		"keep-alive":       {func(r *http.Request) { r.Header.Set("Connection", "Keep-Alive") }, true},
-		"close":            {func(r *http.Request) { r.Header.Set("Connection", "close") }, true},
-		"upgrade":          {func(r *http.Request) { r.Header.Set("Upgrade", "websocket") }, false},
-		"expect":           {func(r *http.Request) { r.Header.Set("Expect", "100-continue") }, false},
-		"trailers wanted":  {func(r *http.Request) { r.Header.Set("Te", "trailers") }, true},
-		"coding wanted":    {func(r *http.Request) { r.Header.Set("Te", "gzip") }, false},
-		"hop by hop":       {func(r *http.Request) { r.Header.Set("Connection", "X-Secret") }, false},
-		"two of them":      {func(r *http.Request) { r.Header["Connection"] = []string{"close", "X-Secret"} }, false},
-		"unknown length":   {func(r *http.Request) { r.ContentLength = -1 }, false},
-		"small body":       {func(r *http.Request) { r.ContentLength = proxy.MaxBody }, true},
-		"large body":       {func(r *http.Request) { r.ContentLength = proxy.MaxBody + 1 }, false},
-		"transfer coding":  {func(r *http.Request) { r.TransferEncoding = []string{"chunked"} }, false},
-		"trailers to come": {func(r *http.Request) { r.Trailer = http.Header{"X-Sum": nil} }, false},
-		"tunnel":           {func(r *http.Request) { r.Method = http.MethodConnect }, false},
+		"plain":      {func(*http.Request, *proxy.Settings) {}, true},
+		"keep-alive": {func(r *http.Request, _ *proxy.Settings) { r.Header.Set("Connection", "Keep-Alive") }, true},
+		"websocket": {func(r *http.Request, _ *proxy.Settings) {
+			r.Header = http.Header{"Upgrade": {"WebSocket"}, "Connection": {"keep-alive, Upgrade"}}
+		}, false},
+		"h2c": {func(r *http.Request, _ *proxy.Settings) {
+			r.Header = http.Header{"Upgrade": {"h2c"}, "Connection": {"Upgrade"}}
+		}, true},
+		"hop by hop":       {func(r *http.Request, _ *proxy.Settings) { r.Header.Set("Connection", "X-Secret") }, true},
+		"unknown length":   {func(r *http.Request, _ *proxy.Settings) { r.ContentLength = -1 }, true},
+		"streamed":         {func(_ *http.Request, s *proxy.Settings) { s.StreamRequest = true }, false},
+		"large body":       {func(r *http.Request, _ *proxy.Settings) { setBody(r, 100_000) }, false},
+		"trailers to come": {func(r *http.Request, _ *proxy.Settings) { r.Trailer = http.Header{"X-Sum": nil} }, false},
+		"gRPC":             {func(_ *http.Request, s *proxy.Settings) { s.Protocol = ir.GRPC }, false},
+		"as the client":    {func(_ *http.Request, s *proxy.Settings) { s.Protocol = ir.AutoHTTP }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := request(t, http.MethodGet, "")
-			test.change(r)
-			if got := proxy.Ordinary(r); got != test.want {
+			r, s := request(t, http.MethodGet, "body"), settings()
+			test.change(r, s)
+			x := proxy.NewExchange(s, of())
+			defer x.Close()
+			if err := x.ReadBody(r); err != nil {
+				t.Fatal(err)
+			}
+			if got := x.Ordinary(r); got != test.want {
 				t.Errorf("ordinary is %v", got)
 			}
 		})
+	}
+}
+
+func setBody(r *http.Request, size int) {
+	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("x", size))), int64(size)
+}
+
+// TestRetryConditions goes through what proxy-next-upstream can say.
+func TestRetryConditions(t *testing.T) {
+	unavailable := says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno")
+	for name, test := range map[string]struct {
+		on     []ir.RetryOn
+		method string
+		first  func(net.Conn, *http.Request) bool
+		want   string
+	}{
+		"off":                            {[]ir.RetryOn{}, http.MethodGet, hangUp, "error 502"},
+		"error only, invalid header":     {[]ir.RetryOn{ir.RetryOnError}, http.MethodGet, says("SSH-2.0-x\r\n\r\n"), "error 502"},
+		"invalid header":                 {[]ir.RetryOn{ir.RetryOnInvalidHeader}, http.MethodGet, says("SSH-2.0-x\r\n\r\n"), "200 ok"},
+		"a status":                       {[]ir.RetryOn{ir.RetryOn503}, http.MethodGet, unavailable, "200 ok"},
+		"another status":                 {[]ir.RetryOn{ir.RetryOn502}, http.MethodGet, unavailable, "503 no"},
+		"a status, POST":                 {[]ir.RetryOn{ir.RetryOn503}, http.MethodPost, unavailable, "503 no"},
+		"a status, POST, non_idempotent": {[]ir.RetryOn{ir.RetryOn503, ir.RetryNonIdempotent}, http.MethodPost, unavailable, "200 ok"},
+		"error, POST, non_idempotent":    {[]ir.RetryOn{ir.RetryOnError, ir.RetryNonIdempotent}, http.MethodPost, hangUp, "200 ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, w := settings(), httptest.NewRecorder()
+			var err error
+			if s.Retry, err = proxy.NewRetry(test.on); err != nil {
+				t.Fatal(err)
+			}
+			endpoints := of(serve(t, test.first), serve(t, says(fine)))
+			if got := outcome(w, send(pool(t), w, request(t, test.method, "body"), s, endpoints)); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestTheLastAnswerCounts holds that an answer with a status that is to be tried elsewhere is passed on when nobody is left.
+func TestTheLastAnswerCounts(t *testing.T) {
+	bad := serve(t, says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
+	s, w := settings(), httptest.NewRecorder()
+	s.Retry, _ = proxy.NewRetry([]ir.RetryOn{ir.RetryOn503})
+	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(bad))); got != "503 no" || bad.requests.Load() != 3 {
+		t.Errorf("%s after %d requests", got, bad.requests.Load())
+	}
+}
+
+// TestEachAttemptIsAccountedFor holds that load balancing hears of each endpoint, once.
+func TestEachAttemptIsAccountedFor(t *testing.T) {
+	endpoints := of(refusing(t), serve(t, hangUp), serve(t, says(fine)))
+	if got := forward(pool(t), request(t, http.MethodGet, ""), endpoints); got != "200 ok" {
+		t.Error(got)
+	}
+	if !slices.Equal(endpoints.failed, []bool{true, true, false}) {
+		t.Errorf("failed: %v", endpoints.failed)
 	}
 }

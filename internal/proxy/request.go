@@ -6,67 +6,72 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// MaxBody is the size of the largest request body that Ordinary lets through. It is held in memory, so that another
-// endpoint can get it when one fails.
-const MaxBody = 64 << 10
+// Upgrades says whether a request asks for a WebSocket: the one protocol that a connection may be switched to. To pass on
+// others, h2c for one, would let a client speak with an endpoint past all that is checked here.
+func Upgrades(r *http.Request) bool {
+	return r.ProtoMajor == 1 && httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") &&
+		strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
 
-// Ordinary says whether Forward can serve a request. What is not ordinary is left to a proxy that knows all of HTTP:
-// upgrades, Expect, trailers, bodies of unknown or larger size.
-func Ordinary(r *http.Request) bool {
+// Ordinary says whether Forward can serve a request, after ReadBody: an HTTP endpoint, no upgrade, and a body that is short.
+// What is not ordinary is left to Caddy's reverse_proxy, which knows all of HTTP.
+func (x *Exchange) Ordinary(r *http.Request) bool {
 	switch {
-	case r.Method == http.MethodConnect || r.Method == "" || r.ContentLength < 0 || r.ContentLength > MaxBody:
-		return false
-	case len(r.TransferEncoding) > 0 || len(r.Trailer) > 0:
+	case x.settings.protocol(r) != ir.HTTP || Upgrades(r) || r.Method == "" || len(r.Trailer) > 0:
 		return false
 	case r.TLS != nil && !r.TLS.HandshakeComplete:
 		return false
 	}
-	for _, name := range unusual {
-		if _, ok := r.Header[name]; ok {
-			return false
-		}
+	if _, incremental := r.Header["Incremental"]; incremental {
+		return false
 	}
-	return onlyTrailers(r.Header["Te"]) && plainConnection(r.Header["Connection"])
+	none := r.ContentLength == 0 || r.Body == nil
+	return none || x.body != nil && x.body.file == nil
 }
 
-// unusual are the headers that ask for more than a request and an answer.
-var unusual = []string{"Upgrade", "Expect", "Trailer", "Transfer-Encoding", "Incremental"}
-
-// onlyTrailers says whether Te asks for trailers and nothing else, as some browsers do in each request.
-func onlyTrailers(values []string) bool {
-	return len(values) == 0 || len(values) == 1 && values[0] == "trailers"
+// protocol is what the endpoint of a request speaks.
+func (s *Settings) protocol(r *http.Request) ir.BackendProtocol {
+	switch {
+	case s.Protocol == "":
+		return ir.HTTP
+	case s.Protocol != ir.AutoHTTP:
+		return s.Protocol
+	case r.TLS != nil:
+		return ir.HTTPS
+	}
+	return ir.HTTP
 }
 
-// plainConnection says whether Connection names no header that would have to be taken out.
-func plainConnection(values []string) bool {
+// named returns the headers that Connection names, in the form of http.Header: they end here as well.
+func named(values []string) []string {
+	var names []string
 	for _, value := range values {
-		if !strings.EqualFold(value, "keep-alive") && !strings.EqualFold(value, "close") {
-			return false
+		if strings.EqualFold(value, "keep-alive") || strings.EqualFold(value, "close") {
+			continue
+		}
+		for name := range strings.SplitSeq(value, ",") {
+			names = append(names, http.CanonicalHeaderKey(strings.TrimSpace(name)))
 		}
 	}
-	return true
-}
-
-// notForwarded are the headers of a request that end here, or are written by writeHead itself.
-var notForwarded = map[string]bool{
-	"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
-	"Content-Length": true, "Host": true,
-	"X-Forwarded-For": true, "X-Forwarded-Proto": true, "X-Forwarded-Host": true,
+	return names
 }
 
 var errBadRequest = errors.New("the request cannot be written as HTTP/1.1")
 
 // writeHead writes the request line and the headers. What a client or a handler has put into them is checked here once
 // more: nothing may end a line but this function.
-func writeHead(w *bufio.Writer, a *attempt) error {
+func (a *attempt) writeHead(w *bufio.Writer) error {
 	// A client that speaks HTTP/1.0 may leave the host out; an endpoint that speaks HTTP/1.1 wants one.
-	r, host := a.r, cmp.Or(a.r.Host, a.address)
+	r, host := a.r, cmp.Or(a.told.host, a.address)
 	target := r.URL.RequestURI()
 	if !token(r.Method) || !visible(target) || !httpguts.ValidHostHeader(host) {
 		return errBadRequest
@@ -74,25 +79,37 @@ func writeHead(w *bufio.Writer, a *attempt) error {
 	for _, part := range [...]string{r.Method, " ", target, " HTTP/1.1\r\nHost: ", host, "\r\n"} {
 		_, _ = w.WriteString(part) // An error stays in w until it is flushed.
 	}
-	if err := writeFields(w, r.Header); err != nil {
+	if a.settings.Close {
+		writeField(w, "Connection", "close")
+	}
+	if err := a.writeClients(w); err != nil {
 		return err
 	}
-	if err := a.forwarded.write(w); err != nil {
+	if err := a.writeTold(w); err != nil {
 		return err
 	}
-	if len(a.body) > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch {
-		writeField(w, "Content-Length", strconv.Itoa(len(a.body)))
+	if length := a.length(); length > 0 || wantsLength(r.Method) {
+		writeField(w, "Content-Length", strconv.FormatInt(length, 10))
 	}
 	_, err := w.WriteString("\r\n")
 	return err
 }
 
-func writeFields(w *bufio.Writer, header http.Header) error {
-	for name, values := range header {
-		if notForwarded[name] || len(values) == 0 {
+// wantsLength says whether an empty body has a length, too.
+func wantsLength(method string) bool {
+	return method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch
+}
+
+// writeClients writes the headers of the client that go on.
+func (a *attempt) writeClients(w *bufio.Writer) error {
+	named := named(a.r.Header["Connection"])
+	for name, values := range a.r.Header {
+		switch {
+		case dropped[name] || len(values) == 0 || len(named) > 0 && slices.Contains(named, name):
 			continue
-		}
-		if !httpguts.ValidHeaderFieldName(name) {
+		case name == "Te" && (len(values) > 1 || values[0] != "trailers"), name == "X-Forwarded-Prefix" && a.told.prefix != "":
+			continue
+		case !httpguts.ValidHeaderFieldName(name):
 			return fmt.Errorf("%w: a header is named %q", errBadRequest, name)
 		}
 		for _, value := range values {
@@ -100,6 +117,21 @@ func writeFields(w *bufio.Writer, header http.Header) error {
 				return fmt.Errorf("%w: the header %s has the value %q", errBadRequest, name, value)
 			}
 			writeField(w, name, value)
+		}
+	}
+	return nil
+}
+
+// writeTold writes the headers that are about the client.
+func (a *attempt) writeTold(w *bufio.Writer) error {
+	for i := range a.told.fields {
+		f := &a.told.fields[i]
+		switch {
+		case f.value == "":
+		case !httpguts.ValidHeaderFieldValue(f.value):
+			return fmt.Errorf("%w: %s would be %q", errBadRequest, f.name, f.value)
+		default:
+			writeField(w, f.name, f.value)
 		}
 	}
 	return nil
@@ -130,11 +162,16 @@ func visible(target string) bool {
 	return target != ""
 }
 
-// repeatable says whether a request may be sent again when it is not known what became of it, by RFC 9110 9.2.2.
-func repeatable(r *http.Request) bool {
-	switch r.Method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
-		return true
+// DropUpgrade takes an upgrade out of a request that is not for a WebSocket, or does not come over HTTP/1.1. It is answered
+// like any other request then.
+func DropUpgrade(r *http.Request) {
+	if _, ok := r.Header["Upgrade"]; !ok || Upgrades(r) {
+		return
 	}
-	return false
+	for _, name := range named(r.Header["Connection"]) {
+		delete(r.Header, name)
+	}
+	for _, name := range [...]string{"Upgrade", "Http2-Settings", "Connection"} {
+		delete(r.Header, name)
+	}
 }

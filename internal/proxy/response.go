@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // hopByHop are the headers of an answer that end here, by RFC 9110 7.6.1.
@@ -23,19 +21,27 @@ func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (*http.Response,
 	for {
 		response, err := http.ReadResponse(c.reader, r)
 		if err != nil {
-			return nil, err
+			return nil, c.readFailed(err)
 		}
 		switch {
 		case response.StatusCode < http.StatusContinue:
-			return nil, fmt.Errorf("the answer has the status %03d, which there is not", response.StatusCode)
+			return nil, fmt.Errorf("%w: it has the status %03d", errInvalid, response.StatusCode)
 		case response.StatusCode == http.StatusSwitchingProtocols:
-			return nil, errors.New("the endpoint switches to another protocol without being asked")
+			return nil, fmt.Errorf("%w: the endpoint switches to another protocol without being asked", errInvalid)
 		case response.StatusCode >= http.StatusOK:
 			c.countsHead = false
 			return response, nil
 		}
 		passInterim(w, response)
 	}
+}
+
+// readFailed tells an answer that ends too early from one that is no HTTP.
+func (c *conn) readFailed(err error) error {
+	if c.ended != nil {
+		return fmt.Errorf("reading the answer: %w", c.ended)
+	}
+	return fmt.Errorf("%w: %w", errInvalid, err)
 }
 
 // passInterim passes on an answer such as 103 Early Hints. Its headers do not stay for the answer behind it.
@@ -71,14 +77,14 @@ func copyHeader(to, from http.Header) {
 
 // pass writes the answer to the client. An error that wraps ErrCut comes from the client or the endpoint when the head was
 // already written: there is nothing to be said any more, and the client must notice that something is missing.
-func (c *conn) pass(w http.ResponseWriter, response *http.Response) error {
+func (c *conn) pass(w http.ResponseWriter, response *http.Response, buffered bool) error {
 	header := w.Header()
 	delete(header, "Server")
 	header["Via"] = append(header["Via"], strconv.Itoa(response.ProtoMajor)+"."+strconv.Itoa(response.ProtoMinor)+" Caddy")
 	copyHeader(header, response.Header)
 	announced := announce(header, response.Trailer)
 	w.WriteHeader(response.StatusCode)
-	if err := copyBody(w, response); err != nil {
+	if err := copyBody(w, response, buffered); err != nil {
 		return fmt.Errorf("%w: %w", ErrCut, err)
 	}
 	passTrailer(w, response.Trailer, announced)
@@ -125,10 +131,10 @@ var buffers = sync.Pool{New: func() any {
 }}
 
 // copyBody copies the body. What has no known length, or is a stream of events, reaches the client piece by piece.
-func copyBody(w http.ResponseWriter, response *http.Response) error {
+func copyBody(w http.ResponseWriter, response *http.Response, buffered bool) error {
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
-	stream := response.ContentLength == -1 || strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream")
+	stream := !buffered && (response.ContentLength == -1 || strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream"))
 	flush := func() error { return nil }
 	if stream {
 		flush = http.NewResponseController(w).Flush
@@ -156,7 +162,4 @@ func copyBody(w http.ResponseWriter, response *http.Response) error {
 }
 
 // reusable says whether another request may follow on the connection, now that the body has been read to its end.
-func reusable(response *http.Response) bool {
-	return !response.Close && response.ProtoAtLeast(1, 1) &&
-		!httpguts.HeaderValuesContainsToken(response.Header["Connection"], "close")
-}
+func reusable(response *http.Response) bool { return !response.Close && response.ProtoAtLeast(1, 1) }

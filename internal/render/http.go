@@ -1,27 +1,13 @@
 package render
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
-	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
-)
-
-// What ingress-nginx does where nobody says otherwise: proxy-connect-timeout, proxy-next-upstream-tries, proxy-read-timeout
-// and proxy-send-timeout, upstream-keepalive-connections and upstream-keepalive-timeout.
-const (
-	connectTimeout   = 5 * time.Second
-	tries            = 3
-	silence          = 60 * time.Second
-	keepAlivePerHost = 320
-	keepAliveTimeout = 60 * time.Second
 )
 
 func (r *Renderer) host(h *ir.VirtualHost) part[document.Host] {
@@ -44,7 +30,7 @@ func chain(route *ir.Route) json.RawMessage {
 	for _, f := range route.Filters {
 		handlers = append(handlers, filter(f))
 	}
-	handlers = append(handlers, proxy(route.Attempts))
+	handlers = append(handlers, proxy(route))
 	return mustJSON(caddyhttp.RouteList{{HandlersRaw: handlers}})
 }
 
@@ -62,45 +48,6 @@ func filter(f ir.Filter) json.RawMessage {
 		}{"static_response", f.Status})
 	}
 	panic(fmt.Sprintf("no rendering of filter %T", f))
-}
-
-// proxy ends every chain.
-func proxy(a ir.Attempts) json.RawMessage {
-	a = ir.Attempts{
-		Connect: cmp.Or(a.Connect, connectTimeout), Read: cmp.Or(a.Read, silence), Write: cmp.Or(a.Write, silence),
-		Tries: cmp.Or(a.Tries, tries),
-	}
-	return mustJSON(struct {
-		Handler        string          `json:"handler"`
-		ConnectTimeout caddy.Duration  `json:"connect_timeout"`
-		ReadTimeout    caddy.Duration  `json:"read_timeout"`
-		WriteTimeout   caddy.Duration  `json:"write_timeout"`
-		Tries          int             `json:"tries"`
-		ReverseProxy   json.RawMessage `json:"reverse_proxy"`
-	}{"k8singress_proxy", caddy.Duration(a.Connect), caddy.Duration(a.Read), caddy.Duration(a.Write), a.Tries, reverseProxy(a)})
-}
-
-// reverseProxy is for requests that are not ordinary. Its one upstream at a time comes from the picker of the route's
-// backend.
-func reverseProxy(a ir.Attempts) json.RawMessage {
-	handler := reverseproxy.Handler{
-		DynamicUpstreamsRaw: json.RawMessage(`{"source":"k8singress"}`),
-		LoadBalancing: &reverseproxy.LoadBalancing{
-			SelectionPolicyRaw: json.RawMessage(`{"policy":"first"}`),
-			Retries:            a.Tries - 1,
-		},
-		TransportRaw: tagged("protocol", "http", reverseproxy.HTTPTransport{
-			Compression: new(bool),
-			// An upgraded connection has no limit, an answer that does not begin has.
-			ResponseHeaderTimeout: caddy.Duration(a.Read),
-			DialTimeout:           caddy.Duration(a.Connect),
-			KeepAlive: &reverseproxy.KeepAlive{
-				MaxIdleConnsPerHost: keepAlivePerHost,
-				IdleConnTimeout:     caddy.Duration(keepAliveTimeout),
-			},
-		}),
-	}
-	return tagged("handler", "reverse_proxy", handler)
 }
 
 // tagged is the JSON of a module with its name in it, as Caddy reads modules.

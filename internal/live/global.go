@@ -1,0 +1,34 @@
+package live
+
+import (
+	"cmp"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/clients"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// defaultDrain is ingress-nginx's worker-shutdown-timeout.
+const defaultDrain = 240 * time.Second
+
+// global is what holds for every request.
+type global struct {
+	clients atomic.Pointer[clients.Policy]
+	options atomic.Pointer[ir.Global]
+}
+
+// SetGlobal replaces what holds for every request, from the next one on.
+func (t *Table) SetGlobal(g *ir.Global) {
+	t.global.options.Store(g)
+	t.global.clients.Store(clients.New(g.Clients))
+	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
+}
+
+// Global is what SetGlobal was given last. Nobody may change it.
+func (t *Table) Global() *ir.Global { return t.global.options.Load() }
+
+// Clients tells where requests come from.
+func (t *Table) Clients() *clients.Policy { return t.global.clients.Load() }
+
+func (t *Table) drainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }

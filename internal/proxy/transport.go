@@ -1,0 +1,141 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// newTransports makes one transport for each protocol, which all routes share. Timeouts belong to requests, and are not here.
+func newTransports(perAddress int, idleTimeout time.Duration) map[ir.BackendProtocol]*http.Transport {
+	all := map[ir.BackendProtocol]*http.Transport{}
+	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.HTTPS, ir.GRPC, ir.GRPCS} {
+		t := &http.Transport{
+			DialContext: dial, DisableCompression: true,
+			MaxIdleConnsPerHost: max(perAddress, 0), DisableKeepAlives: perAddress < 0, IdleConnTimeout: idleTimeout,
+			Protocols: new(http.Protocols), MaxResponseHeaderBytes: maxHead,
+			TLSClientConfig: &tls.Config{
+				// As ingress-nginx: an endpoint is verified when proxy-ssl-verify asks for it.
+				InsecureSkipVerify: true,
+				ClientSessionCache: tls.NewLRUClientSessionCache(0),
+			},
+		}
+		t.Protocols.SetHTTP1(protocol == ir.HTTP || protocol == ir.HTTPS)
+		t.Protocols.SetHTTP2(protocol == ir.GRPCS)
+		t.Protocols.SetUnencryptedHTTP2(protocol == ir.GRPC)
+		all[protocol] = t
+	}
+	return all
+}
+
+func (p *Pool) transport(protocol ir.BackendProtocol) *http.Transport {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.transports[protocol]
+}
+
+type connectTimeout struct{}
+
+// dial keeps the connect timeout of the request that the connection is for.
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if timeout, ok := ctx.Value(connectTimeout{}).(time.Duration); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, reverseproxy.NewDialError(err)
+	}
+	return conn, nil
+}
+
+// RoundTrip sends a request that Caddy's reverse_proxy has prepared to the endpoint that it has been given by Next: inner is
+// nil but for protocols that are Caddy's own. An error that is a DialError lets reverse_proxy ask for another endpoint; what
+// the client is to be told stands in Failure.
+func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) (*http.Response, error) {
+	address := r.URL.Host
+	x.told.apply(r)
+	r.URL.Scheme = "http"
+	protocol := x.settings.protocol(r)
+	if protocol == ir.HTTPS || protocol == ir.GRPCS {
+		r.URL.Scheme = "https"
+	}
+	if x.settings.Close && !Upgrades(r) {
+		r.Close = true
+	}
+	if protocol == ir.FastCGI && strings.HasSuffix(r.URL.Path, "/") {
+		r.URL.Path, r.URL.RawPath = r.URL.Path+x.settings.Index, ""
+	}
+	if inner == nil {
+		inner = p.transport(protocol)
+	}
+	client := r.Context()
+	idle := newIdle(client, x.settings)
+	r = r.WithContext(context.WithValue(idle.ctx, connectTimeout{}, x.settings.Connect))
+	x.sends(r, idle)
+	response, err := inner.RoundTrip(r)
+	idle.pause()
+	if err == nil && response.StatusCode != http.StatusSwitchingProtocols && x.againFor(r.Method, response.StatusCode) {
+		_ = response.Body.Close()
+		idle.end()
+		x.endpoints.Done(false)
+		return nil, reverseproxy.NewDialError(errPassedOn)
+	}
+	if err != nil {
+		err = idle.explain(err)
+		idle.end()
+		x.endpoints.Done(!errors.As(err, new(*http.MaxBytesError)))
+		return nil, x.retried(client, r.Method, address, err)
+	}
+	idle.receives(response)
+	return response, nil
+}
+
+// retried turns a failure into what reverse_proxy understands.
+func (x *Exchange) retried(ctx context.Context, method, address string, err error) error {
+	var dialing reverseproxy.DialError
+	unsent := errors.As(err, &dialing)
+	if strings.Contains(err.Error(), "malformed") {
+		// net/http has no other word for it.
+		err = fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	kind := x.fail(ctx, address, err)
+	if x.again(method, kind, !unsent) {
+		return reverseproxy.NewDialError(err)
+	}
+	if unsent {
+		// It would be taken for one that may be repeated.
+		return fmt.Errorf("endpoint %s: %s", address, err.Error())
+	}
+	return err
+}
+
+// sends gives an attempt the body from its beginning, and moves the time limit as the body goes.
+func (x *Exchange) sends(r *http.Request, idle *idle) {
+	r.GetBody = nil
+	if x.body != nil {
+		r.Body, r.ContentLength = x.body.reader(), x.body.size
+		r.GetBody = func() (io.ReadCloser, error) { return x.body.reader(), nil }
+		if len(r.Trailer) > 0 {
+			// Only a chunked body has trailers.
+			r.ContentLength = -1
+		}
+	}
+	if r.Body == nil || r.Body == http.NoBody {
+		idle.reset(idle.read)
+		return
+	}
+	r.Body = &sending{ReadCloser: r.Body, idle: idle}
+	idle.reset(idle.write)
+}

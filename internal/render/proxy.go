@@ -1,0 +1,96 @@
+package render
+
+import (
+	"cmp"
+	"encoding/json"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy/fastcgi"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// What ingress-nginx does where nobody says otherwise: proxy-connect-timeout, proxy-read-timeout and proxy-send-timeout,
+// proxy-next-upstream-tries, proxy-next-upstream and proxy-body-size.
+const (
+	connectTimeout = 5 * time.Second
+	silence        = 60 * time.Second
+	tries          = 3
+	maxBody        = 1 << 20
+)
+
+var retryOn = []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout}
+
+// proxy ends every chain.
+func proxy(route *ir.Route) json.RawMessage {
+	a, f := route.Attempts, route.Forwarding
+	if a.On == nil {
+		a.On = retryOn
+	}
+	limit := cmp.Or(f.MaxBody, maxBody)
+	if limit == ir.NoLimit {
+		limit = 0
+	}
+	return mustJSON(struct {
+		Handler        string             `json:"handler"`
+		ConnectTimeout caddy.Duration     `json:"connect_timeout"`
+		ReadTimeout    caddy.Duration     `json:"read_timeout"`
+		WriteTimeout   caddy.Duration     `json:"write_timeout"`
+		Tries          int                `json:"tries"`
+		RetryTimeout   caddy.Duration     `json:"retry_timeout,omitempty"`
+		RetryOn        []ir.RetryOn       `json:"retry_on,omitempty"`
+		Protocol       ir.BackendProtocol `json:"protocol,omitempty"`
+		Host           string             `json:"host,omitempty"`
+		Connection     string             `json:"connection,omitempty"`
+		MaxBody        int64              `json:"max_body,omitempty"`
+		StreamRequest  bool               `json:"stream_request,omitempty"`
+		BufferResponse bool               `json:"buffer_response,omitempty"`
+		Prefix         string             `json:"prefix,omitempty"`
+		Index          string             `json:"index,omitempty"`
+		ReverseProxy   json.RawMessage    `json:"reverse_proxy"`
+	}{
+		Handler:        "k8singress_proxy",
+		ConnectTimeout: caddy.Duration(cmp.Or(a.Connect, connectTimeout)),
+		ReadTimeout:    caddy.Duration(cmp.Or(a.Read, silence)),
+		WriteTimeout:   caddy.Duration(cmp.Or(a.Write, silence)),
+		Tries:          cmp.Or(a.Tries, tries), RetryTimeout: caddy.Duration(a.Total), RetryOn: a.On,
+		Protocol: f.Protocol, Host: f.Host, Connection: f.Connection, MaxBody: limit,
+		StreamRequest: f.StreamRequest, BufferResponse: f.BufferResponse, Prefix: f.Prefix, Index: f.Index,
+		ReverseProxy: reverseProxy(cmp.Or(a.Tries, tries), &f),
+	})
+}
+
+// reverseProxy is for requests that are not ordinary. Its one upstream at a time comes from the picker of the route's
+// backend, and its transport decides whether another one follows.
+func reverseProxy(tries int, f *ir.Forwarding) json.RawMessage {
+	handler := reverseproxy.Handler{
+		DynamicUpstreamsRaw: json.RawMessage(`{"source":"k8singress"}`),
+		LoadBalancing: &reverseproxy.LoadBalancing{
+			SelectionPolicyRaw: json.RawMessage(`{"policy":"first"}`),
+			Retries:            tries - 1,
+		},
+		TransportRaw: transport(f),
+	}
+	if handler.LoadBalancing.Retries > 0 {
+		handler.LoadBalancing.RetryMatchRaw = never
+	}
+	return tagged("handler", "reverse_proxy", handler)
+}
+
+// never matches no request: reverse_proxy would repeat each GET by itself.
+var never = caddyhttp.RawMatcherSets{{"not": json.RawMessage(`[{}]`)}}
+
+// transport names the transport for the protocol of the endpoints. The files of a FastCGI application are the endpoint's: its
+// root is not looked for here.
+func transport(f *ir.Forwarding) json.RawMessage {
+	if f.Protocol != ir.FastCGI {
+		return json.RawMessage(`{"protocol":"k8singress"}`)
+	}
+	return mustJSON(struct {
+		Protocol string          `json:"protocol"`
+		Inner    json.RawMessage `json:"inner"`
+	}{"k8singress", tagged("protocol", "fastcgi", fastcgi.Transport{Root: "/", SplitPath: []string{".php"}})})
+}
