@@ -3,17 +3,19 @@ package k8singress
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
 // Handler answers requests as the Ingresses say. A request for a host or a path that no Ingress has gets 404, and
-// before the Ingresses are known for the first time every request gets 503. A request line without a path gets 400.
+// before the Ingresses are known for the first time every request gets 503.
 type Handler struct {
 	// PassThru hands requests that no Ingress asks for to the next handler, in place of 404.
 	PassThru bool `json:"pass_thru,omitempty"`
@@ -42,12 +44,15 @@ const retryAfter = "1"
 var (
 	errNotReady = errors.New("the Ingresses are not known yet")
 	errNoPath   = errors.New("the request line has no path")
+	errPath     = errors.New("the path has a NUL in it")
+	errMethod   = errors.New("the method is not served: CONNECT and TRACE are for others")
+	errLoop     = errors.New("the request has come through here too often: does a Service of type ExternalName lead back?")
 )
 
 // ServeHTTP lets the chain of the matching Ingress path answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if withoutPath(r) {
-		return caddyhttp.Error(http.StatusBadRequest, errNoPath)
+	if err := refuse(r); err != nil {
+		return err
 	}
 	outcome, err := h.table.Serve(w, r)
 	switch outcome {
@@ -65,9 +70,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return withoutEndpoints(r, err)
 }
 
-// withoutPath says that the client asked for "*", or for something like "x:admin". The latter has no path that Ingresses
-// could look at, and would reach the backend as "admin".
-func withoutPath(r *http.Request) bool { return r.URL.Opaque != "" || r.URL.Path == "*" }
+// refuse returns an error for requests that no Ingress could mean: a tunnel, a request for "*" or for something like
+// "x:admin", which has no path that Ingresses could look at, a path with a NUL in it, and one that goes round in circles.
+func refuse(r *http.Request) error {
+	switch {
+	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
+		return caddyhttp.Error(http.StatusMethodNotAllowed, errMethod)
+	case r.URL.Opaque != "" || r.URL.Path == "*":
+		return caddyhttp.Error(http.StatusBadRequest, errNoPath)
+	case strings.IndexByte(r.URL.Path, 0) >= 0:
+		return caddyhttp.Error(http.StatusBadRequest, errPath)
+	case proxy.Loops(r):
+		return caddyhttp.Error(http.StatusLoopDetected, errLoop)
+	}
+	return nil
+}
 
 // withoutEndpoints turns the failure of a request that had nobody left to go to into 503: its last endpoint has gone
 // meanwhile, or was about to end.

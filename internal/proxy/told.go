@@ -102,12 +102,14 @@ var spoofable = []string{
 	"X-Request-Id", "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto", "X-Forwarded-Scheme",
 	"X-Scheme", "X-Original-Forwarded-For", "X-Original-Forwarded-Host", "Via", "Forwarded", "Proxy",
 	"X-Original-Uri", "X-Original-Url", "X-Original-Method", "X-Rewrite-Url",
+	// This one is answered here: the body of a request is asked for when it is wanted.
+	"Expect",
 }
 
 // ofConnection are the headers that end here because they are about a connection, or are written by writeHead itself.
 var ofConnection = []string{
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Transfer-Encoding", "Upgrade",
-	"Http2-Settings", "Expect", "Trailer", "Content-Length", "Host",
+	"Http2-Settings", "Trailer", "Content-Length", "Host",
 }
 
 // dropped has all of them.

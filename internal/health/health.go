@@ -1,0 +1,191 @@
+// Package health asks endpoints again and again whether they are well, where an Ingress wants that. An endpoint that does not
+// answer as it should is passed over until it does.
+package health
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// Backend is what is asked: its endpoints at this moment, and who wants to know.
+type Backend interface {
+	Endpoints() []ir.Endpoint
+	SetHealthy(address string, healthy bool)
+}
+
+// Checker asks the endpoints of backends. Its methods may be called from any goroutine.
+type Checker struct {
+	client *http.Client
+
+	mu      sync.Mutex
+	running map[string]*round
+	all     sync.WaitGroup
+}
+
+// round is one backend that is asked.
+type round struct {
+	check  ir.HealthCheck
+	cancel context.CancelFunc
+}
+
+// New returns a checker that asks nobody yet.
+func New() *Checker {
+	return &Checker{running: map[string]*round{}, client: &http.Client{
+		// A connection that is kept would say that the endpoint was well once.
+		Transport: &http.Transport{
+			DisableKeepAlives: true, DisableCompression: true,
+			// The certificate of an endpoint is not looked at when requests go there either.
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Set says how the endpoints of a backend are asked; nil is not any more. The id tells backends apart. A check that is as it
+// was goes on.
+func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.running[id]
+	if old != nil && check != nil && old.check == *check {
+		return
+	}
+	if old != nil {
+		old.cancel()
+		delete(c.running, id)
+	}
+	if check == nil {
+		return
+	}
+	// A check belongs to no request: it ends with Set or Close.
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // see above
+	c.running[id] = &round{check: *check, cancel: cancel}
+	c.all.Go(func() { c.follow(ctx, b, check) })
+}
+
+// Close ends all checks, and waits for those under way.
+func (c *Checker) Close() {
+	c.mu.Lock()
+	for id, r := range c.running {
+		r.cancel()
+		delete(c.running, id)
+	}
+	c.mu.Unlock()
+	c.all.Wait()
+}
+
+// follow asks all endpoints of a backend once in each interval. Whoever is asked no more counts as well.
+func (c *Checker) follow(ctx context.Context, b Backend, check *ir.HealthCheck) {
+	known := map[string]*streak{}
+	// The replicas of the controller should not all ask at once.
+	timer := time.NewTimer(rand.N(min(check.Interval, time.Second)))
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			for address := range known {
+				b.SetHealthy(address, true)
+			}
+			return
+		case <-timer.C:
+			c.ask(ctx, b, check, known)
+			timer.Reset(check.Interval)
+		}
+	}
+}
+
+// most is how many endpoints of one backend are asked at the same time.
+const most = 16
+
+// ask asks each endpoint once.
+func (c *Checker) ask(ctx context.Context, b Backend, check *ir.HealthCheck, known map[string]*streak) {
+	list := b.Endpoints()
+	there := make(map[string]bool, len(list))
+	var asking sync.WaitGroup
+	slots := make(chan struct{}, most)
+	for _, e := range list {
+		there[e.Address] = true
+		s := known[e.Address]
+		if s == nil {
+			s = &streak{healthy: true}
+			known[e.Address] = s
+		}
+		slots <- struct{}{}
+		asking.Go(func() {
+			defer func() { <-slots }()
+			if well := c.probe(ctx, e.Address, check); ctx.Err() == nil && s.add(well, check) {
+				b.SetHealthy(e.Address, s.healthy)
+			}
+		})
+	}
+	asking.Wait()
+	for address := range known {
+		if !there[address] {
+			delete(known, address)
+		}
+	}
+}
+
+// streak is how an endpoint has answered lately.
+type streak struct {
+	healthy bool
+	// against counts the answers in a row that say otherwise.
+	against int
+}
+
+// add notes an answer. It returns true when the endpoint changes by it.
+func (s *streak) add(well bool, check *ir.HealthCheck) bool {
+	if well == s.healthy {
+		s.against = 0
+		return false
+	}
+	s.against++
+	needed := check.Unhealthy
+	if well {
+		needed = check.Healthy
+	}
+	if s.against < needed {
+		return false
+	}
+	s.healthy, s.against = well, 0
+	return true
+}
+
+// longestAnswer is how much of an answer is read: a health check says little.
+const longestAnswer = 64 << 10
+
+// probe asks one endpoint.
+func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) bool {
+	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
+	defer cancel()
+	u := url.URL{Scheme: "http", Host: address, Path: check.Path}
+	if check.TLS {
+		u.Scheme = "https"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return false
+	}
+	request.Host = check.Host
+	request.Header.Set("User-Agent", "k8singress-health-check")
+	response, err := c.client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, longestAnswer)); err != nil {
+		return false
+	}
+	if check.Status != 0 {
+		return response.StatusCode == check.Status
+	}
+	return response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusBadRequest
+}

@@ -1,0 +1,101 @@
+package health_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/health"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+const patience = 10 * time.Second
+
+// backend is a list of endpoints, and what is said of them.
+type backend struct {
+	list []ir.Endpoint
+	said chan string
+}
+
+func (b *backend) Endpoints() []ir.Endpoint { return b.list }
+
+func (b *backend) SetHealthy(address string, healthy bool) {
+	word := address + " is ill"
+	if healthy {
+		word = address + " is well"
+	}
+	b.said <- word
+}
+
+func (b *backend) await(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-b.said:
+		if got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	case <-time.After(patience):
+		t.Errorf("nothing is said, want %s", want)
+	}
+}
+
+func check() *ir.HealthCheck {
+	return &ir.HealthCheck{Path: "/health", Interval: 10 * time.Millisecond, Timeout: time.Second, Healthy: 2, Unhealthy: 3, Host: "app.example"}
+}
+
+func TestAnEndpointFallsIllAndRecovers(t *testing.T) {
+	var ill atomic.Bool
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/health" || r.Host != "app.example" {
+			t.Errorf("asked for %s of %s", r.URL, r.Host)
+		}
+		if asked.Add(1); ill.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
+	c := health.New()
+	defer c.Close()
+	c.Set("b", b, check())
+	ill.Store(true)
+	b.await(t, address+" is ill")
+	ill.Store(false)
+	b.await(t, address+" is well")
+	if asked.Load() < 5 {
+		t.Errorf("asked %d times, and three bad and two good answers were needed", asked.Load())
+	}
+}
+
+func TestAnEndpointThatIsNotThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	b := &backend{list: []ir.Endpoint{{Address: l.Addr().String()}}, said: make(chan string, 10)}
+	c := health.New()
+	c.Set("b", b, check())
+	b.await(t, l.Addr().String()+" is ill")
+	// Whoever is not asked any more must not be passed over for ever.
+	c.Set("b", b, nil)
+	b.await(t, l.Addr().String()+" is well")
+	c.Close()
+}
+
+func TestStatus(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) }))
+	defer server.Close()
+	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
+	c := health.New()
+	defer c.Close()
+	exact := check()
+	exact.Status = http.StatusOK
+	c.Set("b", b, exact)
+	b.await(t, server.Listener.Addr().String()+" is ill")
+}
