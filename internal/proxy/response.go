@@ -134,6 +134,12 @@ var buffers = sync.Pool{New: func() any {
 func copyBody(w http.ResponseWriter, response *http.Response, buffered bool) error {
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
+	source := io.Reader(response.Body)
+	if buffered && (response.ContentLength < 0 || response.ContentLength > int64(len(*buffer))) {
+		pieces := newElastic(response.Body)
+		defer pieces.Close()
+		source = pieces
+	}
 	stream := !buffered && (response.ContentLength == -1 || strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream"))
 	flush := func() error { return nil }
 	if stream {
@@ -143,7 +149,7 @@ func copyBody(w http.ResponseWriter, response *http.Response, buffered bool) err
 		}
 	}
 	for {
-		n, err := response.Body.Read(*buffer)
+		n, err := source.Read(*buffer)
 		if n > 0 {
 			if _, err := w.Write((*buffer)[:n]); err != nil {
 				return err

@@ -99,7 +99,20 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 		return nil, x.retried(client, r.Method, address, err)
 	}
 	idle.receives(response)
+	if x.settings.BufferResponse && response.StatusCode != http.StatusSwitchingProtocols {
+		response.Body = &buffered{newElastic(response.Body), response.Body}
+	}
 	return response, nil
+}
+
+// buffered is an answer that the endpoint gets rid of at once.
+type buffered struct {
+	*elastic
+	source io.Closer
+}
+
+func (b *buffered) Close() error {
+	return errors.Join(b.elastic.Close(), b.source.Close())
 }
 
 // retried turns a failure into what reverse_proxy understands.

@@ -1,0 +1,142 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"sync"
+)
+
+// elastic takes an answer off an endpoint as fast as it comes, and gives it away as slowly as it is wanted. What does not fit
+// into memory goes into a file without a name; without a place for one, the endpoint has to wait.
+type elastic struct {
+	mu      sync.Mutex
+	changed *sync.Cond
+	memory  bytes.Buffer
+	file    *os.File
+	// written and read are how far the file is.
+	written, read int64
+	// err is how the answer ended.
+	err    error
+	closed bool
+}
+
+const (
+	// elasticMemory is how much of an answer is held in memory.
+	elasticMemory = 64 << 10
+	// elasticFile is how large a file may be: nginx's proxy_max_temp_file_size.
+	elasticFile = 1 << 30
+)
+
+// newElastic begins to read from source, until its end or an error.
+func newElastic(source io.Reader) *elastic {
+	e := &elastic{}
+	e.changed = sync.NewCond(&e.mu)
+	go e.fill(source)
+	return e
+}
+
+func (e *elastic) fill(source io.Reader) {
+	buffer := buffers.Get().(*[]byte)
+	defer buffers.Put(buffer)
+	for {
+		n, err := source.Read(*buffer)
+		if stored := e.store((*buffer)[:n]); stored != nil {
+			err = stored
+		}
+		if err != nil {
+			e.end(err)
+			return
+		}
+	}
+}
+
+// store waits for room, and keeps a piece.
+func (e *elastic) store(piece []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for len(piece) > 0 && !e.closed {
+		switch {
+		case e.written == 0 && e.memory.Len()+len(piece) <= elasticMemory:
+			e.memory.Write(piece)
+			piece = nil
+		case e.hasFile() && e.written+int64(len(piece)) <= elasticFile:
+			n, err := e.file.WriteAt(piece, e.written)
+			if e.written += int64(n); err != nil {
+				return err
+			}
+			piece = nil
+		default:
+			e.changed.Wait()
+		}
+	}
+	e.changed.Broadcast()
+	if e.closed {
+		return io.ErrClosedPipe
+	}
+	return nil
+}
+
+func (e *elastic) hasFile() bool {
+	if e.file == nil {
+		e.file, _ = unnamed()
+	}
+	return e.file != nil
+}
+
+func (e *elastic) end(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.err = err
+	e.changed.Broadcast()
+	if e.closed {
+		e.discard()
+	}
+}
+
+// Read gives the next piece away, and waits for it.
+func (e *elastic) Read(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		switch {
+		case e.memory.Len() > 0:
+			n, err := e.memory.Read(b)
+			e.changed.Broadcast()
+			return n, err
+		case e.read < e.written:
+			n, err := e.file.ReadAt(b[:min(int64(len(b)), e.written-e.read)], e.read)
+			if e.read += int64(n); e.read == e.written {
+				e.read, e.written = 0, 0
+			}
+			e.changed.Broadcast()
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return n, err
+		case e.err != nil:
+			return 0, e.err
+		}
+		e.changed.Wait()
+	}
+}
+
+// Close lets go of what is left. Whoever made it has to end the source.
+func (e *elastic) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	e.changed.Broadcast()
+	if e.err != nil {
+		e.discard()
+	}
+	return nil
+}
+
+func (e *elastic) discard() {
+	if e.file != nil {
+		_ = e.file.Close()
+		e.file = nil
+	}
+}

@@ -1,0 +1,76 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+)
+
+// TestElasticTakesAllBeforeAnythingIsRead holds that the source is read to its end while nobody reads.
+func TestElasticTakesAllBeforeAnythingIsRead(t *testing.T) {
+	want := make([]byte, 3_000_000)
+	for i := range want {
+		want[i] = byte(rand.Uint32())
+	}
+	ended := make(chan struct{})
+	e := newElastic(io.MultiReader(bytes.NewReader(want), ending{ended}))
+	defer e.Close()
+	<-ended
+	got, err := io.ReadAll(e)
+	if !errors.Is(err, errEnd) || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes of %d, error %v", len(got), len(want), err)
+	}
+}
+
+var errEnd = errors.New("the end")
+
+// ending is the end of a source, which says that somebody has come to it.
+type ending struct{ ended chan struct{} }
+
+func (e ending) Read([]byte) (int, error) {
+	close(e.ended)
+	return 0, errEnd
+}
+
+func TestElasticPassesPiecesOn(t *testing.T) {
+	source, writer := io.Pipe()
+	e := newElastic(source)
+	defer e.Close()
+	buffer := make([]byte, 10)
+	for _, piece := range []string{"one", "two"} {
+		if _, err := io.WriteString(writer, piece); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := e.Read(buffer); err != nil || string(buffer[:n]) != piece {
+			t.Errorf("%q, %v", buffer[:n], err)
+		}
+	}
+	writer.Close()
+	if _, err := e.Read(buffer); !errors.Is(err, io.EOF) {
+		t.Errorf("the end is %v", err)
+	}
+}
+
+// endless is a source without an end.
+type endless struct{}
+
+func (endless) Read(b []byte) (int, error) { return len(b), nil }
+
+// TestElasticLetsGo holds that nobody reads for ever what nobody wants any more.
+func TestElasticLetsGo(t *testing.T) {
+	e := newElastic(endless{})
+	if _, err := e.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	e.Close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for e.err == nil {
+		e.changed.Wait()
+	}
+	if e.file != nil {
+		t.Error("the file is still there")
+	}
+}
