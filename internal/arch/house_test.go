@@ -43,6 +43,7 @@ var house = []room{
 	{name: "internal/snapshot", level: 1, never: pure},
 	{name: "internal/report", level: 1, never: pure},
 	{name: "internal/balancer", level: 1, never: pure},
+	{name: "internal/listen", level: 1, never: []string{kubernetes}},
 	{name: "internal/endpoints", level: 2, never: pure},
 
 	// Kubernetes objects to the model, without a side effect.
