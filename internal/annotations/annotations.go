@@ -67,6 +67,8 @@ type Settings struct {
 	Forwarding ir.Forwarding
 	// LoadBalancing is what the Ingress asks for its backends.
 	LoadBalancing ir.LoadBalancing
+	// AvailableChains are the names of the chains that the administrator has put into the Caddyfile.
+	AvailableChains []string
 	// Closed says that every request is refused.
 	Closed bool
 }

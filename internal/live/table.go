@@ -139,7 +139,9 @@ func (t *Table) forget(c *chain) {
 }
 
 // Adopt makes ctx, the context of Caddy's newest configuration, the one under which chains are provisioned, and
-// provisions those there are again. Requests under way end with what they began. ctx must outlive its configuration.
+// provisions those there are again. Requests under way end with what they began. A chain that cannot be provisioned under
+// ctx, because it names what the new configuration does not have, goes on as it was: a route that was protected does not
+// lose its protection. ctx must outlive its configuration.
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error
