@@ -65,7 +65,7 @@ func (b *draft) parse(segment caddyfile.Segment) error {
 		return d.WrapErr(unknown(d.Val()))
 	}
 	args := d.RemainingArgs()
-	if err := b.check(o, args, d.NextBlock(0)); err != nil {
+	if err := b.check(o, args, len(segment) > 1+len(args)); err != nil {
 		return d.WrapErr(err)
 	}
 	b.given[o.name] = true
