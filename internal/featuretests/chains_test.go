@@ -207,8 +207,8 @@ func TestChainThatThereIsNot(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one")+
 		rule("open", "open.example", "Prefix", "/", "one"), staffOne, map[string][]string{"staff.example": {"stuff"}})
-	if got := in.as("one", http.MethodGet, "staff.example", "/", ""); got.status == http.StatusOK {
-		t.Errorf("it is served without the chain: %s", got.body)
+	if got := in.as("one", http.MethodGet, "staff.example", "/secret", ""); got.status != http.StatusServiceUnavailable {
+		t.Errorf("it is served without the chain: %d %s", got.status, got.body)
 	}
 	if got := in.reasons("Ingress/default/staff"); !slices.Equal(got, []string{"Quarantined"}) {
 		t.Errorf("the reasons are %v", got)
