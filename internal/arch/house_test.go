@@ -79,6 +79,6 @@ var house = []room{
 	{name: "internal/arch", level: 12},
 	{name: "internal/featuretests", level: 12},
 	{name: "internal/golden", level: 12},
-	{name: "examples/quickstart", level: 12},
+	{name: "examples", level: 12},
 	{name: "bench", level: 12, programs: true},
 }
