@@ -109,7 +109,7 @@ func TestEveryOptionHasAFile(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if !strings.Contains(string(data), "\t\t"+o.example+"\n") {
+		if !strings.Contains(string(data), "\t\t"+strings.ReplaceAll(o.example, "\n", "\n\t\t")+"\n") {
 			t.Errorf("%s does not have the example of the documentation, %q", file, o.example)
 		}
 	}

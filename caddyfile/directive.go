@@ -28,6 +28,9 @@ type handler struct {
 // into a route whose handler serves the Ingresses.
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next()
+	if h.Option(insideChain) != nil {
+		return nil, h.Errf("the directive %s cannot stand in a chain: the request comes from there", name)
+	}
 	if h.Option(name) == nil {
 		return nil, h.Errf("the directive %s needs the global option of that name: put %s into the block at the top of the file", name, name)
 	}

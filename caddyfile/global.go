@@ -45,8 +45,8 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	}
 	block := &draft{given: map[string]bool{}}
 	for d.NextBlock(0) {
-		if err := block.parse(d); err != nil {
-			return nil, d.WrapErr(err)
+		if err := block.parse(d.NextSegment()); err != nil {
+			return nil, err
 		}
 	}
 	if err := block.finish(); err != nil {
@@ -56,21 +56,36 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	return httpcaddyfile.App{Name: name, Value: value}, err
 }
 
-// parse reads one line of the block.
-func (b *draft) parse(d *caddyfile.Dispenser) error {
+// parse reads one option: a line, and the block behind it if there is one.
+func (b *draft) parse(segment caddyfile.Segment) error {
+	d := caddyfile.NewDispenser(segment)
+	d.Next()
 	o := optionNamed(d.Val())
 	if o == nil {
-		return unknown(d.Val())
+		return d.WrapErr(unknown(d.Val()))
 	}
-	if b.given[o.name] {
-		return fmt.Errorf("%s is given twice", o.name)
+	args := d.RemainingArgs()
+	if err := b.check(o, args, len(segment) > 1+len(args)); err != nil {
+		return d.WrapErr(err)
 	}
 	b.given[o.name] = true
-	args := d.RemainingArgs()
-	if d.NextBlock(1) {
-		return fmt.Errorf("%s takes no block", o.name)
+	set := o.setBlock
+	if set == nil {
+		set = func(b *draft, args []string, _ caddyfile.Segment) error { return o.set(b, args) }
 	}
+	if err := set(b, args, segment); err != nil {
+		return d.WrapErr(fmt.Errorf("%s: %w", o.name, err))
+	}
+	return nil
+}
+
+// check says what is wrong with the form of an option.
+func (b *draft) check(o *option, args []string, block bool) error {
 	switch {
+	case b.given[o.name] && o.setBlock == nil:
+		return fmt.Errorf("%s is given twice", o.name)
+	case block && o.setBlock == nil:
+		return fmt.Errorf("%s takes no block", o.name)
 	case len(args) < o.least:
 		return fmt.Errorf("%s needs an argument: %s %s", o.name, o.name, o.args)
 	case o.most == 0 && len(args) > 0:
@@ -78,8 +93,8 @@ func (b *draft) parse(d *caddyfile.Dispenser) error {
 	case len(args) > o.most:
 		return fmt.Errorf("%s takes one argument, found %d: %s %s", o.name, len(args), o.name, o.args)
 	}
-	if err := o.set(b, args); err != nil {
-		return fmt.Errorf("%s: %w", o.name, err)
+	if o.setBlock != nil && !block {
+		return fmt.Errorf("%s needs a block: %s %s", o.name, o.name, o.args)
 	}
 	return nil
 }

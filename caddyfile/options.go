@@ -1,6 +1,10 @@
 package caddyfile
 
-import "github.com/k8singress/k8singress/internal/settings"
+import (
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/k8singress/k8singress/internal/settings"
+)
 
 // option is one line inside the global option: how it is read, and what the documentation says of it.
 type option struct {
@@ -10,6 +14,9 @@ type option struct {
 	// least and most are how many arguments there may be.
 	least, most int
 	set         func(*draft, []string) error
+	// setBlock stands in place of set for an option with a block, which may be given more than once. It gets all tokens of
+	// the option, too.
+	setBlock func(*draft, []string, caddyfile.Segment) error
 
 	doc     string
 	example string
@@ -154,6 +161,14 @@ var options = []option{
 			"on their behalf yet, so it has no effect today. Sites of your own have Caddy's global option `acme_ca`.",
 		example:  "acme_ca https://localhost:14000/dir",
 		fallback: "those of Caddy",
+	},
+	{
+		name: "chain", args: "<name> { <directives...> }", least: 1, most: 1, setBlock: setChain,
+		doc: "Directives that a request meets before the backend, if its Ingress asks for the name in the annotation " +
+			"`k8singress.io/chains`: any that a `route` block takes, of any plugin, in the order in which they are written. " +
+			"[Chains](chains.md) has a whole example. May be given more than once, with different names.",
+		example:  "chain staff {\n\t@outside not client_ip private_ranges\n\trespond @outside 403\n}",
+		fallback: "none",
 	},
 	{
 		name: "election_id", args: "<name>", least: 1, most: 1,

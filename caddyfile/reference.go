@@ -81,11 +81,19 @@ func reference() string {
 	for _, o := range options {
 		usage := strings.TrimSpace(o.name + " " + o.args)
 		fmt.Fprintf(&b, "### %s\n\n`%s`\n\n%s\n\nDefault: %s.", o.name, usage, o.doc, o.fallback)
-		if o.least > 0 && o.example != usage {
-			fmt.Fprintf(&b, " Example: `%s`", o.example)
-		}
-		b.WriteString("\n\n")
+		b.WriteString(example(&o, usage) + "\n\n")
 	}
 	b.WriteString(referenceTail)
 	return b.String()
+}
+
+// example is left out where the usage says it all.
+func example(o *option, usage string) string {
+	switch {
+	case o.least == 0 || o.example == usage:
+		return ""
+	case strings.Contains(o.example, "\n"):
+		return " Example:\n\n```\n" + o.example + "\n```"
+	}
+	return " Example: `" + o.example + "`"
 }

@@ -85,6 +85,13 @@ func label(s string) error {
 	return nil
 }
 
+func chainName(s string) error {
+	if !labelPattern.MatchString(s) {
+		return fmt.Errorf("%q is no name of a chain: those have lower-case letters, digits and hyphens", s)
+	}
+	return nil
+}
+
 func subdomain(s string) error {
 	if len(s) > longestName || !subdomainPattern.MatchString(s) {
 		return fmt.Errorf("%q is no name of an object: those have lower-case letters, digits, hyphens and dots", s)

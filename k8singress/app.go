@@ -91,8 +91,11 @@ func (a *App) registerMetrics(registry *prometheus.Registry) error {
 }
 
 // Start hands the configuration to the engine, once the one before has stopped. It does not wait for objects: until they
-// are there, requests get 503.
+// are there, requests get 503. A configuration with a chain that does not work is refused.
 func (a *App) Start() error {
+	if err := checkChains(a.ctx, a.Chains); err != nil {
+		return err
+	}
 	started.join(a)
 	return nil
 }

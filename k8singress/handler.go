@@ -30,6 +30,9 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the running tables.
 func (h *Handler) Provision(ctx caddy.Context) error {
+	if insideChain(ctx) {
+		return errors.New("the k8singress handler cannot stand in a chain, which it would come back to for ever")
+	}
 	app, err := appOf(ctx)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ const (
 // A client that has to send a PROXY protocol header and does not is turned away: without the header there is no telling
 // who it is.
 func Render(r *ir.StreamRoute, bind []string) *document.Port {
-	server := layer4.Server{Listen: listen(r, bind)}
+	server := layer4.Server{Listen: addresses(r, bind)}
 	if r.Protocol == ir.UDP {
 		server.IdleTimeout = caddy.Duration(datagramIdle)
 	}
@@ -47,7 +47,7 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	return &document.Port{Server: mustJSON(server), Backend: r.Backend.ID, Origin: r.Origin.String()}
 }
 
-func listen(r *ir.StreamRoute, bind []string) []string {
+func addresses(r *ir.StreamRoute, bind []string) []string {
 	port := strconv.Itoa(int(r.Port))
 	if len(bind) == 0 {
 		return []string{caddy.JoinNetworkAddress(string(r.Protocol), "", port)}

@@ -1,16 +1,15 @@
 package l4app
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/mholt/caddy-l4/layer4"
+
+	"github.com/k8singress/k8singress/internal/listen"
 )
 
 // taken is an address that a server of the Caddy configuration listens on.
@@ -42,9 +41,9 @@ func takenBy(ctx caddy.Context) []taken {
 }
 
 // appendTaken adds the addresses of a server; one with HTTP/3 has each of them for UDP, too.
-func appendTaken(all []taken, server string, listen []string, http3 bool) []taken {
+func appendTaken(all []taken, server string, texts []string, http3 bool) []taken {
 	replacer := caddy.NewReplacer()
-	for _, text := range listen {
+	for _, text := range texts {
 		// The server itself says what is wrong with an address.
 		address, err := caddy.ParseNetworkAddress(replacer.ReplaceAll(text, ""))
 		if err != nil {
@@ -52,7 +51,7 @@ func appendTaken(all []taken, server string, listen []string, http3 bool) []take
 		}
 		by := server + ", which listens on " + text
 		all = append(all, taken{address, by})
-		if http3 && transport(address.Network) == "tcp" {
+		if http3 && listen.Transport(address.Network) == "tcp" {
 			address.Network = "udp"
 			all = append(all, taken{address, by})
 		}
@@ -69,28 +68,10 @@ func (p *Ports) check(addresses []string) error {
 			return fmt.Errorf("address %q: %w", text, err)
 		}
 		for _, t := range p.taken {
-			if overlap(address, t.address) {
+			if listen.Overlap(address, t.address) {
 				return fmt.Errorf("it is used by the %s, in the Caddy configuration; one of the two needs another port", t.by)
 			}
 		}
 	}
 	return nil
-}
-
-func overlap(a, b caddy.NetworkAddress) bool {
-	return transport(a.Network) == transport(b.Network) &&
-		a.StartPort <= b.EndPort && b.StartPort <= a.EndPort && sameHost(a.Host, b.Host)
-}
-
-// transport takes the 4 or the 6 off a network.
-func transport(network string) string { return strings.TrimRight(network, "46") }
-
-// sameHost says whether a connection can reach both. Without an address a host is every one.
-func sameHost(a, b string) bool {
-	first, errA := netip.ParseAddr(cmp.Or(a, "::"))
-	second, errB := netip.ParseAddr(cmp.Or(b, "::"))
-	if errA != nil || errB != nil {
-		return a == b
-	}
-	return first == second || first.IsUnspecified() || second.IsUnspecified()
 }

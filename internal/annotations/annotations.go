@@ -14,6 +14,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/text"
 )
 
 // Prefix is that of ingress-nginx's annotations.
@@ -66,6 +67,8 @@ type Settings struct {
 	Forwarding ir.Forwarding
 	// LoadBalancing is what the Ingress asks for its backends.
 	LoadBalancing ir.LoadBalancing
+	// AvailableChains are the names of the chains that the administrator has put into the Caddyfile.
+	AvailableChains []string
 	// Closed says that every request is refused.
 	Closed bool
 }
@@ -141,7 +144,7 @@ func find(name string) *Annotation {
 // checkText refuses what could mean something to a log, a header or a terminal.
 func checkText(value string) error {
 	for _, r := range value {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == unicode.ReplacementChar {
+		if text.IsControl(r) || r == unicode.ReplacementChar {
 			return fmt.Errorf("the value has the character %U in it: write it on one line of plain text", r)
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/backends"
@@ -46,14 +47,8 @@ func (e *Engine) backendsOf(namespace, service string) []*ir.Backend {
 
 // withPrefix returns the backends whose ID begins with prefix; they are neighbours in the sorted list.
 func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
-	low, high := 0, len(all)
-	for low < high {
-		if middle := (low + high) / 2; all[middle].ID < prefix {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
+	low, _ := slices.BinarySearchFunc(all, prefix, func(b *ir.Backend, prefix string) int { return strings.Compare(b.ID, prefix) })
+	high := low
 	for high < len(all) && strings.HasPrefix(all[high].ID, prefix) {
 		high++
 	}

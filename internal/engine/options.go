@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -17,6 +20,7 @@ func options(o settings.Config) translate.Options {
 	t.Ingress.Folder = o.Source != nil && o.Source.Manifests != nil
 	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
 	t.Streams.Reserved = reserved(o)
+	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
 	t.DefaultCertificate = o.DefaultCertificate
 	return t
 }

@@ -5,7 +5,6 @@ package ingress
 import (
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/text"
 )
 
 // Options decide which Ingresses are ours.
@@ -182,7 +182,7 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.Match, error) {
 	if match.Path[0] != '/' {
 		return match, fmt.Errorf("the path %q does not begin with a slash", p.Path)
 	}
-	if !utf8.ValidString(match.Path) || strings.ContainsFunc(match.Path, isControl) {
+	if !utf8.ValidString(match.Path) || strings.ContainsFunc(match.Path, text.IsControl) {
 		return match, fmt.Errorf("the path %q has a control character in it", p.Path)
 	}
 	if p.PathType == nil {
@@ -197,9 +197,6 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.Match, error) {
 	}
 	return match, nil
 }
-
-// isControl is true for what could mean something to a log or a terminal.
-func isControl(c rune) bool { return unicode.IsControl(c) || c == '\u2028' || c == '\u2029' }
 
 // defaultBackend answers for what no path of the rules' hosts matches; without rules it answers for every host.
 func (r *reading) defaultBackend() {

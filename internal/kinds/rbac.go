@@ -6,12 +6,6 @@ import (
 	"strings"
 )
 
-// accountNamespace and accountName are those of the service account.
-const (
-	accountNamespace = "k8singress"
-	accountName      = "k8singress"
-)
-
 const rbacHead = `# Printed from the table in internal/kinds by ` + "`make generate`" + `.
 #
 # What the controller may do: read the kinds that it follows, in the whole cluster, and write the status of Ingresses and
@@ -19,18 +13,18 @@ const rbacHead = `# Printed from the table in internal/kinds by ` + "`make gener
 apiVersion: v1
 kind: Namespace
 metadata:
-  name: %[1]s
+  name: k8singress
 ---
 apiVersion: v1
 kind: ServiceAccount
 metadata:
-  name: %[2]s
-  namespace: %[1]s
+  name: k8singress
+  namespace: k8singress
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
-  name: %[2]s
+  name: k8singress
 rules:
 `
 
@@ -44,21 +38,21 @@ const rbacTail = `  - apiGroups: [networking.k8s.io]
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata:
-  name: %[2]s
+  name: k8singress
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: ClusterRole
-  name: %[2]s
+  name: k8singress
 subjects:
   - kind: ServiceAccount
-    name: %[2]s
-    namespace: %[1]s
+    name: k8singress
+    namespace: k8singress
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
-  name: %[2]s
-  namespace: %[1]s
+  name: k8singress
+  namespace: k8singress
 rules:
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
@@ -67,16 +61,16 @@ rules:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
-  name: %[2]s
-  namespace: %[1]s
+  name: k8singress
+  namespace: k8singress
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: Role
-  name: %[2]s
+  name: k8singress
 subjects:
   - kind: ServiceAccount
-    name: %[2]s
-    namespace: %[1]s
+    name: k8singress
+    namespace: k8singress
 `
 
 // rbac returns the manifests of a service account that has the rights which the controller needs, and no others.
@@ -95,7 +89,7 @@ func rbac() string {
 		fmt.Fprintf(&rules, "  - apiGroups: [%s]\n    resources: [%s]\n    verbs: [get, list, watch]\n",
 			quoted(group), strings.Join(groups[group], ", "))
 	}
-	return fmt.Sprintf(rbacHead, accountNamespace, accountName) + rules.String() + fmt.Sprintf(rbacTail, accountNamespace, accountName)
+	return rbacHead + rules.String() + rbacTail
 }
 
 func quoted(group string) string {

@@ -43,6 +43,21 @@ func provision(ctx caddy.Context, source string) (*instance, error) {
 	return i, nil
 }
 
+// newClosed returns a chain for one route whose own cannot be provisioned. It is not among those that routes share.
+func newClosed() *chain {
+	i := &instance{handler: closed, cancel: func() {}}
+	i.holders.Store(1)
+	c := &chain{users: 1}
+	c.current.Store(i)
+	return c
+}
+
+// closed answers in place of a chain that Caddy refuses. The Refusal has said why, once; the log need not, each time.
+var closed caddyhttp.Handler = caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+	w.WriteHeader(http.StatusServiceUnavailable)
+	return nil
+})
+
 // provisionRoutes turns a panic of a module into an error: one bad chain must not end the process.
 func provisionRoutes(ctx caddy.Context, routes caddyhttp.RouteList) (err error) {
 	defer func() {

@@ -53,7 +53,7 @@ func (t *Table) MarkReady() { t.ready.Store(true) }
 // Ready says whether MarkReady was called.
 func (t *Table) Ready() bool { return t.ready.Load() }
 
-// Update changes hosts; nil removes one. A route whose chain Caddy refuses is left out alone.
+// Update changes hosts; nil removes one. A route whose chain Caddy refuses answers 503, and no other is touched.
 func (t *Table) Update(changes map[string]*document.Host) []Refusal {
 	var refused []Refusal
 	old := t.index.Load()
@@ -98,16 +98,18 @@ func (t *Table) route(h *host, d *document.Route) error {
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}
-	c, err := t.intern(string(d.Chain))
-	if err != nil {
-		return fmt.Errorf("caddy refuses it: %w", err)
+	c, refused := t.intern(string(d.Chain))
+	if refused != nil {
+		// Without a route, its requests would go to the one with the next shorter path, which may lead to the same backend
+		// and not have what keeps them out here.
+		c, refused = newClosed(), fmt.Errorf("requests get 503, because Caddy refuses what they should meet: %w", refused)
 	}
 	r.chain = c
 	if err := h.add(r); err != nil {
 		t.forget(c)
 		return err
 	}
-	return nil
+	return refused
 }
 
 // intern returns the chain with this JSON, and counts one more user of it.
@@ -140,7 +142,9 @@ func (t *Table) forget(c *chain) {
 }
 
 // Adopt makes ctx, the context of Caddy's newest configuration, the one under which chains are provisioned, and
-// provisions those there are again. Requests under way end with what they began. ctx must outlive its configuration.
+// provisions those there are again. Requests under way end with what they began. A chain that cannot be provisioned under
+// ctx, because it names what the new configuration does not have, goes on as it was: a route that was protected does not
+// lose its protection. ctx must outlive its configuration.
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error

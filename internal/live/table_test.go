@@ -50,11 +50,7 @@ func route(kind, path, answer string) *document.Route {
 // get returns the body of the answer, or what else became of the request.
 func get(t testing.TB, table *live.Table, host, path string) string {
 	t.Helper()
-	r := httptest.NewRequest(http.MethodGet, "http://x/", nil)
-	r.Host, r.URL.Path = host, path
-	w := httptest.NewRecorder()
-	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
-	outcome, err := table.Serve(w, r)
+	w, outcome, err := ask(table, host, path)
 	switch {
 	case err != nil:
 		t.Fatalf("%s%s: %v", host, path, err)
@@ -64,6 +60,25 @@ func get(t testing.TB, table *live.Table, host, path string) string {
 		return "none"
 	}
 	return w.Body.String()
+}
+
+// status returns the status of the answer.
+func status(t testing.TB, table *live.Table, host, path string) int {
+	t.Helper()
+	w, outcome, err := ask(table, host, path)
+	if err != nil || outcome != live.Served {
+		t.Fatalf("%s%s: outcome %d, %v", host, path, outcome, err)
+	}
+	return w.Code
+}
+
+func ask(table *live.Table, host, path string) (*httptest.ResponseRecorder, live.Outcome, error) {
+	r := httptest.NewRequest(http.MethodGet, "http://x/", nil)
+	r.Host, r.URL.Path = host, path
+	w := httptest.NewRecorder()
+	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
+	outcome, err := table.Serve(w, r)
+	return w, outcome, err
 }
 
 func TestHosts(t *testing.T) {
@@ -122,7 +137,7 @@ func TestRegexPaths(t *testing.T) {
 	}
 }
 
-func TestChainThatCaddyRefusesIsLeftOutAlone(t *testing.T) {
+func TestChainThatCaddyRefusesClosesItsPathAlone(t *testing.T) {
 	table := newTable(t)
 	bad := &document.Route{Type: "prefix", Path: "/bad", Origin: "Ingress/shop/web", Chain: json.RawMessage(`[{"handle":[{"handler":"no_such"}]}]`)}
 	refused := table.Update(map[string]*document.Host{"h": hostOf(route("prefix", "/", "good"), bad)})
@@ -131,6 +146,10 @@ func TestChainThatCaddyRefusesIsLeftOutAlone(t *testing.T) {
 	}
 	if got := get(t, table, "h", "/x"); got != "good" {
 		t.Errorf("the other path answers %q", got)
+	}
+	// The other chain may be without what keeps clients out of this path.
+	if got := status(t, table, "h", "/bad/x"); got != http.StatusServiceUnavailable {
+		t.Errorf("the path answers %d", got)
 	}
 }
 

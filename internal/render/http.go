@@ -41,6 +41,11 @@ func filter(f ir.Filter) json.RawMessage {
 			Handler string `json:"handler"`
 			Target  string `json:"target"`
 		}{"k8singress_rewrite", f.Target})
+	case ir.HandlerChain:
+		return mustJSON(struct {
+			Handler string `json:"handler"`
+			Name    string `json:"name"`
+		}{"k8singress_chain", f.Name})
 	case ir.DirectResponse:
 		return mustJSON(struct {
 			Handler string `json:"handler"`

@@ -3,6 +3,7 @@
 package settings
 
 import (
+	"encoding/json"
 	"slices"
 )
 
@@ -66,6 +67,11 @@ type Config struct {
 	// ACMECA is the URL of the directory of the certificate authority for the certificates of Ingress hosts. It has no
 	// effect yet, as Email. Default: those of Caddy.
 	ACMECA string `json:"acme_ca,omitempty"`
+
+	// Chains are lists of Caddy HTTP routes by name, which an Ingress asks for in its annotation k8singress.io/chains. A
+	// request meets them before it goes to the backend. They are the administrator's own: placeholders count in them.
+	// Default: none.
+	Chains map[string]json.RawMessage `json:"chains,omitempty"`
 
 	// ElectionID is the name of the Lease whose holder writes status and Events. Default: k8singress-leader.
 	ElectionID string `json:"election_id,omitempty"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/k8singress/k8singress/internal/listen"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -56,7 +57,7 @@ func CheckAddresses(c settings.Config) error {
 		for _, other := range c.HTTPS {
 			a, err := caddy.ParseNetworkAddress(one)
 			b, otherErr := caddy.ParseNetworkAddress(other)
-			if err != nil || otherErr != nil || !sameNetwork(a, b, []string{"tcp"}) || !overlap(a, b) {
+			if err != nil || otherErr != nil || !listen.Overlap(a, b) {
 				continue
 			}
 			if a == b {
@@ -70,35 +71,27 @@ func CheckAddresses(c settings.Config) error {
 }
 
 func firstOverlap(a caddy.NetworkAddress, networks []string, others []taken) *taken {
+	variants := []caddy.NetworkAddress{a}
+	if !a.IsUnixNetwork() {
+		variants = onNetworks(a, networks)
+	}
 	for i := range others {
-		other := &others[i]
-		if sameNetwork(a, other.address, networks) && overlap(a, other.address) {
-			return other
+		if slices.ContainsFunc(variants, func(v caddy.NetworkAddress) bool { return listen.Overlap(v, others[i].address) }) {
+			return &others[i]
 		}
 	}
 	return nil
 }
 
-// sameNetwork says whether a, which is of a Unix network or listens on all of the networks, shares one with b.
-func sameNetwork(a, b caddy.NetworkAddress, networks []string) bool {
-	if a.IsUnixNetwork() || b.IsUnixNetwork() {
-		return a.IsUnixNetwork() && b.IsUnixNetwork()
+// onNetworks returns the address once for each of the networks that a server listens on there.
+func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddress {
+	variants := make([]caddy.NetworkAddress, 0, len(networks))
+	for _, network := range networks {
+		a.Network = network
+		variants = append(variants, a)
 	}
-	return slices.Contains(networks, transport(b.Network))
+	return variants
 }
-
-// transport takes the 4 or the 6 off a network.
-func transport(network string) string { return strings.TrimRight(network, "46") }
-
-func overlap(a, b caddy.NetworkAddress) bool {
-	if a.IsUnixNetwork() {
-		return a.Host == b.Host
-	}
-	sameHost := a.Host == b.Host || everywhere(a.Host) || everywhere(b.Host)
-	return sameHost && a.StartPort <= b.EndPort && b.StartPort <= a.EndPort
-}
-
-func everywhere(host string) bool { return host == "" || host == "0.0.0.0" || host == "::" }
 
 func takenAddresses(config map[string]any) []taken {
 	var all []taken

@@ -1,5 +1,5 @@
-// Package quickstart_test does what a newcomer does after `make run`.
-package quickstart_test
+// Package examples_test does what somebody does who tries the examples.
+package examples_test
 
 import (
 	"context"
@@ -23,9 +23,10 @@ import (
 // deadline is how long the first answer may take.
 const deadline = 20 * time.Second
 
+// TestQuickstart is what a newcomer does after `make run`.
 func TestQuickstart(t *testing.T) {
-	ports := copyWithFreePorts(t)
-	start(t)
+	ports := copyWithFreePorts(t, "quickstart")
+	start(t, "quickstart")
 	client := newClient(ports)
 	for _, c := range []struct{ url, body string }{
 		{"http://shop.localhost:8080/hello", "shop: GET /hello for shop.localhost\n"},
@@ -41,9 +42,23 @@ func TestQuickstart(t *testing.T) {
 	})
 }
 
-// copyWithFreePorts makes a copy of the example, in which each port is one that nobody listens on, and works there as `make
+// TestChains: docs/chains.md shows this example.
+func TestChains(t *testing.T) {
+	documented := strings.Contains(read(t, "../docs/annotations.md"), "k8singress.io/chains")
+	ports := copyWithFreePorts(t, "chains")
+	start(t, "chains")
+	client := newClient(ports)
+	await(t, client, "http://office.localhost:8080/public/map", "office: /public/map\n")
+	await(t, client, "http://alice:demo@office.localhost:8080/desk", "office: /desk\n")
+	if !documented {
+		t.Skip("the annotation of the example is none that there is")
+	}
+	await(t, client, "http://office.localhost:8080/desk", "")
+}
+
+// copyWithFreePorts makes a copy of an example, in which each port is one that nobody listens on, and works there as `make
 // run` does in the repository. It returns the new ports by the old ones.
-func copyWithFreePorts(t *testing.T) map[string]string {
+func copyWithFreePorts(t *testing.T, example string) map[string]string {
 	t.Helper()
 	ports := map[string]string{}
 	var replacements []string
@@ -54,7 +69,7 @@ func copyWithFreePorts(t *testing.T) map[string]string {
 	replacer := strings.NewReplacer(replacements...)
 	folder := t.TempDir()
 	for _, pattern := range []string{"Caddyfile", "manifests/*.yaml"} {
-		files, err := filepath.Glob(pattern)
+		files, err := filepath.Glob(filepath.Join(example, pattern))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %d files, error %v", pattern, len(files), err)
 		}
@@ -63,7 +78,7 @@ func copyWithFreePorts(t *testing.T) map[string]string {
 			if filepath.Base(name) != "tls.yaml" {
 				text = replacer.Replace(text)
 			}
-			write(t, filepath.Join(folder, "examples/quickstart", name), text)
+			write(t, filepath.Join(folder, "examples", name), text)
 		}
 	}
 	t.Chdir(folder)
@@ -85,13 +100,13 @@ func freePort(t *testing.T) string {
 }
 
 // start runs Caddy in this process.
-func start(t *testing.T) {
+func start(t *testing.T, example string) {
 	t.Helper()
 	// Caddy keeps its files below these.
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	const path = "examples/quickstart/Caddyfile"
+	path := "examples/" + example + "/Caddyfile"
 	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(read(t, path)), map[string]any{"filename": path})
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("adapting: error %v, warnings %v", err, warnings)

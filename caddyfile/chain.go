@@ -1,0 +1,111 @@
+package caddyfile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// insideChain is the option by which a directive finds that it stands in a chain.
+const insideChain = name + " chain"
+
+// setChain reads
+//
+//	chain <name> {
+//		<directives...>
+//	}
+//
+// into routes, as the route directive does: in the order in which they are written.
+func setChain(d *draft, args []string, segment caddyfile.Segment) error {
+	chain := args[0]
+	if err := chainName(chain); err != nil {
+		return err
+	}
+	if _, ok := d.config.Chains[chain]; ok {
+		return fmt.Errorf("%s is given twice: put all of its directives into one block, or give one of the two another name", chain)
+	}
+	routes, err := chainRoutes(segment)
+	if err != nil {
+		return fmt.Errorf("%s: %w", chain, err)
+	}
+	if d.config.Chains == nil {
+		d.config.Chains = map[string]json.RawMessage{}
+	}
+	d.config.Chains[chain] = routes
+	return nil
+}
+
+// chainRoutes lets Caddy read the block: a Helper, which directives need, is made only for a site.
+func chainRoutes(segment caddyfile.Segment) (json.RawMessage, error) {
+	// The name is the token before the brace, and the word route on its place makes the block one of that directive.
+	block := append(caddyfile.Segment{}, segment[1:]...)
+	block[0].Text = "route"
+	address := block[0]
+	address.Text = "http://"
+	site := caddyfile.ServerBlock{HasBraces: true, Keys: []caddyfile.Token{address}, Segments: []caddyfile.Segment{block}}
+	config, _, err := httpcaddyfile.ServerType{}.Setup([]caddyfile.ServerBlock{site}, map[string]any{insideChain: true})
+	if err != nil {
+		return nil, inChain(err)
+	}
+	var app caddyhttp.App
+	if err := json.Unmarshal(config.AppsRaw["http"], &app); err != nil {
+		return nil, fmt.Errorf("decoding its routes: %w", err)
+	}
+	for _, server := range app.Servers {
+		return blockRoutes(server.Routes)
+	}
+	return nil, errNoDirective
+}
+
+var errNoDirective = errors.New("it has no directive in it, and would do nothing")
+
+// blockRoutes takes the routes out of the handler that Caddy makes of a route block.
+func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
+	if len(site) != 1 || len(site[0].HandlersRaw) != 1 || len(site[0].MatcherSetsRaw) > 0 {
+		return nil, fmt.Errorf("this version of Caddy makes %d routes of a route block, in place of one without a matcher", len(site))
+	}
+	var block struct {
+		Handler string              `json:"handler"`
+		Routes  caddyhttp.RouteList `json:"routes"`
+	}
+	if err := json.Unmarshal(site[0].HandlersRaw[0], &block); err != nil {
+		return nil, fmt.Errorf("decoding its routes: %w", err)
+	}
+	if block.Handler != "subroute" {
+		return nil, fmt.Errorf("this version of Caddy makes a handler %s of a route block, in place of a subroute", block.Handler)
+	}
+	if len(block.Routes) == 0 {
+		return nil, errNoDirective
+	}
+	return json.Marshal(block.Routes)
+}
+
+// wordings are what Caddy says of a site or of a route block, and what it means in a chain.
+var wordings = []struct {
+	caddy *regexp.Regexp
+	ours  string
+}{
+	{regexp.MustCompile(`^parsing caddyfile tokens for 'route': `), ""},
+	{
+		regexp.MustCompile(`(?s)(\w+) directive returned something other than an HTTP route or subroute: .* ` +
+			`\(only handler directives can be used in routes\)`),
+		"the directive $1 is for a whole site: there is no place for it in a chain",
+	},
+	{
+		regexp.MustCompile(`cannot invoke named route '(.*)', which was not defined`),
+		"named routes such as &($1) are for sites: make a snippet ($1) of it, above the global options, and import that",
+	},
+}
+
+func inChain(err error) error {
+	text := err.Error()
+	for _, w := range wordings {
+		text = w.caddy.ReplaceAllString(text, w.ours)
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,244 @@
+package featuretests
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// staff is a chain that lets alice in. The passwords are "one" and "two".
+const (
+	staffOne = "chain staff {\nbasic_auth {\nalice $2a$04$gj/bX30T0AM0c9ZeaJEwwue8hVgrfiCESbqSco7I3wq0wWM48.IzW\n}\n}\n"
+	staffTwo = "chain staff {\nbasic_auth {\nalice $2a$04$3QfBDxUgPnGN6btFyB6HZe9AeER4IT/mqdwegjUFOwB40zkBh7Dqm\n}\n}\n"
+)
+
+// startChains serves manifests as a document in which the hosts go through chains.
+func startChains(t *testing.T, manifests, chains string, through map[string][]string) *ingress {
+	t.Helper()
+	in := start(t, manifests)
+	document := in.document()
+	in.load("source none\n" + chains)
+	if status, text := in.put(behind(t, document, through)); status != http.StatusOK {
+		t.Fatalf("PUT: %d %s", status, text)
+	}
+	return in
+}
+
+// behind puts chains in front of what hosts do with a request.
+func behind(t *testing.T, document []byte, through map[string][]string) []byte {
+	t.Helper()
+	var whole map[string]any
+	if err := json.Unmarshal(document, &whole); err != nil {
+		t.Fatal(err)
+	}
+	hosts := whole["apps"].(map[string]any)["k8singress"].(map[string]any)["live"].(map[string]any)["hosts"].(map[string]any)
+	for host, chains := range through {
+		for _, route := range hosts[host].(map[string]any)["routes"].([]any) {
+			first := route.(map[string]any)["chain"].([]any)[0].(map[string]any)
+			var handlers []any
+			for _, name := range chains {
+				handlers = append(handlers, map[string]string{"handler": "k8singress_chain", "name": name})
+			}
+			first["handle"] = append(handlers, first["handle"].([]any)...)
+		}
+	}
+	changed, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return changed
+}
+
+// as asks with a password of alice, if it is not empty, and with a body.
+func (in *ingress) as(password, method, host, path, body string) answer {
+	in.Helper()
+	request, err := http.NewRequestWithContext(in.Context(), method, "http://"+in.http+path, strings.NewReader(body))
+	if err != nil {
+		in.Fatal(err)
+	}
+	request.Host = host
+	if password != "" {
+		request.SetBasicAuth("alice", password)
+	}
+	response, err := in.client.Do(request)
+	if err != nil {
+		in.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		in.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(text)}
+}
+
+// admits returns an error unless exactly this password leads to the backend.
+func (in *ingress) admits(password string) error {
+	in.Helper()
+	for _, try := range []string{"", "one", "two"} {
+		want := http.StatusUnauthorized
+		if try == password {
+			want = http.StatusOK
+		}
+		if got := in.as(try, http.MethodGet, "staff.example", "/", ""); got.status != want {
+			return fmt.Errorf("password %q: %d %s, want %d", try, got.status, got.body, want)
+		}
+	}
+	return nil
+}
+
+func TestChainOfBasicAuth(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one")+
+		rule("open", "open.example", "Prefix", "/", "one"), staffOne, map[string][]string{"staff.example": {"staff"}})
+	if err := in.admits("one"); err != nil {
+		t.Error(err)
+	}
+	in.expect("open.example", "/", http.StatusOK, "one /")
+}
+
+// TestPlaceholderInChain: the administrator's text is expanded, and what the Ingress says is not.
+func TestPlaceholderInChain(t *testing.T) {
+	t.Setenv("CHAIN_SECRET", "expanded")
+	ip, port := backend(t, "one")
+	rewriting := strings.Replace(rule("web", "shop.example", "ImplementationSpecific", "/v1/(.*)", "one"), "{name: web}",
+		`{name: web, annotations: {nginx.ingress.kubernetes.io/rewrite-target: "/{env.CHAIN_SECRET}/$1"}}`, 1)
+	in := startChains(t, class+service("one", port, ip)+rewriting,
+		"chain mark {\nheader X-Mark \"{env.CHAIN_SECRET} {http.request.host}\"\n}\n", map[string][]string{"shop.example": {"mark"}})
+	got := in.get("shop.example", "/v1/users")
+	if mark := got.header.Get("X-Mark"); mark != "expanded shop.example" {
+		t.Errorf("the chain's header is %q", mark)
+	}
+	if got.status != http.StatusOK || got.body != "one /%7Benv.CHAIN_SECRET%7D/users" {
+		t.Errorf("the backend answers %d %q", got.status, got.body)
+	}
+}
+
+// TestChainsOfOnePath: each has its say, in their order, although Caddy counts the groups of both from the same number.
+func TestChainsOfOnePath(t *testing.T) {
+	ip, port := backend(t, "one")
+	chain := "chain %[1]s {\nhandle /never {\nrespond no\n}\nhandle {\nheader +X-Seen %[1]s\n}\n}\n"
+	in := startChains(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"),
+		fmt.Sprintf(chain, "first")+fmt.Sprintf(chain, "second"), map[string][]string{"shop.example": {"first", "second", "first"}})
+	got := in.get("shop.example", "/")
+	if seen := got.header.Values("X-Seen"); !slices.Equal(seen, []string{"first", "second", "first"}) || got.body != "one /" {
+		t.Errorf("%v %q", seen, got.body)
+	}
+}
+
+func TestChainThatAnswers(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := startChains(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"),
+		"chain limits {\n@put method PUT\nrespond @put \"not here\" 405\nrequest_body {\nmax_size 8\n}\n}\n",
+		map[string][]string{"shop.example": {"limits"}})
+	for _, c := range []struct {
+		method, body string
+		status       int
+	}{
+		{http.MethodPut, "", http.StatusMethodNotAllowed},
+		{http.MethodPost, "12345678", http.StatusOK},
+		{http.MethodPost, "123456789", http.StatusRequestEntityTooLarge},
+	} {
+		if got := in.as("", c.method, "shop.example", "/", c.body); got.status != c.status {
+			t.Errorf("%s %s: %d %s, want %d", c.method, c.body, got.status, got.body, c.status)
+		}
+	}
+}
+
+// TestChainAsksAnotherServer is forward_auth, which lets a request through that has been answered for.
+func TestChainAsksAnotherServer(t *testing.T) {
+	ip, port := backend(t, "one")
+	guard := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, password, _ := r.BasicAuth(); password != "one" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	t.Cleanup(guard.Close)
+	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one"),
+		"chain guard {\nforward_auth "+guard.Listener.Addr().String()+" {\nuri /check\n}\n}\n", map[string][]string{"staff.example": {"guard"}})
+	if got := in.as("", http.MethodGet, "staff.example", "/x", ""); got.status != http.StatusForbidden {
+		t.Errorf("without a password: %d %s", got.status, got.body)
+	}
+	if got := in.as("one", http.MethodGet, "staff.example", "/x", ""); got.status != http.StatusOK || got.body != "one /x" {
+		t.Errorf("with the password: %d %s", got.status, got.body)
+	}
+}
+
+// TestChainIsAnotherAfterReload: the routes in the tables follow the Caddyfile, and never go without what it had.
+func TestChainIsAnotherAfterReload(t *testing.T) {
+	const mark = "chain mark {\nheader X-Mark %s\n}\n"
+	ip, port := backend(t, "one")
+	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one")+
+		rule("open", "open.example", "Prefix", "/", "one"), staffOne+fmt.Sprintf(mark, "1"),
+		map[string][]string{"staff.example": {"staff"}, "open.example": {"mark"}})
+	if err := in.admits("one"); err != nil {
+		t.Fatal(err)
+	}
+	in.load("source none\n" + staffTwo + fmt.Sprintf(mark, "2"))
+	in.eventually("the second password", func() error { return in.admits("two") })
+
+	// A chain that has gone protects as before.
+	in.load("source none\n" + fmt.Sprintf(mark, "3"))
+	in.eventually("the reload", func() error {
+		if err := in.admits("two"); err != nil {
+			in.Fatal(err)
+		}
+		if got := in.get("open.example", "/").header.Get("X-Mark"); got != "3" {
+			return fmt.Errorf("the mark is %q", got)
+		}
+		return nil
+	})
+	if err := in.admits("two"); err != nil {
+		t.Error(err)
+	}
+	in.load("source none\n" + staffOne + fmt.Sprintf(mark, "4"))
+	in.eventually("the first password", func() error { return in.admits("one") })
+}
+
+func TestChainThatThereIsNot(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one")+
+		rule("open", "open.example", "Prefix", "/", "one"), staffOne, map[string][]string{"staff.example": {"stuff"}})
+	if got := in.as("one", http.MethodGet, "staff.example", "/secret", ""); got.status != http.StatusServiceUnavailable {
+		t.Errorf("it is served without the chain: %d %s", got.status, got.body)
+	}
+	if got := in.reasons("Ingress/default/staff"); !slices.Equal(got, []string{"Quarantined"}) {
+		t.Errorf("the reasons are %v", got)
+	}
+	in.expect("open.example", "/", http.StatusOK, "one /")
+}
+
+// TestBadChainIsRefused: Caddy does not load the configuration, and goes on with the one before.
+func TestBadChainIsRefused(t *testing.T) {
+	in := newIngress(t)
+	for _, c := range []struct{ name, routes, says string }{
+		{"a password that is no hash", `[{"handle":[{"handler":"authentication","providers":{"http_basic":{
+			"accounts":[{"username":"alice","password":"secret"}],"hash":{"algorithm":"none"}}}}]}]`, "the chain staff"},
+		{"a handler that there is not", `[{"handle":[{"handler":"nothing"}]}]`, "nothing"},
+		{"no list", `{"handler":"headers"}`, "decoding the routes of chain staff"},
+		{"itself", `[{"handle":[{"handler":"k8singress_chain","name":"staff"}]}]`, "cannot ask for another chain"},
+		{"itself, further inside", `[{"handle":[{"handler":"subroute","routes":[
+			{"handle":[{"handler":"k8singress_chain","name":"staff"}]}]}]}]`, "cannot ask for another chain"},
+		{"the Ingresses", `[{"handle":[{"handler":"k8singress"}]}]`, "cannot stand in a chain"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, port, err := net.SplitHostPort(in.http)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = caddy.Load(fmt.Appendf(nil, `{"admin":{"listen":%q},"apps":{"k8singress":{"http":[":%s"],"https":[],"chains":{"staff":%s}}}}`,
+				in.admin, port, c.routes), true)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("the error is %v, want %q in it", err, c.says)
+			}
+		})
+	}
+}

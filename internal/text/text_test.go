@@ -1,0 +1,20 @@
+package text_test
+
+import (
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/text"
+)
+
+func TestIsControl(t *testing.T) {
+	for _, r := range "\x00\t\n\r\x1b\x7f\u0085\u2028\u2029" {
+		if !text.IsControl(r) {
+			t.Errorf("%U is none", r)
+		}
+	}
+	for _, r := range " aé世\u00a0\u200b~" {
+		if text.IsControl(r) {
+			t.Errorf("%U is one", r)
+		}
+	}
+}
