@@ -62,7 +62,7 @@ type Annotation struct {
 	raw bool
 	// closes says that an error closes the Ingress, because the annotation may keep requests out.
 	closes bool
-	// check says what is the matter with an annotation that was read, once the others are known; nothing is empty.
+	// check says what is the matter with an annotation that was read, once the others are known. Empty is nothing.
 	check func(*Settings) string
 	// filters returns what the annotation puts into the way of a request on one path.
 	filters func(*Settings, string) []ir.Filter

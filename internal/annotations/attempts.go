@@ -63,7 +63,7 @@ var (
 func readTries(value string) (int, error) {
 	n, err := values.Number(0, 1<<31-1)(value)
 	if err != nil {
-		return 0, fmt.Errorf("%s is not a number from 1 to %d", values.Quote(value), mostTries)
+		return 0, fmt.Errorf("%s is not a number from 0 to %d", values.Quote(value), mostTries)
 	}
 	if n == 0 {
 		n = mostTries

@@ -15,52 +15,77 @@ import (
 // Parse reads the annotations of an Ingress. What it does not say is as in defaults. An annotation that cannot be read is
 // left out and reported; the others count.
 func Parse(defaults Settings, all map[string]string) (*Settings, []report.Problem) {
-	settings := &defaults
-	var problems []report.Problem
+	r := reading{settings: &defaults}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		name, own, ours := cutPrefix(key)
-		if !ours {
-			continue
-		}
-		if p := parseOne(settings, name, own, all[key]); p != nil {
-			p.Field = fieldOf(key)
-			problems = append(problems, *p)
+		if name, own, ours := cutPrefix(key); ours {
+			r.one(name, own, all[key], "metadata.annotations["+key+"]")
 		}
 	}
-	settings.finish()
-	for i := range Table {
-		row := &Table[i]
-		if p := row.checked(settings, all[row.Key()]); p != nil {
-			p.Field = fieldOf(row.Key())
-			problems = append(problems, *p)
-		}
-	}
-	return settings, problems
+	r.finish()
+	return r.settings, r.problems
 }
 
 // ParseOptions reads options that have the names and the meanings of ingress-nginx's annotations, such as the keys of its
 // ConfigMap. Others are passed over. A problem has the name for its Field.
 func ParseOptions(defaults Settings, options map[string]string) (*Settings, []report.Problem) {
-	settings := &defaults
-	var problems []report.Problem
-	note := func(name string, p *report.Problem) {
-		if p != nil {
-			p.Field = name
-			problems = append(problems, *p)
+	r := reading{settings: &defaults}
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		if Find(name) != nil {
+			r.one(name, false, options[name], name)
 		}
 	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(options)), func(name string) bool { return Find(name) == nil })
-	for _, name := range names {
-		note(name, parseOne(settings, name, false, options[name]))
-	}
-	settings.finish()
-	for _, name := range names {
-		note(name, Find(name).checked(settings, options[name]))
-	}
-	return settings, problems
+	r.finish()
+	return r.settings, r.problems
 }
 
-func fieldOf(key string) string { return "metadata.annotations[" + key + "]" }
+// reading is what becomes of several values.
+type reading struct {
+	settings *Settings
+	problems []report.Problem
+	// taken are the values that count, to be checked against each other.
+	taken []taken
+}
+
+type taken struct {
+	row   *Annotation
+	field string
+}
+
+// one reads a value that stands in a field.
+func (r *reading) one(name string, own bool, value, field string) {
+	row := find(name, own)
+	var p *report.Problem
+	switch {
+	case row == nil && !own && slices.Contains(guards, name):
+		p = unsupportedGuard(r.settings, name, value)
+	case row == nil:
+		p = unknown(name, own)
+	default:
+		p = row.problem(r.settings, value)
+		if strings.TrimSpace(value) != "" && (p == nil || p.Severity != report.Error) {
+			r.taken = append(r.taken, taken{row, field})
+		}
+	}
+	if p != nil {
+		p.Field = field
+		r.problems = append(r.problems, *p)
+	}
+}
+
+// finish makes what several values make together, and says which of them then have no effect.
+func (r *reading) finish() {
+	r.settings.finish()
+	for _, t := range r.taken {
+		if t.row.check == nil {
+			continue
+		}
+		if message := t.row.check(r.settings); message != "" {
+			r.problems = append(r.problems, report.Problem{
+				Severity: report.Warning, Reason: report.InvalidAnnotation, Field: t.field, Message: message,
+			})
+		}
+	}
+}
 
 func cutPrefix(key string) (name string, own, ours bool) {
 	if name, ours = strings.CutPrefix(key, Prefix); ours {
@@ -70,46 +95,25 @@ func cutPrefix(key string) (name string, own, ours bool) {
 	return name, ours, ours
 }
 
-func parseOne(settings *Settings, name string, own bool, value string) *report.Problem {
-	row := find(name, own)
-	switch {
-	case row == nil && !own && slices.Contains(guards, name):
-		return unsupportedGuard(settings, name, value)
-	case row == nil:
-		return unknown(name, own)
-	}
-	err := row.read(settings, value)
+// problem reads a value into the settings and says what is the matter with it.
+func (a *Annotation) problem(s *Settings, value string) *report.Problem {
+	err := a.read(s, value)
 	if err == nil {
 		return nil
 	}
-	if row.closes {
-		settings.Closed = true
-	}
-	return problemOf(err)
-}
-
-func problemOf(err error) *report.Problem {
 	p := &report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Message: err.Error()}
-	if values.Counts(err) {
-		p.Severity = report.Warning
-	}
 	var unsupported unsupportedError
-	if errors.As(err, &unsupported) {
+	switch {
+	case errors.As(err, &unsupported):
 		p.Reason = report.UnsupportedValue
+	case values.Counts(err):
+		p.Severity = report.Warning
+		return p
+	}
+	if a.closes {
+		s.Closed = true
 	}
 	return p
-}
-
-// checked returns what is the matter with a value in view of the others.
-func (a *Annotation) checked(s *Settings, value string) *report.Problem {
-	if a.check == nil || strings.TrimSpace(value) == "" {
-		return nil
-	}
-	message := a.check(s)
-	if message == "" {
-		return nil
-	}
-	return &report.Problem{Severity: report.Warning, Reason: report.InvalidAnnotation, Message: message}
 }
 
 // unsupportedError is for values that ingress-nginx takes and this controller does not.
