@@ -20,7 +20,7 @@ var (
 		Doc: "Keeps a client at its endpoint by a session cookie, which the paths of this Ingress set. It comes before upstream-hash-by " +
 			"and load-balance.",
 		Values: "cookie", Example: "cookie", Default: "no affinity", Scope: ScopeIngress, Risk: RiskLow,
-		parse: set(func(s *Settings) *bool { return &s.Asked.Sticky }, readAffinity),
+		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Sticky }, readAffinity),
 		check: checkAffinity,
 	}
 	affinityMode = Annotation{
@@ -28,7 +28,7 @@ var (
 		Doc: "What happens when endpoints come: with `balanced` some clients move to them, with `persistent` no client leaves an endpoint " +
 			"that is there.",
 		Values: "balanced or persistent", Example: "persistent", Default: "balanced", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: set(func(s *Settings) *bool { return &s.Asked.Cookie.Persistent }, readAffinityMode),
+		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Cookie.Persistent }, readAffinityMode),
 		check: checkSticky,
 	}
 )
@@ -39,63 +39,63 @@ var (
 		Name:   "session-cookie-name",
 		Doc:    "The name of the session cookie.",
 		Values: "a cookie name", Example: "route", Default: cookieName, Scope: ScopeIngress, Risk: RiskMedium,
-		parse: set(func(s *Settings) *string { return &s.Asked.Cookie.Name }, values.Token),
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.Cookie.Name }, values.Token),
 		check: checkSticky,
 	}
 	sessionCookiePath = Annotation{
 		Name:   "session-cookie-path",
 		Doc:    "The Path attribute of the session cookie. Set it if the paths of the Ingress are regular expressions.",
 		Values: "a path", Example: "/app", Default: "the path of the Ingress", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: set(func(s *Settings) *string { return &s.Asked.Cookie.Path }, readCookiePath),
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.Cookie.Path }, readCookiePath),
 		check: checkSticky,
 	}
 	sessionCookieDomain = Annotation{
 		Name:   "session-cookie-domain",
 		Doc:    "The Domain attribute of the session cookie, so that other hosts below it get the cookie, too.",
 		Values: "a domain", Example: "example.com", Default: "none: the host alone", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: set(func(s *Settings) *string { return &s.Asked.Cookie.Domain }, values.Chars(".-", mostDomainBytes)),
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.Cookie.Domain }, values.Chars(".-", mostDomainBytes)),
 		check: checkSticky,
 	}
 	sessionCookieExpires = Annotation{
 		Name:   "session-cookie-expires",
 		Doc:    "After how many seconds the browser forgets the session cookie, as its Expires attribute.",
 		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: set(func(s *Settings) *time.Duration { return &s.Asked.Cookie.Expires }, readLifetime),
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Asked.Cookie.Expires }, readLifetime),
 		check: checkSticky,
 	}
 	sessionCookieMaxAge = Annotation{
 		Name:   "session-cookie-max-age",
 		Doc:    "After how many seconds the browser forgets the session cookie, as its Max-Age attribute.",
 		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: set(func(s *Settings) *time.Duration { return &s.Asked.Cookie.MaxAge }, readLifetime),
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Asked.Cookie.MaxAge }, readLifetime),
 		check: checkSticky,
 	}
 	sessionCookieSameSite = Annotation{
 		Name:   "session-cookie-samesite",
 		Doc:    "The SameSite attribute of the session cookie.",
 		Values: "None, Lax or Strict", Example: "Lax", Default: "none", Scope: ScopeIngress, Risk: RiskLow,
-		parse: set(func(s *Settings) *string { return &s.Asked.Cookie.SameSite }, values.OneOf("None", "Lax", "Strict")),
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.Cookie.SameSite }, values.OneOf("None", "Lax", "Strict")),
 		check: checkSticky,
 	}
 	sessionCookieConditionalSameSiteNone = Annotation{
 		Name:   "session-cookie-conditional-samesite-none",
 		Doc:    "Leaves SameSite=None out for old browsers that do not know it.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: set(func(s *Settings) *bool { return &s.Asked.Cookie.OmitSameSiteNone }, values.Bool),
+		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Cookie.OmitSameSiteNone }, values.Bool),
 		check: checkSticky,
 	}
 	sessionCookieSecure = Annotation{
 		Name:   "session-cookie-secure",
 		Doc:    "Sets the Secure attribute of the session cookie over HTTP, too. Over HTTPS it is always set.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: set(func(s *Settings) *bool { return &s.Asked.Cookie.Secure }, values.Bool),
+		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Cookie.Secure }, values.Bool),
 		check: checkSticky,
 	}
 	sessionCookieChangeOnFailure = Annotation{
 		Name:   "session-cookie-change-on-failure",
 		Doc:    "Gives a client another endpoint for good when its own one has failed.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: set(func(s *Settings) *bool { return &s.Asked.Cookie.ChangeOnFailure }, values.Bool),
+		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Cookie.ChangeOnFailure }, values.Bool),
 		check: checkSticky,
 	}
 )

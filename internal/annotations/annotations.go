@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/values"
 )
 
 const (
@@ -101,15 +100,4 @@ func (a *Annotation) read(s *Settings, value string) error {
 		}
 	}
 	return a.parse(s, value)
-}
-
-// set makes a parser of a field and of a reader of values. With an error the field stays as it is.
-func set[T any](field func(*Settings) *T, read func(string) (T, error)) func(*Settings, string) error {
-	return func(s *Settings, value string) error {
-		v, err := read(value)
-		if values.Counts(err) {
-			*field(s) = v
-		}
-		return err
-	}
 }

@@ -16,20 +16,20 @@ var (
 		Name:   "proxy-connect-timeout",
 		Doc:    "How many seconds a connection to an endpoint may take. Then another endpoint is asked, and after the last one the client gets 504.",
 		Values: values.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
-		parse: set(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, values.Seconds(1)),
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, values.Seconds(1)),
 	}
 	proxyReadTimeout = Annotation{
 		Name: "proxy-read-timeout",
 		Doc: "How many seconds an endpoint may say nothing; the whole answer may take longer. The client gets 504 then, if the answer " +
 			"has not begun.",
 		Values: values.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
-		parse: set(func(s *Settings) *time.Duration { return &s.Attempts.Read }, values.Seconds(1)),
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, values.Seconds(1)),
 	}
 	proxySendTimeout = Annotation{
 		Name:   "proxy-send-timeout",
 		Doc:    "How many seconds an endpoint may take nothing of what is sent to it.",
 		Values: values.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
-		parse: set(func(s *Settings) *time.Duration { return &s.Attempts.Write }, values.Seconds(1)),
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Write }, values.Seconds(1)),
 	}
 )
 
@@ -43,20 +43,20 @@ var (
 			"`non_idempotent`, if an endpoint may have got them. `off` asks no other.",
 		Values: "a list of " + strings.Join(conditionNames(), ", ") + ", with spaces between them", Example: "error timeout http_502",
 		Default: "error timeout", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: set(func(s *Settings) *[]ir.RetryOn { return &s.Asked.NextUpstream }, readConditions),
+		parse: values.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.NextUpstream }, readConditions),
 	}
 	proxyNextUpstreamTimeout = Annotation{
 		Name:   "proxy-next-upstream-timeout",
 		Doc:    "For how many seconds after a request another endpoint may still be asked; 0 is without limit.",
 		Values: values.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
-		parse: set(func(s *Settings) *time.Duration { return &s.Attempts.Total }, values.Seconds(0)),
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, values.Seconds(0)),
 	}
 	proxyNextUpstreamTries = Annotation{
 		Name:   "proxy-next-upstream-tries",
 		Doc:    "How many endpoints a request is sent to at most, one after the other. ingress-nginx has no limit at 0: here it is the most.",
 		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostTries), Example: "2", Default: "3",
 		Scope: ScopeLocation, Risk: RiskLow,
-		parse: set(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
+		parse: values.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
 	}
 )
 

@@ -46,7 +46,7 @@ var loadBalance = Annotation{
 		"the same backend, the oldest one that says something decides.",
 	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
 	Scope: ScopeLocation, Risk: RiskLow,
-	parse: set(func(s *Settings) *string { return &s.Asked.Algorithm }, values.OneOf(algorithmNames()...)),
+	parse: values.Into(func(s *Settings) *string { return &s.Asked.Algorithm }, values.OneOf(algorithmNames()...)),
 	check: checkAlgorithm,
 }
 
@@ -57,21 +57,21 @@ var (
 		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: when endpoints come or go, few requests " +
 			"move. The value is text with nginx variables in it, such as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
 		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation, Risk: RiskHigh,
-		parse: set(func(s *Settings) *string { return &s.Asked.HashBy }, readTemplate("", mostHashBytes)),
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.HashBy }, readTemplate("", mostHashBytes)),
 		check: checkHashBy,
 	}
 	upstreamHashBySubset = Annotation{
 		Name:   "upstream-hash-by-subset",
 		Doc:    "Sends requests with the same value of upstream-hash-by to a few endpoints rather than to one.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
-		parse: set(func(s *Settings) *bool { return &s.Asked.HashSubset }, values.Bool),
+		parse: values.Into(func(s *Settings) *bool { return &s.Asked.HashSubset }, values.Bool),
 		check: func(s *Settings) string { return unless(s.Asked.HashBy != "", noHash) },
 	}
 	upstreamHashBySubsetSize = Annotation{
 		Name:   "upstream-hash-by-subset-size",
 		Doc:    "How many endpoints share the requests of one value, with upstream-hash-by-subset.",
 		Values: "a number from 0 to 1000; 0 is the default", Example: "5", Default: "3", Scope: ScopeLocation, Risk: RiskLow,
-		parse: set(func(s *Settings) *int { return &s.Asked.HashSubsetSize }, values.Number(0, mostSubset)),
+		parse: values.Into(func(s *Settings) *int { return &s.Asked.HashSubsetSize }, values.Number(0, mostSubset)),
 		check: func(s *Settings) string { return unless(s.Asked.HashBy != "", noHash) },
 	}
 )

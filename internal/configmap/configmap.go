@@ -97,15 +97,3 @@ func (r *reading) note(name string, p report.Problem) {
 	p.Field = "data[" + name + "]"
 	r.problems = append(r.problems, p)
 }
-
-// set makes a parser of a field and of a reader of values. With an error the field stays as it is.
-func set[T any](field func(*Config) *T, read func(string) (T, error)) func(*Config, string) error {
-	return func(c *Config, value string) error {
-		v, err := read(value)
-		if values.Counts(err) {
-			*field(c) = v
-		}
-		return err
-	}
-}
-

@@ -13,7 +13,7 @@ var retryNonIdempotent = Key{
 	Doc: "Lets POST, LOCK and PATCH be sent to another endpoint, too, when one may have got them, as if every proxy-next-upstream had " +
 		"`non_idempotent` in it.",
 	Values: booleans, Example: "true", Default: "false",
-	parse: set(func(c *Config) *bool { return &c.Defaults.Asked.RetryNonIdempotent }, values.Bool),
+	parse: values.Into(func(c *Config) *bool { return &c.Defaults.Asked.RetryNonIdempotent }, values.Bool),
 }
 
 // mostConnections is more than an operating system gives to one address.
@@ -25,7 +25,7 @@ var (
 		Name: "upstream-keepalive-connections", Global: true,
 		Doc:    "How many idle connections to one endpoint are kept for the next request. 0 keeps none.",
 		Values: "a number from 0 to 65535", Example: "64", Default: "320",
-		parse: set(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
+		parse: values.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
 			n, err := values.Number(0, mostConnections)(value)
 			if err == nil && n == 0 {
 				n = -1
@@ -37,14 +37,14 @@ var (
 		Name: "upstream-keepalive-timeout", Global: true,
 		Doc:    "For how many seconds an idle connection to an endpoint is kept.",
 		Values: values.AreSeconds(1), Example: "30", Default: "60",
-		parse: set(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
+		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
 	}
 	workerShutdownTimeout = Key{
 		Name: "worker-shutdown-timeout", Global: true,
 		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it cannot serve them. " +
 			"0 is without limit.",
 		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
-		parse: set(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
+		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
 	}
 )
 

@@ -18,9 +18,10 @@ data:
   proxy-body-size: 8m
 ` + "```" + `
 
-These are the keys of ingress-nginx's ConfigMap that work here. A key with a value that cannot be used has no effect; the others do.
-` + "`caddy k8singress lint`" + `, the log, an Event and ` + "`/k8singress/objects`" + ` say what is the matter with it. Values are taken as they are: Caddy's
-placeholders mean nothing in them. An empty value asks for nothing.
+These are the keys of ingress-nginx's ConfigMap that work here, in the one that the option [` + "`configmap`" + `](caddyfile.md#configmap)
+names. A key with a value that cannot be used has no effect; the others do.
+` + "`caddy k8singress lint`" + `, the log, an Event and ` + "`/k8singress/objects`" + ` say what is the matter with it. Values are taken as they are:
+Caddy's placeholders mean nothing in them. An empty value asks for nothing.
 
 The keys with the name of an [annotation](annotations.md) are what an Ingress gets that does not have the annotation. A class may have a
 ConfigMap of its own, too (` + "`spec.parameters`" + ` of the IngressClass), which counts before this one; the keys that hold for the process as a

@@ -21,6 +21,17 @@ func Counts(err error) bool {
 	return err == nil || errors.As(err, &remark)
 }
 
+// Into makes a parser of a field and of a reader of values. With an error the field stays as it is.
+func Into[S, T any](field func(*S) *T, read func(string) (T, error)) func(*S, string) error {
+	return func(s *S, text string) error {
+		v, err := read(text)
+		if Counts(err) {
+			*field(s) = v
+		}
+		return err
+	}
+}
+
 // Quote returns a value for a message, cut where it is long.
 func Quote(text string) string {
 	const most = 80
@@ -81,7 +92,9 @@ func Token(text string) (string, error) {
 	return text, nil
 }
 
-func notInToken(r rune) bool { return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) }
+func notInToken(r rune) bool {
+	return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
 
 func isAlphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'

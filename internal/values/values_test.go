@@ -103,6 +103,15 @@ func FuzzValues(f *testing.F) {
 		if d, err := values.Seconds(1)(text); values.Counts(err) && (d < time.Second || d > values.MostSeconds*time.Second) {
 			t.Errorf("the seconds %q are %v", text, d)
 		}
+	})
+}
+
+// FuzzWords is FuzzValues for sizes and names.
+func FuzzWords(f *testing.F) {
+	for _, text := range []string{"", "10", "8m", "99999999999g", "-1", "a;b", "X-Forwarded-For", "\x00", "\xff"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
 		if n, err := values.Size(text); err == nil && n < 0 {
 			t.Errorf("the size %q is %d", text, n)
 		}
