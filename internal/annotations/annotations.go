@@ -5,7 +5,6 @@ package annotations
 //go:generate go test -run ^TestReference$ -update
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -79,11 +78,12 @@ func (a *Annotation) Key() string {
 func Find(name string) *Annotation { return find(name, false) }
 
 func find(name string, own bool) *Annotation {
-	i := slices.IndexFunc(Table, func(row Annotation) bool { return row.Name == name && row.Own == own })
-	if i < 0 {
-		return nil
+	for i := range Table {
+		if Table[i].Name == name && Table[i].Own == own {
+			return &Table[i]
+		}
 	}
-	return &Table[i]
+	return nil
 }
 
 // read brings a value into the settings.

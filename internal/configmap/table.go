@@ -1,10 +1,6 @@
 package configmap
 
-import (
-	"slices"
-
-	"github.com/k8singress/k8singress/internal/annotations"
-)
+import "github.com/k8singress/k8singress/internal/annotations"
 
 // Key is one row of the table.
 type Key struct {
@@ -48,9 +44,10 @@ func annotation(name string) Key {
 }
 
 func find(name string) *Key {
-	i := slices.IndexFunc(Table, func(row Key) bool { return row.Name == name })
-	if i < 0 {
-		return nil
+	for i := range Table {
+		if Table[i].Name == name {
+			return &Table[i]
+		}
 	}
-	return &Table[i]
+	return nil
 }
