@@ -2,66 +2,120 @@ package annotations
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/values"
 )
 
-// The rows of proxy-*: how long and how often an endpoint is asked. Values are plain numbers, as in ingress-nginx.
+// The rows of proxy-*-timeout: how long an endpoint is waited for. Values are plain numbers, as in ingress-nginx.
 var (
 	proxyConnectTimeout = Annotation{
 		Name:   "proxy-connect-timeout",
 		Doc:    "How many seconds a connection to an endpoint may take. Then another endpoint is asked, and after the last one the client gets 504.",
-		Values: seconds, Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
-		parse: func(s *Settings, value string) error { return parseSeconds(&s.Attempts.Connect, value) },
+		Values: values.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, values.Seconds(1)),
 	}
 	proxyReadTimeout = Annotation{
 		Name: "proxy-read-timeout",
 		Doc: "How many seconds an endpoint may say nothing; the whole answer may take longer. The client gets 504 then, if the answer " +
-			"has not begun. WebSockets and other upgraded connections have no such limit yet.",
-		Values: seconds, Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
-		parse: func(s *Settings, value string) error { return parseSeconds(&s.Attempts.Read, value) },
+			"has not begun.",
+		Values: values.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, values.Seconds(1)),
 	}
 	proxySendTimeout = Annotation{
-		Name: "proxy-send-timeout",
-		Doc: "How many seconds an endpoint may take nothing of what is sent to it. It holds for requests with a body up to 64 KiB; larger " +
-			"ones have no such limit yet.",
-		Values: seconds, Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
-		parse: func(s *Settings, value string) error { return parseSeconds(&s.Attempts.Write, value) },
+		Name:   "proxy-send-timeout",
+		Doc:    "How many seconds an endpoint may take nothing of what is sent to it.",
+		Values: values.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Write }, values.Seconds(1)),
+	}
+)
+
+const mostTries = 100
+
+// The rows of proxy-next-upstream*: whether another endpoint is asked.
+var (
+	proxyNextUpstream = Annotation{
+		Name: "proxy-next-upstream",
+		Doc: "What lets another endpoint be asked, as long as the answer has not begun. POST, LOCK and PATCH are sent again only with " +
+			"`non_idempotent`, if an endpoint may have got them. `off` asks no other.",
+		Values: "a list of " + strings.Join(conditionNames(), ", ") + ", with spaces between them", Example: "error timeout http_502",
+		Default: "error timeout", Scope: ScopeLocation, Risk: RiskMedium,
+		parse: values.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.NextUpstream }, readConditions),
+	}
+	proxyNextUpstreamTimeout = Annotation{
+		Name:   "proxy-next-upstream-timeout",
+		Doc:    "For how many seconds after a request another endpoint may still be asked; 0 is without limit.",
+		Values: values.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, values.Seconds(0)),
 	}
 	proxyNextUpstreamTries = Annotation{
-		Name: "proxy-next-upstream-tries",
-		Doc: "How many endpoints a request is sent to at most, one after the other, when they cannot be reached or fail before they " +
-			"answer. A request that an endpoint may have got is sent again only if it may be repeated, such as GET.",
-		Values: "a number from 1 to " + strconv.Itoa(mostTries), Example: "2", Default: "3", Scope: ScopeLocation, Risk: RiskLow,
-		parse: func(s *Settings, value string) error { return parseTries(&s.Attempts.Tries, value) },
+		Name:   "proxy-next-upstream-tries",
+		Doc:    "How many endpoints a request is sent to at most, one after the other. ingress-nginx has no limit at 0: here it is the most.",
+		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostTries), Example: "2", Default: "3",
+		Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
 	}
 )
 
-const (
-	mostSeconds = 24 * 60 * 60
-	mostTries   = 100
-)
-
-var seconds = fmt.Sprintf("a number of seconds from 1 to %d", mostSeconds)
-
-func parseSeconds(into *time.Duration, value string) error {
-	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || n > mostSeconds {
-		return fmt.Errorf("%q is not %s: write the number alone, without a unit", value, seconds)
+func readTries(value string) (int, error) {
+	n, err := values.Number(0, 1<<31-1)(value)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a number from 0 to %d", values.Quote(value), mostTries)
 	}
-	*into = time.Duration(n) * time.Second
-	return nil
-}
-
-func parseTries(into *int, value string) error {
-	n, err := strconv.Atoi(value)
-	switch {
-	case err != nil || n < 0:
-		return fmt.Errorf("%q is not a number from 1 to %d", value, mostTries)
-	case n == 0 || n > mostTries:
-		// ingress-nginx has no limit at 0.
+	if n == 0 {
 		n = mostTries
 	}
-	*into = n
-	return nil
+	return min(n, mostTries), nil
+}
+
+// conditions of proxy-next-upstream, in the order in which they go into the model.
+var conditions = []ir.RetryOn{
+	ir.RetryOnError, ir.RetryOnTimeout, ir.RetryOnInvalidHeader, ir.RetryOn500, ir.RetryOn502, ir.RetryOn503, ir.RetryOn504,
+	ir.RetryOn403, ir.RetryOn404, ir.RetryOn429, ir.RetryNonIdempotent,
+}
+
+// off beats every condition beside it.
+const off = "off"
+
+func conditionNames() []string {
+	var names []string
+	for _, c := range conditions {
+		names = append(names, string(c))
+	}
+	return append(names, off)
+}
+
+func readConditions(value string) ([]ir.RetryOn, error) {
+	words := strings.Fields(value)
+	for _, w := range words {
+		if w != off && !slices.Contains(conditions, ir.RetryOn(w)) {
+			return nil, fmt.Errorf("%s is no condition: %s are the ones there are", values.Quote(w), strings.Join(conditionNames(), ", "))
+		}
+	}
+	on := []ir.RetryOn{}
+	if slices.Contains(words, off) {
+		return on, nil
+	}
+	for _, c := range conditions {
+		if slices.Contains(words, string(c)) {
+			on = append(on, c)
+		}
+	}
+	return on, nil
+}
+
+// retryOn joins the conditions and the ConfigMap's word on requests that are not idempotent.
+func (a *Asked) retryOn() []ir.RetryOn {
+	on := a.NextUpstream
+	turnedOff := on != nil && len(on) == 0
+	if !a.RetryNonIdempotent || turnedOff || slices.Contains(on, ir.RetryNonIdempotent) {
+		return on
+	}
+	if on == nil {
+		on = []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout}
+	}
+	return append(slices.Clone(on), ir.RetryNonIdempotent)
 }

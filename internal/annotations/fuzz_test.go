@@ -36,62 +36,98 @@ func FuzzAnnotations(f *testing.F) {
 	}
 	for i := range annotations.Table {
 		row := &annotations.Table[i]
-		f.Add(row.Name, row.Example, "/a")
-		f.Add(row.Name, row.Example+"{env."+variable+"}", row.Example)
+		f.Add(row.Key(), row.Example, "/a")
+		f.Add(row.Key(), row.Example+"{env."+variable+"}", row.Example)
 	}
-	f.Add("rewrite-targte", "/", "/")
-	f.Add("server-snippet", "return 200;", "/")
-	f.Add("", "", "")
-	f.Add("{env."+variable+"}", "{env."+variable+"}", "{env."+variable+"}")
-
-	f.Fuzz(func(t *testing.T, name, value, path string) {
-		settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{annotations.Prefix + name: value})
-		checkProblems(t, name, problems)
-		filters := settings.Filters(path)
-		literals := strings.Join(append(texts(reflect.ValueOf(settings)), texts(reflect.ValueOf(filters))...), "\n")
-		switch {
-		case len(problems) > 0:
-			if !reflect.DeepEqual(settings, &annotations.Settings{}) {
-				t.Errorf("refused with %v, and yet there is %+v", problems, settings)
-			}
-		case !supported(name):
-			t.Error("an annotation that nobody knows, and no word of it")
-		case !plain(value):
-			t.Errorf("the value %q is taken", value)
-		}
-		if strings.Contains(literals, expanded) && !strings.Contains(value+path, expanded) {
-			t.Errorf("something was put in place of a placeholder: %q", literals)
-		}
-		for _, p := range placeholder.FindAllString(value, -1) {
-			if len(problems) == 0 && !strings.Contains(literals, p) {
-				t.Errorf("the placeholder %s is not there as it stands: %q", p, literals)
-			}
-		}
-		checkRewrite(t, name, value, path, problems)
-		checkNeighbour(t, name, value)
-	})
+	f.Add(rewriteTarget[:len(rewriteTarget)-1], "/", "/")
+	for _, name := range []string{"server-snippet", "auth-url", "", "{env." + variable + "}", "chains"} {
+		f.Add(annotations.Prefix+name, "{env."+variable+"}", "/")
+		f.Add(annotations.OwnPrefix+name, "{env."+variable+"}", "/")
+	}
+	f.Fuzz(fuzzOne)
 }
 
-// checkProblems holds that there is at most one problem, which says where and what.
-func checkProblems(t *testing.T, name string, problems []report.Problem) {
+// fuzzOne reads one annotation alone.
+func fuzzOne(t *testing.T, key, value, path string) {
+	if !strings.HasPrefix(key, annotations.Prefix) && !strings.HasPrefix(key, annotations.OwnPrefix) {
+		key = annotations.Prefix + key
+	}
+	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{key: value})
+	checkProblems(t, key, problems)
+	row := rowOf(key)
+	taken := row != nil && !slices.ContainsFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error })
+	filters := settings.Filters(path)
+	literals := strings.Join(append(texts(reflect.ValueOf(settings)), texts(reflect.ValueOf(filters))...), "\n")
+	switch {
+	case !taken:
+		if want := (annotations.Settings{Closed: settings.Closed}); !reflect.DeepEqual(settings, &want) {
+			t.Errorf("refused with %v, and yet there is %+v", problems, settings)
+		}
+	case row.Ignored == "" && !plain(value):
+		t.Errorf("the value %q is taken", value)
+	}
+	if row == nil && len(problems) == 0 {
+		t.Error("an annotation that nobody knows, and no word of it")
+	}
+	if strings.Contains(literals, expanded) && !strings.Contains(value+path, expanded) {
+		t.Errorf("something was put in place of a placeholder: %q", literals)
+	}
+	if taken && row.Ignored == "" {
+		checkPlaceholders(t, value, literals)
+	}
+	checkRewrite(t, key, value, path, problems)
+	checkNeighbour(t, key, value)
+}
+
+// checkPlaceholders holds that what Caddy would put something in place of stands where it stood.
+func checkPlaceholders(t *testing.T, value, literals string) {
 	t.Helper()
-	if len(problems) > 1 {
+	for _, p := range placeholder.FindAllString(value, -1) {
+		if !strings.Contains(literals, p) {
+			t.Errorf("the placeholder %s is not there as it stands: %q", p, literals)
+		}
+	}
+}
+
+// checkProblems holds that each problem says where and what, and that a value that is not taken is an error.
+func checkProblems(t *testing.T, key string, problems []report.Problem) {
+	t.Helper()
+	if len(problems) > 2 || len(problems) == 2 && problems[0].Severity == report.Error {
 		t.Errorf("one annotation has %d problems: %v", len(problems), problems)
 	}
 	for _, p := range problems {
-		if p.Severity == "" || p.Reason == "" || p.Message == "" || p.Field != "metadata.annotations["+annotations.Prefix+name+"]" {
+		if p.Severity == "" || p.Reason == "" || p.Message == "" || p.Field != "metadata.annotations["+key+"]" {
 			t.Errorf("a problem says too little: %+v", p)
-		}
-		if p.Severity != report.Error && supported(name) {
-			t.Errorf("a value is refused, and the object accepted: %+v", p)
 		}
 	}
 }
 
+// FuzzPairs holds that what two annotations make together does not depend on which of them stands in the defaults.
+func FuzzPairs(f *testing.F) {
+	for i := range annotations.Table {
+		for j := range annotations.Table {
+			if a, b := &annotations.Table[i], &annotations.Table[j]; i != j && a.Ignored == "" && b.Ignored == "" {
+				f.Add(a.Key(), a.Example, b.Key(), b.Example)
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, key1, value1, key2, value2 string) {
+		if key1 == key2 {
+			return
+		}
+		first, _ := annotations.Parse(annotations.Settings{}, map[string]string{key1: value1})
+		layered, _ := annotations.Parse(*first, map[string]string{key2: value2})
+		together, _ := annotations.Parse(annotations.Settings{}, map[string]string{key1: value1, key2: value2})
+		if diff := cmp.Diff(together, layered); diff != "" {
+			t.Errorf("together and one after the other (-together +layered):\n%s", diff)
+		}
+	})
+}
+
 // checkRewrite holds that the target of a rewrite is the value, to the byte.
-func checkRewrite(t *testing.T, name, value, path string, problems []report.Problem) {
+func checkRewrite(t *testing.T, key, value, path string, problems []report.Problem) {
 	t.Helper()
-	if name != "rewrite-target" || len(problems) > 0 {
+	if key != rewriteTarget || len(problems) > 0 {
 		return
 	}
 	settings, _ := annotations.Parse(annotations.Settings{}, map[string]string{rewriteTarget: value})
@@ -105,19 +141,25 @@ func checkRewrite(t *testing.T, name, value, path string, problems []report.Prob
 }
 
 // checkNeighbour holds that an annotation has no influence on another one.
-func checkNeighbour(t *testing.T, name, value string) {
+func checkNeighbour(t *testing.T, key, value string) {
 	t.Helper()
-	if name == "rewrite-target" {
+	if key == rewriteTarget {
 		return
 	}
-	settings, _ := annotations.Parse(annotations.Settings{}, map[string]string{annotations.Prefix + name: value, rewriteTarget: "/good"})
+	settings, _ := annotations.Parse(annotations.Settings{}, map[string]string{key: value, rewriteTarget: "/good"})
 	if settings.RewriteTarget != "/good" {
 		t.Errorf("the annotation beside it has become %q", settings.RewriteTarget)
 	}
 }
 
-func supported(name string) bool {
-	return slices.ContainsFunc(annotations.Table, func(row annotations.Annotation) bool { return row.Name == name })
+// rowOf returns the row of an annotation, or nil.
+func rowOf(key string) *annotations.Annotation {
+	for i := range annotations.Table {
+		if annotations.Table[i].Key() == key {
+			return &annotations.Table[i]
+		}
+	}
+	return nil
 }
 
 func plain(value string) bool {

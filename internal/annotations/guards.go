@@ -18,7 +18,7 @@ var guards = []string{
 // unsupportedGuard closes the Ingress. An empty value asks for nothing.
 func unsupportedGuard(s *Settings, name, value string) *report.Problem {
 	if strings.TrimSpace(value) == "" {
-		return unknown(name)
+		return unknown(name, false)
 	}
 	s.Closed = true
 	return &report.Problem{Severity: report.Error, Reason: report.UnsupportedGuard, Message: fmt.Sprintf(

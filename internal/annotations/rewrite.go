@@ -13,12 +13,12 @@ var rewriteTarget = Annotation{
 	Doc: "Replaces the whole path of a request before the backend sees it. $1 to $9 stand for the groups of the path, which is " +
 		"a regular expression then, as are all other paths of the same host. The query stays.",
 	Values: "a path", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
-	parse: parseRewriteTarget,
-	filter: func(s *Settings, path string) ir.Filter {
+	parse: parseRewriteTarget, raw: true,
+	filters: func(s *Settings, path string) []ir.Filter {
 		if !s.Rewrites(path) {
 			return nil
 		}
-		return ir.URLRewrite{Target: s.RewriteTarget}
+		return []ir.Filter{ir.URLRewrite{Target: s.RewriteTarget}}
 	},
 }
 

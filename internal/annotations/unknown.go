@@ -18,15 +18,31 @@ var knownNames string
 var known = strings.Fields(knownNames)
 
 // unknown says what is the matter with an annotation that is not in the table.
-func unknown(name string) *report.Problem {
+func unknown(name string, own bool) *report.Problem {
 	p := &report.Problem{Severity: report.Warning, Reason: report.UnknownAnnotation}
-	if slices.Contains(known, name) {
+	if !own && slices.Contains(known, name) {
 		p.Message = fmt.Sprintf("the annotation %s of ingress-nginx is not supported yet, and has no effect", name)
 		return p
 	}
-	p.Message = fmt.Sprintf("there is no annotation %q, and it has no effect", Prefix+name)
-	if near := nearest.Of(name, known); near != "" {
+	prefix, names := Prefix, known
+	if own {
+		prefix, names = OwnPrefix, ownNames()
+	}
+	p.Message = fmt.Sprintf("there is no annotation %q, and it has no effect", prefix+name)
+	if other := find(name, !own); other != nil {
+		p.Message += ": did you mean " + other.Key() + "?"
+	} else if near := nearest.Of(name, names); near != "" {
 		p.Message += ": did you mean " + near + "?"
 	}
 	return p
+}
+
+func ownNames() []string {
+	var names []string
+	for i := range Table {
+		if Table[i].Own {
+			names = append(names, Table[i].Name)
+		}
+	}
+	return names
 }

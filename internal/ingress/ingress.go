@@ -170,7 +170,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 	return &Path{
 		Match: match, Backend: backend, Field: field,
 		Filters: r.annotations.Filters(match.Path), Regex: r.annotations.Regex(match.Path), Attempts: r.annotations.Attempts,
-		Forwarding: r.annotations.Forwarding,
+		Forwarding: r.annotations.ForwardingFor(match.Path),
 	}
 }
 

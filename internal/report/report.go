@@ -28,6 +28,7 @@ type Reason string
 const (
 	InvalidAnnotation Reason = "InvalidAnnotation"
 	UnknownAnnotation Reason = "UnknownAnnotation"
+	UnknownKey        Reason = "UnknownKey"
 	UnsupportedValue  Reason = "UnsupportedValue"
 	UnsupportedGuard  Reason = "UnsupportedGuard"
 	InvalidHost       Reason = "InvalidHost"

@@ -1,0 +1,128 @@
+package annotations
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+const onOff = "on or off"
+
+// The rows of bodies: what is kept before it is sent on, and how much there may be.
+var (
+	proxyBuffering = Annotation{
+		Name: "proxy-buffering",
+		Doc: "With `on`, an answer is read as fast as the endpoint sends it, however slow the client is. With `off`, it is sent on as it " +
+			"comes in.",
+		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *bool { return &s.Forwarding.BufferResponse }, values.OnOff),
+	}
+	proxyRequestBuffering = Annotation{
+		Name: "proxy-request-buffering",
+		Doc: "With `on`, all of the body of a request is read before an endpoint is asked. With `off`, it is sent on as it comes in, " +
+			"and the request is not sent to another endpoint once some of it has gone.",
+		Values: onOff, Example: "off", Default: "on", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *bool { return &s.Forwarding.StreamRequest }, func(value string) (bool, error) {
+			on, err := values.OnOff(value)
+			return !on, err
+		}),
+	}
+	proxyBodySize = Annotation{
+		Name:   "proxy-body-size",
+		Doc:    "How large the body of a request may be. A larger one gets 413, whether or not its length is known before. 0 is without limit.",
+		Values: "bytes, or a number with k, m or g", Example: "8m", Default: "1m", Scope: ScopeLocation, Risk: RiskMedium,
+		parse: values.Into(func(s *Settings) *int64 { return &s.Forwarding.MaxBody }, readBodySize),
+	}
+)
+
+func readBodySize(value string) (int64, error) {
+	n, err := values.Size(value)
+	if n == 0 {
+		n = ir.NoLimit
+	}
+	return n, err
+}
+
+// protocols are the values of backend-protocol.
+var protocols = []struct {
+	name     string
+	protocol ir.BackendProtocol
+}{
+	{"HTTP", ir.HTTP}, {"HTTPS", ir.HTTPS}, {"AUTO_HTTP", ir.AutoHTTP}, {"GRPC", ir.GRPC}, {"GRPCS", ir.GRPCS}, {"FCGI", ir.FastCGI},
+}
+
+const (
+	hostChars  = ".-~:[]"
+	indexChars = "._-/"
+)
+
+// The rows of the backend: what it speaks, where it is, and what it is told besides the request.
+var (
+	backendProtocol = Annotation{
+		Name: "backend-protocol",
+		Doc: "What the endpoints speak. The certificates of HTTPS and GRPCS are not verified, as in ingress-nginx. AUTO_HTTP is what the " +
+			"client speaks. A wrong value is HTTP.",
+		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol),
+	}
+	serviceUpstream = Annotation{
+		Name: "service-upstream",
+		Doc: "Sends requests to the address of the Service instead of its endpoints. The choice is the cluster's then: load-balance, " +
+			"affinity and retries mean nothing.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, values.Bool),
+	}
+	upstreamVhost = Annotation{
+		Name: "upstream-vhost",
+		Doc: "The Host header that an endpoint gets. It may have nginx variables in it, such as " +
+			"$service_name.$namespace.svc.cluster.local.",
+		Values: "a host, with nginx variables", Example: "app.example.com", Default: "what the client sent",
+		Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *string { return &s.Forwarding.Host }, readHost),
+	}
+	connectionProxyHeader = Annotation{
+		Name: "connection-proxy-header",
+		Doc: "The Connection header that an endpoint gets. WebSockets and other upgrades do not work with it. The connection itself is " +
+			"kept for the next request with keep-alive only.",
+		Values: "close or keep-alive", Example: "keep-alive", Default: "by the request", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *string { return &s.Forwarding.Connection }, values.OneOf("close", "keep-alive")),
+	}
+	xForwardedPrefix = Annotation{
+		Name:   "x-forwarded-prefix",
+		Doc:    "The X-Forwarded-Prefix header that an endpoint gets, on paths that rewrite-target rewrites.",
+		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.Prefix }, values.Chars("/-._~:", mostPathBytes)),
+		check: func(s *Settings) string {
+			return unless(s.RewriteTarget != "", "this has no effect, because it goes with rewrite-target only, as in ingress-nginx")
+		},
+	}
+	fastcgiIndex = Annotation{
+		Name:   "fastcgi-index",
+		Doc:    "The file that a path with a slash at its end means, with backend-protocol FCGI.",
+		Values: "a file name", Example: "index.php", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
+		parse: values.Into(func(s *Settings) *string { return &s.Forwarding.Index }, values.Chars(indexChars, mostPathBytes)),
+		check: func(s *Settings) string {
+			return unless(s.Forwarding.Protocol == ir.FastCGI, "this has no effect, because the backend is not asked by FastCGI: "+
+				"set backend-protocol to FCGI")
+		},
+	}
+)
+
+func readProtocol(value string) (ir.BackendProtocol, error) {
+	for _, p := range protocols {
+		if strings.EqualFold(p.name, value) {
+			return p.protocol, nil
+		}
+	}
+	return "", fmt.Errorf("%s is no protocol: HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS and FCGI are; it is served as HTTP", values.Quote(value))
+}
+
+// readHost takes braces as part of a variable only, so that no placeholder of anybody can be meant.
+func readHost(value string) (string, error) {
+	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
+		return "", fmt.Errorf("%s has a brace in it that does not belong to a variable", values.Quote(value))
+	}
+	return readTemplate(hostChars, mostPathBytes)(value)
+}

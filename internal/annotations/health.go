@@ -1,0 +1,120 @@
+package annotations
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+// What a health check does where nothing else is said.
+const (
+	checkInterval  = 10 * time.Second
+	checkTimeout   = 5 * time.Second
+	checkHealthy   = 2
+	checkUnhealthy = 3
+	mostChecks     = 100
+	mostFailures   = 1000
+	noHealthCheck  = "this has no effect, because there is no health check: set " + OwnPrefix + "health-check-path"
+)
+
+// The rows of endpoints that are new, or fail.
+var (
+	slowStart = Annotation{
+		Name: "slow-start", Own: true,
+		Doc: "For how many seconds a new endpoint gets less than its share of the requests, growing from little to all of it. " +
+			"0 is its full share at once.",
+		Values: values.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.LoadBalancing.SlowStart }, values.Seconds(0)),
+	}
+	ejectAfterFailures = Annotation{
+		Name: "eject-after-failures", Own: true,
+		Doc: "How many requests in a row an endpoint may fail before it is passed over for a while. Now and then one request tries " +
+			"it again. With `off` it is never passed over.",
+		Values: fmt.Sprintf("a number from 1 to %d, or off", mostFailures), Example: "5", Default: "3", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
+	}
+)
+
+// The rows of health-check-*: requests of the controller's own that show whether an endpoint works.
+var (
+	healthCheckPath = Annotation{
+		Name: "health-check-path", Own: true,
+		Doc:    "Asks every endpoint for this path again and again, and passes over those that fail. It may have a query.",
+		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
+	}
+	healthCheckInterval = Annotation{
+		Name: "health-check-interval", Own: true,
+		Doc:    "How many seconds there are from one health check of an endpoint to the next.",
+		Values: values.AreSeconds(1), Example: "5", Default: "10", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Interval }, values.Seconds(1)),
+		check: checkChecked,
+	}
+	healthCheckTimeout = Annotation{
+		Name: "health-check-timeout", Own: true,
+		Doc:    "How many seconds an endpoint may take for its answer to a health check.",
+		Values: values.AreSeconds(1), Example: "2", Default: "5", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Timeout }, values.Seconds(1)),
+		check: checkChecked,
+	}
+	healthCheckHealthyAfter = Annotation{
+		Name: "health-check-healthy-after", Own: true,
+		Doc:    "How many health checks in a row let an endpoint get requests again.",
+		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "2", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *int { return &s.Asked.Check.Healthy }, values.Number(1, mostChecks)),
+		check: checkChecked,
+	}
+	healthCheckUnhealthyAfter = Annotation{
+		Name: "health-check-unhealthy-after", Own: true,
+		Doc:    "How many failed health checks in a row take an endpoint out.",
+		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "3", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *int { return &s.Asked.Check.Unhealthy }, values.Number(1, mostChecks)),
+		check: checkChecked,
+	}
+	healthCheckStatus = Annotation{
+		Name: "health-check-status", Own: true,
+		Doc:    "The status that an endpoint has to answer a health check with.",
+		Values: "a number from 100 to 599", Example: "204", Default: "any from 200 to 399", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, values.Number(100, 599)),
+		check: checkChecked,
+	}
+	healthCheckHost = Annotation{
+		Name: "health-check-host", Own: true,
+		Doc:    "The Host header of a health check.",
+		Values: "a host", Example: "app.example.com", Default: "the address of the endpoint", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.Check.Host }, values.Chars("._-:[]", mostDomainBytes)),
+		check: checkChecked,
+	}
+)
+
+func checkChecked(s *Settings) string { return unless(s.Asked.Check.Path != "", noHealthCheck) }
+
+func readFailures(value string) (int, error) {
+	if value == off {
+		return -1, nil
+	}
+	n, err := values.Number(1, mostFailures)(value)
+	if err != nil {
+		return 0, fmt.Errorf("%w, nor off", err)
+	}
+	return n, nil
+}
+
+func readCheckPath(value string) (string, error) { return value, checkPath(value) }
+
+// healthCheck returns the check that is asked for, or nil.
+func (s *Settings) healthCheck() *ir.HealthCheck {
+	if s.Asked.Check.Path == "" {
+		return nil
+	}
+	check := s.Asked.Check
+	check.Interval = cmp.Or(check.Interval, checkInterval)
+	check.Timeout = cmp.Or(check.Timeout, checkTimeout)
+	check.Healthy = cmp.Or(check.Healthy, checkHealthy)
+	check.Unhealthy = cmp.Or(check.Unhealthy, checkUnhealthy)
+	check.TLS = s.Forwarding.Protocol == ir.HTTPS || s.Forwarding.Protocol == ir.GRPCS
+	return &check
+}

@@ -1,0 +1,155 @@
+package annotations
+
+import (
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/variables"
+)
+
+// algorithms are the values of load-balance and what they are by themselves. A hash needs upstream-hash-by, and a cookie needs
+// affinity. With a cookie of which nobody asked, ingress-nginx takes an endpoint at random.
+var algorithms = []struct {
+	name   string
+	policy ir.Policy
+	needs  string
+}{
+	{name: "round_robin", policy: ir.PolicyRoundRobin},
+	{name: "ewma", policy: ir.PolicyEWMA},
+	{name: "least_conn", policy: ir.PolicyLeastRequest},
+	{name: "random", policy: ir.PolicyRandom},
+	{name: "chash", policy: ir.PolicyRoundRobin, needs: needsHash},
+	{name: "chashsubset", policy: ir.PolicyRoundRobin, needs: needsHash},
+	{name: "sticky_balanced", policy: ir.PolicyRandom, needs: needsAffinity},
+	{name: "sticky_persistent", policy: ir.PolicyRandom, needs: needsAffinity},
+}
+
+const (
+	needsHash = "there is nothing to hash, so the endpoints take turns: set upstream-hash-by"
+	// needsAffinity is what ingress-nginx does, too: the cookie comes from affinity alone.
+	needsAffinity = "no cookie is set, and every request goes to an endpoint at random: set affinity to cookie, and affinity-mode"
+	noAffinity    = "this has no effect, because no session cookie is asked for: set affinity to cookie"
+	noHash        = "this has no effect, because nothing is hashed: set upstream-hash-by"
+	// mostHashBytes is longer than any list of variables that somebody hashes.
+	mostHashBytes = 1024
+	// subsetSize is that of ingress-nginx.
+	subsetSize = 3
+	mostSubset = 1000
+)
+
+var loadBalance = Annotation{
+	Name: "load-balance",
+	Doc: "How an endpoint is chosen: in turns, or the one that answers soonest (`ewma`), or the one with the fewest requests " +
+		"(`least_conn`, which ingress-nginx no longer has), or at random (`random`, which it never had). `upstream-hash-by` and " +
+		"`affinity` come first; `chash`, `chashsubset`, `sticky_balanced` and `sticky_persistent` need them. If several Ingresses have " +
+		"the same backend, the oldest one that says something decides.",
+	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
+	Scope: ScopeLocation, Risk: RiskLow,
+	parse: values.Into(func(s *Settings) *string { return &s.Asked.Algorithm }, values.OneOf(algorithmNames()...)),
+	check: checkAlgorithm,
+}
+
+// The rows of upstream-hash-by: requests with the same key go to the same endpoint.
+var (
+	upstreamHashBy = Annotation{
+		Name: "upstream-hash-by",
+		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: when endpoints come or go, few requests " +
+			"move. The value is text with nginx variables in it, such as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
+		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation, Risk: RiskHigh,
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.HashBy }, readTemplate("", mostHashBytes)),
+		check: checkHashBy,
+	}
+	upstreamHashBySubset = Annotation{
+		Name:   "upstream-hash-by-subset",
+		Doc:    "Sends requests with the same value of upstream-hash-by to a few endpoints rather than to one.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *bool { return &s.Asked.HashSubset }, values.Bool),
+		check: func(s *Settings) string { return unless(s.Asked.HashBy != "", noHash) },
+	}
+	upstreamHashBySubsetSize = Annotation{
+		Name:   "upstream-hash-by-subset-size",
+		Doc:    "How many endpoints share the requests of one value, with upstream-hash-by-subset.",
+		Values: "a number from 0 to 1000; 0 is the default", Example: "5", Default: "3", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *int { return &s.Asked.HashSubsetSize }, values.Number(0, mostSubset)),
+		check: func(s *Settings) string { return unless(s.Asked.HashBy != "", noHash) },
+	}
+)
+
+const booleans = "true or false"
+
+// unless returns a message if something does not hold.
+func unless(holds bool, message string) string {
+	if holds {
+		return ""
+	}
+	return message
+}
+
+func algorithmNames() []string {
+	var names []string
+	for _, a := range algorithms {
+		names = append(names, a.name)
+	}
+	return names
+}
+
+func checkAlgorithm(s *Settings) string {
+	for _, a := range algorithms {
+		if a.name == s.Asked.Algorithm && !s.Asked.Sticky && s.Asked.HashBy == "" {
+			return a.needs
+		}
+	}
+	return ""
+}
+
+func checkHashBy(s *Settings) string {
+	switch {
+	case s.Asked.Sticky:
+		return "this has no effect, because the session cookie comes first, as in ingress-nginx"
+	case s.Asked.HashBy != "" && !strings.Contains(s.Asked.HashBy, "$"):
+		return "there is no variable in the value, so that all requests go to the same endpoint: a variable begins with $"
+	}
+	return ""
+}
+
+// balance makes the policy. A session cookie beats a hash, and a hash beats load-balance.
+func (s *Settings) balance() {
+	a, lb := &s.Asked, &s.LoadBalancing
+	lb.Policy, lb.HashBy, lb.HashSubset = "", "", 0
+	switch {
+	case a.HashBy != "" && !a.Sticky:
+		lb.Policy, lb.HashBy = ir.PolicyHash, a.HashBy
+		if a.HashSubset {
+			lb.HashSubset = a.HashSubsetSize
+			if lb.HashSubset == 0 {
+				lb.HashSubset = subsetSize
+			}
+		}
+	default:
+		for _, algorithm := range algorithms {
+			if algorithm.name == a.Algorithm && (algorithm.needs == "" || !a.Sticky) {
+				lb.Policy = algorithm.policy
+			}
+		}
+	}
+}
+
+// readTemplate returns a reader of text with nginx variables in it. With others, the text beside the variables has letters,
+// digits and those characters only.
+func readTemplate(others string, most int) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if others != "" {
+			if _, err := values.Chars(others+"_${}", most)(value); err != nil {
+				return "", err
+			}
+		}
+		if len(value) > most {
+			return "", tooLong(most)
+		}
+		if _, err := variables.Parse(value); err != nil {
+			return "", err
+		}
+		return value, nil
+	}
+}

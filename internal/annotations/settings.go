@@ -1,0 +1,78 @@
+package annotations
+
+import (
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// Settings are the annotations of one Ingress as typed values.
+type Settings struct {
+	// RewriteTarget replaces the path of a request; it is empty without rewrite.
+	RewriteTarget string
+	// Attempts are how the endpoints are tried, Forwarding is how a request is handed to one. Forwarding.Prefix holds for
+	// the paths that are rewritten only: ForwardingFor knows.
+	Attempts   ir.Attempts
+	Forwarding ir.Forwarding
+	// LoadBalancing is what the Ingress asks for its backends.
+	LoadBalancing ir.LoadBalancing
+	// Chains are the names of the handler chains that a request meets, in this order. AvailableChains are those which the
+	// administrator offers; it is for defaults, and no annotation changes it.
+	Chains          []string
+	AvailableChains []string
+	// Closed says that every request is refused.
+	Closed bool
+	// Asked is what has its effect together with others only.
+	Asked Asked
+}
+
+// Asked is what was asked for, value by value, where several values make one effect: finish makes it, so that the order in
+// which they are read makes no difference, and so that an Ingress may say one of them and the ConfigMap another one.
+type Asked struct {
+	// Algorithm is the value of load-balance.
+	Algorithm string
+	// HashBy and the others are what upstream-hash-by and so on say.
+	HashBy         string
+	HashSubset     bool
+	HashSubsetSize int
+	// Sticky asks for Cookie.
+	Sticky bool
+	Cookie ir.SessionCookie
+	// Check is a health check if it has a path. What is zero has its default.
+	Check ir.HealthCheck
+	// NextUpstream and RetryNonIdempotent make Attempts.On.
+	NextUpstream       []ir.RetryOn
+	RetryNonIdempotent bool
+	// Prefix is for the paths that are rewritten.
+	Prefix string
+}
+
+// finish makes what several values make together. It may be done again when more values are known.
+func (s *Settings) finish() {
+	s.Attempts.On = s.Asked.retryOn()
+	s.Forwarding.Prefix = ""
+	if s.RewriteTarget != "" {
+		s.Forwarding.Prefix = s.Asked.Prefix
+	}
+	s.balance()
+	s.LoadBalancing.SessionCookie = s.Asked.sessionCookie()
+	s.LoadBalancing.HealthCheck = s.healthCheck()
+}
+
+// Filters returns the filters for one path of the Ingress, in the order in which a request meets them.
+func (s *Settings) Filters(path string) []ir.Filter {
+	filters := closed(s)
+	for i := range Table {
+		if Table[i].filters != nil {
+			filters = append(filters, Table[i].filters(s, path)...)
+		}
+	}
+	return filters
+}
+
+// ForwardingFor returns how requests on one path of the Ingress are handed on.
+func (s *Settings) ForwardingFor(path string) ir.Forwarding {
+	f := s.Forwarding
+	if !s.Rewrites(path) {
+		f.Prefix = ""
+	}
+	return f
+}

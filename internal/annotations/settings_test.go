@@ -1,0 +1,103 @@
+package annotations_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// parse reads annotations on top of defaults; names without a prefix are ingress-nginx's.
+func parse(t *testing.T, defaults annotations.Settings, all map[string]string) *annotations.Settings {
+	t.Helper()
+	settings, problems := annotations.Parse(defaults, all)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	return settings
+}
+
+// TestChainsComeFirst holds that a chain of the administrator sees a request as the client sent it.
+func TestChainsComeFirst(t *testing.T) {
+	defaults := annotations.Settings{AvailableChains: []string{"audit", "waf"}}
+	settings := parse(t, defaults, map[string]string{rewriteTarget: "/b", annotations.OwnPrefix + "chains": "waf,audit"})
+	want := []ir.Filter{ir.HandlerChain{Name: "waf"}, ir.HandlerChain{Name: "audit"}, ir.URLRewrite{Target: "/b"}}
+	if diff := cmp.Diff(want, settings.Filters("/a")); diff != "" {
+		t.Errorf("filters (-want +got):\n%s", diff)
+	}
+}
+
+// TestAMissingChainCloses holds that nobody gets in without the chain that would have been asked, whatever is written.
+func TestAMissingChainCloses(t *testing.T) {
+	for _, value := range []string{"audti", "audit,waf", "audit\n", "audit audit", "*", "\xff"} {
+		settings, problems := annotations.Parse(annotations.Settings{AvailableChains: []string{"audit"}},
+			map[string]string{annotations.OwnPrefix + "chains": value})
+		filters := settings.Filters("/")
+		if len(problems) != 1 || len(filters) == 0 || filters[0] != (ir.DirectResponse{Status: 503}) {
+			t.Errorf("%q: got the filters %v and %v, want 503 and one problem", value, filters, problems)
+		}
+	}
+}
+
+// TestPrefixGoesWithRewrite holds that X-Forwarded-Prefix is sent only on paths that are rewritten.
+func TestPrefixGoesWithRewrite(t *testing.T) {
+	settings := parse(t, annotations.Settings{}, map[string]string{rewriteTarget: "/a", annotations.Prefix + "x-forwarded-prefix": "/app"})
+	for path, want := range map[string]string{"/b": "/app", "/a": ""} {
+		if got := settings.ForwardingFor(path).Prefix; got != want {
+			t.Errorf("%s has the prefix %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestOneSaysThisAndAnotherThat holds that the defaults and an Ingress make one effect together.
+func TestOneSaysThisAndAnotherThat(t *testing.T) {
+	defaults, problems := annotations.ParseOptions(annotations.Settings{}, map[string]string{
+		"upstream-hash-by-subset-size": "5", "upstream-hash-by": "$remote_addr", "load-balance": "ewma", "rewrite-targt": "/",
+	})
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	for _, test := range []struct {
+		name string
+		all  map[string]string
+		want ir.LoadBalancing
+	}{
+		{"nothing", nil, ir.LoadBalancing{Policy: ir.PolicyHash, HashBy: "$remote_addr"}},
+		{"subset", map[string]string{annotations.Prefix + "upstream-hash-by-subset": "true"},
+			ir.LoadBalancing{Policy: ir.PolicyHash, HashBy: "$remote_addr", HashSubset: 5}},
+		{"cookie", map[string]string{annotations.Prefix + "affinity": "cookie"},
+			ir.LoadBalancing{Policy: ir.PolicyEWMA, SessionCookie: &ir.SessionCookie{Name: "INGRESSCOOKIE"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, parse(t, *defaults, test.all).LoadBalancing); diff != "" {
+				t.Errorf("load balancing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRetriesOfWhatIsNotIdempotent holds that the ConfigMap's word is added to what an Ingress says, and never turns retries on.
+func TestRetriesOfWhatIsNotIdempotent(t *testing.T) {
+	defaults := annotations.Settings{Asked: annotations.Asked{RetryNonIdempotent: true}}
+	for value, want := range map[string][]ir.RetryOn{
+		"":                        {ir.RetryOnError, ir.RetryOnTimeout, ir.RetryNonIdempotent},
+		"http_502":                {ir.RetryOn502, ir.RetryNonIdempotent},
+		"http_502 non_idempotent": {ir.RetryOn502, ir.RetryNonIdempotent},
+		"off":                     {},
+	} {
+		got := parse(t, defaults, map[string]string{annotations.Prefix + "proxy-next-upstream": value}).Attempts.On
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", value, diff)
+		}
+	}
+}
+
+// TestOptionsAreNamedAlone holds that a problem with an option names it as it was given.
+func TestOptionsAreNamedAlone(t *testing.T) {
+	_, problems := annotations.ParseOptions(annotations.Settings{}, map[string]string{"proxy-body-size": "1z"})
+	if len(problems) != 1 || problems[0].Field != "proxy-body-size" {
+		t.Errorf("got %v", problems)
+	}
+}

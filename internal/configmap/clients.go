@@ -1,0 +1,121 @@
+package configmap
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+const booleans = "true or false"
+
+// The rows of who a request comes from.
+var (
+	useForwardedHeaders = Key{
+		Name: "use-forwarded-headers", Global: true,
+		Doc: "Believes the X-Forwarded-* headers of requests, if they come from proxy-real-ip-cidr, and hands them on. Otherwise endpoints " +
+			"get those of the controller only. Set it behind another proxy that sets these headers, and nowhere else.",
+		Values: booleans, Example: "true", Default: "false",
+		parse: values.Into(func(c *Config) *bool { return &c.Global.Clients.UseForwarded }, values.Bool),
+	}
+	computeFullForwardedFor = Key{
+		Name: "compute-full-forwarded-for", Global: true,
+		Doc: "Adds the address that a request comes from to its X-Forwarded-For header, rather than put the client's address in its " +
+			"place. It goes with use-forwarded-headers.",
+		Values: booleans, Example: "true", Default: "false",
+		parse: values.Into(func(c *Config) *bool { return &c.Global.Clients.AppendForwarded }, values.Bool),
+	}
+	forwardedForHeader = Key{
+		Name: "forwarded-for-header", Global: true,
+		Doc:    "The header that has the client's address, with use-forwarded-headers or enable-real-ip.",
+		Values: "the name of a header", Example: "CF-Connecting-IP", Default: "X-Forwarded-For",
+		parse: values.Into(func(c *Config) *string { return &c.Global.Clients.Header }, values.Token),
+	}
+	enableRealIP = Key{
+		Name: "enable-real-ip", Global: true,
+		Doc: "Takes the client's address from forwarded-for-header, if the request comes from proxy-real-ip-cidr. The other X-Forwarded-* " +
+			"headers are not believed.",
+		Values: booleans, Example: "true", Default: "false",
+		parse: values.Into(func(c *Config) *bool { return &c.Global.Clients.RealIP }, values.Bool),
+	}
+	proxyRealIPCIDR = Key{
+		Name: "proxy-real-ip-cidr", Global: true,
+		Doc: "The networks of the proxies in front, whose headers and PROXY protocol are believed. Nobody is, if there are networks here and " +
+			"none of them can be read. Set it: the default lets every client say where it comes from.",
+		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8", Default: "everybody",
+		parse: parseTrusted,
+	}
+	useProxyProtocol = Key{
+		Name: "use-proxy-protocol", Global: true,
+		Doc: "Every connection begins with a PROXY protocol header, which tells the address of the client. It counts if the connection comes " +
+			"from proxy-real-ip-cidr.",
+		Values: booleans, Example: "true", Default: "false",
+		parse: values.Into(func(c *Config) *bool { return &c.Global.Clients.ProxyProtocol }, values.Bool),
+	}
+	proxyProtocolHeaderTimeout = Key{
+		Name: "proxy-protocol-header-timeout", Global: true,
+		Doc:    "How long the PROXY protocol header may take to come.",
+		Values: "a time such as 5s", Example: "2s", Default: "5s",
+		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, readTimeout),
+	}
+)
+
+// nobody is a network from which no connection comes: the address of a broadcast.
+const nobody = "255.255.255.255/32"
+
+// parseTrusted leaves out what it cannot read. An empty list would be everybody.
+func parseTrusted(c *Config, value string) error {
+	var trusted, bad []string
+	for _, text := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		network, err := readNetwork(text)
+		if err != nil {
+			bad = append(bad, values.Quote(text))
+			continue
+		}
+		trusted = append(trusted, network.String())
+	}
+	c.Global.Clients.Trusted = trusted
+	switch {
+	case len(trusted) == 0:
+		c.Global.Clients.Trusted = []string{nobody}
+		return fmt.Errorf("there is no network in %s, so nobody is believed: write networks such as 10.0.0.0/8", values.Quote(value))
+	case len(bad) > 0:
+		return fmt.Errorf("left out, because these are no networks such as 10.0.0.0/8: %s", strings.Join(bad, ", "))
+	}
+	return nil
+}
+
+// readNetwork reads a network or an address. IPv4 in the clothes of IPv6 is IPv4.
+func readNetwork(text string) (netip.Prefix, error) {
+	if !strings.Contains(text, "/") {
+		addr, err := netip.ParseAddr(text)
+		if err != nil || addr.Zone() != "" {
+			return netip.Prefix{}, fmt.Errorf("%q is no address", text)
+		}
+		addr = addr.Unmap()
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	if mapped := 128 - 32; network.Addr().Is4In6() && network.Bits() >= mapped {
+		network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-mapped)
+	}
+	return network.Masked(), nil
+}
+
+// readTimeout reads a time of Go, as ingress-nginx does, or one of nginx.
+func readTimeout(value string) (time.Duration, error) {
+	d, err := time.ParseDuration(value)
+	if err != nil {
+		d, err = values.Time(value)
+	}
+	if err != nil || d <= 0 || d > values.MostSeconds*time.Second {
+		return 0, fmt.Errorf("%s is not a time above 0 and up to a year, such as 5s", values.Quote(value))
+	}
+	return d, nil
+}

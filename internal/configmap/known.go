@@ -1,0 +1,81 @@
+package configmap
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/nearest"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// knownKeys are the keys of ingress-nginx v1.15.1, one on each line, with what becomes of them here as long as they are not in
+// the table.
+//
+//go:embed known.txt
+var knownKeys string
+
+// fate is what becomes of a key that is not in the table.
+type fate string
+
+const (
+	// fateTuning is for what nginx needs to be told and nobody can see: it is nobody's mistake, and nobody is told.
+	fateTuning fate = "tuning"
+	// fateGuard is for what keeps requests out: it closes what it would have guarded.
+	fateGuard fate = "guard"
+	// fateDead is for what ingress-nginx itself has given up.
+	fateDead fate = "dead"
+	// fateLater is for the others.
+	fateLater fate = "later"
+)
+
+// names are all keys of ingress-nginx in order, and fates is what becomes of them.
+var names, fates = readKnown(knownKeys)
+
+func readKnown(text string) ([]string, map[string]fate) {
+	var names []string
+	fates := map[string]fate{}
+	for line := range strings.Lines(text) {
+		name, f, _ := strings.Cut(strings.TrimSpace(line), " ")
+		names = append(names, name)
+		fates[name] = fate(f)
+	}
+	return names, fates
+}
+
+// withFate returns the names of the keys of which something becomes and that are not in the table.
+func withFate(f fate) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return fates[name] != f || find(name) != nil })
+}
+
+// other says what is the matter with a key that is not in the table.
+func (r *reading) other(name, value string) {
+	p := report.Problem{Severity: report.Warning, Reason: report.UnknownKey}
+	switch f := fates[name]; {
+	case f == fateTuning:
+		return
+	case f == fateGuard && value != "":
+		r.config.Defaults.Closed = true
+		p.Severity, p.Reason = report.Error, report.UnsupportedGuard
+		p.Message = fmt.Sprintf("the key %s of ingress-nginx keeps requests out, and is not supported yet: all requests for %s get 503. "+
+			"To serve them without, remove the key", name, r.closed())
+	case f == fateDead:
+		p.Message = fmt.Sprintf("the key %s has no effect, as in ingress-nginx v1.15: remove it", name)
+	case f != "":
+		p.Message = fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect", name)
+	default:
+		p.Message = fmt.Sprintf("there is no key %q, and it has no effect", name)
+		if near := nearest.Of(name, names); near != "" {
+			p.Message += ": did you mean " + near + "?"
+		}
+	}
+	r.note(name, p)
+}
+
+func (r *reading) closed() string {
+	if r.class {
+		return "the Ingresses of this class"
+	}
+	return "all Ingresses"
+}

@@ -1,0 +1,273 @@
+package configmap
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+func parsed(data map[string]string) []report.Problem {
+	_, problems := Parse(data)
+	return problems
+}
+
+func TestGlobal(t *testing.T) {
+	for _, test := range []struct {
+		name, value string
+		want        ir.Global
+	}{
+		{"use-forwarded-headers", "true", ir.Global{Clients: ir.Clients{UseForwarded: true}}},
+		{"use-forwarded-headers", "false", ir.Global{}},
+		{"use-forwarded-headers", "", ir.Global{}},
+		{"compute-full-forwarded-for", "true", ir.Global{Clients: ir.Clients{AppendForwarded: true}}},
+		{"forwarded-for-header", "CF-Connecting-IP", ir.Global{Clients: ir.Clients{Header: "CF-Connecting-IP"}}},
+		{"enable-real-ip", "true", ir.Global{Clients: ir.Clients{RealIP: true}}},
+		{"use-proxy-protocol", "true\n", ir.Global{Clients: ir.Clients{ProxyProtocol: true}}},
+		{"proxy-protocol-header-timeout", "2s", ir.Global{Clients: ir.Clients{ProxyTimeout: 2 * time.Second}}},
+		{"proxy-protocol-header-timeout", "1.5s", ir.Global{Clients: ir.Clients{ProxyTimeout: 1500 * time.Millisecond}}},
+		{"proxy-protocol-header-timeout", "5", ir.Global{Clients: ir.Clients{ProxyTimeout: 5 * time.Second}}},
+		{"upstream-keepalive-connections", "64", ir.Global{KeepAlive: 64}},
+		{"upstream-keepalive-connections", "0", ir.Global{KeepAlive: -1}},
+		{"upstream-keepalive-timeout", "30", ir.Global{KeepAliveTimeout: 30 * time.Second}},
+		{"worker-shutdown-timeout", "10s", ir.Global{Drain: 10 * time.Second}},
+		{"worker-shutdown-timeout", "1h 30m", ir.Global{Drain: 90 * time.Minute}},
+		{"worker-shutdown-timeout", "0", ir.Global{Drain: 365 * 24 * time.Hour}},
+	} {
+		t.Run(test.name+" "+test.value, func(t *testing.T) {
+			config, problems := Parse(map[string]string{test.name: test.value})
+			if diff := cmp.Diff(test.want, config.Global); diff != "" || len(problems) > 0 {
+				t.Errorf("%v, and (-want +got):\n%s", problems, diff)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, test := range []struct{ name, value, message string }{
+		{"use-forwarded-headers", "yes", `"yes" is neither "true" nor "false"`},
+		{"use-proxy-protocol", "on", `"on" is neither`},
+		{"forwarded-for-header", "X Real", "is no name"},
+		{"forwarded-for-header", "X\r\nY: z", "is no name"},
+		{"proxy-protocol-header-timeout", "0s", "is not a time above 0"},
+		{"proxy-protocol-header-timeout", "-1s", "is not a time above 0"},
+		{"proxy-protocol-header-timeout", "soon", "is not a time above 0"},
+		{"upstream-keepalive-connections", "-1", "is not a number from 0"},
+		{"upstream-keepalive-timeout", "0", "set upstream-keepalive-connections to 0"},
+		{"worker-shutdown-timeout", "-5s", "is not a time"},
+		{"worker-shutdown-timeout", "99999999y", "is not a time"},
+		{"retry-non-idempotent", "maybe", "is neither"},
+		{"proxy-body-size", "1z", "is no size"},
+		{"proxy-read-timeout", "0", "is not a number of seconds"},
+		{"load-balance", "ip_hash", "is not one of"},
+		{"upstream-hash-by", "$nosuch", "there is no variable $nosuch"},
+	} {
+		t.Run(test.name+" "+test.value, func(t *testing.T) {
+			config, problems := Parse(map[string]string{test.name: test.value})
+			if !reflect.DeepEqual(config, &Config{}) {
+				t.Errorf("it changes something: %+v", config)
+			}
+			want := report.Problem{Severity: report.Error, Reason: report.InvalidEntry, Field: "data[" + test.name + "]"}
+			if len(problems) != 1 || !strings.Contains(problems[0].Message, test.message) {
+				t.Fatalf("got %v, want one with %q", problems, test.message)
+			}
+			want.Message = problems[0].Message
+			if problems[0] != want {
+				t.Errorf("got %+v, want %+v", problems[0], want)
+			}
+		})
+	}
+}
+
+// TestTrusted holds that a list that cannot be read never becomes the empty one, which is everybody.
+func TestTrusted(t *testing.T) {
+	for _, test := range []struct {
+		value string
+		want  []string
+		bad   string
+	}{
+		{"", nil, ""},
+		{"10.0.0.0/8", []string{"10.0.0.0/8"}, ""},
+		{"0.0.0.0/0", []string{"0.0.0.0/0"}, ""},
+		{"10.1.2.3/8, fd00::1/8\n192.0.2.1", []string{"10.0.0.0/8", "fd00::/8", "192.0.2.1/32"}, ""},
+		{"::ffff:10.0.0.0/104,::ffff:192.0.2.1,2001:db8::1", []string{"10.0.0.0/8", "192.0.2.1/32", "2001:db8::1/128"}, ""},
+		{"10.0.0.0/8,10.0.0.0/33,proxy.example", []string{"10.0.0.0/8"}, `"10.0.0.0/33", "proxy.example"`},
+		{"proxy.example", []string{"255.255.255.255/32"}, "nobody is believed"},
+		{",", []string{"255.255.255.255/32"}, "nobody is believed"},
+		{"fe80::1%eth0", []string{"255.255.255.255/32"}, "nobody is believed"},
+	} {
+		t.Run(test.value, func(t *testing.T) {
+			config, problems := Parse(map[string]string{"proxy-real-ip-cidr": test.value})
+			if diff := cmp.Diff(test.want, config.Global.Clients.Trusted); diff != "" {
+				t.Errorf("trusted (-want +got):\n%s", diff)
+			}
+			switch {
+			case test.bad == "" && len(problems) > 0:
+				t.Error(problems)
+			case test.bad != "" && (len(problems) != 1 || !strings.Contains(problems[0].Message, test.bad) || problems[0].Severity != report.Error):
+				t.Errorf("got %v, want an error with %q", problems, test.bad)
+			}
+		})
+	}
+}
+
+// TestDefaults holds that keys with the name of an annotation are what an Ingress gets that says nothing, and no more.
+func TestDefaults(t *testing.T) {
+	config, problems := Parse(map[string]string{
+		"proxy-body-size": "8m", "proxy-read-timeout": "10s", "load-balance": "ewma", "retry-non-idempotent": "true",
+		"proxy-request-buffering": "off", "service-upstream": "true",
+	})
+	if len(problems) != 1 || problems[0].Severity != report.Warning || problems[0].Field != "data[proxy-read-timeout]" {
+		t.Errorf("got %v, want a warning of the unit", problems)
+	}
+	settings, problems := annotations.Parse(config.Defaults, map[string]string{
+		annotations.Prefix + "proxy-body-size": "1m", annotations.Prefix + "service-upstream": "false",
+	})
+	if len(problems) > 0 {
+		t.Error(problems)
+	}
+	if diff := cmp.Diff(ir.Forwarding{MaxBody: 1 << 20, StreamRequest: true}, settings.Forwarding); diff != "" {
+		t.Errorf("forwarding (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(ir.LoadBalancing{Policy: ir.PolicyEWMA}, settings.LoadBalancing); diff != "" {
+		t.Errorf("load balancing (-want +got):\n%s", diff)
+	}
+	want := ir.Attempts{Read: 10 * time.Second, On: []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout, ir.RetryNonIdempotent}}
+	if diff := cmp.Diff(want, settings.Attempts); diff != "" {
+		t.Errorf("attempts (-want +got):\n%s", diff)
+	}
+}
+
+// TestClass holds that a class's ConfigMap counts before the one of all, and that it cannot change the process.
+func TestClass(t *testing.T) {
+	config, _ := Parse(map[string]string{"proxy-body-size": "8m", "proxy-buffering": "on", "retry-non-idempotent": "true"})
+	settings, problems := ParseClass(config.Defaults, map[string]string{
+		"proxy-body-size": "2m", "retry-non-idempotent": "false", "use-forwarded-headers": "true", "proxy-real-ip-cidr": "",
+		"worker-processes": "4", "x": "y",
+	})
+	if diff := cmp.Diff(ir.Forwarding{MaxBody: 2 << 20, BufferResponse: true}, settings.Forwarding); diff != "" {
+		t.Errorf("forwarding (-want +got):\n%s", diff)
+	}
+	if settings.Attempts.On != nil {
+		t.Errorf("the class says false, and yet there is %v", settings.Attempts.On)
+	}
+	if len(problems) != 2 || problems[0].Field != "data[use-forwarded-headers]" || problems[0].Severity != report.Warning ||
+		!strings.Contains(problems[0].Message, "global ConfigMap only") || problems[1].Field != "data[x]" {
+		t.Errorf("got %v", problems)
+	}
+	if config.Defaults.Forwarding.MaxBody != 8<<20 || len(config.Defaults.Attempts.On) != 3 {
+		t.Errorf("the class has changed what holds for all: %+v", config.Defaults)
+	}
+}
+
+// TestGuards holds that nobody gets in where a key would have kept somebody out.
+func TestGuards(t *testing.T) {
+	for _, name := range []string{
+		"block-cidrs", "block-referers", "block-user-agents", "denylist-source-range", "global-auth-url", "whitelist-source-range",
+	} {
+		config, problems := Parse(map[string]string{name: "10.0.0.1"})
+		if !config.Defaults.Closed || len(problems) != 1 || problems[0].Severity != report.Error || problems[0].Reason != report.UnsupportedGuard {
+			t.Errorf("%s: closed is %v with %v", name, config.Defaults.Closed, problems)
+		}
+		if settings, _ := annotations.Parse(config.Defaults, nil); !settings.Closed {
+			t.Errorf("%s: an Ingress is open", name)
+		}
+		if settings, _ := ParseClass(annotations.Settings{}, map[string]string{name: "10.0.0.1"}); !settings.Closed {
+			t.Errorf("%s: the class is open", name)
+		}
+		if config, _ := Parse(map[string]string{name: " "}); config.Defaults.Closed {
+			t.Errorf("%s: an empty value closes", name)
+		}
+	}
+	if settings, _ := ParseClass(annotations.Settings{Closed: true}, map[string]string{"proxy-body-size": "1m"}); !settings.Closed {
+		t.Error("a class opens what all have closed")
+	}
+}
+
+func TestOtherKeys(t *testing.T) {
+	for name, message := range map[string]string{
+		"worker-processes":       "",
+		"proxy-buffer-size":      "",
+		"use-gzip":               "is not supported yet, and has no effect",
+		"server-snippet":         "is not supported yet, and has no effect",
+		"jaeger-endpoint":        "as in ingress-nginx v1.15",
+		"proxy-body-zise":        "did you mean proxy-body-size?",
+		"whitelist-source-rnage": "did you mean whitelist-source-range?",
+		"completely-different":   `there is no key "completely-different", and it has no effect`,
+	} {
+		config, problems := Parse(map[string]string{name: "x"})
+		if !reflect.DeepEqual(config, &Config{}) {
+			t.Errorf("%s changes something: %+v", name, config)
+		}
+		switch {
+		case message == "" && len(problems) > 0:
+			t.Errorf("%s: %v", name, problems)
+		case message != "" && (len(problems) != 1 || problems[0].Reason != report.UnknownKey || !strings.HasSuffix(problems[0].Message, message) &&
+			!strings.Contains(problems[0].Message, message)):
+			t.Errorf("%s: got %v, want %q", name, problems, message)
+		}
+	}
+}
+
+// FuzzConfigMap holds that a value is either taken, or refused with a reason that says where, and that no text of it gets through
+// that could mean something to a header or a log.
+func FuzzConfigMap(f *testing.F) {
+	for i := range Table {
+		f.Add(Table[i].Name, Table[i].Example)
+		f.Add(Table[i].Name, Table[i].Example+"{env.HOME}\r\n")
+	}
+	for _, name := range slices.Concat(names, []string{"", "\x00", "{env.HOME}", "proxy-body-zise"}) {
+		f.Add(name, "x")
+	}
+	f.Fuzz(func(t *testing.T, name, value string) {
+		config, problems := Parse(map[string]string{name: value})
+		checkProblems(t, name, problems)
+		if slices.ContainsFunc(problems, func(p report.Problem) bool { return p.Severity == report.Error }) {
+			checkRefused(t, config)
+		}
+		if name == "proxy-real-ip-cidr" && strings.TrimSpace(value) != "" && len(config.Global.Clients.Trusted) == 0 {
+			t.Error("a list of networks became everybody")
+		}
+		for _, text := range append(config.Global.Clients.Trusted, config.Global.Clients.Header, config.Defaults.LoadBalancing.HashBy) {
+			if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+				t.Errorf("the text %q is taken", text)
+			}
+		}
+		again, _ := ParseClass(config.Defaults, nil)
+		if diff := cmp.Diff(config.Defaults, again); diff != "" {
+			t.Errorf("a class that says nothing changes something (-all +class):\n%s", diff)
+		}
+	})
+}
+
+// checkProblems holds that each problem says where and what, and that no unknown key goes without one.
+func checkProblems(t *testing.T, name string, problems []report.Problem) {
+	t.Helper()
+	for _, p := range problems {
+		if p.Severity == "" || p.Reason == "" || p.Message == "" || p.Field != "data["+name+"]" {
+			t.Errorf("a problem says too little: %+v", p)
+		}
+	}
+	if find(name) == nil && len(problems) == 0 && fates[name] != fateTuning {
+		t.Error("a key that nobody knows, and no word of it")
+	}
+}
+
+// checkRefused holds that a key with an error changes nothing, but for what it closes and for the networks that can be read.
+func checkRefused(t *testing.T, config *Config) {
+	t.Helper()
+	want := Config{Defaults: annotations.Settings{Closed: config.Defaults.Closed}}
+	want.Global.Clients.Trusted = config.Global.Clients.Trusted
+	if diff := cmp.Diff(&want, config); diff != "" {
+		t.Errorf("refused, and yet something changes (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,65 @@
+package configmap
+
+import (
+	"errors"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+// retryNonIdempotent is for all Ingresses; one of them says it as a part of proxy-next-upstream.
+var retryNonIdempotent = Key{
+	Name: "retry-non-idempotent",
+	Doc: "Lets POST, LOCK and PATCH be sent to another endpoint, too, when one may have got them, as if every proxy-next-upstream had " +
+		"`non_idempotent` in it.",
+	Values: booleans, Example: "true", Default: "false",
+	parse: values.Into(func(c *Config) *bool { return &c.Defaults.Asked.RetryNonIdempotent }, values.Bool),
+}
+
+// mostConnections is more than an operating system gives to one address.
+const mostConnections = 65535
+
+// The rows of connections.
+var (
+	upstreamKeepaliveConnections = Key{
+		Name: "upstream-keepalive-connections", Global: true,
+		Doc:    "How many idle connections to one endpoint are kept for the next request. 0 keeps none.",
+		Values: "a number from 0 to 65535", Example: "64", Default: "320",
+		parse: values.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
+			n, err := values.Number(0, mostConnections)(value)
+			if err == nil && n == 0 {
+				n = -1
+			}
+			return n, err
+		}),
+	}
+	upstreamKeepaliveTimeout = Key{
+		Name: "upstream-keepalive-timeout", Global: true,
+		Doc:    "For how many seconds an idle connection to an endpoint is kept.",
+		Values: values.AreSeconds(1), Example: "30", Default: "60",
+		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
+	}
+	workerShutdownTimeout = Key{
+		Name: "worker-shutdown-timeout", Global: true,
+		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it cannot serve them. " +
+			"0 is without limit.",
+		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
+		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
+	}
+)
+
+func readKeepalive(value string) (time.Duration, error) {
+	if value == "0" {
+		return 0, errors.New("0 is no time to keep a connection: to keep none, set upstream-keepalive-connections to 0")
+	}
+	return values.Seconds(1)(value)
+}
+
+// readDrain takes the longest time for no limit.
+func readDrain(value string) (time.Duration, error) {
+	d, err := values.Time(value)
+	if err == nil && d == 0 {
+		d = values.MostSeconds * time.Second
+	}
+	return d, err
+}

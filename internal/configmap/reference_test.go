@@ -1,0 +1,73 @@
+package configmap
+
+import (
+	"flag"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in docs")
+
+const referenceFile = "../../docs/configmap.md"
+
+func TestReference(t *testing.T) {
+	if *update {
+		if err := os.WriteFile(referenceFile, []byte(reference()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), reference()); diff != "" {
+		t.Errorf("docs/configmap.md is not what the table says; run make generate (-file +table):\n%s", diff)
+	}
+}
+
+// TestRows holds that every row has what the documentation prints, and an example that works and is not the default.
+func TestRows(t *testing.T) {
+	seen := map[string]bool{}
+	for i := range Table {
+		row := &Table[i]
+		for field, text := range map[string]string{
+			"Name": row.Name, "Doc": row.Doc, "Values": row.Values, "Example": row.Example, "Default": row.Default,
+		} {
+			if text == "" || strings.ContainsAny(text, "\n|") {
+				t.Errorf("%s: %s is %q, which cannot be printed", row.Name, field, text)
+			}
+		}
+		if seen[row.Name] {
+			t.Errorf("%s is there twice", row.Name)
+		}
+		seen[row.Name] = true
+		if !slices.Contains(names, row.Name) {
+			t.Errorf("%s is not among the keys of ingress-nginx", row.Name)
+		}
+		for _, p := range parsed(map[string]string{row.Name: row.Example}) {
+			if !strings.HasPrefix(p.Message, "this has no effect, because") {
+				t.Errorf("%s: the example does not work: %v", row.Name, p)
+			}
+		}
+	}
+}
+
+// TestKnownKeys holds that the list is one of names, in order, and of which something becomes.
+func TestKnownKeys(t *testing.T) {
+	if len(names) < 200 {
+		t.Fatalf("the list has %d names, and ingress-nginx has more than 200 keys", len(names))
+	}
+	if !slices.IsSorted(names) || len(fates) != len(names) {
+		t.Error("the names are not sorted, or one is there twice")
+	}
+	for name, f := range fates {
+		if !slices.Contains([]fate{fateTuning, fateGuard, fateDead, fateLater}, f) {
+			t.Errorf("%s: there is no fate %q", name, f)
+		}
+	}
+}
