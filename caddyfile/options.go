@@ -119,13 +119,13 @@ var options = []option{
 		fallback: "all",
 	},
 	{
-		name: "external_names", args: "<off|all>", least: 1, most: 1,
+		name: "external_names", args: "off | all", least: 1, most: 1,
 		set: one(func(d *draft) *string { return &d.config.ExternalNames }, externalNames),
-		doc: "Where the names of Services of type `ExternalName` may lead. With `all`, they may lead anywhere: for a Caddy that " +
-			"runs beside its services. With `off`, such Services are refused.",
-		example: "external_names off",
-		fallback: "anywhere but to loopback, link-local and multicast addresses, to those of the machine itself, and to those of the " +
-			"API server and of the metadata of clouds",
+		doc: "Where the names of Services of type `ExternalName` may lead. Without the option, they lead neither to loopback, " +
+			"link-local or multicast addresses, nor to those of this machine, of the API server and of the metadata of clouds. With " +
+			"`all`, they may lead anywhere: for a Caddy that runs beside its services. With `off`, such Services are refused.",
+		example:  "external_names off",
+		fallback: "to other machines",
 	},
 	{
 		name: "resolvers", args: "<ip or ip:port>...", least: 1, most: anyNumber,
