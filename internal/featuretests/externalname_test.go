@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"testing"
 
@@ -44,7 +43,6 @@ type names struct {
 
 	mu        sync.Mutex
 	addresses map[string][]string
-	asked     int
 }
 
 func serveNames(t *testing.T) *names {
@@ -83,7 +81,6 @@ func (n *names) set(name string, addresses ...string) {
 func (n *names) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.asked++
 	m := new(dns.Msg)
 	m.SetReply(question)
 	q := question.Question[0]
@@ -221,12 +218,13 @@ func TestExternalNameInADocument(t *testing.T) {
 	options := "external_names all\nresolvers " + dnsServer.address
 	in := start(t, manifests, options)
 	in.becomes("a.example", "/x", http.StatusOK, "127.0.0.1 /x")
-	var document any
-	in.adminJSON("/k8singress/config", &document)
+	document := in.document()
 
 	dnsServer.set("db.example", "127.0.0.2")
 	in.load("source none\n" + options)
-	in.put(document)
+	if status, text := in.put(document); status != http.StatusOK {
+		t.Fatalf("%d %s", status, text)
+	}
 	in.becomes("a.example", "/x", http.StatusOK, "127.0.0.2 /x")
 	in.expectBackend("default/db/"+port, "db.example:"+port, "127.0.0.2:"+port)
 }
