@@ -6,7 +6,11 @@ import "net/netip"
 func (r *Resolver) SetFiles(resolvConf, hosts string) { r.files = systemFiles{resolvConf, hosts} }
 
 // SetOwn replaces the addresses of this machine.
-func (r *Resolver) SetOwn(own func() ([]netip.Addr, error)) { r.own = own }
+func (r *Resolver) SetOwn(own func() ([]netip.Addr, error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.own = own
+}
 
 // Forbidden is forbidden.
 func Forbidden(a netip.Addr, own []netip.Addr) string { return forbidden(a, own) }
