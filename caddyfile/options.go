@@ -126,6 +126,22 @@ var options = []option{
 		fallback: "all",
 	},
 	{
+		name: "external_names", args: "off | all", least: 1, most: 1,
+		set: one(func(d *draft) *string { return &d.config.ExternalNames }, externalNames),
+		doc: "Where the names of Services of type `ExternalName` may lead. Without the option, they lead neither to loopback, " +
+			"link-local or multicast addresses, nor to those of this machine, of the API server and of the metadata of clouds. With " +
+			"`all`, they may lead anywhere: for a Caddy that runs beside its services. With `off`, such Services are refused.",
+		example:  "external_names off",
+		fallback: "to other machines",
+	},
+	{
+		name: "resolvers", args: "<ip or ip:port>...", least: 1, most: anyNumber,
+		set:      many(func(d *draft) *[]string { return &d.config.Resolvers }, dnsServer),
+		doc:      "The DNS servers that are asked for those names. The domains to search are still those of `/etc/resolv.conf`.",
+		example:  "resolvers 10.96.0.10 192.0.2.53:5353",
+		fallback: "those of `/etc/resolv.conf`",
+	},
+	{
 		name: "publish_service", args: "<namespace/name>", least: 1, most: 1,
 		set:      one(func(d *draft) *string { return &d.config.PublishService }, namespacedName),
 		doc:      "The Service whose address is written to the status of the Ingresses.",

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/nearest"
+	"github.com/k8singress/k8singress/internal/settings"
 )
 
 // check says what is wrong with a value.
@@ -163,6 +164,22 @@ func numericPorts(s string) bool {
 func ipAddress(s string) error {
 	if _, err := netip.ParseAddr(s); err != nil {
 		return fmt.Errorf("%q is no IP address", s)
+	}
+	return nil
+}
+
+func dnsServer(s string) error {
+	_, bare := netip.ParseAddr(s)
+	with, err := netip.ParseAddrPort(s)
+	if bare != nil && (err != nil || with.Port() == 0) {
+		return fmt.Errorf("%q is no address of a DNS server: write its IP address, or 192.0.2.53:5353 for another port than 53", s)
+	}
+	return nil
+}
+
+func externalNames(s string) error {
+	if s != settings.ExternalNamesAll && s != settings.ExternalNamesOff {
+		return fmt.Errorf("%q is neither off nor all; without the option, names lead to other machines only", s)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/resolver"
 	"github.com/k8singress/k8singress/l4app"
 )
 
@@ -23,6 +24,8 @@ import (
 type Live struct {
 	Table        *live.Table
 	Certificates *certs.Store
+	// Names looks up those that backends stand for. It is to be configured and run.
+	Names *resolver.Resolver
 
 	endpoints *endpoints.Table
 	ports     *l4app.Ports
@@ -36,6 +39,8 @@ type Live struct {
 func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	return &Live{
 		Table: live.NewTable(table), Certificates: certs.NewStore(), endpoints: table, ports: l4app.New(log),
+		// Addresses go into effect without the one goroutine: the table takes them from any.
+		Names: resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
 		hosts: map[string][]*report.Verdict{}, held: map[string]*report.Verdict{},
 	}
 }
@@ -52,7 +57,7 @@ func (l *Live) Adopt(ctx caddy.Context) error {
 func (l *Live) Apply(d *document.Delta) {
 	for id, b := range d.Backends {
 		if b != nil {
-			l.endpoints.Set(id, endpointsOf(b))
+			l.setBackend(id, b)
 		}
 	}
 	if d.Global != nil {
@@ -63,14 +68,26 @@ func (l *Live) Apply(d *document.Delta) {
 	l.notePorts(d.Ports, l.ports.Update(l.ctx, d.Ports))
 	for id, b := range d.Backends {
 		if b == nil {
+			l.Names.Unfollow(id)
 			l.endpoints.Delete(id)
 		}
 	}
 }
 
-func endpointsOf(b *document.Backend) []ir.Endpoint {
-	list := make([]ir.Endpoint, 0, len(b.Endpoints))
-	for _, address := range b.Endpoints {
+// setBackend gives a backend its endpoints. One that stands for a name keeps what it has until the name is looked up.
+func (l *Live) setBackend(id string, b *document.Backend) {
+	if b.ExternalName != "" {
+		l.endpoints.Keep(id)
+		l.Names.Follow(id, b.ExternalName)
+		return
+	}
+	l.Names.Unfollow(id)
+	l.endpoints.Set(id, endpointsAt(b.Endpoints))
+}
+
+func endpointsAt(addresses []string) []ir.Endpoint {
+	list := make([]ir.Endpoint, 0, len(addresses))
+	for _, address := range addresses {
 		list = append(list, ir.Endpoint{Address: address})
 	}
 	return list

@@ -63,6 +63,7 @@ var house = []room{
 	{name: "internal/proxy", level: 5, never: []string{clientGo}},
 	{name: "internal/live", level: 6, never: []string{clientGo}},
 	{name: "internal/health", level: 6, never: pure},
+	{name: "internal/resolver", level: 6, never: []string{kubernetes, caddy}},
 	{name: "l4app", level: 6, never: []string{clientGo}},
 
 	// What touches the world outside.

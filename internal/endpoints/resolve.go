@@ -22,8 +22,9 @@ import (
 //
 // Ready endpoints are taken. When there is none, those that still serve while they terminate are: a last answer is
 // better than none. Only IP addresses count; whoever names an endpoint by a host name asks for DNS, which is not asked.
+// A backend that stands for a name has no endpoints here: those are looked up by who serves it.
 func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend) []ir.Endpoint {
-	if b.Missing {
+	if b.Missing || b.ExternalName != "" {
 		return nil
 	}
 	var ready, terminating []ir.Endpoint
@@ -55,7 +56,7 @@ func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend)
 // PortGone says whether a Service has endpoints, and none of its slices has the port of a backend.
 func PortGone(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend) bool {
 	some := false
-	if b.Missing {
+	if b.Missing || b.ExternalName != "" {
 		return false
 	}
 	for slice := range endpointSlices {

@@ -48,6 +48,13 @@ func (t *Table) Set(id string, list []ir.Endpoint) {
 	}
 }
 
+// Keep holds a backend as Set does, with the endpoints that it has. It is for one whose endpoints come later.
+func (t *Table) Keep(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.set[id] = t.backend(id)
+}
+
 // Delete lets go of a backend. Whoever still holds it keeps its last endpoints: requests that are on their way to it
 // arrive.
 func (t *Table) Delete(id string) {

@@ -162,3 +162,17 @@ func BenchmarkPick(b *testing.B) {
 		})
 	}
 }
+
+func TestKeep(t *testing.T) {
+	table := NewTable()
+	table.Set("a", []ir.Endpoint{{Address: "192.0.2.1:80"}})
+	table.Keep("a")
+	table.Keep("b")
+	runtime.GC()
+	if got := table.Backend("a").Endpoints(); len(got) != 1 {
+		t.Errorf("the endpoints are %v", got)
+	}
+	if got := table.Backend("b").Endpoints(); len(got) != 0 {
+		t.Errorf("a new backend has the endpoints %v", got)
+	}
+}

@@ -206,6 +206,7 @@ func (e *Engine) run() {
 			e.publisher.Run(leading)
 		})
 	}
+	running.Go(func() { e.live.Names.Run(ctx) })
 	running.Go(func() { e.loop(ctx) })
 	go func() {
 		running.Wait()

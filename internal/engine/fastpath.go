@@ -36,6 +36,10 @@ func (e *Engine) settleEndpoints(s *snapshot.Snapshot) {
 
 func (e *Engine) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 	for _, b := range all {
+		if b.ExternalName != "" {
+			// Its endpoints are what the DNS says.
+			continue
+		}
 		e.endpoints.Set(b.ID, resolve(s, b))
 		e.metrics.endpointUpdates.Inc()
 	}

@@ -78,6 +78,7 @@ func (e *Engine) adopt(ctx context.Context) {
 		e.config = rebound(e.config)
 	}
 	e.settings = a.settings
+	e.live.Names.Configure(naming(a.settings))
 	if err := e.live.Adopt(a.ctx); err != nil {
 		e.log.Error("providing chains under the new Caddy configuration", zap.Error(err))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/resolver"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/streams"
 	"github.com/k8singress/k8singress/internal/translate"
@@ -23,6 +24,18 @@ func options(o settings.Config) translate.Options {
 	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
 	t.DefaultCertificate = o.DefaultCertificate
 	return t
+}
+
+// naming are the options that matter to the looking up of names. A word that is none is taken for the strictest.
+func naming(o settings.Config) resolver.Options {
+	access := resolver.Nothing
+	switch o.ExternalNames {
+	case "":
+		access = resolver.Usual
+	case settings.ExternalNamesAll:
+		access = resolver.Everything
+	}
+	return resolver.Options{Servers: o.Resolvers, Access: access}
 }
 
 // reserved are the ports that this process itself listens on. Caddy would share them without an error.

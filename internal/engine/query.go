@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -59,24 +61,60 @@ func (e *Engine) Report() *report.Report {
 	said := map[ir.Ref]map[string]bool{}
 	for _, h := range s.config.VirtualHosts {
 		for _, r := range h.Routes {
-			if r.Backend.Missing || len(e.endpoints.Backend(r.Backend.ID).Endpoints()) > 0 || said[r.Origin][r.Backend.ID] {
+			if said[r.Origin][r.Backend.ID] {
+				continue
+			}
+			problem := e.endpointProblem(r.Backend)
+			if problem == nil {
 				continue
 			}
 			if said[r.Origin] == nil {
 				said[r.Origin] = map[string]bool{}
 			}
 			said[r.Origin][r.Backend.ID] = true
-			silent = append(silent, noEndpoints(r))
+			silent = append(silent, &report.Verdict{Object: r.Origin, Problems: []report.Problem{*problem}})
 		}
 	}
 	return e.told().With(silent)
 }
 
-func noEndpoints(r *ir.Route) *report.Verdict {
-	return &report.Verdict{Object: r.Origin, Problems: []report.Problem{{
-		Severity: report.Info, Reason: report.NoEndpoints,
-		Message: fmt.Sprintf("the Service %s/%s has no ready endpoints: requests get 503", r.Backend.Namespace, r.Backend.Service),
-	}}}
+// endpointProblem says what is wrong with the endpoints of a backend at this moment; it is nil when nothing is.
+func (e *Engine) endpointProblem(b *ir.Backend) *report.Problem {
+	none := len(e.endpoints.Backend(b.ID).Endpoints()) == 0
+	switch {
+	case b.Missing:
+		return nil
+	case b.ExternalName != "":
+		return e.nameProblem(b, none)
+	case none:
+		return &report.Problem{
+			Severity: report.Info, Reason: report.NoEndpoints,
+			Message: fmt.Sprintf("the Service %s/%s has no ready endpoints: requests get 503", b.Namespace, b.Service),
+		}
+	}
+	return nil
+}
+
+// nameProblem is that of a Service which stands for a name.
+func (e *Engine) nameProblem(b *ir.Backend, none bool) *report.Problem {
+	name, _ := e.live.Names.State(b.ID)
+	refused := strings.Join(name.Refused, ", ")
+	service := fmt.Sprintf("the name %s of the Service %s/%s", cmp.Or(name.Name, b.ExternalName), b.Namespace, b.Service)
+	message := ""
+	switch {
+	case refused != "":
+		message = service + " leads to addresses that are left out: " + refused + "; the option external_names all allows them"
+	case none && name.Err != nil:
+		message = service + " has no addresses: " + name.Err.Error()
+	case none:
+		message = service + " has no addresses yet"
+	default:
+		return nil
+	}
+	if none {
+		return &report.Problem{Severity: report.Info, Reason: report.NoEndpoints, Message: message + ": requests get 503"}
+	}
+	return &report.Problem{Severity: report.Warning, Reason: report.RefusedAddress, Message: message}
 }
 
 // Document returns the live half as it was applied last.
@@ -84,9 +122,11 @@ func (e *Engine) Document() *document.Live {
 	d := e.state.Load().document()
 	now := *d
 	now.Backends = make(map[string]*document.Backend, len(d.Backends))
-	for id := range d.Backends {
+	for id, b := range d.Backends {
 		// Endpoints change without the pipeline.
-		now.Backends[id] = &document.Backend{Endpoints: addresses(e.endpoints.Backend(id).Endpoints())}
+		current := *b
+		current.Endpoints = addresses(e.endpoints.Backend(id).Endpoints())
+		now.Backends[id] = &current
 	}
 	return &now
 }

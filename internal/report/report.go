@@ -45,6 +45,7 @@ const (
 	HostConflict      Reason = "HostConflict"
 	NoService         Reason = "NoService"
 	NoEndpoints       Reason = "NoEndpoints"
+	RefusedAddress    Reason = "RefusedAddress"
 	NoSecret          Reason = "NoSecret"
 	InvalidTLSSecret  Reason = "InvalidTLSSecret"
 	UnknownClass      Reason = "UnknownClass"

@@ -21,6 +21,12 @@ const (
 // AdminOff is Config.Admin of a Caddy whose admin API is turned off.
 const AdminOff = "off"
 
+// ExternalNamesAll and ExternalNamesOff are the values of Config.ExternalNames.
+const (
+	ExternalNamesAll = "all"
+	ExternalNamesOff = "off"
+)
+
 // Config is the options of the controller. The zero value of a field stands for its default.
 type Config struct {
 	// Source is where the Kubernetes objects come from. Without one, nothing is followed, and the process serves the
@@ -51,6 +57,14 @@ type Config struct {
 	UDPServices string `json:"udp_services,omitempty"`
 	// StreamBind are the IP addresses that TCP and UDP ports listen on. Default: all.
 	StreamBind []string `json:"stream_bind,omitempty"`
+
+	// ExternalNames says where the name of a Service of type ExternalName may lead: "all" is anywhere, "off" nowhere, and such
+	// Services are refused. Default: anywhere but to loopback, link-local and multicast addresses, to those of the machine
+	// itself, and to those of the API server and of the metadata of clouds.
+	ExternalNames string `json:"external_names,omitempty"`
+	// Resolvers are the IP addresses of the DNS servers that are asked for those names, with a port if it is not 53.
+	// Default: those of /etc/resolv.conf.
+	Resolvers []string `json:"resolvers,omitempty"`
 
 	// PublishService is the namespace/name of the Service whose address is written to the status of Ingresses.
 	// Default: none.

@@ -1,0 +1,152 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+const (
+	// datagram is how large an answer over UDP may be: what passes every network in one piece.
+	datagram = 1232
+	// mostAliases is how many answers may lead to another name.
+	mostAliases = 8
+)
+
+// chase asks for the addresses of one family, and for those of the alias that an answer ends with. Most servers follow
+// aliases themselves.
+func (c *client) chase(ctx context.Context, name string, family uint16) (answer, error) {
+	ttl := mostTTL
+	for range mostAliases {
+		m, err := c.ask(ctx, name, family)
+		if err != nil {
+			return answer{}, err
+		}
+		a, end := read(m, name, family)
+		ttl = min(ttl, a.ttl)
+		switch {
+		case len(a.addresses) > 0:
+			return answer{addresses: a.addresses, ttl: ttl}, nil
+		case m.Rcode == dns.RcodeNameError:
+			return answer{}, errNoSuchName
+		case strings.EqualFold(end, name):
+			return answer{}, errNoAddress
+		}
+		name = end
+	}
+	return answer{}, fmt.Errorf("its aliases lead from one to the next, more than %d times", mostAliases)
+}
+
+// read follows the aliases of an answer, and returns the addresses that they end with, or the last alias.
+func read(m *dns.Msg, name string, family uint16) (answer, string) {
+	a := answer{ttl: mostTTL}
+	for range len(m.Answer) + 1 {
+		var alias *dns.CNAME
+		for _, record := range m.Answer {
+			header := record.Header()
+			if header.Class != dns.ClassINET || !strings.EqualFold(header.Name, name) {
+				continue
+			}
+			if c, ok := record.(*dns.CNAME); ok {
+				alias = c
+			}
+			if address, ok := addressOf(record); ok && header.Rrtype == family {
+				a.addresses = append(a.addresses, address)
+				a.ttl = min(a.ttl, seconds(header.Ttl))
+			}
+		}
+		if len(a.addresses) > 0 || alias == nil {
+			break
+		}
+		name = alias.Target
+		a.ttl = min(a.ttl, seconds(alias.Hdr.Ttl))
+	}
+	return a, name
+}
+
+func seconds(ttl uint32) time.Duration { return time.Duration(ttl) * time.Second }
+
+func addressOf(record dns.RR) (netip.Addr, bool) {
+	var ip net.IP
+	switch record := record.(type) {
+	case *dns.A:
+		ip = record.A
+	case *dns.AAAA:
+		ip = record.AAAA
+	}
+	a, ok := netip.AddrFromSlice(ip)
+	return a.Unmap(), ok
+}
+
+// ask puts a question to one server after the other, until one knows an answer.
+func (c *client) ask(ctx context.Context, name string, family uint16) (*dns.Msg, error) {
+	question := new(dns.Msg)
+	question.SetQuestion(name, family)
+	question.SetEdns0(datagram, false)
+	first := 0
+	if c.rotate {
+		first = rand.IntN(len(c.servers))
+	}
+	var failure error
+	for range c.attempts {
+		for i := range c.servers {
+			server := c.servers[(first+i)%len(c.servers)]
+			m, err := c.exchange(ctx, question, server)
+			if err == nil {
+				return m, nil
+			}
+			failure = fmt.Errorf("asking the DNS server %s: %w", server, err)
+			if ctx.Err() != nil {
+				return nil, failure
+			}
+		}
+	}
+	return nil, failure
+}
+
+// exchange asks one server, by TCP when the answer does not fit into a datagram.
+func (c *client) exchange(ctx context.Context, question *dns.Msg, server string) (*dns.Msg, error) {
+	m, err := c.over(ctx, "udp", question, server)
+	// The end of one that is cut off may not be readable.
+	if m != nil && m.Truncated {
+		m, err = c.over(ctx, "tcp", question, server)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, useless(question, m)
+}
+
+func (c *client) over(ctx context.Context, network string, question *dns.Msg, server string) (*dns.Msg, error) {
+	asker := dns.Client{Net: network, Timeout: c.timeout}
+	conn, err := asker.DialContext(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	// Reading ends at a deadline only, not with the context.
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	m, _, err := asker.ExchangeWithConnContext(ctx, question, conn)
+	return m, err
+}
+
+// useless says why an answer is none, so that another server is asked.
+func useless(question, m *dns.Msg) error {
+	asked := question.Question[0]
+	switch {
+	case !m.Response, len(m.Question) != 1, m.Question[0].Qtype != asked.Qtype, !strings.EqualFold(m.Question[0].Name, asked.Name):
+		return errors.New("it answered another question")
+	case m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError:
+		return fmt.Errorf("it answered %s", dns.RcodeToString[m.Rcode])
+	case m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0 && !m.Authoritative && !m.RecursionAvailable && len(m.Ns) > 0:
+		return errors.New("it knows who knows, and does not ask them")
+	}
+	return nil
+}

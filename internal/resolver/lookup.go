@@ -1,0 +1,152 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/miekg/dns"
+)
+
+// client looks names up. It is immutable.
+type client struct {
+	// servers are host:port.
+	servers  []string
+	search   []string
+	ndots    int
+	timeout  time.Duration
+	attempts int
+	rotate   bool
+	hosts    map[string][]netip.Addr
+}
+
+func (c *client) equal(other *client) bool { return reflect.DeepEqual(c, other) }
+
+// answer is what a name leads to. The addresses are sorted and without duplicates.
+type answer struct {
+	addresses []netip.Addr
+	ttl       time.Duration
+	// fixed says that it did not come from the DNS, and holds as long as the client does.
+	fixed bool
+}
+
+var (
+	errNoSuchName = errors.New("the DNS has no such name")
+	errNoAddress  = errors.New("the DNS has the name, but no address for it")
+)
+
+// lookup returns the addresses of a host, at least one.
+func (c *client) lookup(ctx context.Context, host string) (answer, error) {
+	if list := c.known(host); len(list) > 0 {
+		return answer{addresses: sorted(list), fixed: true}, nil
+	}
+	if !isName(host) {
+		return answer{}, fmt.Errorf("%q is no name of the DNS", host)
+	}
+	result := errNoSuchName
+	for _, candidate := range c.candidates(host) {
+		a, err := c.addresses(ctx, candidate)
+		switch {
+		case err == nil:
+			return a, nil
+		case errors.Is(err, errNoSuchName):
+		case errors.Is(err, errNoAddress):
+			if errors.Is(result, errNoSuchName) {
+				result = err
+			}
+		default:
+			// Another name of the list could be somebody else's.
+			return answer{}, err
+		}
+	}
+	return answer{}, result
+}
+
+// known returns what is not looked up: literals, the names of this machine, and those of the hosts file.
+func (c *client) known(host string) []netip.Addr {
+	if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
+		return []netip.Addr{a.Unmap()}
+	}
+	bare := strings.TrimSuffix(host, ".")
+	if list := c.hosts[bare]; len(list) > 0 {
+		return list
+	}
+	if bare == "localhost" || strings.HasSuffix(bare, ".localhost") {
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
+	}
+	return nil
+}
+
+// isName is strict, because package dns reads escapes where others see a backslash.
+func isName(host string) bool {
+	for _, c := range host {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	_, ok := dns.IsDomainName(host)
+	return ok && host != "." && !strings.HasPrefix(host, ".") && !strings.Contains(host, "..")
+}
+
+// candidates are the names to try, in the order of resolv.conf(5).
+func (c *client) candidates(host string) []string {
+	list := (&dns.ClientConfig{Search: c.search, Ndots: c.ndots}).NameList(host)
+	return slices.DeleteFunc(list, func(name string) bool {
+		_, ok := dns.IsDomainName(name)
+		return !ok
+	})
+}
+
+// addresses asks for those of both families at once. One family is enough.
+func (c *client) addresses(ctx context.Context, name string) (answer, error) {
+	types := [...]uint16{dns.TypeA, dns.TypeAAAA}
+	var answers [len(types)]answer
+	var errs [len(types)]error
+	var asking sync.WaitGroup
+	for i, t := range types {
+		asking.Go(func() { answers[i], errs[i] = c.chase(ctx, name, t) })
+	}
+	asking.Wait()
+	all := answer{ttl: min(answers[0].ttl, answers[1].ttl)}
+	for i, err := range errs {
+		if err != nil {
+			all.ttl = answers[len(types)-1-i].ttl
+		}
+		all.addresses = append(all.addresses, answers[i].addresses...)
+	}
+	all.addresses = sorted(all.addresses)
+	if len(all.addresses) > 0 {
+		return all, nil
+	}
+	return answer{}, worst(errs[:])
+}
+
+// worst returns the error that says most: a failure before the word that there is nothing.
+func worst(errs []error) error {
+	for _, err := range errs {
+		if !errors.Is(err, errNoSuchName) && !errors.Is(err, errNoAddress) {
+			return err
+		}
+	}
+	for _, err := range errs {
+		if errors.Is(err, errNoAddress) {
+			return err
+		}
+	}
+	return errNoSuchName
+}
+
+func sorted(list []netip.Addr) []netip.Addr {
+	set := make(map[netip.Addr]bool, len(list))
+	for _, a := range list {
+		set[a] = true
+	}
+	return slices.SortedFunc(maps.Keys(set), netip.Addr.Compare)
+}

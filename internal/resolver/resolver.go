@@ -1,0 +1,250 @@
+// Package resolver follows DNS names: it keeps the addresses of Services that stand for a name, and looks them up again
+// when the DNS says that they may have changed.
+//
+// Go's own resolver does not tell how long an answer holds, so names are asked for with package dns.
+package resolver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Access says which addresses an answer may have. Who may create a Service chooses the name, and who owns the name
+// chooses the addresses, so both could point at what only this machine reaches.
+type Access int
+
+const (
+	// Usual leaves out what no other machine has for an address, what is this machine's own, and where clouds and the
+	// cluster keep their own interfaces. Private networks are allowed: that is where Services are.
+	Usual Access = iota
+	// Everything leaves nothing out.
+	Everything
+	// Nothing looks up no name.
+	Nothing
+)
+
+// Options are what may change while names are followed.
+type Options struct {
+	// Servers are the IP addresses of the DNS servers, with or without a port. Empty means those of /etc/resolv.conf.
+	Servers []string
+	Access  Access
+}
+
+// Resolver keeps the addresses of names. Its methods may be called from any goroutine. Names are looked up while Run
+// runs, and not before Configure.
+type Resolver struct {
+	log   *zap.Logger
+	set   func(id string, addresses []string)
+	wake  chan struct{}
+	files systemFiles
+	own   func() ([]netip.Addr, error)
+
+	mu      sync.Mutex
+	options Options
+	// client is nil until Configure.
+	client *client
+	names  map[string]*name
+	ids    map[string]target
+	queue  queue
+}
+
+// target is what a backend's "name:port" says.
+type target struct{ host, port string }
+
+// name is one host name, and who wants its addresses.
+type name struct {
+	host string
+	// ports has the port by backend ID.
+	ports map[string]string
+	// due is when it is looked up next; place is its index in the queue, less than zero when it is not there.
+	due   time.Time
+	place int
+
+	// asked says that a look-up has ended.
+	asked bool
+	// found is the last answer, use what of it may be used, and refused what may not.
+	found    []netip.Addr
+	use      []netip.Addr
+	refused  []string
+	warned   bool
+	err      error
+	failures int
+}
+
+// New returns a resolver that follows no name.
+//
+// It calls set for a backend with its addresses, host:port each and sorted, after the first look-up of its name and
+// whenever they change. No call comes after Unfollow has returned. Set must not call the resolver.
+func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
+	return &Resolver{
+		log: log, set: set, wake: make(chan struct{}, 1), files: theSystem, own: interfaceAddresses,
+		names: map[string]*name{}, ids: map[string]target{},
+	}
+}
+
+// Configure reads the files of the system, and looks all names up again if they or the options are others than before.
+func (r *Resolver) Configure(o Options) {
+	c := newClient(o.Servers, r.files)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.client != nil && r.client.equal(c) && r.options.Access == o.Access {
+		return
+	}
+	r.client, r.options = c, o
+	now := time.Now()
+	for _, n := range r.names {
+		if n.asked || o.Access == Nothing {
+			r.sift(n, n.found)
+		}
+		// One that is not queued is being looked up, and is queued again when that ends.
+		if n.place >= 0 {
+			r.schedule(n, now)
+		}
+	}
+	r.rouse()
+}
+
+// Follow keeps the addresses of a backend, given its "name:port". What the backend had before stays until the first
+// look-up of the name has ended.
+func (r *Resolver) Follow(id, external string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := split(external)
+	if old, ok := r.ids[id]; ok && old == t {
+		return
+	}
+	r.leave(id)
+	r.ids[id] = t
+	n := r.names[t.host]
+	if n == nil {
+		n = &name{host: t.host, ports: map[string]string{}, place: -1}
+		r.names[t.host] = n
+		r.schedule(n, time.Now())
+		r.rouse()
+	}
+	n.ports[id] = t.port
+	if n.asked || r.options.Access == Nothing {
+		r.tell(n, id)
+	}
+}
+
+// Unfollow ends Follow for a backend. It need not be followed.
+func (r *Resolver) Unfollow(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leave(id)
+}
+
+func (r *Resolver) leave(id string) {
+	n := r.names[r.ids[id].host]
+	if n == nil {
+		return
+	}
+	delete(r.ids, id)
+	delete(n.ports, id)
+	if len(n.ports) == 0 {
+		delete(r.names, n.host)
+		r.queue.remove(n)
+	}
+}
+
+// State is how the name of a backend stands.
+type State struct {
+	Name string
+	// Err is how the last look-up failed. The addresses of the one before it are used then.
+	Err error
+	// Refused are addresses of the name that are left out, with the reason.
+	Refused []string
+}
+
+// State returns that of a backend, and false for one that is not followed.
+func (r *Resolver) State(id string) (State, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t, ok := r.ids[id]
+	n := r.names[t.host]
+	switch {
+	case !ok:
+		return State{}, false
+	case t.port == "":
+		return State{Name: t.host, Err: errors.New("it is not written as name:port, with a port from 1 to 65535")}, true
+	case r.options.Access == Nothing:
+		return State{Name: t.host, Err: errors.New("no name is looked up, because external_names is off")}, true
+	}
+	return State{Name: n.host, Err: n.err, Refused: n.refused}, true
+}
+
+// sift takes an answer into use, but for what is refused; nothing of it, when that cannot be told.
+func (r *Resolver) sift(n *name, found []netip.Addr) {
+	use, refused, err := r.allowed(found)
+	if err != nil {
+		n.err = err
+		use = nil
+	}
+	changed := !n.asked || !slices.Equal(use, n.use)
+	n.asked, n.found, n.use, n.refused = true, found, use, refused
+	if len(refused) > 0 && !n.warned {
+		n.warned = true
+		r.log.Warn("addresses of a name are left out: it may not lead there; the option external_names all allows it",
+			zap.String("name", n.host), zap.Strings("addresses", refused))
+	}
+	if changed {
+		for id := range n.ports {
+			r.tell(n, id)
+		}
+	}
+}
+
+// allowed divides an answer into what may be used, and what may not.
+func (r *Resolver) allowed(found []netip.Addr) (use []netip.Addr, refused []string, err error) {
+	switch r.options.Access {
+	case Everything:
+		return found, nil, nil
+	case Nothing:
+		return nil, nil, nil
+	case Usual:
+	}
+	own, err := r.own()
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing the addresses of this machine, which a name must not lead to: %w", err)
+	}
+	for _, a := range reachable(found, own) {
+		if why := forbidden(a, own); why != "" {
+			refused = append(refused, a.String()+" ("+why+")")
+			continue
+		}
+		use = append(use, a)
+	}
+	return use, refused, nil
+}
+
+func (r *Resolver) tell(n *name, id string) {
+	var list []string
+	if port := n.ports[id]; port != "" {
+		for _, a := range n.use {
+			list = append(list, net.JoinHostPort(a.String(), port))
+		}
+	}
+	r.set(id, list)
+}
+
+// split reads "name:port". The port is empty when it is none.
+func split(external string) target {
+	host, port, err := net.SplitHostPort(external)
+	if err != nil {
+		return target{host: external}
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
+		port = ""
+	}
+	return target{strings.ToLower(host), port}
+}

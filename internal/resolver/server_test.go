@@ -1,0 +1,132 @@
+package resolver_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/miekg/dns"
+)
+
+// server is a DNS server on loopback, by UDP and TCP. It answers with what a test puts in.
+type server struct {
+	testing.TB
+	address string
+
+	mu    sync.Mutex
+	zone  []dns.RR
+	rcode int
+	// truncate cuts off what goes over UDP.
+	truncate bool
+	// asked counts the questions by "name type network".
+	asked map[string]int
+}
+
+// serve starts one. Call it outside of a bubble of synctest: whoever waits for the network stops the clock there.
+func serve(t *testing.T, records ...string) *server {
+	t.Helper()
+	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{TB: t, address: packets.LocalAddr().String(), asked: map[string]int{}}
+	listener, err := net.Listen("tcp", s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set(records...)
+	for _, one := range []*dns.Server{{PacketConn: packets, Handler: s.over("udp")}, {Listener: listener, Handler: s.over("tcp")}} {
+		started, ended := make(chan struct{}), make(chan struct{})
+		one.NotifyStartedFunc = func() { close(started) }
+		go func() {
+			defer close(ended)
+			if err := one.ActivateAndServe(); err != nil {
+				t.Error(err)
+			}
+		}()
+		<-started
+		t.Cleanup(func() {
+			if err := one.Shutdown(); err != nil {
+				t.Error(err)
+			}
+			<-ended
+		})
+	}
+	return s
+}
+
+// set replaces the records.
+func (s *server) set(records ...string) {
+	s.Helper()
+	var zone []dns.RR
+	for _, text := range records {
+		record, err := dns.NewRR(text)
+		if err != nil {
+			s.Fatal(err)
+		}
+		zone = append(zone, record)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.zone, s.rcode = zone, dns.RcodeSuccess
+}
+
+// fail makes every answer this one.
+func (s *server) fail(rcode int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rcode = rcode
+}
+
+// cut makes answers over UDP end early.
+func (s *server) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.truncate = true
+}
+
+// times returns how often a question came, such as "web.example. A udp".
+func (s *server) times(question string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asked[question]
+}
+
+func (s *server) over(network string) dns.HandlerFunc {
+	return func(w dns.ResponseWriter, question *dns.Msg) {
+		if err := w.WriteMsg(s.answer(network, question)); err != nil {
+			s.Error(err)
+		}
+	}
+}
+
+func (s *server) answer(network string, question *dns.Msg) *dns.Msg {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := question.Question[0]
+	s.asked[fmt.Sprintf("%s %s %s", q.Name, dns.TypeToString[q.Qtype], network)]++
+	m := new(dns.Msg)
+	m.SetRcode(question, s.rcode)
+	m.RecursionAvailable = true
+	if s.rcode != dns.RcodeSuccess {
+		return m
+	}
+	known := false
+	for _, record := range s.zone {
+		if h := record.Header(); strings.EqualFold(h.Name, q.Name) {
+			known = true
+			if h.Rrtype == q.Qtype || h.Rrtype == dns.TypeCNAME {
+				m.Answer = append(m.Answer, record)
+			}
+		}
+	}
+	if !known {
+		m.Rcode = dns.RcodeNameError
+	}
+	if s.truncate && network == "udp" {
+		m.Answer, m.Truncated = nil, true
+	}
+	return m
+}
