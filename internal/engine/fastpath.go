@@ -34,8 +34,9 @@ func (e *Engine) settleEndpoints(s *snapshot.Snapshot) {
 }
 
 func (e *Engine) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
+	zone := zoneOf(e.settings)
 	for _, b := range all {
-		e.endpoints.Set(b.ID, resolve(s, b))
+		e.endpoints.Set(b.ID, resolve(s, b, zone))
 		e.metrics.endpointUpdates.Inc()
 	}
 }

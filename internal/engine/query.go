@@ -84,9 +84,11 @@ func (e *Engine) Document() *document.Live {
 	d := e.state.Load().document()
 	now := *d
 	now.Backends = make(map[string]*document.Backend, len(d.Backends))
-	for id := range d.Backends {
+	for id, b := range d.Backends {
 		// Endpoints change without the pipeline.
-		now.Backends[id] = &document.Backend{Endpoints: addresses(e.endpoints.Backend(id).Endpoints())}
+		current := *b
+		current.Endpoints = addresses(e.endpoints.Backend(id).Endpoints())
+		now.Backends[id] = &current
 	}
 	return &now
 }

@@ -51,6 +51,11 @@ type Config struct {
 	// StreamBind are the IP addresses that TCP and UDP ports listen on. Default: all.
 	StreamBind []string `json:"stream_bind,omitempty"`
 
+	// Zone is the topology zone that the process runs in. Where the EndpointSlices of a Service have hints for zones,
+	// requests stay in it. It may be the placeholder of an environment variable, such as {env.ZONE}. Default: none, and
+	// hints are not followed.
+	Zone string `json:"zone,omitempty"`
+
 	// PublishService is the namespace/name of the Service whose address is written to the status of Ingresses.
 	// Default: none.
 	PublishService string `json:"publish_service,omitempty"`
