@@ -19,8 +19,8 @@ type resolveCase struct {
 	Backend ir.Backend                   `json:"backend"`
 	Zone    string                       `json:"zone"`
 	// UseVirtualAddress is what no document has.
-	UseVirtualAddress bool `json:"useVirtualAddress"`
-	Want    []string                     `json:"want"`
+	UseVirtualAddress bool     `json:"useVirtualAddress"`
+	Want              []string `json:"want"`
 }
 
 func TestResolve(t *testing.T) {
