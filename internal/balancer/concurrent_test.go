@@ -155,6 +155,7 @@ func BenchmarkPick(b *testing.B) {
 				backend.SetPolicy(lb)
 				backend.SetEndpoints(addresses(n))
 				b.ReportAllocs()
+				b.ResetTimer()
 				b.RunParallel(func(pb *testing.PB) {
 					v := &visitor{ip: "192.0.2.1", key: fmt.Sprint(rand.Uint64())}
 					c, _ := backend.Pick(v, nil)
