@@ -62,8 +62,21 @@ func newShop(t *testing.T, lb *ir.LoadBalancing, addresses ...string) *shop {
 	return s
 }
 
-// visit serves a request by a script, and returns the answer.
-func (s *shop) visit(change func(*http.Request), do script) (*http.Response, error) {
+// answer is what a client gets.
+type answer struct{ Header http.Header }
+
+func (a *answer) Cookies() []*http.Cookie {
+	var all []*http.Cookie
+	for _, line := range a.Header.Values("Set-Cookie") {
+		if cookie, err := http.ParseSetCookie(line); err == nil {
+			all = append(all, cookie)
+		}
+	}
+	return all
+}
+
+// visit serves a request by a script.
+func (s *shop) visit(change func(*http.Request), do script) (*answer, error) {
 	s.t.Helper()
 	r := httptest.NewRequest(http.MethodGet, "http://shop.example/cart/7?id=9&Size=a%20b", nil)
 	r.RemoteAddr = "192.0.2.7:4711"
@@ -74,7 +87,7 @@ func (s *shop) visit(change func(*http.Request), do script) (*http.Response, err
 		change(r)
 	}
 	_, err := s.table.Serve(w, r)
-	return w.Result(), err
+	return &answer{w.Header()}, err
 }
 
 // underWay returns how many requests are under way to the only endpoint that is left.
