@@ -142,6 +142,14 @@ var options = []option{
 		fallback: "those of `/etc/resolv.conf`",
 	},
 	{
+		name: "zone", args: "<name>", least: 1, most: 1, set: one(func(d *draft) *string { return &d.config.Zone }, zone),
+		doc: "The topology zone that Caddy runs in. Requests stay in it where the EndpointSlices of a Service have hints for zones, " +
+			"as `trafficDistribution` of the Service asks for. `{env.ZONE}` is the environment variable ZONE, which the downward API " +
+			"sets in a pod that has its zone in the label `topology.kubernetes.io/zone`. An empty variable is no zone.",
+		example:  "zone {env.ZONE}",
+		fallback: "none: hints are not followed",
+	},
+	{
 		name: "publish_service", args: "<namespace/name>", least: 1, most: 1,
 		set:      one(func(d *draft) *string { return &d.config.PublishService }, namespacedName),
 		doc:      "The Service whose address is written to the status of the Ingresses.",

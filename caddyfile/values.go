@@ -74,6 +74,7 @@ func setSource(d *draft, args []string) error {
 var (
 	labelPattern     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	subdomainPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	zonePattern      = regexp.MustCompile(`^(\{env\.\w+\}|[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)$`)
 	pathPattern      = regexp.MustCompile(`^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
 )
 
@@ -89,6 +90,15 @@ func label(s string) error {
 func chainName(s string) error {
 	if !labelPattern.MatchString(s) {
 		return fmt.Errorf("%q is no name of a chain: those have lower-case letters, digits and hyphens", s)
+	}
+	return nil
+}
+
+// zone lets Caddy's placeholder for an environment variable through, which is read where the zone is needed.
+func zone(s string) error {
+	if !zonePattern.MatchString(s) {
+		return fmt.Errorf("%q is no name of a zone: those have up to 63 letters, digits, hyphens, underscores and dots; "+
+			"an environment variable is written {env.ZONE}", s)
 	}
 	return nil
 }

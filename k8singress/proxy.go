@@ -118,8 +118,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	if err := x.ReadBody(r); err != nil {
 		return err
 	}
-	client := request.Clients.Of(r)
-	x.Tell(r, &client, request.Clients.ForwardedFor(r, &client), func(name string) string { return request.Variable(r, name) })
+	x.Tell(r, request.Client(), request.ForwardedFor(), request.Variable)
 	if !x.Ordinary(r) {
 		return p.long(w, r, x, next)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,9 @@ import (
 	"github.com/pires/go-proxyproto"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/variables"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -37,7 +40,7 @@ type Handler struct {
 	// TCP. Default: none is sent.
 	ProxyProtocol string `json:"proxy_protocol,omitempty"`
 
-	backend *endpoints.Backend
+	backend *balancer.Backend
 	log     *zap.Logger
 }
 
@@ -62,11 +65,12 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // Handle serves a connection until it ends.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
-	backend, err := h.dial(cx.Context, strings.TrimRight(cx.LocalAddr().Network(), "46"))
+	backend, choice, err := h.dial(cx.Context, strings.TrimRight(cx.LocalAddr().Network(), "46"), cx.RemoteAddr())
 	if err != nil {
 		h.log.Warn("no endpoint for a connection", zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
 		return err
 	}
+	defer choice.End()
 	defer backend.Close()
 	tcp, ok := backend.(*net.TCPConn)
 	if !ok {
@@ -83,22 +87,52 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 
 var errNoEndpoint = errors.New("there is no endpoint that is ready")
 
-func (h *Handler) dial(ctx context.Context, network string) (net.Conn, error) {
-	dialer := net.Dialer{Timeout: dialTimeout}
+// dial connects to an endpoint. The choice that it returns is under way.
+func (h *Handler) dial(ctx context.Context, network string, client net.Addr) (net.Conn, balancer.Choice, error) {
 	err := errNoEndpoint
-	var tried []string
+	var tried []*balancer.Endpoint
 	for range dialTries {
-		address, ok := h.backend.Pick(tried)
-		if !ok || slices.Contains(tried, address) {
+		choice, ok := h.backend.Pick(asker{client}, tried)
+		if !ok || slices.Contains(tried, choice.Endpoint) {
 			break
 		}
-		tried = append(tried, address)
+		tried = append(tried, choice.Endpoint)
 		var conn net.Conn
-		if conn, err = dialer.DialContext(ctx, network, address); err == nil {
-			return conn, nil
+		if conn, err = attempt(ctx, network, choice); err == nil {
+			return conn, choice, nil
 		}
 	}
-	return nil, err
+	return nil, balancer.Choice{}, err
+}
+
+// attempt connects to one endpoint. What counts as its latency is the time until it accepts: a connection lasts as long as
+// the client likes.
+func attempt(ctx context.Context, network string, choice balancer.Choice) (net.Conn, error) {
+	dialer, begin := net.Dialer{Timeout: dialTimeout}, time.Now()
+	choice.Begin()
+	conn, err := dialer.DialContext(ctx, network, choice.Endpoint.Address())
+	if err == nil || ctx.Err() == nil {
+		choice.Observe(time.Since(begin), err != nil)
+	}
+	if err != nil {
+		choice.End()
+	}
+	return conn, err
+}
+
+// asker is what load balancing may know of a connection: where it comes from.
+type asker struct{ client net.Addr }
+
+func (asker) Hash(*variables.Template) string { return "" }
+
+func (asker) Cookie(string) string { return "" }
+
+func (a asker) ClientIP() string {
+	address, err := netip.ParseAddrPort(a.client.String())
+	if err != nil {
+		return ""
+	}
+	return address.Addr().Unmap().String()
 }
 
 var (

@@ -57,6 +57,7 @@ func (l *Live) Adopt(ctx caddy.Context) error {
 func (l *Live) Apply(d *document.Delta) {
 	for id, b := range d.Backends {
 		if b != nil {
+			l.endpoints.Configure(id, b.LoadBalancing)
 			l.setBackend(id, b)
 		}
 	}

@@ -20,14 +20,22 @@ import (
 // Resolve returns the endpoints that serve a backend, given the slices of its Service. They are sorted and without
 // duplicates, so that equal slices give an equal list.
 //
-// Ready endpoints are taken. When there is none, those that still serve while they terminate are: a last answer is
-// better than none. Only IP addresses count; whoever names an endpoint by a host name asks for DNS, which is not asked.
-// A backend that stands for a name has no endpoints here: those are looked up by who serves it.
-func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend) []ir.Endpoint {
+// Ready endpoints are taken; where the Service publishes those that are not ready, all count as such. When there is none,
+// those that still serve while they terminate are: a last answer is better than none. Only IP addresses count; whoever
+// names an endpoint by a host name asks for DNS, which is not asked. A backend that uses its virtual address has no other
+// endpoint, and one that stands for a name has none here: those are looked up by who serves it.
+//
+// Of ready endpoints only those for zone are taken, where all of them have hints and some are for it: kube-proxy's rule.
+// An empty zone takes them all.
+func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend, zone string) []ir.Endpoint {
 	if b.Missing || b.ExternalName != "" {
 		return nil
 	}
-	var ready, terminating []ir.Endpoint
+	if isVirtual(b) {
+		return []ir.Endpoint{{Address: b.VirtualAddress}}
+	}
+	hints := hints{zone: zone, complete: zone != ""}
+	var ready, near, terminating []ir.Endpoint
 	for slice := range endpointSlices {
 		port, ok := portOf(slice, b)
 		if !ok {
@@ -36,12 +44,18 @@ func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend)
 		for i := range slice.Endpoints {
 			endpoint := &slice.Endpoints[i]
 			switch {
-			case isReady(&endpoint.Conditions):
+			case b.NotReadyToo || isReady(&endpoint.Conditions):
 				ready = appendAddresses(ready, endpoint, port)
+				if hints.match(endpoint) {
+					near = appendAddresses(near, endpoint, port)
+				}
 			case isTerminating(&endpoint.Conditions):
 				terminating = appendAddresses(terminating, endpoint, port)
 			}
 		}
+	}
+	if hints.complete && len(near) > 0 {
+		ready = near
 	}
 	if len(ready) == 0 {
 		ready = terminating
@@ -53,10 +67,30 @@ func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend)
 	return slices.Compact(ready)
 }
 
+// hints tells the endpoints of one zone. They count only if each endpoint has some: without, there is no saying whether
+// those of the zone can take all of its load.
+type hints struct {
+	zone     string
+	complete bool
+}
+
+func (h *hints) match(endpoint *discoveryv1.Endpoint) bool {
+	if endpoint.Hints == nil || len(endpoint.Hints.ForZones) == 0 {
+		h.complete = false
+		return false
+	}
+	return slices.ContainsFunc(endpoint.Hints.ForZones, func(z discoveryv1.ForZone) bool { return z.Name == h.zone })
+}
+
+// isVirtual says whether the Service itself is the only endpoint. A headless one has no address for that.
+func isVirtual(b *ir.Backend) bool {
+	return b.LoadBalancing.UseVirtualAddress && b.VirtualAddress != ""
+}
+
 // PortGone says whether a Service has endpoints, and none of its slices has the port of a backend.
 func PortGone(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend) bool {
 	some := false
-	if b.Missing || b.ExternalName != "" {
+	if b.Missing || b.ExternalName != "" || isVirtual(b) {
 		return false
 	}
 	for slice := range endpointSlices {

@@ -17,7 +17,10 @@ import (
 type resolveCase struct {
 	Slices  []*discoveryv1.EndpointSlice `json:"slices"`
 	Backend ir.Backend                   `json:"backend"`
-	Want    []string                     `json:"want"`
+	Zone    string                       `json:"zone"`
+	// UseVirtualAddress is what no document has.
+	UseVirtualAddress bool     `json:"useVirtualAddress"`
+	Want              []string `json:"want"`
 }
 
 func TestResolve(t *testing.T) {
@@ -28,12 +31,12 @@ func TestResolve(t *testing.T) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml"), func(t *testing.T) {
 			c := readCase(t, file)
-			check(t, Resolve(slices.Values(c.Slices), &c.Backend), c.Want)
+			check(t, Resolve(slices.Values(c.Slices), &c.Backend, c.Zone), c.Want)
 			slices.Reverse(c.Slices)
 			for _, s := range c.Slices {
 				slices.Reverse(s.Endpoints)
 			}
-			check(t, Resolve(slices.Values(c.Slices), &c.Backend), c.Want)
+			check(t, Resolve(slices.Values(c.Slices), &c.Backend, c.Zone), c.Want)
 		})
 	}
 }
@@ -48,6 +51,7 @@ func readCase(t *testing.T, file string) *resolveCase {
 	if err := yaml.UnmarshalStrict(data, c); err != nil {
 		t.Fatal(err)
 	}
+	c.Backend.LoadBalancing.UseVirtualAddress = c.UseVirtualAddress
 	return c
 }
 

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/variables"
 )
 
 func list(n int) []ir.Endpoint {
@@ -22,22 +24,54 @@ func list(n int) []ir.Endpoint {
 func TestBackendIsOne(t *testing.T) {
 	table := NewTable()
 	b := table.Backend("shop/web/80")
-	if _, ok := b.Pick(nil); ok || b.ID() != "shop/web/80" || b.Endpoints() != nil {
+	if got := pick(b); got != "" || b.ID() != "shop/web/80" || b.Endpoints() != nil {
 		t.Fatal("a backend that was never set has an endpoint")
 	}
 	table.Set("shop/web/80", list(1))
-	if got, ok := b.Pick(nil); !ok || got != "10.0.0.0:80" {
-		t.Fatalf("Pick = %q, %v", got, ok)
+	if got := pick(b); got != "10.0.0.0:80" {
+		t.Fatalf("a request gets %q", got)
 	}
 	table.Delete("shop/web/80")
-	if got, ok := b.Pick(nil); !ok || got != "10.0.0.0:80" {
-		t.Fatalf("after Delete, a request on its way gets %q, %v", got, ok)
+	if got := pick(b); got != "10.0.0.0:80" {
+		t.Fatalf("after Delete, a request on its way gets %q", got)
 	}
 	table.Set("shop/web/80", nil)
-	if _, ok := b.Pick(nil); ok || table.Backend("shop/web/80") != b {
+	if pick(b) != "" || table.Backend("shop/web/80") != b {
 		t.Fatal("a backend that comes back is not the one that routes hold")
 	}
 }
+
+func pick(b *balancer.Backend) string {
+	choice, ok := b.Pick(nil, nil)
+	if !ok {
+		return ""
+	}
+	return choice.Endpoint.Address()
+}
+
+// TestConfigureBeforeSet holds that what was said of a backend is not forgotten before it has endpoints, although nobody
+// holds it yet.
+func TestConfigureBeforeSet(t *testing.T) {
+	table := NewTable()
+	table.Configure("x", &ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "c"}})
+	runtime.GC()
+	runtime.GC()
+	table.Set("x", list(3))
+	choice, ok := table.Backend("x").Pick(visitor{}, nil)
+	if !ok || choice.Session == nil || choice.Cookie == "" {
+		t.Fatalf("a client without a session gets %+v", choice)
+	}
+	table.Configure("x", nil)
+	if choice, _ = table.Backend("x").Pick(visitor{}, nil); choice.Cookie != "" {
+		t.Fatalf("without session cookies a client gets %q", choice.Cookie)
+	}
+}
+
+type visitor struct{}
+
+func (visitor) Hash(*variables.Template) string { return "" }
+func (visitor) Cookie(string) string            { return "" }
+func (visitor) ClientIP() string                { return "" }
 
 func TestSetKeepsItsOwnCopy(t *testing.T) {
 	table, l := NewTable(), list(2)
@@ -47,39 +81,6 @@ func TestSetKeepsItsOwnCopy(t *testing.T) {
 	table.Set("x", list(2))
 	if after := table.Backend("x").Endpoints(); after[0] != before[0] || &after[0] != &before[0] {
 		t.Fatalf("endpoints %v: an equal list should change nothing", after)
-	}
-}
-
-func TestPickTakesTurns(t *testing.T) {
-	table := NewTable()
-	table.Set("x", list(3))
-	b, count := table.Backend("x"), map[string]int{}
-	for range 300 {
-		address, _ := b.Pick(nil)
-		count[address]++
-	}
-	for _, e := range list(3) {
-		if count[e.Address] != 100 {
-			t.Fatalf("300 picks of three endpoints: %v", count)
-		}
-	}
-}
-
-func TestPickAvoidsTried(t *testing.T) {
-	table, l := NewTable(), list(3)
-	table.Set("x", l)
-	b := table.Backend("x")
-	for range 10 {
-		if got, _ := b.Pick([]string{l[0].Address, l[2].Address}); got != l[1].Address {
-			t.Fatalf("Pick = %s, want the one that was not tried", got)
-		}
-	}
-	if got, ok := b.Pick([]string{l[0].Address, l[1].Address, l[2].Address}); !ok || got == "" {
-		t.Fatal("when all were tried, one of them is tried again")
-	}
-	table.Set("x", l[:1])
-	if got, ok := b.Pick([]string{l[0].Address}); !ok || got != l[0].Address {
-		t.Fatal("the only endpoint is tried again")
 	}
 }
 
@@ -118,7 +119,7 @@ func TestPickWhileListsChange(t *testing.T) {
 	for range 4 {
 		group.Go(func() {
 			for range 5000 {
-				if _, ok := b.Pick([]string{"10.0.0.0:80"}); !ok {
+				if pick(b) == "" {
 					t.Error("no endpoint, although every list has one")
 					return
 				}
@@ -137,32 +138,6 @@ func TestContext(t *testing.T) {
 		t.Fatal("the context does not carry the table")
 	}
 }
-
-func TestPickAllocatesNothing(t *testing.T) {
-	table, tried := NewTable(), []string{"10.0.0.0:80"}
-	table.Set("x", list(1000))
-	b := table.Backend("x")
-	if n := testing.AllocsPerRun(1000, func() { b.Pick(tried) }); n != 0 {
-		t.Fatalf("Pick allocates %v times", n)
-	}
-}
-
-func BenchmarkPick(b *testing.B) {
-	for _, n := range []int{1, 3, 1000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			table := NewTable()
-			table.Set("x", list(n))
-			backend := table.Backend("x")
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					backend.Pick(nil)
-				}
-			})
-		})
-	}
-}
-
 func TestKeep(t *testing.T) {
 	table := NewTable()
 	table.Set("a", []ir.Endpoint{{Address: "192.0.2.1:80"}})

@@ -35,12 +35,13 @@ func (e *Engine) settleEndpoints(s *snapshot.Snapshot) {
 }
 
 func (e *Engine) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
+	zone := zoneOf(e.settings)
 	for _, b := range all {
 		if b.ExternalName != "" {
 			// Its endpoints are what the DNS says.
 			continue
 		}
-		e.endpoints.Set(b.ID, resolve(s, b))
+		e.endpoints.Set(b.ID, resolve(s, b, zone))
 		e.metrics.endpointUpdates.Inc()
 	}
 }

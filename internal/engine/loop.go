@@ -77,6 +77,9 @@ func (e *Engine) adopt(ctx context.Context) {
 	if !slices.Equal(e.settings.StreamBind, a.settings.StreamBind) {
 		e.config = rebound(e.config)
 	}
+	if e.settings.Zone != a.settings.Zone {
+		e.config = moved(e.config)
+	}
 	e.settings = a.settings
 	e.live.Names.Configure(naming(a.settings))
 	if err := e.live.Adopt(a.ctx); err != nil {

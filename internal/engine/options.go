@@ -71,3 +71,6 @@ func portsOf(addresses []string) []uint16 {
 	}
 	return ports
 }
+
+// zoneOf returns the zone that the process runs in. It comes from the administrator, who may name an environment variable.
+func zoneOf(o settings.Config) string { return caddy.NewReplacer().ReplaceAll(o.Zone, "") }

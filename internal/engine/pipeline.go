@@ -48,8 +48,9 @@ func (e *Engine) unchanged() *snapshot.Snapshot {
 }
 
 func newRenderer(o settings.Config, s *snapshot.Snapshot) *render.Renderer {
+	zone := zoneOf(o)
 	return &render.Renderer{
-		Endpoints: func(b *ir.Backend) []string { return addresses(resolve(s, b)) },
+		Endpoints: func(b *ir.Backend) []string { return addresses(resolve(s, b, zone)) },
 		Ports:     func(r *ir.StreamRoute) *document.Port { return l4app.Render(r, o.StreamBind) },
 	}
 }
@@ -66,8 +67,20 @@ func rebound(config *ir.Config) *ir.Config {
 	return &other
 }
 
-func resolve(s *snapshot.Snapshot, b *ir.Backend) []ir.Endpoint {
-	return endpoints.Resolve(s.EndpointSlices(b.Namespace, b.Service), b)
+// moved returns the configuration with other pointers to its backends. Their endpoints are looked at again then, as they
+// must be in another zone.
+func moved(config *ir.Config) *ir.Config {
+	other := *config
+	other.Backends = make([]*ir.Backend, 0, len(config.Backends))
+	for _, b := range config.Backends {
+		backend := *b
+		other.Backends = append(other.Backends, &backend)
+	}
+	return &other
+}
+
+func resolve(s *snapshot.Snapshot, b *ir.Backend, zone string) []ir.Endpoint {
+	return endpoints.Resolve(s.EndpointSlices(b.Namespace, b.Service), b, zone)
 }
 
 func addresses(list []ir.Endpoint) []string {

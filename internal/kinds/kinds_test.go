@@ -64,6 +64,7 @@ func full(row Kind) Object {
 		slice.Endpoints = []discoveryv1.Endpoint{{
 			Addresses: []string{"10.0.0.1"}, NodeName: &node, Hostname: &host, TargetRef: &corev1.ObjectReference{Name: "web-0"},
 			DeprecatedTopology: map[string]string{"zone": "a"},
+			Hints:              &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "a"}}},
 		}}
 	}
 	return o
@@ -86,7 +87,9 @@ func TestTrim(t *testing.T) {
 				t.Errorf("too much is gone: %v", o)
 			}
 			if slice, ok := o.(*discoveryv1.EndpointSlice); ok {
-				want := []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}
+				want := []discoveryv1.Endpoint{{
+					Addresses: []string{"10.0.0.1"}, Hints: &discoveryv1.EndpointHints{ForZones: []discoveryv1.ForZone{{Name: "a"}}},
+				}}
 				if !reflect.DeepEqual(slice.Endpoints, want) {
 					t.Errorf("endpoints %v, want %v", slice.Endpoints, want)
 				}

@@ -5,16 +5,16 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/endpoints"
 )
 
 // Route is what requests with one path of one host meet.
 type Route struct {
-	// Path and Type are as in the document.
-	Path, Type string
+	// Host, Path and Type are as in the document.
+	Host, Path, Type string
 	// Backend is nil for a chain that answers by itself.
-	Backend *endpoints.Backend
+	Backend *balancer.Backend
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string
 

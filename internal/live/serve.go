@@ -7,48 +7,13 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/k8singress/k8singress/internal/clients"
-	"github.com/k8singress/k8singress/internal/endpoints"
-	"github.com/k8singress/k8singress/internal/proxy"
 )
-
-// Request is what the handlers of a chain may know of the request in their hands.
-type Request struct {
-	Route *Route
-	// Connections are those to the endpoints.
-	Connections *proxy.Pool
-	// Clients tells where requests come from.
-	Clients *clients.Policy
-	tried   []string
-}
-
-// requestVar is the name of the request variable that holds the *Request.
-const requestVar = "k8singress.request"
 
 // FromContext returns the Request that Serve put into the context of r, or nil.
 func FromContext(ctx context.Context) *Request {
 	r, _ := caddyhttp.GetVar(ctx, requestVar).(*Request)
 	return r
 }
-
-// Next returns the endpoint for the next attempt: one that this request has not tried, while there is one.
-func (r *Request) Next() (address string, ok bool) {
-	if r.Route.Backend == nil {
-		return "", false
-	}
-	address, ok = r.Route.Backend.Pick(r.tried)
-	if ok {
-		r.tried = append(r.tried, address)
-	}
-	return address, ok
-}
-
-// Done tells how the endpoint of the last Next did.
-func (r *Request) Done(bool) {}
-
-// Backend returns the backend of the request's route.
-func (r *Request) Backend() *endpoints.Backend { return r.Route.Backend }
 
 // Outcome of a lookup.
 type Outcome int
@@ -78,15 +43,24 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 			// Replaced between the lookup and here.
 			continue
 		}
-		defer i.release()
-		if isStream(r) {
-			followed, end := route.streams.follow(r)
-			defer end()
-			r = followed
-		}
-		caddyhttp.SetVar(r.Context(), requestVar, &Request{Route: route, Connections: t.connections, Clients: t.Clients()})
-		return Served, i.handler.ServeHTTP(w, r)
+		return Served, t.serveOn(i, route, w, r)
 	}
+}
+
+func (t *Table) serveOn(i *instance, route *Route, w http.ResponseWriter, r *http.Request) error {
+	defer i.release()
+	if isStream(r) {
+		followed, end := route.streams.follow(r)
+		defer end()
+		r = followed
+	}
+	request := &Request{Route: route, Connections: t.connections, policy: t.Clients(), w: w, r: r}
+	// Whatever happens to the chain, its last attempt does not stay under way.
+	defer request.end()
+	caddyhttp.SetVar(r.Context(), requestVar, request)
+	err := i.handler.ServeHTTP(w, r)
+	request.conclude(err)
+	return err
 }
 
 func (t *Table) find(name, path string) *Route {

@@ -94,7 +94,7 @@ func (t *Table) build(name string, d *document.Host) (*host, []Refusal) {
 }
 
 func (t *Table) route(h *host, d *document.Route) error {
-	r := &Route{Path: d.Path, Type: d.Type, Origin: d.Origin, streams: new(streams)}
+	r := &Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, streams: new(streams)}
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}

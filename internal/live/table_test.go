@@ -22,12 +22,18 @@ import (
 // newTable returns a table that can provision chains, and is ready.
 func newTable(t testing.TB) *live.Table {
 	t.Helper()
+	return tableWith(t, endpoints.NewTable())
+}
+
+// tableWith is newTable with backends that the test changes.
+func tableWith(t testing.TB, backends *endpoints.Table) *live.Table {
+	t.Helper()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx.Context = context.WithoutCancel(ctx.Context)
-	table := live.NewTable(endpoints.NewTable())
+	table := live.NewTable(backends)
 	if err := table.Adopt(ctx); err != nil {
 		t.Fatal(err)
 	}

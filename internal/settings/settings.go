@@ -65,6 +65,10 @@ type Config struct {
 	// Resolvers are the IP addresses of the DNS servers that are asked for those names, with a port if it is not 53.
 	// Default: those of /etc/resolv.conf.
 	Resolvers []string `json:"resolvers,omitempty"`
+	// Zone is the topology zone that the process runs in. Where the EndpointSlices of a Service have hints for zones,
+	// requests stay in it. It may be the placeholder of an environment variable, such as {env.ZONE}. Default: none, and
+	// hints are not followed.
+	Zone string `json:"zone,omitempty"`
 
 	// PublishService is the namespace/name of the Service whose address is written to the status of Ingresses.
 	// Default: none.

@@ -1,0 +1,227 @@
+package balancer
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/variables"
+)
+
+// goneTime is how long an endpoint is remembered that has left the list: as long as it may be ejected.
+const goneTime = longestEjection
+
+// Backend is the endpoints of one backend, and how one of them is chosen. Its methods may be called from any goroutine.
+type Backend struct {
+	id    string
+	state atomic.Pointer[state]
+	// turn is for round robin.
+	turn atomic.Uint64
+	// slowUntil is when the last endpoint that starts slowly has its full share; zero is that all have.
+	slowUntil atomic.Int64
+	// out counts the endpoints that are ejected or unhealthy; nextTrial is when the first of the ejected is to be tried.
+	out       atomic.Int32
+	nextTrial atomic.Int64
+	// now is in nanoseconds, and never zero.
+	now func() int64
+
+	// mu is for whoever changes state or the health of an endpoint.
+	mu      sync.Mutex
+	gone    []*Endpoint
+	ejected int
+}
+
+// state is what a choice reads. It is immutable.
+type state struct {
+	list      []ir.Endpoint
+	endpoints []*Endpoint
+	policy    *policy
+	// ring and byLabel are there if the policy needs them.
+	ring    ring
+	byLabel map[string]*Endpoint
+}
+
+// policy is ir.LoadBalancing, read.
+type policy struct {
+	ir.LoadBalancing
+	// hashBy is nil if there is nothing to hash.
+	hashBy *variables.Template
+	// tag ends the session cookies of this backend.
+	tag string
+	// clients is nil without Service session affinity.
+	clients *clients
+}
+
+var (
+	roundRobin = &policy{}
+	epoch      = time.Now().Add(-time.Hour)
+)
+
+// New returns a backend without endpoints that takes them in turn.
+func New(id string) *Backend {
+	b := &Backend{id: id, now: func() int64 { return int64(time.Since(epoch)) }}
+	// The replicas of the controller should not all begin with the same endpoint.
+	b.turn.Store(rand.Uint64())
+	b.state.Store(&state{policy: roundRobin})
+	return b
+}
+
+// ID returns the backend's ID, "namespace/service/port".
+func (b *Backend) ID() string { return b.id }
+
+// Endpoints returns the current list. Nobody may change it.
+func (b *Backend) Endpoints() []ir.Endpoint { return b.state.Load().list }
+
+// Ready says whether there is an endpoint that is not about to end.
+func (b *Backend) Ready() bool {
+	return slices.ContainsFunc(b.Endpoints(), func(e ir.Endpoint) bool { return !e.Terminating })
+}
+
+// SetEndpoints replaces the list, and takes a copy of it. What is known of an address stays.
+func (b *Backend) SetEndpoints(list []ir.Endpoint) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.state.Load()
+	if slices.Equal(old.list, list) {
+		return
+	}
+	all, added := b.adopt(old.endpoints, list)
+	b.publish(&state{list: slices.Clone(list), endpoints: all, policy: old.policy, ring: old.ring}, added)
+}
+
+// adopt returns the endpoints of a list, each address once, and those of them that were not there before.
+func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endpoint) {
+	now := b.now()
+	known := make(map[string]*Endpoint, len(old)+len(b.gone))
+	for _, e := range slices.Concat(b.gone, old) {
+		known[e.address] = e
+	}
+	mean := meanLatency(old, now)
+	listed := make(map[*Endpoint]bool, len(list))
+	all = make([]*Endpoint, 0, len(list))
+	for i := range list {
+		e := known[list[i].Address]
+		if e == nil {
+			e = &Endpoint{address: list[i].Address, backend: b}
+			e.latency.start(now, mean)
+			known[e.address] = e
+		}
+		if listed[e] {
+			continue
+		}
+		listed[e] = true
+		all = append(all, e)
+		if !e.listed.Swap(true) {
+			added = append(added, e)
+			e.join(now, len(old) > 0)
+		}
+	}
+	b.leave(old, listed, now)
+	return all, added
+}
+
+// leave keeps what is known of endpoints that have gone for a while, and while requests are under way to them.
+func (b *Backend) leave(old []*Endpoint, listed map[*Endpoint]bool, now int64) {
+	b.gone = slices.DeleteFunc(b.gone, func(e *Endpoint) bool {
+		return listed[e] || e.InFlight() == 0 && now-e.goneAt >= int64(goneTime)
+	})
+	for _, e := range old {
+		if !listed[e] {
+			e.listed.Store(false)
+			e.goneAt = now
+			b.gone = append(b.gone, e)
+		}
+	}
+}
+
+// join notes when an endpoint came. The first ones of a backend have nobody who could take their share meanwhile.
+func (e *Endpoint) join(now int64, others bool) {
+	if !others {
+		now = 0
+	}
+	e.since.Store(now)
+}
+
+// meanLatency is where new endpoints start: from zero they would get everything at once.
+func meanLatency(endpoints []*Endpoint, now int64) float64 {
+	sum := 0.0
+	for _, e := range endpoints {
+		sum += e.latency.read(now)
+	}
+	return sum / float64(max(len(endpoints), 1))
+}
+
+// SetPolicy says how endpoints are chosen from now on; nil is round robin. Nobody may change it afterwards. A HashBy that
+// is no template is none.
+func (b *Backend) SetPolicy(lb *ir.LoadBalancing) {
+	if lb == nil {
+		lb = &roundRobin.LoadBalancing
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	old := b.state.Load()
+	if reflect.DeepEqual(&old.policy.LoadBalancing, lb) {
+		return
+	}
+	next := &state{list: old.list, endpoints: old.endpoints, policy: b.newPolicy(lb, old.policy), ring: old.ring}
+	if next.policy.ejectAfter() < 0 {
+		for _, e := range old.endpoints {
+			e.forgive()
+		}
+	}
+	b.publish(next, nil)
+}
+
+func (b *Backend) newPolicy(lb *ir.LoadBalancing, old *policy) *policy {
+	p := &policy{LoadBalancing: *lb}
+	if p.Policy == ir.PolicyHash && p.HashBy != "" {
+		p.hashBy, _ = variables.Parse(p.HashBy)
+	}
+	if p.SessionCookie != nil {
+		p.tag = label(b.id, "")
+	}
+	if p.ClientIP > 0 {
+		if p.clients = old.clients; p.clients == nil {
+			p.clients = &clients{}
+		}
+	}
+	return p
+}
+
+// publish lets requests see a state whose ring is still the one before.
+func (b *Backend) publish(next *state, added []*Endpoint) {
+	switch {
+	case next.policy.hashBy == nil && next.policy.SessionCookie == nil:
+		next.ring = nil
+	case next.ring == nil:
+		next.ring = pointsOf(next.endpoints)
+	default:
+		next.ring = next.ring.with(added)
+	}
+	if s := next.policy.SessionCookie; s != nil && s.Persistent {
+		next.byLabel = make(map[string]*Endpoint, len(next.endpoints))
+		for _, e := range next.endpoints {
+			next.byLabel[label(b.id, e.address)] = e
+		}
+	}
+	b.state.Store(next)
+	b.recount(next)
+	b.slowUntil.Store(next.slowUntil())
+}
+
+func (s *state) slowUntil() int64 {
+	var until int64
+	if s.policy.SlowStart <= 0 {
+		return 0
+	}
+	for _, e := range s.endpoints {
+		if since := e.since.Load(); since != 0 {
+			until = max(until, since+int64(s.policy.SlowStart))
+		}
+	}
+	return until
+}

@@ -1,0 +1,250 @@
+package balancer
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/variables"
+)
+
+// Asker is what a choice may know of a request.
+type Asker interface {
+	// Hash returns a template with the values of the request.
+	Hash(t *variables.Template) string
+	// Cookie returns the value of a cookie, or nothing.
+	Cookie(name string) string
+	// ClientIP returns the address of the client, or nothing.
+	ClientIP() string
+}
+
+// draws is how often an endpoint is drawn that is not wanted before all are looked at.
+const draws = 16
+
+// Pick chooses an endpoint. It passes over those in tried, which have failed for this request, and over those that are
+// ejected or unhealthy, as long as there is another one. It returns false only if there is no endpoint at all. Without an
+// asker there is nothing to hash, and no session.
+func (b *Backend) Pick(a Asker, tried []*Endpoint) (Choice, bool) {
+	s := b.state.Load()
+	if len(s.endpoints) == 0 {
+		return Choice{}, false
+	}
+	p := pick{backend: b, state: s, asker: a, tried: tried}
+	p.begin()
+	c := p.choose()
+	c.trial = c.Endpoint.health.until.Load() != 0
+	return c, true
+}
+
+// pick is one choice.
+type pick struct {
+	backend *Backend
+	state   *state
+	asker   Asker
+	tried   []*Endpoint
+	// time is zero until it is asked for.
+	time int64
+	// health says to pass over endpoints that are out, slow that some start slowly.
+	health, slow bool
+	// at is the place of the request on the ring, if it is keyed.
+	at    uint64
+	keyed bool
+}
+
+func (p *pick) begin() {
+	out := int(p.backend.out.Load())
+	// When all are out, that says more about what finds them so.
+	p.health = out > 0 && out < len(p.state.endpoints)
+	if until := p.backend.slowUntil.Load(); until != 0 {
+		if p.slow = p.now() < until; !p.slow {
+			p.backend.slowUntil.CompareAndSwap(until, 0)
+		}
+	}
+}
+
+func (p *pick) now() int64 {
+	if p.time == 0 {
+		p.time = p.backend.now()
+	}
+	return p.time
+}
+
+func (p *pick) choose() Choice {
+	if session := p.state.policy.SessionCookie; session != nil && p.asker != nil {
+		return p.bySession(session)
+	}
+	return Choice{Endpoint: p.byClient()}
+}
+
+// byClient keeps a client at its endpoint, if the Service asks for it.
+func (p *pick) byClient() *Endpoint {
+	known := p.state.policy.clients
+	if known == nil || p.asker == nil {
+		return p.byPolicy()
+	}
+	address := p.asker.ClientIP()
+	if address == "" {
+		return p.byPolicy()
+	}
+	timeout := p.state.policy.ClientIP
+	if e := known.get(address, p.now(), timeout); e != nil && e.listed.Load() {
+		if p.mayKeyed(e) {
+			return e
+		}
+		if slices.Contains(p.tried, e) {
+			// It failed this once, and the session is still there.
+			return p.byPolicy()
+		}
+	}
+	e := p.byPolicy()
+	known.put(address, e, p.now(), timeout)
+	return e
+}
+
+func (p *pick) byPolicy() *Endpoint {
+	if len(p.state.endpoints) == 1 {
+		return p.state.endpoints[0]
+	}
+	if t := p.state.policy.hashBy; t != nil && p.asker != nil {
+		// As in nginx, an empty key is none.
+		if key := p.asker.Hash(t); key != "" {
+			return p.byKey(hash(key))
+		}
+	}
+	if p.health && len(p.tried) == 0 {
+		if e := p.backend.due(p.state, p.now()); e != nil {
+			return e
+		}
+	}
+	return p.settle()
+}
+
+// byKey chooses by a place on the ring.
+func (p *pick) byKey(at uint64) *Endpoint {
+	p.at, p.keyed = at, true
+	return p.settle()
+}
+
+// settle asks for less until there is an endpoint: it may be out, then it may be one that was tried.
+func (p *pick) settle() *Endpoint {
+	for {
+		if e := p.once(); e != nil {
+			return e
+		}
+		if !p.health {
+			p.tried = nil
+		}
+		p.health = false
+	}
+}
+
+func (p *pick) once() *Endpoint {
+	if p.keyed {
+		return p.along()
+	}
+	switch p.state.policy.Policy {
+	case ir.PolicyRandom:
+		return p.drawn()
+	case ir.PolicyEWMA, ir.PolicyLeastRequest:
+		return p.better(p.two())
+	case ir.PolicyRoundRobin, ir.PolicyHash:
+	}
+	return p.inTurn()
+}
+
+// may says whether the request may go to an endpoint.
+func (p *pick) may(e *Endpoint) bool {
+	return (!p.health || !e.out()) && (len(p.tried) == 0 || !slices.Contains(p.tried, e))
+}
+
+// mayKeyed is may for an endpoint that belongs to the key of the request, which is also the one to try it again with.
+// A request that has failed before is not put at risk once more.
+func (p *pick) mayKeyed(e *Endpoint) bool {
+	return p.may(e) || p.health && len(p.tried) == 0 && e.claim(p.now())
+}
+
+// ripe says whether it is the turn of an endpoint that may still start slowly.
+func (p *pick) ripe(e *Endpoint) bool {
+	if !p.slow {
+		return true
+	}
+	since := e.since.Load()
+	if since == 0 {
+		return true
+	}
+	age := float64(p.now()-since) / float64(p.state.policy.SlowStart)
+	return age >= 1 || rand.Float64() < 0.1+0.9*age
+}
+
+// inTurn takes another turn for each endpoint that it passes over, so that no neighbour gets what another one does not.
+func (p *pick) inTurn() *Endpoint {
+	list, turn := p.state.endpoints, uint64(0)
+	for range len(list) + draws {
+		turn = p.backend.turn.Add(1)
+		if e := list[turn%uint64(len(list))]; p.may(e) && p.ripe(e) {
+			return e
+		}
+	}
+	return p.scan(int(turn % uint64(len(list))))
+}
+
+func (p *pick) drawn() *Endpoint {
+	list := p.state.endpoints
+	for range draws {
+		if e := list[rand.IntN(len(list))]; p.may(e) && p.ripe(e) {
+			return e
+		}
+	}
+	return p.scan(rand.IntN(len(list)))
+}
+
+// scan returns the first endpoint, from an index on, that the request may go to, or nil.
+func (p *pick) scan(first int) *Endpoint {
+	list := p.state.endpoints
+	for i := range list {
+		if e := list[(first+i)%len(list)]; p.may(e) {
+			return e
+		}
+	}
+	return nil
+}
+
+// two draws two endpoints, which are different if there are.
+func (p *pick) two() (*Endpoint, *Endpoint) {
+	list := p.state.endpoints
+	if !p.health && !p.slow && len(p.tried) == 0 && len(list) > 1 {
+		i, j := rand.IntN(len(list)), rand.IntN(len(list)-1)
+		if j >= i {
+			j++
+		}
+		return list[i], list[j]
+	}
+	a, b := p.drawn(), p.drawn()
+	if a == b {
+		b = p.drawn()
+	}
+	return a, b
+}
+
+// better returns the one of two that is likely to answer first.
+func (p *pick) better(a, b *Endpoint) *Endpoint {
+	if a == b {
+		return a
+	}
+	if p.state.policy.Policy == ir.PolicyLeastRequest {
+		if b.inFlight.Load() < a.inFlight.Load() {
+			return b
+		}
+		return a
+	}
+	if now := p.now(); b.cost(now) < a.cost(now) {
+		return b
+	}
+	return a
+}
+
+// cost is how long the next request to an endpoint may take. Where nothing is known yet, what is under way decides.
+func (e *Endpoint) cost(now int64) float64 {
+	const least = 1e-6
+	return (e.latency.read(now) + least) * float64(e.inFlight.Load()+1)
+}

@@ -1,0 +1,125 @@
+package live
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/clients"
+	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/variables"
+)
+
+// Request is what the handlers of a chain may know of the request in their hands. It is for the goroutine that serves it.
+type Request struct {
+	Route *Route
+	// Connections are those to the endpoints.
+	Connections *proxy.Pool
+
+	w http.ResponseWriter
+	r *http.Request
+
+	policy *clients.Policy
+	// client is who the request comes from, once somebody has asked.
+	client     clients.Client
+	identified bool
+
+	// tried begins in first, which is enough for most requests.
+	tried []*balancer.Endpoint
+	first [2]*balancer.Endpoint
+	// choice is the attempt under way since began, while open is set.
+	choice balancer.Choice
+	began  time.Time
+	open   bool
+	// cookie is the Set-Cookie header that was written last.
+	cookie string
+}
+
+// requestVar is the name of the request variable that holds the *Request.
+const requestVar = "k8singress.request"
+
+// Next begins another attempt, and returns the address of its endpoint: one that this request has not tried, while there is
+// one. It returns false if the backend has none. An earlier attempt that is not Done counts as failed. If the choice comes
+// with a session cookie, Next writes it into the header of the answer, in place of that of the attempt before.
+func (r *Request) Next() (address string, ok bool) {
+	r.Done(true)
+	if r.Route.Backend == nil {
+		return "", false
+	}
+	choice, ok := r.Route.Backend.Pick(r, r.tried)
+	if !ok {
+		return "", false
+	}
+	if r.tried == nil {
+		r.tried = r.first[:0]
+	}
+	r.tried = append(r.tried, choice.Endpoint)
+	r.choice, r.began, r.open = choice, time.Now(), true
+	choice.Begin()
+	r.setCookie(choice)
+	return choice.Endpoint.Address(), true
+}
+
+// Done says that the attempt of the last Next is over, and whether its endpoint failed. Only the first call after a Next
+// counts. Without any, what Serve's chain returns decides.
+func (r *Request) Done(failed bool) {
+	if !r.open {
+		return
+	}
+	r.choice.Observe(time.Since(r.began), failed)
+	r.end()
+}
+
+// Backend returns the backend of the request's route.
+func (r *Request) Backend() *balancer.Backend { return r.Route.Backend }
+
+// end takes the attempt off those that are under way, without a word on its endpoint.
+func (r *Request) end() {
+	if r.open {
+		r.open = false
+		r.choice.End()
+	}
+}
+
+// conclude judges the last attempt by the error that the chain returned. When the client has gone, it says nothing.
+func (r *Request) conclude(err error) {
+	var status caddyhttp.HandlerError
+	switch {
+	case err == nil:
+		r.Done(false)
+	case r.r.Context().Err() != nil:
+		r.end()
+	case errors.As(err, &status):
+		r.Done(status.StatusCode == http.StatusBadGateway || status.StatusCode == http.StatusGatewayTimeout)
+	default:
+		r.end()
+	}
+}
+
+// Client tells who the request comes from.
+func (r *Request) Client() *clients.Client {
+	if !r.identified {
+		r.client, r.identified = r.policy.Of(r.r), true
+	}
+	return &r.client
+}
+
+// ForwardedFor is what an endpoint gets for X-Forwarded-For.
+func (r *Request) ForwardedFor() string { return r.policy.ForwardedFor(r.r, r.Client()) }
+
+// Hash implements balancer.Asker.
+func (r *Request) Hash(t *variables.Template) string { return t.Expand(r.Variable) }
+
+// Cookie implements balancer.Asker. Of several with one name the first counts: that is the one with the longest path.
+func (r *Request) Cookie(name string) string {
+	if c, err := r.r.Cookie(name); err == nil {
+		return c.Value
+	}
+	return ""
+}
+
+// ClientIP implements balancer.Asker.
+func (r *Request) ClientIP() string { return r.Client().IP }
