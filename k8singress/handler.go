@@ -33,6 +33,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.table = app.engine.Table()
+	noteShutdown(ctx)
 	return nil
 }
 
@@ -46,6 +47,12 @@ var (
 
 // ServeHTTP lets the chain of the matching Ingress path answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if caddy.Exiting() {
+		sendAway(w, r)
+	}
+	if r.ContentLength < 0 {
+		defer allowSilence(r)()
+	}
 	if withoutPath(r) {
 		return caddyhttp.Error(http.StatusBadRequest, errNoPath)
 	}

@@ -50,6 +50,9 @@ func (l *Live) Adopt(ctx caddy.Context) error {
 
 // Apply changes the tables, in an order in which no request sees a route before its endpoints.
 func (l *Live) Apply(d *document.Delta) {
+	if d.Global != nil {
+		l.Table.SetGlobal(d.Global)
+	}
 	for id, b := range d.Backends {
 		if b != nil {
 			l.endpoints.Set(id, endpointsOf(b))

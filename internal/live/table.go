@@ -15,6 +15,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -22,6 +23,7 @@ import (
 type Table struct {
 	index    atomic.Pointer[index]
 	ready    atomic.Bool
+	global   atomic.Pointer[ir.Global]
 	backends *endpoints.Table
 	// connections outlive the chains that use them.
 	connections *proxy.Pool
@@ -30,6 +32,8 @@ type Table struct {
 	chains map[string]*chain
 	// drainTime is the constant, but for tests.
 	drainTime time.Duration
+	// open are the streams of all routes, also of those that have gone.
+	open crowd
 }
 
 // Refusal is a part of a document that cannot be served. Everything else is.
@@ -43,8 +47,20 @@ type Refusal struct {
 func NewTable(backends *endpoints.Table) *Table {
 	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}, drainTime: drainTime}
 	t.index.Store(&index{})
+	t.global.Store(&ir.Global{})
 	return t
 }
+
+// SetGlobal changes what holds for every request; nil is ingress-nginx's defaults.
+func (t *Table) SetGlobal(g *ir.Global) {
+	if g == nil {
+		g = &ir.Global{}
+	}
+	t.global.Store(g)
+}
+
+// Global returns what holds for every request. It is never nil and never changes: there is another one then.
+func (t *Table) Global() *ir.Global { return t.global.Load() }
 
 // MarkReady says that the table is complete: from then on a host that is not in it does not exist.
 func (t *Table) MarkReady() { t.ready.Store(true) }
@@ -93,7 +109,7 @@ func (t *Table) build(name string, d *document.Host) (*host, []Refusal) {
 }
 
 func (t *Table) route(h *host, d *document.Route) error {
-	r := &Route{Path: d.Path, Type: d.Type, Origin: d.Origin, streams: new(streams)}
+	r := &Route{Path: d.Path, Type: d.Type, Origin: d.Origin, streams: &streams{all: &t.open}}
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}
