@@ -297,3 +297,28 @@ func TestStreamsThatDoNotEnd(t *testing.T) {
 		})
 	}
 }
+
+// Before the objects are known the process works, and is not ready.
+func TestHealthBeforeTheObjects(t *testing.T) {
+	address := free(t)
+	p := start(t, socket(t), fmt.Sprintf(`{
+		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
+			{"handle": [{"handler": "k8singress_health"}]}
+		]}}},
+		"k8singress": {"http": [], "https": [], "admin": "off"}
+	}`, address))
+	c := &controller{T: t, health: address}
+	for path, want := range map[string]int{
+		"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/": http.StatusNotFound, "/readyz/x": http.StatusNotFound,
+	} {
+		if err := c.probe(path, want); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := p.ask(http.MethodPut, "config", nothing); got.status != http.StatusOK {
+		t.Fatalf("PUT: %d %s", got.status, got.body)
+	}
+	if err := c.probe("/readyz", http.StatusOK); err != nil {
+		t.Error(err)
+	}
+}
