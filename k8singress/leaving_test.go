@@ -161,8 +161,8 @@ func (c *controller) upgrade() net.Conn {
 	c.Cleanup(func() { _ = conn.Close() })
 	fmt.Fprint(conn, "GET /socket HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil || response.StatusCode != http.StatusSwitchingProtocols { //nolint:bodyclose // It has none.
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // It has none.
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
 		c.Fatalf("upgrading: %v %v", response, err)
 	}
 	return conn
@@ -206,17 +206,7 @@ func TestEndOfTheProcess(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t)
 			c := launch(t, o, "shutdown_delay 2s\nshutdown_timeout 60s")
-			socket := c.upgrade()
-			slow := make(chan error, 1)
-			go func() {
-				// A client of its own: its connection is its own, too.
-				status, _, err := c.get(&http.Client{Transport: &http.Transport{}}, "http://"+c.http+"/slow")
-				if errors.Is(err, errClosing) {
-					err = nil
-				}
-				slow <- errors.Join(err, statusIs(status, http.StatusOK))
-			}()
-			<-o.asked
+			socket, slow := c.upgrade(), c.begin(o)
 			second := &http.Client{Transport: &http.Transport{
 				ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 			}}
@@ -224,33 +214,9 @@ func TestEndOfTheProcess(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			c.terminate()
-			c.becomes("not ready", func() error { return c.probe("/readyz", http.StatusServiceUnavailable) })
-			if err := c.probe("/healthz", http.StatusOK); err != nil {
-				t.Error(err)
-			}
-			client := &http.Client{Transport: &http.Transport{}}
-			if status, _, err := c.get(client, "http://"+c.http+"/"); !errors.Is(err, errClosing) || status != http.StatusOK {
-				t.Errorf("HTTP/1.1: %d %v", status, err)
-			}
-			c.becomes("another HTTP/2 connection", func() error {
-				_, after, err := c.get(second, "https://"+c.https+"/")
-				if err == nil && after == before {
-					err = errors.New("the same as before")
-				}
-				return err
-			})
-			late := c.upgrade()
-			c.echoes(late)
-
-			c.becomes("no listener", func() error {
-				conn, err := net.DialTimeout("tcp", c.http, patience)
-				if err == nil {
-					return errors.Join(errors.New("it accepts"), conn.Close())
-				}
-				return nil
-			})
+			late := c.sendsAway(second, before)
+			c.becomes("no listener", c.refuses)
 			c.echoes(socket)
 			close(o.release)
 			if err := <-slow; err != nil {
@@ -267,6 +233,53 @@ func TestEndOfTheProcess(t *testing.T) {
 			}
 		})
 	}
+}
+
+// begin sends a request that is not answered before the origin is told to. What comes is nil if all is well.
+func (c *controller) begin(o *origin) <-chan error {
+	slow := make(chan error, 1)
+	go func() {
+		// A client of its own: its connection is its own, too.
+		status, _, err := c.get(&http.Client{Transport: &http.Transport{}}, "http://"+c.http+"/slow")
+		if errors.Is(err, errClosing) {
+			err = nil
+		}
+		slow <- errors.Join(err, statusIs(status, http.StatusOK))
+	}()
+	<-o.asked
+	return slow
+}
+
+// sendsAway looks at what happens between the signal and the end of the listeners. second is a client of HTTP/2, with a
+// connection. It returns a stream that began then.
+func (c *controller) sendsAway(second *http.Client, before string) net.Conn {
+	c.Helper()
+	c.becomes("not ready", func() error { return c.probe("/readyz", http.StatusServiceUnavailable) })
+	if err := c.probe("/healthz", http.StatusOK); err != nil {
+		c.Error(err)
+	}
+	status, _, err := c.get(&http.Client{Transport: &http.Transport{}}, "http://"+c.http+"/")
+	if !errors.Is(err, errClosing) || status != http.StatusOK {
+		c.Errorf("HTTP/1.1: %d %v", status, err)
+	}
+	c.becomes("another HTTP/2 connection", func() error {
+		_, after, err := c.get(second, "https://"+c.https+"/")
+		if err == nil && after == before {
+			err = errors.New("the same as before")
+		}
+		return err
+	})
+	late := c.upgrade()
+	c.echoes(late)
+	return late
+}
+
+func (c *controller) refuses() error {
+	conn, err := net.DialTimeout("tcp", c.http, patience)
+	if err == nil {
+		return errors.Join(errors.New("it accepts"), conn.Close())
+	}
+	return nil
 }
 
 func statusIs(got, want int) error {

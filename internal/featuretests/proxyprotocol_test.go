@@ -2,13 +2,16 @@ package featuretests
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -94,7 +97,7 @@ func (c *connection) ask() string {
 	_, _ = io.WriteString(c.Conn, request)
 	response, err := http.ReadResponse(c.reader, nil)
 	if err != nil {
-		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.Error("neither answered nor closed")
 		}
 		return "closed"
@@ -226,8 +229,8 @@ func TestProxyProtocolInFrontOfTLS(t *testing.T) {
 	b := behindBalancer(t)
 	b.global(`{"proxy_protocol":true}`)
 	for header, want := range map[string]string{proxyHeaders["v2 TCP4"].header: "203.0.113.7", "PROXY UNKNOWN\r\n": "127.0.0.1"} {
-		dial := func(network, address string) (net.Conn, error) {
-			conn, err := net.DialTimeout(network, address, deadline)
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := new(net.Dialer).DialContext(ctx, network, address)
 			if err == nil {
 				_, err = io.WriteString(conn, header)
 			}
@@ -235,7 +238,7 @@ func TestProxyProtocolInFrontOfTLS(t *testing.T) {
 		}
 		for _, h2 := range []bool{false, true} {
 			client := &http.Client{Timeout: deadline, Transport: &http.Transport{
-				Dial: dial, ForceAttemptHTTP2: h2, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+				DialContext: dial, ForceAttemptHTTP2: h2, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 			}}
 			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+b.https+"/", nil)
 			if err != nil {
