@@ -97,6 +97,31 @@ var options = []option{
 		fallback: settings.DefaultHTTPS,
 	},
 	{
+		name: "health", args: "<address>", least: 1, most: 1,
+		set: one(func(d *draft) *string { return &d.config.Health }, probeAddress),
+		doc: "Where probes are answered: `/healthz` with 200 while the process works, and `/readyz` with 200 once all there is has " +
+			"been applied, and with 503 before, and from the moment the process has been told to end.",
+		example:  "health :10254",
+		fallback: "none",
+	},
+	{
+		name: "shutdown_delay", args: "<duration>", least: 1, most: 1,
+		set: duration(func(d *draft) *settings.Duration { return &d.config.ShutdownDelay }, 0),
+		doc: "How long new requests are still taken once the process has been told to end, so that load balancers can find out " +
+			"from `/readyz`. Each answer asks its client to leave: by `Connection: close`, or a GOAWAY in HTTP/2. It is Caddy's " +
+			"global option `shutdown_delay`, and holds for sites of your own, too.",
+		example:  "shutdown_delay 15s",
+		fallback: "0s, or Caddy's own option",
+	},
+	{
+		name: "shutdown_timeout", args: "<duration>", least: 1, most: 1,
+		set: duration(func(d *draft) *settings.Duration { return &d.config.ShutdownTimeout }, 1),
+		doc: "How long the requests under way may take after that, WebSockets and other streams included. The process ends as soon " +
+			"as they have. It is Caddy's global option `grace_period`, and holds for sites of your own, too.",
+		example:  "shutdown_timeout 30s",
+		fallback: "240s, as ingress-nginx, or Caddy's own option",
+	},
+	{
 		name: "configmap", args: "<namespace/name>", least: 1, most: 1,
 		set: one(func(d *draft) *string { return &d.config.ConfigMap }, namespacedName),
 		doc: "The ConfigMap with the global options of ingress-nginx. It is followed, but none of its keys has an effect yet: " +

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -60,6 +61,21 @@ func addresses(field func(*draft) *[]string) func(*draft, []string) error {
 			return nil
 		}
 		return list(d, args)
+	}
+}
+
+// duration sets a field to a time of at least some nanoseconds.
+func duration(field func(*draft) *settings.Duration, least time.Duration) func(*draft, []string) error {
+	return func(d *draft, args []string) error {
+		value, err := caddy.ParseDuration(args[0])
+		if err != nil {
+			return fmt.Errorf("%q is no duration, such as 10s or 4m: %w", args[0], err)
+		}
+		if value < least {
+			return fmt.Errorf("%s is too short: write 1s or more", args[0])
+		}
+		*field(d) = settings.Duration(value)
+		return nil
 	}
 }
 
@@ -151,6 +167,13 @@ func listenAddress(s string) error {
 		return fmt.Errorf("%q is no address to listen on: it has no port; write :8080 or 127.0.0.1:8080", s)
 	}
 	return nil
+}
+
+func probeAddress(s string) error {
+	if s == "off" {
+		return errors.New("off is no address: without the option there are no probes")
+	}
+	return listenAddress(s)
 }
 
 // numericPorts says whether what an address has for a port, or for the ends of a range of ports, could be one.

@@ -70,6 +70,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	a.key, a.engine = string(key), value.(*engine.Engine)
+	awaitStreamsOnExit()
 	return a.registerMetrics(ctx.GetMetricsRegistry())
 }
 
@@ -105,6 +106,7 @@ func (a *App) Start() error {
 func (a *App) Stop() error {
 	started.leave(a)
 	if caddy.Exiting() {
+		leaving.app.Store(a)
 		a.engine.Resign()
 	}
 	return nil

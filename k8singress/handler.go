@@ -38,6 +38,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.table = app.engine.Table()
+	noteShutdown(ctx)
 	return nil
 }
 
@@ -54,8 +55,14 @@ var (
 
 // ServeHTTP lets the chain of the matching Ingress path answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if caddy.Exiting() {
+		sendAway(w, r)
+	}
 	if err := refuse(r); err != nil {
 		return err
+	}
+	if r.ContentLength < 0 {
+		defer allowSilence(r)()
 	}
 	outcome, err := h.table.Serve(w, r)
 	switch outcome {

@@ -55,14 +55,14 @@ func (l *Live) Adopt(ctx caddy.Context) error {
 
 // Apply changes the tables, in an order in which no request sees a route before its endpoints.
 func (l *Live) Apply(d *document.Delta) {
+	if d.Global != nil {
+		l.Table.SetGlobal(d.Global)
+	}
 	for id, b := range d.Backends {
 		if b != nil {
 			l.endpoints.Configure(id, b.LoadBalancing)
 			l.setBackend(id, b)
 		}
-	}
-	if d.Global != nil {
-		l.Table.SetGlobal(d.Global)
 	}
 	l.Certificates.Update(d.Certificates)
 	l.noteHosts(d.Hosts, l.Table.Update(d.Hosts))

@@ -21,21 +21,23 @@ type Policy struct {
 	trusted   []netip.Prefix
 }
 
-// New compiles the options. A network that cannot be read trusts nobody.
+// New compiles the options. A network is a CIDR or one address; one that cannot be read trusts nobody.
 func New(o ir.Clients) *Policy {
 	p := &Policy{options: o, header: "X-Forwarded-For", everybody: len(o.Trusted) == 0}
 	if o.Header != "" {
 		p.header = http.CanonicalHeaderKey(o.Header)
 	}
 	for _, text := range o.Trusted {
-		if prefix, err := netip.ParsePrefix(text); err == nil {
-			p.trusted = append(p.trusted, prefix.Masked())
+		if network, err := netip.ParsePrefix(text); err == nil {
+			p.trusted = append(p.trusted, network.Masked())
+		} else if ip, err := netip.ParseAddr(text); err == nil {
+			p.trusted = append(p.trusted, netip.PrefixFrom(ip.Unmap(), ip.Unmap().BitLen()))
 		}
 	}
 	return p
 }
 
-// Trusts says whether the word of an address counts.
+// Trusts says whether the word of an address counts. The zero value is a peer without one.
 func (p *Policy) Trusts(ip netip.Addr) bool {
 	if p.everybody {
 		return true

@@ -46,7 +46,7 @@ func reserved(o settings.Config) []streams.ReservedPort {
 		addresses []string
 		// HTTP/3 is on UDP.
 		udp bool
-	}{{"http", o.HTTP, false}, {"https", o.HTTPS, true}, {"admin", []string{o.Admin}, false}} {
+	}{{"http", o.HTTP, false}, {"https", o.HTTPS, true}, {"admin", []string{o.Admin}, false}, {"health", []string{o.Health}, false}} {
 		for _, port := range portsOf(own.addresses) {
 			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: port, Owner: own.owner})
 			if own.udp {

@@ -18,14 +18,17 @@ type global struct {
 	options atomic.Pointer[ir.Global]
 }
 
-// SetGlobal replaces what holds for every request, from the next one on.
+// SetGlobal replaces what holds for every request, from the next one on; nil is ingress-nginx's defaults.
 func (t *Table) SetGlobal(g *ir.Global) {
+	if g == nil {
+		g = &ir.Global{}
+	}
 	t.global.options.Store(g)
 	t.global.clients.Store(clients.New(g.Clients))
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
 
-// Global is what SetGlobal was given last. Nobody may change it.
+// Global is what SetGlobal was given last. It is never nil, and nobody may change it.
 func (t *Table) Global() *ir.Global { return t.global.options.Load() }
 
 // Clients tells where requests come from.

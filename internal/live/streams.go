@@ -11,6 +11,8 @@ import (
 // streams are the requests of one route that may last for ever: upgraded connections and streams of events. They stay with
 // the route through all its changes.
 type streams struct {
+	// all counts those of every route.
+	all  *crowd
 	mu   sync.Mutex
 	open map[*context.CancelFunc]struct{}
 }
@@ -32,11 +34,13 @@ func (s *streams) follow(r *http.Request) (*http.Request, func()) {
 		s.open = map[*context.CancelFunc]struct{}{}
 	}
 	s.open[&cancel] = struct{}{}
+	s.all.add(1)
 	return r.WithContext(ctx), func() {
 		s.mu.Lock()
 		delete(s.open, &cancel)
 		s.mu.Unlock()
 		cancel()
+		s.all.add(-1)
 	}
 }
 
@@ -85,4 +89,44 @@ func (t *Table) drain(gone []*streams) {
 			s.close()
 		}
 	})
+}
+
+// AwaitStreams waits until no stream is under way, or ctx ends.
+func (t *Table) AwaitStreams(ctx context.Context) {
+	select {
+	case <-t.open.gone():
+	case <-ctx.Done():
+	}
+}
+
+// crowd counts what comes and goes. Unlike a sync.WaitGroup it may be waited for while more comes.
+type crowd struct {
+	mu sync.Mutex
+	n  int
+	// empty is closed when nobody is there any more. It is nil while nobody waits.
+	empty chan struct{}
+}
+
+func (c *crowd) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n += n; c.n == 0 && c.empty != nil {
+		close(c.empty)
+		c.empty = nil
+	}
+}
+
+// gone returns a channel that is closed as soon as nobody is there.
+func (c *crowd) gone() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n == 0 {
+		none := make(chan struct{})
+		close(none)
+		return none
+	}
+	if c.empty == nil {
+		c.empty = make(chan struct{})
+	}
+	return c.empty
 }

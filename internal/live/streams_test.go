@@ -1,6 +1,7 @@
 package live_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -114,4 +115,28 @@ func TestOrdinaryRequestsAreNotCut(t *testing.T) {
 		t.Error("a request that is under way was cut")
 	default:
 	}
+}
+
+// TestAwaitStreams holds that streams are waited for, also those of a route that has gone, and nothing else is.
+func TestAwaitStreams(t *testing.T) {
+	table := newTable(t)
+	update(t, table, hostOf(endlessRoute("/")))
+	table.AwaitStreams(t.Context())
+	end, stop := context.WithCancel(t.Context())
+	open(t, table, "/", http.Header{"Upgrade": {"websocket"}})
+	waiting := make(chan struct{})
+	go func() {
+		defer close(waiting)
+		table.AwaitStreams(t.Context())
+	}()
+	stop()
+	table.AwaitStreams(end)
+	select {
+	case <-waiting:
+		t.Fatal("the stream is not waited for")
+	default:
+	}
+	table.SetGlobal(&ir.Global{Drain: time.Millisecond})
+	update(t, table, nil)
+	await(t, waiting, "the stream is waited for after its end")
 }

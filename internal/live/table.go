@@ -28,6 +28,8 @@ type Table struct {
 
 	ctx    caddy.Context
 	chains map[string]*chain
+	// open are the streams of all routes, also of those that have gone.
+	open crowd
 
 	global global
 }
@@ -94,7 +96,7 @@ func (t *Table) build(name string, d *document.Host) (*host, []Refusal) {
 }
 
 func (t *Table) route(h *host, d *document.Route) error {
-	r := &Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, streams: new(streams)}
+	r := &Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, streams: &streams{all: &t.open}}
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}

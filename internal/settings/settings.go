@@ -5,6 +5,7 @@ package settings
 import (
 	"encoding/json"
 	"slices"
+	"time"
 )
 
 // The defaults, where they are not those of ingress-nginx's own flags. The name of the Lease is one that ingress-nginx
@@ -17,6 +18,9 @@ const (
 	DefaultElectionID     = "k8singress-leader"
 	DefaultAdmin          = "localhost:2019"
 )
+
+// DefaultShutdownTimeout is ingress-nginx's worker-shutdown-timeout.
+const DefaultShutdownTimeout = Duration(240 * time.Second)
 
 // AdminOff is Config.Admin of a Caddy whose admin API is turned off.
 const AdminOff = "off"
@@ -47,6 +51,14 @@ type Config struct {
 	HTTP []string `json:"http,omitzero"`
 	// HTTPS are the addresses that answer HTTPS. An empty list means none. Default: [":443"].
 	HTTPS []string `json:"https,omitzero"`
+
+	// Health is the address that answers /healthz and /readyz. Default: none.
+	Health string `json:"health,omitempty"`
+	// ShutdownDelay is how long new requests are still taken once the process has been told to end, while /readyz says so
+	// and every answer asks the client to leave. Default: 0.
+	ShutdownDelay Duration `json:"shutdown_delay,omitempty"`
+	// ShutdownTimeout is how long the requests and streams under way may take after that. Default: 240 s.
+	ShutdownTimeout Duration `json:"shutdown_timeout,omitempty"`
 
 	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. It is followed, but none
 	// of its keys has an effect yet. Default: none.
@@ -131,6 +143,8 @@ func Defaults() Config {
 		HTTPS:          []string{DefaultHTTPS},
 		ElectionID:     DefaultElectionID,
 		Admin:          DefaultAdmin,
+
+		ShutdownTimeout: DefaultShutdownTimeout,
 	}
 }
 
@@ -142,6 +156,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.ControllerName, d.ControllerName)
 	setDefault(&c.ElectionID, d.ElectionID)
 	setDefault(&c.Admin, d.Admin)
+	setDefault(&c.ShutdownTimeout, d.ShutdownTimeout)
 	if c.HTTP == nil {
 		c.HTTP = d.HTTP
 	}
@@ -158,6 +173,7 @@ func (c Config) WithoutDefaults() Config {
 	dropDefault(&c.ControllerName, d.ControllerName)
 	dropDefault(&c.ElectionID, d.ElectionID)
 	dropDefault(&c.Admin, d.Admin)
+	dropDefault(&c.ShutdownTimeout, d.ShutdownTimeout)
 	if slices.Equal(c.HTTP, d.HTTP) {
 		c.HTTP = nil
 	}
@@ -167,14 +183,16 @@ func (c Config) WithoutDefaults() Config {
 	return c
 }
 
-func setDefault(field *string, value string) {
-	if *field == "" {
+func setDefault[T comparable](field *T, value T) {
+	var none T
+	if *field == none {
 		*field = value
 	}
 }
 
-func dropDefault(field *string, value string) {
+func dropDefault[T comparable](field *T, value T) {
+	var none T
 	if *field == value {
-		*field = ""
+		*field = none
 	}
 }

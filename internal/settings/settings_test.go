@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/k8singress/k8singress/internal/settings"
 )
@@ -36,11 +37,26 @@ func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	given := settings.Config{
 		IngressClass: "edge", ControllerName: "example.com/edge", ElectionID: "edge", Admin: settings.AdminOff,
 		HTTP: []string{":8080"}, HTTPS: []string{":8443"},
+		Health: ":10254", ShutdownDelay: 1, ShutdownTimeout: 2,
 	}
 	if got := given.WithDefaults(); !reflect.DeepEqual(got, given) {
 		t.Errorf("%+v became %+v", given, got)
 	}
 	if got := given.WithoutDefaults(); !reflect.DeepEqual(got, given) {
 		t.Errorf("%+v became %+v", given, got)
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for text, want := range map[string]time.Duration{`"90s"`: 90 * time.Second, `"0s"`: 0, `1500000000`: 1500 * time.Millisecond} {
+		var got settings.Duration
+		if err := json.Unmarshal([]byte(text), &got); err != nil || got != settings.Duration(want) {
+			t.Errorf("%s: %v %v, want %v", text, time.Duration(got), err, want)
+		}
+	}
+	for _, text := range []string{`"soon"`, `""`, `"10"`, `true`, `{}`} {
+		if err := json.Unmarshal([]byte(text), new(settings.Duration)); err == nil {
+			t.Errorf("%s is taken", text)
+		}
 	}
 }

@@ -26,45 +26,72 @@ func clashes(config map[string]any, c settings.Config) error {
 		return fmt.Errorf("the options of k8singress: %w", err)
 	}
 	others := takenAddresses(config)
-	for _, option := range []struct {
-		name      string
-		addresses []string
-		networks  []string
-	}{
-		{"http", c.HTTP, []string{"tcp"}},
-		{"https", c.HTTPS, []string{"tcp", "udp"}},
-	} {
-		for _, address := range option.addresses {
+	for _, l := range listeners(c) {
+		for _, address := range l.addresses {
 			parsed, err := caddy.ParseNetworkAddress(address)
 			if err != nil {
-				return fmt.Errorf("address %q of the k8singress option %s: %w", address, option.name, err)
+				return fmt.Errorf("address %q of the k8singress option %s: %w", address, l.option, err)
 			}
-			if other := firstOverlap(parsed, option.networks, others); other != nil {
-				return fmt.Errorf("address %s of the k8singress option %s is taken by %s: give %s another address, or write "+
-					"%q and let a site hand its requests over with the k8singress directive",
-					address, option.name, other.by, option.name, option.name+" off")
+			if other := firstOverlap(parsed, l.networks, others); other != nil {
+				return fmt.Errorf("address %s of the k8singress option %s is taken by %s: %s",
+					address, l.option, other.by, fmt.Sprintf(l.remedy, l.option))
 			}
 		}
 	}
 	return nil
 }
 
-// CheckAddresses returns an error if HTTP and HTTPS want the same port of the same address, worded for whoever wrote
-// the options. Addresses that are not valid are left to others. Options that are not given count with their defaults.
+// listener is an option of ours with addresses.
+type listener struct {
+	option    string
+	addresses []string
+	networks  []string
+	// remedy says what to do about a clash. It has a place for the name of the option.
+	remedy string
+}
+
+func listeners(c settings.Config) []listener {
+	const remedy = "give %[1]s another address, or write \"%[1]s off\" and let a site hand its requests over with the " +
+		"k8singress directive"
+	all := []listener{{"http", c.HTTP, []string{"tcp"}, remedy}, {"https", c.HTTPS, []string{"tcp", "udp"}, remedy}}
+	if c.Health != "" {
+		all = append(all, listener{"health", []string{c.Health}, []string{"tcp"}, "give %s another address"})
+	}
+	return all
+}
+
+// CheckAddresses returns an error if two of HTTP, HTTPS and Health want the same port of the same address, worded for
+// whoever wrote the options. Addresses that are not valid are left to others. Options that are not given count with their
+// defaults.
 func CheckAddresses(c settings.Config) error {
-	c = c.WithDefaults()
-	for _, one := range c.HTTP {
-		for _, other := range c.HTTPS {
+	all := listeners(c.WithDefaults())
+	for i := range all {
+		for _, other := range all[i+1:] {
+			if err := all[i].check(other); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l listener) check(o listener) error {
+	for _, one := range l.addresses {
+		for _, other := range o.addresses {
 			a, err := caddy.ParseNetworkAddress(one)
 			b, otherErr := caddy.ParseNetworkAddress(other)
 			if err != nil || otherErr != nil || !listen.Overlap(a, b) {
 				continue
 			}
-			if a == b {
-				return fmt.Errorf("http and https cannot both listen on %s: give one of them another address, or turn it off", one)
+			remedy := "give one of them another address, or turn it off"
+			if o.option == "health" {
+				remedy = "give one of them another address"
 			}
-			return fmt.Errorf("http on %s and https on %s cannot both listen: they have a port in common; give one of them "+
-				"another, or turn it off", one, other)
+			if a == b {
+				return fmt.Errorf("%s and %s cannot both listen on %s: %s", l.option, o.option, one, remedy)
+			}
+			return fmt.Errorf("%s on %s and %s on %s cannot both listen: they have a port in common; %s",
+				l.option, one, o.option, other, strings.Replace(remedy, "another address", "another", 1))
 		}
 	}
 	return nil
@@ -110,7 +137,7 @@ func takenAddresses(config map[string]any) []taken {
 		servers := at(config, "apps", app, "servers")
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			server, _ := servers[name].(map[string]any)
-			if name != HTTPServer && name != HTTPSServer {
+			if !slices.Contains(ours, name) {
 				add(describe(app, name, server), texts(server["listen"])...)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 //
 // It returns an error, worded for whoever wrote the configuration, where the configuration wants the same as we do.
 func Merge(config map[string]any, c settings.Config) error {
-	ours := Structure(c)
+	wanted := Structure(c)
 	apps, err := child(config, "apps")
 	if err != nil {
 		return err
@@ -26,10 +26,10 @@ func Merge(config map[string]any, c settings.Config) error {
 	if err := mergePersist(config); err != nil {
 		return err
 	}
-	if err := mergeHTTP(apps, ours); err != nil {
+	if err := mergeHTTP(apps, wanted, c); err != nil {
 		return fmt.Errorf("apps.http: %w", err)
 	}
-	if err := mergeTLS(apps, ours); err != nil {
+	if err := mergeTLS(apps, wanted); err != nil {
 		return fmt.Errorf("apps.tls: %w", err)
 	}
 	return nil
@@ -49,7 +49,7 @@ func mergePersist(config map[string]any) error {
 	return nil
 }
 
-func mergeHTTP(apps, ours map[string]any) error {
+func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 	http, err := child(apps, "http")
 	if err != nil {
 		return err
@@ -57,12 +57,13 @@ func mergeHTTP(apps, ours map[string]any) error {
 	if http["metrics"] == nil {
 		http["metrics"] = map[string]any{}
 	}
+	mergeShutdown(http, at(structure, "apps", "http"), c)
 	servers, err := child(http, "servers")
 	if err != nil {
 		return err
 	}
-	wanted := at(ours, "apps", "http", "servers")
-	for _, name := range []string{HTTPServer, HTTPSServer} {
+	wanted := at(structure, "apps", "http", "servers")
+	for _, name := range ours {
 		server, _ := wanted[name].(map[string]any)
 		if server == nil {
 			delete(servers, name)
@@ -75,6 +76,17 @@ func mergeHTTP(apps, ours map[string]any) error {
 		maps.Copy(existing, server)
 	}
 	return nil
+}
+
+// mergeShutdown leaves Caddy's own grace_period and shutdown_delay as they are where our options do not say otherwise: they
+// hold for all servers.
+func mergeShutdown(http, wanted map[string]any, c settings.Config) {
+	given := c.WithoutDefaults()
+	for key, isGiven := range map[string]bool{"shutdown_delay": given.ShutdownDelay != 0, "grace_period": given.ShutdownTimeout != 0} {
+		if value, ok := wanted[key]; ok && (isGiven || http[key] == nil) {
+			http[key] = value
+		}
+	}
 }
 
 func mergeTLS(apps, ours map[string]any) error {

@@ -15,7 +15,7 @@ func siteNames(apps map[string]any) []string {
 	for name, s := range at(apps, "http", "servers") {
 		server, _ := s.(map[string]any)
 		auto := at(server, "automatic_https")
-		if name == HTTPServer || name == HTTPSServer || auto["disable"] == true || auto["disable_certificates"] == true {
+		if slices.Contains(ours, name) || auto["disable"] == true || auto["disable_certificates"] == true {
 			continue
 		}
 		for host := range hosts(server) {

@@ -4,6 +4,7 @@ package structure
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -14,9 +15,13 @@ import (
 
 // Names of our servers in apps.http.servers.
 const (
-	HTTPServer  = "k8singress_http"
-	HTTPSServer = "k8singress_https"
+	HTTPServer   = "k8singress_http"
+	HTTPSServer  = "k8singress_https"
+	HealthServer = "k8singress_health"
 )
+
+// ours are those names, in the order in which they are put in.
+var ours = []string{HTTPServer, HTTPSServer, HealthServer}
 
 const (
 	// maxHeaderBytes is what ingress-nginx takes by default: four buffers of 8 KiB. Caddy's own default is half of it.
@@ -25,6 +30,22 @@ const (
 	certificates = 20_000
 )
 
+// Times that ingress-nginx has by default.
+const (
+	// headerTimeout is client-header-timeout: how long the head of a request may take.
+	headerTimeout = caddy.Duration(time.Minute)
+	// bodyTimeout is client-body-timeout and send-timeout: how long nothing may come in of a body, or go out of an answer.
+	bodyTimeout = caddy.Duration(time.Minute)
+	// keepAlive is keep-alive: how long a connection may be without a request.
+	keepAlive = caddy.Duration(75 * time.Second)
+)
+
+// probeTimeout is how long the head of a probe may take.
+const probeTimeout = caddy.Duration(10 * time.Second)
+
+// handshakeTimeout is how long a TLS handshake may take. Go's own limit is the one for the head of a request.
+const handshakeTimeout = caddy.Duration(10 * time.Second)
+
 // Structure returns the parts of a Caddy configuration that the options ask for, in a tree as encoding/json decodes it.
 // Options that are not given count with their defaults.
 func Structure(c settings.Config) map[string]any {
@@ -32,21 +53,36 @@ func Structure(c settings.Config) map[string]any {
 	return Tree(map[string]any{
 		"admin": &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &persist}},
 		"apps": map[string]any{
-			"http":       &caddyhttp.App{Servers: servers(c.WithDefaults()), Metrics: &caddyhttp.Metrics{}},
+			"http":       httpApp(c.WithDefaults()),
 			"tls":        tlsApp(c),
 			"k8singress": c.WithoutDefaults(),
 		},
 	})
 }
 
+func httpApp(c settings.Config) *caddyhttp.App {
+	return &caddyhttp.App{
+		Servers: servers(c), Metrics: &caddyhttp.Metrics{},
+		ShutdownDelay: caddy.Duration(c.ShutdownDelay), GracePeriod: caddy.Duration(c.ShutdownTimeout),
+	}
+}
+
 func servers(c settings.Config) map[string]*caddyhttp.Server {
 	all := map[string]*caddyhttp.Server{}
 	if len(c.HTTP) > 0 {
 		all[HTTPServer] = server(c.HTTP)
+		all[HTTPServer].ListenerWrappersRaw = []json.RawMessage{json.RawMessage(`{"wrapper":"k8singress"}`)}
 	}
 	if len(c.HTTPS) > 0 {
 		all[HTTPSServer] = server(c.HTTPS)
 		all[HTTPSServer].TLSConnPolicies = caddytls.ConnectionPolicies{{}}
+		all[HTTPSServer].ListenerWrappersRaw = []json.RawMessage{
+			encode(map[string]any{"wrapper": "k8singress", "handshake_timeout": handshakeTimeout}),
+			json.RawMessage(`{"wrapper":"tls"}`),
+		}
+	}
+	if c.Health != "" {
+		all[HealthServer] = healthServer(c.Health)
 	}
 	return all
 }
@@ -54,11 +90,31 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 // server leaves certificates alone: which hosts there are is known to the tables only.
 func server(listen []string) *caddyhttp.Server {
 	return &caddyhttp.Server{
-		Listen:         listen,
-		MaxHeaderBytes: maxHeaderBytes,
-		AutoHTTPS:      &caddyhttp.AutoHTTPSConfig{Disabled: true},
-		Routes:         caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{json.RawMessage(`{"handler":"k8singress"}`)}}},
+		Listen:            listen,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ReadHeaderTimeout: headerTimeout,
+		ReadIdleTimeout:   bodyTimeout,
+		WriteIdleTimeout:  bodyTimeout,
+		IdleTimeout:       keepAlive,
+		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
+		Routes:            only("k8singress"),
 	}
+}
+
+// healthServer is for probes only: they speak HTTP/1.1, and nobody wants to read of them.
+func healthServer(listen string) *caddyhttp.Server {
+	return &caddyhttp.Server{
+		Listen:            []string{listen},
+		ReadHeaderTimeout: probeTimeout,
+		Protocols:         []string{"h1"},
+		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
+		Routes:            only("k8singress_health"),
+	}
+}
+
+// only are routes that leave every request to one handler.
+func only(handler string) caddyhttp.RouteList {
+	return caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{encode(map[string]string{"handler": handler})}}}
 }
 
 // tlsApp has one policy that catches every name. It asks the table of certificates, which has an answer for each, so that

@@ -1,0 +1,66 @@
+package k8singress
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/live"
+)
+
+func init() { caddy.RegisterModule(new(Health)) }
+
+// Health answers the probes of a kubelet or of a load balancer: /healthz with 200 while the process works, and /readyz with
+// 200 while new requests should come here. That is once the Ingresses are known, and until the process has been told to
+// end; otherwise it is 503 with the reason. Every other path is 404.
+type Health struct {
+	table *live.Table
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Health) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.k8singress_health", New: func() caddy.Module { return new(Health) }}
+}
+
+// Provision finds the running tables.
+func (h *Health) Provision(ctx caddy.Context) error {
+	app, err := appOf(ctx)
+	if err != nil {
+		return err
+	}
+	h.table = app.engine.Table()
+	return nil
+}
+
+// ServeHTTP answers one probe.
+func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	status, text := http.StatusOK, "ok\n"
+	switch r.URL.Path {
+	case "/healthz":
+	case "/readyz":
+		status, text = h.readiness()
+	default:
+		status, text = http.StatusNotFound, "there is /healthz and /readyz\n"
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+func (h *Health) readiness() (status int, text string) {
+	switch {
+	case caddy.Exiting():
+		return http.StatusServiceUnavailable, "the process ends\n"
+	case !h.table.Ready():
+		return http.StatusServiceUnavailable, errNotReady.Error() + "\n"
+	}
+	return http.StatusOK, "ok\n"
+}
+
+var (
+	_ caddy.Provisioner           = (*Health)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Health)(nil)
+)

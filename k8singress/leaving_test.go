@@ -1,0 +1,337 @@
+package k8singress_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// origin is a backend: it echoes what comes over an upgraded connection, and holds requests for /slow until the test lets
+// them go.
+type origin struct {
+	*httptest.Server
+	asked, release chan struct{}
+}
+
+func newOrigin(t *testing.T) *origin {
+	t.Helper()
+	o := &origin{asked: make(chan struct{}), release: make(chan struct{})}
+	o.Server = httptest.NewServer(o)
+	t.Cleanup(o.CloseClientConnections)
+	return o
+}
+
+func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Header.Get("Upgrade") != "":
+		o.echo(w)
+	case r.URL.Path == "/slow":
+		close(o.asked)
+		<-o.release
+		fmt.Fprint(w, "at last")
+	default:
+		fmt.Fprint(w, "at once")
+	}
+}
+
+func (*origin) echo(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	_, _ = io.Copy(conn, conn)
+}
+
+// controller is Caddy in a process of its own.
+type controller struct {
+	*testing.T
+	command             *exec.Cmd
+	http, https, health string
+}
+
+// launch runs `caddy run` with a host "h" in front of a backend, and waits until it is ready.
+func launch(t *testing.T, o *origin, options string) *controller {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	manifests, err := os.ReadFile(filepath.Join("testdata", "leaving", "manifests.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(o.Listener.Addr().String())
+	c := &controller{T: t, http: free(t), https: free(t), health: free(t)}
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nhttp %s\nhttps %s\nhealth %s\n%s\n}\n}\n",
+		folder, c.http, c.https, c.health, options)
+	for name, content := range map[string]string{
+		file: text, filepath.Join(folder, "manifests.yaml"): strings.ReplaceAll(string(manifests), "PORT", port),
+	} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.finish(log) })
+	c.command = exec.CommandContext(t.Context(), program, "run", "--config", file)
+	c.command.Env = append(os.Environ(), asCaddy+"=1", "HOME="+t.TempDir(), "XDG_DATA_HOME="+t.TempDir())
+	c.command.Stdout, c.command.Stderr = log, log
+	if err := c.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.becomes("ready", func() error { return c.probe("/readyz", http.StatusOK) })
+	return c
+}
+
+func (c *controller) finish(log *os.File) {
+	defer log.Close()
+	if text, err := os.ReadFile(log.Name()); c.Failed() && err == nil {
+		c.Logf("%s", text)
+	}
+}
+
+func (c *controller) becomes(what string, condition func() error) {
+	c.Helper()
+	(&process{TB: c.T}).eventually(what, condition)
+}
+
+// probe asks for a path of the health server.
+func (c *controller) probe(path string, want int) error {
+	status, _, err := c.get(http.DefaultClient, "http://"+c.health+path)
+	if err == nil && status != want {
+		err = fmt.Errorf("%s answers %d", path, status)
+	}
+	return err
+}
+
+// get asks a server, and returns the status and the local port of the connection. It says so if the server closes it.
+func (c *controller) get(client *http.Client, url string) (status int, port string, err error) {
+	trace := httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { port = i.Conn.LocalAddr().String() }}
+	ctx, cancel := context.WithTimeout(httptrace.WithClientTrace(c.Context(), &trace), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	request.Host = "h"
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, port, err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0, port, err
+	}
+	if response.Close {
+		err = errClosing
+	}
+	return response.StatusCode, port, err
+}
+
+var errClosing = errors.New("the answer says that the connection is closed")
+
+// upgrade opens a WebSocket, as far as a proxy knows.
+func (c *controller) upgrade() net.Conn {
+	c.Helper()
+	conn, err := net.DialTimeout("tcp", c.http, patience)
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { _ = conn.Close() })
+	fmt.Fprint(conn, "GET /socket HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // It has none.
+	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
+		c.Fatalf("upgrading: %v %v", response, err)
+	}
+	return conn
+}
+
+func (c *controller) echoes(conn net.Conn) {
+	c.Helper()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		c.Fatal(err)
+	}
+	fmt.Fprint(conn, "ping")
+	got := make([]byte, len("ping"))
+	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "ping" {
+		c.Errorf("the stream answers %q, %v", got, err)
+	}
+}
+
+func (c *controller) terminate() {
+	c.Helper()
+	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// ends waits for the process, which must have status 0.
+func (c *controller) ends() {
+	c.Helper()
+	if err := c.command.Wait(); err != nil {
+		c.Errorf("the process ends with %v", err)
+	}
+}
+
+// Caddy stops its apps in an order that differs from run to run.
+const ends = 4
+
+// TestEndOfTheProcess holds that SIGTERM loses no request: new ones are taken while readiness is off and clients are asked
+// to leave, those under way are finished, and streams may go on.
+func TestEndOfTheProcess(t *testing.T) {
+	for range ends {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			c := launch(t, o, "shutdown_delay 2s\nshutdown_timeout 60s")
+			socket, slow := c.upgrade(), c.begin(o)
+			second := &http.Client{Transport: &http.Transport{
+				ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+			}}
+			_, before, err := c.get(second, "https://"+c.https+"/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.terminate()
+			late := c.sendsAway(second, before)
+			c.becomes("no listener", c.refuses)
+			c.echoes(socket)
+			close(o.release)
+			if err := <-slow; err != nil {
+				t.Errorf("the request under way: %v", err)
+			}
+			c.echoes(socket)
+			begin := time.Now()
+			if err := errors.Join(socket.Close(), late.Close()); err != nil {
+				t.Error(err)
+			}
+			c.ends()
+			if took := time.Since(begin); took > patience {
+				t.Errorf("with nothing under way, it still took %v", took)
+			}
+		})
+	}
+}
+
+// begin sends a request that is not answered before the origin is told to. What comes is nil if all is well.
+func (c *controller) begin(o *origin) <-chan error {
+	slow := make(chan error, 1)
+	go func() {
+		// A client of its own: its connection is its own, too.
+		status, _, err := c.get(&http.Client{Transport: &http.Transport{}}, "http://"+c.http+"/slow")
+		if errors.Is(err, errClosing) {
+			err = nil
+		}
+		slow <- errors.Join(err, statusIs(status, http.StatusOK))
+	}()
+	<-o.asked
+	return slow
+}
+
+// sendsAway looks at what happens between the signal and the end of the listeners. second is a client of HTTP/2, with a
+// connection. It returns a stream that began then.
+func (c *controller) sendsAway(second *http.Client, before string) net.Conn {
+	c.Helper()
+	c.becomes("not ready", func() error { return c.probe("/readyz", http.StatusServiceUnavailable) })
+	if err := c.probe("/healthz", http.StatusOK); err != nil {
+		c.Error(err)
+	}
+	status, _, err := c.get(&http.Client{Transport: &http.Transport{}}, "http://"+c.http+"/")
+	if !errors.Is(err, errClosing) || status != http.StatusOK {
+		c.Errorf("HTTP/1.1: %d %v", status, err)
+	}
+	c.becomes("another HTTP/2 connection", func() error {
+		_, after, err := c.get(second, "https://"+c.https+"/")
+		if err == nil && after == before {
+			err = errors.New("the same as before")
+		}
+		return err
+	})
+	late := c.upgrade()
+	c.echoes(late)
+	return late
+}
+
+func (c *controller) refuses() error {
+	conn, err := net.DialTimeout("tcp", c.http, patience)
+	if err == nil {
+		return errors.Join(errors.New("it accepts"), conn.Close())
+	}
+	return nil
+}
+
+func statusIs(got, want int) error {
+	if got != want {
+		return fmt.Errorf("status %d, want %d", got, want)
+	}
+	return nil
+}
+
+// TestStreamsThatDoNotEnd holds that the process ends without them.
+func TestStreamsThatDoNotEnd(t *testing.T) {
+	const timeout = 2 * time.Second
+	for range ends {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			c := launch(t, newOrigin(t), "shutdown_timeout "+timeout.String())
+			socket := c.upgrade()
+			begin := time.Now()
+			c.terminate()
+			c.echoes(socket)
+			if _, err := io.Copy(io.Discard, socket); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("the stream ends with %v", err)
+			}
+			c.ends()
+			if took := time.Since(begin); took < timeout-100*time.Millisecond || took > timeout+patience {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// Before the objects are known the process works, and is not ready.
+func TestHealthBeforeTheObjects(t *testing.T) {
+	address := free(t)
+	p := start(t, socket(t), fmt.Sprintf(`{
+		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
+			{"handle": [{"handler": "k8singress_health"}]}
+		]}}},
+		"k8singress": {"http": [], "https": [], "admin": "off"}
+	}`, address))
+	c := &controller{T: t, health: address}
+	for path, want := range map[string]int{
+		"/healthz": http.StatusOK, "/readyz": http.StatusServiceUnavailable, "/": http.StatusNotFound, "/readyz/x": http.StatusNotFound,
+	} {
+		if err := c.probe(path, want); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := p.ask(http.MethodPut, "config", nothing); got.status != http.StatusOK {
+		t.Fatalf("PUT: %d %s", got.status, got.body)
+	}
+	if err := c.probe("/readyz", http.StatusOK); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,132 @@
+package k8singress
+
+import (
+	"cmp"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/pires/go-proxyproto"
+
+	"github.com/k8singress/k8singress/internal/live"
+)
+
+func init() { caddy.RegisterModule(new(Listener)) }
+
+// Listener reads the PROXY protocol header (version 1 or 2) in front of each connection, as long as the global options ask
+// for it with use-proxy-protocol. They are looked at for each new connection, so that switching it on or off loads no
+// configuration, and connections that are open stay as they are. Without it, connections are not touched.
+//
+// A peer within proxy-real-ip-cidr, by default everybody, has to send the header at once: its connection is closed when
+// something else comes, or nothing within proxy-protocol-header-timeout. A header that names no TCP client, as those of
+// health checks (LOCAL, UNKNOWN), leaves the address of the peer. Any other peer is a client without a load balancer in
+// front: its own address counts, and a header from it is no HTTP or TLS, and ends the connection. nginx wants a header from
+// those as well, and does not believe it; clients inside of the cluster could not reach the port that way.
+type Listener struct {
+	// HandshakeTimeout is how long a TLS handshake may take. Default: as long as the head of a request.
+	HandshakeTimeout caddy.Duration `json:"handshake_timeout,omitempty"`
+
+	table *live.Table
+}
+
+// CaddyModule returns the Caddy module information.
+func (*Listener) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "caddy.listeners.k8singress", New: func() caddy.Module { return new(Listener) }}
+}
+
+// Provision finds the running tables.
+func (l *Listener) Provision(ctx caddy.Context) error {
+	app, err := appOf(ctx)
+	if err != nil {
+		return err
+	}
+	l.table = app.engine.Table()
+	return nil
+}
+
+// WrapListener returns a listener whose connections come from the clients that headers name.
+func (l *Listener) WrapListener(next net.Listener) net.Listener { return &accepting{next, l} }
+
+// accepting is a listener with our connections. Accept reads nothing: net/http asks a connection for its address on the
+// connection's own goroutine, and that is when the header is read.
+type accepting struct {
+	net.Listener
+	wrapper *Listener
+}
+
+func (a *accepting) Accept() (net.Conn, error) {
+	conn, err := a.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return a.wrapper.wrap(conn), nil
+}
+
+func (l *Listener) wrap(conn net.Conn) net.Conn {
+	if options := &l.table.Global().Clients; options.ProxyProtocol && l.believes(conn.RemoteAddr()) {
+		conn = proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
+			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, headerTimeout)), proxyproto.ValidateHeader(keepTCP))
+	}
+	if l.HandshakeTimeout > 0 {
+		conn = &handshaking{Conn: conn, limit: time.Duration(l.HandshakeTimeout)}
+	}
+	return conn
+}
+
+// headerTimeout is ingress-nginx's proxy-protocol-header-timeout.
+const headerTimeout = 5 * time.Second
+
+// believes says whether a peer has to send a header. That of a Unix socket has no address, and has to if everybody does.
+func (l *Listener) believes(peer net.Addr) bool {
+	var ip netip.Addr
+	if tcp, ok := peer.(*net.TCPAddr); ok {
+		ip = tcp.AddrPort().Addr()
+	}
+	return l.table.Clients().Trusts(ip)
+}
+
+// keepTCP takes addresses out of a header that are not of TCP, as nginx does: a request has an IP address.
+func keepTCP(h *proxyproto.Header) error {
+	_, source := h.SourceAddr.(*net.TCPAddr)
+	_, destination := h.DestinationAddr.(*net.TCPAddr)
+	if !source || !destination {
+		h.SourceAddr, h.DestinationAddr = nil, nil
+	}
+	return nil
+}
+
+// handshaking is a connection of which net/http has not cleared the deadlines yet, which it does after the TLS handshake.
+// Until then none is further away than the limit.
+type handshaking struct {
+	net.Conn
+	limit time.Duration
+	done  atomic.Bool
+}
+
+func (c *handshaking) SetDeadline(t time.Time) error { return c.Conn.SetDeadline(c.clamp(t)) }
+
+func (c *handshaking) SetReadDeadline(t time.Time) error { return c.Conn.SetReadDeadline(c.clamp(t)) }
+
+func (c *handshaking) SetWriteDeadline(t time.Time) error {
+	return c.Conn.SetWriteDeadline(c.clamp(t))
+}
+
+func (c *handshaking) clamp(t time.Time) time.Time {
+	switch {
+	case c.done.Load():
+		return t
+	case t.IsZero():
+		c.done.Store(true)
+		return t
+	}
+	if latest := time.Now().Add(c.limit); t.After(latest) {
+		return latest
+	}
+	return t
+}
+
+var (
+	_ caddy.Provisioner     = (*Listener)(nil)
+	_ caddy.ListenerWrapper = (*Listener)(nil)
+)

@@ -1,0 +1,83 @@
+package k8singress_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func init() { caddy.RegisterModule(new(listening)) }
+
+// listening answers with the body of the request, once all of it is there.
+type listening struct{}
+
+func (*listening) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "http.handlers.k8singress_test_listening", New: func() caddy.Module { return new(listening) }}
+}
+
+func (*listening) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return caddyhttp.Error(http.StatusRequestTimeout, err)
+	}
+	_, err = w.Write(body)
+	return err
+}
+
+// A body has to go on, but for that of a client who only listens to a stream.
+func TestSilenceInABody(t *testing.T) {
+	address := free(t)
+	p := start(t, socket(t), fmt.Sprintf(`{
+		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "read_idle_timeout": "300ms",
+			"routes": [{"handle": [{"handler": "k8singress"}]}]
+		}}},
+		"k8singress": {"http": [], "https": [], "admin": "off", "live": {"hosts": {"h": {"routes": [
+			{"type": "prefix", "path": "/", "chain": [{"handle": [{"handler": "k8singress_test_listening"}]}]}
+		]}}}}
+	}`, address))
+	p.awaitReady()
+	begin := func(kind string) (net.Conn, func() int) {
+		conn, err := net.DialTimeout("tcp", address, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n", kind)
+		return conn, func() int {
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("%s: %v", kind, err)
+			}
+			_ = response.Body.Close()
+			return response.StatusCode
+		}
+	}
+	streams := map[string]func() int{}
+	var open []net.Conn
+	for _, kind := range []string{"application/grpc", "application/grpc+proto", "application/connect+json"} {
+		conn, answer := begin(kind)
+		open, streams[kind] = append(open, conn), answer
+	}
+	if _, answer := begin("application/json"); answer() != http.StatusRequestTimeout {
+		t.Error("an ordinary body may pause for ever")
+	}
+	// By now the others have been silent for that long, too.
+	for _, conn := range open {
+		fmt.Fprint(conn, "0\r\n\r\n")
+	}
+	for kind, answer := range streams {
+		if status := answer(); status != http.StatusOK {
+			t.Errorf("%s: %d", kind, status)
+		}
+	}
+}
