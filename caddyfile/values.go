@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/nearest"
 )
@@ -151,6 +152,20 @@ func numericPorts(s string) bool {
 		}
 	}
 	return true
+}
+
+func selector(s string) error {
+	if _, err := labels.Parse(s); err != nil {
+		return fmt.Errorf("%q is no label selector, such as team=shop: %w", s, err)
+	}
+	return nil
+}
+
+func onOff(s string) error {
+	if s != "on" && s != "off" {
+		return fmt.Errorf("%q is neither on nor off", s)
+	}
+	return nil
 }
 
 func ipAddress(s string) error {

@@ -20,6 +20,9 @@ const (
 // AdminOff is Config.Admin of a Caddy whose admin API is turned off.
 const AdminOff = "off"
 
+// ExternalNamesOn is the default of Config.ExternalNames. Whatever else stands there is off.
+const ExternalNamesOn = "on"
+
 // Config is the options of the controller. The zero value of a field stands for its default.
 type Config struct {
 	// Source is where the Kubernetes objects come from. Without one, nothing is followed, and the process serves the
@@ -36,13 +39,18 @@ type Config struct {
 	// WatchIngressWithoutClass serves Ingresses that name no class, too. Default: false.
 	WatchIngressWithoutClass bool `json:"watch_ingress_without_class,omitempty"`
 
+	// DisableCatchAll refuses rules without a host, and Ingresses that are only a default backend: what would answer for
+	// every host. Default: false.
+	DisableCatchAll bool `json:"disable_catch_all,omitempty"`
+	// ExternalNames is "on" or "off". With "off" no request is sent to a Service of type ExternalName. Default: on.
+	ExternalNames string `json:"external_names,omitempty"`
+
 	// HTTP are the addresses that answer HTTP. An empty list means none. Default: [":80"].
 	HTTP []string `json:"http,omitzero"`
 	// HTTPS are the addresses that answer HTTPS. An empty list means none. Default: [":443"].
 	HTTPS []string `json:"https,omitzero"`
 
-	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. It is followed, but none
-	// of its keys has an effect yet. Default: none.
+	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. Default: none.
 	ConfigMap string `json:"configmap,omitempty"`
 	// TCPServices is the namespace/name of the ConfigMap with the TCP ports. Default: none.
 	TCPServices string `json:"tcp_services,omitempty"`
@@ -90,6 +98,9 @@ type Kubernetes struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Namespaces limits what is followed to these. Default: all.
 	Namespaces []string `json:"namespaces,omitempty"`
+	// NamespaceSelector is a label selector, such as "team=shop,tier!=test". Ingresses in namespaces whose labels it does
+	// not match are not served, and their status is left alone. Default: all.
+	NamespaceSelector string `json:"namespace_selector,omitempty"`
 }
 
 // Manifests is a folder that objects come from.
@@ -105,6 +116,7 @@ func Defaults() Config {
 		ControllerName: DefaultControllerName,
 		HTTP:           []string{DefaultHTTP},
 		HTTPS:          []string{DefaultHTTPS},
+		ExternalNames:  ExternalNamesOn,
 		ElectionID:     DefaultElectionID,
 		Admin:          DefaultAdmin,
 	}
@@ -116,6 +128,7 @@ func (c Config) WithDefaults() Config {
 	d := Defaults()
 	setDefault(&c.IngressClass, d.IngressClass)
 	setDefault(&c.ControllerName, d.ControllerName)
+	setDefault(&c.ExternalNames, d.ExternalNames)
 	setDefault(&c.ElectionID, d.ElectionID)
 	setDefault(&c.Admin, d.Admin)
 	if c.HTTP == nil {
@@ -132,6 +145,7 @@ func (c Config) WithoutDefaults() Config {
 	d := Defaults()
 	dropDefault(&c.IngressClass, d.IngressClass)
 	dropDefault(&c.ControllerName, d.ControllerName)
+	dropDefault(&c.ExternalNames, d.ExternalNames)
 	dropDefault(&c.ElectionID, d.ElectionID)
 	dropDefault(&c.Admin, d.Admin)
 	if slices.Equal(c.HTTP, d.HTTP) {
