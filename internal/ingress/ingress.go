@@ -37,7 +37,7 @@ type Options struct {
 	NoExternalNames bool
 	// Defaults are the settings of an Ingress that has no annotations: what the ConfigMap says.
 	Defaults annotations.Settings
-	// Classes has, by their names, the classes of ours whose parameters say something else.
+	// Classes has, by their names, the classes of ours that have parameters.
 	Classes map[string]Class
 	// Folder says that the objects come from files. A class named ClassName is ours then if there is no such object, since
 	// the manifests of an application have none; and an Ingress that is not ours is told why, since no other controller

@@ -17,7 +17,7 @@ import (
 // Class is an IngressClass of ours that has a ConfigMap for parameters.
 type Class struct {
 	ConfigMap ir.Ref
-	// Defaults are the settings of an Ingress of the class that has no annotations.
+	// Defaults are the settings of an Ingress of the class that has no annotations, also while there is no such ConfigMap.
 	Defaults annotations.Settings
 }
 

@@ -81,6 +81,8 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	object, ok := s.ConfigMaps.Get(ref.Namespace, ref.Name)
 	if !ok {
 		d.say(of, *ingress.NoParameters(ref))
+		// Its Ingresses wait for it.
+		d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: d.ingress.Defaults}
 		return
 	}
 	settings, problems := configmap.ParseClass(d.ingress.Defaults, object.Data)
