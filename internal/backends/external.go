@@ -42,7 +42,7 @@ func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*
 func externalHost(text string) (host, fault string) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		if near(ip.Unmap()) {
-			return "", "is an address of the controller itself or of its link: such addresses are refused"
+			return "", "is an address of the controller itself or of its link, and refused"
 		}
 		return ip.Unmap().String(), ""
 	}
@@ -51,7 +51,7 @@ func externalHost(text string) (host, fault string) {
 	case len(validation.IsDNS1123Subdomain(host)) > 0 || numeric(host):
 		return "", "is neither a DNS name nor an IP address"
 	case host == "localhost" || strings.HasSuffix(host, ".localhost"):
-		return "", "is the controller itself: such names are refused"
+		return "", "is a name of the controller itself, and refused"
 	}
 	return host, ""
 }
