@@ -169,3 +169,33 @@ func TestNamespaceSelector(t *testing.T) {
 		t.Errorf("served is %v, want %v", got, want)
 	}
 }
+
+// TestClassIsTakenAway: an Ingress is withdrawn with its class, and comes back with it. While it is another controller's,
+// its status is not ours.
+func TestClassIsTakenAway(t *testing.T) {
+	store, translator := fill(1), translate.New()
+	class := func(controller string) *networkingv1.IngressClass {
+		return &networkingv1.IngressClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: controller},
+		}
+	}
+	for i, test := range []struct {
+		change func()
+		served bool
+		// foreign says that there is something to tell to the owner of an Ingress that is not ours.
+		foreign bool
+	}{
+		{func() {}, true, false},
+		{func() { store.Delete(class("")) }, false, true},
+		{func() { store.Set(class("k8s.io/ingress-nginx")) }, true, false},
+		{func() { store.Set(class("example.com/other")) }, false, false},
+		{func() { store.Set(class("k8s.io/ingress-nginx")) }, true, false},
+	} {
+		test.change()
+		config, verdicts := translator.Translate(store.Take(), options)
+		v := verdicts.Get(ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: "i0"})
+		if (len(config.VirtualHosts) == 1) != test.served || (v != nil && !v.Foreign) != test.served || (v != nil && v.Foreign) != test.foreign {
+			t.Errorf("step %d: %d hosts, verdict %+v", i, len(config.VirtualHosts), v)
+		}
+	}
+}
