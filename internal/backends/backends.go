@@ -60,7 +60,7 @@ func clientIP(service *corev1.Service) time.Duration {
 	if service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return 0
 	}
-	seconds := int32(corev1.DefaultClientIPServiceAffinitySeconds)
+	seconds := corev1.DefaultClientIPServiceAffinitySeconds
 	if c := service.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
 		if given := *c.ClientIP.TimeoutSeconds; given > 0 {
 			seconds = given

@@ -108,7 +108,9 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(), p.Reason, note))
 	return &eventsv1.Event{
 		// Events on objects of the whole cluster are looked for in this namespace.
-		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), Name: eventName(ref.Name, hex.EncodeToString(sum[:8]))},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), Name: eventName(ref.Name, hex.EncodeToString(sum[:8])),
+		},
 		Regarding: corev1.ObjectReference{
 			APIVersion: kind.GroupVersion.String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
 			UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),

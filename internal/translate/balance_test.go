@@ -51,7 +51,10 @@ func TestBalance(t *testing.T) {
 			ewma, "c d",
 		},
 		{"classes differ", headless, []*ingress.Result{silent("a", ewma), silent("b", round)}, ewma, ""},
-		{"the affinity of the Service stays", found, []*ingress.Result{asking("a", ewma)}, ir.LoadBalancing{Policy: ir.PolicyEWMA, ClientIP: time.Hour}, ""},
+		{
+			"the affinity of the Service stays", found, []*ingress.Result{asking("a", ewma)},
+			ir.LoadBalancing{Policy: ir.PolicyEWMA, ClientIP: time.Hour}, "",
+		},
 		{
 			"the address of the Service", found, []*ingress.Result{asking("a", service)},
 			ir.LoadBalancing{UseVirtualAddress: true, ClientIP: time.Hour}, "",

@@ -80,8 +80,14 @@ func TestParametersOfAClass(t *testing.T) {
 		{"cluster, beside the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "b/global", "accepted"},
 		{"no scope is the cluster", &reference{Kind: "ConfigMap", Name: "class"}, "b/global", "accepted"},
 		{"cluster, without the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "", "spec.parameters.scope"},
-		{"cluster, in another namespace", &reference{Kind: "ConfigMap", Name: "class"}, "a/global", "spec.parameters.name there is no ConfigMap a/class"},
-		{"missing", &reference{Kind: "ConfigMap", Name: "gone", Scope: &namespace, Namespace: new("b")}, "", "spec.parameters.name there is no ConfigMap b/gone"},
+		{
+			"cluster, in another namespace", &reference{Kind: "ConfigMap", Name: "class"}, "a/global",
+			"spec.parameters.name there is no ConfigMap a/class",
+		},
+		{
+			"missing", &reference{Kind: "ConfigMap", Name: "gone", Scope: &namespace, Namespace: new("b")}, "",
+			"spec.parameters.name there is no ConfigMap b/gone",
+		},
 		{"no namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace}, "b/global", "spec.parameters.namespace"},
 		{"another kind", &reference{Kind: "Secret", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "spec.parameters.kind"},
 		{"another group", &reference{APIGroup: new("example.com"), Kind: "ConfigMap", Name: "class"}, "b/global", "spec.parameters.kind"},

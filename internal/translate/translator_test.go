@@ -74,7 +74,8 @@ func some(t *rapid.T, from map[string][]string, prefix string) map[string]string
 func draw[T any](t *rapid.T, from []T) T { return rapid.SampledFrom(from).Draw(t, "value") }
 
 func meta(t *rapid.T) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: draw(t, []string{"a", "a", "a", "b"}), Name: draw(t, names), CreationTimestamp: metav1.NewTime(draw(t, stamps))}
+	namespace := draw(t, []string{"a", "a", "a", "b"})
+	return metav1.ObjectMeta{Namespace: namespace, Name: draw(t, names), CreationTimestamp: metav1.NewTime(draw(t, stamps))}
 }
 
 func drawBackend(t *rapid.T) networkingv1.IngressBackend {
