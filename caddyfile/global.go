@@ -25,6 +25,7 @@ type draft struct {
 	manifests  string
 	none       bool
 	namespaces []string
+	selector   string
 	given      map[string]bool
 }
 
@@ -113,6 +114,9 @@ var conflicts = []struct{ one, other, remedy string }{
 	{"manifests", "source", "with source none nothing is followed; remove one of them"},
 	{"namespaces", "manifests", "namespaces limits what is followed in a cluster; take the other files out of the folder"},
 	{"namespaces", "source", "with source none nothing is followed; remove one of them"},
+	{"namespace_selector", "namespaces", "namespaces are named or selected by their labels; remove one of them"},
+	{"namespace_selector", "manifests", "namespace_selector limits what is followed in a cluster; take the other files out of the folder"},
+	{"namespace_selector", "source", "with source none nothing is followed; remove one of them"},
 	{"publish_service", "publish_address", "the status has the address of a Service or the given ones; remove one of them"},
 }
 
@@ -137,5 +141,7 @@ func (b *draft) source() *settings.Source {
 	case b.manifests != "":
 		return &settings.Source{Manifests: &settings.Manifests{Dir: b.manifests}}
 	}
-	return &settings.Source{Kubernetes: &settings.Kubernetes{Kubeconfig: b.kubeconfig, Namespaces: b.namespaces}}
+	return &settings.Source{Kubernetes: &settings.Kubernetes{
+		Kubeconfig: b.kubeconfig, Namespaces: b.namespaces, NamespaceSelector: b.selector,
+	}}
 }

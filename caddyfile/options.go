@@ -82,6 +82,23 @@ var options = []option{
 		fallback: "all",
 	},
 	{
+		name: "namespace_selector", args: "<selector>", least: 1, most: 1,
+		set: one(func(d *draft) *string { return &d.selector }, selector),
+		doc: "Serves Ingresses of those namespaces only whose labels match, such as `team=shop` or `\"team in (shop, web)\"`. It " +
+			"needs the right to list and watch namespaces.",
+		example:  "namespace_selector team=shop",
+		fallback: "all",
+	},
+	{
+		name: "disable_catch_all", set: func(d *draft, _ []string) error {
+			d.config.DisableCatchAll = true
+			return nil
+		},
+		doc:      "Refuses rules without a host, and Ingresses that are only a default backend: what would answer for every host.",
+		example:  "disable_catch_all",
+		fallback: "they answer for the hosts that no other Ingress has",
+	},
+	{
 		name: "http", args: "<address>... | off", least: 1, most: anyNumber,
 		set: addresses(func(d *draft) *[]string { return &d.config.HTTP }),
 		doc: "Where HTTP is answered. With `off` it is not, and a site of your own may listen there and hand its requests over " +
@@ -124,8 +141,8 @@ var options = []option{
 	{
 		name: "configmap", args: "<namespace/name>", least: 1, most: 1,
 		set: one(func(d *draft) *string { return &d.config.ConfigMap }, namespacedName),
-		doc: "The ConfigMap with the global options of ingress-nginx. It is followed, but none of its keys has an effect yet: " +
-			"those that you have are not reported either.",
+		doc: "The ConfigMap with the global options of ingress-nginx. An IngressClass whose `spec.parameters` have the scope Cluster " +
+			"names a ConfigMap of the same namespace.",
 		example:  "configmap ingress-nginx/ingress-nginx-controller",
 		fallback: "none",
 	},

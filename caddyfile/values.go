@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/nearest"
 	"github.com/k8singress/k8singress/internal/settings"
@@ -192,6 +193,20 @@ func numericPorts(s string) bool {
 		}
 	}
 	return true
+}
+
+func selector(s string) error {
+	if _, err := labels.Parse(s); err != nil {
+		return fmt.Errorf("%q is no label selector, such as team=shop: %w", s, err)
+	}
+	return nil
+}
+
+func onOff(s string) error {
+	if s != "on" && s != "off" {
+		return fmt.Errorf("%q is neither on nor off", s)
+	}
+	return nil
 }
 
 func ipAddress(s string) error {

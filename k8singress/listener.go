@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"

@@ -3,9 +3,11 @@ package backends
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,13 +16,20 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
+// Options decide about what may be a backend.
+type Options struct {
+	// ExternalNames is that of settings.Config: where Services of type ExternalName may lead. What is no known word refuses
+	// them.
+	ExternalNames string
+}
+
 // Find returns the backend for a port of a Service. The port is its number, its name or what it leads to, as in
 // ingress-nginx.
 //
 // A Service or a port that does not exist is a backend too, one without endpoints: what leads to it must not lead
 // somewhere else. The problem says what is missing, with "name" or "port" for its field; the caller adds what happens
 // until it is there.
-func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protocol) (*ir.Backend, *report.Problem) {
+func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protocol, o Options) (*ir.Backend, *report.Problem) {
 	b := &ir.Backend{
 		ID: id(service, port, protocol), Namespace: service.Namespace, Service: service.Name, Protocol: protocol, Missing: true,
 	}
@@ -29,8 +38,7 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 		return b, problem(report.NoService, "name", "there is no Service %s/%s", service.Namespace, service.Name)
 	}
 	if object.Spec.Type == corev1.ServiceTypeExternalName {
-		return b, problem(report.InvalidBackend, "name",
-			"the Service %s/%s is of type ExternalName, which is not supported yet", service.Namespace, service.Name)
+		return external(b, object, port, o)
 	}
 	name := corev1.Protocol(strings.ToUpper(string(protocol)))
 	found := findPort(object, port, name)
@@ -40,7 +48,26 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 	}
 	b.ID = id(service, strconv.Itoa(int(found.Port)), protocol)
 	b.PortName, b.Missing = found.Name, false
+	b.NotReadyToo = object.Spec.PublishNotReadyAddresses
+	if ip := object.Spec.ClusterIP; ip != "" && ip != corev1.ClusterIPNone {
+		b.VirtualAddress = net.JoinHostPort(ip, strconv.Itoa(int(found.Port)))
+	}
+	b.LoadBalancing.ClientIP = clientIP(object)
 	return b, nil
+}
+
+// clientIP is for how long a Service wants its clients kept at their endpoint; zero is without.
+func clientIP(service *corev1.Service) time.Duration {
+	if service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		return 0
+	}
+	seconds := corev1.DefaultClientIPServiceAffinitySeconds
+	if c := service.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil && c.ClientIP.TimeoutSeconds != nil {
+		if given := *c.ClientIP.TimeoutSeconds; given > 0 {
+			seconds = given
+		}
+	}
+	return time.Duration(seconds) * time.Second
 }
 
 func problem(reason report.Reason, field, message string, args ...any) *report.Problem {

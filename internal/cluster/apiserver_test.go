@@ -176,7 +176,7 @@ func kindOf(o runtime.Object) string {
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	resource, namespace := parts[len(parts)-1], ""
-	if i := slices.Index(parts, "namespaces"); i >= 0 {
+	if i := slices.Index(parts, "namespaces"); i >= 0 && i+1 < len(parts) {
 		namespace = parts[i+1]
 	}
 	s.mu.Lock()

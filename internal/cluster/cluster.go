@@ -22,6 +22,8 @@ type Options struct {
 	Kubeconfig string
 	// Namespaces are the namespaces to read. None means all of them.
 	Namespaces []string
+	// Optional are the kinds that are followed, too, of those that an option has to ask for.
+	Optional []string
 	// Also are objects that are read whatever their namespace: those that options name, such as the default
 	// certificate. Their kind decides the resource.
 	Also []ir.Ref
@@ -106,6 +108,9 @@ func (f *factory) all(o Options) ([]*informer, error) {
 	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	var list []scope
 	for _, kind := range kinds.All {
+		if kind.Optional && !slices.Contains(o.Optional, kind.Name) {
+			continue
+		}
 		if kind.ClusterScoped || len(namespaces) == 0 {
 			list = append(list, scope{kind: kind})
 			continue

@@ -47,6 +47,17 @@ func oneOfEach(namespace, name string) []kinds.Object {
 	return list
 }
 
+// optional are the kinds that an option has to ask for.
+func optional() []string {
+	var names []string
+	for _, row := range kinds.All {
+		if row.Optional {
+			names = append(names, row.Name)
+		}
+	}
+	return names
+}
+
 // run starts a cluster, and stops it at the end of the test.
 func run(t testing.TB, o Options, log *zap.Logger) *Cluster {
 	t.Helper()
@@ -107,7 +118,7 @@ func TestFollows(t *testing.T) {
 	t.Run("all kinds", func(t *testing.T) {
 		api := startAPIServer(t)
 		api.set(oneOfEach("shop", "web")...)
-		c := run(t, Options{Kubeconfig: api.kubeconfig(t)}, quietLog(t))
+		c := run(t, Options{Kubeconfig: api.kubeconfig(t), Optional: optional()}, quietLog(t))
 		waitSynced(t, c)
 		if got := len(c.Store().Take().Changed); got != len(kinds.All) {
 			t.Errorf("%d objects after Synced, want one of each kind", got)
@@ -171,7 +182,7 @@ func TestSyncedWaitsForEveryKind(t *testing.T) {
 			release := api.hold(row.Resource)
 			defer release()
 			api.set(oneOfEach("shop", "web")...)
-			c := run(t, Options{Kubeconfig: api.kubeconfig(t)}, quietLog(t))
+			c := run(t, Options{Kubeconfig: api.kubeconfig(t), Optional: optional()}, quietLog(t))
 			for _, o := range oneOfEach("shop", "web") {
 				if kindOf(o) != row.Name {
 					eventually(t, c.Store(), "a "+kindOf(o), func() bool { return c.Store().Get(o) != nil })
@@ -214,7 +225,7 @@ func TestNamespaces(t *testing.T) {
 		t.Error("objects of the whole cluster are read in any case")
 	}
 	for _, r := range api.seen(func(*http.Request) bool { return true }) {
-		if r.URL.Path == "/api/v1/secrets" || strings.Contains(r.URL.Path, "/private/ingresses") {
+		if r.URL.Path == "/api/v1/namespaces" || r.URL.Path == "/api/v1/secrets" || strings.Contains(r.URL.Path, "/private/ingresses") {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
 	}

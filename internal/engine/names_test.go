@@ -60,7 +60,7 @@ func TestNamesByOption(t *testing.T) {
 		e.eventually("the verdict", func() bool {
 			for _, v := range e.Report().Verdicts {
 				for _, p := range v.Problems {
-					if p.Reason == report.NoEndpoints {
+					if p.Reason == report.InvalidBackend {
 						return true
 					}
 				}

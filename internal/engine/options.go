@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/resolver"
@@ -18,7 +19,12 @@ func options(o settings.Config) translate.Options {
 	var t translate.Options
 	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass
 	t.Ingress.WatchWithoutClass = o.WatchIngressWithoutClass
+	t.Ingress.Namespaces = namespaces(o)
+	t.Ingress.DisableCatchAll = o.DisableCatchAll
+	t.Ingress.ExternalNames = o.ExternalNames
+	t.Streams.ExternalNames = t.Ingress.ExternalNames
 	t.Ingress.Folder = o.Source != nil && o.Source.Manifests != nil
+	t.ConfigMap = o.ConfigMap
 	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
 	t.Streams.Reserved = reserved(o)
 	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
@@ -36,6 +42,19 @@ func naming(o settings.Config) resolver.Options {
 		access = resolver.Everything
 	}
 	return resolver.Options{Servers: o.Resolvers, Access: access}
+}
+
+// namespaces selects those whose Ingresses are served; nil selects all. A selector that cannot be read, which a source
+// refuses, selects none.
+func namespaces(o settings.Config) labels.Selector {
+	if o.Source == nil || o.Source.Kubernetes == nil || o.Source.Kubernetes.NamespaceSelector == "" {
+		return nil
+	}
+	selector, err := labels.Parse(o.Source.Kubernetes.NamespaceSelector)
+	if err != nil {
+		return labels.Nothing()
+	}
+	return selector
 }
 
 // reserved are the ports that this process itself listens on. Caddy would share them without an error.

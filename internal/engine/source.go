@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/cluster"
 	"github.com/k8singress/k8singress/internal/files"
@@ -46,9 +47,17 @@ func NewSource(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
 }
 
 func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
+	if _, err := labels.Parse(o.Source.Kubernetes.NamespaceSelector); err != nil {
+		return nil, nil, fmt.Errorf("namespace_selector: %w", err)
+	}
+	var optional []string
+	if o.Source.Kubernetes.NamespaceSelector != "" {
+		optional = append(optional, kinds.Namespace)
+	}
 	c, err := cluster.New(cluster.Options{
 		Kubeconfig: o.Source.Kubernetes.Kubeconfig,
 		Namespaces: o.Source.Kubernetes.Namespaces,
+		Optional:   optional,
 		Also:       named(o),
 	}, log)
 	if err != nil {

@@ -62,6 +62,9 @@ func objectsOf(s *snapshot.Snapshot) []kinds.Object {
 	for o := range s.ConfigMaps.All() {
 		list = append(list, o)
 	}
+	for o := range s.Namespaces.All() {
+		list = append(list, o)
+	}
 	for _, ref := range s.Changed {
 		if ref.Kind == kinds.EndpointSlice {
 			for o := range s.EndpointSlices(ref.Namespace, ref.Name) {

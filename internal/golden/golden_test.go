@@ -93,6 +93,9 @@ func remember(s *snapshot.Snapshot) (unchanged func(testing.TB)) {
 	for o := range s.ConfigMaps.All() {
 		add(o)
 	}
+	for o := range s.Namespaces.All() {
+		add(o)
+	}
 	return func(t testing.TB) {
 		t.Helper()
 		for o, copied := range before {

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"slices"
 	"strconv"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -28,12 +29,19 @@ func (r *reading) backend(b *networkingv1.IngressBackend, field string) *ir.Back
 	if wanted == "" {
 		wanted = strconv.Itoa(int(b.Service.Port.Number))
 	}
-	found, p := backends.Find(r.snapshot, ref, wanted, ir.TCP)
+	found, p := backends.Find(r.snapshot, ref, wanted, ir.TCP, backends.Options{ExternalNames: r.options.ExternalNames})
 	switch {
 	case p != nil && p.Reason == report.NoService:
 		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: requests get 503 until there is one", p.Message)
 	case p != nil:
 		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: requests get 503", p.Message)
+	}
+	if !slices.Contains(r.Backends, found.ID) {
+		r.Backends = append(r.Backends, found.ID)
+	}
+	if p == nil && r.Balances && r.LoadBalancing.UseVirtualAddress && found.VirtualAddress == "" {
+		r.problem(report.Warning, report.InvalidBackend, field+".service.name",
+			"the Service %s/%s has no address of its own, which service-upstream asks for: its endpoints are used", ref.Namespace, ref.Name)
 	}
 	return found
 }

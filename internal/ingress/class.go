@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	networkingv1 "k8s.io/api/networking/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -21,18 +22,50 @@ const (
 	classField      = "spec.ingressClassName"
 )
 
-// ours says whether the Ingress is for this controller. The annotation beats the field, as the documentation of the field
-// wants it. ingress-nginx looks at the field first; few Ingresses have both, since the API server lets nobody create one.
+// selected says whether the Ingress is in a namespace that is served.
+func (r *reading) selected() bool {
+	o, namespace := r.options, r.Object.Namespace
+	if o.Namespaces == nil {
+		return true
+	}
+	r.depend(ir.Ref{Kind: kinds.Namespace, Name: namespace})
+	// An API server gives each namespace this label; manifests may do without it, and without the namespace.
+	all := labels.Set{corev1.LabelMetadataName: namespace}
+	if object, ok := r.snapshot.Namespaces.Get("", namespace); ok {
+		all = labels.Merge(all, object.Labels)
+	} else if !o.Folder {
+		return false
+	}
+	if !o.Namespaces.Matches(all) {
+		r.notServed(o, report.OtherNamespace, "metadata.namespace", "the labels of the namespace %s do not match namespace_selector %s",
+			namespace, o.Namespaces)
+		return false
+	}
+	return true
+}
+
+// ours says whether the Ingress is for this controller. The field beats the annotation, as in ingress-nginx, so that a
+// cluster which comes from there serves the same Ingresses as before. The documentation of the field wants it the other
+// way round; few Ingresses have both, since the API server lets nobody create one, and whoever has is warned.
 func (r *reading) ours(o Options) bool {
 	// Any class may come to be ours, or the default one.
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
-	if class, ok := r.Object.Annotations[classAnnotation]; ok {
-		return r.annotated(o, class)
-	}
+	annotation, annotated := r.Object.Annotations[classAnnotation]
 	if name := r.Object.Spec.IngressClassName; name != nil && *name != "" {
-		return r.named(o, *name)
+		ours := r.named(o, *name)
+		if annotated && annotation != *name && ours != annotatedOurs(o, annotation) {
+			r.contradiction(*name, annotation, ours)
+		}
+		return ours
 	}
-	if o.WatchWithoutClass || r.defaultClass(o) {
+	if annotated {
+		return r.annotated(o, annotation)
+	}
+	if name := defaultClass(r.snapshot, o); name != "" {
+		r.class = name
+		return true
+	}
+	if o.WatchWithoutClass {
 		return true
 	}
 	r.notServed(o, report.NoClass, classField, "it names no class, and no default class is of this controller: write %s",
@@ -40,9 +73,24 @@ func (r *reading) ours(o Options) bool {
 	return false
 }
 
+func (r *reading) contradiction(field, annotation string, ours bool) {
+	outcome := "so this controller does not serve the Ingress, although the annotation names it"
+	if ours {
+		outcome = "so this controller serves the Ingress, although the annotation does not name it"
+	}
+	r.problem(report.Warning, report.ClassConflict, annotationField,
+		"the class is %q by spec.ingressClassName and %q by the annotation, and the field counts, %s: remove one of them",
+		field, annotation, outcome)
+}
+
+func annotatedOurs(o Options, class string) bool {
+	return class == o.ClassName || class == "" && o.WatchWithoutClass
+}
+
 func (r *reading) annotated(o Options, class string) bool {
 	switch {
-	case class == o.ClassName || class == "" && o.WatchWithoutClass:
+	case annotatedOurs(o, class):
+		r.class = class
 		return true
 	case class == "":
 		r.notServed(o, report.NoClass, annotationField, "the annotation names no class: write %s", o.ClassName)
@@ -56,6 +104,7 @@ func (r *reading) annotated(o Options, class string) bool {
 func (r *reading) named(o Options, name string) bool {
 	if object, ok := r.snapshot.Classes.Get("", name); ok {
 		if object.Spec.Controller == o.ControllerName {
+			r.class = name
 			return true
 		}
 		r.notServed(o, report.OtherClass, classField, "the IngressClass %s is of the controller %s, and this one is %s",
@@ -108,15 +157,4 @@ func (r *reading) classes(o Options, controller string) []string {
 		slices.Sort(names)
 	}
 	return names
-}
-
-// defaultClass says whether a class of ours is the default one of the cluster. An API server writes it into Ingresses
-// when they are made; a folder of files has nobody who does.
-func (r *reading) defaultClass(o Options) bool {
-	for class := range r.snapshot.Classes.All() {
-		if class.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" && class.Spec.Controller == o.ControllerName {
-			return true
-		}
-	}
-	return false
 }

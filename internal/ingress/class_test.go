@@ -61,8 +61,19 @@ func TestClass(t *testing.T) {
 		{name: "annotation", options: named, annotation: nginx, ours: true},
 		{name: "annotation needs no class", options: named, classes: theirs, annotation: nginx, ours: true},
 		{name: "annotation of others", options: without, classes: ours, annotation: other},
-		{name: "annotation of others beats the field", options: named, classes: ours, annotation: other, field: nginx},
-		{name: "annotation beats the field of others", options: named, classes: theirs, annotation: nginx, field: other, ours: true},
+		{
+			name: "the field beats the annotation of others", options: named, classes: ours, annotation: other, field: nginx, ours: true,
+			reason: report.ClassConflict,
+		},
+		{
+			name: "the field of others beats the annotation", options: named, classes: theirs, annotation: nginx, field: other,
+			reason: report.ClassConflict,
+		},
+		{name: "both are of others", options: named, classes: theirs, annotation: new("third"), field: other},
+		{name: "both are ours", options: named, classes: public, annotation: nginx, field: new("public"), ours: true},
+		{name: "both name a class of ours", options: named, classes: public, annotation: new("public"), field: new("public"), ours: true},
+		{name: "both name a class that others took", options: named, classes: taken, annotation: nginx, field: nginx},
+		{name: "annotation and an empty field", options: named, classes: ours, annotation: other, field: empty},
 		{name: "empty annotation", options: named, classes: ours, annotation: empty},
 		{name: "empty annotation, all without class", options: without, annotation: empty, ours: true},
 

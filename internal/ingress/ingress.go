@@ -4,10 +4,13 @@ package ingress
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/annotations"
@@ -26,8 +29,16 @@ type Options struct {
 	ClassName string
 	// WatchWithoutClass takes Ingresses that name no class, too.
 	WatchWithoutClass bool
+	// Namespaces selects those whose Ingresses may be ours by their labels; nil selects all.
+	Namespaces labels.Selector
+	// DisableCatchAll refuses what would answer for every host.
+	DisableCatchAll bool
+	// ExternalNames is that of settings.Config.
+	ExternalNames string
 	// Defaults are the settings of an Ingress that has no annotations: what the ConfigMap says.
 	Defaults annotations.Settings
+	// Classes has, by their names, the classes of ours that have parameters.
+	Classes map[string]Class
 	// Folder says that the objects come from files. A class named ClassName is ours then if there is no such object, since
 	// the manifests of an application have none; and an Ingress that is not ours is told why, since no other controller
 	// serves it.
@@ -46,7 +57,12 @@ type Result struct {
 	Fallback *Path
 	// Certificates are by host.
 	Certificates map[string]*ir.Certificate
-	Problems     []report.Problem
+	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
+	Backends []string
+	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
+	LoadBalancing ir.LoadBalancing
+	Balances      bool
+	Problems      []report.Problem
 	// Refs are the objects that the result depends on, whether they exist or not.
 	Refs []ir.Ref
 }
@@ -70,28 +86,43 @@ type Path struct {
 type reading struct {
 	*Result
 	snapshot    *snapshot.Snapshot
+	options     Options
 	annotations *annotations.Settings
-	refs        map[ir.Ref]bool
+	// class is the name of its class; it may be empty.
+	class string
+	refs  map[ir.Ref]bool
 }
 
 // Translate reads one Ingress.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
 	r := &reading{
 		Result:   &Result{Object: object, Paths: map[string][]*Path{}, Certificates: map[string]*ir.Certificate{}},
-		snapshot: s, refs: map[ir.Ref]bool{},
+		snapshot: s, options: o, refs: map[ir.Ref]bool{},
 	}
-	if r.Ours = r.ours(o); !r.Ours {
+	if r.Ours = r.selected() && r.ours(o); !r.Ours {
 		return r.Result
 	}
-	settings, problems := annotations.Parse(o.Defaults, object.Annotations)
-	r.annotations = settings
-	r.Problems = append(r.Problems, problems...)
+	r.settings()
 	for i := range object.Spec.Rules {
 		r.rule(&object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
 	}
 	r.defaultBackend()
 	r.tls()
 	return r.Result
+}
+
+// settings reads the annotations, on top of what the class or the ConfigMap says.
+func (r *reading) settings() {
+	defaults := r.options.Defaults
+	if class, ok := r.options.Classes[r.class]; ok {
+		r.depend(class.ConfigMap)
+		defaults = class.Defaults
+	}
+	settings, problems := annotations.Parse(defaults, r.Object.Annotations)
+	r.annotations = settings
+	r.LoadBalancing = settings.LoadBalancing
+	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
+	r.Problems = append(r.Problems, problems...)
 }
 
 func (r *reading) origin() ir.Ref {
@@ -115,6 +146,11 @@ func (r *reading) rule(rule *networkingv1.IngressRule, field string) {
 	host, err := Host(rule.Host)
 	if err != nil {
 		r.problem(report.Error, report.InvalidHost, field+".host", "%v", err)
+		return
+	}
+	if host == "" && r.options.DisableCatchAll {
+		r.problem(report.Error, report.CatchAllRefused, field+".host",
+			"the rule has no host, and rules for every host are turned off by disable_catch_all: give it a host; the rule is left out")
 		return
 	}
 	if _, ok := r.Paths[host]; !ok {
@@ -167,11 +203,14 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 	if backend == nil {
 		return nil
 	}
-	return &Path{
-		Match: match, Backend: backend, Field: field,
-		Filters: r.annotations.Filters(match.Path), Regex: r.annotations.Regex(match.Path), Attempts: r.annotations.Attempts,
-		Forwarding: r.annotations.ForwardingFor(match.Path),
-	}
+	return r.with(&Path{Match: match, Backend: backend, Field: field})
+}
+
+// with adds what the annotations say of a path.
+func (r *reading) with(p *Path) *Path {
+	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
+	p.Attempts, p.Forwarding = r.annotations.Attempts, r.annotations.ForwardingFor(p.Match.Path)
+	return p
 }
 
 func matchOf(p *networkingv1.HTTPIngressPath) (ir.Match, error) {
@@ -198,7 +237,8 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.Match, error) {
 	return match, nil
 }
 
-// defaultBackend answers for what no path of the rules' hosts matches; without rules it answers for every host.
+// defaultBackend answers for what no path of the rules' hosts matches; without rules it answers for every host. The
+// annotations hold for it as for a path: as in ingress-nginx, only rewrites do not where it answers for every host.
 func (r *reading) defaultBackend() {
 	const field = "spec.defaultBackend"
 	if r.Object.Spec.DefaultBackend == nil {
@@ -207,12 +247,19 @@ func (r *reading) defaultBackend() {
 		}
 		return
 	}
+	if len(r.Object.Spec.Rules) == 0 && r.options.DisableCatchAll {
+		r.problem(report.Error, report.CatchAllRefused, field,
+			"a default backend without rules answers for every host, which is turned off by disable_catch_all: write rules with hosts")
+		return
+	}
 	backend := r.backend(r.Object.Spec.DefaultBackend, field)
 	if backend == nil {
 		return
 	}
-	p := &Path{Match: ir.Match{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true, Field: field}
+	p := r.with(&Path{Match: ir.Match{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true, Field: field})
 	if len(r.Object.Spec.Rules) == 0 {
+		p.Regex = false
+		p.Filters = slices.DeleteFunc(p.Filters, func(f ir.Filter) bool { _, rewrites := f.(ir.URLRewrite); return rewrites })
 		r.Fallback = p
 		return
 	}

@@ -135,8 +135,8 @@ func TestBackend(t *testing.T) {
 			[]string{"NoService spec.rules[0].http.paths[0].backend.service.name"},
 		},
 		{
-			"ExternalName", backend("external", 80), &ir.Backend{ID: "shop/external/80", Service: "external", Missing: true},
-			[]string{"InvalidBackend spec.rules[0].http.paths[0].backend.service.name"},
+			"ExternalName", backend("external", 80),
+			&ir.Backend{ID: "shop/external/80", Service: "external", ExternalName: "example.com:80"}, nil,
 		},
 		{"nothing", networkingv1.IngressBackend{}, nil, []string{"InvalidBackend spec.rules[0].http.paths[0].backend"}},
 		{

@@ -29,6 +29,7 @@ const (
 	EndpointSlice = "EndpointSlice"
 	Secret        = "Secret"
 	ConfigMap     = "ConfigMap"
+	Namespace     = "Namespace"
 )
 
 // Kind is one row.
@@ -40,6 +41,8 @@ type Kind struct {
 	Resource string
 	// ClusterScoped objects have no namespace.
 	ClusterScoped bool
+	// Optional kinds are followed in a cluster only where an option needs them.
+	Optional bool
 	// FieldSelector leaves objects out at the API server, before they cost anything here.
 	FieldSelector string
 	// New returns an empty object, NewList an empty list of them.
@@ -83,6 +86,12 @@ var All = []Kind{
 		New: func() Object { return &corev1.ConfigMap{} }, NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
 		Trim: trimMeta,
 	},
+	{
+		// namespace_selector looks at its labels.
+		Name: Namespace, GroupVersion: corev1.SchemeGroupVersion, Resource: "namespaces", ClusterScoped: true, Optional: true,
+		New: func() Object { return &corev1.Namespace{} }, NewList: func() runtime.Object { return &corev1.NamespaceList{} },
+		Trim: trimNamespace,
+	},
 }
 
 // ByName returns the row of a kind.
@@ -114,6 +123,18 @@ func trimMeta(o Object) {
 		o.SetFinalizers(nil)
 	}
 	maps.DeleteFunc(o.GetAnnotations(), func(name, _ string) bool { return name == lastApplied || name == leader })
+}
+
+// trimNamespace leaves the labels.
+func trimNamespace(o Object) {
+	trimMeta(o)
+	namespace := o.(*corev1.Namespace)
+	if namespace.Spec.Finalizers != nil {
+		namespace.Spec.Finalizers = nil
+	}
+	if namespace.Status.Phase != "" || namespace.Status.Conditions != nil {
+		namespace.Status = corev1.NamespaceStatus{}
+	}
 }
 
 // trimEndpointSlice leaves of an endpoint what decides where requests go. A large cluster has more endpoints than

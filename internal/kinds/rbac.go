@@ -9,7 +9,8 @@ import (
 const rbacHead = `# Printed from the table in internal/kinds by ` + "`make generate`" + `.
 #
 # What the controller may do: read the kinds that it follows, in the whole cluster, and write the status of Ingresses and
-# Events. In its own namespace it holds the Lease that says which replica writes.
+# Events. It reads namespaces only with the option namespace_selector. In its own namespace it holds the Lease that says
+# which replica writes.
 apiVersion: v1
 kind: Namespace
 metadata:

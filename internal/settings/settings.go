@@ -47,6 +47,10 @@ type Config struct {
 	// WatchIngressWithoutClass serves Ingresses that name no class, too. Default: false.
 	WatchIngressWithoutClass bool `json:"watch_ingress_without_class,omitempty"`
 
+	// DisableCatchAll refuses rules without a host, and Ingresses that are only a default backend: what would answer for
+	// every host. Default: false.
+	DisableCatchAll bool `json:"disable_catch_all,omitempty"`
+
 	// HTTP are the addresses that answer HTTP. An empty list means none. Default: [":80"].
 	HTTP []string `json:"http,omitzero"`
 	// HTTPS are the addresses that answer HTTPS. An empty list means none. Default: [":443"].
@@ -60,8 +64,7 @@ type Config struct {
 	// ShutdownTimeout is how long the requests and streams under way may take after that. Default: 240 s.
 	ShutdownTimeout Duration `json:"shutdown_timeout,omitempty"`
 
-	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. It is followed, but none
-	// of its keys has an effect yet. Default: none.
+	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. Default: none.
 	ConfigMap string `json:"configmap,omitempty"`
 	// TCPServices is the namespace/name of the ConfigMap with the TCP ports. Default: none.
 	TCPServices string `json:"tcp_services,omitempty"`
@@ -126,6 +129,9 @@ type Kubernetes struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Namespaces limits what is followed to these. Default: all.
 	Namespaces []string `json:"namespaces,omitempty"`
+	// NamespaceSelector is a label selector, such as "team=shop,tier!=test". Ingresses in namespaces whose labels it does
+	// not match are not served, and their status is left alone. Default: all.
+	NamespaceSelector string `json:"namespace_selector,omitempty"`
 }
 
 // Manifests is a folder that objects come from.

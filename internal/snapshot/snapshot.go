@@ -24,6 +24,8 @@ type Snapshot struct {
 	Services   Objects[*corev1.Service]
 	Secrets    Objects[*corev1.Secret]
 	ConfigMaps Objects[*corev1.ConfigMap]
+	// Namespaces are there in a cluster only if an option needs them.
+	Namespaces Objects[*corev1.Namespace]
 	slices     Objects[*discoveryv1.EndpointSlice]
 
 	// Sequence counts the snapshots of a store from 1.
@@ -58,6 +60,7 @@ func (s *Snapshot) Counts() map[string]int {
 	return map[string]int{
 		kinds.Ingress: s.Ingresses.Len(), kinds.IngressClass: s.Classes.Len(), kinds.Service: s.Services.Len(),
 		kinds.EndpointSlice: s.slices.Len(), kinds.Secret: s.Secrets.Len(), kinds.ConfigMap: s.ConfigMaps.Len(),
+		kinds.Namespace: s.Namespaces.Len(),
 	}
 }
 
@@ -123,6 +126,8 @@ func kindOf(object kinds.Object) string {
 		return kinds.Secret
 	case *corev1.ConfigMap:
 		return kinds.ConfigMap
+	case *corev1.Namespace:
+		return kinds.Namespace
 	}
 	return ""
 }

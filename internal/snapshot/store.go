@@ -76,6 +76,8 @@ func (s *Store) Get(object kinds.Object) kinds.Object {
 		return get(&s.current.Secrets, key(o.Namespace, o.Name))
 	case *corev1.ConfigMap:
 		return get(&s.current.ConfigMaps, key(o.Namespace, o.Name))
+	case *corev1.Namespace:
+		return get(&s.current.Namespaces, key("", o.Name))
 	case *discoveryv1.EndpointSlice:
 		return get(&s.current.slices, sliceKey(o, s.services[sliceName{o.Namespace, o.Name}]))
 	}
@@ -104,6 +106,7 @@ func (s *Store) Take() *Snapshot {
 		Services:   s.current.Services.copy(),
 		Secrets:    s.current.Secrets.copy(),
 		ConfigMaps: s.current.ConfigMaps.copy(),
+		Namespaces: s.current.Namespaces.copy(),
 		slices:     s.current.slices.copy(),
 		Sequence:   s.current.Sequence,
 		Changed:    slices.Collect(maps.Keys(s.changed)),
@@ -126,6 +129,8 @@ func (s *Store) set(object kinds.Object) {
 		changed = set(&s.current.Secrets, key(o.Namespace, o.Name), o)
 	case *corev1.ConfigMap:
 		changed = set(&s.current.ConfigMaps, key(o.Namespace, o.Name), o)
+	case *corev1.Namespace:
+		changed = set(&s.current.Namespaces, key("", o.Name), o)
 	case *discoveryv1.EndpointSlice:
 		s.setSlice(o)
 	}
@@ -158,6 +163,8 @@ func (s *Store) remove(object kinds.Object) {
 		removed = remove(&s.current.Secrets, key(o.Namespace, o.Name))
 	case *corev1.ConfigMap:
 		removed = remove(&s.current.ConfigMaps, key(o.Namespace, o.Name))
+	case *corev1.Namespace:
+		removed = remove(&s.current.Namespaces, key("", o.Name))
 	case *discoveryv1.EndpointSlice:
 		s.removeSlice(o)
 	}

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -72,6 +73,8 @@ func find(s *snapshot.Snapshot, ref ir.Ref) kinds.Object {
 	switch ref.Kind {
 	case kinds.Ingress:
 		object, ok = s.Ingresses.Get(ref.Namespace, ref.Name)
+	case kinds.IngressClass:
+		object, ok = s.Classes.Get("", ref.Name)
 	case kinds.ConfigMap:
 		object, ok = s.ConfigMaps.Get(ref.Namespace, ref.Name)
 	case kinds.Service:
@@ -104,7 +107,10 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	kind, _ := kinds.ByName(ref.Kind)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(), p.Reason, note))
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: eventName(ref.Name, hex.EncodeToString(sum[:8]))},
+		// Events on objects of the whole cluster are looked for in this namespace.
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), Name: eventName(ref.Name, hex.EncodeToString(sum[:8])),
+		},
 		Regarding: corev1.ObjectReference{
 			APIVersion: kind.GroupVersion.String(), Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name,
 			UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),

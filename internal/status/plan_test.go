@@ -107,6 +107,21 @@ func TestPlanOfEvents(t *testing.T) {
 	}
 }
 
+// TestEventOnAnObjectOfTheCluster: such Events are in the namespace default, and name no namespace of the object.
+func TestEventOnAnObjectOfTheCluster(t *testing.T) {
+	ref := ir.Ref{Kind: kinds.IngressClass, Name: "nginx"}
+	r := &report.Report{Verdicts: []*report.Verdict{{Object: ref, Problems: []report.Problem{problem(report.Warning, "no parameters")}}}}
+	class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx", UID: "uid"}}
+	change := status.Plan(r, taken(class), nil)[ref]
+	if change == nil || len(change.Events) != 1 || change.Addresses != nil {
+		t.Fatalf("the plan is %+v", change)
+	}
+	e := change.Events[0]
+	if e.Namespace != "default" || e.Regarding.Namespace != "" || e.Regarding.APIVersion != "networking.k8s.io/v1" || e.Regarding.UID != "uid" {
+		t.Errorf("the Event is in %q, about %+v", e.Namespace, e.Regarding)
+	}
+}
+
 func wantAbout(t *testing.T, e *eventsv1.Event) {
 	t.Helper()
 	want := corev1.ObjectReference{

@@ -25,6 +25,8 @@ type Options struct {
 	// Reserved are the ports that the process itself listens on. In one process, Caddy shares a port among its listeners
 	// without an error.
 	Reserved []ReservedPort
+	// ExternalNames is that of settings.Config.
+	ExternalNames string
 }
 
 // ReservedPort is one port that no entry may have.
@@ -177,7 +179,7 @@ func (r *reading) reserved(protocol ir.Protocol, port uint16) string {
 
 func (r *reading) backend(ref ir.Ref, wanted string, protocol ir.Protocol) (*ir.Backend, *report.Problem) {
 	r.result.Refs = append(r.result.Refs, ref)
-	found, p := backends.Find(r.snapshot, ref, wanted, protocol)
+	found, p := backends.Find(r.snapshot, ref, wanted, protocol, backends.Options{ExternalNames: r.options.ExternalNames})
 	switch {
 	case p == nil:
 		return found, nil

@@ -7,11 +7,13 @@ import (
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
 // publish makes the configuration and the report of what was touched and of what was not.
 func (t *Translator) publish(c *change) {
+	backends := t.backends(c)
 	hosts, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
 	for host := range c.hosts {
 		hosts[host], certificates[host] = nil, nil
@@ -22,8 +24,9 @@ func (t *Translator) publish(c *change) {
 	config := &ir.Config{
 		VirtualHosts:       patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host }, cmp.Compare[string]),
 		Certificates:       patched(t.config.Certificates, certificates, func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
-		Backends:           patched(t.config.Backends, t.backends(c), func(b *ir.Backend) string { return b.ID }, cmp.Compare[string]),
+		Backends:           patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID }, cmp.Compare[string]),
 		StreamRoutes:       t.streams.Routes,
+		Global:             keep(t.config.Global, t.defaults.global),
 		DefaultCertificate: keep(t.config.DefaultCertificate, defaultCertificate(t.options.DefaultCertificate)),
 	}
 	verdicts := map[ir.Ref]*report.Verdict{}
@@ -35,23 +38,10 @@ func (t *Translator) publish(c *change) {
 		func(v *report.Verdict) ir.Ref { return v.Object }, report.Compare)}
 }
 
-// backends returns the touched backends as they are now; nil is one that no route has any more.
-func (t *Translator) backends(c *change) map[string]*ir.Backend {
-	for id := range c.backends {
-		if t.users[id] == 0 {
-			delete(t.users, id)
-			c.backends[id] = nil
-		}
-	}
-	return c.backends
-}
-
-// verdict gathers what both steps say of an object. It is nil for one that does not concern us.
+// verdict gathers what all steps say of an object. It is nil for one that does not concern us.
 func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
-	for _, v := range t.streams.Verdicts {
-		if v.Object == ref {
-			return v
-		}
+	if ref.Kind != kinds.Ingress {
+		return t.settingsVerdict(ref)
 	}
 	r := t.results[ref]
 	if r == nil || !r.Ours && len(r.Problems) == 0 {
@@ -70,7 +60,27 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 			v.Problems = append(v.Problems, m.Problems[ref]...)
 		}
 	}
+	for _, id := range r.Backends {
+		if b := t.balanced[id]; b != nil {
+			v.Problems = append(v.Problems, b.problems[ref]...)
+		}
+	}
 	return v
+}
+
+// settingsVerdict is on a ConfigMap or an IngressClass. One ConfigMap may serve several ends.
+func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
+	of := t.defaults.verdicts[ref]
+	for _, v := range t.streams.Verdicts {
+		switch {
+		case v.Object != ref:
+		case of == nil:
+			return v
+		default:
+			return &report.Verdict{Object: ref, Problems: slices.Concat(of.Problems, v.Problems)}
+		}
+	}
+	return of
 }
 
 // patched returns a sorted list in which the given entries are different; nil is one that is gone. Entries that are equal

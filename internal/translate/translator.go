@@ -34,20 +34,24 @@ func remove[A, B comparable](m map[A]set[B], key A, value B) {
 // Translator translates one snapshot after another of the same store. It is for one goroutine.
 //
 // It works in two steps, each of which is done again only for what changed: every Ingress by itself, and then every host
-// with all Ingresses that have it.
+// and every backend with all Ingresses that have it.
 type Translator struct {
 	options Options
 	// seen is the sequence of the snapshot that the memory is about.
 	seen uint64
 
+	defaults  *defaults
 	results   map[ir.Ref]*ingress.Result
 	dependent map[ir.Ref]set[ir.Ref]
 	ofHost    map[string]set[ir.Ref]
 	fallbacks set[ir.Ref]
 	merged    map[string]*ingress.Merged
 	streams   *streams.Result
-	// users counts the routes that have a backend.
-	users map[string]int
+	// users counts the routes that have a backend, found is what there is of it in the cluster.
+	users     map[string]int
+	found     map[string]*ir.Backend
+	ofBackend map[string]set[ir.Ref]
+	balanced  map[string]*balanced
 
 	config *ir.Config
 	report *report.Report
@@ -58,18 +62,20 @@ func New() *Translator { return &Translator{} }
 
 func (t *Translator) reset(o Options) {
 	*t = Translator{
-		options: o, results: map[ir.Ref]*ingress.Result{}, dependent: map[ir.Ref]set[ir.Ref]{},
+		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: map[ir.Ref]set[ir.Ref]{},
 		ofHost: map[string]set[ir.Ref]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*ingress.Merged{},
-		streams: &streams.Result{}, users: map[string]int{},
+		streams: &streams.Result{}, users: map[string]int{}, found: map[string]*ir.Backend{},
+		ofBackend: map[string]set[ir.Ref]{}, balanced: map[string]*balanced{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
 }
 
 // Translate is like the function Translate, and returns the parts that are as they were as the same pointers.
 func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
-	c := &change{hosts: set[string]{}, objects: set[ir.Ref]{}, backends: map[string]*ir.Backend{}}
+	c := &change{hosts: set[string]{}, objects: set[ir.Ref]{}, backends: set[string]{}}
 	if t.results == nil || s.Since != t.seen || !reflect.DeepEqual(o, t.options) {
 		t.reset(o)
+		t.readDefaults(c, s)
 		for object := range s.Ingresses.All() {
 			t.one(c, s, refOf(object))
 		}
@@ -87,11 +93,9 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 
 // change is what one call touches.
 type change struct {
-	hosts   set[string]
-	objects set[ir.Ref]
-	// backends are the newest values of those that routes came to have.
-	backends map[string]*ir.Backend
-	streams  bool
+	hosts    set[string]
+	objects  set[ir.Ref]
+	backends set[string]
 }
 
 func refOf(object *networkingv1.Ingress) ir.Ref {
@@ -102,6 +106,11 @@ func refOf(object *networkingv1.Ingress) ir.Ref {
 func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
 	again := set[ir.Ref]{}
 	streamsToo := false
+	if t.defaultsTouched(s) && t.readDefaults(c, s) {
+		for ref := range t.results {
+			again[ref] = struct{}{}
+		}
+	}
 	for _, ref := range s.Changed {
 		switch ref.Kind {
 		case kinds.Ingress:
@@ -124,6 +133,26 @@ func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
 	}
 }
 
+func (t *Translator) defaultsTouched(s *snapshot.Snapshot) bool {
+	return slices.ContainsFunc(s.Changed, func(ref ir.Ref) bool {
+		_, ok := t.defaults.refs[ref]
+		return ok || ref.Kind == kinds.IngressClass
+	})
+}
+
+// readDefaults says whether every Ingress is another one now. A class with other parameters is something that its
+// Ingresses depend on.
+func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
+	old := t.defaults
+	t.defaults = readDefaults(s, t.options)
+	for _, d := range []*defaults{old, t.defaults} {
+		for ref := range d.verdicts {
+			c.objects[ref] = struct{}{}
+		}
+	}
+	return !reflect.DeepEqual(old.ingress.Defaults, t.defaults.ingress.Defaults)
+}
+
 // one brings the result for one Ingress up to date, and notes the hosts that it is about.
 func (t *Translator) one(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	if old := t.results[ref]; old != nil {
@@ -131,7 +160,7 @@ func (t *Translator) one(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 		t.note(c, ref, old, remove[string, ir.Ref], remove[ir.Ref, ir.Ref])
 	}
 	if object, ok := s.Ingresses.Get(ref.Namespace, ref.Name); ok {
-		result := translateOne(s, object, t.options.Ingress)
+		result := translateOne(s, object, t.defaults.ingress)
 		t.results[ref] = result
 		t.note(c, ref, result, add[string, ir.Ref], add[ir.Ref, ir.Ref])
 	}
@@ -154,18 +183,22 @@ func translateOne(s *snapshot.Snapshot, object *networkingv1.Ingress, o ingress.
 // note enters a result into the indexes, or takes it out of them.
 func (t *Translator) note(
 	c *change, ref ir.Ref, r *ingress.Result,
-	host func(map[string]set[ir.Ref], string, ir.Ref), dependency func(map[ir.Ref]set[ir.Ref], ir.Ref, ir.Ref),
+	named func(map[string]set[ir.Ref], string, ir.Ref), dependency func(map[ir.Ref]set[ir.Ref], ir.Ref, ir.Ref),
 ) {
 	for _, other := range r.Refs {
 		dependency(t.dependent, other, ref)
 	}
 	for name := range r.Paths {
-		host(t.ofHost, name, ref)
+		named(t.ofHost, name, ref)
 		c.hosts[name] = struct{}{}
 	}
 	for name := range r.Certificates {
-		host(t.ofHost, name, ref)
+		named(t.ofHost, name, ref)
 		c.hosts[name] = struct{}{}
+	}
+	for _, id := range r.Backends {
+		named(t.ofBackend, id, ref)
+		c.backends[id] = struct{}{}
 	}
 	if r.Fallback == nil {
 		return
@@ -233,8 +266,9 @@ func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 
 func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
 	t.users[b.ID] += n
-	if n > 0 || c.backends[b.ID] == nil {
-		c.backends[b.ID] = b
+	c.backends[b.ID] = struct{}{}
+	if n > 0 {
+		t.found[b.ID] = b
 	}
 }
 
@@ -253,7 +287,7 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	for _, v := range next.Verdicts {
 		c.objects[v.Object] = struct{}{}
 	}
-	t.streams, c.streams = next, true
+	t.streams = next
 }
 
 func keepRoutes(old, next []*ir.StreamRoute) []*ir.StreamRoute {

@@ -2,7 +2,9 @@ package translate_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 
@@ -21,8 +24,18 @@ import (
 )
 
 var options = translate.Options{
-	Ingress: ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx"},
-	Streams: streams.Options{TCP: "a/tcp"},
+	Ingress:   ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx"},
+	Streams:   streams.Options{TCP: "a/tcp"},
+	ConfigMap: "a/global",
+}
+
+// narrow are other options, which leave more out.
+var narrow = translate.Options{
+	Ingress: ingress.Options{
+		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true, DisableCatchAll: true, ExternalNames: "off",
+		Namespaces: labels.SelectorFromSet(labels.Set{"team": "shop"}),
+	},
+	ConfigMap: "a/global",
 }
 
 // The worlds that objects are drawn from are small, so that objects meet.
@@ -32,12 +45,37 @@ var (
 	paths  = []string{"/", "/foo", "/foo/", "/foo/(.*)", "/(", "", "no-slash"}
 	ports  = []networkingv1.ServiceBackendPort{{Number: 80}, {Name: "http"}, {Name: "nope"}}
 	stamps = []time.Time{time.Unix(1, 0), time.Unix(2, 0)}
+
+	asked = map[string][]string{
+		"rewrite-target":        {"/$1", "/", "bad\nvalue", "https://x/"},
+		"load-balance":          {"ewma", "round_robin", "random"},
+		"affinity":              {"cookie"},
+		"service-upstream":      {"true"},
+		"proxy-connect-timeout": {"1", "2"},
+	}
+	data = map[string][]string{
+		"load-balance":          {"ewma", "round_robin", "bad"},
+		"proxy-connect-timeout": {"7", "8", "bad"},
+		"use-forwarded-headers": {"true", "false"},
+	}
 )
+
+// some takes values for some of the keys, most often for none.
+func some(t *rapid.T, from map[string][]string, prefix string) map[string]string {
+	result := map[string]string{}
+	for _, key := range slices.Sorted(maps.Keys(from)) {
+		if rapid.IntRange(0, 4).Draw(t, key) == 0 {
+			result[prefix+key] = draw(t, from[key])
+		}
+	}
+	return result
+}
 
 func draw[T any](t *rapid.T, from []T) T { return rapid.SampledFrom(from).Draw(t, "value") }
 
 func meta(t *rapid.T) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: "a", Name: draw(t, names), CreationTimestamp: metav1.NewTime(draw(t, stamps))}
+	namespace := draw(t, []string{"a", "a", "a", "b"})
+	return metav1.ObjectMeta{Namespace: namespace, Name: draw(t, names), CreationTimestamp: metav1.NewTime(draw(t, stamps))}
 }
 
 func drawBackend(t *rapid.T) networkingv1.IngressBackend {
@@ -49,7 +87,7 @@ func drawBackend(t *rapid.T) networkingv1.IngressBackend {
 
 func drawIngress(t *rapid.T) *networkingv1.Ingress {
 	object := &networkingv1.Ingress{ObjectMeta: meta(t)}
-	object.Annotations = map[string]string{}
+	object.Annotations = some(t, asked, "nginx.ingress.kubernetes.io/")
 	switch rapid.IntRange(0, 4).Draw(t, "class") {
 	case 0:
 		object.Annotations["kubernetes.io/ingress.class"] = draw(t, []string{"nginx", "other", ""})
@@ -57,9 +95,6 @@ func drawIngress(t *rapid.T) *networkingv1.Ingress {
 	default:
 		name := draw(t, []string{"one", "two", "gone"})
 		object.Spec.IngressClassName = &name
-	}
-	if rapid.IntRange(0, 3).Draw(t, "rewrite") == 0 {
-		object.Annotations["nginx.ingress.kubernetes.io/rewrite-target"] = draw(t, []string{"/$1", "/", "bad\nvalue", "https://x/"})
 	}
 	if rapid.IntRange(0, 2).Draw(t, "default") == 0 {
 		backend := drawBackend(t)
@@ -83,24 +118,57 @@ func drawIngress(t *rapid.T) *networkingv1.Ingress {
 	return object
 }
 
-func drawObject(t *rapid.T) kinds.Object {
-	switch rapid.IntRange(0, 7).Draw(t, "kind") {
+func drawService(t *rapid.T) *corev1.Service {
+	port := corev1.ServicePort{Name: draw(t, []string{"http", ""}), Port: 80, TargetPort: intstr.FromInt32(8080)}
+	object := &corev1.Service{ObjectMeta: meta(t), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{port}}}
+	switch rapid.IntRange(0, 4).Draw(t, "type") {
 	case 0:
-		port := corev1.ServicePort{Name: draw(t, []string{"http", ""}), Port: 80, TargetPort: intstr.FromInt32(8080)}
-		return &corev1.Service{ObjectMeta: meta(t), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{port}}}
+		object.Spec.Type = corev1.ServiceTypeExternalName
+		object.Spec.ExternalName = draw(t, []string{"example.org", "localhost"})
 	case 1:
-		return &corev1.Secret{ObjectMeta: meta(t)}
-	case 2:
-		class := &networkingv1.IngressClass{ObjectMeta: meta(t)}
-		class.Namespace = ""
-		class.Spec.Controller = draw(t, []string{"k8s.io/ingress-nginx", "example.com/other"})
-		if rapid.Bool().Draw(t, "default") {
-			class.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
+		object.Spec.ClusterIP = draw(t, []string{"None", "10.96.0.1"})
+		object.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	}
+	return object
+}
+
+func drawClass(t *rapid.T) *networkingv1.IngressClass {
+	class := &networkingv1.IngressClass{ObjectMeta: meta(t)}
+	class.Namespace = ""
+	class.Spec.Controller = draw(t, []string{"k8s.io/ingress-nginx", "example.com/other"})
+	if rapid.Bool().Draw(t, "default") {
+		class.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
+	}
+	if rapid.Bool().Draw(t, "parameters") {
+		class.Spec.Parameters = &networkingv1.IngressClassParametersReference{
+			Kind: draw(t, []string{"ConfigMap", "Bucket"}), Name: draw(t, []string{"class", "gone"}),
 		}
-		return class
-	case 3:
-		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "tcp"}, Data: map[string]string{}}
+	}
+	return class
+}
+
+func drawConfigMap(t *rapid.T) *corev1.ConfigMap {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: draw(t, []string{"tcp", "global", "class"})}}
+	object.Data = some(t, data, "")
+	if object.Name == "tcp" {
 		object.Data[draw(t, []string{"5432", "6379", "x"})] = "a/" + draw(t, names) + ":" + draw(t, []string{"80", "http", "nope"})
+	}
+	return object
+}
+
+func drawObject(t *rapid.T) kinds.Object {
+	switch rapid.IntRange(0, 9).Draw(t, "kind") {
+	case 0, 1:
+		return drawService(t)
+	case 2:
+		return &corev1.Secret{ObjectMeta: meta(t)}
+	case 3:
+		return drawClass(t)
+	case 4:
+		return drawConfigMap(t)
+	case 5:
+		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: draw(t, []string{"a", "b"})}}
+		object.Labels = map[string]string{"team": draw(t, []string{"shop", "shop", "other"})}
 		return object
 	}
 	return drawIngress(t)
@@ -110,6 +178,7 @@ func drawObject(t *rapid.T) kinds.Object {
 func TestIncrementalEqualsFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, translator := snapshot.NewStore(), translate.New()
+		options := draw(t, []translate.Options{options, narrow})
 		var waiting *snapshot.Snapshot
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			if object := drawObject(t); rapid.IntRange(0, 3).Draw(t, "delete") == 0 {

@@ -1,0 +1,89 @@
+package backends
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// external makes a Service of type ExternalName a backend. Whoever writes such a Service chooses what this process
+// connects to, so that what is near to the process itself is refused. Who looks the name up has to refuse the same of the
+// addresses that come back.
+func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*ir.Backend, *report.Problem) {
+	name := service.Namespace + "/" + service.Name
+	anywhere := o.ExternalNames == settings.ExternalNamesAll
+	if !anywhere && o.ExternalNames != "" {
+		return b, problem(report.InvalidBackend, "name",
+			"the Service %s is of type ExternalName, which the administrator has turned off by external_names", name)
+	}
+	host, fault := externalHost(service.Spec.ExternalName, anywhere)
+	if fault != "" {
+		return b, problem(report.InvalidBackend, "name",
+			"the Service %s has %q for externalName, which %s", name, service.Spec.ExternalName, fault)
+	}
+	number, target := externalPort(service, port, b.Protocol)
+	if number == 0 {
+		return b, problem(report.InvalidBackend, "port",
+			"the Service %s of type ExternalName has no port %s: name one of its ports, or write a number", name, port)
+	}
+	b.ID = id(ir.Ref{Namespace: service.Namespace, Name: service.Name}, strconv.Itoa(number), b.Protocol)
+	b.ExternalName, b.Missing = net.JoinHostPort(host, strconv.Itoa(target)), false
+	b.LoadBalancing.ClientIP = clientIP(service)
+	return b, nil
+}
+
+// externalHost returns the name or the address of an externalName, or what is wrong with it.
+func externalHost(text string, anywhere bool) (host, fault string) {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		if near(ip.Unmap()) && !anywhere {
+			return "", "is an address of the controller itself or of its link, and refused"
+		}
+		return ip.Unmap().String(), ""
+	}
+	host = strings.ToLower(strings.TrimSuffix(text, "."))
+	switch {
+	case len(validation.IsDNS1123Subdomain(host)) > 0 || numeric(host):
+		return "", "is neither a DNS name nor an IP address"
+	case !anywhere && (host == "localhost" || strings.HasSuffix(host, ".localhost")):
+		return "", "is a name of the controller itself, and refused"
+	}
+	return host, ""
+}
+
+// near is true for addresses that mean something else to each host, such as the metadata service of a cloud.
+func near(ip netip.Addr) bool {
+	return ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.Zone() != ""
+}
+
+// numeric is true for names that some resolvers read as an address, such as 127.1 and 0x7f000001. No top-level domain
+// looks like that.
+func numeric(host string) bool {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	_, err := strconv.ParseUint(last, 0, 64)
+	return err == nil || strings.Trim(last, "0123456789") == ""
+}
+
+// externalPort returns the port of the Service, and the one to connect to, which is a target port if it is a number. As in
+// ingress-nginx, a number needs no port of the Service. Zero is for a port that there is not.
+func externalPort(service *corev1.Service, wanted string, protocol ir.Protocol) (number, target int) {
+	if found := findPort(service, wanted, corev1.Protocol(strings.ToUpper(string(protocol)))); found != nil {
+		number, target = int(found.Port), int(found.Port)
+		if t := found.TargetPort.IntValue(); t > 0 {
+			target = t
+		}
+	} else if n, err := strconv.ParseUint(wanted, 10, 16); err == nil {
+		number, target = int(n), int(n)
+	}
+	if number >= 1<<16 || target >= 1<<16 {
+		return 0, 0
+	}
+	return number, target
+}

@@ -1,0 +1,102 @@
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// balanced is one backend, and what is to be said of the Ingresses that have it.
+type balanced struct {
+	backend  *ir.Backend
+	problems map[ir.Ref][]report.Problem
+}
+
+// balance joins how Ingresses, the oldest first, want the endpoints of a backend to be chosen. As in ingress-nginx, that is
+// one decision for all of them: the oldest one that asks for something counts, with all it asks for.
+func balance(found *ir.Backend, users []*ingress.Result) *balanced {
+	b := &balanced{backend: found}
+	if len(users) == 0 {
+		return b
+	}
+	winner := users[0]
+	if i := slices.IndexFunc(users, func(r *ingress.Result) bool { return r.Balances }); i >= 0 {
+		winner = users[i]
+	}
+	for _, r := range users {
+		if r.Balances && !reflect.DeepEqual(r.LoadBalancing, winner.LoadBalancing) {
+			b.conflict(r, winner)
+		}
+	}
+	whole := *found
+	whole.LoadBalancing = winner.LoadBalancing
+	whole.LoadBalancing.ClientIP = found.LoadBalancing.ClientIP
+	whole.LoadBalancing.UseVirtualAddress = winner.LoadBalancing.UseVirtualAddress && found.VirtualAddress != ""
+	whole.LoadBalancing.SessionCookie = cookie(winner.LoadBalancing.SessionCookie, users)
+	b.backend = &whole
+	return b
+}
+
+func (b *balanced) conflict(loser, winner *ingress.Result) {
+	if b.problems == nil {
+		b.problems = map[ir.Ref][]report.Problem{}
+	}
+	ref := refOf(loser.Object)
+	b.problems[ref] = append(b.problems[ref], report.Problem{
+		Severity: report.Warning, Reason: report.BackendConflict, Field: "metadata.annotations",
+		Message: fmt.Sprintf("the older %s asks for another load balancing of the backend %s, which counts for all Ingresses that have it",
+			refOf(winner.Object), b.backend.ID),
+	})
+}
+
+// cookie returns the session cookie with the Ingresses whose routes set it.
+func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
+	if c == nil {
+		return nil
+	}
+	whole := *c
+	whole.Origins = nil
+	for _, r := range users {
+		if r.LoadBalancing.SessionCookie != nil {
+			whole.Origins = append(whole.Origins, refOf(r.Object).String())
+		}
+	}
+	slices.Sort(whole.Origins)
+	return &whole
+}
+
+// backends returns the touched backends as they are now; nil is one that no route has any more.
+func (t *Translator) backends(c *change) map[string]*ir.Backend {
+	now := map[string]*ir.Backend{}
+	for id := range c.backends {
+		now[id] = t.balance(c, id)
+	}
+	return now
+}
+
+// balance brings one backend up to date, and notes the Ingresses that are told something else than before.
+func (t *Translator) balance(c *change, id string) *ir.Backend {
+	tell := func(b *balanced) {
+		if b != nil {
+			for ref := range maps.Keys(b.problems) {
+				c.objects[ref] = struct{}{}
+			}
+		}
+	}
+	tell(t.balanced[id])
+	if t.users[id] == 0 {
+		delete(t.users, id)
+		delete(t.found, id)
+		delete(t.balanced, id)
+		return nil
+	}
+	next := balance(t.found[id], t.resultsOf(t.ofBackend[id]))
+	t.balanced[id] = next
+	tell(next)
+	return next.backend
+}

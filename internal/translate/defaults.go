@@ -1,0 +1,125 @@
+package translate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/configmap"
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// defaults are what ConfigMaps say for all Ingresses, and for those of one class.
+type defaults struct {
+	global  *ir.Global
+	ingress ingress.Options
+	// refs are the objects that all of this depends on, besides the classes.
+	refs     set[ir.Ref]
+	verdicts map[ir.Ref]*report.Verdict
+	// chains are those of the Caddyfile, which ConfigMaps know nothing of.
+	chains []string
+}
+
+// readDefaults is pure: equal objects and options give equal defaults.
+func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
+	d := &defaults{ingress: o.Ingress, chains: o.Ingress.Defaults.AvailableChains, refs: set[ir.Ref]{}, verdicts: map[ir.Ref]*report.Verdict{}}
+	own, name, _ := strings.Cut(o.ConfigMap, "/")
+	d.configMap(s, own, name)
+	d.ingress.Classes = map[string]ingress.Class{}
+	defaultClasses := ingress.DefaultClasses(s)
+	for class := range s.Classes.All() {
+		if class.Spec.Controller != o.Ingress.ControllerName {
+			continue
+		}
+		d.class(s, class, own)
+		if len(defaultClasses) > 1 && slices.Contains(defaultClasses, class) {
+			d.rivals(class, defaultClasses)
+		}
+	}
+	return d
+}
+
+// configMap reads the options for all Ingresses. Without the ConfigMap they are those of an empty one.
+func (d *defaults) configMap(s *snapshot.Snapshot, namespace, name string) {
+	var data map[string]string
+	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: namespace, Name: name}
+	if name != "" {
+		d.refs[ref] = struct{}{}
+		d.say(ref)
+		if object, ok := s.ConfigMaps.Get(namespace, name); ok {
+			data = object.Data
+		} else {
+			d.say(ref, report.Problem{
+				Severity: report.Warning, Reason: report.NoConfigMap,
+				Message: fmt.Sprintf("there is no ConfigMap %s/%s, which configmap names: all options have their defaults until there is one",
+					namespace, name),
+			})
+		}
+	}
+	config, problems := configmap.Parse(data)
+	d.global, d.ingress.Defaults = &config.Global, config.Defaults
+	d.ingress.Defaults.AvailableChains = d.chains
+	if name != "" {
+		d.say(ref, problems...)
+	}
+}
+
+// class reads the parameters of an IngressClass of ours.
+func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass, own string) {
+	of := ir.Ref{Kind: kinds.IngressClass, Name: class.Name}
+	ref, p := ingress.Parameters(class, own)
+	if p != nil {
+		d.say(of, *p)
+	}
+	if p != nil || ref.Name == "" {
+		return
+	}
+	d.refs[ref] = struct{}{}
+	object, ok := s.ConfigMaps.Get(ref.Namespace, ref.Name)
+	if !ok {
+		d.say(of, *ingress.NoParameters(ref))
+		// Its Ingresses wait for it.
+		d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: d.ingress.Defaults}
+		return
+	}
+	settings, problems := configmap.ParseClass(d.ingress.Defaults, object.Data)
+	d.say(of)
+	d.say(ref, problems...)
+	d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: settings}
+}
+
+// rivals warns about several default classes.
+func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.IngressClass) {
+	var others []string
+	for _, other := range all {
+		if other.Name != class.Name {
+			others = append(others, other.Name)
+		}
+	}
+	d.say(ir.Ref{Kind: kinds.IngressClass, Name: class.Name}, report.Problem{
+		Severity: report.Warning, Reason: report.ClassConflict,
+		Field: "metadata.annotations[" + networkingv1.AnnotationIsDefaultIngressClass + "]",
+		Message: fmt.Sprintf("there is more than one default class, %s too: a new Ingress without a class gets the newest of them, %s; "+
+			"let one be the default", strings.Join(others, ", "), all[0].Name),
+	})
+}
+
+// say adds problems to the verdict on an object, once each. One without a problem is accepted.
+func (d *defaults) say(of ir.Ref, problems ...report.Problem) {
+	v := d.verdicts[of]
+	if v == nil {
+		v = &report.Verdict{Object: of}
+		d.verdicts[of] = v
+	}
+	for _, p := range problems {
+		if !slices.Contains(v.Problems, p) {
+			v.Problems = append(v.Problems, p)
+		}
+	}
+}

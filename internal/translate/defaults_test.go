@@ -1,0 +1,207 @@
+package translate_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/translate"
+)
+
+// said are the problems of an object: reason, field and message.
+func said(r *report.Report, of ir.Ref) []string {
+	v := r.Get(of)
+	if v == nil {
+		return nil
+	}
+	list := []string{}
+	for _, p := range v.Problems {
+		list = append(list, strings.Join([]string{string(p.Reason), p.Field, p.Message}, " "))
+	}
+	return list
+}
+
+func classRef(name string) ir.Ref { return ir.Ref{Kind: kinds.IngressClass, Name: name} }
+
+// TestGlobalConfigMap: it may come and go, nothing else is another one then, and its owner is told.
+func TestGlobalConfigMap(t *testing.T) {
+	store, translator := fill(2), translate.New()
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "global"}}
+	ref := snapshot.RefOf(object)
+	before, verdicts := translator.Translate(store.Take(), options)
+	if got := said(verdicts, ref); len(got) != 1 || !strings.Contains(got[0], "NoConfigMap  there is no ConfigMap a/global") {
+		t.Errorf("without the ConfigMap: %q", got)
+	}
+	if before.Global == nil {
+		t.Fatal("there are no global options")
+	}
+	store.Set(object)
+	after, verdicts := translator.Translate(store.Take(), options)
+	if got := said(verdicts, ref); got == nil || len(got) > 0 {
+		t.Errorf("with the ConfigMap: %q", got)
+	}
+	if after.Global != before.Global || after.VirtualHosts[0] != before.VirtualHosts[0] || after.Backends[1] != before.Backends[1] {
+		t.Error("an empty ConfigMap changes something")
+	}
+	store.Delete(object)
+	if _, verdicts = translator.Translate(store.Take(), options); len(said(verdicts, ref)) != 1 {
+		t.Errorf("without the ConfigMap, again: %q", said(verdicts, ref))
+	}
+	none := options
+	none.ConfigMap = ""
+	if _, verdicts = translator.Translate(store.Take(), none); said(verdicts, ref) != nil {
+		t.Errorf("without the option: %q", said(verdicts, ref))
+	}
+}
+
+// TestParametersOfAClass holds which ConfigMap they name, and what is said when there is none.
+func TestParametersOfAClass(t *testing.T) {
+	type reference = networkingv1.IngressClassParametersReference
+	cluster, namespace, odd := "Cluster", "Namespace", "Planet"
+	for _, test := range []struct {
+		name      string
+		reference *reference
+		// global is the namespace/name of the option configmap.
+		global string
+		want   string
+	}{
+		{"none", nil, "a/global", ""},
+		{"namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "accepted"},
+		{"an empty group", &reference{APIGroup: new(""), Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "accepted"},
+		{"cluster, beside the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "b/global", "accepted"},
+		{"no scope is the cluster", &reference{Kind: "ConfigMap", Name: "class"}, "b/global", "accepted"},
+		{"cluster, without the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "", "spec.parameters.scope"},
+		{
+			"cluster, in another namespace", &reference{Kind: "ConfigMap", Name: "class"}, "a/global",
+			"spec.parameters.name there is no ConfigMap a/class",
+		},
+		{
+			"missing", &reference{Kind: "ConfigMap", Name: "gone", Scope: &namespace, Namespace: new("b")}, "",
+			"spec.parameters.name there is no ConfigMap b/gone",
+		},
+		{"no namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace}, "b/global", "spec.parameters.namespace"},
+		{"another kind", &reference{Kind: "Secret", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "spec.parameters.kind"},
+		{"another group", &reference{APIGroup: new("example.com"), Kind: "ConfigMap", Name: "class"}, "b/global", "spec.parameters.kind"},
+		{"no such scope", &reference{Kind: "ConfigMap", Name: "class", Scope: &odd}, "b/global", "spec.parameters.scope"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			store := fill(1)
+			class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"}}
+			class.Spec.Controller, class.Spec.Parameters = "k8s.io/ingress-nginx", test.reference
+			store.Set(class)
+			store.Set(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "class"}})
+			o := options
+			o.ConfigMap = test.global
+			config, verdicts := translate.Translate(store.Take(), o)
+			got := said(verdicts, classRef("nginx"))
+			switch {
+			case test.want == "" && got != nil, test.want == "accepted" && (got == nil || len(got) > 0),
+				test.want != "" && test.want != "accepted" && (len(got) != 1 || !strings.Contains(got[0], "InvalidParameters "+test.want)):
+				t.Errorf("said is %q, want %q", got, test.want)
+			}
+			if len(config.VirtualHosts) != 1 {
+				t.Error("the Ingresses of the class are not served")
+			}
+		})
+	}
+}
+
+// TestTwoDefaultClasses: both are told, unless they are another controller's, and Ingresses are served.
+func TestTwoDefaultClasses(t *testing.T) {
+	store := fill(1)
+	for second, name := range []string{"old", "new", "theirs"} {
+		class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(second), 0))}}
+		class.Spec.Controller = "k8s.io/ingress-nginx"
+		if name == "theirs" {
+			class.Spec.Controller, class.CreationTimestamp = "example.com/other", metav1.NewTime(time.Unix(0, 0))
+		}
+		class.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
+		store.Set(class)
+	}
+	bare := numbered(0, "/")
+	bare.Spec.IngressClassName = nil
+	store.Set(bare)
+	config, verdicts := translate.Translate(store.Take(), options)
+	for name, others := range map[string]string{"old": "new, theirs too", "new": "old, theirs too"} {
+		got := said(verdicts, classRef(name))
+		if len(got) != 1 || !strings.Contains(got[0], others) || !strings.Contains(got[0], "the newest of them, new;") {
+			t.Errorf("of %s is said %q", name, got)
+		}
+	}
+	for _, name := range []string{"theirs", "nginx"} {
+		if got := said(verdicts, classRef(name)); got != nil {
+			t.Errorf("of %s is said %q", name, got)
+		}
+	}
+	if len(config.VirtualHosts) != 1 {
+		t.Error("an Ingress without class is not served")
+	}
+}
+
+// TestNamespaceSelector: an Ingress comes and goes with the labels of its namespace.
+func TestNamespaceSelector(t *testing.T) {
+	store, translator := fill(1), translate.New()
+	served := func() bool {
+		t.Helper()
+		config, verdicts := translator.Translate(store.Take(), narrow)
+		ours := verdicts.Get(ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: "i0"}) != nil
+		if ours != (len(config.VirtualHosts) == 1) {
+			t.Error("what is said of the Ingress is not what is served")
+		}
+		return ours
+	}
+	labelled := func(team string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"team": team}}}
+	}
+	got := []bool{served()}
+	store.Set(labelled("shop"))
+	got = append(got, served())
+	store.Set(labelled("other"))
+	got = append(got, served())
+	store.Set(labelled("shop"))
+	got = append(got, served())
+	store.Delete(labelled("shop"))
+	got = append(got, served())
+	if want := []bool{false, true, false, true, false}; !slices.Equal(got, want) {
+		t.Errorf("served is %v, want %v", got, want)
+	}
+}
+
+// TestClassIsTakenAway: an Ingress is withdrawn with its class, and comes back with it. While it is another controller's,
+// its status is not ours.
+func TestClassIsTakenAway(t *testing.T) {
+	store, translator := fill(1), translate.New()
+	class := func(controller string) *networkingv1.IngressClass {
+		return &networkingv1.IngressClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: controller},
+		}
+	}
+	for i, test := range []struct {
+		change func()
+		served bool
+		// foreign says that there is something to tell to the owner of an Ingress that is not ours.
+		foreign bool
+	}{
+		{func() {}, true, false},
+		{func() { store.Delete(class("")) }, false, true},
+		{func() { store.Set(class("k8s.io/ingress-nginx")) }, true, false},
+		{func() { store.Set(class("example.com/other")) }, false, false},
+		{func() { store.Set(class("k8s.io/ingress-nginx")) }, true, false},
+	} {
+		test.change()
+		config, verdicts := translator.Translate(store.Take(), options)
+		v := verdicts.Get(ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: "i0"})
+		if (len(config.VirtualHosts) == 1) != test.served || (v != nil && !v.Foreign) != test.served || (v != nil && v.Foreign) != test.foreign {
+			t.Errorf("step %d: %d hosts, verdict %+v", i, len(config.VirtualHosts), v)
+		}
+	}
+}
