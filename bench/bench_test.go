@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.stop()
-	l := load{address: b.address, host: "a.test", connections: 2, duration: 100 * time.Millisecond}
+	l := load{address: b.address, hosts: []string{"a.test"}, body: answerBody, connections: 2, duration: 100 * time.Millisecond}
 	f, err := l.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -36,12 +37,13 @@ func TestLoadRefusesOtherAnswers(t *testing.T) {
 	for name, answer := range map[string]string{
 		"status": "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno\n",
 		"body":   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"other":  "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nno\n",
 		"length": "HTTP/1.1 200 OK\r\n\r\n",
 		"none":   "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := answerWith(t, answer)
-			l := load{address: address, host: "a.test", connections: 1, duration: time.Second}
+			l := load{address: address, hosts: []string{"a.test"}, body: answerBody, connections: 1, duration: time.Second}
 			if f, err := l.run(t.Context()); err == nil {
 				t.Errorf("no error, and figures %+v", f)
 			}
@@ -121,7 +123,7 @@ func TestPlainConfigIsCaddys(t *testing.T) {
 
 func TestManifestsAreIngresses(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "manifests")
-	if err := writeManifests(folder, perFile+1, "127.0.0.1:9"); err != nil {
+	if err := writeManifests(folder, applications{perFile + 1, manyEndpoints, "127.0.0.1:9"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeChange(folder, 7); err != nil {
@@ -157,7 +159,7 @@ func TestManifestsAreIngresses(t *testing.T) {
 }
 
 func TestEndedProcessIsTold(t *testing.T) {
-	p, err := startProcess("sh", t.TempDir(), "-c", "echo this is broken >&2; exit 1")
+	p, err := startProcess(t.TempDir(), program{"sh", []string{"-c", "echo this is broken >&2; exit 1"}, syscall.SIGKILL})
 	if err != nil {
 		t.Fatal(err)
 	}
