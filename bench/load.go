@@ -39,7 +39,7 @@ const (
 // run sends the load. Any answer but the backend's is an error: a proxy that fails fast must not look fast.
 func (l load) run(ctx context.Context) (figures, error) {
 	t := l.count(ctx)
-	return t.figures, t.first
+	return t.figures, errors.Join(ctx.Err(), t.first)
 }
 
 // count sends the load, and counts the failures with the rest.
@@ -80,7 +80,7 @@ func (l load) repeat(ctx context.Context, begin time.Time, number int, t *tally)
 // connection sends requests on one connection until ctx ends, and notes the times of those that were due after begin.
 func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally) error {
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", l.address)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
