@@ -13,8 +13,12 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// changeInterval is the time between two changes of one Ingress.
-const changeInterval = 100 * time.Millisecond
+const (
+	// changeInterval is the time between two changes of one Ingress.
+	changeInterval = 100 * time.Millisecond
+	// unloadedTime is how long Caddy's processor time is taken for changes alone.
+	unloadedTime = 10 * time.Second
+)
 
 // disturbance is what one Ingress costs that changes all the time.
 type disturbance struct {
@@ -75,7 +79,7 @@ func (w *world) unloaded(ctx context.Context, caddy *harness.Caddy, o options, f
 	if err != nil {
 		return err
 	}
-	f.written = o.changesIn(2 * o.duration)
+	f.written = o.changesIn(unloadedTime)
 	took, err := every(ctx, changeInterval, f.written, func(i int) error { return w.changeIngress(ctx, i) })
 	if err != nil {
 		return err

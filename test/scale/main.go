@@ -78,7 +78,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 }
 
 // quick are the flags of a run that takes a few minutes. Those that are given as well go first.
-var quick = map[string]string{"starts": "1", "changes": "10", "rounds": "3", "duration": "4s", "endpoint-changes": "1500"}
+var quick = map[string]string{"starts": "1", "changes": "10", "rounds": "5", "duration": "3s", "endpoint-changes": "1500"}
 
 func parse(arguments []string) (options, error) {
 	var o options
@@ -88,8 +88,8 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.endpoints, "endpoints", 3, "how many endpoints each Service has")
 	flags.IntVar(&o.starts, "starts", 3, "how often Caddy is started")
 	flags.IntVar(&o.changes, "changes", 50, "how many changes of an Ingress are timed")
-	flags.IntVar(&o.rounds, "rounds", 5, "how often requests are measured while an Ingress changes, and while none does")
-	flags.DurationVar(&o.duration, "duration", 10*time.Second, "how long each of these takes")
+	flags.IntVar(&o.rounds, "rounds", 9, "how often requests are measured while an Ingress changes, and while none does")
+	flags.DurationVar(&o.duration, "duration", 5*time.Second, "how long each of these takes")
 	flags.IntVar(&o.endpointChanges, "endpoint-changes", 10000, "how many endpoints are replaced, 50 a second")
 	flags.StringVar(&o.bars, "bars", "", "a file to write what must be reached to, as JSON")
 	hurry := flags.Bool("quick", false, "all of it in a few minutes, with fewer and shorter rounds")
