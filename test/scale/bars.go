@@ -23,7 +23,10 @@ const (
 	mostMemory = 250 << 20
 	// mostGrowth is the part by which the heap may differ between the middle and the end of many changes: what is in flight
 	// when garbage is collected is never quite the same.
-	mostGrowth = 0.01
+	mostGrowth = 0.05
+	// fills is how long memory grows under any change of endpoints: idle connections are kept for a minute, and an endpoint
+	// here, other than a pod, does not close them when it is gone.
+	fills = 75 * time.Second
 )
 
 func met(yes bool) string {
@@ -64,16 +67,26 @@ func (f *figures) disturbanceBars(o options) []bar {
 
 func (f *figures) churnBars(o options) []bar {
 	c, work := f.churn, fmt.Sprintf("%d endpoint changes a second", time.Second/endpointInterval)
-	growth := float64(c.after.heap)/float64(c.middle.heap) - 1
+	failed := fmt.Sprintf("%d of %d, at %.1f changes a second", c.Failed, c.Requests, c.perSecond)
 	return []bar{
-		{work + ": failed requests", "0", fmt.Sprintf("%d of %d", c.Failed, c.Requests), met(c.Failed == 0)},
+		{work + ": failed requests", "0", failed, met(c.Failed == 0)},
 		{work + ": reloads", "0", fmt.Sprint(c.reloads), met(c.reloads == 0)},
-		{
-			fmt.Sprintf("%s: growth of memory over %d changes", work, o.endpointChanges),
-			fmt.Sprintf("at most %.0f %% of the live heap in the second half", 100*mostGrowth),
-			fmt.Sprintf("%+.1f %%; first: %s; middle: %s; end: %s", 100*growth, c.before, c.middle, c.after), met(growth <= mostGrowth),
-		},
+		f.growthBar(fmt.Sprintf("%s: growth of memory over %d changes", work, o.endpointChanges), o),
 	}
+}
+
+// growthBar compares the end with the middle: the first half fills what is allowed to be full.
+func (f *figures) growthBar(work string, o options) bar {
+	c := f.churn
+	growth := float64(c.after.heap)/float64(c.middle.heap) - 1
+	b := bar{
+		work, fmt.Sprintf("at most %.0f %% of the live heap in the second half", 100*mostGrowth),
+		fmt.Sprintf("%+.1f %%; first: %s; middle: %s; end: %s", 100*growth, c.before, c.middle, c.after), met(growth <= mostGrowth),
+	}
+	if half := endpointInterval * time.Duration(o.endpointChanges/2); half < fills {
+		b.Met, b.Measured = "", b.Measured+fmt.Sprintf(" (the half takes %v, and connections to endpoints that are gone stay for a minute)", half)
+	}
+	return b
 }
 
 // memoryBar looks at the largest resident set of all starts, and that after the changes.

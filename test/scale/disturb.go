@@ -30,6 +30,9 @@ type disturbance struct {
 	runs, written int
 }
 
+// writer makes one of many changes.
+type writer func(context.Context, int) error
+
 // disturb measures requests while an Ingress changes, and while something changes that Caddy does not read: the API server's
 // own work is in both.
 func (w *world) disturb(ctx context.Context, caddy *harness.Caddy, o options, f *figures) error {
@@ -37,29 +40,28 @@ func (w *world) disturb(ctx context.Context, caddy *harness.Caddy, o options, f 
 	if _, err := w.client.CoordinationV1().Leases(namespace).Create(ctx, lease, metav1.CreateOptions{}); err != nil {
 		return err
 	}
-	for range o.rounds {
-		quiet, err := w.underLoad(ctx, caddy, o, w.changeLease)
-		if err != nil {
-			return err
+	for i := range o.rounds {
+		var both [2]sum
+		// By turns one of them first: what else the machine does comes and goes.
+		for _, which := range [2]int{i % 2, 1 - i%2} {
+			var err error
+			if both[which], err = w.underLoad(ctx, caddy, o, [2]writer{w.changeLease, w.changeIngress}[which]); err != nil {
+				return err
+			}
 		}
-		changing, err := w.underLoad(ctx, caddy, o, w.changeIngress)
-		if err != nil {
-			return err
-		}
-		f.quiet, f.changing = append(f.quiet, quiet), append(f.changing, changing)
-		fmt.Fprintf(os.Stderr, "p99 without changes %v, with changes %v\n", quiet.P99, changing.P99)
+		f.quiet, f.changing = append(f.quiet, both[0]), append(f.changing, both[1])
+		fmt.Fprintf(os.Stderr, "p99 without changes %v, with changes %v\n", both[0].P99, both[1].P99)
 	}
 	return w.unloaded(ctx, caddy, o, f)
 }
 
 // underLoad asks two hosts, one of which is what may change.
-func (w *world) underLoad(ctx context.Context, caddy *harness.Caddy, o options, change func(context.Context, int) error) (sum, error) {
-	// One second more, to warm up.
+func (w *world) underLoad(ctx context.Context, caddy *harness.Caddy, o options, change writer) (sum, error) {
 	l, err := startLoad(w.cluster, caddy, o.duration, hostOf(0), hostOf(changingIngress))
 	if err != nil {
 		return sum{}, err
 	}
-	_, err = every(ctx, changeInterval, o.changesIn(o.duration+time.Second), func(i int) error { return change(ctx, i) })
+	_, err = every(ctx, changeInterval, o.changesIn(o.duration+warmUp), func(i int) error { return change(ctx, i) })
 	if err != nil {
 		l.end()
 		_, _ = l.result()

@@ -18,6 +18,9 @@ import (
 // measured is how Caddy answers and not who gets a processor.
 const loadRate = "1000"
 
+// warmUp is how long requests are sent before their times count.
+const warmUp = time.Second
+
 // sum is what bench load prints.
 type sum struct {
 	Requests int           `json:"requests"`
@@ -36,7 +39,7 @@ type load struct {
 // startLoad sends requests to some hosts, all of the first backend, until the time is over or it is ended.
 func startLoad(cluster *harness.Cluster, caddy *harness.Caddy, duration time.Duration, hosts ...string) (*load, error) {
 	l := &load{command: exec.Command(cluster.Programs.Bench, "load", "-address", caddy.HTTP, "-hosts", strings.Join(hosts, ","),
-		"-body", firstBackend, "-rate", loadRate, "-warm-up", "1s", "-duration", duration.String())}
+		"-body", firstBackend, "-rate", loadRate, "-warm-up", warmUp.String(), "-duration", duration.String())}
 	l.command.Stdout, l.command.Stderr = &l.output, os.Stderr
 	l.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := l.command.Start(); err != nil {

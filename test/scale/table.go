@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -32,11 +33,19 @@ type figures struct {
 func (f *figures) write(out io.Writer, o options) error {
 	fmt.Fprintf(out, "%d Ingresses, %d Services with %d endpoints each, %d TLS Secrets; real API server; metrics on, access log off; "+
 		"%d processors for all of it\n\n", o.ingresses, o.ingresses, o.endpoints, o.secrets, runtime.NumCPU())
-	table := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
-	rows := f.rows()
-	for _, b := range f.bars(o) {
-		rows = append(rows, []string{b.Work, b.Measured, b.Bar})
+	if err := writeTable(out, f.rows()); err != nil || o.bars != "" {
+		return err
 	}
+	fmt.Fprintln(out)
+	bars := [][]string{{"work", "bar", "measured", "met"}, {"---", "---", "---", "---"}}
+	for _, b := range f.bars(o) {
+		bars = append(bars, []string{b.Work, b.Bar, b.Measured, cmp.Or(b.Met, "not measured")})
+	}
+	return writeTable(out, bars)
+}
+
+func writeTable(out io.Writer, rows [][]string) error {
+	table := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
 	for _, row := range rows {
 		fmt.Fprintln(table, "| "+strings.Join(row, "\t | ")+"\t |")
 	}
