@@ -28,6 +28,8 @@ type options struct {
 	rounds          int
 	duration        time.Duration
 	endpointChanges int
+	// status says that the status of all Ingresses is written and waited for.
+	status bool
 	// bars is a file to write the bars to.
 	bars string
 }
@@ -78,7 +80,9 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 }
 
 // quick are the flags of a run that takes a few minutes. Those that are given as well go first.
-var quick = map[string]string{"starts": "1", "changes": "10", "rounds": "5", "duration": "3s", "endpoint-changes": "1500"}
+var quick = map[string]string{
+	"starts": "1", "changes": "10", "rounds": "5", "duration": "3s", "endpoint-changes": "1500", "status": "false",
+}
 
 func parse(arguments []string) (options, error) {
 	var o options
@@ -91,6 +95,7 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 9, "how often requests are measured while an Ingress changes, and while none does")
 	flags.DurationVar(&o.duration, "duration", 5*time.Second, "how long each of these takes")
 	flags.IntVar(&o.endpointChanges, "endpoint-changes", 10000, "how many endpoints are replaced, 50 a second")
+	flags.BoolVar(&o.status, "status", true, "have Caddy write the status of all Ingresses, and wait for it before anything else")
 	flags.StringVar(&o.bars, "bars", "", "a file to write what must be reached to, as JSON")
 	hurry := flags.Bool("quick", false, "all of it in a few minutes, with fewer and shorter rounds")
 	if err := flags.Parse(arguments); err != nil {
