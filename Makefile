@@ -7,12 +7,12 @@ LINT := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run --config $(CUR
 XCADDY := go tool -modfile=$(CURDIR)/tools/go.mod xcaddy
 MODULE := github.com/k8singress/k8singress
 FUZZTIME ?= 30s
-# What is passed on to bench, such as BENCH="-rounds 3 -hosts 1,100".
+# What is passed on to bench, such as BENCH=-quick, BENCH="-rounds 3 -hosts 1,100" or BENCH='-scale "-endpoint-changes 2000"'.
 BENCH ?=
 
 .PHONY: help
 help: ## this list
-	awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: run
 run: bin/caddy ## Caddy on examples/quickstart, until Ctrl-C; it prints what to try
@@ -58,9 +58,15 @@ fuzz: ## each fuzz test for FUZZTIME (30s)
 	done
 
 .PHONY: bench
-bench: bin/caddy ## speed, memory and reaction time beside plain Caddy, from a folder and from a real API server
-	go run ./bench -binary bin/caddy $(BENCH)
-	$(call in-test,go run ./scale)
+bench: bin/caddy ## what it must reach and what it reaches, beside plain Caddy and nginx, and on a real API server
+	go build -o .cache/bench ./bench
+	.cache/bench -binary bin/caddy $(BENCH)
+
+.PHONY: microbench
+microbench: ## the steps alone: host, path and endpoint lookup, translation, rendering, apply
+	go test -run '^$$' -bench . -benchmem $(MICROBENCH)
+
+MICROBENCH := $(addprefix ./internal/,live endpoints balancer snapshot translate render apply certs)
 
 .PHONY: e2e
 e2e: ## the tests of test/ alone: real etcd, API server and pods; the first build takes some ten minutes

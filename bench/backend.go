@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 )
 
@@ -19,11 +20,12 @@ type backend struct {
 }
 
 func startBackend() (*backend, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	// On all addresses, so that each of 127.0.0.0/8 is an endpoint of its own.
+	listener, err := net.Listen("tcp4", ":0")
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{listener, listener.Addr().String()}
+	b := &backend{listener, fmt.Sprintf("127.0.0.1:%d", listener.Addr().(*net.TCPAddr).Port)}
 	go b.accept()
 	return b, nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.stop()
-	l := load{address: b.address, host: "a.test", connections: 2, duration: 100 * time.Millisecond}
+	l := load{address: b.address, hosts: []string{"a.test"}, body: answerBody, connections: 2, duration: 100 * time.Millisecond}
 	f, err := l.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -36,12 +37,13 @@ func TestLoadRefusesOtherAnswers(t *testing.T) {
 	for name, answer := range map[string]string{
 		"status": "HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\nno\n",
 		"body":   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"other":  "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nno\n",
 		"length": "HTTP/1.1 200 OK\r\n\r\n",
 		"none":   "",
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := answerWith(t, answer)
-			l := load{address: address, host: "a.test", connections: 1, duration: time.Second}
+			l := load{address: address, hosts: []string{"a.test"}, body: answerBody, connections: 1, duration: time.Second}
 			if f, err := l.run(t.Context()); err == nil {
 				t.Errorf("no error, and figures %+v", f)
 			}
@@ -121,7 +123,7 @@ func TestPlainConfigIsCaddys(t *testing.T) {
 
 func TestManifestsAreIngresses(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "manifests")
-	if err := writeManifests(folder, perFile+1, "127.0.0.1:9"); err != nil {
+	if err := writeManifests(folder, applications{perFile + 1, manyEndpoints, "127.0.0.1:9"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeChange(folder, 7); err != nil {
@@ -157,7 +159,7 @@ func TestManifestsAreIngresses(t *testing.T) {
 }
 
 func TestEndedProcessIsTold(t *testing.T) {
-	p, err := startProcess("sh", t.TempDir(), "-c", "echo this is broken >&2; exit 1")
+	p, err := startProcess(t.TempDir(), program{"sh", []string{"-c", "echo this is broken >&2; exit 1"}, syscall.SIGKILL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,5 +179,87 @@ func TestParse(t *testing.T) {
 		if _, err := parse([]string{wrong}); err == nil {
 			t.Errorf("%s is no error", wrong)
 		}
+	}
+}
+
+func TestLoadCountsFailures(t *testing.T) {
+	address := answerWith(t, "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+	l := load{address: address, hosts: []string{"a.test"}, body: answerBody, connections: 1, duration: time.Second}
+	if got := l.count(t.Context()); got.failed != 1 || got.first == nil || !strings.Contains(got.first.Error(), "502") {
+		t.Errorf("%d failures, the first %v", got.failed, got.first)
+	}
+}
+
+func TestLoadKeepsItsPace(t *testing.T) {
+	b, err := startBackend()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.stop()
+	var out strings.Builder
+	arguments := []string{"-address", b.address, "-hosts", "a.test,b.test", "-rate", "200", "-connections", "4", "-duration", "500ms"}
+	if err := runLoad(t.Context(), arguments, &out); err != nil {
+		t.Fatal(err)
+	}
+	var s sum
+	if err := json.Unmarshal([]byte(out.String()), &s); err != nil {
+		t.Fatal(err)
+	}
+	if s.Requests < 20 || s.Requests > 101 || s.Failed > 0 || s.P99 == 0 {
+		t.Errorf("200 requests a second for half a second are %+v", s)
+	}
+}
+
+func TestLoadCommandRefuses(t *testing.T) {
+	for _, wrong := range []string{"-hosts=a", "-address=a:1", "-address=a:1 -hosts=a -connections=0", "-address=a:1 -hosts=a -rate=-1"} {
+		if err := runLoad(t.Context(), strings.Fields(wrong), io.Discard); err == nil {
+			t.Errorf("%s is no error", wrong)
+		}
+	}
+}
+
+func TestNginxServes(t *testing.T) {
+	b, err := startBackend()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.stop()
+	c, err := startNginx(t.Context(), site{folder: t.TempDir(), backend: b.address})
+	if c == nil && err == nil {
+		t.Skip(nginxMissing)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.stop()
+	o := options{connections: 2, duration: 100 * time.Millisecond}
+	if err := c.measure(t.Context(), o); err != nil || c.first[0].perSecond == 0 {
+		t.Errorf("figures are %v, error %v", c.first, err)
+	}
+}
+
+func TestBars(t *testing.T) {
+	slow, fast := []figures{{perSecond: 96}, {perSecond: 94}, {perSecond: 96}}, []figures{{perSecond: 100}, {perSecond: 100}, {perSecond: 100}}
+	ours, plain := &contestant{first: slow, last: slow}, &contestant{first: fast, last: fast}
+	f := &field{pairs: []pair{{1, plain, ours}}, many: ours}
+	var text strings.Builder
+	if err := writeBars(&text, f.bars()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| at least 1.00 | 0.96 (median of 3 rounds, 0.94 to 0.96) | no |",
+		"| at least 0.40 | " + nginxMissing + " | not measured |",
+		"| 1,000 endpoints against 1 | at least 0.95 | 1.00 (median of 3 rounds, 1.00 to 1.00) | yes |",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("there is no %q in:\n%s", want, text.String())
+		}
+	}
+}
+
+func TestQuickLeavesWhatIsGiven(t *testing.T) {
+	o, err := parse([]string{"-quick", "-rounds", "2", "-scale", "-ingresses 100"})
+	if err != nil || o.rounds != 2 || o.duration != time.Second || strings.Join(o.scale, " ") != "-quick -ingresses 100" {
+		t.Errorf("options are %+v, error %v", o, err)
 	}
 }

@@ -9,16 +9,20 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// contestant is one Caddy with one configuration.
+// contestant is one proxy with one configuration.
 type contestant struct {
+	name    string
 	hosts   int
 	folder  string
 	admin   string
 	http    string
 	process *process
+	// idle says that it does nothing without requests, and need not be paused.
+	idle bool
 
 	// toReady is the time from the start of the process until it is ready to serve all hosts.
 	toReady time.Duration
@@ -28,9 +32,10 @@ type contestant struct {
 	first, last []figures
 }
 
-// newContestant prepares a folder and addresses.
-func newContestant(folder string, hosts int) (*contestant, error) {
-	c := &contestant{hosts: hosts, folder: folder}
+// newContestant prepares a folder below another one, and addresses.
+func newContestant(below, name string, hosts int) (*contestant, error) {
+	folder := filepath.Join(below, name)
+	c := &contestant{name: name, hosts: hosts, folder: folder}
 	var errAdmin, errHTTP error
 	c.admin, errAdmin = freeAddress()
 	c.http, errHTTP = freeAddress()
@@ -38,8 +43,8 @@ func newContestant(folder string, hosts int) (*contestant, error) {
 }
 
 // startOurs starts Caddy with a folder of manifests.
-func startOurs(ctx context.Context, o options, folder string, hosts int, backend string) (*contestant, error) {
-	c, err := newContestant(folder, hosts)
+func startOurs(ctx context.Context, s site, name string, a applications) (*contestant, error) {
+	c, err := newContestant(s.folder, name, a.hosts)
 	if err != nil {
 		return c, err
 	}
@@ -47,7 +52,7 @@ func startOurs(ctx context.Context, o options, folder string, hosts int, backend
 	if err != nil {
 		return c, err
 	}
-	if err := writeManifests(c.manifests(), hosts, backend); err != nil {
+	if err := writeManifests(c.manifests(), a); err != nil {
 		return c, err
 	}
 	config := fmt.Sprintf(`{
@@ -59,20 +64,20 @@ func startOurs(ctx context.Context, o options, folder string, hosts int, backend
 	}
 }
 `, c.admin, c.manifests(), c.http, https)
-	return c, c.start(ctx, o.binary, "Caddyfile", []byte(config), c.ready)
+	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), []byte(config), c.ready)
 }
 
 // startPlain starts Caddy with one route for each host, as its own configuration has it.
-func startPlain(ctx context.Context, o options, folder string, hosts int, backend string) (*contestant, error) {
-	c, err := newContestant(folder, hosts)
+func startPlain(ctx context.Context, s site, name string, hosts int) (*contestant, error) {
+	c, err := newContestant(s.folder, name, hosts)
 	if err != nil {
 		return c, err
 	}
-	config, err := json.Marshal(plainConfig(c.admin, c.http, hosts, backend))
+	config, err := json.Marshal(plainConfig(c.admin, c.http, hosts, s.backend))
 	if err != nil {
 		return c, err
 	}
-	return c, c.start(ctx, o.binary, "caddy.json", config, func(ctx context.Context) bool { return c.serves(ctx, hosts) })
+	return c, c.start(ctx, s.caddy(c.folder, "caddy.json"), config, func(ctx context.Context) bool { return c.serves(ctx, hosts) })
 }
 
 type object = map[string]any
@@ -94,28 +99,57 @@ func plainConfig(admin, http string, hosts int, backend string) object {
 	}
 }
 
+// site is what all contestants share.
+type site struct {
+	binary, folder, backend string
+}
+
+// setup is a program and the file that it reads its configuration from.
+type setup struct {
+	program
+	config string
+}
+
+func (s site) caddy(folder, config string) setup {
+	path := filepath.Join(folder, config)
+	return setup{program{s.binary, []string{"run", "--config", path}, syscall.SIGKILL}, path}
+}
+
 // start runs the process, waits until it is ready, checks that it serves, and pauses it.
-func (c *contestant) start(ctx context.Context, binary, name string, config []byte, ready func(context.Context) bool) error {
-	path := filepath.Join(c.folder, name)
-	if err := os.WriteFile(path, config, 0o644); err != nil {
+func (c *contestant) start(ctx context.Context, s setup, config []byte, ready func(context.Context) bool) error {
+	if err := os.WriteFile(s.config, config, 0o644); err != nil {
 		return err
 	}
 	begin := time.Now()
 	var err error
-	if c.process, err = startProcess(binary, c.folder, "run", "--config", path); err != nil {
+	if c.process, err = startProcess(c.folder, s.program); err != nil {
 		return err
 	}
 	if err := c.process.await(ctx, ready); err != nil {
-		return fmt.Errorf("waiting for the Caddy with %d hosts: %w", c.hosts, err)
+		return fmt.Errorf("waiting for %s: %w", c.name, err)
 	}
 	c.toReady = time.Since(begin)
 	if !c.serves(ctx, 1) || !c.serves(ctx, c.hosts) {
-		return fmt.Errorf("the Caddy with %d hosts says that it is ready and does not serve them: %s", c.hosts, c.process.lastWords())
+		return fmt.Errorf("%s says that it is ready and does not serve its %d hosts: %s", c.name, c.hosts, c.process.lastWords())
 	}
 	if c.memory, err = c.process.memory(); err != nil {
 		return err
 	}
+	return c.pause()
+}
+
+func (c *contestant) pause() error {
+	if c.idle {
+		return nil
+	}
 	return c.process.pause()
+}
+
+func (c *contestant) resume() error {
+	if c.idle {
+		return nil
+	}
+	return c.process.resume()
 }
 
 func (c *contestant) stop() {
@@ -152,17 +186,20 @@ func (c *contestant) serves(ctx context.Context, host int) bool {
 
 // measure adds one round.
 func (c *contestant) measure(ctx context.Context, o options) error {
-	if err := c.process.resume(); err != nil {
+	if err := c.resume(); err != nil {
 		return err
 	}
 	for _, m := range []struct {
 		host   int
 		rounds *[]figures
 	}{{1, &c.first}, {c.hosts, &c.last}} {
-		l := load{address: c.http, host: hostName(m.host), connections: o.connections, warmUp: o.duration / 3, duration: o.duration}
+		l := load{
+			address: c.http, hosts: []string{hostName(m.host)}, body: answerBody,
+			connections: o.connections, warmUp: o.duration / 3, duration: o.duration,
+		}
 		f, err := l.run(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		*m.rounds = append(*m.rounds, f)
 		if c.hosts == 1 {
@@ -170,17 +207,20 @@ func (c *contestant) measure(ctx context.Context, o options) error {
 			break
 		}
 	}
-	return c.process.pause()
+	return c.pause()
 }
 
-// finish notes the memory, and checks that metrics were on: they cost time, and users have them on.
+// finish notes the memory, and checks that a Caddy has metrics on: they cost time, and users have them on.
 func (c *contestant) finish(ctx context.Context) error {
-	if err := c.process.resume(); err != nil {
+	if err := c.resume(); err != nil {
 		return err
 	}
 	var err error
 	if c.peak, err = c.process.memory(); err != nil {
 		return err
+	}
+	if c.idle {
+		return nil
 	}
 	response, err := get(ctx, "http://"+c.admin+"/metrics", "")
 	if err != nil {

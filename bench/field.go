@@ -3,7 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
+	"runtime"
+	"slices"
 	"time"
 )
 
@@ -13,37 +14,54 @@ type pair struct {
 	plain, ours *contestant
 }
 
+// manyEndpoints is how many the first host of one contestant has.
+const manyEndpoints = 1000
+
 // field is all contestants. They run all the time, and all but the one that is measured are paused.
-type field struct{ pairs []pair }
+type field struct {
+	pairs []pair
+	// many has the hosts of the first pair, and many endpoints for the first of them. It is nil where a machine has not so
+	// many addresses.
+	many *contestant
+	// nginx is nil if it is not installed.
+	nginx *contestant
+}
 
 // startField starts all of them. What it returns is to be stopped even when there is an error.
-func startField(ctx context.Context, o options, folder, backend string) (*field, error) {
+func startField(ctx context.Context, s site, hosts []int) (*field, error) {
 	f := &field{}
-	for _, hosts := range o.hosts {
-		p := pair{hosts: hosts}
+	for _, n := range hosts {
+		p := pair{hosts: n}
 		var err error
-		p.plain, err = startPlain(ctx, o, filepath.Join(folder, fmt.Sprintf("plain-%d", hosts)), hosts, backend)
+		p.plain, err = startPlain(ctx, s, fmt.Sprintf("plain-%d", n), n)
 		if err == nil {
-			p.ours, err = startOurs(ctx, o, filepath.Join(folder, fmt.Sprintf("ours-%d", hosts)), hosts, backend)
+			p.ours, err = startOurs(ctx, s, fmt.Sprintf("ours-%d", n), applications{n, 1, s.backend})
 		}
 		f.pairs = append(f.pairs, p)
 		if err != nil {
 			return f, err
 		}
 	}
-	return f, nil
+	var err error
+	if runtime.GOOS == "linux" {
+		f.many, err = startOurs(ctx, s, "ours-endpoints", applications{hosts[0], manyEndpoints, s.backend})
+	}
+	if err == nil {
+		f.nginx, err = startNginx(ctx, s)
+	}
+	return f, err
 }
 
+// all are in the order of a round: those that are compared follow each other.
 func (f *field) all() []*contestant {
-	var all []*contestant
-	for _, p := range f.pairs {
-		for _, c := range []*contestant{p.plain, p.ours} {
-			if c != nil {
-				all = append(all, c)
-			}
+	all := []*contestant{f.nginx}
+	for i, p := range f.pairs {
+		all = append(all, p.plain, p.ours)
+		if i == 0 {
+			all = append(all, f.many)
 		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(c *contestant) bool { return c == nil })
 }
 
 func (f *field) stop() {
@@ -65,7 +83,7 @@ func (f *field) measure(ctx context.Context, o options) error {
 		if err := c.finish(ctx); err != nil {
 			return err
 		}
-		if err := c.process.pause(); err != nil {
+		if err := c.pause(); err != nil {
 			return err
 		}
 	}
@@ -73,21 +91,13 @@ func (f *field) measure(ctx context.Context, o options) error {
 }
 
 // largest is the pair with the most hosts.
-func (f *field) largest() pair {
-	largest := f.pairs[0]
-	for _, p := range f.pairs {
-		if p.hosts > largest.hosts {
-			largest = p
-		}
-	}
-	return largest
-}
+func (f *field) largest() pair { return f.pairs[len(f.pairs)-1] }
 
 // change changes one Ingress a number of times, at the largest number of hosts, and returns the times from each change
 // until a request is served by it.
 func (f *field) change(ctx context.Context, changes int) ([]time.Duration, error) {
 	c := f.largest().ours
-	if err := c.process.resume(); err != nil {
+	if err := c.resume(); err != nil {
 		return nil, err
 	}
 	var times []time.Duration
@@ -106,5 +116,5 @@ func (f *field) change(ctx context.Context, changes int) ([]time.Duration, error
 		}
 		times = append(times, time.Since(begin))
 	}
-	return times, c.process.pause()
+	return times, c.pause()
 }

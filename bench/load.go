@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,68 +15,142 @@ import (
 // load is a number of keep-alive connections that send one GET after the other. It speaks HTTP/1.1 itself: a client
 // library would cost as much as the proxy that is measured, on the same processors.
 type load struct {
-	address     string
-	host        string
+	address string
+	// hosts are taken in turn by the connections.
+	hosts []string
+	// body is what the backend answers; it is on one line at most.
+	body        string
 	connections int
-	warmUp      time.Duration
-	duration    time.Duration
+	// perSecond is how many requests all connections send together; 0 is as many as they can.
+	perSecond int
+	warmUp    time.Duration
+	duration  time.Duration
+	// tolerant says that a failure is counted and that its connection is made anew. Otherwise it ends the load.
+	tolerant bool
 }
 
-// figures are the result of one load.
-type figures struct {
-	perSecond float64
-	p50, p99  time.Duration
-}
+const (
+	// lateness is how long after the end of the load its last answers may come.
+	lateness = 10 * time.Second
+	// again is how long after a failure a connection is made anew.
+	again = 10 * time.Millisecond
+)
 
 // run sends the load. Any answer but the backend's is an error: a proxy that fails fast must not look fast.
 func (l load) run(ctx context.Context) (figures, error) {
+	t := l.count(ctx)
+	return t.figures, errors.Join(ctx.Err(), t.first)
+}
+
+// count sends the load, and counts the failures with the rest.
+func (l load) count(ctx context.Context) *tally {
 	begin := time.Now().Add(l.warmUp)
 	ctx, cancel := context.WithDeadline(ctx, begin.Add(l.duration))
 	defer cancel()
-	latencies := make([][]time.Duration, l.connections)
-	errs := make([]error, l.connections)
+	tallies := make([]*tally, l.connections)
 	var group sync.WaitGroup
 	for i := range l.connections {
-		group.Go(func() { latencies[i], errs[i] = l.connection(ctx, begin) })
+		tallies[i] = &tally{}
+		group.Go(func() {
+			if l.repeat(ctx, begin, i, tallies[i]); tallies[i].failed > 0 && !l.tolerant {
+				cancel()
+			}
+		})
 	}
 	group.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return figures{}, err
-	}
-	return summarize(slices.Concat(latencies...), l.duration), nil
+	return join(tallies, l.duration)
 }
 
-// connection sends requests on one connection until ctx ends, and returns the times of those that began after begin.
-func (l load) connection(ctx context.Context, begin time.Time) ([]time.Duration, error) {
+// repeat keeps one connection until ctx ends.
+func (l load) repeat(ctx context.Context, begin time.Time, number int, t *tally) {
+	p := l.pace(number)
+	for ctx.Err() == nil {
+		err := l.connection(ctx, begin, p, t)
+		if err == nil {
+			return
+		}
+		t.fail(fmt.Errorf("%s: %w", p.host, err))
+		if !l.tolerant {
+			return
+		}
+		wait(ctx, time.Now().Add(again))
+	}
+}
+
+// connection sends requests on one connection until ctx ends, and notes the times of those that were due after begin.
+func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally) error {
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", l.address)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer connection.Close()
 	deadline, _ := ctx.Deadline()
-	if err := connection.SetDeadline(deadline.Add(time.Minute)); err != nil {
-		return nil, err
+	if err := connection.SetDeadline(deadline.Add(lateness)); err != nil {
+		return err
 	}
-	request := []byte("GET / HTTP/1.1\r\nHost: " + l.host + "\r\n\r\n")
+	request := []byte("GET / HTTP/1.1\r\nHost: " + p.host + "\r\n\r\n")
 	reader := bufio.NewReader(connection)
-	var latencies []time.Duration
-	for ctx.Err() == nil {
-		sent := time.Now()
+	for due := p.next(ctx); ctx.Err() == nil; due = p.next(ctx) {
 		if _, err := connection.Write(request); err != nil {
-			return nil, err
+			return err
 		}
-		if err := readAnswer(reader); err != nil {
-			return nil, fmt.Errorf("%s: %w", l.host, err)
+		if err := readAnswer(reader, l.body); err != nil {
+			return err
 		}
-		if sent.After(begin) {
-			latencies = append(latencies, time.Since(sent))
+		if due.After(begin) {
+			t.latencies = append(t.latencies, time.Since(due))
 		}
 	}
-	return latencies, nil
+	return nil
+}
+
+// pace says when one connection sends its requests, and to which host.
+type pace struct {
+	host     string
+	interval time.Duration
+	due      time.Time
+}
+
+// pace spreads the connections over the time between two requests of one.
+func (l load) pace(number int) *pace {
+	p := &pace{host: l.hosts[number%len(l.hosts)]}
+	if l.perSecond > 0 {
+		p.interval = time.Second * time.Duration(l.connections) / time.Duration(l.perSecond)
+		p.due = time.Now().Add(p.interval * time.Duration(number) / time.Duration(l.connections))
+	}
+	return p
+}
+
+// next waits until a request is due, and returns that time. What is late because an answer was late counts from when it
+// was due: users do not wait for each other.
+func (p *pace) next(ctx context.Context) time.Time {
+	if p.interval == 0 {
+		return time.Now()
+	}
+	due := p.due
+	p.due = due.Add(p.interval)
+	wait(ctx, due)
+	return due
+}
+
+func wait(ctx context.Context, until time.Time) {
+	left := time.Until(until)
+	if left <= 0 {
+		return
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // readAnswer reads one response and compares it with the backend's.
-func readAnswer(reader *bufio.Reader) error {
+func readAnswer(reader *bufio.Reader, body string) error {
 	status, err := reader.ReadString('\n')
 	if err != nil {
 		return err
@@ -99,64 +171,20 @@ func readAnswer(reader *bufio.Reader) error {
 			}
 		}
 	}
-	if !strings.HasPrefix(status, "HTTP/1.1 200 ") || length != len(answerBody) {
+	if !strings.HasPrefix(status, "HTTP/1.1 200 ") || length != len(body) {
 		return fmt.Errorf("the answer is %q with %d bytes, not the backend's", strings.TrimSpace(status), length)
 	}
-	_, err = reader.Discard(length)
+	return readBody(reader, body)
+}
+
+func readBody(reader *bufio.Reader, body string) error {
+	got, err := reader.Peek(len(body))
+	if err != nil {
+		return err
+	}
+	if string(got) != body {
+		return fmt.Errorf("the answer is %q, not the backend's", got)
+	}
+	_, err = reader.Discard(len(body))
 	return err
-}
-
-// summarize makes figures of the times of all requests.
-func summarize(latencies []time.Duration, duration time.Duration) figures {
-	slices.Sort(latencies)
-	return figures{
-		perSecond: float64(len(latencies)) / duration.Seconds(),
-		p50:       quantile(latencies, 0.50),
-		p99:       quantile(latencies, 0.99),
-	}
-}
-
-// quantile returns the smallest of sorted values that at least the given share of them does not exceed; zero of none.
-func quantile(sorted []time.Duration, share float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	rank := int(math.Ceil(share * float64(len(sorted))))
-	return sorted[min(max(rank, 1), len(sorted))-1]
-}
-
-// medianOf returns the figures whose parts are each the median of the rounds.
-func medianOf(rounds []figures) figures {
-	return figures{
-		perSecond: median(rounds, func(f figures) float64 { return f.perSecond }),
-		p50:       time.Duration(median(rounds, func(f figures) float64 { return float64(f.p50) })),
-		p99:       time.Duration(median(rounds, func(f figures) float64 { return float64(f.p99) })),
-	}
-}
-
-// ratio compares two rows of rounds pair by pair, so that what the machine did in one round weighs on both sides.
-func ratio(of, to []figures) float64 {
-	quotients := make([]float64, 0, len(of))
-	for i := range of {
-		quotients = append(quotients, of[i].perSecond/to[i].perSecond)
-	}
-	return middle(quotients)
-}
-
-func median(rounds []figures, part func(figures) float64) float64 {
-	values := make([]float64, 0, len(rounds))
-	for _, r := range rounds {
-		values = append(values, part(r))
-	}
-	return middle(values)
-}
-
-// middle returns the median. It sorts the values.
-func middle(values []float64) float64 {
-	slices.Sort(values)
-	half := len(values) / 2
-	if len(values)%2 == 1 {
-		return values[half]
-	}
-	return (values[half-1] + values[half]) / 2
 }

@@ -1,8 +1,11 @@
-// Bench measures this binary against the same binary with plain Caddy routes, side by side in one run, and prints the
-// result as Markdown. `make bench` runs it.
+// Bench measures this binary against the same binary with plain Caddy routes and against nginx, side by side in one run,
+// has test/scale measure it on a real API server, and prints the result as Markdown. `make bench` runs it. Its last table
+// has what must be reached, what was measured and whether that is enough.
 //
 // Clients, backend and proxy share one machine, so the figures compare variants with each other; they do not say what a
 // machine of their own could do.
+//
+// `bench load` sends requests to one address of this machine, and prints what came of it as JSON; test/scale uses it.
 package main
 
 import (
@@ -13,6 +16,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -29,6 +33,10 @@ type options struct {
 	duration    time.Duration
 	connections int
 	changes     int
+	quick       bool
+	// scale are the flags of test/scale; noScale leaves it out.
+	scale   []string
+	noScale bool
 }
 
 func main() {
@@ -36,7 +44,12 @@ func main() {
 	runtime.LockOSThread()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+	do := run
+	arguments := os.Args[1:]
+	if len(arguments) > 0 && arguments[0] == loadCommand {
+		do, arguments = runLoad, arguments[1:]
+	}
+	if err := do(ctx, arguments, os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -52,29 +65,45 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
+	bars, err := compare(ctx, o, folder, out)
+	if err != nil {
+		return err
+	}
+	more, err := scale(ctx, o, folder, out)
+	if err != nil {
+		return err
+	}
+	return writeBars(out, append(bars, more...))
+}
+
+// compare measures the contestants, prints the figures, and returns the bars that they are held to.
+func compare(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer backend.stop()
-	field, err := startField(ctx, o, folder, backend.address)
+	field, err := startField(ctx, site{o.binary, folder, backend.address}, o.hosts)
 	defer field.stop()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := field.measure(ctx, o); err != nil {
-		return err
+		return nil, err
 	}
 	changes, err := field.change(ctx, o.changes)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return write(out, o, field, changes)
+	return field.bars(), write(out, o, field, changes)
 }
+
+// quick are the flags of a run that takes a few minutes. Those that are given as well go first.
+var quick = map[string]string{"rounds": "3", "duration": "1s", "changes": "10"}
 
 func parse(arguments []string) (options, error) {
 	var o options
-	var hosts string
+	var hosts, scale string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.binary, "binary", "bin/caddy", "the Caddy to measure")
 	flags.StringVar(&hosts, "hosts", "1,1000,10000", "numbers of hosts")
@@ -82,7 +111,40 @@ func parse(arguments []string) (options, error) {
 	flags.DurationVar(&o.duration, "duration", 2*time.Second, "how long one measurement takes, after a third of that to warm up")
 	flags.IntVar(&o.connections, "connections", 32, "keep-alive connections")
 	flags.IntVar(&o.changes, "changes", 50, "Ingress changes to time, at the largest number of hosts")
+	flags.BoolVar(&o.quick, "quick", false, "all of it in a few minutes, with fewer and shorter rounds")
+	flags.StringVar(&scale, "scale", "", "flags of test/scale, which measures on a real API server")
+	flags.BoolVar(&o.noScale, "no-scale", false, "leave out test/scale")
 	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	if o.quick {
+		if err := hurry(flags); err != nil {
+			return o, err
+		}
+		scale = "-quick " + scale
+	}
+	o.scale = strings.Fields(scale)
+	return o.complete(hosts)
+}
+
+// hurry sets what the user has not set.
+func hurry(flags *flag.FlagSet) error {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range quick {
+		if given[name] {
+			continue
+		}
+		if err := flags.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o options) complete(hosts string) (options, error) {
+	var err error
+	if o.binary, err = filepath.Abs(o.binary); err != nil {
 		return o, err
 	}
 	for _, word := range strings.Split(hosts, ",") {

@@ -20,8 +20,17 @@ metadata: {name: nginx}
 spec: {controller: k8s.io/ingress-nginx}
 `
 
-// application is one host: an Ingress, a Service and its EndpointSlice. Its values are the number, the host and the address
-// and port of the endpoint.
+// applications are what a folder of manifests describes.
+type applications struct {
+	hosts int
+	// endpoints are the first host's; the others have one.
+	endpoints int
+	// backend is the address of the first endpoint. The others have its port, on other addresses of this machine.
+	backend string
+}
+
+// application is one host: an Ingress, a Service and its EndpointSlice. Its values are the number, the host, the endpoints
+// and their port.
 const application = `---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
@@ -45,7 +54,7 @@ apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: app-%05[1]d, namespace: bench, labels: {kubernetes.io/service-name: app-%05[1]d}}
 addressType: IPv4
-endpoints: [{addresses: ["%[3]s"], conditions: {ready: true}}]
+endpoints: [%[3]s]
 ports: [{port: %[4]s}]
 `
 
@@ -70,18 +79,22 @@ const (
 )
 
 // writeManifests fills a folder with the objects of a number of hosts.
-func writeManifests(folder string, hosts int, backend string) error {
-	address, port, _ := strings.Cut(backend, ":")
+func writeManifests(folder string, a applications) error {
+	_, port, _ := strings.Cut(a.backend, ":")
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(folder, "class.yaml"), []byte(class), 0o644); err != nil {
 		return err
 	}
-	for first := 1; first <= hosts; first += perFile {
+	for first := 1; first <= a.hosts; first += perFile {
 		var text strings.Builder
-		for i := first; i < first+perFile && i <= hosts; i++ {
-			fmt.Fprintf(&text, application, i, hostName(i), address, port)
+		for i := first; i < first+perFile && i <= a.hosts; i++ {
+			endpoints := 1
+			if i == 1 {
+				endpoints = a.endpoints
+			}
+			fmt.Fprintf(&text, application, i, hostName(i), endpointList(endpoints), port)
 		}
 		name := filepath.Join(folder, fmt.Sprintf("apps-%05d.yaml", first))
 		if err := os.WriteFile(name, []byte(text.String()), 0o644); err != nil {
@@ -89,6 +102,15 @@ func writeManifests(folder string, hosts int, backend string) error {
 		}
 	}
 	return nil
+}
+
+// endpointList has addresses of this machine, from 127.0.0.1 on.
+func endpointList(count int) string {
+	list := make([]string, 0, count)
+	for i := range count {
+		list = append(list, fmt.Sprintf(`{addresses: ["127.0.%d.%d"], conditions: {ready: true}}`, i/250, i%250+1))
+	}
+	return strings.Join(list, ", ")
 }
 
 // writeChange puts the changing Ingress into a folder of manifests at once, as kubectl apply or git would.

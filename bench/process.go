@@ -18,38 +18,55 @@ import (
 // patience is how long a process may take for what it is asked.
 const patience = 2 * time.Minute
 
-// process is one running Caddy.
+// endTime is how long a process may take to end that is asked to.
+const endTime = 10 * time.Second
+
+// program is what a process runs.
+type program struct {
+	path      string
+	arguments []string
+	// end is the signal that ends it with all processes of its own.
+	end syscall.Signal
+}
+
+// process is one running program.
 type process struct {
+	program program
 	command *exec.Cmd
 	log     string
 	ended   chan struct{}
 }
 
-// startProcess runs a Caddy that keeps its files in a folder.
-func startProcess(binary, folder string, arguments ...string) (*process, error) {
+// startProcess runs a program that keeps its files in a folder.
+func startProcess(folder string, of program) (*process, error) {
 	log, err := os.Create(filepath.Join(folder, "log"))
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	command := exec.Command(binary, arguments...)
+	command := exec.Command(of.path, of.arguments...)
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
-	command.SysProcAttr = endWithParent()
+	command.SysProcAttr = endWithParent(of.end)
 	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("starting Caddy: %w", err)
+		return nil, fmt.Errorf("starting %s: %w", of.path, err)
 	}
-	p := &process{command: command, log: log.Name(), ended: make(chan struct{})}
+	p := &process{program: of, command: command, log: log.Name(), ended: make(chan struct{})}
 	go func() {
-		_ = command.Wait() // How it ended does not matter: it is only ever killed, or await reports it with its log.
+		_ = command.Wait() // How it ended does not matter: it is only ever stopped, or await reports it with its log.
 		close(p.ended)
 	}()
 	return p, nil
 }
 
 func (p *process) stop() {
-	_ = p.command.Process.Kill() // An error says that it has ended, which the next line waits for.
-	<-p.ended
+	_ = p.command.Process.Signal(p.program.end) // An error says that it has ended, which the next lines wait for.
+	select {
+	case <-p.ended:
+	case <-time.After(endTime):
+		_ = p.command.Process.Kill()
+		<-p.ended
+	}
 }
 
 // pause and resume take a process off the processors while another one is measured.

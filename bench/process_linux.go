@@ -2,5 +2,7 @@ package main
 
 import "syscall"
 
-// endWithParent lets the kernel end a process when this one ends, however it ends.
-func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// endWithParent lets the kernel send a process a signal when this one ends, however it ends.
+func endWithParent(signal syscall.Signal) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Pdeathsig: signal}
+}

@@ -123,6 +123,28 @@ func (c *Caddy) Log() string {
 // Memory returns a field of /proc/PID/status in bytes: VmRSS, or VmHWM for the most there ever was.
 func (c *Caddy) Memory(field string) (int64, error) { return memory(c.cmd.Process.Pid, field) }
 
+// CPU returns the processor time that the process has used.
+func (c *Caddy) CPU() (time.Duration, error) { return cpu(c.cmd.Process.Pid) }
+
+// LiveHeap collects garbage and returns the size of what is left, in bytes.
+func (c *Caddy) LiveHeap(ctx context.Context) (int64, error) {
+	var size int64
+	err := c.get(ctx, "/debug/pprof/heap?gc=1&debug=1", func(body io.Reader) error {
+		data, err := io.ReadAll(body)
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(data)) {
+			if number, found := strings.CutPrefix(line, "# HeapAlloc = "); found {
+				size, err = strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+				return err
+			}
+		}
+		return errors.New("the heap profile does not say how large the heap is")
+	})
+	return size, err
+}
+
 // AwaitReady waits for the first complete apply.
 func (c *Caddy) AwaitReady(ctx context.Context) error {
 	for {

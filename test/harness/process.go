@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // processes finds those whose first argument is a component's name and one of whose others mentions the folder.
@@ -47,4 +48,30 @@ func memory(pid int, field string) (int64, error) {
 		return kilobytes << 10, err
 	}
 	return 0, fmt.Errorf("process %d has no %s", pid, field)
+}
+
+// tick is the unit of processor time in /proc on every Linux that Go runs on.
+const tick = 10 * time.Millisecond
+
+// cpu reads the processor time of a process and its threads from /proc/PID/stat.
+func cpu(pid int) (time.Duration, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may contain spaces. Behind it, user and system time are the 12th and 13th word.
+	words := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	const user, system = 11, 12
+	if len(words) <= system {
+		return 0, fmt.Errorf("/proc/%d/stat has %d words", pid, len(words))
+	}
+	var sum time.Duration
+	for _, word := range []string{words[user], words[system]} {
+		ticks, err := strconv.ParseInt(word, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += time.Duration(ticks) * tick
+	}
+	return sum, nil
 }

@@ -17,8 +17,8 @@ import (
 
 // Programs are the paths of the binaries that a cluster and its tests need.
 type Programs struct {
-	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller.
-	Testbed, Echo, Caddy string
+	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller, Bench what sends load.
+	Testbed, Echo, Caddy, Bench string
 }
 
 // The variables that name a binary to use instead of one that is built from the sources here.
@@ -26,6 +26,7 @@ const (
 	testbedVariable = "K8SINGRESS_TESTBED"
 	echoVariable    = "K8SINGRESS_ECHO"
 	caddyVariable   = "K8SINGRESS_CADDY"
+	benchVariable   = "K8SINGRESS_BENCH"
 )
 
 // target is one binary and how it is built.
@@ -78,6 +79,7 @@ func targets(p *Programs, root, version string) []target {
 	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + version
 	return []target{
 		caddy,
+		{path: &p.Bench, variable: benchVariable, name: "bench", module: root, pkg: "./bench", env: []string{"CGO_ENABLED=0"}},
 		{path: &p.Echo, variable: echoVariable, name: "echo", module: module, pkg: "./echo", env: []string{"CGO_ENABLED=0"}},
 		{
 			path: &p.Testbed, variable: testbedVariable, name: "testbed", module: module, pkg: "./testbed",
@@ -112,5 +114,7 @@ func output(ctx context.Context, command string, arguments ...string) (string, e
 
 // environment hands the programs to the process inside.
 func (p Programs) environment() []string {
-	return []string{testbedVariable + "=" + p.Testbed, echoVariable + "=" + p.Echo, caddyVariable + "=" + p.Caddy}
+	return []string{
+		testbedVariable + "=" + p.Testbed, echoVariable + "=" + p.Echo, caddyVariable + "=" + p.Caddy, benchVariable + "=" + p.Bench,
+	}
 }

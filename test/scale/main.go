@@ -1,9 +1,11 @@
 // Scale measures Caddy against a real API server that holds thousands of Ingresses: how long it takes from its start until
-// it serves, how much memory it needs, and how long a change takes until a request sees it. It prints one table.
+// it serves, how much memory it needs, how long a change takes until a request sees it, and what requests notice of many
+// changes. It prints one table; `make bench` takes the lines of it that something must be reached in.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,15 +15,27 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 
 	"github.com/k8singress/k8singress/test/harness"
 )
 
 // options are the flags.
 type options struct {
-	ingresses, secrets int
-	starts, changes    int
+	ingresses, secrets, endpoints int
+	starts, changes               int
+	// rounds and duration are those of the load while an Ingress changes.
+	rounds          int
+	duration        time.Duration
+	endpointChanges int
+	// status says that the status of all Ingresses is written and waited for.
+	status bool
+	// bars is a file to write the bars to.
+	bars string
 }
+
+// changesIn is how many changes of an Ingress come in some time.
+func (options) changesIn(d time.Duration) int { return int(d / changeInterval) }
 
 func main() {
 	// A process that this one starts ends with the thread that started it.
@@ -55,7 +69,19 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return figures.write(out, o)
+	if err := figures.write(out, o); err != nil || o.bars == "" {
+		return err
+	}
+	data, err := json.Marshal(figures.bars(o))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.bars, data, 0o644)
+}
+
+// quick are the flags of a run that takes a few minutes. Those that are given as well go first.
+var quick = map[string]string{
+	"starts": "1", "changes": "10", "rounds": "5", "duration": "3s", "endpoint-changes": "1500", "status": "false",
 }
 
 func parse(arguments []string) (options, error) {
@@ -63,13 +89,55 @@ func parse(arguments []string) (options, error) {
 	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
 	flags.IntVar(&o.ingresses, "ingresses", 10000, "how many Ingresses, each with a Service and an EndpointSlice")
 	flags.IntVar(&o.secrets, "secrets", 2000, "how many of the Ingresses have a TLS Secret")
+	flags.IntVar(&o.endpoints, "endpoints", 3, "how many endpoints each Service has")
 	flags.IntVar(&o.starts, "starts", 3, "how often Caddy is started")
 	flags.IntVar(&o.changes, "changes", 50, "how many changes of an Ingress are timed")
+	flags.IntVar(&o.rounds, "rounds", 9, "how often requests are measured while an Ingress changes, and while none does")
+	flags.DurationVar(&o.duration, "duration", 5*time.Second, "how long each of these takes")
+	flags.IntVar(&o.endpointChanges, "endpoint-changes", 10000, "how many endpoints are replaced, 50 a second")
+	flags.BoolVar(&o.status, "status", true, "have Caddy write the status of all Ingresses, and wait for it before anything else")
+	flags.StringVar(&o.bars, "bars", "", "a file to write what must be reached to, as JSON")
+	hurry := flags.Bool("quick", false, "all of it in a few minutes, with fewer and shorter rounds")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
-	if o.ingresses < 1 || o.starts < 1 || o.changes < 2 || o.secrets < 0 || o.secrets > o.ingresses {
-		return o, errors.New("-ingresses and -starts are at least 1, -changes at least 2, -secrets at most -ingresses")
+	if *hurry {
+		if err := setOthers(flags, quick); err != nil {
+			return o, err
+		}
 	}
-	return o, nil
+	return o, o.check()
+}
+
+// setOthers sets flags that the user has not set.
+func setOthers(flags *flag.FlagSet, values map[string]string) error {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	for name, value := range values {
+		if given[name] {
+			continue
+		}
+		if err := flags.Set(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o options) check() error {
+	switch {
+	case o.ingresses < firstChurning+churning:
+		return fmt.Errorf("-ingresses is at least %d", firstChurning+churning)
+	case o.secrets < 0 || o.secrets > o.ingresses:
+		return errors.New("-secrets is at most -ingresses")
+	case o.starts < 1 || o.changes < 2 || o.rounds < 1 || o.endpoints < 1:
+		return errors.New("-starts, -rounds and -endpoints are at least 1, -changes at least 2")
+	case o.duration < changeInterval:
+		return fmt.Errorf("-duration is at least %v", changeInterval)
+	case o.endpointChanges < 4*warming:
+		return fmt.Errorf("-endpoint-changes is at least %d", 4*warming)
+	case o.ingresses*o.endpoints+o.endpointChanges > addresses:
+		return fmt.Errorf("-ingresses with -endpoints each and -endpoint-changes are more than %d addresses", addresses)
+	}
+	return nil
 }

@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// nodeAddress is the first node's in every cluster. No EndpointSlice may have a loopback address.
-	nodeAddress = "10.244.0.1"
 	// publishAddress is what Caddy writes into the status of each Ingress.
 	publishAddress = "203.0.113.7"
 	// All Services lead to the first backend but one, which has the other's name.
@@ -38,7 +36,10 @@ func measure(ctx context.Context, cluster *harness.Cluster, o options) (*figures
 	if err != nil {
 		return nil, err
 	}
-	w := &world{client: client, ports: map[string]int32{}}
+	if err := ownBlock(); err != nil {
+		return nil, fmt.Errorf("giving this machine %s: %w", block, err)
+	}
+	w := &world{cluster: cluster, client: client, endpoints: o.endpoints, ports: map[string]int32{}}
 	for _, name := range []string{firstBackend, otherBackend} {
 		listener, err := w.serve(name)
 		if err != nil {
@@ -63,7 +64,7 @@ func measure(ctx context.Context, cluster *harness.Cluster, o options) (*figures
 
 // serve starts a backend that answers with its name.
 func (w *world) serve(name string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", nodeAddress+":0")
+	listener, err := net.Listen("tcp4", ":0")
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,11 @@ func (w *world) serve(name string) (net.Listener, error) {
 
 // start starts Caddy once. The status of all Ingresses is written at the first start; changes are timed at the last.
 func (w *world) start(ctx context.Context, cluster *harness.Cluster, o options, f *figures, last bool) error {
-	caddy, err := cluster.StartCaddy(cluster.NewOptions("scale", 0, "publish_address "+publishAddress))
+	var lines []string
+	if o.status {
+		lines = append(lines, "publish_address "+publishAddress)
+	}
+	caddy, err := cluster.StartCaddy(cluster.NewOptions("scale", 0, lines...))
 	if err != nil {
 		return err
 	}
@@ -87,15 +92,12 @@ func (w *world) start(ctx context.Context, cluster *harness.Cluster, o options, 
 	if !last {
 		return nil
 	}
-	if err := w.change(ctx, caddy, o, f); err != nil {
-		return fmt.Errorf("%w; the end of Caddy's log:\n%s", err, tail(caddy.Log()))
+	for _, step := range []func(context.Context, *harness.Caddy, options, *figures) error{w.change, w.disturb, w.churn} {
+		if err := step(ctx, caddy, o, f); err != nil {
+			return fmt.Errorf("%w; the end of Caddy's log:\n%s", err, tail(caddy.Log()))
+		}
 	}
-	f.memoryAfter, err = caddy.Memory("VmRSS")
-	if err != nil {
-		return err
-	}
-	f.reloads, err = caddy.Metric(ctx, "k8singress_config_reloads_total")
-	return err
+	return nil
 }
 
 func tail(log string) string { return log[max(0, len(log)-4000):] }
@@ -115,11 +117,11 @@ func (w *world) started(ctx context.Context, caddy *harness.Caddy, o options, f 
 	if f.peak, err = caddy.Memory("VmHWM"); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "ready after %v\n", f.ready[len(f.ready)-1].Round(time.Millisecond))
+	fmt.Fprintf(os.Stderr, "ready after %v with %s\n", f.ready[len(f.ready)-1].Round(time.Millisecond), megabytes(rss))
 	if err := w.check(ctx, caddy, o); err != nil {
 		return err
 	}
-	if f.status == 0 {
+	if o.status && f.status == 0 {
 		f.status, err = w.awaitStatus(ctx, o)
 	}
 	return err
@@ -225,7 +227,9 @@ func (w *world) change(ctx context.Context, caddy *harness.Caddy, o options, f *
 		}
 		f.changes = append(f.changes, time.Since(begin))
 	}
-	return nil
+	var err error
+	f.memoryAfter, err = caddy.Memory("VmRSS")
+	return err
 }
 
 // change is one write, and the answer that shows that it has been applied.

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
+
+	"github.com/k8singress/k8singress/test/harness"
 )
 
 const (
@@ -31,7 +33,10 @@ const (
 
 // world makes the objects.
 type world struct {
-	client kubernetes.Interface
+	cluster *harness.Cluster
+	client  kubernetes.Interface
+	// endpoints is how many each Service has.
+	endpoints int
 	// ports are the backends', by name.
 	ports map[string]int32
 	// pair is the content of the TLS Secrets.
@@ -51,7 +56,7 @@ func (w *world) create(ctx context.Context, o options) error {
 	if err := w.createScope(ctx); err != nil {
 		return err
 	}
-	if err := w.createService(ctx, otherBackend, otherBackend); err != nil {
+	if err := w.createService(ctx, otherBackend, otherBackend, 0); err != nil {
 		return err
 	}
 	for _, kind := range []struct {
@@ -59,7 +64,9 @@ func (w *world) create(ctx context.Context, o options) error {
 		create func(context.Context, int) error
 	}{
 		{o.secrets, w.createSecret},
-		{o.ingresses, func(ctx context.Context, i int) error { return w.createService(ctx, nameOf(i), firstBackend) }},
+		{o.ingresses, func(ctx context.Context, i int) error {
+			return w.createService(ctx, nameOf(i), firstBackend, i*w.endpoints)
+		}},
 		{o.ingresses, func(ctx context.Context, i int) error { return w.createIngress(ctx, i, nameOf(i), i < o.secrets) }},
 	} {
 		if err := inParallel(ctx, kind.count, kind.create); err != nil {
@@ -112,8 +119,8 @@ func (w *world) createSecret(ctx context.Context, i int) error {
 	return err
 }
 
-// createService creates a Service and its one EndpointSlice.
-func (w *world) createService(ctx context.Context, name, backend string) error {
+// createService creates a Service and its one EndpointSlice, whose addresses begin with a number.
+func (w *world) createService(ctx context.Context, name, backend string, first int) error {
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{proxyNameLabel: "none"}},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
@@ -125,9 +132,11 @@ func (w *world) createService(ctx context.Context, name, backend string) error {
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}, AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{{Name: ptr.To("http"), Port: ptr.To(w.ports[backend])}},
-		Endpoints: []discoveryv1.Endpoint{{
-			Addresses: []string{nodeAddress}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
-		}},
+	}
+	for i := range w.endpoints {
+		slice.Endpoints = append(slice.Endpoints, discoveryv1.Endpoint{
+			Addresses: []string{addressOf(first + i)}, Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
+		})
 	}
 	_, err := w.client.DiscoveryV1().EndpointSlices(namespace).Create(ctx, slice, metav1.CreateOptions{})
 	return err

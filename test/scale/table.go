@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -22,16 +23,30 @@ type figures struct {
 	status time.Duration
 	// changes are from before a write until the first answer that shows it; writes are the API server's part of that.
 	changes, writes []time.Duration
-	// memoryAfter and reloads are from after the changes.
+	// memoryAfter is from after the changes.
 	memoryAfter int64
-	reloads     float64
+
+	disturbance
+	churn churn
 }
 
 func (f *figures) write(out io.Writer, o options) error {
-	fmt.Fprintf(out, "%d Ingresses, %d Services with an EndpointSlice each, %d TLS Secrets; real API server; metrics on, access log off; "+
-		"%d processors for all of it\n\n", o.ingresses, o.ingresses, o.secrets, runtime.NumCPU())
+	fmt.Fprintf(out, "%d Ingresses, %d Services with %d endpoints each, %d TLS Secrets; real API server; metrics on, access log off; "+
+		"%d processors for all of it\n\n", o.ingresses, o.ingresses, o.endpoints, o.secrets, runtime.NumCPU())
+	if err := writeTable(out, f.rows()); err != nil || o.bars != "" {
+		return err
+	}
+	fmt.Fprintln(out)
+	bars := [][]string{{"work", "bar", "measured", "met"}, {"---", "---", "---", "---"}}
+	for _, b := range f.bars(o) {
+		bars = append(bars, []string{b.Work, b.Bar, b.Measured, cmp.Or(b.Met, "not measured")})
+	}
+	return writeTable(out, bars)
+}
+
+func writeTable(out io.Writer, rows [][]string) error {
 	table := tabwriter.NewWriter(out, 0, 0, 1, ' ', 0)
-	for _, row := range f.rows() {
+	for _, row := range rows {
 		fmt.Fprintln(table, "| "+strings.Join(row, "\t | ")+"\t |")
 	}
 	return table.Flush()
@@ -55,7 +70,9 @@ func (f *figures) rows() [][]string {
 		{"of which the API server's write, p50", round(percentile(f.writes, 50)), ""},
 		{"of which the API server's write, p99", round(percentile(f.writes, 99)), ""},
 		{"first ready to status of all Ingresses", status, ""},
-		{"Caddy reloads", fmt.Sprint(f.reloads), "0"},
+		{"p99 of requests while nothing changes that Caddy reads", round(medianP99(f.quiet)), ""},
+		{"p99 of requests while an Ingress changes", round(medianP99(f.changing)), ""},
+		{"endpoint changes a second, and replacements in Caddy", fmt.Sprintf("%.1f, %.0f", f.churn.perSecond, f.churn.updates), "50"},
 		{"(the objects were created in)", round(f.created), ""},
 	}
 }
@@ -67,7 +84,10 @@ func percentile(values []time.Duration, part int) time.Duration {
 }
 
 func round(d time.Duration) string {
-	if d < 10*time.Second {
+	switch {
+	case d < 100*time.Millisecond:
+		return fmt.Sprintf("%.2f ms", float64(d)/float64(time.Millisecond))
+	case d < 10*time.Second:
 		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
 	return fmt.Sprintf("%.1f s", d.Seconds())

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// bar is one line of what must be reached. test/scale writes its bars as JSON of the same form.
+type bar struct {
+	Work     string `json:"work"`
+	Bar      string `json:"bar"`
+	Measured string `json:"measured"`
+	// Met is yes or no, or empty for what was not measured.
+	Met string `json:"met"`
+}
+
+// bars are those that the contestants are held to.
+func (f *field) bars() []bar {
+	first, largest := f.pairs[0], f.largest()
+	one := func(hosts int) string {
+		if hosts == 1 {
+			return "1 host"
+		}
+		return thousands(float64(hosts)) + " hosts"
+	}
+	return []bar{
+		atLeast("plain proxying, "+one(first.hosts)+", against the same binary with one stock Caddy route each", 1.0,
+			first.ours.first, first.plain.first),
+		f.againstNginx(),
+		atLeast(fmt.Sprintf("host %s against the first", thousands(float64(largest.hosts))), 0.97,
+			largest.ours.last, largest.ours.first),
+		f.manyAgainstOne(),
+	}
+}
+
+func (f *field) againstNginx() bar {
+	const work = "plain proxying, against nginx with the same backend"
+	if f.nginx == nil {
+		return bar{Work: work, Bar: "at least 0.40", Measured: nginxMissing}
+	}
+	return atLeast(work, 0.40, f.pairs[0].ours.first, f.nginx.first)
+}
+
+func (f *field) manyAgainstOne() bar {
+	work := thousands(manyEndpoints) + " endpoints against 1"
+	if f.many == nil {
+		return bar{Work: work, Bar: "at least 0.95", Measured: "only Linux has an address for each endpoint"}
+	}
+	return atLeast(work, 0.95, f.many.first, f.pairs[0].ours.first)
+}
+
+// atLeast compares requests per second, round by round.
+func atLeast(work string, least float64, of, to []figures) bar {
+	all := ratios(of, to)
+	b := bar{Work: work, Bar: fmt.Sprintf("at least %.2f", least), Met: "no"}
+	b.Measured = fmt.Sprintf("%.2f (median of %d rounds, %.2f to %.2f)", middle(all), len(all), all[0], all[len(all)-1])
+	if middle(all) >= least {
+		b.Met = "yes"
+	}
+	return b
+}
+
+// writeBars prints the last table.
+func writeBars(out io.Writer, bars []bar) error {
+	var text strings.Builder
+	text.WriteString("\n## What must be reached\n\n| work | bar | measured | met |\n| --- | --- | --- | --- |\n")
+	for _, b := range bars {
+		if b.Met == "" {
+			b.Met = "not measured"
+		}
+		fmt.Fprintf(&text, "| %s |\n", strings.Join([]string{b.Work, b.Bar, b.Measured, b.Met}, " | "))
+	}
+	if slices.ContainsFunc(bars, func(b bar) bool { return b.Met == "no" }) {
+		text.WriteString("\nOther work on this machine makes single figures fall short: run it again before you look for the cause.\n")
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// bar is one line of what must be reached. `make bench` reads it.
+type bar struct {
+	Work     string `json:"work"`
+	Bar      string `json:"bar"`
+	Measured string `json:"measured"`
+	Met      string `json:"met"`
+}
+
+const (
+	// mostP99 is how much longer the slowest requests may take while an Ingress changes.
+	mostP99 = 1.3
+	// mostCPU is the part of one processor that these changes may take.
+	mostCPU = 0.10
+	// mostMemory is the resident set with 10,000 Ingresses.
+	mostMemory = 250 << 20
+	// mostGrowth is how many bytes of the heap one change may leave. The smallest thing that could be left for each endpoint,
+	// with its place in a map, is about as large; a connection is sixteen times larger. What is in flight when garbage is
+	// collected is never quite the same, so that it cannot be none.
+	mostGrowth = 500
+	// fills is how long memory grows under any change of endpoints: idle connections are kept for a minute, and an endpoint
+	// here, other than a pod, does not close them when it is gone.
+	fills = 75 * time.Second
+)
+
+func met(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+func (f *figures) bars(o options) []bar {
+	return slices.Concat(f.disturbanceBars(o), f.churnBars(o), []bar{f.memoryBar(o)})
+}
+
+func (f *figures) disturbanceBars(o options) []bar {
+	work := fmt.Sprintf("one Ingress of %d changed every %v", o.ingresses, changeInterval)
+	requests, failed := 0, 0
+	var quotients []float64
+	for i, c := range f.changing {
+		requests += c.Requests
+		failed += c.Failed
+		quotients = append(quotients, float64(c.P99)/float64(f.quiet[i].P99))
+	}
+	slices.Sort(quotients)
+	middle := quotients[len(quotients)/2]
+	return []bar{
+		{work + ", under load: failed requests", "0", fmt.Sprintf("%d of %d", failed, requests), met(failed == 0)},
+		{
+			work + ", under load: p99 against no change", fmt.Sprintf("at most %.1f", mostP99),
+			fmt.Sprintf("%.2f (median of %d rounds, %.2f to %.2f)", middle, len(quotients), quotients[0], quotients[len(quotients)-1]),
+			met(middle <= mostP99),
+		},
+		{
+			work + ", no load: processor time of Caddy", fmt.Sprintf("under %.0f %% of one", 100*mostCPU),
+			fmt.Sprintf("%.1f %% (%d changes, applied in %d runs)", 100*f.cpu, f.written, f.runs), met(f.cpu < mostCPU),
+		},
+	}
+}
+
+func (f *figures) churnBars(o options) []bar {
+	c, work := f.churn, fmt.Sprintf("%d endpoint changes a second", time.Second/endpointInterval)
+	failed := fmt.Sprintf("%d of %d, at %.1f changes a second", c.Failed, c.Requests, c.perSecond)
+	return []bar{
+		{work + ": failed requests", "0", failed, met(c.Failed == 0)},
+		{work + ": reloads", "0", fmt.Sprint(c.reloads), met(c.reloads == 0)},
+		f.growthBar(fmt.Sprintf("%s: growth of memory over %d changes", work, o.endpointChanges), o),
+	}
+}
+
+// growthBar compares the end with the middle: the first half fills what is allowed to be full.
+func (f *figures) growthBar(work string, o options) bar {
+	c := f.churn
+	growth := float64(c.after.heap-c.middle.heap) / float64(o.endpointChanges-o.endpointChanges/2)
+	b := bar{
+		work, fmt.Sprintf("none: under %d bytes a change in the second half", mostGrowth),
+		fmt.Sprintf("%+.0f bytes a change; first: %s; middle: %s; end: %s", growth, c.before, c.middle, c.after), met(growth < mostGrowth),
+	}
+	if half := endpointInterval * time.Duration(o.endpointChanges/2); half < fills {
+		b.Met, b.Measured = "", b.Measured+fmt.Sprintf(" (the half takes %v, and connections to endpoints that are gone stay for a minute)", half)
+	}
+	return b
+}
+
+// memoryBar looks at the largest resident set of all starts, and that after the changes.
+func (f *figures) memoryBar(o options) bar {
+	most := slices.Max(f.memory)
+	return bar{
+		fmt.Sprintf("memory at %d Ingresses with %d endpoints each", o.ingresses, o.endpoints),
+		"under " + megabytes(mostMemory) + " resident",
+		fmt.Sprintf("%s when ready (most of %d starts), %s after %d changes", megabytes(most), len(f.memory), megabytes(f.memoryAfter),
+			len(f.changes)),
+		met(max(most, f.memoryAfter) < mostMemory),
+	}
+}
+
+func medianP99(all []sum) time.Duration {
+	values := make([]time.Duration, 0, len(all))
+	for _, s := range all {
+		values = append(values, s.P99)
+	}
+	return percentile(values, 50)
+}
