@@ -13,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/health"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/report"
@@ -28,6 +29,7 @@ type Live struct {
 	Names *resolver.Resolver
 
 	endpoints *endpoints.Table
+	health    *health.Checker
 	ports     *l4app.Ports
 	ctx       caddy.Context
 	// refused holds the verdicts on what was left out, by host or port.
@@ -41,7 +43,8 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 		Table: live.NewTable(table), Certificates: certs.NewStore(), endpoints: table, ports: l4app.New(log),
 		// Addresses go into effect without the one goroutine: the table takes them from any.
 		Names: resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
-		hosts: map[string][]*report.Verdict{}, held: map[string]*report.Verdict{},
+		health: health.New(),
+		hosts:  map[string][]*report.Verdict{}, held: map[string]*report.Verdict{},
 	}
 }
 
@@ -62,6 +65,7 @@ func (l *Live) Apply(d *document.Delta) {
 		if b != nil {
 			l.endpoints.Configure(id, b.LoadBalancing)
 			l.setBackend(id, b)
+			l.check(id, b.LoadBalancing)
 		}
 	}
 	l.Certificates.Update(d.Certificates)
@@ -70,6 +74,7 @@ func (l *Live) Apply(d *document.Delta) {
 	for id, b := range d.Backends {
 		if b == nil {
 			l.Names.Unfollow(id)
+			l.check(id, nil)
 			l.endpoints.Delete(id)
 		}
 	}
@@ -84,6 +89,15 @@ func (l *Live) setBackend(id string, b *document.Backend) {
 	}
 	l.Names.Unfollow(id)
 	l.endpoints.Set(id, endpointsAt(b.Endpoints))
+}
+
+// check asks the endpoints of a backend whether they are well, if it wants that.
+func (l *Live) check(id string, b *ir.LoadBalancing) {
+	var check *ir.HealthCheck
+	if b != nil {
+		check = b.HealthCheck
+	}
+	l.health.Set(id, l.endpoints.Backend(id), check)
 }
 
 func endpointsAt(addresses []string) []ir.Endpoint {
@@ -148,6 +162,7 @@ func (l *Live) Verdicts() []*report.Verdict {
 
 // Close ends everything that runs.
 func (l *Live) Close() {
+	l.health.Close()
 	l.ports.Close()
 	l.Table.Close()
 }
