@@ -132,8 +132,9 @@ func (in *ingress) adminJSON(path string, into any) {
 func (in *ingress) awaitReady() {
 	in.Helper()
 	in.eventually("ready", func() error {
-		if !in.status().Ready {
-			return fmt.Errorf("it is not")
+		// What is said of the objects follows a moment later.
+		if s := in.status(); !s.Ready || s.Generation == 0 {
+			return fmt.Errorf("it is not: %+v", s)
 		}
 		return nil
 	})
