@@ -35,15 +35,18 @@ func TestOf(t *testing.T) {
 	}{
 		"nobody is believed": {
 			peer: "192.0.2.1:99", header: forwarded,
-			want: clients.Client{IP: "192.0.2.1", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080"}, full: "192.0.2.1",
+			want: clients.Client{IP: "192.0.2.1", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080"},
+			full: "192.0.2.1",
 		},
 		"https has the port 443": {
 			peer: "[2001:db8::1%eth0]:99", secure: true,
-			want: clients.Client{IP: "2001:db8::1", Peer: "2001:db8::1", Proto: "https", Host: "shop.example", Port: "443"}, full: "2001:db8::1",
+			want: clients.Client{IP: "2001:db8::1", Peer: "2001:db8::1", Proto: "https", Host: "shop.example", Port: "443"},
+			full: "2001:db8::1",
 		},
 		"everybody is believed": {
 			options: ir.Clients{UseForwarded: true}, peer: "192.0.2.1:99", header: forwarded,
-			want: clients.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "https", Host: "www.example", Port: "444", Believed: true}, full: "9.9.9.9",
+			want: clients.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "https", Host: "www.example", Port: "444", Believed: true},
+			full: "9.9.9.9",
 		},
 		"the whole list": {
 			options: ir.Clients{UseForwarded: true, AppendForwarded: true}, peer: "192.0.2.1:99", header: forwarded,
@@ -53,24 +56,29 @@ func TestOf(t *testing.T) {
 		"the last that is not trusted": {
 			options: ir.Clients{UseForwarded: true, Trusted: []string{"10.0.0.0/8"}}, peer: "10.1.1.1:99",
 			header: http.Header{"X-Forwarded-For": {"6.6.6.6, 9.9.9.9", "10.0.0.7:55"}},
-			want:   clients.Client{IP: "9.9.9.9", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080", Believed: true}, full: "9.9.9.9",
+			want:   clients.Client{IP: "9.9.9.9", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080", Believed: true},
+			full: "9.9.9.9",
 		},
 		"a peer that is not trusted": {
 			options: ir.Clients{UseForwarded: true, AppendForwarded: true, Trusted: []string{"10.0.0.0/8"}}, peer: "192.0.2.1:99", header: forwarded,
-			want: clients.Client{IP: "192.0.2.1", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080"}, full: "192.0.2.1",
+			want: clients.Client{IP: "192.0.2.1", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080"},
+			full: "192.0.2.1",
 		},
 		"a network that cannot be read trusts nobody": {
 			options: ir.Clients{UseForwarded: true, Trusted: []string{"10.0.0.0/99"}}, peer: "10.1.1.1:99", header: forwarded,
-			want: clients.Client{IP: "10.1.1.1", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080"}, full: "10.1.1.1",
+			want: clients.Client{IP: "10.1.1.1", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080"},
+			full: "10.1.1.1",
 		},
 		"only the address": {
 			options: ir.Clients{RealIP: true, Header: "cf-connecting-ip"}, peer: "192.0.2.1:99",
 			header: http.Header{"Cf-Connecting-Ip": {"9.9.9.9"}, "X-Forwarded-Proto": {"https"}},
-			want:   clients.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080"}, full: "9.9.9.9",
+			want:   clients.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080"},
+			full: "9.9.9.9",
 		},
 		"what is no address": {
 			options: ir.Clients{UseForwarded: true}, peer: "192.0.2.1:99", header: http.Header{"X-Forwarded-For": {"unknown"}},
-			want: clients.Client{IP: "192.0.2.1", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080", Believed: true}, full: "192.0.2.1",
+			want: clients.Client{IP: "192.0.2.1", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080", Believed: true},
+			full: "192.0.2.1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -147,23 +147,38 @@ func TestWireHeaders(t *testing.T) {
 		want map[string]string
 	}{
 		"15 forwarded": {
-			[]string{"X-Forwarded-For: 6.6.6.6", "X-Forwarded-Proto: https", "X-Forwarded-Host: evil", "X-Forwarded-Port: 1", "X-Forwarded-Scheme: https", "X-Scheme: https"},
+			[]string{
+				"X-Forwarded-For: 6.6.6.6", "X-Forwarded-Proto: https", "X-Forwarded-Host: evil", "X-Forwarded-Port: 1",
+				"X-Forwarded-Scheme: https", "X-Scheme: https",
+			},
 			map[string]string{
 				"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http", "X-Forwarded-Host": "a.example", "X-Forwarded-Port": httpPort,
 				"X-Forwarded-Scheme": "http", "X-Scheme": "http", "X-Original-Forwarded-For": "6.6.6.6", "X-Original-Forwarded-Host": "evil",
 			},
 		},
 		"16 identity": {
-			[]string{"X-Real-IP: 6.6.6.6", "Forwarded: for=6.6.6.6", "X-Original-URI: /x", "X-Original-URL: /x", "X-Rewrite-URL: /x", "X-Original-Method: PUT", "Proxy: evil"},
+			[]string{
+				"X-Real-IP: 6.6.6.6", "Forwarded: for=6.6.6.6", "X-Original-URI: /x", "X-Original-URL: /x", "X-Rewrite-URL: /x",
+				"X-Original-Method: PUT", "Proxy: evil",
+			},
 			map[string]string{
-				"X-Real-Ip": "127.0.0.1", "Forwarded": "", "X-Original-Uri": "", "X-Original-Url": "", "X-Rewrite-Url": "", "X-Original-Method": "", "Proxy": "",
+				"X-Real-Ip": "127.0.0.1", "Forwarded": "", "X-Original-Uri": "", "X-Original-Url": "", "X-Rewrite-Url": "",
+				"X-Original-Method": "", "Proxy": "",
 			},
 		},
-		"16 request id":          {[]string{"X-Request-ID: abc-1"}, map[string]string{"X-Request-Id": "abc-1"}},
-		"17 connection":          {[]string{"Connection: X-Forwarded-For, X-Auth, X-Real-IP", "X-Auth: 1"}, map[string]string{"X-Auth": "", "X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1"}},
-		"17 connection, case":    {[]string{"Connection: x-forwarded-for"}, map[string]string{"X-Forwarded-For": "127.0.0.1", "Connection": ""}},
-		"18 underscores, dots":   {[]string{"X_Real_IP: 6.6.6.6", "X.Forwarded.For: 6.6.6.6"}, map[string]string{"X_real_ip": "", "X.forwarded.for": ""}},
-		"20 another protocol":    {[]string{"Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__"}, map[string]string{"Upgrade": "", "Http2-Settings": "", "Connection": ""}},
+		"16 request id": {[]string{"X-Request-ID: abc-1"}, map[string]string{"X-Request-Id": "abc-1"}},
+		"17 connection": {
+			[]string{"Connection: X-Forwarded-For, X-Auth, X-Real-IP", "X-Auth: 1"},
+			map[string]string{"X-Auth": "", "X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1"},
+		},
+		"17 connection, case": {[]string{"Connection: x-forwarded-for"}, map[string]string{"X-Forwarded-For": "127.0.0.1", "Connection": ""}},
+		"18 underscores, dots": {
+			[]string{"X_Real_IP: 6.6.6.6", "X.Forwarded.For: 6.6.6.6"}, map[string]string{"X_real_ip": "", "X.forwarded.for": ""},
+		},
+		"20 another protocol": {
+			[]string{"Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__"},
+			map[string]string{"Upgrade": "", "Http2-Settings": "", "Connection": ""},
+		},
 		"20 listed with another": {[]string{"Upgrade: websocket, h2c", "Connection: Upgrade"}, map[string]string{"Upgrade": ""}},
 		"29 expect":              {[]string{"Expect: 100-continue"}, map[string]string{"Expect": ""}},
 	} {

@@ -1,0 +1,65 @@
+package proxy_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/proxy"
+)
+
+// TestRetryConditions goes through what proxy-next-upstream can say.
+func TestRetryConditions(t *testing.T) {
+	unavailable := says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno")
+	for name, test := range map[string]struct {
+		on     []ir.RetryOn
+		method string
+		first  func(net.Conn, *http.Request) bool
+		want   string
+	}{
+		"off":                            {[]ir.RetryOn{}, http.MethodGet, hangUp, "error 502"},
+		"error only, invalid header":     {[]ir.RetryOn{ir.RetryOnError}, http.MethodGet, says("SSH-2.0-x\r\n\r\n"), "error 502"},
+		"invalid header":                 {[]ir.RetryOn{ir.RetryOnInvalidHeader}, http.MethodGet, says("SSH-2.0-x\r\n\r\n"), "200 ok"},
+		"a status":                       {[]ir.RetryOn{ir.RetryOn503}, http.MethodGet, unavailable, "200 ok"},
+		"another status":                 {[]ir.RetryOn{ir.RetryOn502}, http.MethodGet, unavailable, "503 no"},
+		"a status, POST":                 {[]ir.RetryOn{ir.RetryOn503}, http.MethodPost, unavailable, "503 no"},
+		"a status, POST, non_idempotent": {[]ir.RetryOn{ir.RetryOn503, ir.RetryNonIdempotent}, http.MethodPost, unavailable, "200 ok"},
+		"error, POST, non_idempotent":    {[]ir.RetryOn{ir.RetryOnError, ir.RetryNonIdempotent}, http.MethodPost, hangUp, "200 ok"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, w := settings(), httptest.NewRecorder()
+			var err error
+			if s.Retry, err = proxy.NewRetry(test.on); err != nil {
+				t.Fatal(err)
+			}
+			endpoints := of(serve(t, test.first), serve(t, says(fine)))
+			if got := outcome(w, send(pool(t), w, request(t, test.method, "body"), s, endpoints)); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestTheLastAnswerCounts holds that an answer with a status that is to be tried elsewhere is passed on when nobody is left.
+func TestTheLastAnswerCounts(t *testing.T) {
+	bad := serve(t, says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
+	s, w := settings(), httptest.NewRecorder()
+	s.Retry, _ = proxy.NewRetry([]ir.RetryOn{ir.RetryOn503})
+	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(bad))); got != "503 no" || bad.requests.Load() != 3 {
+		t.Errorf("%s after %d requests", got, bad.requests.Load())
+	}
+}
+
+// TestEachAttemptIsAccountedFor holds that load balancing hears of each endpoint, once.
+func TestEachAttemptIsAccountedFor(t *testing.T) {
+	endpoints := of(refusing(t), serve(t, hangUp), serve(t, says(fine)))
+	if got := forward(pool(t), request(t, http.MethodGet, ""), endpoints); got != "200 ok" {
+		t.Error(got)
+	}
+	if !slices.Equal(endpoints.failed, []bool{true, true, false}) {
+		t.Errorf("failed: %v", endpoints.failed)
+	}
+}
