@@ -57,7 +57,7 @@ func TestOf(t *testing.T) {
 			options: ir.Clients{UseForwarded: true, Trusted: []string{"10.0.0.0/8"}}, peer: "10.1.1.1:99",
 			header: http.Header{"X-Forwarded-For": {"6.6.6.6, 9.9.9.9", "10.0.0.7:55"}},
 			want:   clients.Client{IP: "9.9.9.9", Peer: "10.1.1.1", Proto: "http", Host: "shop.example", Port: "8080", Believed: true},
-			full: "9.9.9.9",
+			full:   "9.9.9.9",
 		},
 		"a peer that is not trusted": {
 			options: ir.Clients{UseForwarded: true, AppendForwarded: true, Trusted: []string{"10.0.0.0/8"}}, peer: "192.0.2.1:99", header: forwarded,
@@ -73,7 +73,7 @@ func TestOf(t *testing.T) {
 			options: ir.Clients{RealIP: true, Header: "cf-connecting-ip"}, peer: "192.0.2.1:99",
 			header: http.Header{"Cf-Connecting-Ip": {"9.9.9.9"}, "X-Forwarded-Proto": {"https"}},
 			want:   clients.Client{IP: "9.9.9.9", Peer: "192.0.2.1", Proto: "http", Host: "shop.example", Port: "8080"},
-			full: "9.9.9.9",
+			full:   "9.9.9.9",
 		},
 		"what is no address": {
 			options: ir.Clients{UseForwarded: true}, peer: "192.0.2.1:99", header: http.Header{"X-Forwarded-For": {"unknown"}},
