@@ -100,7 +100,7 @@ func (t *Table) route(h *host, d *document.Route) error {
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}
-	c, refused := t.intern(string(d.Chain))
+	c, refused := t.intern(d.Chain)
 	if refused != nil {
 		// Without a route, its requests would go to the one with the next shorter path, which may lead to the same backend
 		// and not have what keeps them out here.
@@ -115,11 +115,12 @@ func (t *Table) route(h *host, d *document.Route) error {
 }
 
 // intern returns the chain with this JSON, and counts one more user of it.
-func (t *Table) intern(json string) (*chain, error) {
-	if c, ok := t.chains[json]; ok {
+func (t *Table) intern(source []byte) (*chain, error) {
+	if c, ok := t.chains[string(source)]; ok {
 		c.users++
 		return c, nil
 	}
+	json := string(source)
 	i, err := provision(t.ctx, json)
 	if err != nil {
 		return nil, err
