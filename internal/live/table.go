@@ -44,6 +44,7 @@ type Refusal struct {
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table) *Table {
 	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}}
+	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
 	return t
