@@ -1,9 +1,11 @@
 package balancer
 
 import (
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,9 +32,13 @@ type Backend struct {
 	now func() int64
 
 	// mu is for whoever changes state or the health of an endpoint.
-	mu      sync.Mutex
-	gone    []*Endpoint
+	mu sync.Mutex
+	// gone are endpoints that have left the list, by address, and swept is when those that may be forgotten were.
+	gone    map[string]*Endpoint
+	swept   int64
 	ejected int
+	// round counts the lists.
+	round uint32
 }
 
 // state is what a choice reads. It is immutable.
@@ -41,7 +47,7 @@ type state struct {
 	endpoints []*Endpoint
 	policy    *policy
 	// ring and byLabel are there if the policy needs them.
-	ring    ring
+	ring    *ring
 	byLabel map[string]*Endpoint
 }
 
@@ -90,52 +96,107 @@ func (b *Backend) SetEndpoints(list []ir.Endpoint) {
 		return
 	}
 	all, added := b.adopt(old.endpoints, list)
-	b.publish(&state{list: slices.Clone(list), endpoints: all, policy: old.policy, ring: old.ring}, added)
+	b.publish(&state{list: slices.Clone(list), endpoints: all, policy: old.policy, ring: old.ring, byLabel: old.byLabel}, added)
 }
 
 // adopt returns the endpoints of a list, each address once, and those of them that were not there before.
 func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endpoint) {
-	now := b.now()
-	known := make(map[string]*Endpoint, len(old)+len(b.gone))
-	for _, e := range slices.Concat(b.gone, old) {
-		known[e.address] = e
-	}
-	mean := meanLatency(old, now)
-	listed := make(map[*Endpoint]bool, len(list))
+	now, known := b.now(), newFinder(old, list)
+	b.round++
 	all = make([]*Endpoint, 0, len(list))
 	for i := range list {
-		e := known[list[i].Address]
+		e := known.find(list[i].Address)
 		if e == nil {
-			e = &Endpoint{address: list[i].Address, backend: b}
-			e.latency.start(now, mean)
-			known[e.address] = e
+			e = b.come(list[i].Address, old, now)
+			known.add(e)
 		}
-		if listed[e] {
+		if e.round == b.round {
 			continue
 		}
-		listed[e] = true
+		e.round = b.round
 		all = append(all, e)
 		if !e.listed.Swap(true) {
 			added = append(added, e)
 			e.join(now, len(old) > 0)
 		}
 	}
-	b.leave(old, listed, now)
+	b.leave(old, now)
 	return all, added
 }
 
-// leave keeps what is known of endpoints that have gone for a while, and while requests are under way to them.
-func (b *Backend) leave(old []*Endpoint, listed map[*Endpoint]bool, now int64) {
-	b.gone = slices.DeleteFunc(b.gone, func(e *Endpoint) bool {
-		return listed[e] || e.InFlight() == 0 && now-e.goneAt >= int64(goneTime)
-	})
-	for _, e := range old {
-		if !listed[e] {
-			e.listed.Store(false)
-			e.goneAt = now
-			b.gone = append(b.gone, e)
-		}
+// come returns the endpoint of an address that was not in the list, with what is still known of it.
+func (b *Backend) come(address string, old []*Endpoint, now int64) *Endpoint {
+	if e := b.gone[address]; e != nil {
+		delete(b.gone, address)
+		return e
 	}
+	e := &Endpoint{address: address, backend: b}
+	e.latency.start(now, meanLatency(old, now))
+	return e
+}
+
+// leave keeps what is known of endpoints that have gone for a while, and while requests are under way to them.
+func (b *Backend) leave(old []*Endpoint, now int64) {
+	for _, e := range old {
+		if e.round == b.round {
+			continue
+		}
+		e.listed.Store(false)
+		e.goneAt = now
+		if b.gone == nil {
+			b.gone = map[string]*Endpoint{}
+		}
+		b.gone[e.address] = e
+	}
+	// Where endpoints change all the time there are many, and not every change need look at them all.
+	if now-b.swept >= int64(goneTime/8) {
+		b.swept = now
+		maps.DeleteFunc(b.gone, func(_ string, e *Endpoint) bool { return e.InFlight() == 0 && now-e.goneAt >= int64(goneTime) })
+	}
+}
+
+// finder finds endpoints by their addresses. Lists come sorted from EndpointSlices, and need no map then.
+type finder struct {
+	sorted    []*Endpoint
+	byAddress map[string]*Endpoint
+	last      *Endpoint
+}
+
+// newFinder finds what is in old, for somebody who asks for the addresses of a list in its order.
+func newFinder(old []*Endpoint, list []ir.Endpoint) *finder {
+	if slices.IsSortedFunc(old, func(a, b *Endpoint) int { return strings.Compare(a.address, b.address) }) &&
+		slices.IsSortedFunc(list, func(a, b ir.Endpoint) int { return strings.Compare(a.Address, b.Address) }) {
+		return &finder{sorted: old}
+	}
+	f := &finder{byAddress: make(map[string]*Endpoint, len(old))}
+	for _, e := range old {
+		f.byAddress[e.address] = e
+	}
+	return f
+}
+
+func (f *finder) find(address string) *Endpoint {
+	if f.byAddress != nil {
+		return f.byAddress[address]
+	}
+	if f.last != nil && f.last.address == address {
+		return f.last
+	}
+	for len(f.sorted) > 0 && f.sorted[0].address < address {
+		f.sorted = f.sorted[1:]
+	}
+	if len(f.sorted) > 0 && f.sorted[0].address == address {
+		return f.sorted[0]
+	}
+	return nil
+}
+
+// add lets an endpoint be found that was not there: a list may have its address twice.
+func (f *finder) add(e *Endpoint) {
+	if f.byAddress != nil {
+		f.byAddress[e.address] = e
+	}
+	f.last = e
 }
 
 // join notes when an endpoint came. The first ones of a backend have nobody who could take their share meanwhile.
@@ -167,7 +228,7 @@ func (b *Backend) SetPolicy(lb *ir.LoadBalancing) {
 	if reflect.DeepEqual(&old.policy.LoadBalancing, lb) {
 		return
 	}
-	next := &state{list: old.list, endpoints: old.endpoints, policy: b.newPolicy(lb, old.policy), ring: old.ring}
+	next := &state{list: old.list, endpoints: old.endpoints, policy: b.newPolicy(lb, old.policy), ring: old.ring, byLabel: old.byLabel}
 	if next.policy.ejectAfter() < 0 {
 		for _, e := range old.endpoints {
 			e.forgive()
@@ -192,25 +253,36 @@ func (b *Backend) newPolicy(lb *ir.LoadBalancing, old *policy) *policy {
 	return p
 }
 
-// publish lets requests see a state whose ring is still the one before.
+// publish lets requests see a state whose ring and labels are still those before.
 func (b *Backend) publish(next *state, added []*Endpoint) {
 	switch {
 	case next.policy.hashBy == nil && next.policy.SessionCookie == nil:
 		next.ring = nil
 	case next.ring == nil:
-		next.ring = pointsOf(next.endpoints)
+		next.ring = newRing(next.endpoints)
 	default:
 		next.ring = next.ring.with(added)
 	}
-	if s := next.policy.SessionCookie; s != nil && s.Persistent {
-		next.byLabel = make(map[string]*Endpoint, len(next.endpoints))
-		for _, e := range next.endpoints {
-			next.byLabel[label(b.id, e.address)] = e
-		}
-	}
+	next.byLabel = b.labels(next, added)
 	b.state.Store(next)
 	b.recount(next)
 	b.slowUntil.Store(next.slowUntil())
+}
+
+// labels is what cookies call the endpoints, where they do.
+func (b *Backend) labels(next *state, added []*Endpoint) map[string]*Endpoint {
+	if s := next.policy.SessionCookie; s == nil || !s.Persistent {
+		return nil
+	}
+	labels := maps.Clone(next.byLabel)
+	if labels == nil {
+		labels, added = make(map[string]*Endpoint, len(next.endpoints)), next.endpoints
+	}
+	maps.DeleteFunc(labels, func(_ string, e *Endpoint) bool { return !e.listed.Load() })
+	for _, e := range added {
+		labels[label(b.id, e.address)] = e
+	}
+	return labels
 }
 
 func (s *state) slowUntil() int64 {

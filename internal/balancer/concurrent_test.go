@@ -2,6 +2,7 @@ package balancer
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -64,7 +65,7 @@ func TestChangesUnderLoad(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
-	for _, e := range slices.Concat(w.state.Load().endpoints, w.gone) {
+	for _, e := range slices.AppendSeq(slices.Clone(w.state.Load().endpoints), maps.Values(w.gone)) {
 		if e.InFlight() != 0 {
 			t.Errorf("%s has %d requests under way", e.Address(), e.InFlight())
 		}

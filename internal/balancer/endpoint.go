@@ -14,8 +14,10 @@ type Endpoint struct {
 	backend *Backend
 
 	inFlight atomic.Int32
-	latency  latency
-	health   health
+	// round is that of the list in which it was last. It belongs to the writer.
+	round   uint32
+	latency latency
+	health  health
 	// since is when it joined others, from when slow start counts; zero is for those that were there from the start.
 	since atomic.Int64
 	// listed says that it is in the current list.

@@ -21,11 +21,11 @@ func (p *pick) along() *Endpoint {
 	}
 	r := p.state.ring
 	i := r.find(p.at)
-	for range min(len(r), maxWalk) {
-		if e := r[i].endpoint; p.mayKeyed(e) {
+	for range min(len(r.points), maxWalk) {
+		if e := r.at(i); p.mayKeyed(e) {
 			return e
 		}
-		if i++; i == len(r) {
+		if i++; i == len(r.points) {
 			i = 0
 		}
 	}
@@ -37,15 +37,15 @@ func (p *pick) oneOf(size int) *Endpoint {
 	var found [maxSubset]*Endpoint
 	r, n := p.state.ring, 0
 	i := r.find(p.at)
-	for range r {
+	for range r.points {
 		if n == size {
 			break
 		}
-		if e := r[i].endpoint; !slices.Contains(found[:n], e) {
+		if e := r.at(i); !slices.Contains(found[:n], e) {
 			found[n] = e
 			n++
 		}
-		if i++; i == len(r) {
+		if i++; i == len(r.points) {
 			i = 0
 		}
 	}

@@ -185,11 +185,11 @@ func TestRingOfChangesIsThatOfTheList(t *testing.T) {
 		w.SetEndpoints(addresses(n))
 	}
 	got, want := w.state.Load().ring, newWorld(t, hashed(), 39).state.Load().ring
-	if len(got) != len(want) {
-		t.Fatalf("%d points, want %d", len(got), len(want))
+	if len(got.points) != len(want.points) {
+		t.Fatalf("%d points, want %d", len(got.points), len(want.points))
 	}
-	for i := range got {
-		if got[i].at != want[i].at || got[i].endpoint.Address() != want[i].endpoint.Address() {
+	for i := range got.points {
+		if got.points[i].at != want.points[i].at || got.at(i).Address() != want.at(i).Address() {
 			t.Fatalf("point %d differs", i)
 		}
 	}

@@ -10,72 +10,118 @@ import (
 const pointsPerEndpoint = 160
 
 // ring is a consistent hash: a key belongs to the endpoint of the first point at or after its position. All replicas of
-// the controller have the same one. It is immutable.
-type ring []point
+// the controller have the same points. It is immutable; nil is none.
+//
+// With a thousand endpoints a ring is large, and each change of one endpoint makes another one. So a point is one word
+// without a pointer, which need not be looked at when garbage is collected.
+type ring struct {
+	points []point
+	// slots has the endpoints that points refer to, and nil where there is none.
+	slots []*Endpoint
+}
 
-type point struct {
-	at       uint64
-	endpoint *Endpoint
+type point struct{ at, slot uint32 }
+
+func newRing(endpoints []*Endpoint) *ring {
+	r := &ring{slots: slices.Clone(endpoints), points: make([]point, 0, len(endpoints)*pointsPerEndpoint)}
+	for slot := range r.slots {
+		r.points = r.appendPoints(r.points, uint32(slot))
+	}
+	slices.SortFunc(r.points, r.compare)
+	return r
 }
 
 // with returns a ring without the endpoints that are no longer listed, and with those that were added. It takes time for
 // a copy, not for a sort.
-func (r ring) with(added []*Endpoint) ring {
-	next := make(ring, 0, len(r)+len(added)*pointsPerEndpoint)
-	for _, p := range r {
-		if p.endpoint.listed.Load() {
-			next = append(next, p)
+func (r *ring) with(added []*Endpoint) *ring {
+	next := &ring{slots: slices.Clone(r.slots)}
+	var gone, fresh []point
+	var free []uint32
+	for slot, e := range r.slots {
+		if e != nil && !e.listed.Load() {
+			gone = r.appendPoints(gone, uint32(slot))
+		}
+		if e == nil {
+			free = append(free, uint32(slot))
 		}
 	}
-	return next.merge(pointsOf(added))
+	if len(gone) == 0 && len(added) == 0 {
+		return r
+	}
+	for _, e := range added {
+		var slot uint32
+		if n := len(free); n > 0 {
+			slot, free = free[n-1], free[:n-1]
+			next.slots[slot] = e
+		} else {
+			slot = uint32(len(next.slots))
+			next.slots = append(next.slots, e)
+		}
+		fresh = next.appendPoints(fresh, slot)
+	}
+	slices.SortFunc(gone, r.compare)
+	slices.SortFunc(fresh, next.compare)
+	next.points = next.replaced(r.points, gone, fresh)
+	for _, p := range gone {
+		next.slots[p.slot] = nil
+	}
+	return next
 }
 
-func pointsOf(endpoints []*Endpoint) ring {
-	points := make(ring, 0, len(endpoints)*pointsPerEndpoint)
-	for _, e := range endpoints {
-		seed := hash(e.address)
-		for i := range uint64(pointsPerEndpoint) {
-			points = append(points, point{at: mix(seed + i*0x9e3779b97f4a7c15), endpoint: e})
+// replaced returns sorted points without those that have gone, and with the fresh ones. What lies between them is copied in
+// one piece: to look at each point would take most of the time.
+func (r *ring) replaced(points, gone, fresh []point) []point {
+	result := make([]point, 0, len(points)-len(gone)+len(fresh))
+	for len(gone) > 0 || len(fresh) > 0 {
+		if len(gone) > 0 && (len(fresh) == 0 || r.compare(gone[0], fresh[0]) <= 0) {
+			i, _ := slices.BinarySearchFunc(points, gone[0], r.compare)
+			result, points, gone = append(result, points[:i]...), points[i+1:], gone[1:]
+			continue
 		}
+		i, _ := slices.BinarySearchFunc(points, fresh[0], r.compare)
+		result, points, fresh = append(append(result, points[:i]...), fresh[0]), points[i:], fresh[1:]
 	}
-	slices.SortFunc(points, point.compare)
+	return append(result, points...)
+}
+
+// appendPoints adds the points of one endpoint.
+func (r *ring) appendPoints(points []point, slot uint32) []point {
+	seed := hash(r.slots[slot].address)
+	for i := range uint64(pointsPerEndpoint) {
+		points = append(points, point{at: position(mix(seed + i*0x9e3779b97f4a7c15)), slot: slot})
+	}
 	return points
 }
 
-func (p point) compare(q point) int {
-	if c := cmp.Compare(p.at, q.at); c != 0 {
-		return c
+// position is the place of a hash on the ring.
+func position(hash uint64) uint32 { return uint32(hash >> 32) }
+
+// compare orders points alike on all replicas, whose slots are not the same.
+func (r *ring) compare(p, q point) int {
+	if p.at != q.at {
+		return cmp.Compare(p.at, q.at)
 	}
-	return cmp.Compare(p.endpoint.address, q.endpoint.address)
+	if p.slot == q.slot {
+		return 0
+	}
+	return cmp.Compare(r.slots[p.slot].address, r.slots[q.slot].address)
 }
 
-// merge adds sorted points to r, which has room for them.
-func (r ring) merge(added ring) ring {
-	i, j := len(r)-1, len(added)-1
-	r = r[:len(r)+len(added)]
-	for k := len(r) - 1; j >= 0; k-- {
-		if i >= 0 && r[i].compare(added[j]) > 0 {
-			r[k] = r[i]
-			i--
-			continue
-		}
-		r[k] = added[j]
-		j--
-	}
-	return r
-}
+// at returns the endpoint of a point.
+func (r *ring) at(i int) *Endpoint { return r.slots[r.points[i].slot] }
 
-// find returns the index of the point that a position belongs to.
-func (r ring) find(at uint64) int {
-	low, high := 0, len(r)
+// find returns the index of the point that a hash belongs to.
+func (r *ring) find(hash uint64) int {
+	at := position(hash)
+	low, high := 0, len(r.points)
 	for low < high {
-		if middle := int(uint(low+high) >> 1); r[middle].at < at {
+		if middle := int(uint(low+high) >> 1); r.points[middle].at < at {
 			low = middle + 1
 		} else {
 			high = middle
 		}
 	}
-	if low == len(r) {
+	if low == len(r.points) {
 		return 0
 	}
 	return low

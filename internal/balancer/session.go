@@ -54,7 +54,7 @@ func (p *pick) owner(session *ir.SessionCookie) (string, *Endpoint) {
 	return key, p.place(hash(key))
 }
 
-func (p *pick) place(at uint64) *Endpoint { return p.state.ring[p.state.ring.find(at)].endpoint }
+func (p *pick) place(at uint64) *Endpoint { return p.state.ring.at(p.state.ring.find(at)) }
 
 // newSession chooses an endpoint for a client that has none.
 func (p *pick) newSession(session *ir.SessionCookie) (key string, e *Endpoint) {

@@ -2,7 +2,10 @@ package endpoints
 
 import (
 	"context"
+	"iter"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"weak"
 
@@ -65,6 +68,22 @@ func (t *Table) Delete(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.set, id)
+}
+
+// Addresses yields the addresses of the endpoints that the backends have which were set; one may come more than once.
+func (t *Table) Addresses() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		t.mu.Lock()
+		all := slices.Collect(maps.Values(t.set))
+		t.mu.Unlock()
+		for _, b := range all {
+			for _, e := range b.Endpoints() {
+				if !yield(e.Address) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (t *Table) backend(id string) *balancer.Backend {

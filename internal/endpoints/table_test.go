@@ -151,3 +151,18 @@ func TestKeep(t *testing.T) {
 		t.Errorf("a new backend has the endpoints %v", got)
 	}
 }
+
+func TestAddressesAreThoseOfBackendsThatAreSet(t *testing.T) {
+	table := NewTable()
+	table.Set("shop/web/80", list(2))
+	table.Set("shop/api/80", list(1))
+	table.Set("shop/gone/80", list(3))
+	table.Delete("shop/gone/80")
+	found := map[string]bool{}
+	for address := range table.Addresses() {
+		found[address] = true
+	}
+	if len(found) != 2 || !found["10.0.0.0:80"] || !found["10.0.0.1:80"] {
+		t.Errorf("the addresses are %v", found)
+	}
+}

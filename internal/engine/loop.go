@@ -103,7 +103,10 @@ func (e *Engine) adopt(ctx context.Context) {
 // pipeline.
 func (e *Engine) observe() {
 	s := e.source.Store().Take()
-	before := e.latest.Swap(s)
+	// The list of what changed is long at first, and nobody asks the latest snapshot for it.
+	latest := *s
+	latest.Changed = nil
+	before := e.latest.Swap(&latest)
 	var slow []ir.Ref
 	for _, ref := range s.Changed {
 		switch {

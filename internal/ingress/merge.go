@@ -21,7 +21,8 @@ type Merged struct {
 	Host *ir.VirtualHost
 	// Certificate is nil for a host that no Ingress has a certificate for.
 	Certificate *ir.Certificate
-	Problems    map[ir.Ref][]report.Problem
+	// Problems is nil where there are none.
+	Problems map[ir.Ref][]report.Problem
 }
 
 // merging is one host in the hands of Merge.
@@ -42,7 +43,7 @@ type claim struct {
 func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
 	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
 	m := &merging{
-		Merged: Merged{Problems: map[ir.Ref][]report.Problem{}}, taken: map[ir.Match]claim{},
+		taken: map[ir.Match]claim{},
 		regex: slices.ContainsFunc(results, func(r *Result) bool {
 			return slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return p.Regex })
 		}),
@@ -62,12 +63,14 @@ func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
 	for _, r := range fallbacks {
 		m.fallback(r, host)
 	}
-	if !known {
+	if known {
+		m.sort()
+	} else {
 		m.Host = nil
-		return &m.Merged
 	}
-	m.sort()
-	return &m.Merged
+	// A copy: the rest of m, which is larger, is not to live for as long.
+	merged := m.Merged
+	return &merged
 }
 
 func refOf(r *Result) ir.Ref {
@@ -75,6 +78,9 @@ func refOf(r *Result) ir.Ref {
 }
 
 func (m *merging) problem(of *Result, p report.Problem) {
+	if m.Problems == nil {
+		m.Problems = map[ir.Ref][]report.Problem{}
+	}
 	m.Problems[refOf(of)] = append(m.Problems[refOf(of)], p)
 }
 

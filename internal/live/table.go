@@ -44,6 +44,7 @@ type Refusal struct {
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table) *Table {
 	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}}
+	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
 	return t
@@ -100,7 +101,7 @@ func (t *Table) route(h *host, d *document.Route) error {
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}
-	c, refused := t.intern(string(d.Chain))
+	c, refused := t.intern(d.Chain)
 	if refused != nil {
 		// Without a route, its requests would go to the one with the next shorter path, which may lead to the same backend
 		// and not have what keeps them out here.
@@ -115,11 +116,12 @@ func (t *Table) route(h *host, d *document.Route) error {
 }
 
 // intern returns the chain with this JSON, and counts one more user of it.
-func (t *Table) intern(json string) (*chain, error) {
-	if c, ok := t.chains[json]; ok {
+func (t *Table) intern(source []byte) (*chain, error) {
+	if c, ok := t.chains[string(source)]; ok {
 		c.users++
 		return c, nil
 	}
+	json := string(source)
 	i, err := provision(t.ctx, json)
 	if err != nil {
 		return nil, err

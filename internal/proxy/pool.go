@@ -3,6 +3,7 @@ package proxy
 import (
 	"cmp"
 	"context"
+	"iter"
 	"net"
 	"net/http"
 	"slices"
@@ -27,6 +28,8 @@ type Pool struct {
 	// perAddress is how many idle connections to one address are kept, and idleTimeout for how long.
 	perAddress  int
 	idleTimeout time.Duration
+	// endpoints yields the addresses that requests may still go to; nil is that nobody knows.
+	endpoints iter.Seq[string]
 	// transports are for what Forward does not do, by what the endpoint speaks.
 	transports map[ir.BackendProtocol]*http.Transport
 }
@@ -63,6 +66,11 @@ func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 	}
 	p.transports = newTransports(perAddress, idleTimeout)
 }
+
+// Follow has the pool close idle connections to addresses that are not among these any more. It is to be called once, before
+// the pool is used; the addresses are asked for every few seconds while there are idle connections. Where endpoints come and
+// go all the time, what is kept for a minute would be most of the memory of the process.
+func (p *Pool) Follow(endpoints iter.Seq[string]) { p.endpoints = endpoints }
 
 // Close ends the idle connections, and keeps no others from now on.
 func (p *Pool) Close() {
@@ -154,11 +162,30 @@ func (p *Pool) sweep(now time.Time) {
 	p.mu.Lock()
 	idleTimeout := p.idleTimeout
 	p.mu.Unlock()
+	gone := p.gone()
 	for _, c := range p.unused(now) {
-		if now.Sub(c.since) >= idleTimeout || !c.quiet() || !p.put(c, true) {
+		if gone[c.address] || now.Sub(c.since) >= idleTimeout || !c.quiet() || !p.put(c, true) {
 			c.close()
 		}
 	}
+}
+
+// gone returns the addresses of idle connections that no endpoint has. To walk over all endpoints here costs less than it
+// would to keep account of them with each change.
+func (p *Pool) gone() map[string]bool {
+	if p.endpoints == nil {
+		return nil
+	}
+	p.mu.Lock()
+	gone := make(map[string]bool, len(p.idle))
+	for address := range p.idle {
+		gone[address] = true
+	}
+	p.mu.Unlock()
+	for address := range p.endpoints {
+		delete(gone, address)
+	}
+	return gone
 }
 
 // unused takes out what nobody has used for a while: nobody may find it while it is looked at.
@@ -171,7 +198,7 @@ func (p *Pool) unused(now time.Time) []*conn {
 		for n < len(list) && (p.closed || now.Sub(list[n].since) >= sweepPeriod) {
 			n++
 		}
-		if n == 0 {
+		if n == 0 && len(list) > 0 {
 			continue
 		}
 		// The oldest is put back last, and comes to the front.

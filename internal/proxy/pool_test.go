@@ -3,6 +3,7 @@ package proxy
 import (
 	"net"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
@@ -53,6 +54,39 @@ func TestSweep(t *testing.T) {
 	p.keep(first)
 	p.sweep(time.Now().Add(defaultIdleTimeout))
 	if p.take(address) != nil || p.count != 0 || len(p.idle) != 0 {
+		t.Errorf("%d connections are left, in %d lists", p.count, len(p.idle))
+	}
+}
+
+func TestConnectionsToEndpointsThatAreGoneAreClosed(t *testing.T) {
+	var listeners [2]net.Listener
+	for i := range listeners {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		listeners[i] = listener
+	}
+	p := NewPool()
+	defer p.Close()
+	p.Follow(slices.Values([]string{"192.0.2.1:80", listeners[0].Addr().String()}))
+	there, _ := connected(t, listeners[0])
+	gone, _ := connected(t, listeners[1])
+	p.keep(there)
+	p.keep(gone)
+	used, _ := connected(t, listeners[1])
+	p.sweep(time.Now().Add(sweepPeriod))
+	if p.take(gone.address) != nil {
+		t.Error("a connection is kept to an endpoint that is gone")
+	}
+	if p.take(there.address) != there {
+		t.Error("the connection to an endpoint that is there is gone, too")
+	}
+	// A request was on its way to it.
+	p.keep(used)
+	p.sweep(time.Now().Add(2 * sweepPeriod))
+	if p.count != 0 || len(p.idle) != 0 {
 		t.Errorf("%d connections are left, in %d lists", p.count, len(p.idle))
 	}
 }

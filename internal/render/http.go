@@ -10,13 +10,13 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-func (r *Renderer) host(h *ir.VirtualHost) part[document.Host] {
+func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 	host := &document.Host{Routes: make([]*document.Route, 0, len(h.Routes))}
 	for _, route := range h.Routes {
 		host.Routes = append(host.Routes, &document.Route{
 			Type:    string(route.Match.Type),
 			Path:    route.Match.Path,
-			Chain:   chain(route),
+			Chain:   m.of(route),
 			Backend: route.Backend.ID,
 			Origin:  route.Origin.String(),
 		})

@@ -32,7 +32,7 @@ func (r *Renderer) Live(config *ir.Config) *document.Live {
 // comparison. The endpoints of a backend that stays are not looked at: they change on their own.
 func (r *Renderer) Delta(from, to *ir.Config) *document.Delta {
 	return &document.Delta{
-		Hosts:        changes(from.VirtualHosts, to.VirtualHosts, hostName, r.host),
+		Hosts:        changes(from.VirtualHosts, to.VirtualHosts, hostName, chains{}.host),
 		Backends:     changes(from.Backends, to.Backends, backendID, r.backend),
 		Ports:        changes(from.StreamRoutes, to.StreamRoutes, portKey, r.port),
 		Certificates: changes(certificates(from), certificates(to), certificateHost, certificate),

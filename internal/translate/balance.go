@@ -38,7 +38,9 @@ func balance(found *ir.Backend, users []*ingress.Result) *balanced {
 	whole.LoadBalancing.ClientIP = found.LoadBalancing.ClientIP
 	whole.LoadBalancing.UseVirtualAddress = winner.LoadBalancing.UseVirtualAddress && found.VirtualAddress != ""
 	whole.LoadBalancing.SessionCookie = cookie(winner.LoadBalancing.SessionCookie, users)
-	b.backend = &whole
+	if !reflect.DeepEqual(&whole, found) {
+		b.backend = &whole
+	}
 	return b
 }
 
@@ -95,7 +97,7 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 		delete(t.balanced, id)
 		return nil
 	}
-	next := balance(t.found[id], t.resultsOf(t.ofBackend[id]))
+	next := balance(t.found[id], t.resultsOf(t.ofBackend[id].all()))
 	t.balanced[id] = next
 	tell(next)
 	return next.backend

@@ -2,6 +2,8 @@ package translate
 
 import (
 	"fmt"
+	"iter"
+	"maps"
 	"reflect"
 	"slices"
 
@@ -15,22 +17,6 @@ import (
 	"github.com/k8singress/k8singress/internal/streams"
 )
 
-// set is a set of names.
-type set[K comparable] map[K]struct{}
-
-func add[A, B comparable](m map[A]set[B], key A, value B) {
-	if m[key] == nil {
-		m[key] = set[B]{}
-	}
-	m[key][value] = struct{}{}
-}
-
-func remove[A, B comparable](m map[A]set[B], key A, value B) {
-	if delete(m[key], value); len(m[key]) == 0 {
-		delete(m, key)
-	}
-}
-
 // Translator translates one snapshot after another of the same store. It is for one goroutine.
 //
 // It works in two steps, each of which is done again only for what changed: every Ingress by itself, and then every host
@@ -42,15 +28,15 @@ type Translator struct {
 
 	defaults  *defaults
 	results   map[ir.Ref]*ingress.Result
-	dependent map[ir.Ref]set[ir.Ref]
-	ofHost    map[string]set[ir.Ref]
+	dependent groups[ir.Ref]
+	ofHost    groups[string]
 	fallbacks set[ir.Ref]
 	merged    map[string]*ingress.Merged
 	streams   *streams.Result
 	// users counts the routes that have a backend, found is what there is of it in the cluster.
 	users     map[string]int
 	found     map[string]*ir.Backend
-	ofBackend map[string]set[ir.Ref]
+	ofBackend groups[string]
 	balanced  map[string]*balanced
 
 	config *ir.Config
@@ -62,10 +48,10 @@ func New() *Translator { return &Translator{} }
 
 func (t *Translator) reset(o Options) {
 	*t = Translator{
-		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: map[ir.Ref]set[ir.Ref]{},
-		ofHost: map[string]set[ir.Ref]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*ingress.Merged{},
+		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
+		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*ingress.Merged{},
 		streams: &streams.Result{}, users: map[string]int{}, found: map[string]*ir.Backend{},
-		ofBackend: map[string]set[ir.Ref]{}, balanced: map[string]*balanced{},
+		ofBackend: groups[string]{}, balanced: map[string]*balanced{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
 }
@@ -120,7 +106,7 @@ func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
 			// Every Ingress depends on all classes.
 			ref = ir.Ref{Kind: kinds.IngressClass}
 		}
-		for dependent := range t.dependent[ref] {
+		for dependent := range t.dependent[ref].all() {
 			again[dependent] = struct{}{}
 		}
 		streamsToo = streamsToo || slices.Contains(t.streams.Refs, ref)
@@ -157,12 +143,12 @@ func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 func (t *Translator) one(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	if old := t.results[ref]; old != nil {
 		delete(t.results, ref)
-		t.note(c, ref, old, remove[string, ir.Ref], remove[ir.Ref, ir.Ref])
+		t.note(c, &ref, old, groups[string].remove, groups[ir.Ref].remove)
 	}
 	if object, ok := s.Ingresses.Get(ref.Namespace, ref.Name); ok {
 		result := translateOne(s, object, t.defaults.ingress)
 		t.results[ref] = result
-		t.note(c, ref, result, add[string, ir.Ref], add[ir.Ref, ir.Ref])
+		t.note(c, &ref, result, groups[string].add, groups[ir.Ref].add)
 	}
 	c.objects[ref] = struct{}{}
 }
@@ -182,8 +168,8 @@ func translateOne(s *snapshot.Snapshot, object *networkingv1.Ingress, o ingress.
 
 // note enters a result into the indexes, or takes it out of them.
 func (t *Translator) note(
-	c *change, ref ir.Ref, r *ingress.Result,
-	named func(map[string]set[ir.Ref], string, ir.Ref), dependency func(map[ir.Ref]set[ir.Ref], ir.Ref, ir.Ref),
+	c *change, ref *ir.Ref, r *ingress.Result,
+	named func(groups[string], string, *ir.Ref), dependency func(groups[ir.Ref], ir.Ref, *ir.Ref),
 ) {
 	for _, other := range r.Refs {
 		dependency(t.dependent, other, ref)
@@ -204,9 +190,9 @@ func (t *Translator) note(
 		return
 	}
 	// It may answer for every host.
-	delete(t.fallbacks, ref)
-	if t.results[ref] == r {
-		t.fallbacks[ref] = struct{}{}
+	delete(t.fallbacks, *ref)
+	if t.results[*ref] == r {
+		t.fallbacks[*ref] = struct{}{}
 	}
 	c.hosts[""] = struct{}{}
 	for name := range t.ofHost {
@@ -217,7 +203,7 @@ func (t *Translator) note(
 // mergeHost joins what the Ingresses say of one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old := t.merged[host]
-	next := ingress.Merge(host, t.resultsOf(t.ofHost[host]), t.resultsOf(t.fallbacks))
+	next := ingress.Merge(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)))
 	if old != nil {
 		t.count(c, old.Host, -1)
 		for ref := range old.Problems {
@@ -245,8 +231,8 @@ func keep[T any](old, next *T) *T {
 	return next
 }
 
-func (t *Translator) resultsOf(refs set[ir.Ref]) []*ingress.Result {
-	list := make([]*ingress.Result, 0, len(refs))
+func (t *Translator) resultsOf(refs iter.Seq[ir.Ref]) []*ingress.Result {
+	var list []*ingress.Result
 	for ref := range refs {
 		list = append(list, t.results[ref])
 	}

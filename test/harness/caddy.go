@@ -145,6 +145,17 @@ func (c *Caddy) LiveHeap(ctx context.Context) (int64, error) {
 	return size, err
 }
 
+// Profile writes one of Go's profiles to a file, such as "heap?gc=1" or "profile?seconds=5".
+func (c *Caddy) Profile(ctx context.Context, name, file string) error {
+	return c.get(ctx, "/debug/pprof/"+name, func(body io.Reader) error {
+		data, err := io.ReadAll(body)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(file, data, 0o644)
+	})
+}
+
 // AwaitReady waits for the first complete apply.
 func (c *Caddy) AwaitReady(ctx context.Context) error {
 	for {

@@ -78,6 +78,7 @@ func (w *world) replaceAll(ctx context.Context, caddy *harness.Caddy, o options,
 	}
 	half := o.endpointChanges / 2
 	var took time.Duration
+	profiled := o.profileCPU(ctx, caddy, "cpu-endpoints")
 	for _, step := range []struct {
 		from, to int
 		into     *memory
@@ -93,6 +94,11 @@ func (w *world) replaceAll(ctx context.Context, caddy *harness.Caddy, o options,
 		fmt.Fprintf(os.Stderr, "after %d changes of endpoints: %s\n", step.to, *step.into)
 	}
 	c.perSecond = float64(o.endpointChanges) / took.Seconds()
+	if profiled != nil {
+		if err := <-profiled; err != nil {
+			return err
+		}
+	}
 	return count(-1)
 }
 

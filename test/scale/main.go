@@ -30,8 +30,8 @@ type options struct {
 	endpointChanges int
 	// status says that the status of all Ingresses is written and waited for.
 	status bool
-	// bars is a file to write the bars to.
-	bars string
+	// bars is a file to write the bars to, profiles a folder for profiles of Caddy.
+	bars, profiles string
 }
 
 // changesIn is how many changes of an Ingress come in some time.
@@ -97,6 +97,8 @@ func parse(arguments []string) (options, error) {
 	flags.IntVar(&o.endpointChanges, "endpoint-changes", 10000, "how many endpoints are replaced, 50 a second")
 	flags.BoolVar(&o.status, "status", true, "have Caddy write the status of all Ingresses, and wait for it before anything else")
 	flags.StringVar(&o.bars, "bars", "", "a file to write what must be reached to, as JSON")
+	flags.StringVar(&o.profiles, "profiles", "", "a folder to write profiles of Caddy to: its heap when ready and after everything, "+
+		"and its processor time while an Ingress changes and while endpoints do")
 	hurry := flags.Bool("quick", false, "all of it in a few minutes, with fewer and shorter rounds")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err

@@ -92,12 +92,15 @@ func (w *world) start(ctx context.Context, cluster *harness.Cluster, o options, 
 	if !last {
 		return nil
 	}
+	if err := o.profile(ctx, caddy, "heap?gc=1", "heap-ready"); err != nil {
+		return err
+	}
 	for _, step := range []func(context.Context, *harness.Caddy, options, *figures) error{w.change, w.disturb, w.churn} {
 		if err := step(ctx, caddy, o, f); err != nil {
 			return fmt.Errorf("%w; the end of Caddy's log:\n%s", err, tail(caddy.Log()))
 		}
 	}
-	return nil
+	return o.profile(ctx, caddy, "heap?gc=1", "heap-end")
 }
 
 func tail(log string) string { return log[max(0, len(log)-4000):] }

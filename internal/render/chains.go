@@ -1,0 +1,42 @@
+package render
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// chains remembers, for one rendering, what chains were made from, so that routes which do the same share one piece of JSON.
+// Most routes of a cluster do: they have no options, or all of them the same. What is remembered is found by what compares
+// cheaply, and compared in whole; nothing here has to know the fields.
+type chains map[ir.Forwarding][]made
+
+// made is one chain and a route that has it.
+type made struct {
+	route *ir.Route
+	json  json.RawMessage
+}
+
+// remembered is how many chains of the same forwarding are. Where there are more, most are of one route only, and looking
+// for them would cost more than it spares.
+const remembered = 8
+
+// of returns the chain of a route. Nobody may change it.
+func (m chains) of(route *ir.Route) json.RawMessage {
+	list := m[route.Forwarding]
+	for _, known := range list {
+		if reflect.DeepEqual(known.route.Filters, route.Filters) && reflect.DeepEqual(known.route.Attempts, route.Attempts) {
+			return known.json
+		}
+	}
+	next := made{route, chain(route)}
+	if len(list) == remembered {
+		// The oldest goes.
+		copy(list, list[1:])
+		list[remembered-1] = next
+	} else {
+		m[route.Forwarding] = append(list, next)
+	}
+	return next.json
+}

@@ -1,0 +1,70 @@
+package render_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// TestRoutesShareChainsOnlyWhenEqual: a route that got the chain of another one could lose what keeps clients out.
+func TestRoutesShareChainsOnlyWhenEqual(t *testing.T) {
+	different := []ir.Route{
+		{},
+		{Filters: []ir.Filter{ir.HandlerChain{Name: "staff"}}},
+		{Filters: []ir.Filter{ir.HandlerChain{Name: "limits"}}},
+		{Filters: []ir.Filter{ir.HandlerChain{Name: "staff"}, ir.HandlerChain{Name: "limits"}}},
+		{Filters: []ir.Filter{ir.DirectResponse{Status: 503}}},
+		{Filters: []ir.Filter{ir.URLRewrite{Target: "/a"}}},
+		{Filters: []ir.Filter{ir.URLRewrite{Target: "/b"}}},
+		{Attempts: ir.Attempts{On: []ir.RetryOn{}}},
+		{Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}},
+		{Attempts: ir.Attempts{Connect: time.Second}},
+		{Attempts: ir.Attempts{Tries: 7}},
+		{Forwarding: ir.Forwarding{Host: "a.example"}},
+		{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}},
+		{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"}},
+	}
+	host := &ir.VirtualHost{Host: "h"}
+	for range 3 {
+		for i := range different {
+			route := different[i]
+			route.Backend = &ir.Backend{ID: "default/web/80"}
+			host.Routes = append(host.Routes, &route)
+		}
+	}
+	routes := live(host)
+	for i, route := range routes {
+		alone := live(&ir.VirtualHost{Host: "h", Routes: host.Routes[i : i+1]})
+		if string(route.Chain) != string(alone[0].Chain) {
+			t.Errorf("route %d has %s, and alone %s", i, route.Chain, alone[0].Chain)
+		}
+		for j := range i % len(different) {
+			if string(routes[j].Chain) == string(route.Chain) {
+				t.Errorf("routes %d and %d have the same chain: %s", j, i, route.Chain)
+			}
+		}
+	}
+}
+
+// TestEqualRoutesShareOneChain: ten thousand routes of a kind have one piece of JSON.
+func TestEqualRoutesShareOneChain(t *testing.T) {
+	host := &ir.VirtualHost{Host: "h"}
+	for range 3 {
+		host.Routes = append(host.Routes, &ir.Route{
+			Filters:  []ir.Filter{ir.HandlerChain{Name: "staff"}},
+			Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}, Backend: &ir.Backend{ID: "default/web/80"},
+		})
+	}
+	routes := live(host)
+	for _, route := range routes[1:] {
+		if &route.Chain[0] != &routes[0].Chain[0] {
+			t.Error("the JSON is there twice")
+		}
+	}
+}
+
+func live(host *ir.VirtualHost) []*document.Route {
+	return renderer().Live(&ir.Config{VirtualHosts: []*ir.VirtualHost{host}}).Hosts[host.Host].Routes
+}

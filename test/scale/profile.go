@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+// profile writes a profile of Caddy, if the user wants it.
+func (o options) profile(ctx context.Context, caddy *harness.Caddy, profile, name string) error {
+	if o.profiles == "" {
+		return nil
+	}
+	return caddy.Profile(ctx, profile, filepath.Join(o.profiles, name+".pprof"))
+}
+
+// profileCPU begins to take where the processor time goes that comes now. The channel tells how it ended; nil is a profile
+// that nobody wants.
+func (o options) profileCPU(ctx context.Context, caddy *harness.Caddy, name string) <-chan error {
+	if o.profiles == "" {
+		return nil
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- o.profile(ctx, caddy, "profile?seconds=8", name) }()
+	return ended
+}
