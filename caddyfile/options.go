@@ -37,7 +37,8 @@ var options = []option{
 	{
 		name: "manifests", args: "<folder>", least: 1, most: 1, set: one(func(d *draft) *string { return &d.manifests }, nil),
 		doc: "Takes a folder of Kubernetes YAML for the cluster, and follows changes of its files. There is no API server then. " +
-			"A relative path counts from the directory that Caddy was started in.",
+			"A relative path counts from the directory that Caddy was started in. Of Ingresses without a `creationTimestamp`, the last by " +
+			"namespace and name counts as the oldest, as in ingress-nginx.",
 		example:  "manifests ./manifests",
 		fallback: "none",
 	},
