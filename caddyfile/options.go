@@ -37,7 +37,8 @@ var options = []option{
 	{
 		name: "manifests", args: "<folder>", least: 1, most: 1, set: one(func(d *draft) *string { return &d.manifests }, nil),
 		doc: "Takes a folder of Kubernetes YAML for the cluster, and follows changes of its files. There is no API server then. " +
-			"A relative path counts from the directory that Caddy was started in.",
+			"A relative path counts from the directory that Caddy was started in. Of Ingresses without a `creationTimestamp`, the last by " +
+			"namespace and name counts as the oldest, as in ingress-nginx.",
 		example:  "manifests ./manifests",
 		fallback: "none",
 	},
@@ -134,15 +135,16 @@ var options = []option{
 		name: "shutdown_timeout", args: "<duration>", least: 1, most: 1,
 		set: duration(func(d *draft) *settings.Duration { return &d.config.ShutdownTimeout }, 1),
 		doc: "How long the requests under way may take after that, WebSockets and other streams included. The process ends as soon " +
-			"as they have. It is Caddy's global option `grace_period`, and holds for sites of your own, too.",
+			"as they have. It is Caddy's global option `grace_period`, and holds for sites of your own, too. In a pod, " +
+			"`terminationGracePeriodSeconds` has to be more than this and `shutdown_delay` together.",
 		example:  "shutdown_timeout 30s",
 		fallback: "240s, as ingress-nginx, or Caddy's own option",
 	},
 	{
 		name: "configmap", args: "<namespace/name>", least: 1, most: 1,
 		set: one(func(d *draft) *string { return &d.config.ConfigMap }, namespacedName),
-		doc: "The ConfigMap with the global options of ingress-nginx. An IngressClass whose `spec.parameters` have the scope Cluster " +
-			"names a ConfigMap of the same namespace.",
+		doc: "The ConfigMap with the global options of ingress-nginx, which is followed: [ConfigMap](configmap.md) has its keys. An " +
+			"IngressClass whose `spec.parameters` have the scope Cluster names a ConfigMap of the same namespace.",
 		example:  "configmap ingress-nginx/ingress-nginx-controller",
 		fallback: "none",
 	},

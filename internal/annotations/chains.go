@@ -52,11 +52,11 @@ func parseChains(s *Settings, value string) error {
 }
 
 func noChain(name string, available []string) error {
-	hint := "there is none in the Caddyfile"
+	hint := "none is configured; lint knows those of the Caddyfile that --config names"
 	if near := nearest.Of(name, available); near != "" {
 		hint = "did you mean " + near + "?"
 	} else if len(available) > 0 {
 		hint = "the Caddyfile has others"
 	}
-	return fmt.Errorf("there is no chain %s: %s; %s", values.Quote(name), hint, chainClosed)
+	return fmt.Errorf("there is no chain %s, and %s: %s", values.Quote(name), chainClosed, hint)
 }

@@ -154,7 +154,11 @@ func wrongType(err error) string {
 	if where == "" {
 		where = "the document"
 	}
-	return fmt.Sprintf("%s is not %s but of type %s", where, want, wrong.Value)
+	message := fmt.Sprintf("%s is not %s but of type %s", where, want, wrong.Value)
+	if wrong.Type.Kind() == reflect.String && (strings.HasPrefix(wrong.Value, "number") || wrong.Value == "bool") {
+		message += ": put the value in quotes"
+	}
+	return message
 }
 
 // identity is what an object says of itself.

@@ -46,8 +46,8 @@ func cutTime(text string) (n int64, unit, rest string) {
 	return n, digits[:len(digits)-len(rest)], strings.TrimLeft(rest, " ")
 }
 
-// Seconds returns a reader of numbers of seconds, from the least to a year. A time with a unit counts, too, and ingress-nginx
-// takes none there: that is remarked.
+// Seconds returns a reader of numbers of seconds, from the least to a year. A time with a unit counts, too. That is
+// remarked, because ingress-nginx takes none there.
 func Seconds(least int) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		if n, err := strconv.Atoi(text); err == nil && n >= least && n <= MostSeconds {
@@ -57,7 +57,7 @@ func Seconds(least int) func(string) (time.Duration, error) {
 		if err != nil || d%time.Second != 0 || d < time.Duration(least)*time.Second || !strings.ContainsAny(text, "smhdwMy") {
 			return 0, fmt.Errorf("%s is not %s", Quote(text), AreSeconds(least))
 		}
-		return d, Remark(fmt.Sprintf("%s is read as %d: write the number of seconds alone, because ingress-nginx takes no unit here",
+		return d, Remark(fmt.Sprintf("%s is read as %d: write the number of seconds alone, without a unit",
 			Quote(text), d/time.Second))
 	}
 }

@@ -1,0 +1,134 @@
+package examples_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/k8singress/k8singress/internal/configmap"
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// deployment is what deploy/controller.yaml holds.
+type deployment struct {
+	class      networkingv1.IngressClass
+	configMaps map[string]corev1.ConfigMap
+	workload   appsv1.Deployment
+	service    corev1.Service
+	budget     policyv1.PodDisruptionBudget
+}
+
+// readDeployment refuses fields that there are not, and kinds that nobody expects.
+func readDeployment(t *testing.T) *deployment {
+	t.Helper()
+	data, err := os.ReadFile("../deploy/controller.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &deployment{configMaps: map[string]corev1.ConfigMap{}}
+	for document := range strings.SplitSeq(string(data), "\n---\n") {
+		var kind struct{ Kind string }
+		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
+			t.Fatal(err)
+		}
+		var configMap corev1.ConfigMap
+		into := map[string]any{
+			"IngressClass": &d.class, "ConfigMap": &configMap, "Deployment": &d.workload, "Service": &d.service,
+			"PodDisruptionBudget": &d.budget,
+		}[kind.Kind]
+		if into == nil {
+			t.Fatalf("there is an unknown %q", kind.Kind)
+		}
+		if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+			t.Fatalf("%s: %v", kind.Kind, err)
+		}
+		if kind.Kind == "ConfigMap" {
+			d.configMaps[configMap.Namespace+"/"+configMap.Name] = configMap
+		}
+	}
+	return d
+}
+
+// options are those of the Caddyfile of the deployment.
+func (d *deployment) options(t *testing.T) settings.Config {
+	t.Helper()
+	text := d.configMaps["k8singress/caddyfile"].Data["Caddyfile"]
+	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+	if err != nil || len(warnings) > 0 {
+		t.Fatalf("adapting: error %v, warnings %v", err, warnings)
+	}
+	var whole struct {
+		Apps struct{ K8singress settings.Config }
+	}
+	if err := yaml.Unmarshal(config, &whole); err != nil {
+		t.Fatal(err)
+	}
+	return whole.Apps.K8singress.WithDefaults()
+}
+
+// TestDeployment holds that the parts of deploy/controller.yaml fit each other.
+func TestDeployment(t *testing.T) {
+	d := readDeployment(t)
+	o := d.options(t)
+	pod := d.workload.Spec.Template.Spec
+	if d.class.Spec.Controller != o.ControllerName || d.class.Name != o.IngressClass {
+		t.Errorf("the class is %s of %s, and the Caddyfile serves %s of %s",
+			d.class.Name, d.class.Spec.Controller, o.IngressClass, o.ControllerName)
+	}
+	if !strings.Contains(read(t, "../deploy/rbac.yaml"), "kind: ServiceAccount\nmetadata:\n  name: "+pod.ServiceAccountName+"\n") {
+		t.Errorf("rbac.yaml has no ServiceAccount %s", pod.ServiceAccountName)
+	}
+	if o.PublishService != d.service.Namespace+"/"+d.service.Name {
+		t.Errorf("publish_service is %s", o.PublishService)
+	}
+	if _, problems := configmap.Parse(d.configMaps[o.ConfigMap].Data); len(problems) > 0 || len(d.configMaps[o.ConfigMap].Data) == 0 {
+		t.Errorf("the options of %s: %v", o.ConfigMap, problems)
+	}
+	grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
+	if end := time.Duration(o.ShutdownDelay + o.ShutdownTimeout); o.ShutdownDelay == 0 || grace <= end {
+		t.Errorf("the pod has %v to end, and may need %v", grace, end)
+	}
+}
+
+// TestDeploymentPorts: what the Service and the probes ask for is what the Caddyfile listens on.
+func TestDeploymentPorts(t *testing.T) {
+	d := readDeployment(t)
+	o := d.options(t)
+	container := d.workload.Spec.Template.Spec.Containers[0]
+	ports := map[string]int32{}
+	for _, p := range container.Ports {
+		ports[p.Name] = p.ContainerPort
+	}
+	for name, address := range map[string]string{"http": o.HTTP[0], "https": o.HTTPS[0], "health": o.Health} {
+		if ":"+strconv.Itoa(int(ports[name])) != address {
+			t.Errorf("the port %s of the container is %d, and Caddy listens on %s", name, ports[name], address)
+		}
+	}
+	for _, p := range d.service.Spec.Ports {
+		if ports[p.TargetPort.StrVal] == 0 {
+			t.Errorf("the Service leads to the port %s, which the container has not", p.TargetPort.StrVal)
+		}
+	}
+	for path, probe := range map[string]*corev1.Probe{"/readyz": container.ReadinessProbe, "/healthz": container.LivenessProbe} {
+		if probe.HTTPGet.Path != path || probe.HTTPGet.Port.StrVal != "health" {
+			t.Errorf("the probe of %s asks %s at %s", path, probe.HTTPGet.Path, probe.HTTPGet.Port.StrVal)
+		}
+	}
+	labels := d.workload.Spec.Template.Labels
+	for what, selector := range map[string]map[string]string{
+		"Service": d.service.Spec.Selector, "Deployment": d.workload.Spec.Selector.MatchLabels, "PodDisruptionBudget": d.budget.Spec.Selector.MatchLabels,
+	} {
+		if len(selector) == 0 || selector["app"] != labels["app"] {
+			t.Errorf("the %s selects %v, and the pods have %v", what, selector, labels)
+		}
+	}
+}
