@@ -55,6 +55,11 @@ var (
 
 // ServeHTTP lets the chain of the matching Ingress path answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	w = expect(w, r)
+	return settled(w, h.serve(w, r, next))
+}
+
+func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	if caddy.Exiting() {
 		sendAway(w, r)
 	}
