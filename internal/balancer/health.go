@@ -94,14 +94,17 @@ func (e *Endpoint) forgive() {
 }
 
 // SetHealthy says what a health check found out about an address. One that is unhealthy is passed over while there are
-// others. Addresses that are not in the list are ignored, and new ones are healthy until this says otherwise.
+// others. Addresses that are not known are ignored, and new ones are healthy until this says otherwise. One that has left is
+// known for a while, and comes back as what this said last.
 func (b *Backend) SetHealthy(address string, healthy bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.state.Load()
-	for _, e := range s.endpoints {
-		if e.address == address {
-			e.health.unhealthy.Store(!healthy)
+	for _, list := range [...][]*Endpoint{s.endpoints, b.gone} {
+		for _, e := range list {
+			if e.address == address {
+				e.health.unhealthy.Store(!healthy)
+			}
 		}
 	}
 	b.recount(s)
@@ -132,12 +135,14 @@ func (b *Backend) recount(s *state) {
 }
 
 // due returns an endpoint whose trial the caller's request is, or nil.
-func (b *Backend) due(s *state, now int64) *Endpoint {
+func (b *Backend) due(now int64) *Endpoint {
 	if now < b.nextTrial.Load() {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// The caller's list may have been replaced meanwhile: to count that one would pass over nobody, or somebody for nothing.
+	s := b.state.Load()
 	defer b.recount(s)
 	for _, e := range s.endpoints {
 		if e.claim(now) {

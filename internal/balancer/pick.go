@@ -112,7 +112,7 @@ func (p *pick) byPolicy() *Endpoint {
 		}
 	}
 	if p.health && len(p.tried) == 0 {
-		if e := p.backend.due(p.state, p.now()); e != nil {
+		if e := p.backend.due(p.now()); e != nil {
 			return e
 		}
 	}

@@ -49,8 +49,8 @@ func New() *Checker {
 	}}
 }
 
-// Set says how the endpoints of a backend are asked; nil is not any more. The id tells backends apart. A check that is as it
-// was goes on.
+// Set says how the endpoints of a backend are asked; nil is not any more, and so is a check without an interval. The id tells
+// backends apart. A check that is as it was goes on.
 func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 		old.cancel()
 		delete(c.running, id)
 	}
-	if check == nil {
+	if check == nil || check.Interval <= 0 {
 		return
 	}
 	// A check belongs to no request: it ends with Set or Close.
@@ -112,6 +112,9 @@ func (c *Checker) ask(ctx context.Context, b Backend, check *ir.HealthCheck, kno
 	var asking sync.WaitGroup
 	slots := make(chan struct{}, most)
 	for _, e := range list {
+		if there[e.Address] {
+			continue
+		}
 		there[e.Address] = true
 		s := known[e.Address]
 		if s == nil {
@@ -130,6 +133,8 @@ func (c *Checker) ask(ctx context.Context, b Backend, check *ir.HealthCheck, kno
 	for address := range known {
 		if !there[address] {
 			delete(known, address)
+			// It may come back, and is asked anew then.
+			b.SetHealthy(address, true)
 		}
 	}
 }
@@ -166,7 +171,11 @@ const longestAnswer = 64 << 10
 func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) bool {
 	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
 	defer cancel()
-	u := url.URL{Scheme: "http", Host: address, Path: check.Path}
+	u, err := url.ParseRequestURI(check.Path)
+	if err != nil {
+		return false
+	}
+	u.Scheme, u.Host = "http", address
 	if check.TLS {
 		u.Scheme = "https"
 	}

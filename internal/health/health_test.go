@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/health"
 	"github.com/k8singress/k8singress/internal/ir"
 )
@@ -98,4 +99,85 @@ func TestStatus(t *testing.T) {
 	exact.Status = http.StatusOK
 	c.Set("b", b, exact)
 	b.await(t, server.Listener.Addr().String()+" is ill")
+}
+
+// TestAnEndpointThatComesBack holds that one which left while it was ill is not passed over when it is there again, and well.
+func TestAnEndpointThatComesBack(t *testing.T) {
+	var ill atomic.Bool
+	var asked atomic.Int32
+	answer := func(w http.ResponseWriter, _ *http.Request) {
+		if ill.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}
+	patient := httptest.NewServer(http.HandlerFunc(answer))
+	defer patient.Close()
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer other.Close()
+	address := patient.Listener.Addr().String()
+	both := []ir.Endpoint{{Address: address}, {Address: other.Listener.Addr().String()}}
+	b := balancer.New("b")
+	b.SetEndpoints(both)
+	gets := func() bool {
+		for range len(both) {
+			if choice, ok := b.Pick(nil, nil); ok && choice.Endpoint.Address() == address {
+				return true
+			}
+		}
+		return false
+	}
+	c := health.New()
+	defer c.Close()
+	ill.Store(true)
+	c.Set("b", b, check())
+	await(t, "the ill endpoint gets requests", func() bool { return !gets() })
+	b.SetEndpoints(both[1:])
+	rounds := asked.Load()
+	await(t, "nobody is asked", func() bool { return asked.Load() >= rounds+2 })
+	ill.Store(false)
+	b.SetEndpoints(both)
+	await(t, "an endpoint that is well gets no requests", gets)
+}
+
+func await(t *testing.T, otherwise string, holds func() bool) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience); !holds(); <-again.C {
+		if time.Now().After(deadline) {
+			t.Fatal(otherwise)
+		}
+	}
+}
+
+func TestThePathMayHaveAQuery(t *testing.T) {
+	asked := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- r.RequestURI:
+		default:
+		}
+	}))
+	defer server.Close()
+	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
+	c := health.New()
+	defer c.Close()
+	query := check()
+	query.Path = "/a%20b?deep=1"
+	c.Set("b", b, query)
+	select {
+	case got := <-asked:
+		if got != query.Path {
+			t.Errorf("asked for %s, want %s", got, query.Path)
+		}
+	case <-time.After(patience):
+		t.Error("nobody is asked")
+	}
+}
+
+// TestACheckWithoutTimes holds that a document which says nothing of them does not end the process.
+func TestACheckWithoutTimes(*testing.T) {
+	c := health.New()
+	c.Set("b", &backend{said: make(chan string, 10)}, &ir.HealthCheck{Path: "/"})
+	c.Close()
 }

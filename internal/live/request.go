@@ -92,9 +92,10 @@ func (r *Request) conclude(err error) {
 		r.Done(false)
 	case r.r.Context().Err() != nil:
 		r.end()
-	case errors.As(err, &status):
-		r.Done(status.StatusCode == http.StatusBadGateway || status.StatusCode == http.StatusGatewayTimeout)
+	case errors.As(err, &status) && (status.StatusCode == http.StatusBadGateway || status.StatusCode == http.StatusGatewayTimeout):
+		r.Done(true)
 	default:
+		// What is wrong with the request says nothing of the endpoint.
 		r.end()
 	}
 }

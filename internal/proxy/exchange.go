@@ -15,7 +15,7 @@ import (
 type Endpoints interface {
 	// Next returns the address of another one, or false if there is none.
 	Next() (address string, ok bool)
-	// Done tells how the one of the last Next did.
+	// Done tells how the one of the last Next did. It is not called where the client is the reason that there is no answer.
 	Done(failed bool)
 }
 
@@ -70,10 +70,10 @@ var errNoEndpoint = errors.New("there is no endpoint")
 // fail notes a failure of an attempt, and returns its kind.
 func (x *Exchange) fail(ctx context.Context, address string, err error) failure {
 	status, kind := http.StatusBadGateway, failedByError
-	tooLarge := new(http.MaxBytesError)
 	switch {
-	case errors.As(err, &tooLarge):
-		status, kind = http.StatusRequestEntityTooLarge, refused
+	case errors.Is(err, errBroken):
+		x.failed = readFailed(ctx, err)
+		return refused
 	case ctx.Err() != nil:
 		x.failed = caddyhttp.Error(clientGone, context.Cause(ctx))
 		return refused

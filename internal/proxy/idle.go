@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -19,6 +20,9 @@ type idle struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	ended bool
+	// spent says that a part of a body has gone to the endpoint that comes in once. broken is how the client failed to send it.
+	spent  bool
+	broken error
 }
 
 // errSilent is a time limit that has passed.
@@ -67,15 +71,46 @@ func (i *idle) explain(err error) error {
 	return err
 }
 
+// took notes that a part of a body has come in for the last time.
+func (i *idle) took(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.spent = true; err != nil && !errors.Is(err, io.EOF) {
+		i.broken = err
+	}
+}
+
+// errBroken is for a body that the client does not send as it should.
+var errBroken = errors.New("the body of the request breaks off")
+
+// sent says whether another endpoint could have the request, too. An error is that of a client who does not send all of it.
+func (i *idle) sent() (again bool, _ error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.broken != nil {
+		return false, fmt.Errorf("%w: %w", errBroken, i.broken)
+	}
+	return !i.spent, nil
+}
+
 // sending is the body of a request. Each read says that the endpoint has taken what was read before.
 type sending struct {
 	io.ReadCloser
 	idle *idle
+	// once says that it comes from the client, and cannot be read again.
+	once bool
 }
 
 func (s *sending) Read(b []byte) (int, error) {
 	s.idle.pause()
+	if s.once {
+		// Before it waits: what comes in then is for this endpoint.
+		s.idle.took(nil)
+	}
 	n, err := s.ReadCloser.Read(b)
+	if s.once {
+		s.idle.took(err)
+	}
 	if err != nil {
 		s.idle.reset(s.idle.read)
 	} else {

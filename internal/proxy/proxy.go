@@ -23,7 +23,6 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, x *Exchange) erro
 		}
 		a := attempt{Exchange: x, pool: p, w: w, r: r, address: address}
 		again, err := a.run()
-		x.endpoints.Done(err != nil && !errors.Is(err, errPassedOn))
 		switch {
 		case again:
 			continue
@@ -81,14 +80,23 @@ func (a *attempt) sentTwice(err error) bool {
 		(!a.sent || a.settings.Retry.repeatable(a.r.Method))
 }
 
+// judge tells load balancing how the endpoint did, unless the client is the reason: nobody may have endpoints ejected that
+// are well.
 func (a *attempt) judge(err error) (again bool, _ error) {
 	switch {
-	case err == nil || errors.Is(err, ErrCut):
+	case err == nil || errors.Is(err, errPassedOn):
+		a.endpoints.Done(false)
+		return err != nil, err
+	case errors.Is(err, ErrCut):
+		if !errors.Is(err, errNotTaken) && a.r.Context().Err() == nil {
+			a.endpoints.Done(true)
+		}
 		return false, err
-	case errors.Is(err, errPassedOn):
-		return true, err
 	}
 	kind := a.fail(a.r.Context(), a.address, err)
+	if kind != refused {
+		a.endpoints.Done(true)
+	}
 	return a.again(a.r.Method, kind, a.sent), err
 }
 

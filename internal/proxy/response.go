@@ -95,6 +95,9 @@ func (c *conn) pass(w http.ResponseWriter, response *http.Response, buffered boo
 // client must notice that something is missing.
 var ErrCut = errors.New("the answer ends too early")
 
+// errNotTaken says that the client is the reason for it.
+var errNotTaken = errors.New("the client does not take it")
+
 func announce(header, trailer http.Header) int {
 	if len(trailer) == 0 {
 		return 0
@@ -145,17 +148,17 @@ func copyBody(w http.ResponseWriter, response *http.Response, buffered bool) err
 	if stream {
 		flush = http.NewResponseController(w).Flush
 		if err := flush(); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errNotTaken, err)
 		}
 	}
 	for {
 		n, err := source.Read(*buffer)
 		if n > 0 {
 			if _, err := w.Write((*buffer)[:n]); err != nil {
-				return err
+				return fmt.Errorf("%w: %w", errNotTaken, err)
 			}
 			if err := flush(); err != nil {
-				return err
+				return fmt.Errorf("%w: %w", errNotTaken, err)
 			}
 		}
 		switch {

@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -50,16 +49,5 @@ func TestTheLastAnswerCounts(t *testing.T) {
 	s.Retry, _ = proxy.NewRetry([]ir.RetryOn{ir.RetryOn503})
 	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(bad))); got != "503 no" || bad.requests.Load() != 3 {
 		t.Errorf("%s after %d requests", got, bad.requests.Load())
-	}
-}
-
-// TestEachAttemptIsAccountedFor holds that load balancing hears of each endpoint, once.
-func TestEachAttemptIsAccountedFor(t *testing.T) {
-	endpoints := of(refusing(t), serve(t, hangUp), serve(t, says(fine)))
-	if got := forward(pool(t), request(t, http.MethodGet, ""), endpoints); got != "200 ok" {
-		t.Error(got)
-	}
-	if !slices.Equal(endpoints.failed, []bool{true, true, false}) {
-		t.Errorf("failed: %v", endpoints.failed)
 	}
 }

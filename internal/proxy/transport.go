@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -86,17 +87,17 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 	x.sends(r, idle)
 	response, err := inner.RoundTrip(r)
 	idle.pause()
-	if err == nil && response.StatusCode != http.StatusSwitchingProtocols && x.againFor(r.Method, response.StatusCode) {
+	again, broken := idle.sent()
+	if err == nil && response.StatusCode != http.StatusSwitchingProtocols && again && x.againFor(r.Method, response.StatusCode) {
 		_ = response.Body.Close()
 		idle.end()
 		x.endpoints.Done(false)
 		return nil, reverseproxy.NewDialError(errPassedOn)
 	}
 	if err != nil {
-		err = idle.explain(err)
+		err = cmp.Or(broken, idle.explain(err))
 		idle.end()
-		x.endpoints.Done(!errors.As(err, new(*http.MaxBytesError)))
-		return nil, x.retried(client, r.Method, address, err)
+		return nil, x.retried(client, r.Method, address, err, again)
 	}
 	idle.receives(response)
 	if x.settings.BufferResponse && response.StatusCode != http.StatusSwitchingProtocols {
@@ -115,8 +116,9 @@ func (b *buffered) Close() error {
 	return errors.Join(b.elastic.Close(), b.source.Close())
 }
 
-// retried turns a failure into what reverse_proxy understands.
-func (x *Exchange) retried(ctx context.Context, method, address string, err error) error {
+// retried tells load balancing of a failure, and turns it into what reverse_proxy understands. whole says that there is all
+// of the request for another endpoint.
+func (x *Exchange) retried(ctx context.Context, method, address string, err error, whole bool) error {
 	var dialing reverseproxy.DialError
 	unsent := errors.As(err, &dialing)
 	if strings.Contains(err.Error(), "malformed") {
@@ -124,7 +126,10 @@ func (x *Exchange) retried(ctx context.Context, method, address string, err erro
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	kind := x.fail(ctx, address, err)
-	if x.again(method, kind, !unsent) {
+	if kind != refused {
+		x.endpoints.Done(true)
+	}
+	if whole && x.again(method, kind, !unsent) {
 		return reverseproxy.NewDialError(err)
 	}
 	if unsent {
@@ -139,7 +144,7 @@ func (x *Exchange) sends(r *http.Request, idle *idle) {
 	r.GetBody = nil
 	if x.body != nil {
 		r.Body, r.ContentLength = x.body.reader(), x.body.size
-		r.GetBody = func() (io.ReadCloser, error) { return x.body.reader(), nil }
+		r.GetBody = func() (io.ReadCloser, error) { return &sending{ReadCloser: x.body.reader(), idle: idle}, nil }
 		if len(r.Trailer) > 0 {
 			// Only a chunked body has trailers.
 			r.ContentLength = -1
@@ -149,6 +154,6 @@ func (x *Exchange) sends(r *http.Request, idle *idle) {
 		idle.reset(idle.read)
 		return
 	}
-	r.Body = &sending{ReadCloser: r.Body, idle: idle}
+	r.Body = &sending{ReadCloser: r.Body, idle: idle, once: x.body == nil}
 	idle.reset(idle.write)
 }
