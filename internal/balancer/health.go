@@ -100,11 +100,12 @@ func (b *Backend) SetHealthy(address string, healthy bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.state.Load()
-	for _, list := range [...][]*Endpoint{s.endpoints, b.gone} {
-		for _, e := range list {
-			if e.address == address {
-				e.health.unhealthy.Store(!healthy)
-			}
+	if e := b.gone[address]; e != nil {
+		e.health.unhealthy.Store(!healthy)
+	}
+	for _, e := range s.endpoints {
+		if e.address == address {
+			e.health.unhealthy.Store(!healthy)
 		}
 	}
 	b.recount(s)

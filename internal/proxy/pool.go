@@ -124,6 +124,7 @@ func (p *Pool) dial(ctx context.Context, address string, timeout time.Duration) 
 
 // keep takes a connection back that is between two requests.
 func (p *Pool) keep(c *conn) {
+	c.head.forget()
 	c.since = time.Now()
 	if !p.put(c, false) {
 		c.close()

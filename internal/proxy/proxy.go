@@ -5,7 +5,6 @@ package proxy
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -102,44 +101,50 @@ func (a *attempt) judge(err error) (again bool, _ error) {
 
 // on asks on one connection, and gives it back to the pool if it is of further use.
 func (a *attempt) on(c *conn) error {
-	c.begin(a.settings.Read, a.settings.Write)
-	stop, keep := context.AfterFunc(a.r.Context(), c.interrupt), false
+	c.begin(a.r, a.settings.Read, a.settings.Write)
+	if a.body != nil {
+		// To write it may take long.
+		c.watch()
+	}
+	keep := false
 	defer func() {
-		// When it does not stop, somebody has interrupted the connection, or is about to.
-		if !stop() || !keep {
+		if !c.end() || !keep {
 			c.close()
 			return
 		}
 		a.pool.keep(c)
 	}()
-	response, err := a.ask(c) //nolint:bodyclose // It is read to its end, or its connection is closed.
+	answer, err := a.ask(c) // Its body is read to its end, or its connection is closed.
 	if err != nil {
 		return err
 	}
-	if a.againFor(a.r.Method, response.StatusCode) {
+	if a.againFor(a.r.Method, answer.status) {
 		return errPassedOn
 	}
-	may := reusable(response) && !a.settings.Close
-	if err := c.pass(a.w, response, a.settings.BufferResponse); err != nil {
+	if a.settings.BufferResponse && answer.body != nil {
+		// The body may be read by another goroutine.
+		c.watch()
+	}
+	if err := answer.pass(a.w, a.settings.BufferResponse); err != nil {
 		// Close of the body would read all that is left of it.
 		c.close()
 		return err
 	}
-	keep = may
+	keep = answer.reusable() && !a.settings.Close
 	return nil
 }
 
 // ask sends the request, and reads the head of the answer.
-func (a *attempt) ask(c *conn) (*http.Response, error) {
+func (a *attempt) ask(c *conn) (answer, error) {
 	if err := a.writeHead(c.writer); err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	a.sent = true
 	if a.body != nil {
 		_, _ = c.writer.Write(a.body.memory) // An error stays in the writer until it is flushed.
 	}
 	if err := c.writer.Flush(); err != nil {
-		return nil, err
+		return answer{}, err
 	}
 	return c.readHead(a.w, a.r)
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -15,25 +16,61 @@ var hopByHop = []string{
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
+// answer is the final answer of an endpoint, of which the head has been read.
+type answer struct {
+	status int
+	// length is that of the body, less than zero if it is not known. body is nil if all of it is in the buffer of reader.
+	length int64
+	body   io.Reader
+	reader *bufio.Reader
+	// head has the headers, unless long is there: the answer as net/http has read it.
+	head *head
+	long *http.Response
+}
+
+// contentType is what the endpoint says that the body is.
+func (a *answer) contentType() string {
+	if a.long != nil {
+		return a.long.Header.Get("Content-Type")
+	}
+	return a.head.contentType()
+}
+
 // readHead reads the head of the answer. Interim answers are passed on, as RFC 9110 15.2 demands; all heads together have
 // one limit.
-func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (*http.Response, error) {
+func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (answer, error) {
+	if _, err := c.reader.Peek(1); err != nil {
+		return answer{}, c.readFailed(err)
+	}
+	if r.Method != http.MethodHead && c.head.read(c.reader) {
+		c.countsHead = false
+		return c.short(), nil
+	}
 	for {
 		response, err := http.ReadResponse(c.reader, r)
 		if err != nil {
-			return nil, c.readFailed(err)
+			return answer{}, c.readFailed(err)
 		}
 		switch {
 		case response.StatusCode < http.StatusContinue:
-			return nil, fmt.Errorf("%w: it has the status %03d", errInvalid, response.StatusCode)
+			return answer{}, fmt.Errorf("%w: it has the status %03d", errInvalid, response.StatusCode)
 		case response.StatusCode == http.StatusSwitchingProtocols:
-			return nil, fmt.Errorf("%w: the endpoint switches to another protocol without being asked", errInvalid)
+			return answer{}, fmt.Errorf("%w: the endpoint switches to another protocol without being asked", errInvalid)
 		case response.StatusCode >= http.StatusOK:
 			c.countsHead = false
-			return response, nil
+			return answer{status: response.StatusCode, length: response.ContentLength, body: response.Body, long: response}, nil
 		}
 		passInterim(w, response)
 	}
+}
+
+// short is the answer behind a head that has been read from the buffer.
+func (c *conn) short() answer {
+	a := answer{status: c.head.status, length: c.head.length, reader: c.reader, head: &c.head}
+	if a.length > int64(c.reader.Buffered()) {
+		a.body = &counted{c.reader, a.length}
+	}
+	return a
 }
 
 // readFailed tells an answer that ends too early from one that is no HTTP.
@@ -77,17 +114,38 @@ func copyHeader(to, from http.Header) {
 
 // pass writes the answer to the client. An error that wraps ErrCut comes from the client or the endpoint when the head was
 // already written: there is nothing to be said any more, and the client must notice that something is missing.
-func (c *conn) pass(w http.ResponseWriter, response *http.Response, buffered bool) error {
+func (a *answer) pass(w http.ResponseWriter, buffered bool) error {
 	header := w.Header()
 	delete(header, "Server")
-	header["Via"] = append(header["Via"], strconv.Itoa(response.ProtoMajor)+"."+strconv.Itoa(response.ProtoMinor)+" Caddy")
+	if a.long != nil {
+		return a.passLong(w, buffered)
+	}
+	header["Via"] = append(header["Via"], "1.1 "+caddys)
+	a.head.copyTo(header)
+	w.WriteHeader(a.status)
+	return a.passBody(w, buffered)
+}
+
+// caddys is what Caddy calls itself in the Via header of answers.
+const caddys = "Caddy"
+
+func (a *answer) passLong(w http.ResponseWriter, buffered bool) error {
+	header, response := w.Header(), a.long
+	header["Via"] = append(header["Via"], strconv.Itoa(response.ProtoMajor)+"."+strconv.Itoa(response.ProtoMinor)+" "+caddys)
 	copyHeader(header, response.Header)
 	announced := announce(header, response.Trailer)
-	w.WriteHeader(response.StatusCode)
-	if err := copyBody(w, response, buffered); err != nil {
-		return fmt.Errorf("%w: %w", ErrCut, err)
+	w.WriteHeader(a.status)
+	if err := a.passBody(w, buffered); err != nil {
+		return err
 	}
 	passTrailer(w, response.Trailer, announced)
+	return nil
+}
+
+func (a *answer) passBody(w http.ResponseWriter, buffered bool) error {
+	if err := a.copyBody(w, buffered); err != nil {
+		return fmt.Errorf("%w: %w", ErrCut, err)
+	}
 	return nil
 }
 
@@ -134,27 +192,50 @@ var buffers = sync.Pool{New: func() any {
 }}
 
 // copyBody copies the body. What has no known length, or is a stream of events, reaches the client piece by piece.
-func copyBody(w http.ResponseWriter, response *http.Response, buffered bool) error {
+func (a *answer) copyBody(w http.ResponseWriter, buffered bool) error {
+	if a.body == nil {
+		return a.copyBuffered(w)
+	}
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
-	source := io.Reader(response.Body)
-	if buffered && (response.ContentLength < 0 || response.ContentLength > int64(len(*buffer))) {
-		pieces := newElastic(response.Body)
+	source := a.body
+	if buffered && (a.length < 0 || a.length > int64(len(*buffer))) {
+		pieces := newElastic(source)
 		defer pieces.Close()
 		source = pieces
 	}
-	stream := !buffered && (response.ContentLength == -1 || strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream"))
-	flush := func() error { return nil }
-	if stream {
-		flush = http.NewResponseController(w).Flush
-		if err := flush(); err != nil {
-			return fmt.Errorf("%w: %w", errNotTaken, err)
-		}
+	if buffered || a.length != -1 && !strings.HasPrefix(a.contentType(), "text/event-stream") {
+		return copyPieces(w, source, *buffer, func() error { return nil })
 	}
+	flush := http.NewResponseController(w).Flush
+	if err := flush(); err != nil {
+		return fmt.Errorf("%w: %w", errNotTaken, err)
+	}
+	return copyPieces(w, source, *buffer, flush)
+}
+
+// copyBuffered writes a body that has come in with its head.
+func (a *answer) copyBuffered(w http.ResponseWriter) error {
+	if a.length == 0 {
+		return nil
+	}
+	body, err := a.reader.Peek(int(a.length))
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(body); err != nil {
+		return fmt.Errorf("%w: %w", errNotTaken, err)
+	}
+	_, err = a.reader.Discard(len(body))
+	return err
+}
+
+// copyPieces calls flush behind each piece.
+func copyPieces(w http.ResponseWriter, source io.Reader, buffer []byte, flush func() error) error {
 	for {
-		n, err := source.Read(*buffer)
+		n, err := source.Read(buffer)
 		if n > 0 {
-			if _, err := w.Write((*buffer)[:n]); err != nil {
+			if _, err := w.Write(buffer[:n]); err != nil {
 				return fmt.Errorf("%w: %w", errNotTaken, err)
 			}
 			if err := flush(); err != nil {
@@ -170,5 +251,5 @@ func copyBody(w http.ResponseWriter, response *http.Response, buffered bool) err
 	}
 }
 
-// reusable says whether another request may follow on the connection, now that the body has been read to its end.
-func reusable(response *http.Response) bool { return !response.Close && response.ProtoAtLeast(1, 1) }
+// reusable says whether another request may follow on the connection, once the body has been read to its end.
+func (a *answer) reusable() bool { return a.long == nil || !a.long.Close && a.long.ProtoAtLeast(1, 1) }

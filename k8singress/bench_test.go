@@ -1,0 +1,130 @@
+package k8singress_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+)
+
+// BenchmarkRequest is a short GET on a connection that is kept, through all of the process that stands between a client and
+// an endpoint. Allocations are those of the process: neither the client nor the endpoint here has any.
+func BenchmarkRequest(b *testing.B) {
+	address := free(b)
+	load(b, address, raw(b, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"))
+	conn, err := net.DialTimeout("tcp", address, patience)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close()
+	request, reader := []byte("GET / HTTP/1.1\r\nHost: h\r\n\r\n"), bufio.NewReader(conn)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := conn.Write(request); err != nil {
+			b.Fatal(err)
+		}
+		if err := skip(reader); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// load runs Caddy with our servers, as its Caddyfile has them, and a host "h" in front of a backend.
+func load(b *testing.B, address, backend string) {
+	b.Helper()
+	manifests, err := os.ReadFile(filepath.Join("testdata", "leaving", "manifests.yaml"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	folder := b.TempDir()
+	_, port, _ := net.SplitHostPort(backend)
+	content := strings.ReplaceAll(string(manifests), "PORT", port)
+	if err := os.WriteFile(filepath.Join(folder, "manifests.yaml"), []byte(content), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nhttp %s\nhttps %s\nhealth %s\n}\n}\n",
+		folder, address, free(b), free(b))
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := caddy.Load(config, true); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = caddy.Stop() })
+	(&process{TB: b}).eventually("serves", func() error {
+		request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://"+address, nil)
+		if err != nil {
+			return err
+		}
+		request.Host = "h"
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		_ = response.Body.Close()
+		return statusIs(response.StatusCode, http.StatusOK)
+	})
+}
+
+// raw is an endpoint that answers each head of a request with the same bytes. It costs as little as possible.
+func raw(b *testing.B, answer string) (address string) {
+	b.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go repeat(conn, []byte(answer))
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func repeat(conn net.Conn, answer []byte) {
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	for {
+		line, err := reader.ReadSlice('\n')
+		if err != nil {
+			return
+		}
+		if len(line) > 2 {
+			continue
+		}
+		if _, err := conn.Write(answer); err != nil {
+			return
+		}
+	}
+}
+
+// skip reads an answer to its end, which is that of the line behind its head.
+func skip(reader *bufio.Reader) error {
+	for heads := 0; heads < 2; {
+		line, err := reader.ReadSlice('\n')
+		switch {
+		case err != nil:
+			return err
+		case len(line) == len("\r\n"), heads == 1:
+			heads++
+		}
+	}
+	if reader.Buffered() > 0 {
+		return io.ErrShortBuffer
+	}
+	return nil
+}
