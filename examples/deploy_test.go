@@ -35,7 +35,7 @@ func readDeployment(t *testing.T) *deployment {
 		t.Fatal(err)
 	}
 	d := &deployment{configMaps: map[string]corev1.ConfigMap{}}
-	for document := range strings.SplitSeq(string(data), "\n---\n") {
+	for document := range strings.SplitSeq(string(data), "---\n") {
 		var kind struct{ Kind string }
 		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
 			t.Fatal(err)
