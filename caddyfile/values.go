@@ -202,13 +202,6 @@ func selector(s string) error {
 	return nil
 }
 
-func onOff(s string) error {
-	if s != "on" && s != "off" {
-		return fmt.Errorf("%q is neither on nor off", s)
-	}
-	return nil
-}
-
 func ipAddress(s string) error {
 	if _, err := netip.ParseAddr(s); err != nil {
 		return fmt.Errorf("%q is no IP address", s)

@@ -125,7 +125,8 @@ func TestDeploymentPorts(t *testing.T) {
 	}
 	labels := d.workload.Spec.Template.Labels
 	for what, selector := range map[string]map[string]string{
-		"Service": d.service.Spec.Selector, "Deployment": d.workload.Spec.Selector.MatchLabels, "PodDisruptionBudget": d.budget.Spec.Selector.MatchLabels,
+		"Service": d.service.Spec.Selector, "Deployment": d.workload.Spec.Selector.MatchLabels,
+		"PodDisruptionBudget": d.budget.Spec.Selector.MatchLabels,
 	} {
 		if len(selector) == 0 || selector["app"] != labels["app"] {
 			t.Errorf("the %s selects %v, and the pods have %v", what, selector, labels)
