@@ -35,7 +35,7 @@ func readDeployment(t *testing.T) *deployment {
 		t.Fatal(err)
 	}
 	d := &deployment{configMaps: map[string]corev1.ConfigMap{}}
-	for document := range strings.SplitSeq(string(data), "\n---\n") {
+	for document := range strings.SplitSeq(string(data), "---\n") {
 		var kind struct{ Kind string }
 		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
 			t.Fatal(err)
@@ -125,7 +125,8 @@ func TestDeploymentPorts(t *testing.T) {
 	}
 	labels := d.workload.Spec.Template.Labels
 	for what, selector := range map[string]map[string]string{
-		"Service": d.service.Spec.Selector, "Deployment": d.workload.Spec.Selector.MatchLabels, "PodDisruptionBudget": d.budget.Spec.Selector.MatchLabels,
+		"Service": d.service.Spec.Selector, "Deployment": d.workload.Spec.Selector.MatchLabels,
+		"PodDisruptionBudget": d.budget.Spec.Selector.MatchLabels,
 	} {
 		if len(selector) == 0 || selector["app"] != labels["app"] {
 			t.Errorf("the %s selects %v, and the pods have %v", what, selector, labels)

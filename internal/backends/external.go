@@ -44,7 +44,7 @@ func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*
 func externalHost(text string, anywhere bool) (host, fault string) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		if near(ip.Unmap()) && !anywhere {
-			return "", "is an address of the controller itself or of its link, and refused; the option external_names all allows it"
+			return "", "is an address of the controller itself or of its link, and refused (external_names all would allow it)"
 		}
 		return ip.Unmap().String(), ""
 	}
@@ -53,7 +53,7 @@ func externalHost(text string, anywhere bool) (host, fault string) {
 	case len(validation.IsDNS1123Subdomain(host)) > 0 || numeric(host):
 		return "", "is neither a DNS name nor an IP address"
 	case !anywhere && (host == "localhost" || strings.HasSuffix(host, ".localhost")):
-		return "", "is a name of the controller itself, and refused; the option external_names all allows it"
+		return "", "is a name of the controller itself, and refused (external_names all would allow it)"
 	}
 	return host, ""
 }
