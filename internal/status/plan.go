@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -49,11 +50,7 @@ const (
 // controllers, but for their Events.
 func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
 	plan := map[ir.Ref]*Change{}
-	for _, v := range r.Verdicts {
-		object := find(s, v.Object)
-		if object == nil {
-			continue
-		}
+	for v, object := range judged(r, s) {
 		c := &Change{Version: object.GetResourceVersion(), Events: eventsOf(v, object)}
 		if ingress, ok := object.(*networkingv1.Ingress); ok && !v.Foreign && len(addresses) > 0 &&
 			!slices.EqualFunc(ingress.Status.LoadBalancer.Ingress, addresses, same) {
@@ -66,13 +63,40 @@ func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.Ingre
 	return plan
 }
 
-// find returns the object that a verdict is on, or nil.
+// judged yields the verdicts with the objects that they are on. Ingresses come in the order of both, because to look up each
+// of ten thousand would be most of what a change costs.
+func judged(r *report.Report, s *snapshot.Snapshot) iter.Seq2[*report.Verdict, kinds.Object] {
+	return func(yield func(*report.Verdict, kinds.Object) bool) {
+		for _, v := range r.Verdicts {
+			if v.Object.Kind == kinds.Ingress {
+				continue
+			}
+			if object := find(s, v.Object); object != nil && !yield(v, object) {
+				return
+			}
+		}
+		first := slices.IndexFunc(r.Verdicts, func(v *report.Verdict) bool { return v.Object.Kind == kinds.Ingress })
+		if first < 0 {
+			return
+		}
+		rest := r.Verdicts[first:]
+		for object := range s.Ingresses.All() {
+			ref := snapshot.RefOf(object)
+			for len(rest) > 0 && report.Compare(rest[0].Object, ref) < 0 {
+				rest = rest[1:]
+			}
+			if len(rest) > 0 && rest[0].Object == ref && !yield(rest[0], object) {
+				return
+			}
+		}
+	}
+}
+
+// find returns the object that a verdict is on, or nil. It is for the kinds of which there are few.
 func find(s *snapshot.Snapshot, ref ir.Ref) kinds.Object {
 	var object kinds.Object
 	var ok bool
 	switch ref.Kind {
-	case kinds.Ingress:
-		object, ok = s.Ingresses.Get(ref.Namespace, ref.Name)
 	case kinds.IngressClass:
 		object, ok = s.Classes.Get("", ref.Name)
 	case kinds.ConfigMap:
