@@ -51,13 +51,14 @@ const (
 func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
 	plan := map[ir.Ref]*Change{}
 	for v, object := range judged(r, s) {
-		c := &Change{Version: object.GetResourceVersion(), Events: eventsOf(v, object)}
+		events := eventsOf(v, object)
+		var wanted []networkingv1.IngressLoadBalancerIngress
 		if ingress, ok := object.(*networkingv1.Ingress); ok && !v.Foreign && len(addresses) > 0 &&
 			!slices.EqualFunc(ingress.Status.LoadBalancer.Ingress, addresses, same) {
-			c.Addresses = addresses
+			wanted = addresses
 		}
-		if c.Addresses != nil || len(c.Events) > 0 {
-			plan[v.Object] = c
+		if wanted != nil || len(events) > 0 {
+			plan[v.Object] = &Change{Version: object.GetResourceVersion(), Addresses: wanted, Events: events}
 		}
 	}
 	return plan
@@ -81,15 +82,19 @@ func judged(r *report.Report, s *snapshot.Snapshot) iter.Seq2[*report.Verdict, k
 		}
 		rest := r.Verdicts[first:]
 		for object := range s.Ingresses.All() {
-			ref := snapshot.RefOf(object)
-			for len(rest) > 0 && report.Compare(rest[0].Object, ref) < 0 {
+			for len(rest) > 0 && !isOn(rest[0], object) && report.Compare(rest[0].Object, snapshot.RefOf(object)) < 0 {
 				rest = rest[1:]
 			}
-			if len(rest) > 0 && rest[0].Object == ref && !yield(rest[0], object) {
+			if len(rest) == 0 || isOn(rest[0], object) && !yield(rest[0], object) {
 				return
 			}
 		}
 	}
+}
+
+// isOn compares what is nearly always the same string.
+func isOn(v *report.Verdict, object *networkingv1.Ingress) bool {
+	return v.Object.Name == object.Name && v.Object.Namespace == object.Namespace && v.Object.Kind == kinds.Ingress
 }
 
 // find returns the object that a verdict is on, or nil. It is for the kinds of which there are few.

@@ -113,7 +113,7 @@ func (w *Writer) lead(ctx context.Context) {
 
 // planShare is how much longer than a plan takes the writer rests after it: in a large cluster that changes all the time, what
 // can wait must not take the processor from requests.
-const planShare = 20
+const planShare = 100
 
 func rest(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
