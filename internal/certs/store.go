@@ -1,8 +1,9 @@
 package certs
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"crypto/tls"
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -46,9 +47,10 @@ type secret struct {
 	told bool
 	// missing says that there is no such Secret.
 	missing bool
-	// cert and key are what was parsed last, problem what came of it.
-	cert, key []byte
-	problem   error
+	// parsed says that contents were parsed, sum is the sum of the last ones, and problem what came of them.
+	parsed  bool
+	sum     [sha256.Size]byte
+	problem error
 }
 
 // shown is the last good pair of a Secret.
@@ -140,21 +142,33 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 	}
 	defer s.tell(of)
 	if of.missing = !present; of.missing {
-		of.cert, of.key, of.problem = nil, nil, nil
+		of.parsed, of.problem = false, nil
 		of.age()
 		return
 	}
 	cert, key := data[certKey], data[privateKey]
-	if of.cert != nil && bytes.Equal(of.cert, cert) && bytes.Equal(of.key, key) {
+	sum := sumOf(cert, key)
+	if of.parsed && of.sum == sum {
 		return
 	}
 	pair, err := Parse(cert, key)
-	of.cert, of.key, of.problem = append([]byte{}, cert...), append([]byte{}, key...), err
+	of.parsed, of.sum, of.problem = true, sum, err
 	if err != nil {
 		of.age()
 		return
 	}
 	of.show(&shown{pair: pair, names: NamesOf(pair.Leaf)})
+}
+
+// sumOf takes the place of a copy of the contents, to see whether others are told.
+func sumOf(cert, key []byte) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, part := range [][]byte{cert, key} {
+		fmt.Fprintf(h, "%d ", len(part))
+		h.Write(part)
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // tell ends the time in which the hosts of a Secret show the one before it.

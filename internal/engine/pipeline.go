@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -104,6 +105,9 @@ func (e *Engine) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	if e.live.Table.Ready() {
 		return
 	}
+	// What it took to come so far is garbage now, and as large as what stays. Nothing else gives it back for minutes in a
+	// process that has nothing to do, and before it is ready nobody waits for an answer.
+	debug.FreeOSMemory()
 	e.live.Table.MarkReady()
 	e.log.Info("ready: everything there is has been applied for the first time")
 }

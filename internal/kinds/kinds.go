@@ -57,17 +57,17 @@ var All = []Kind{
 	{
 		Name: Ingress, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingresses",
 		New: func() Object { return &networkingv1.Ingress{} }, NewList: func() runtime.Object { return &networkingv1.IngressList{} },
-		Trim: trimMeta,
+		Trim: trimLabels,
 	},
 	{
 		Name: IngressClass, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingressclasses", ClusterScoped: true,
 		New: func() Object { return &networkingv1.IngressClass{} }, NewList: func() runtime.Object { return &networkingv1.IngressClassList{} },
-		Trim: trimMeta,
+		Trim: trimLabels,
 	},
 	{
 		Name: Service, GroupVersion: corev1.SchemeGroupVersion, Resource: "services",
 		New: func() Object { return &corev1.Service{} }, NewList: func() runtime.Object { return &corev1.ServiceList{} },
-		Trim: trimMeta,
+		Trim: trimService,
 	},
 	{
 		Name: EndpointSlice, GroupVersion: discoveryv1.SchemeGroupVersion, Resource: "endpointslices",
@@ -78,13 +78,13 @@ var All = []Kind{
 		// Helm keeps each release in a Secret of up to 1 MiB, and a cluster has thousands of them.
 		Name: Secret, GroupVersion: corev1.SchemeGroupVersion, Resource: "secrets", FieldSelector: "type!=helm.sh/release.v1",
 		New: func() Object { return &corev1.Secret{} }, NewList: func() runtime.Object { return &corev1.SecretList{} },
-		Trim: trimMeta,
+		Trim: trimLabels,
 	},
 	{
 		// Every namespace has the certificate of the API server in a ConfigMap of this name.
 		Name: ConfigMap, GroupVersion: corev1.SchemeGroupVersion, Resource: "configmaps", FieldSelector: "metadata.name!=kube-root-ca.crt",
 		New: func() Object { return &corev1.ConfigMap{} }, NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
-		Trim: trimMeta,
+		Trim: trimLabels,
 	},
 	{
 		// namespace_selector looks at its labels.
@@ -125,6 +125,23 @@ func trimMeta(o Object) {
 	maps.DeleteFunc(o.GetAnnotations(), func(name, _ string) bool { return name == lastApplied || name == leader })
 }
 
+// trimLabels is for kinds whose labels nobody looks at. A map of one label takes half a kilobyte.
+func trimLabels(o Object) {
+	trimMeta(o)
+	if o.GetLabels() != nil {
+		o.SetLabels(nil)
+	}
+}
+
+// trimService leaves what names a port, and what other addresses the Service has.
+func trimService(o Object) {
+	trimLabels(o)
+	spec := &o.(*corev1.Service).Spec
+	if spec.Selector != nil || spec.ClusterIPs != nil || spec.IPFamilies != nil || spec.IPFamilyPolicy != nil || spec.InternalTrafficPolicy != nil {
+		spec.Selector, spec.ClusterIPs, spec.IPFamilies, spec.IPFamilyPolicy, spec.InternalTrafficPolicy = nil, nil, nil, nil, nil
+	}
+}
+
 // trimNamespace leaves the labels.
 func trimNamespace(o Object) {
 	trimMeta(o)
@@ -142,6 +159,9 @@ func trimNamespace(o Object) {
 func trimEndpointSlice(o Object) {
 	trimMeta(o)
 	slice := o.(*discoveryv1.EndpointSlice)
+	if len(slice.Labels) > 1 {
+		maps.DeleteFunc(slice.Labels, func(name, _ string) bool { return name != discoveryv1.LabelServiceName })
+	}
 	if slice.Annotations != nil {
 		slice.Annotations = nil
 	}

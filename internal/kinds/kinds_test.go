@@ -53,12 +53,19 @@ func TestRowsAgreeWithTheAPI(t *testing.T) {
 func full(row Kind) Object {
 	o := row.New()
 	o.SetName("web")
-	o.SetLabels(map[string]string{discoveryv1.LabelServiceName: "web"})
+	o.SetLabels(map[string]string{discoveryv1.LabelServiceName: "web", "app": "web"})
 	o.SetResourceVersion("7")
 	o.SetAnnotations(map[string]string{lastApplied: "{}", leader: "{}", "nginx.ingress.kubernetes.io/rewrite-target": "/"})
 	o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 	o.SetOwnerReferences([]metav1.OwnerReference{{Name: "owner"}})
 	o.SetFinalizers([]string{"a/b"})
+	if service, ok := o.(*corev1.Service); ok {
+		policy, traffic := corev1.IPFamilyPolicySingleStack, corev1.ServiceInternalTrafficPolicyCluster
+		service.Spec = corev1.ServiceSpec{
+			ClusterIP: "10.96.0.1", ClusterIPs: []string{"10.96.0.1"}, Selector: map[string]string{"app": "web"},
+			IPFamilies: []corev1.IPFamily{corev1.IPv4Protocol}, IPFamilyPolicy: &policy, InternalTrafficPolicy: &traffic,
+		}
+	}
 	if slice, ok := o.(*discoveryv1.EndpointSlice); ok {
 		node, host := "node-1", "web-0"
 		slice.Endpoints = []discoveryv1.Endpoint{{
@@ -68,6 +75,12 @@ func full(row Kind) Object {
 		}}
 	}
 	return o
+}
+
+// labelsRead are those of full that somebody reads.
+var labelsRead = map[string]map[string]string{
+	EndpointSlice: {discoveryv1.LabelServiceName: "web"},
+	Namespace:     {discoveryv1.LabelServiceName: "web", "app": "web"},
 }
 
 func TestTrim(t *testing.T) {
@@ -83,8 +96,15 @@ func TestTrim(t *testing.T) {
 					t.Errorf("annotation %s is left over", name)
 				}
 			}
-			if o.GetName() != "web" || o.GetResourceVersion() != "7" || len(o.GetLabels()) != 1 {
+			if o.GetName() != "web" || o.GetResourceVersion() != "7" {
 				t.Errorf("too much is gone: %v", o)
+			}
+			// The other labels are nobody's business here.
+			if want := labelsRead[row.Name]; !reflect.DeepEqual(o.GetLabels(), want) {
+				t.Errorf("labels %v, want %v", o.GetLabels(), want)
+			}
+			if service, ok := o.(*corev1.Service); ok && !reflect.DeepEqual(service.Spec, corev1.ServiceSpec{ClusterIP: "10.96.0.1"}) {
+				t.Errorf("the spec is %v", service.Spec)
 			}
 			if slice, ok := o.(*discoveryv1.EndpointSlice); ok {
 				want := []discoveryv1.Endpoint{{

@@ -130,6 +130,11 @@ func Changed(before, now *Report) []*Verdict {
 	var changed []*Verdict
 	old := before.Verdicts
 	for _, v := range now.Verdicts {
+		if len(old) > 0 && old[0] == v {
+			// So it is with nearly all: they are compared by nothing else.
+			old = old[1:]
+			continue
+		}
 		for len(old) > 0 && old[0] != v && Compare(old[0].Object, v.Object) < 0 {
 			old = old[1:]
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -49,30 +50,58 @@ const (
 // controllers, but for their Events.
 func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
 	plan := map[ir.Ref]*Change{}
-	for _, v := range r.Verdicts {
-		object := find(s, v.Object)
-		if object == nil {
-			continue
-		}
-		c := &Change{Version: object.GetResourceVersion(), Events: eventsOf(v, object)}
+	for v, object := range judged(r, s) {
+		events := eventsOf(v, object)
+		var wanted []networkingv1.IngressLoadBalancerIngress
 		if ingress, ok := object.(*networkingv1.Ingress); ok && !v.Foreign && len(addresses) > 0 &&
 			!slices.EqualFunc(ingress.Status.LoadBalancer.Ingress, addresses, same) {
-			c.Addresses = addresses
+			wanted = addresses
 		}
-		if c.Addresses != nil || len(c.Events) > 0 {
-			plan[v.Object] = c
+		if wanted != nil || len(events) > 0 {
+			plan[v.Object] = &Change{Version: object.GetResourceVersion(), Addresses: wanted, Events: events}
 		}
 	}
 	return plan
 }
 
-// find returns the object that a verdict is on, or nil.
+// judged yields the verdicts with the objects that they are on. Ingresses come in the order of both, because to look up each
+// of ten thousand would be most of what a change costs.
+func judged(r *report.Report, s *snapshot.Snapshot) iter.Seq2[*report.Verdict, kinds.Object] {
+	return func(yield func(*report.Verdict, kinds.Object) bool) {
+		for _, v := range r.Verdicts {
+			if v.Object.Kind == kinds.Ingress {
+				continue
+			}
+			if object := find(s, v.Object); object != nil && !yield(v, object) {
+				return
+			}
+		}
+		first := slices.IndexFunc(r.Verdicts, func(v *report.Verdict) bool { return v.Object.Kind == kinds.Ingress })
+		if first < 0 {
+			return
+		}
+		rest := r.Verdicts[first:]
+		for object := range s.Ingresses.All() {
+			for len(rest) > 0 && !isOn(rest[0], object) && report.Compare(rest[0].Object, snapshot.RefOf(object)) < 0 {
+				rest = rest[1:]
+			}
+			if len(rest) == 0 || isOn(rest[0], object) && !yield(rest[0], object) {
+				return
+			}
+		}
+	}
+}
+
+// isOn compares what is nearly always the same string.
+func isOn(v *report.Verdict, object *networkingv1.Ingress) bool {
+	return v.Object.Name == object.Name && v.Object.Namespace == object.Namespace && v.Object.Kind == kinds.Ingress
+}
+
+// find returns the object that a verdict is on, or nil. It is for the kinds of which there are few.
 func find(s *snapshot.Snapshot, ref ir.Ref) kinds.Object {
 	var object kinds.Object
 	var ok bool
 	switch ref.Kind {
-	case kinds.Ingress:
-		object, ok = s.Ingresses.Get(ref.Namespace, ref.Name)
 	case kinds.IngressClass:
 		object, ok = s.Classes.Get("", ref.Name)
 	case kinds.ConfigMap:

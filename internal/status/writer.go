@@ -102,11 +102,26 @@ func (w *Writer) lead(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-w.wake:
+			begin := time.Now()
 			w.enqueue(queue)
+			rest(ctx, planShare*time.Since(begin))
 		}
 	}
 	queue.ShutDown()
 	working.Wait()
+}
+
+// planShare is how much longer than a plan takes the writer rests after it: in a large cluster that changes all the time, what
+// can wait must not take the processor from requests.
+const planShare = 100
+
+func rest(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 // enqueue plans what was published last. What the plan before said as well is left to its backoff.
