@@ -73,13 +73,14 @@ func hostBeforePath(f *conformance) {
 	f.answers(answer{a, "/a", "one"}, answer{b, "/b", "two"}, answer{a, "/b", nobody}, answer{b, "/a", nobody})
 }
 
+// sharedHost has names that agree with the ages: of two Ingresses of the same second, the last name counts as older.
 func sharedHost(f *conformance) {
 	host := f.host("shared")
-	f.rules("shared-first", []route{{host, prefix, "/first", "one"}, {host, prefix, "/same", "one"}})
+	f.rules("shared-older", []route{{host, prefix, "/first", "one"}, {host, prefix, "/same", "one"}})
 	f.answers(answer{host, "/first", "one"})
-	f.rules("shared-second", []route{{host, prefix, "/second", "two"}, {host, prefix, "/same", "two"}})
+	f.rules("shared-later", []route{{host, prefix, "/second", "two"}, {host, prefix, "/same", "two"}})
 	f.answers(answer{host, "/second", "two"}, answer{host, "/first", "one"}, answer{host, "/same", "one"})
-	f.awaitReason(f.caddy, "shared-second", "PathConflict")
-	f.deleteIngress("shared-first")
+	f.awaitReason(f.caddy, "shared-later", "PathConflict")
+	f.deleteIngress("shared-older")
 	f.answers(answer{host, "/same", "two"}, answer{host, "/first", nobody})
 }
