@@ -202,3 +202,16 @@ func (c *cluster) tcpServices(data map[string]string) {
 	}
 	c.must(err)
 }
+
+// withPort names the port of the Services by a number.
+func withPort(number int32) func(*networkingv1.Ingress) {
+	return func(i *networkingv1.Ingress) { backendOf(i).Port = networkingv1.ServiceBackendPort{Number: number} }
+}
+
+// label gives the namespace a label.
+func (c *cluster) label(key, value string) {
+	c.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, key, value)
+	_, err := c.CoreV1().Namespaces().Patch(c.Context(), c.namespace, types.MergePatchType, patch, metav1.PatchOptions{})
+	c.must(err)
+}

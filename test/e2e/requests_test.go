@@ -47,13 +47,18 @@ func newTransport(address string, pairs ...keyPair) *http.Transport {
 
 // ask makes one request and reads all of the answer.
 func ask(ctx context.Context, transport *http.Transport, url string) (reply, error) {
-	client := &http.Client{
-		Transport: transport, Timeout: 10 * time.Second,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return reply{}, err
+	}
+	return send(transport, request)
+}
+
+// send is ask for a request that is more than its URL.
+func send(transport *http.Transport, request *http.Request) (reply, error) {
+	client := &http.Client{
+		Transport: transport, Timeout: deadline,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	response, err := client.Do(request)
 	if err != nil {

@@ -101,6 +101,14 @@ func (c *Caddy) end(s syscall.Signal) {
 	}
 }
 
+// ExitCode is that of a process that has ended: -1 if it was killed, or has not ended.
+func (c *Caddy) ExitCode() int {
+	if c.Alive() {
+		return -1
+	}
+	return c.cmd.ProcessState.ExitCode()
+}
+
 // Alive says that the process has not ended.
 func (c *Caddy) Alive() bool {
 	select {

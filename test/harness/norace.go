@@ -2,4 +2,5 @@
 
 package harness
 
-const raceEnabled = false
+// RaceEnabled makes Caddy run with the race detector whenever the test does. Both are several times slower then.
+const RaceEnabled = false

@@ -72,7 +72,7 @@ func repository(ctx context.Context) (string, error) {
 func targets(p *Programs, root, version string) []target {
 	module := filepath.Join(root, "test")
 	caddy := target{path: &p.Caddy, variable: caddyVariable, name: "caddy", module: root, pkg: "./cmd/caddy"}
-	if raceEnabled {
+	if RaceEnabled {
 		caddy.name, caddy.flags = "caddy-race", []string{"-race"}
 	}
 	// An API server without a version calls itself v0.0.0-master, which some clients refuse.

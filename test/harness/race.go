@@ -2,5 +2,5 @@
 
 package harness
 
-// raceEnabled makes Caddy run with the race detector whenever the test does.
-const raceEnabled = true
+// RaceEnabled makes Caddy run with the race detector whenever the test does. Both are several times slower then.
+const RaceEnabled = true

@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+const (
+	// barrageClients keep their connections, and barrageStrangers connect anew for each request.
+	barrageClients, barrageStrangers = 12, 4
+	// barragePace is the least time between two requests of one client; it keeps a fast machine from sending millions.
+	barragePace = 2 * time.Millisecond
+	// slowPath is answered after ten seconds, slowPace is the time between two requests for it.
+	slowPath = "/delay/10"
+	slowPace = 250 * time.Millisecond
+	// barrageLimit is how long the requests may take on a machine that has other things to do.
+	barrageLimit = 3 * time.Minute
+)
+
+// barrage is many requests to one host, some of them slow, of which not one may fail.
+type barrage struct {
+	load
+	// ctx ends when no more requests shall begin.
+	ctx     context.Context
+	address string
+	// begun and ended count the slow ones.
+	begun, ended atomic.Int64
+	clients      sync.WaitGroup
+	stop         context.CancelFunc
+}
+
+// barrageSize is how many requests a disturbance must survive.
+func barrageSize() int64 {
+	if harness.RaceEnabled {
+		return 5_000
+	}
+	return 50_000
+}
+
+// startBarrage sends to an address until finish.
+func (c *cluster) startBarrage(address, host string) *barrage {
+	b := &barrage{address: address}
+	b.host = host
+	b.ctx, b.stop = context.WithCancel(c.Context())
+	for range barrageClients {
+		transport := newTransport(address)
+		c.Cleanup(transport.CloseIdleConnections)
+		b.goes(barragePace, func() { b.one(transport, "/load") })
+	}
+	for range barrageStrangers {
+		b.goes(barragePace, func() {
+			transport := newTransport(address)
+			transport.DisableKeepAlives = true
+			b.one(transport, "/load")
+		})
+	}
+	slow := newTransport(address)
+	c.Cleanup(slow.CloseIdleConnections)
+	b.goes(slowPace, func() {
+		b.begun.Add(1)
+		b.clients.Go(func() {
+			b.one(slow, slowPath)
+			b.ended.Add(1)
+		})
+	})
+	c.Cleanup(func() {
+		b.stop()
+		b.clients.Wait()
+	})
+	return b
+}
+
+// goes repeats a request at most at some pace. One that has begun is not interrupted.
+func (b *barrage) goes(pace time.Duration, request func()) {
+	b.clients.Go(func() {
+		tick := time.NewTicker(pace)
+		defer tick.Stop()
+		for b.ctx.Err() == nil {
+			request()
+			<-tick.C
+		}
+	})
+}
+
+func (b *barrage) one(transport *http.Transport, path string) {
+	r, err := ask(context.WithoutCancel(b.ctx), transport, "http://"+b.host+path)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	b.record(r, err)
+}
+
+// awaitSlow waits until there are slow requests under way that began after the call.
+func (b *barrage) awaitSlow(c *cluster) {
+	c.Helper()
+	begin := b.begun.Load()
+	c.await("slow requests under way", func() error {
+		if b.begun.Load() < begin+4 {
+			return errors.New("not enough yet")
+		}
+		return nil
+	})
+}
+
+// finish waits until enough requests were made, and for all that are under way, and fails the test if any failed.
+func (b *barrage) finish(c *cluster) {
+	c.Helper()
+	size := barrageSize()
+	c.awaitFor(barrageLimit, fmt.Sprintf("%d requests", size), func() error {
+		if n := b.requests.Load(); n < size {
+			return fmt.Errorf("%d so far", n)
+		}
+		return nil
+	})
+	b.stop()
+	b.clients.Wait()
+	c.Logf("%d of %d requests failed; %d of them took ten seconds", len(b.failures), b.requests.Load(), b.ended.Load())
+	if n := len(b.failures); n > 0 {
+		c.Errorf("%d requests failed, the first and the last: %v; %v", n, b.failures[0], b.failures[n-1])
+	}
+}
