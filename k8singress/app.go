@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/headroom"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -97,6 +98,7 @@ func (a *App) Start() error {
 	if err := checkChains(a.ctx, a.Chains); err != nil {
 		return err
 	}
+	headroom.Keep()
 	started.join(a)
 	return nil
 }

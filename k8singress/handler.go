@@ -104,6 +104,9 @@ func refuse(r *http.Request) error {
 // withoutEndpoints turns the failure of a request that had nobody left to go to into 503: its last endpoint has gone
 // meanwhile, or was about to end.
 func withoutEndpoints(r *http.Request, err error) error {
+	if err == nil {
+		return nil
+	}
 	var failure caddyhttp.HandlerError
 	if !errors.As(err, &failure) || failure.StatusCode != http.StatusBadGateway && failure.StatusCode != http.StatusGatewayTimeout {
 		return err

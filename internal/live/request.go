@@ -86,18 +86,25 @@ func (r *Request) end() {
 
 // conclude judges the last attempt by the error that the chain returned. When the client has gone, it says nothing.
 func (r *Request) conclude(err error) {
-	var status caddyhttp.HandlerError
 	switch {
 	case err == nil:
 		r.Done(false)
 	case r.r.Context().Err() != nil:
 		r.end()
-	case errors.As(err, &status) && (status.StatusCode == http.StatusBadGateway || status.StatusCode == http.StatusGatewayTimeout):
-		r.Done(true)
 	default:
-		// What is wrong with the request says nothing of the endpoint.
-		r.end()
+		r.blame(err)
 	}
+}
+
+// blame takes the endpoint for the cause of an error that says so.
+func (r *Request) blame(err error) {
+	var status caddyhttp.HandlerError
+	if errors.As(err, &status) && (status.StatusCode == http.StatusBadGateway || status.StatusCode == http.StatusGatewayTimeout) {
+		r.Done(true)
+		return
+	}
+	// What is wrong with the request says nothing of the endpoint.
+	r.end()
 }
 
 // Client tells who the request comes from.

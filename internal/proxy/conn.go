@@ -49,6 +49,10 @@ type conn struct {
 	// touched says that a part of an answer has come in since the request.
 	touched     bool
 	interrupted atomic.Bool
+	// peek, one and nothing are for quiet, which is asked before each request.
+	peek    func(fd uintptr)
+	one     [1]byte
+	nothing bool
 }
 
 func newConn(socket net.Conn, address string) *conn {

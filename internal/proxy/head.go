@@ -14,11 +14,14 @@ import (
 type head struct {
 	status int
 	length int64
-	// fields are the headers that are meant for the client, in the order of the endpoint.
+	// fields are the headers that are meant for the client: our own Via, and those of the endpoint.
 	fields []field
 	// sized says that a Content-Length was among them.
 	sized bool
 }
+
+// field is one header line.
+type field struct{ name, value string }
 
 // statusLine is what a head begins with, and statusEnd where its status ends.
 const (
@@ -41,7 +44,7 @@ func (h *head) read(from *bufio.Reader) bool {
 
 // parse reads lines that all end with CRLF.
 func (h *head) parse(text string) bool {
-	h.fields, h.length, h.sized = h.fields[:0], 0, false
+	h.fields, h.length, h.sized = append(h.fields[:0], field{"Via", "1.1 " + caddys}), 0, false
 	line, rest, _ := strings.Cut(text, "\r\n")
 	if !h.parseStatus(line) {
 		return false

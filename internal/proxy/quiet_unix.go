@@ -16,12 +16,15 @@ func (c *conn) quiet() bool {
 	if c.raw == nil {
 		return true
 	}
-	quiet := false
-	var one [1]byte
+	if c.peek == nil {
+		c.peek = c.look
+	}
 	// Control does not look at the deadline, which may be over by now.
-	err := c.raw.Control(func(fd uintptr) {
-		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		quiet = errors.Is(err, syscall.EAGAIN)
-	})
-	return err == nil && quiet
+	return c.raw.Control(c.peek) == nil && c.nothing
+}
+
+// look notes whether nothing has come in.
+func (c *conn) look(fd uintptr) {
+	_, _, err := syscall.Recvfrom(int(fd), c.one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	c.nothing = errors.Is(err, syscall.EAGAIN)
 }

@@ -124,14 +124,13 @@ func (a *attempt) writeClients(w *bufio.Writer) error {
 
 // writeTold writes the headers that are about the client.
 func (a *attempt) writeTold(w *bufio.Writer) error {
-	for i := range a.told.fields {
-		f := &a.told.fields[i]
+	for i, value := range a.told.values {
 		switch {
-		case f.value == "":
-		case !httpguts.ValidHeaderFieldValue(f.value):
-			return fmt.Errorf("%w: %s would be %q", errBadRequest, f.name, f.value)
+		case value == "":
+		case !httpguts.ValidHeaderFieldValue(value):
+			return fmt.Errorf("%w: %s would be %q", errBadRequest, toldNames[i], value)
 		default:
-			writeField(w, f.name, f.value)
+			writeField(w, toldNames[i], value)
 		}
 	}
 	return nil

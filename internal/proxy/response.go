@@ -120,7 +120,6 @@ func (a *answer) pass(w http.ResponseWriter, buffered bool) error {
 	if a.long != nil {
 		return a.passLong(w, buffered)
 	}
-	header["Via"] = append(header["Via"], "1.1 "+caddys)
 	a.head.copyTo(header)
 	w.WriteHeader(a.status)
 	return a.passBody(w, buffered)

@@ -12,15 +12,18 @@ import (
 	"github.com/k8singress/k8singress/internal/clients"
 )
 
-// field is one header line.
-type field struct{ name, value string }
-
 // told is what an endpoint is told of the client, in the words of ingress-nginx. It replaces whatever the client has written
 // there itself. Fields without a value are left out.
 type told struct {
-	fields [12]field
+	// values are those of toldNames.
+	values [len(toldNames)]string
 	// host is the Host header, prefix what X-Forwarded-Prefix is, if it is not the client's.
 	host, prefix string
+}
+
+var toldNames = [...]string{
+	"X-Request-Id", "X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto", "X-Forwarded-Scheme",
+	"X-Scheme", "X-Original-Forwarded-For", "X-Original-Forwarded-Host", "X-Forwarded-Prefix", "Via",
 }
 
 // pseudonym is what proxies call this one in the Via header. Caddy's own is "Caddy".
@@ -32,25 +35,18 @@ func (x *Exchange) Tell(r *http.Request, c *clients.Client, forwardedFor string,
 	if x.settings.Host != nil {
 		host = x.settings.Host.Expand(lookup)
 	}
-	x.told = told{host: host, prefix: x.settings.Prefix, fields: [...]field{
-		{"X-Request-Id", RequestID(r)},
-		{"X-Real-Ip", c.IP},
-		{"X-Forwarded-For", forwardedFor},
-		{"X-Forwarded-Host", c.Host},
-		{"X-Forwarded-Port", c.Port},
-		{"X-Forwarded-Proto", c.Proto},
-		{"X-Forwarded-Scheme", c.Proto},
-		{"X-Scheme", c.Proto},
-		{"X-Original-Forwarded-For", r.Header.Get("X-Forwarded-For")},
-		{"X-Original-Forwarded-Host", r.Header.Get("X-Forwarded-Host")},
-		{"X-Forwarded-Prefix", x.settings.Prefix},
-		{"Via", via(r)},
+	x.told = told{host: host, prefix: x.settings.Prefix, values: [...]string{
+		RequestID(r), c.IP, forwardedFor, c.Host, c.Port, c.Proto, c.Proto,
+		c.Proto, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Host"), x.settings.Prefix, via(r),
 	}}
 }
 
 // via adds this proxy to those that the request has come through, by RFC 9110 7.6.3.
 func via(r *http.Request) string {
-	own := strconv.Itoa(r.ProtoMajor) + "." + strconv.Itoa(r.ProtoMinor) + " " + pseudonym
+	own := "1.1 " + pseudonym
+	if r.ProtoMajor != 1 || r.ProtoMinor != 1 {
+		own = strconv.Itoa(r.ProtoMajor) + "." + strconv.Itoa(r.ProtoMinor) + " " + pseudonym
+	}
 	if before := r.Header["Via"]; len(before) > 0 {
 		return strings.Join(before, ", ") + ", " + own
 	}
@@ -126,9 +122,9 @@ func (t *told) apply(r *http.Request) {
 	for _, name := range spoofable {
 		delete(r.Header, name)
 	}
-	for _, f := range t.fields {
-		if f.value != "" {
-			r.Header[f.name] = []string{f.value}
+	for i, value := range t.values {
+		if value != "" {
+			r.Header[toldNames[i]] = []string{value}
 		}
 	}
 	r.Host = t.host
