@@ -48,7 +48,22 @@ type reading struct {
 	options map[string]string
 }
 
+// all makes a panic a problem of the ConfigMap that caused it. What it would have kept out is not known then.
 func (r *reading) all(data map[string]string) {
+	base := r.config.Defaults
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		r.config.Defaults, r.config.Global = base, ir.Global{}
+		r.config.Defaults.Closed = true
+		r.problems = []report.Problem{{
+			Severity: report.Error, Reason: report.Quarantined, Field: "data", Message: fmt.Sprintf(
+				"the ConfigMap is left out, because reading it fails: %v; all requests for %s get 503, because it may keep requests out",
+				p, r.closed()),
+		}}
+	}()
 	r.options = map[string]string{}
 	for name, value := range data {
 		r.one(name, strings.TrimSpace(value))

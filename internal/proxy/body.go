@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
@@ -18,7 +17,7 @@ const inMemory = 64 << 10
 // body is the whole body of a request, kept so that another endpoint can get it when one fails.
 type body struct {
 	memory []byte
-	file   *os.File
+	file   *spool
 	size   int64
 }
 
@@ -42,47 +41,45 @@ func (x *Exchange) ReadBody(r *http.Request) error {
 		return nil
 	}
 	var memory bytes.Buffer
-	_, err := memory.ReadFrom(io.LimitReader(r.Body, inMemory+1))
-	if err != nil {
+	if _, err := memory.ReadFrom(io.LimitReader(r.Body, inMemory+1)); err != nil {
 		return readFailed(r.Context(), err)
 	}
 	b := &body{memory: memory.Bytes(), size: int64(memory.Len())}
 	if b.size > inMemory {
-		if b.file, err = unnamed(); err != nil {
-			r.Body = rejoined{io.MultiReader(bytes.NewReader(b.memory), r.Body), r.Body}
-			return nil
-		}
-		n, err := io.Copy(b.file, r.Body)
-		if b.size += n; err != nil {
-			b.close()
-			return readFailed(r.Context(), err)
+		if whole, err := b.readRest(r); !whole {
+			x.rest = b
+			return err
 		}
 	}
-	if r.ContentLength > b.size {
-		b.close()
+	if x.body = b; r.ContentLength > b.size {
 		return readFailed(r.Context(), io.ErrUnexpectedEOF)
 	}
-	x.body = b
 	return nil
+}
+
+// readRest reads what does not fit into memory into a file. It returns false when there is no room: r has all of its body
+// again then, and it can be read once.
+func (b *body) readRest(r *http.Request) (whole bool, err error) {
+	var left []byte
+	if b.file, err = newSpool(); err == nil {
+		var n int64
+		n, left, err = b.file.fill(r.Body)
+		b.size += n
+		if err != nil {
+			return false, readFailed(r.Context(), err)
+		}
+		if left == nil {
+			return true, nil
+		}
+	}
+	r.Body = rejoined{io.MultiReader(b.reader(), bytes.NewReader(left), r.Body), r.Body}
+	return false, nil
 }
 
 // rejoined is a body of which a part has been read, and given back.
 type rejoined struct {
 	io.Reader
 	io.Closer
-}
-
-// unnamed returns a file that ends with its last user.
-func unnamed() (*os.File, error) {
-	file, err := os.CreateTemp("", "k8singress-body-")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return file, nil
 }
 
 // readFailed tells what became of a client that does not send what it said.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"sync"
 )
 
@@ -14,7 +13,9 @@ type elastic struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	memory  bytes.Buffer
-	file    *os.File
+	file    *spool
+	// full says that there is no room for more in the file, or none for a file.
+	full bool
 	// written and read are how far the file is.
 	written, read int64
 	// err is how the answer ended.
@@ -63,10 +64,8 @@ func (e *elastic) store(piece []byte) error {
 			piece = nil
 		case e.hasFile() && e.written+int64(len(piece)) <= elasticFile:
 			n, err := e.file.WriteAt(piece, e.written)
-			if e.written += int64(n); err != nil {
-				return err
-			}
-			piece = nil
+			e.written += int64(n)
+			piece, e.full = piece[n:], err != nil
 		default:
 			e.changed.Wait()
 		}
@@ -79,10 +78,12 @@ func (e *elastic) store(piece []byte) error {
 }
 
 func (e *elastic) hasFile() bool {
-	if e.file == nil {
-		e.file, _ = unnamed()
+	if e.file == nil && !e.full {
+		var err error
+		e.file, err = newSpool()
+		e.full = err != nil
 	}
-	return e.file != nil
+	return !e.full
 }
 
 func (e *elastic) end(err error) {
@@ -108,7 +109,8 @@ func (e *elastic) Read(b []byte) (int, error) {
 		case e.read < e.written:
 			n, err := e.file.ReadAt(b[:min(int64(len(b)), e.written-e.read)], e.read)
 			if e.read += int64(n); e.read == e.written {
-				e.read, e.written = 0, 0
+				// There may be room again, and be it that of this file.
+				e.read, e.written, e.full = 0, 0, false
 			}
 			e.changed.Broadcast()
 			if errors.Is(err, io.EOF) {

@@ -26,7 +26,9 @@ type Exchange struct {
 	endpoints Endpoints
 	told      told
 	body      *body
-	begun     time.Time
+	// rest is a body that is not kept, and of which the beginning stands in a file.
+	rest  *body
+	begun time.Time
 	// asked counts the attempts.
 	asked int
 	// failed is the last failure, in the words for the log, with the status for the client.
@@ -102,7 +104,9 @@ var errInvalid = errors.New("the answer is no HTTP")
 
 // Close lets go of what is kept of the request.
 func (x *Exchange) Close() {
-	if x.body != nil {
-		x.body.close()
+	for _, b := range [...]*body{x.body, x.rest} {
+		if b != nil {
+			b.close()
+		}
 	}
 }

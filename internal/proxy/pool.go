@@ -195,6 +195,10 @@ func (p *Pool) unused(now time.Time) []*conn {
 	defer p.mu.Unlock()
 	var found []*conn
 	for address, list := range p.idle {
+		if len(list) == 0 {
+			delete(p.idle, address)
+			continue
+		}
 		n := 0
 		for n < len(list) && (p.closed || now.Sub(list[n].since) >= sweepPeriod) {
 			n++

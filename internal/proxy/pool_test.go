@@ -108,3 +108,25 @@ func TestThePoolHasLimits(t *testing.T) {
 		t.Error("more connections are kept than allowed")
 	}
 }
+
+// TestThePoolForgetsAddresses holds that endpoints which come and go leave nothing behind.
+func TestThePoolForgetsAddresses(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	p := NewPool()
+	defer p.Close()
+	for _, address := range []string{"gone:1", "stays:1"} {
+		c, other := connected(t, listener)
+		defer other.Close()
+		c.address = address
+		p.keep(c)
+	}
+	p.take("gone:1").close()
+	p.sweep(time.Now())
+	if _, ok := p.idle["gone:1"]; ok || len(p.idle) != 1 {
+		t.Errorf("the pool knows %d addresses, and has connections to one", len(p.idle))
+	}
+}

@@ -1,0 +1,26 @@
+package configmap
+
+import (
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// TestAPanicStaysInItsConfigMap holds that a fault of a reader harms what the ConfigMap is for, and nothing else; and that
+// nobody is let in by it.
+func TestAPanicStaysInItsConfigMap(t *testing.T) {
+	table := Table
+	t.Cleanup(func() { Table = table })
+	Table = append(Table[:len(Table):len(Table)], Key{Name: "faulty", parse: func(*Config, string) error { panic("out of range") }})
+	data := map[string]string{"faulty": "x", "proxy-body-size": "8m"}
+	config, problems := Parse(data)
+	if !config.Defaults.Closed || len(problems) != 1 || problems[0].Reason != report.Quarantined {
+		t.Errorf("closed: %t, problems %v", config.Defaults.Closed, problems)
+	}
+	base := annotations.Settings{RewriteTarget: "/base"}
+	class, problems := ParseClass(base, data)
+	if !class.Closed || class.RewriteTarget != "/base" || len(problems) != 1 || problems[0].Reason != report.Quarantined {
+		t.Errorf("of a class: closed %t, problems %v", class.Closed, problems)
+	}
+}
