@@ -42,7 +42,7 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	return &Live{
 		Table: live.NewTable(table), Certificates: certs.NewStore(), endpoints: table, ports: l4app.New(log),
 		// Addresses go into effect without the one goroutine: the table takes them from any.
-		Names: resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
+		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
 		health: health.New(),
 		hosts:  map[string][]*report.Verdict{}, held: map[string]*report.Verdict{},
 	}

@@ -166,11 +166,15 @@ const longestAnswer = 64 << 10
 func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) bool {
 	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
 	defer cancel()
-	u := url.URL{Scheme: "http", Host: address, Path: check.Path}
-	if check.TLS {
-		u.Scheme = "https"
+	target, err := url.ParseRequestURI(check.Path)
+	if err != nil {
+		return false
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	target.Scheme, target.Host = "http", address
+	if check.TLS {
+		target.Scheme = "https"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return false
 	}
