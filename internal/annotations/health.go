@@ -3,6 +3,7 @@ package annotations
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -103,7 +104,16 @@ func readFailures(value string) (int, error) {
 	return n, nil
 }
 
-func readCheckPath(value string) (string, error) { return value, checkPath(value) }
+// readCheckPath refuses what cannot be asked for: every endpoint would fail.
+func readCheckPath(value string) (string, error) {
+	if err := checkPath(value); err != nil {
+		return "", err
+	}
+	if _, err := url.ParseRequestURI(value); err != nil {
+		return "", fmt.Errorf("%s has a %% in it without two hexadecimal digits behind: write %%25 for it", values.Quote(value))
+	}
+	return value, nil
+}
 
 // healthCheck returns the check that is asked for, or nil.
 func (s *Settings) healthCheck() *ir.HealthCheck {

@@ -179,10 +179,16 @@ func (in *ingress) get(host, path string) answer {
 	if err != nil {
 		in.Fatal(err)
 	}
+	return read(in, response)
+}
+
+// read reads an answer to its end.
+func read(t testing.TB, response *http.Response) answer {
+	t.Helper()
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		in.Fatal(err)
+		t.Fatal(err)
 	}
 	return answer{response.StatusCode, response.Header, string(body)}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -34,6 +35,11 @@ type Checker struct {
 type round struct {
 	check  ir.HealthCheck
 	cancel context.CancelFunc
+	// next says that another round goes on from what this one knows. It is set before cancel.
+	next atomic.Bool
+	// known is for the goroutine of the round, until done is closed.
+	known map[string]*streak
+	done  chan struct{}
 }
 
 // New returns a checker that asks nobody yet.
@@ -50,7 +56,8 @@ func New() *Checker {
 }
 
 // Set says how the endpoints of a backend are asked; nil is not any more, and so is a check without an interval. The id tells
-// backends apart. A check that is as it was goes on.
+// backends apart. A check that is as it was goes on, and one that is another goes on from what is known: who failed before
+// has to answer well first.
 func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,6 +66,7 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 		return
 	}
 	if old != nil {
+		old.next.Store(check != nil)
 		old.cancel()
 		delete(c.running, id)
 	}
@@ -67,8 +75,21 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	}
 	// A check belongs to no request: it ends with Set or Close.
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // see above
-	c.running[id] = &round{check: *check, cancel: cancel}
-	c.all.Go(func() { c.follow(ctx, b, check) })
+	r := &round{check: *check, cancel: cancel, known: map[string]*streak{}, done: make(chan struct{})}
+	c.running[id] = r
+	c.all.Go(func() {
+		defer close(r.done)
+		r.inherit(old)
+		c.follow(ctx, b, r)
+	})
+}
+
+// inherit waits for the round before, which has been told to end, and takes what it knows.
+func (r *round) inherit(old *round) {
+	if old != nil {
+		<-old.done
+		r.known = old.known
+	}
 }
 
 // Close ends all checks, and waits for those under way.
@@ -83,21 +104,23 @@ func (c *Checker) Close() {
 }
 
 // follow asks all endpoints of a backend once in each interval. Whoever is asked no more counts as well.
-func (c *Checker) follow(ctx context.Context, b Backend, check *ir.HealthCheck) {
-	known := map[string]*streak{}
+func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 	// The replicas of the controller should not all ask at once.
-	timer := time.NewTimer(rand.N(min(check.Interval, time.Second)))
+	timer := time.NewTimer(rand.N(min(r.check.Interval, time.Second)))
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			for address := range known {
+			if r.next.Load() {
+				return
+			}
+			for address := range r.known {
 				b.SetHealthy(address, true)
 			}
 			return
 		case <-timer.C:
-			c.ask(ctx, b, check, known)
-			timer.Reset(check.Interval)
+			c.ask(ctx, b, &r.check, r.known)
+			timer.Reset(r.check.Interval)
 		}
 	}
 }
@@ -171,15 +194,15 @@ const longestAnswer = 64 << 10
 func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) bool {
 	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
 	defer cancel()
-	u, err := url.ParseRequestURI(check.Path)
+	target, err := url.ParseRequestURI(check.Path)
 	if err != nil {
 		return false
 	}
-	u.Scheme, u.Host = "http", address
+	target.Scheme, target.Host = "http", address
 	if check.TLS {
-		u.Scheme = "https"
+		target.Scheme = "https"
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return false
 	}

@@ -89,6 +89,82 @@ func TestAnEndpointThatIsNotThere(t *testing.T) {
 	c.Close()
 }
 
+// A check that is changed goes on from what is known: an endpoint that is ill does not get requests because of it.
+func TestAnotherCheck(t *testing.T) {
+	var well atomic.Bool
+	asked := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !well.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		if r.URL.Path == "/other" {
+			asked <- struct{}{}
+		}
+	}))
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
+	c := health.New()
+	defer c.Close()
+	c.Set("b", b, check())
+	b.await(t, address+" is ill")
+	other := check()
+	other.Path = "/other"
+	c.Set("b", b, other)
+	for range 2 * other.Unhealthy {
+		<-asked
+	}
+	if n := len(b.said); n > 0 {
+		t.Errorf("it is ill as before, and yet: %s", <-b.said)
+	}
+	well.Store(true)
+	for range other.Healthy + 1 {
+		<-asked
+	}
+	b.await(t, address+" is well")
+	go func() {
+		for range asked {
+		}
+	}()
+	c.Close()
+	server.Close()
+	close(asked)
+}
+
+// The path is what stands in a request, query and escapes included.
+func TestPath(t *testing.T) {
+	asked := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- r.RequestURI:
+		default:
+		}
+	}))
+	defer server.Close()
+	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
+	for _, path := range []string{"/healthz?full=1&a=%20", "/a%2Fb", "//double", "/%7Benv.HOME%7D"} {
+		c := health.New()
+		whole := check()
+		whole.Path = path
+		c.Set("b", b, whole)
+		select {
+		case got := <-asked:
+			if got != path {
+				t.Errorf("asked for %s, want %s", got, path)
+			}
+		case <-time.After(patience):
+			t.Errorf("nobody asks for %s", path)
+		}
+		c.Close()
+		for range len(asked) {
+			<-asked
+		}
+		for range len(b.said) {
+			<-b.said
+		}
+	}
+}
+
 func TestStatus(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) }))
 	defer server.Close()

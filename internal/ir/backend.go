@@ -93,6 +93,7 @@ type SessionCookie struct {
 
 // HealthCheck is a request that each endpoint gets again and again. One that fails is passed over.
 type HealthCheck struct {
+	// Path may have a query.
 	Path string `json:"path"`
 	// Interval is from one request to the next, Timeout for one of them.
 	Interval time.Duration `json:"interval"`

@@ -1,0 +1,394 @@
+package featuretests
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// fleet is the endpoints of one Service: servers on one port of several loopback addresses. Each answers with its address.
+type fleet struct {
+	testing.TB
+	port    string
+	handler func(ip string, w http.ResponseWriter, r *http.Request)
+	servers map[string]*httptest.Server
+	// asked counts what came in, by address, whether or not it was answered.
+	asked map[string]*atomic.Int32
+}
+
+// newFleet starts n servers. Where a handler is given, it runs before they answer.
+func newFleet(t testing.TB, n int, handler func(ip string, w http.ResponseWriter, r *http.Request)) *fleet {
+	t.Helper()
+	f := &fleet{TB: t, handler: handler, servers: map[string]*httptest.Server{}, asked: map[string]*atomic.Int32{}}
+	t.Cleanup(func() {
+		for _, server := range f.servers {
+			server.Close()
+		}
+	})
+	_, f.port, _ = net.SplitHostPort(free(t))
+	for i := range n {
+		f.asked[f.ip(i)] = new(atomic.Int32)
+		f.up(f.ip(i))
+	}
+	return f
+}
+
+func (*fleet) ip(i int) string { return fmt.Sprintf("127.0.3.%d", i+1) }
+
+func (f *fleet) ips(first, behind int) []string {
+	var all []string
+	for i := first; i < behind; i++ {
+		all = append(all, f.ip(i))
+	}
+	return all
+}
+
+func (f *fleet) listen(ip string) net.Listener {
+	f.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(ip, f.port))
+	if err != nil {
+		f.Fatal(err)
+	}
+	return l
+}
+
+// up lets an endpoint answer.
+func (f *fleet) up(ip string) {
+	f.Helper()
+	f.down(ip)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.handler != nil {
+			f.handler(ip, w, r)
+		}
+		f.asked[ip].Add(1)
+		fmt.Fprint(w, ip)
+	}))
+	server.Listener.Close()
+	server.Listener = f.listen(ip)
+	server.Start()
+	f.servers[ip] = server
+}
+
+// down lets an endpoint refuse connections.
+func (f *fleet) down(ip string) {
+	if server := f.servers[ip]; server != nil {
+		server.CloseClientConnections()
+		server.Close()
+		delete(f.servers, ip)
+	}
+}
+
+// resetting is a listener that closes each connection at once, and counts them.
+type resetting struct {
+	net.Listener
+	count *atomic.Int32
+}
+
+func (l resetting) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		l.count.Add(1)
+		_ = c.Close()
+	}
+}
+
+// broken lets an endpoint close every connection, so that attempts can be counted.
+func (f *fleet) broken(ip string) {
+	f.Helper()
+	f.down(ip)
+	f.asked[ip].Store(0)
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Listener.Close()
+	server.Listener = resetting{f.listen(ip), f.asked[ip]}
+	server.Start()
+	f.servers[ip] = server
+}
+
+// annotated is an Ingress "default/NAME" for all paths of a host, with annotations, which are key and value in turn. A key
+// without a prefix has that of ingress-nginx.
+func annotated(name, host, service string, annotations ...string) string {
+	return annotatedPath(name, host, "Prefix", "/", service, annotations...)
+}
+
+func annotatedPath(name, host, kind, path, service string, annotations ...string) string {
+	var lines strings.Builder
+	for i := 0; i < len(annotations); i += 2 {
+		key := annotations[i]
+		if !strings.Contains(key, "/") {
+			key = "nginx.ingress.kubernetes.io/" + key
+		}
+		fmt.Fprintf(&lines, "%s: %q, ", key, annotations[i+1])
+	}
+	return strings.Replace(rule(name, host, kind, path, service), "{name: "+name+"}",
+		fmt.Sprintf("{name: %s, annotations: {%s}}", name, strings.TrimSuffix(lines.String(), ", ")), 1)
+}
+
+// fleetOf is a fleet of one Service "web", and an ingress whose host "shop.example" leads there.
+func fleetOf(t testing.TB, n int, handler func(string, http.ResponseWriter, *http.Request), annotations ...string) (*ingress, *fleet) {
+	t.Helper()
+	f := newFleet(t, n, handler)
+	return start(t, class+service("web", f.port, f.ips(0, n)...)+annotated("web", "shop.example", "web", annotations...)), f
+}
+
+// ask asks shop.example for a path, as key and value of headers in turn say, and returns the endpoint that answers.
+func (in *ingress) ask(path string, headers ...string) string {
+	in.Helper()
+	return in.askWith(in.client, path, headers...).body
+}
+
+func (in *ingress) askWith(client *http.Client, path string, headers ...string) answer {
+	in.Helper()
+	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, "http://"+in.http+path, nil)
+	if err != nil {
+		in.Fatal(err)
+	}
+	request.Host = "shop.example"
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		in.Fatal(err)
+	}
+	got := read(in, response)
+	if got.status != http.StatusOK {
+		in.Fatalf("%s: %d %s", path, got.status, got.body)
+	}
+	return got
+}
+
+// count asks n times, and returns how often each endpoint answered.
+func (in *ingress) count(n int) map[string]int {
+	in.Helper()
+	counts := map[string]int{}
+	for range n {
+		counts[in.ask("/")]++
+	}
+	return counts
+}
+
+// from returns a client that connects from a loopback address of its own.
+func from(t testing.TB, i int) *http.Client {
+	t.Helper()
+	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 4, byte(i+1))}}
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dialer.DialContext(ctx, network, address)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: deadline}
+}
+
+func TestRoundRobinIsEven(t *testing.T) {
+	in, f := fleetOf(t, 3, nil)
+	counts := in.count(30)
+	for _, ip := range f.ips(0, 3) {
+		if counts[ip] != 10 {
+			t.Errorf("%s has %d of 30 requests", ip, counts[ip])
+		}
+	}
+}
+
+func TestEWMAPrefersTheFastOne(t *testing.T) {
+	in, f := fleetOf(t, 2, func(ip string, _ http.ResponseWriter, r *http.Request) {
+		if ip == "127.0.3.1" {
+			select {
+			case <-r.Context().Done():
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}, "load-balance", "ewma")
+	if counts := in.count(60); counts[f.ip(0)] > 15 || counts[f.ip(0)] == 0 {
+		t.Errorf("the slow endpoint has %d of 60 requests", counts[f.ip(0)])
+	}
+}
+
+func TestLeastConnLeavesABusyOneAlone(t *testing.T) {
+	held, end := make(chan string, 2), make(chan struct{})
+	in, _ := fleetOf(t, 2, func(ip string, _ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hold" {
+			held <- ip
+			<-end
+		}
+	}, "load-balance", "least_conn")
+	var holding sync.WaitGroup
+	holding.Go(func() { in.ask("/hold") })
+	busy := <-held
+	counts := in.count(20)
+	close(end)
+	holding.Wait()
+	if counts[busy] > 0 {
+		t.Errorf("the busy endpoint has %d of 20 requests", counts[busy])
+	}
+}
+
+func TestRandom(t *testing.T) {
+	in, f := fleetOf(t, 3, nil, "load-balance", "random")
+	counts, repeated, before := map[string]int{}, 0, ""
+	for range 90 {
+		now := in.ask("/")
+		if counts[now]++; now == before {
+			repeated++
+		}
+		before = now
+	}
+	for _, ip := range f.ips(0, 3) {
+		if counts[ip] < 10 {
+			t.Errorf("%s has %d of 90 requests", ip, counts[ip])
+		}
+	}
+	if repeated == 0 {
+		t.Error("they take turns")
+	}
+}
+
+// keyed are the variables of upstream-hash-by, and a request with a key.
+var keyed = map[string]func(in *ingress, key int) string{
+	"$request_uri": func(in *ingress, key int) string { return in.ask(fmt.Sprintf("/%d?q=1", key)) },
+	"$http_x_user": func(in *ingress, key int) string { return in.ask("/", "X-User", fmt.Sprint("user ", key)) },
+	"$cookie_user": func(in *ingress, key int) string { return in.ask("/", "Cookie", fmt.Sprint("a=b; user=", key)) },
+	"$arg_user":    func(in *ingress, key int) string { return in.ask(fmt.Sprintf("/?a=b&user=%d", key)) },
+	"$remote_addr": func(in *ingress, key int) string { return in.askWith(from(in, key), "/").body },
+	"${host}$arg_a-$arg_b": func(in *ingress, key int) string {
+		return in.ask(fmt.Sprintf("/?a=%d&b=%d", key%7, key/7))
+	},
+}
+
+func TestUpstreamHashBy(t *testing.T) {
+	const keys = 60
+	for variable, ask := range keyed {
+		t.Run(variable, func(t *testing.T) {
+			in, f := fleetOf(t, 4, nil, "upstream-hash-by", variable)
+			homes, used := map[int]string{}, map[string]int{}
+			for key := range keys {
+				homes[key] = ask(in, key)
+				if used[homes[key]]++; ask(in, key) != homes[key] {
+					t.Errorf("the key %d has two endpoints", key)
+				}
+			}
+			if len(used) != 4 {
+				t.Errorf("%d keys are on %v", keys, used)
+			}
+			// One leaves: its keys move, and no other.
+			gone := f.ip(2)
+			in.write("manifests.yaml", class+service("web", f.port, f.ip(0), f.ip(1), f.ip(3))+
+				annotated("web", "shop.example", "web", "upstream-hash-by", variable))
+			in.gone(gone, func() string { return ask(in, keyOf(homes, gone)) })
+			for key := range keys {
+				now := ask(in, key)
+				if moved := now != homes[key]; moved != (homes[key] == gone) {
+					t.Errorf("the key %d was on %s and is on %s", key, homes[key], now)
+				}
+			}
+		})
+	}
+}
+
+func keyOf(homes map[int]string, ip string) int {
+	for _, key := range slices.Sorted(maps.Keys(homes)) {
+		if homes[key] == ip {
+			return key
+		}
+	}
+	return 0
+}
+
+// gone waits until an endpoint that has left gets no requests any more.
+func (in *ingress) gone(ip string, ask func() string) {
+	in.Helper()
+	in.eventually(ip+" has left", func() error {
+		if ask() == ip {
+			return fmt.Errorf("it still answers")
+		}
+		return nil
+	})
+}
+
+func TestUpstreamHashBySubset(t *testing.T) {
+	in, _ := fleetOf(t, 6, nil, "upstream-hash-by", "$arg_user", "upstream-hash-by-subset", "true", "upstream-hash-by-subset-size", "2")
+	all := map[string]bool{}
+	for user := range 12 {
+		own := map[string]bool{}
+		for range 25 {
+			ip := in.ask(fmt.Sprintf("/?user=%d", user))
+			own[ip], all[ip] = true, true
+		}
+		if len(own) != 2 {
+			t.Errorf("user %d has the endpoints %v", user, slices.Sorted(maps.Keys(own)))
+		}
+	}
+	if len(all) != 6 {
+		t.Errorf("all users together have the endpoints %v", slices.Sorted(maps.Keys(all)))
+	}
+}
+
+// TestServiceSessionAffinity is sessionAffinity of the Service: the address of a client decides.
+func TestServiceSessionAffinity(t *testing.T) {
+	f := newFleet(t, 4, nil)
+	in := start(t, class+strings.Replace(service("web", f.port, f.ips(0, 4)...), "spec: {",
+		"spec: {sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 600}}, ", 1)+rule("web", "shop.example", "Prefix", "/", "web"))
+	used := map[string]bool{}
+	for i := range 8 {
+		client := from(t, i)
+		home := in.askWith(client, "/").body
+		used[home] = true
+		for range 5 {
+			if now := in.askWith(client, "/").body; now != home {
+				t.Fatalf("client %d goes from %s to %s", i, home, now)
+			}
+		}
+	}
+	if len(used) != 4 {
+		t.Errorf("8 clients are on %d endpoints", len(used))
+	}
+}
+
+// TestServiceUpstream: the address of the Service is asked, and no endpoint.
+func TestServiceUpstream(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	virtual := strings.NewReplacer("spec: {", "spec: {clusterIP: "+f.ip(2)+", ", "port: 80}", "port: "+f.port+"}").
+		Replace(service("web", f.port, f.ips(0, 2)...))
+	of := func(annotations ...string) string {
+		return class + virtual + strings.Replace(annotated("web", "shop.example", "web", annotations...), "number: 80", "number: "+f.port, 1)
+	}
+	in := start(t, of("service-upstream", "true"))
+	if counts := in.count(10); counts[f.ip(2)] != 10 {
+		t.Errorf("10 requests went to %v", counts)
+	}
+	in.write("manifests.yaml", of())
+	in.gone(f.ip(2), func() string { return in.ask("/") })
+	if counts := in.count(10); counts[f.ip(0)] != 5 || counts[f.ip(1)] != 5 {
+		t.Errorf("10 requests without service-upstream went to %v", counts)
+	}
+}
+
+func TestZoneHints(t *testing.T) {
+	f := newFleet(t, 3, nil)
+	slice := service("web", f.port, f.ips(0, 3)...)
+	for i, zone := range []string{"a", "b", "a"} {
+		slice = strings.Replace(slice, "addresses: ["+f.ip(i)+"]", fmt.Sprintf("addresses: [%s]\n  hints: {forZones: [{name: %s}]}", f.ip(i), zone), 1)
+	}
+	manifests := class + slice + rule("web", "shop.example", "Prefix", "/", "web")
+	in := start(t, manifests, "zone a")
+	if counts := in.count(10); counts[f.ip(0)] != 5 || counts[f.ip(2)] != 5 {
+		t.Errorf("in zone a: %v", counts)
+	}
+	in.load("manifests " + in.folder + "\nzone b")
+	in.eventually("zone b", func() error {
+		if counts := in.count(4); counts[f.ip(1)] != 4 {
+			return fmt.Errorf("requests go to %v", counts)
+		}
+		return nil
+	})
+}
