@@ -21,7 +21,9 @@ import (
 func (in *ingress) fronts() map[string]*http.Client {
 	in.Helper()
 	tlsConfig := func() *tls.Config { return &tls.Config{ServerName: "a.example", InsecureSkipVerify: true} }
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", in.https) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", in.https)
+	}
 	one := &http.Transport{TLSClientConfig: tlsConfig(), DialContext: dial, DisableCompression: true}
 	two := &http.Transport{TLSClientConfig: tlsConfig(), DialContext: dial, DisableCompression: true, Protocols: new(http.Protocols)}
 	two.Protocols.SetHTTP2(true)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -24,7 +25,9 @@ type Pool struct {
 	// sweeps is set while somebody is going to look at them.
 	sweeps *time.Timer
 	closed bool
-	// perAddress is how many idle connections to one address are kept, and idleTimeout for how long.
+	// perAddress is how many idle connections to one address are kept, and idleTimeout for how long. keepsNone says that
+	// perAddress is less than zero.
+	keepsNone   atomic.Bool
 	perAddress  int
 	idleTimeout time.Duration
 	// transports are for what Forward does not do, by what the endpoint speaks.
@@ -58,6 +61,7 @@ func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 		return
 	}
 	p.perAddress, p.idleTimeout = perAddress, idleTimeout
+	p.keepsNone.Store(perAddress < 0)
 	for _, t := range p.transports {
 		t.CloseIdleConnections()
 	}
