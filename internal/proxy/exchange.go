@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -29,6 +30,8 @@ type Exchange struct {
 	begun     time.Time
 	// asked counts the attempts.
 	asked int
+	// streamed says that an endpoint has got a part of a body that is not kept: no other can get it.
+	streamed atomic.Bool
 	// failed is the last failure, in the words for the log, with the status for the client.
 	failed error
 }
@@ -49,7 +52,7 @@ func (x *Exchange) Next() (string, bool) {
 
 // more says whether another endpoint may be asked at all.
 func (x *Exchange) more() bool {
-	return x.asked < x.settings.Tries && (x.settings.Total <= 0 || time.Since(x.begun) < x.settings.Total)
+	return x.asked < x.settings.Tries && !x.streamed.Load() && (x.settings.Total <= 0 || time.Since(x.begun) < x.settings.Total)
 }
 
 // again says whether another endpoint may be asked after a failure. sent says that the endpoint may have got the request.

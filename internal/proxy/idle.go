@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -71,11 +72,16 @@ func (i *idle) explain(err error) error {
 type sending struct {
 	io.ReadCloser
 	idle *idle
+	// streamed is set as soon as there is something of a body that is not kept.
+	streamed *atomic.Bool
 }
 
 func (s *sending) Read(b []byte) (int, error) {
 	s.idle.pause()
 	n, err := s.ReadCloser.Read(b)
+	if n > 0 && s.streamed != nil {
+		s.streamed.Store(true)
+	}
 	if err != nil {
 		s.idle.reset(s.idle.read)
 	} else {

@@ -23,7 +23,9 @@ func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, x *Exchange) erro
 		}
 		a := attempt{Exchange: x, pool: p, w: w, r: r, address: address}
 		again, err := a.run()
-		x.endpoints.Done(err != nil && !errors.Is(err, errPassedOn))
+		if !a.blameless(err) {
+			x.endpoints.Done(err != nil && !errors.Is(err, errPassedOn))
+		}
 		switch {
 		case again:
 			continue
@@ -52,6 +54,11 @@ func (a *attempt) length() int64 {
 		return 0
 	}
 	return a.body.size
+}
+
+// blameless says that an attempt failed because of the client, which tells nothing of the endpoint.
+func (a *attempt) blameless(err error) bool {
+	return err != nil && (a.r.Context().Err() != nil || errors.Is(err, errClient) || errors.Is(err, errBadRequest))
 }
 
 // errPassedOn is for an answer that is not passed on, because another endpoint may have a better one.

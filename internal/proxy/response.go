@@ -27,7 +27,7 @@ func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (*http.Response,
 		case response.StatusCode < http.StatusContinue:
 			return nil, fmt.Errorf("%w: it has the status %03d", errInvalid, response.StatusCode)
 		case response.StatusCode == http.StatusSwitchingProtocols:
-			return nil, fmt.Errorf("%w: the endpoint switches to another protocol without being asked", errInvalid)
+			return nil, errSwitches
 		case response.StatusCode >= http.StatusOK:
 			c.countsHead = false
 			return response, nil
@@ -35,6 +35,8 @@ func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (*http.Response,
 		passInterim(w, response)
 	}
 }
+
+var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that it was not asked for", errInvalid)
 
 // readFailed tells an answer that ends too early from one that is no HTTP.
 func (c *conn) readFailed(err error) error {
@@ -95,6 +97,9 @@ func (c *conn) pass(w http.ResponseWriter, response *http.Response, buffered boo
 // client must notice that something is missing.
 var ErrCut = errors.New("the answer ends too early")
 
+// errClient says that it is the client who does not take the answer.
+var errClient = errors.New("writing to the client")
+
 func announce(header, trailer http.Header) int {
 	if len(trailer) == 0 {
 		return 0
@@ -145,17 +150,17 @@ func copyBody(w http.ResponseWriter, response *http.Response, buffered bool) err
 	if stream {
 		flush = http.NewResponseController(w).Flush
 		if err := flush(); err != nil {
-			return err
+			return fmt.Errorf("%w: %w", errClient, err)
 		}
 	}
 	for {
 		n, err := source.Read(*buffer)
 		if n > 0 {
 			if _, err := w.Write((*buffer)[:n]); err != nil {
-				return err
+				return fmt.Errorf("%w: %w", errClient, err)
 			}
 			if err := flush(); err != nil {
-				return err
+				return fmt.Errorf("%w: %w", errClient, err)
 			}
 		}
 		switch {

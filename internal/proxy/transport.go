@@ -93,6 +93,10 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 	x.sends(r, idle)
 	response, err := inner.RoundTrip(r)
 	idle.pause()
+	if err == nil && response.StatusCode == http.StatusSwitchingProtocols && !switches(r, response) {
+		_ = response.Body.Close()
+		err = errSwitches
+	}
 	if err == nil && response.StatusCode != http.StatusSwitchingProtocols && x.againFor(r.Method, response.StatusCode) {
 		_ = response.Body.Close()
 		idle.end()
@@ -102,7 +106,6 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 	if err != nil {
 		err = idle.explain(err)
 		idle.end()
-		x.endpoints.Done(!errors.As(err, new(*http.MaxBytesError)))
 		return nil, x.retried(client, r.Method, address, err)
 	}
 	idle.receives(response)
@@ -110,6 +113,11 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 		response.Body = &buffered{newElastic(response.Body), response.Body}
 	}
 	return response, nil
+}
+
+// switches says whether an answer switches to the protocol that was asked for. reverse_proxy would say nothing to any other.
+func switches(r *http.Request, response *http.Response) bool {
+	return Upgrades(r) && strings.EqualFold(response.Header.Get("Upgrade"), "websocket")
 }
 
 // abandoning ends the wait for a transport that does not look at the context itself. The connection is closed when the
@@ -161,6 +169,9 @@ func (x *Exchange) retried(ctx context.Context, method, address string, err erro
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}
 	kind := x.fail(ctx, address, err)
+	if kind != refused {
+		x.endpoints.Done(true)
+	}
 	if x.again(method, kind, !unsent) {
 		return reverseproxy.NewDialError(err)
 	}
@@ -186,6 +197,10 @@ func (x *Exchange) sends(r *http.Request, idle *idle) {
 		idle.reset(idle.read)
 		return
 	}
-	r.Body = &sending{ReadCloser: r.Body, idle: idle}
+	body := &sending{ReadCloser: r.Body, idle: idle}
+	if x.body == nil {
+		body.streamed = &x.streamed
+	}
+	r.Body = body
 	idle.reset(idle.write)
 }
