@@ -36,7 +36,16 @@ func (e *expected) Read(b []byte) (int, error) {
 
 // expect returns w, or what answers in its place if the client waits.
 func expect(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
-	if r.ProtoMajor != 1 || r.ContentLength == 0 || r.Body == nil || !httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue") {
+	if r.ContentLength == 0 || !httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue") {
+		return w
+	}
+	return early(w, r)
+}
+
+// early is expect for an answer that may begin before the body has ended: net/http would keep it until it has read a part of
+// the body itself.
+func early(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
+	if r.ProtoMajor != 1 || r.ContentLength == 0 || r.Body == nil {
 		return w
 	}
 	body := &expected{ReadCloser: r.Body}

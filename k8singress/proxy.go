@@ -135,7 +135,10 @@ const exchangeVar = "k8singress.exchange"
 // long hands a request to reverse_proxy. What an endpoint failed with is known better here than there.
 func (p *Proxy) long(w http.ResponseWriter, r *http.Request, x *proxy.Exchange, next caddyhttp.Handler) error {
 	caddyhttp.SetVar(r.Context(), exchangeVar, x)
-	err := p.fallback.ServeHTTP(w, r, next)
+	if p.settings.StreamRequest {
+		w = early(w, r)
+	}
+	err := settled(w, p.fallback.ServeHTTP(w, r, next))
 	if err != nil && x.Failure() != nil {
 		return x.Failure()
 	}

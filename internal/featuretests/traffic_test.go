@@ -45,8 +45,8 @@ func hostPort(t testing.TB, address net.Addr) (ip, port string) {
 	return ip, port
 }
 
-// annotated is the rule of a.example for all paths, to the Service "one", with annotations such as "proxy-body-size: 8m".
-func annotated(annotations ...string) string {
+// oneWith is the rule of a.example for all paths, to the Service "one", with annotations such as "proxy-body-size: 8m".
+func oneWith(annotations ...string) string {
 	var all strings.Builder
 	for _, a := range annotations {
 		name, value, _ := strings.Cut(a, ": ")
@@ -68,7 +68,7 @@ func inFrontOf(t testing.TB, ip, port string, annotations ...string) *ingress {
 	if len(annotations) == 0 {
 		return start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"))
 	}
-	return start(t, class+service("one", port, ip)+annotated(annotations...))
+	return start(t, class+service("one", port, ip)+oneWith(annotations...))
 }
 
 // dialed is a connection to the ingress, on which a test writes and reads as it likes, for as long as a test may take.

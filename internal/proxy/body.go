@@ -9,6 +9,8 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // inMemory is how much of a body is held in memory. What is longer goes into a file that has no name.
@@ -37,7 +39,7 @@ func (x *Exchange) LimitBody(w http.ResponseWriter, r *http.Request) error {
 // ReadBody reads all of the body before an endpoint is asked, unless the settings say otherwise. Without a place for a file
 // the rest of a long body is left to come in as it does.
 func (x *Exchange) ReadBody(r *http.Request) error {
-	if x.settings.StreamRequest || r.Body == nil || r.ContentLength == 0 {
+	if x.streams(r) || r.Body == nil || r.ContentLength == 0 {
 		return nil
 	}
 	var memory bytes.Buffer
@@ -74,6 +76,11 @@ func (b *body) readRest(r *http.Request) (whole bool, err error) {
 	}
 	r.Body = rejoined{io.MultiReader(b.reader(), bytes.NewReader(left), r.Body), r.Body}
 	return false, nil
+}
+
+// streams says whether the body is sent on as it comes in. FastCGI has to know its length.
+func (x *Exchange) streams(r *http.Request) bool {
+	return x.settings.StreamRequest && (x.settings.Protocol != ir.FastCGI || r.ContentLength >= 0)
 }
 
 // rejoined is a body of which a part has been read, and given back.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -25,7 +26,9 @@ type Pool struct {
 	// sweeps is set while somebody is going to look at them.
 	sweeps *time.Timer
 	closed bool
-	// perAddress is how many idle connections to one address are kept, and idleTimeout for how long.
+	// perAddress is how many idle connections to one address are kept, and idleTimeout for how long. keepsNone says that
+	// perAddress is less than zero.
+	keepsNone   atomic.Bool
 	perAddress  int
 	idleTimeout time.Duration
 	// endpoints yields the addresses that requests may still go to; nil is that nobody knows.
@@ -61,6 +64,7 @@ func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 		return
 	}
 	p.perAddress, p.idleTimeout = perAddress, idleTimeout
+	p.keepsNone.Store(perAddress < 0)
 	for _, t := range p.transports {
 		t.CloseIdleConnections()
 	}

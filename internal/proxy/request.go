@@ -18,7 +18,7 @@ import (
 // Upgrades says whether a request asks for a WebSocket: the one protocol that a connection may be switched to. To pass on
 // others, h2c for one, would let a client speak with an endpoint past all that is checked here.
 func Upgrades(r *http.Request) bool {
-	return r.ProtoMajor == 1 && httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") &&
+	return r.ProtoMajor == 1 && r.ProtoMinor > 0 && httpguts.HeaderValuesContainsToken(r.Header["Connection"], "upgrade") &&
 		strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
@@ -79,7 +79,7 @@ func (a *attempt) writeHead(w *bufio.Writer) error {
 	for _, part := range [...]string{r.Method, " ", target, " HTTP/1.1\r\nHost: ", host, "\r\n"} {
 		_, _ = w.WriteString(part) // An error stays in w until it is flushed.
 	}
-	if a.settings.Close {
+	if a.settings.Close || a.pool.keepsNone.Load() {
 		writeField(w, "Connection", "close")
 	}
 	if err := a.writeClients(w); err != nil {

@@ -55,7 +55,7 @@ func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (answer, error) 
 		case response.StatusCode < http.StatusContinue:
 			return answer{}, fmt.Errorf("%w: it has the status %03d", errInvalid, response.StatusCode)
 		case response.StatusCode == http.StatusSwitchingProtocols:
-			return answer{}, fmt.Errorf("%w: the endpoint switches to another protocol without being asked", errInvalid)
+			return answer{}, errSwitches
 		case response.StatusCode >= http.StatusOK:
 			c.countsHead = false
 			return answer{status: response.StatusCode, length: response.ContentLength, body: response.Body, long: response}, nil
@@ -74,6 +74,8 @@ func (c *conn) short() answer {
 	}
 	return a
 }
+
+var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that it was not asked for", errInvalid)
 
 // readFailed tells an answer that ends too early from one that is no HTTP.
 func (c *conn) readFailed(err error) error {

@@ -56,10 +56,15 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
-		return nil, reverseproxy.NewDialError(err)
+		return nil, dialFailed{err}
 	}
 	return conn, nil
 }
+
+// dialFailed is what reverse_proxy takes for a DialError. Theirs alone does not tell what it was, a time limit for one.
+type dialFailed struct{ error }
+
+func (d dialFailed) Unwrap() []error { return []error{reverseproxy.NewDialError(d.error), d.error} }
 
 // RoundTrip sends a request that Caddy's reverse_proxy has prepared to the endpoint that it has been given by Next: inner is
 // nil but for protocols that are Caddy's own. An error that is a DialError lets reverse_proxy ask for another endpoint; what
@@ -80,6 +85,8 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 	}
 	if inner == nil {
 		inner = p.transport(protocol)
+	} else {
+		inner = abandoning{inner}
 	}
 	client := r.Context()
 	idle := newIdle(client, x.settings)
@@ -87,6 +94,10 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 	x.sends(r, idle)
 	response, err := inner.RoundTrip(r)
 	idle.pause()
+	if err == nil && response.StatusCode == http.StatusSwitchingProtocols && !switches(r, response) {
+		_ = response.Body.Close()
+		err = errSwitches
+	}
 	again, broken := idle.sent()
 	if err == nil && response.StatusCode != http.StatusSwitchingProtocols && again && x.againFor(r.Method, response.StatusCode) {
 		_ = response.Body.Close()
@@ -104,6 +115,41 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 		response.Body = &buffered{newElastic(response.Body), response.Body}
 	}
 	return response, nil
+}
+
+// switches says whether an answer switches to the protocol that was asked for. reverse_proxy would say nothing to any other.
+func switches(r *http.Request, response *http.Response) bool {
+	return Upgrades(r) && strings.EqualFold(response.Header.Get("Upgrade"), "websocket")
+}
+
+// abandoning ends the wait for a transport that does not look at the context itself. The connection is closed when the
+// endpoint says something.
+type abandoning struct{ http.RoundTripper }
+
+func (a abandoning) RoundTrip(r *http.Request) (*http.Response, error) {
+	type result struct {
+		response *http.Response
+		err      error
+	}
+	results := make(chan result, 1)
+	go func() {
+		response, err := a.RoundTripper.RoundTrip(r) //nolint:bodyclose // Whoever gets it closes it.
+		results <- result{response, err}
+	}()
+	select {
+	case got := <-results:
+		if got.err == nil {
+			context.AfterFunc(r.Context(), func() { _ = got.response.Body.Close() })
+		}
+		return got.response, got.err
+	case <-r.Context().Done():
+		go func() {
+			if got := <-results; got.err == nil {
+				_ = got.response.Body.Close()
+			}
+		}()
+		return nil, r.Context().Err()
+	}
 }
 
 // buffered is an answer that the endpoint gets rid of at once.

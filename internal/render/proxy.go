@@ -34,6 +34,7 @@ func proxy(route *ir.Route) json.RawMessage {
 	if limit == ir.NoLimit {
 		limit = 0
 	}
+	connect := caddy.Duration(cmp.Or(a.Connect, connectTimeout))
 	return mustJSON(struct {
 		Handler        string             `json:"handler"`
 		ConnectTimeout caddy.Duration     `json:"connect_timeout"`
@@ -53,26 +54,26 @@ func proxy(route *ir.Route) json.RawMessage {
 		ReverseProxy   json.RawMessage    `json:"reverse_proxy"`
 	}{
 		Handler:        "k8singress_proxy",
-		ConnectTimeout: caddy.Duration(cmp.Or(a.Connect, connectTimeout)),
+		ConnectTimeout: connect,
 		ReadTimeout:    caddy.Duration(cmp.Or(a.Read, silence)),
 		WriteTimeout:   caddy.Duration(cmp.Or(a.Write, silence)),
 		Tries:          cmp.Or(a.Tries, tries), RetryTimeout: caddy.Duration(a.Total), RetryOn: a.On,
 		Protocol: f.Protocol, Host: f.Host, Connection: f.Connection, MaxBody: limit,
 		StreamRequest: f.StreamRequest, BufferResponse: f.BufferResponse, Prefix: f.Prefix, Index: f.Index,
-		ReverseProxy: reverseProxy(cmp.Or(a.Tries, tries), &f),
+		ReverseProxy: reverseProxy(cmp.Or(a.Tries, tries), connect, &f),
 	})
 }
 
 // reverseProxy is for requests that are not ordinary. Its one upstream at a time comes from the picker of the route's
 // backend, and its transport decides whether another one follows.
-func reverseProxy(tries int, f *ir.Forwarding) json.RawMessage {
+func reverseProxy(tries int, connect caddy.Duration, f *ir.Forwarding) json.RawMessage {
 	handler := reverseproxy.Handler{
 		DynamicUpstreamsRaw: json.RawMessage(`{"source":"k8singress"}`),
 		LoadBalancing: &reverseproxy.LoadBalancing{
 			SelectionPolicyRaw: json.RawMessage(`{"policy":"first"}`),
 			Retries:            tries - 1,
 		},
-		TransportRaw: transport(f),
+		TransportRaw: transport(f, connect),
 	}
 	if handler.LoadBalancing.Retries > 0 {
 		handler.LoadBalancing.RetryMatchRaw = never
@@ -85,12 +86,14 @@ var never = caddyhttp.RawMatcherSets{{"not": json.RawMessage(`[{}]`)}}
 
 // transport names the transport for the protocol of the endpoints. The files of a FastCGI application are the endpoint's: its
 // root is not looked for here.
-func transport(f *ir.Forwarding) json.RawMessage {
+func transport(f *ir.Forwarding, connect caddy.Duration) json.RawMessage {
 	if f.Protocol != ir.FastCGI {
 		return json.RawMessage(`{"protocol":"k8singress"}`)
 	}
 	return mustJSON(struct {
 		Protocol string          `json:"protocol"`
 		Inner    json.RawMessage `json:"inner"`
-	}{"k8singress", tagged("protocol", "fastcgi", fastcgi.Transport{Root: "/", SplitPath: []string{".php"}})})
+	}{"k8singress", tagged("protocol", "fastcgi", fastcgi.Transport{
+		Root: "/", SplitPath: []string{".php"}, DialTimeout: connect,
+	})})
 }

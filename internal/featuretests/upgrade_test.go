@@ -1,0 +1,265 @@
+package featuretests
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// upgrade is what a client sends for a WebSocket.
+var upgrade = []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="}
+
+const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
+	"Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+
+// sockets is an endpoint with a connection that echoes lines at /echo, and one that says "tick" every 300 ms at /ticks.
+func sockets(t *testing.T, ends chan<- string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "websocket" || r.Header.Get("Connection") != "Upgrade" {
+			fmt.Fprintf(w, "plain %q", r.Header["Upgrade"])
+			return
+		}
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, switched)
+		if r.URL.Path == "/ticks" {
+			tick := time.NewTicker(300 * time.Millisecond)
+			defer tick.Stop()
+			for range tick.C {
+				if _, err := io.WriteString(conn, "tick\n"); err != nil {
+					return
+				}
+			}
+		}
+		_, err = io.Copy(conn, buffered)
+		ends <- fmt.Sprint(err)
+	}
+}
+
+// socket opens a WebSocket.
+func (in *ingress) socket(path string) *dialed {
+	in.Helper()
+	d := in.connect()
+	d.say("%s", get(path, upgrade...))
+	if got := d.head(http.MethodGet); got.StatusCode != http.StatusSwitchingProtocols || got.Header.Get("Upgrade") != "websocket" ||
+		got.Header.Get("Sec-Websocket-Accept") != "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=" {
+		in.Fatalf("got %s %v", got.Status, got.Header)
+	}
+	return d
+}
+
+// line reads what comes next.
+func (d *dialed) line() string {
+	d.Helper()
+	line, err := d.ReadString('\n')
+	if err != nil {
+		d.Fatalf("%q and then %v", line, err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func TestWebSocket(t *testing.T) {
+	ends := make(chan string, 10)
+	in := inFront(t, sockets(t, ends), "proxy-read-timeout: 1")
+	t.Run("idle", func(t *testing.T) {
+		d := in.socket("/echo")
+		d.say("hello\n")
+		if got := d.line(); got != "hello" {
+			t.Errorf("got %q", got)
+		}
+		begin := time.Now()
+		d.ends()
+		took(t, "silence", begin, 900*time.Millisecond, 2500*time.Millisecond)
+		await(t, "the end at the endpoint", ends)
+	})
+	t.Run("client alone talks", func(t *testing.T) {
+		d := in.socket("/echo")
+		tick := time.NewTicker(300 * time.Millisecond)
+		defer tick.Stop()
+		for i := range 5 {
+			<-tick.C
+			d.say("%d\n", i)
+		}
+		for i := range 5 {
+			if got := d.line(); got != fmt.Sprint(i) {
+				t.Errorf("got %q", got)
+			}
+		}
+		_ = d.Close()
+		await(t, "the end at the endpoint", ends)
+	})
+	t.Run("endpoint alone talks", func(t *testing.T) {
+		d := in.socket("/ticks")
+		for range 5 {
+			if got := d.line(); got != "tick" {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
+	t.Run("a lot", func(t *testing.T) {
+		d := in.socket("/echo")
+		sent := pattern(1 << 20)
+		go func() { _, _ = d.Write(sent) }()
+		got := make([]byte, len(sent))
+		if _, err := io.ReadFull(d.Reader, got); err != nil || hash(got) != hash(sent) {
+			t.Errorf("%s, not %s: %v", hash(got), hash(sent), err)
+		}
+	})
+}
+
+// TestSwitchThatNobodyAskedFor: an endpoint that speaks another protocol all of a sudden has a bad answer.
+func TestSwitchThatNobodyAskedFor(t *testing.T) {
+	var says string
+	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, says)
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	for name, c := range map[string]struct {
+		says string
+		asks []string
+	}{
+		"not asked":              {switched, []string{"X-A: 1"}},
+		"not asked, without":     {"HTTP/1.1 101 Switching Protocols\r\n\r\n", []string{"X-A: 1"}},
+		"asked, without Upgrade": {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", upgrade},
+		"asked, another":         {strings.ReplaceAll(switched, "websocket", "h2c"), upgrade},
+		"asked for h2c":          {strings.ReplaceAll(switched, "websocket", "h2c"), []string{"Connection: Upgrade", "Upgrade: h2c"}},
+		"asked, no Connection":   {strings.ReplaceAll(switched, "Connection: Upgrade\r\n", ""), []string{"X-A: 1"}},
+	} {
+		for _, way := range ways {
+			t.Run(name+", "+way+" way", func(t *testing.T) {
+				says = c.says
+				d := in.connect()
+				begin := time.Now()
+				d.say("%s", get("/", byWay(way, c.asks...)...))
+				if got := d.hear(http.MethodGet); got != "502" {
+					t.Errorf("got %q", got)
+				}
+				took(t, "it", begin, 0, time.Second)
+			})
+		}
+	}
+}
+
+// TestUpgradeThatIsNone: what is no WebSocket over HTTP/1.1 is an ordinary request.
+func TestUpgradeThatIsNone(t *testing.T) {
+	in := inFront(t, sockets(t, make(chan string, 10)))
+	for name, client := range in.fronts() {
+		if name == "HTTP/1.1" {
+			continue
+		}
+		// The clients refuse the header Upgrade, so this is as far as it goes; below are those that do not.
+		if got := in.sendBy(client, "https://a.example/", http.MethodGet, nil, "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x"); got.body != "plain []" {
+			t.Errorf("%s: %d %q", name, got.status, got.body)
+		}
+	}
+	for name, headers := range map[string][]string{
+		"no Connection":  {"Upgrade: websocket"},
+		"another":        {"Upgrade: foo", "Connection: Upgrade"},
+		"one of several": {"Upgrade: foo, websocket", "Connection: Upgrade"},
+	} {
+		d := in.connect()
+		d.say("%s", get("/", headers...))
+		if got := d.hear(http.MethodGet); got != "200 plain []" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	d := in.connect()
+	d.say("%s", strings.Replace(get("/", upgrade...), "HTTP/1.1", "HTTP/1.0", 1))
+	if got := d.hear(http.MethodGet); !strings.HasPrefix(got, "200 plain") {
+		t.Errorf("HTTP/1.0: %q", got)
+	}
+}
+
+// TestRefusedUpgrade: an endpoint may say no, and the connection goes on.
+func TestRefusedUpgrade(t *testing.T) {
+	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			http.Error(w, "no "+r.Header.Get("Sec-Websocket-Key"), http.StatusForbidden)
+			return
+		}
+		fmt.Fprint(w, "ok")
+	})
+	d := in.connect()
+	d.say("%s", get("/", upgrade...))
+	if got := d.hear(http.MethodGet); got != "403 no dGhlIHNhbXBsZSBub25jZQ==" {
+		t.Errorf("got %q", got)
+	}
+	d.say("%s", get("/"))
+	if got := d.hear(http.MethodGet); got != "200 ok" {
+		t.Errorf("and then %q", got)
+	}
+}
+
+// TestEvents: each event reaches the client before the next one is made, on each protocol.
+func TestEvents(t *testing.T) {
+	next, ends := make(chan string), make(chan struct{}, 100)
+	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for {
+			select {
+			case text := <-next:
+				fmt.Fprintf(w, "data: %s\n\n", text)
+				_ = http.NewResponseController(w).Flush()
+			case <-r.Context().Done():
+				ends <- struct{}{}
+				return
+			}
+		}
+	})
+	clients := in.fronts()
+	clients["HTTP/1.1, no TLS"] = in.client
+	for name, client := range clients {
+		for _, way := range ways {
+			t.Run(name+", "+way+" way", func(t *testing.T) {
+				in.follows(t, client, next, name == "HTTP/1.1, no TLS", way)
+				await(t, "the end at the endpoint", ends)
+			})
+		}
+	}
+}
+
+func (in *ingress) follows(t *testing.T, client *http.Client, next chan<- string, plain bool, way string) {
+	url := "https://a.example/"
+	if plain {
+		url = "http://" + in.http
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Host = "a.example"
+	if way == "long" {
+		request.Header.Set("Incremental", "?0")
+	}
+	go func() { next <- "first" }()
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	reader := bufio.NewReader(response.Body)
+	for _, want := range []string{"first", "second", "third"} {
+		if want != "first" {
+			next <- want
+		}
+		for _, want := range []string{"data: " + want + "\n", "\n"} {
+			if got, err := reader.ReadString('\n'); got != want {
+				t.Fatalf("got %q, %v, not %q", got, err, want)
+			}
+		}
+	}
+}
