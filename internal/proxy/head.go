@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -164,7 +165,7 @@ func (c *counted) Read(b []byte) (int, error) {
 	}
 	n, err := c.from.Read(b[:min(int64(len(b)), c.left)])
 	switch c.left -= int64(n); {
-	case err == io.EOF: //nolint:errorlint // bufio returns it as it is.
+	case errors.Is(err, io.EOF):
 		return n, io.ErrUnexpectedEOF
 	case err == nil && c.left == 0:
 		return n, io.EOF

@@ -114,7 +114,7 @@ func (a *attempt) on(c *conn) error {
 		}
 		a.pool.keep(c)
 	}()
-	answer, err := a.ask(c) // Its body is read to its end, or its connection is closed.
+	answer, err := a.ask(c)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (answer, error) 
 		return c.short(), nil
 	}
 	for {
-		response, err := http.ReadResponse(c.reader, r)
+		response, err := http.ReadResponse(c.reader, r) //nolint:bodyclose // It is read to its end, or its connection is closed.
 		if err != nil {
 			return answer{}, c.readFailed(err)
 		}
