@@ -15,8 +15,8 @@ var hopByHop = []string{
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
-// readHead reads the head of the answer. Interim answers are passed on, as RFC 9110 15.2 demands, but to HTTP/1.0, where they
-// would be taken for the answer; all heads together have one limit.
+// readHead reads the head of the answer. Interim answers are passed on, as RFC 9110 15.2 demands; all heads together have
+// one limit.
 func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (*http.Response, error) {
 	for {
 		response, err := http.ReadResponse(c.reader, r)
@@ -32,9 +32,7 @@ func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (*http.Response,
 			c.countsHead = false
 			return response, nil
 		}
-		if r.ProtoAtLeast(1, 1) {
-			passInterim(w, response)
-		}
+		passInterim(w, response)
 	}
 }
 
