@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -79,16 +80,33 @@ func (h *host) inherit(before *host) []*streams {
 	return list
 }
 
-// drain closes streams of routes that have gone when their time is over.
+// settled is when a request that found its route before that was gone has begun its stream.
+const settled = 10 * time.Second
+
+// drain closes streams of routes that have gone when their time is over. That may be a year: routes without streams are not
+// remembered for so long.
 func (t *Table) drain(gone []*streams) {
 	if len(gone) == 0 {
 		return
 	}
-	time.AfterFunc(t.drainTime(), func() {
-		for _, s := range gone {
-			s.close()
+	first := min(t.drainTime(), settled)
+	rest := t.drainTime() - first
+	time.AfterFunc(first, func() {
+		if gone = slices.DeleteFunc(gone, (*streams).none); len(gone) == 0 {
+			return
 		}
+		time.AfterFunc(rest, func() {
+			for _, s := range gone {
+				s.close()
+			}
+		})
 	})
+}
+
+func (s *streams) none() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open) == 0
 }
 
 // AwaitStreams waits until no stream is under way, or ctx ends.

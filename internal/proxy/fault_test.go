@@ -146,13 +146,3 @@ func TestEachAttemptIsAccountedFor(t *testing.T) {
 		t.Errorf("failed: %v", endpoints.failed)
 	}
 }
-
-// TestHTTP10KnowsNoInterimAnswer holds that such a client does not take one for the answer.
-func TestHTTP10KnowsNoInterimAnswer(t *testing.T) {
-	e := serve(t, says("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"+fine))
-	w, r := &interim{ResponseRecorder: httptest.NewRecorder()}, request(t, http.MethodGet, "")
-	r.ProtoMajor, r.ProtoMinor = 1, 0
-	if got := outcome(w.ResponseRecorder, send(pool(t), w, r, settings(), of(e))); got != "200 ok" || w.count != 0 {
-		t.Errorf("%s after %d interim answers", got, w.count)
-	}
-}

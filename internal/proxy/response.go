@@ -36,8 +36,8 @@ func (a *answer) contentType() string {
 	return a.head.contentType()
 }
 
-// readHead reads the head of the answer. Interim answers are passed on, as RFC 9110 15.2 demands, but to HTTP/1.0, where they
-// would be taken for the answer; all heads together have one limit.
+// readHead reads the head of the answer. Interim answers are passed on, as RFC 9110 15.2 demands; all heads together have
+// one limit.
 func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (answer, error) {
 	if _, err := c.reader.Peek(1); err != nil {
 		return answer{}, c.readFailed(err)
@@ -60,9 +60,7 @@ func (c *conn) readHead(w http.ResponseWriter, r *http.Request) (answer, error) 
 			c.countsHead = false
 			return answer{status: response.StatusCode, length: response.ContentLength, body: response.Body, long: response}, nil
 		}
-		if r.ProtoAtLeast(1, 1) {
-			passInterim(w, response)
-		}
+		passInterim(w, response)
 	}
 }
 
