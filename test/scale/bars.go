@@ -25,8 +25,7 @@ const (
 	// with its place in a map, is about as large; a connection is sixteen times larger. What is in flight when garbage is
 	// collected is never quite the same, so that it cannot be none.
 	mostGrowth = 500
-	// fills is how long memory grows under any change of endpoints: idle connections are kept for a minute, and an endpoint
-	// here, other than a pod, does not close them when it is gone.
+	// fills is how long memory grows under any change of endpoints: what is known of one that is gone is kept for a minute.
 	fills = 75 * time.Second
 )
 
@@ -85,7 +84,7 @@ func (f *figures) growthBar(work string, o options) bar {
 		fmt.Sprintf("%+.0f bytes a change; first: %s; middle: %s; end: %s", growth, c.before, c.middle, c.after), met(growth < mostGrowth),
 	}
 	if half := endpointInterval * time.Duration(o.endpointChanges/2); half < fills {
-		b.Met, b.Measured = "", b.Measured+fmt.Sprintf(" (the half takes %v, and connections to endpoints that are gone stay for a minute)", half)
+		b.Met, b.Measured = "", b.Measured+fmt.Sprintf(" (the half takes %v, and endpoints that are gone are remembered for a minute)", half)
 	}
 	return b
 }

@@ -19,6 +19,8 @@ const (
 	firstChurning, churning = 10, 10
 	// warming is how many changes come before memory is looked at.
 	warming = 100
+	// settle is longer than idle connections to endpoints that are gone are kept: two sweeps of five seconds.
+	settle = 12 * time.Second
 	// longestChurn bounds the load in case the API server is slow.
 	longestChurn = 20 * time.Minute
 )
@@ -88,6 +90,10 @@ func (w *world) replaceAll(ctx context.Context, caddy *harness.Caddy, o options,
 			return err
 		}
 		took += d
+		// What two sweeps leave is what stays; between them connections to endpoints that are gone come and go.
+		if _, err := every(ctx, settle, 2, func(int) error { return nil }); err != nil {
+			return err
+		}
 		if *step.into, err = memoryOf(ctx, caddy); err != nil {
 			return err
 		}
