@@ -4,20 +4,22 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-	"golang.org/x/net/http/httpguts"
 )
 
-// expecting is the answer to a client that waits for "100 Continue" before it sends its body. A final answer before the body
-// has to end the connection: whether the client still sends the body is unknown, so that nobody can tell where its next
-// request begins. net/http would do so itself, but Caddy has put a reader of its own in place of the one that it looks for,
-// and it would wait for a body that never comes before it sends the answer.
+// expecting is an answer to a request with a body of which nobody knows whether all of it is going to be read, or sent: it is
+// long, or the client waits for "100 Continue" first. A final answer before the body has ended has to end the connection,
+// because nobody could tell where the next request begins. net/http would do so itself, but Caddy has put a reader of its own
+// in place of those that it looks for. So it would wait for a body that may never come before it sends the answer.
 type expecting struct {
 	*caddyhttp.ResponseWriterWrapper
 	body *expected
+	// told says that the connection is going to end.
+	told bool
 }
 
 // expected is the body.
@@ -34,23 +36,25 @@ func (e *expected) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// expect returns w, or what answers in its place if the client waits.
+// drained is how much of a body net/http reads that nobody has wanted, so that the connection can go on.
+const drained = 256 << 10
+
+// expect returns w, or what answers in its place.
 func expect(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
-	if r.ContentLength == 0 || !httpguts.HeaderValuesContainsToken(r.Header["Expect"], "100-continue") {
+	if 0 <= r.ContentLength && r.ContentLength <= drained && r.Header["Expect"] == nil {
 		return w
 	}
 	return early(w, r)
 }
 
-// early is expect for an answer that may begin before the body has ended: net/http would keep it until it has read a part of
-// the body itself.
+// early is expect for an answer that may begin before the body has ended, however short that is.
 func early(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	if r.ProtoMajor != 1 || r.ContentLength == 0 || r.Body == nil {
 		return w
 	}
 	body := &expected{ReadCloser: r.Body}
 	r.Body = body
-	return &expecting{&caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, body}
+	return &expecting{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, body: body}
 }
 
 // WriteHeader ends the connection if the body has not come.
@@ -75,9 +79,22 @@ func (e *expecting) ReadFrom(from io.Reader) (int64, error) {
 
 // settle has no effect once the head has been written.
 func (e *expecting) settle() {
-	if !e.body.ended.Load() {
-		e.Header().Set("Connection", "close")
+	if e.body.ended.Load() || e.told {
+		return
 	}
+	e.told = true
+	e.Header().Set("Connection", "close")
+	w := e.ResponseWriter
+	for {
+		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = inner.Unwrap()
+	}
+	// A body over its limit is the one way to say so to net/http. It gives the client the time then to see the answer before
+	// the connection ends, although what it sends is not read.
+	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
 // linger is how long a body is still read that nobody has asked for, so that a client which sends it can see its answer.

@@ -79,8 +79,15 @@ func TestBothWaysAtOnce(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
 		w.WriteHeader(http.StatusOK)
-		_ = http.NewResponseController(w).Flush()
-		_, _ = io.Copy(w, r.Body)
+		piece := make([]byte, 32<<10)
+		for {
+			n, err := r.Body.Read(piece)
+			_, _ = w.Write(piece[:n])
+			_ = http.NewResponseController(w).Flush()
+			if err != nil {
+				return
+			}
+		}
 	}, "proxy-request-buffering: off", "proxy-body-size: 0")
 	sent := pattern(5 << 20)
 	for name, client := range in.fronts() {
@@ -160,9 +167,18 @@ func TestAStreamIsNotSentTwice(t *testing.T) {
 	for _, method := range []string{"PUT", "POST"} {
 		d := in.connect()
 		d.say("%s5\r\nfirst\r\n", head(method+" / HTTP/1.1", "Transfer-Encoding: chunked"))
+		// net/http notices the end of the endpoint when there is something more to send.
+		go func() {
+			for {
+				if _, err := io.WriteString(d, "5\r\nagain\r\n"); err != nil {
+					return
+				}
+			}
+		}()
 		if got := d.head(method); got.StatusCode != http.StatusBadGateway {
 			t.Errorf("%s: %s", method, got.Status)
 		}
+		_ = d.Close()
 		if got := asked.take(); len(got) != 1 {
 			t.Errorf("%s: endpoints are asked %d times", method, len(got))
 		}

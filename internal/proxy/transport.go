@@ -189,11 +189,15 @@ func (x *Exchange) retried(ctx context.Context, method, address string, err erro
 func (x *Exchange) sends(r *http.Request, idle *idle) {
 	r.GetBody = nil
 	if x.body != nil {
-		r.Body, r.ContentLength = x.body.reader(), x.body.size
+		// net/http would go by TransferEncoding, which is how the client sent it.
+		r.Body, r.ContentLength, r.TransferEncoding = x.body.reader(), x.body.size, nil
 		r.GetBody = func() (io.ReadCloser, error) { return &sending{ReadCloser: x.body.reader(), idle: idle}, nil }
-		if len(r.Trailer) > 0 {
+		switch {
+		case len(r.Trailer) > 0:
 			// Only a chunked body has trailers.
 			r.ContentLength = -1
+		case x.body.size == 0:
+			r.Body, r.GetBody = http.NoBody, nil
 		}
 	}
 	if r.Body == nil || r.Body == http.NoBody {
