@@ -57,7 +57,7 @@ func TestSessionCookie(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			in, _ := fleetOf(t, 3, nil, "affinity", "cookie", "affinity-mode", mode)
 			used := map[string]bool{}
-			for _, v := range in.visitors(20) {
+			for _, v := range in.visitors(40) {
 				used[v.home] = true
 				for range 5 {
 					if now, set := in.visit(v); now != v.home || set {
@@ -66,7 +66,7 @@ func TestSessionCookie(t *testing.T) {
 				}
 			}
 			if len(used) != 3 {
-				t.Errorf("20 clients are on %v", used)
+				t.Errorf("40 clients are on %v", used)
 			}
 			// What is not ours is no session.
 			for _, cookie := range []string{"x", "x|y", "|", strings.Repeat("a", 4000), "127.0.3.1:80|", "a|b|c"} {

@@ -317,9 +317,9 @@ func (in *ingress) gone(ip string, ask func() string) {
 func TestUpstreamHashBySubset(t *testing.T) {
 	in, _ := fleetOf(t, 6, nil, "upstream-hash-by", "$arg_user", "upstream-hash-by-subset", "true", "upstream-hash-by-subset-size", "2")
 	all := map[string]bool{}
-	for user := range 12 {
+	for user := range 40 {
 		own := map[string]bool{}
-		for range 25 {
+		for range 22 {
 			ip := in.ask(fmt.Sprintf("/?user=%d", user))
 			own[ip], all[ip] = true, true
 		}
