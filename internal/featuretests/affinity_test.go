@@ -57,7 +57,7 @@ func TestSessionCookie(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			in, _ := fleetOf(t, 3, nil, "affinity", "cookie", "affinity-mode", mode)
 			used := map[string]bool{}
-			for _, v := range in.visitors(20) {
+			for _, v := range in.visitors(40) {
 				used[v.home] = true
 				for range 5 {
 					if now, set := in.visit(v); now != v.home || set {
@@ -66,7 +66,7 @@ func TestSessionCookie(t *testing.T) {
 				}
 			}
 			if len(used) != 3 {
-				t.Errorf("20 clients are on %v", used)
+				t.Errorf("40 clients are on %v", used)
 			}
 			// What is not ours is no session.
 			for _, cookie := range []string{"x", "x|y", "|", strings.Repeat("a", 4000), "127.0.3.1:80|", "a|b|c"} {
@@ -104,7 +104,7 @@ func TestSessionCookieAttributes(t *testing.T) {
 	for name, c := range attributes {
 		name = strings.ReplaceAll(name, " ", "-")
 		manifests.WriteString(service(name, f.port, f.ips(0, 2)...) +
-			annotatedPath(name, name+".example", "Prefix", "/app", name, append([]string{"affinity", "cookie"}, c.annotations...)...))
+			annotate(rule(name, name+".example", "Prefix", "/app", name), append([]string{"affinity", "cookie"}, c.annotations...)...))
 	}
 	in := start(t, manifests.String())
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
@@ -179,18 +179,7 @@ func TestSessionsWhenEndpointsChange(t *testing.T) {
 				}
 				return errors.New("no new client is there")
 			})
-			moved := 0
-			for _, v := range all {
-				now, set := in.visit(v)
-				if now != v.home {
-					moved++
-				}
-				if set {
-					t.Error("a client gets another cookie although its endpoint is there")
-				}
-				v.home = now
-			}
-			if (mode == "persistent") != (moved == 0) || moved == len(all) {
+			if moved := in.moved(all); (mode == "persistent") != (moved == 0) || moved == len(all) {
 				t.Errorf("%d of %d clients have moved", moved, len(all))
 			}
 
@@ -205,6 +194,23 @@ func TestSessionsWhenEndpointsChange(t *testing.T) {
 			}
 		})
 	}
+}
+
+// moved returns how many clients are sent to another endpoint than before. Their own is there, so none gets another cookie.
+func (in *ingress) moved(all []*visitor) int {
+	in.Helper()
+	moved := 0
+	for _, v := range all {
+		now, set := in.visit(v)
+		if set {
+			in.Error("a client gets another cookie although its endpoint is there")
+		}
+		if now != v.home {
+			moved++
+		}
+		v.home = now
+	}
+	return moved
 }
 
 // again asks as a client of an endpoint, who forgets what cookie the answer brings.
@@ -248,7 +254,7 @@ func TestSessionWhenItsEndpointFails(t *testing.T) {
 func TestSessionCookieIsOfItsIngress(t *testing.T) {
 	f := newFleet(t, 4, nil)
 	in := start(t, class+service("web", f.port, f.ips(0, 4)...)+
-		annotatedPath("sticky", "shop.example", "Prefix", "/app", "web", "affinity", "cookie")+rule("plain", "shop.example", "Prefix", "/", "web"))
+		annotate(rule("sticky", "shop.example", "Prefix", "/app", "web"), "affinity", "cookie")+rule("plain", "shop.example", "Prefix", "/", "web"))
 	used := map[string]bool{}
 	for range 20 {
 		got := in.askWith(in.client, "/plain")

@@ -17,29 +17,20 @@ import (
 func (in *ingress) underLoad(hosts ...string) (stop func()) {
 	ctx, cancel := context.WithCancel(in.Context())
 	var running sync.WaitGroup
-	var asked, failed atomic.Int32
-	var first atomic.Value
+	var asked atomic.Int32
+	failures := make(chan error, 1)
 	for _, host := range hosts {
 		client := &http.Client{Timeout: deadline, Transport: &http.Transport{}}
 		running.Go(func() {
 			defer client.CloseIdleConnections()
 			for ctx.Err() == nil {
-				request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, "http://"+in.http+"/", nil)
-				if err != nil {
-					panic(err)
-				}
-				request.Host = host
 				asked.Add(1)
-				response, err := client.Do(request)
-				if err == nil {
-					got, readErr := io.ReadAll(response.Body)
-					if response.Body.Close(); readErr == nil && response.StatusCode == http.StatusOK {
-						continue
+				if err := in.once(client, host); err != nil {
+					select {
+					case failures <- err:
+					default:
 					}
-					err = fmt.Errorf("status %d, %q, %v", response.StatusCode, got, readErr)
 				}
-				failed.Add(1)
-				first.CompareAndSwap(nil, err.Error())
 			}
 		})
 	}
@@ -47,10 +38,29 @@ func (in *ingress) underLoad(hosts ...string) (stop func()) {
 		in.Helper()
 		cancel()
 		running.Wait()
-		if n := failed.Load(); n > 0 || asked.Load() == 0 {
-			in.Errorf("%d of %d requests failed, first with %v", n, asked.Load(), first.Load())
+		close(failures)
+		if err, n := <-failures, asked.Load(); err != nil || n == 0 {
+			in.Errorf("a request of %d failed: %v", n, err)
 		}
 	}
+}
+
+// once returns why a request failed. It may be called on any goroutine.
+func (in *ingress) once(client *http.Client, host string) error {
+	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, "http://"+in.http+"/", nil)
+	if err != nil {
+		return err
+	}
+	request.Host = host
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %d %q: %w", host, response.StatusCode, text, errors.Join(err, errors.New("that is no answer")))
+	}
+	return nil
 }
 
 // survivors are three Services with an endpoint that is broken, sessions, and turns, and what changes beside them.
@@ -64,7 +74,8 @@ type survivors struct {
 }
 
 func (s *survivors) manifests() string {
-	return class + service("failing", s.failing.port, s.failing.ips(0, s.endpoints)...) + service("sticky", s.sticky.port, s.sticky.ips(0, s.endpoints)...) +
+	return class + service("failing", s.failing.port, s.failing.ips(0, s.endpoints)...) +
+		service("sticky", s.sticky.port, s.sticky.ips(0, s.endpoints)...) +
 		service("turns", s.turns.port, s.turns.ips(0, 3)...) +
 		annotated("failing", "failing.example", "failing", s.more...) +
 		annotated("sticky", "shop.example", "sticky", append([]string{"affinity", "cookie", "affinity-mode", "persistent"}, s.more...)...) +
@@ -177,14 +188,15 @@ kind: IngressClass
 metadata: {name: small}
 spec: {controller: k8s.io/ingress-nginx, parameters: {kind: ConfigMap, name: small, namespace: default, scope: Namespace}}
 `
-	web := service("web", f.port, f.ip(0)) + annotated("web", "shop.example", "web") + annotated("own", "own.example", "web", "proxy-body-size", "9") +
+	web := service("web", f.port, f.ip(0)) + annotated("web", "shop.example", "web") +
+		annotated("own", "own.example", "web", "proxy-body-size", "9") +
 		strings.Replace(annotated("small", "small.example", "web"), "ingressClassName: nginx", "ingressClassName: small", 1)
 	in := start(t, classes+web, "configmap default/all")
 	loads := in.reloads()
 	stop := in.underLoad("shop.example", "own.example")
 	for _, c := range []struct {
 		all, small string
-		// most is how large a body may be, by host.
+		// How large a body may be, by host; 0 is not known.
 		shop, own, class int
 	}{
 		{"", "", 1 << 20, 9, 0},
@@ -205,21 +217,25 @@ spec: {controller: k8s.io/ingress-nginx, parameters: {kind: ConfigMap, name: sma
 		}
 		in.write("manifests.yaml", manifests)
 		in.eventually("the ConfigMaps", func() error {
-			for host, most := range map[string]int{"shop.example": c.shop, "own.example": c.own, "small.example": c.class} {
-				if most == 0 {
-					continue
-				}
-				for size, want := range map[int]int{most: http.StatusOK, most + 1: http.StatusRequestEntityTooLarge} {
-					if got := in.as("", http.MethodPost, host, "/", strings.Repeat("x", size)); got.status != want {
-						return fmt.Errorf("%+v: %d bytes for %s: %d, want %d", c, size, host, got.status, want)
-					}
-				}
-			}
-			return nil
+			return errors.Join(in.takes("shop.example", c.shop), in.takes("own.example", c.own), in.takes("small.example", c.class))
 		})
 	}
 	stop()
 	if now := in.reloads(); now != loads {
 		t.Errorf("%s loads, and %s before", now, loads)
 	}
+}
+
+// takes returns an error unless this is the size of the largest body that a host takes; 0 is not asked.
+func (in *ingress) takes(host string, most int) error {
+	in.Helper()
+	if most == 0 {
+		return nil
+	}
+	for size, want := range map[int]int{most: http.StatusOK, most + 1: http.StatusRequestEntityTooLarge} {
+		if got := in.as("", http.MethodPost, host, "/", strings.Repeat("x", size)); got.status != want {
+			return fmt.Errorf("%d bytes for %s: %d, want %d", size, host, got.status, want)
+		}
+	}
+	return nil
 }
