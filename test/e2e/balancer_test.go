@@ -46,7 +46,7 @@ func TestReplicasBehindBalancer(t *testing.T) {
 
 	b := c.startBarrage(balancerAddress, c.host("web"))
 	for i := range replicas {
-		b.awaitSlow(c)
+		b.slowAt(c, options[i].HTTP)
 		c.checkEnds(replicas[i])
 		c.awaitUp(1 - i)
 		options[i].Name += "-again"

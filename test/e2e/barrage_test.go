@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,6 +108,26 @@ func (b *barrage) awaitSlow(c *cluster) {
 		}
 		return nil
 	})
+}
+
+// slowAt begins a slow request to another address, and returns when it is under way.
+func (b *barrage) slowAt(c *cluster, address string) {
+	c.Helper()
+	transport := newTransport(address)
+	transport.DisableKeepAlives = true
+	sent := make(chan struct{})
+	ctx := httptrace.WithClientTrace(context.WithoutCancel(b.ctx), &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { close(sent) },
+	})
+	b.clients.Go(func() {
+		r, err := ask(ctx, transport, "http://"+b.host+slowPath)
+		b.record(r, err)
+	})
+	select {
+	case <-sent:
+	case <-time.After(deadline):
+		c.Fatalf("no slow request to %s", address)
+	}
 }
 
 // finish waits until enough requests were made, and for all that are under way, and fails the test if any failed.
