@@ -89,7 +89,7 @@ func TestHostOfTheEndpoint(t *testing.T) {
 		"upstream-vhost: inner.example":                                  {"inner.example", ""},
 		"upstream-vhost: $service_name.$namespace.svc":                   {"one.default.svc", ""},
 		"x-forwarded-prefix: /app":                                       {"a.example", ""},
-		"x-forwarded-prefix: /app,rewrite-target: /":                     {"a.example", "/app"},
+		"x-forwarded-prefix: /app,rewrite-target: /x":                    {"a.example", "/app"},
 		"upstream-vhost: ${host}.x,rewrite-target: /,proxy-body-size: 0": {"a.example.x", ""},
 	} {
 		in := inFrontOf(t, ip, port, strings.Split(annotations, ",")...)

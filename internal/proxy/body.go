@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +46,7 @@ func (x *Exchange) ReadBody(r *http.Request) error {
 	var memory bytes.Buffer
 	_, err := memory.ReadFrom(io.LimitReader(r.Body, inMemory+1))
 	if err != nil {
-		return readFailed(r, err)
+		return readFailed(r.Context(), err)
 	}
 	b := &body{memory: memory.Bytes(), size: int64(memory.Len())}
 	if b.size > inMemory {
@@ -56,12 +57,12 @@ func (x *Exchange) ReadBody(r *http.Request) error {
 		n, err := io.Copy(b.file, r.Body)
 		if b.size += n; err != nil {
 			b.close()
-			return readFailed(r, err)
+			return readFailed(r.Context(), err)
 		}
 	}
 	if r.ContentLength > b.size {
 		b.close()
-		return readFailed(r, io.ErrUnexpectedEOF)
+		return readFailed(r.Context(), io.ErrUnexpectedEOF)
 	}
 	x.body = b
 	return nil
@@ -92,15 +93,16 @@ func unnamed() (*os.File, error) {
 }
 
 // readFailed tells what became of a client that does not send what it said.
-func readFailed(r *http.Request, err error) error {
+func readFailed(ctx context.Context, err error) error {
 	status := http.StatusBadRequest
 	switch tooLarge := new(http.MaxBytesError); {
 	case errors.As(err, &tooLarge):
 		status = http.StatusRequestEntityTooLarge
-	case r.Context().Err() != nil:
-		status = clientGone
 	case isTimeout(err):
+		// net/http takes it for the end of the client, so this comes first.
 		status = http.StatusRequestTimeout
+	case ctx.Err() != nil:
+		status = clientGone
 	}
 	return caddyhttp.Error(status, fmt.Errorf("reading the request: %w", err))
 }

@@ -73,10 +73,11 @@ var errNoEndpoint = errors.New("there is no endpoint")
 // fail notes a failure of an attempt, and returns its kind.
 func (x *Exchange) fail(ctx context.Context, address string, err error) failure {
 	status, kind := http.StatusBadGateway, failedByError
-	tooLarge := new(http.MaxBytesError)
+	reading := new(unread)
 	switch {
-	case errors.As(err, &tooLarge):
-		status, kind = http.StatusRequestEntityTooLarge, refused
+	case errors.As(err, &reading):
+		x.failed = readFailed(ctx, reading.error)
+		return refused
 	case ctx.Err() != nil:
 		x.failed = caddyhttp.Error(clientGone, context.Cause(ctx))
 		return refused

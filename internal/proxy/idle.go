@@ -87,8 +87,16 @@ func (s *sending) Read(b []byte) (int, error) {
 	} else {
 		s.idle.reset(s.idle.write)
 	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &unread{err}
+	}
 	return n, err
 }
+
+// unread is the error of a body that the client does not send as it should. The endpoint has no part in it.
+type unread struct{ error }
+
+func (u *unread) Unwrap() error { return u.error }
 
 // receives puts the limit on the body of an answer, or on the connection that the request has become.
 func (i *idle) receives(response *http.Response) {
