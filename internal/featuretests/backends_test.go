@@ -268,7 +268,7 @@ func TestConnectionsToABackend(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%q", r.Header.Get("Connection"))
 	}))
-	server.Config.ConnState = func(conn net.Conn, state http.ConnState) {
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			conns.add("new")
 		}

@@ -167,7 +167,7 @@ func TestPlaceholdersStayText(t *testing.T) {
 		"an answer": answers.String(), "what endpoints are sent": sent.String(), "the log": string(logged),
 		"the document": string(in.document()), "the verdicts": fmt.Sprint(objects),
 	} {
-		silent(t, what, text)
+		mute(t, what, text)
 	}
 	for _, part := range []string{"SCRIPT_NAME", "X-Mine: {env.CANARY}"} {
 		if !strings.Contains(sent.String(), part) {
@@ -176,8 +176,8 @@ func TestPlaceholdersStayText(t *testing.T) {
 	}
 }
 
-// silent fails the test if a text has in it what a placeholder stands for.
-func silent(t *testing.T, what, text string) {
+// mute fails the test if a text has in it what a placeholder stands for.
+func mute(t *testing.T, what, text string) {
 	t.Helper()
 	for _, canary := range []string{fromEnvironment, fromFile} {
 		if at := strings.Index(text, canary); at >= 0 {

@@ -3,7 +3,6 @@ package featuretests
 import (
 	"bufio"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -87,13 +86,6 @@ func (in *ingress) connect() *dialed {
 	return in.dialed(conn, err)
 }
 
-// connectTLS offers HTTP/1.1 only, or HTTP/2 only.
-func (in *ingress) connectTLS(protocol string) *dialed {
-	in.Helper()
-	conn, err := tls.Dial("tcp", in.https, &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, NextProtos: []string{protocol}})
-	return in.dialed(conn, err)
-}
-
 func (in *ingress) dialed(conn net.Conn, err error) *dialed {
 	in.Helper()
 	if err != nil {
@@ -120,6 +112,7 @@ func (d *dialed) head(method string) *http.Response {
 	if err != nil {
 		d.Fatal(err)
 	}
+	d.Cleanup(func() { _ = response.Body.Close() })
 	return response
 }
 

@@ -162,7 +162,8 @@ func TestUpgradeThatIsNone(t *testing.T) {
 			continue
 		}
 		// The clients refuse the header Upgrade, so this is as far as it goes; below are those that do not.
-		if got := in.sendBy(client, "https://a.example/", http.MethodGet, nil, "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x"); got.body != "plain []" {
+		got := in.sendBy(client, "https://a.example/", http.MethodGet, nil, "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x")
+		if got.body != "plain []" {
 			t.Errorf("%s: %d %q", name, got.status, got.body)
 		}
 	}

@@ -95,10 +95,11 @@ func readFailed(ctx context.Context, err error) error {
 	switch tooLarge := new(http.MaxBytesError); {
 	case errors.As(err, &tooLarge):
 		status = http.StatusRequestEntityTooLarge
+	case isTimeout(err):
+		// net/http takes it for the end of the client, so this comes first.
+		status = http.StatusRequestTimeout
 	case ctx.Err() != nil:
 		status = clientGone
-	case isTimeout(err):
-		status = http.StatusRequestTimeout
 	}
 	return caddyhttp.Error(status, fmt.Errorf("reading the request: %w", err))
 }

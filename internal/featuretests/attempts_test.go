@@ -1,0 +1,239 @@
+package featuretests
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// pair starts two endpoints at one port, of which the one that is asked first does something bad, and the other notes
+// what it gets. It returns how often the bad one was asked, too.
+type pair struct {
+	port  string
+	asked log
+	bad   http.HandlerFunc
+}
+
+func startPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if n := len(p.asked.peek()); n == 0 {
+			p.asked.add("%s", r.Context().Value(http.LocalAddrContextKey))
+			p.bad(w, r)
+			return
+		}
+		p.asked.add("%s", r.Context().Value(http.LocalAddrContextKey))
+		fmt.Fprintf(w, "%s %s %v", r.Method, hash(body), err)
+	})
+	first := httptest.NewServer(handler)
+	t.Cleanup(first.Close)
+	_, p.port = hostPort(t, first.Listener.Addr())
+	listener, err := net.Listen("tcp", "127.0.0.2:"+p.port)
+	if err != nil {
+		t.Skip("this machine has one address only:", err)
+	}
+	second := httptest.NewUnstartedServer(handler)
+	_ = second.Listener.Close()
+	second.Listener = listener
+	second.Start()
+	t.Cleanup(second.Close)
+	return p
+}
+
+func (l *log) peek() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines
+}
+
+func hangsUp(w http.ResponseWriter, _ *http.Request) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_ = conn.Close()
+	}
+}
+
+func answersWith(status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+}
+
+func garbage(w http.ResponseWriter, _ *http.Request) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_, _ = io.WriteString(conn, "SSH-2.0-OpenSSH\r\n\r\n")
+		_ = conn.Close()
+	}
+}
+
+func hangs(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// TestNextUpstream holds what lets another endpoint be asked, which gets the whole body, and is another one.
+func TestNextUpstream(t *testing.T) {
+	p := startPair(t)
+	for name, c := range map[string]struct {
+		annotations []string
+		bad         http.HandlerFunc
+		// get and post are the statuses for the methods, which differ where an endpoint may have got the request.
+		get, post int
+	}{
+		"error":                 {nil, hangsUp, 200, 502},
+		"off":                   {[]string{"proxy-next-upstream: off"}, hangsUp, 502, 502},
+		"one try":               {[]string{"proxy-next-upstream-tries: 1"}, hangsUp, 502, 502},
+		"non_idempotent":        {[]string{"proxy-next-upstream: error non_idempotent"}, hangsUp, 200, 200},
+		"http_503":              {[]string{"proxy-next-upstream: http_503 non_idempotent"}, answersWith(503), 200, 200},
+		"http_503, but 429":     {[]string{"proxy-next-upstream: http_503 non_idempotent"}, answersWith(429), 429, 429},
+		"http_429":              {[]string{"proxy-next-upstream: http_429"}, answersWith(429), 200, 429},
+		"invalid_header":        {[]string{"proxy-next-upstream: invalid_header"}, garbage, 200, 502},
+		"error, not invalid":    {nil, garbage, 502, 502},
+		"timeout":               {[]string{"proxy-read-timeout: 1"}, hangs, 200, 504},
+		"total time is over":    {[]string{"proxy-read-timeout: 1", "proxy-next-upstream-timeout: 1"}, hangs, 504, 504},
+		"no time limit of both": {[]string{"proxy-next-upstream-timeout: 5"}, hangsUp, 200, 502},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p.bad = c.bad
+			// A request that meets the end of a connection of the last one would be sent to the same endpoint again.
+			in := start(t, class+service("one", p.port, "127.0.0.1", "127.0.0.2")+
+				oneWith(append(c.annotations, "proxy-body-size: 8m", "connection-proxy-header: close")...))
+			defer in.stop()
+			sizes := []int{0, 100, 1 << 20}
+			if strings.Contains(name, "time") {
+				sizes = sizes[1:2] // One second each is enough.
+			}
+			for _, way := range ways {
+				for method, want := range map[string]int{http.MethodPut: c.get, http.MethodPost: c.post} {
+					for _, size := range sizes {
+						t.Run(fmt.Sprintf("%s of %d bytes, %s way", method, size, way), func(t *testing.T) {
+							p.tries(t, in, want, method, byWay(way, "X-Size: "+strconv.Itoa(size)))
+						})
+					}
+				}
+			}
+		})
+	}
+}
+
+// tries sends a request with a body of X-Size bytes, and looks who was asked.
+func (p *pair) tries(t *testing.T, in *ingress, want int, method string, headers []string) {
+	p.asked.take()
+	size, _ := strconv.Atoi(strings.TrimPrefix(headers[len(headers)-1], "X-Size: "))
+	sent := pattern(size)
+	got := in.send(method, "/", strings.NewReader(string(sent)), headers...)
+	asked := p.asked.take()
+	if got.status != want {
+		t.Errorf("%d %q, not %d", got.status, got.body, want)
+	}
+	if want != http.StatusOK {
+		if len(asked) != 1 {
+			t.Errorf("asked are %v", asked)
+		}
+		return
+	}
+	if want := fmt.Sprintf("%s %s <nil>", method, hash(sent)); got.body != want {
+		t.Errorf("got %q, not %q", got.body, want)
+	}
+	if len(asked) != 2 || asked[0] == asked[1] {
+		t.Errorf("asked are %v", asked)
+	}
+}
+
+// TestEndpointThatIsSlow holds that time limits are for silence, and what a client sees when one has passed.
+func TestEndpointThatIsSlow(t *testing.T) {
+	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		switch r.URL.Path {
+		case "/silent":
+			<-r.Context().Done()
+		case "/stalls":
+			w.Header().Set("Content-Length", "10")
+			fmt.Fprint(w, "begin")
+			_ = control.Flush()
+			<-r.Context().Done()
+		case "/slow":
+			tick := time.NewTicker(400 * time.Millisecond)
+			defer tick.Stop()
+			for i := range 4 {
+				<-tick.C
+				fmt.Fprint(w, i)
+				_ = control.Flush()
+			}
+		}
+	}, "proxy-read-timeout: 1", "proxy-next-upstream: off")
+	for _, way := range ways {
+		begin := time.Now()
+		if got := in.send(http.MethodGet, "/silent", nil, byWay(way)...); got.status != http.StatusGatewayTimeout {
+			t.Errorf("%s way: %d", way, got.status)
+		}
+		took(t, "silence", begin, time.Second, 3*time.Second)
+		d := in.connect()
+		d.say("%s", get("/stalls", byWay(way, "X-A: 1")...))
+		if body, err := io.ReadAll(d.head(http.MethodGet).Body); string(body) != "begin" || err == nil {
+			t.Errorf("%s way: %q, %v", way, body, err)
+		}
+		if got := in.send(http.MethodGet, "/slow", nil, byWay(way)...); got.body != "0123" {
+			t.Errorf("%s way: %q", way, got.body)
+		}
+	}
+}
+
+// TestEndpointThatTakesNothing: a body that does not go out is a time limit, too.
+func TestEndpointThatTakesNothing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	ip, port := hostPort(t, listener.Addr())
+	in := inFrontOf(t, ip, port, "proxy-send-timeout: 1", "proxy-next-upstream: off", "proxy-body-size: 0")
+	begin := time.Now()
+	if got := in.send(http.MethodPost, "/", strings.NewReader(string(pattern(20<<20)))); got.status != http.StatusGatewayTimeout {
+		t.Errorf("got %d", got.status)
+	}
+	took(t, "it", begin, time.Second, 4*time.Second)
+}
+
+// TestClientGoesAway: the endpoint is told, on every protocol.
+func TestClientGoesAway(t *testing.T) {
+	begun, ended := make(chan struct{}, 10), make(chan struct{}, 10)
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/fine" {
+			fmt.Fprint(w, "fine")
+			return
+		}
+		begun <- struct{}{}
+		<-r.Context().Done()
+		ended <- struct{}{}
+	})
+	in := inFrontOf(t, ip, port)
+	for name, client := range in.fronts() {
+		for _, way := range ways {
+			for range 4 {
+				ctx, leave := context.WithCancel(t.Context())
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://a.example/", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if way == "long" {
+					request.Header.Set("Incremental", "?0")
+				}
+				go func() {
+					<-begun
+					leave()
+				}()
+				if response, err := client.Do(request); err == nil {
+					_ = response.Body.Close()
+					t.Errorf("%s, %s way: %s", name, way, response.Status)
+				}
+				leave()
+				await(t, name+", "+way+" way: the end at the endpoint", ended)
+			}
+			in.expect("a.example", "/fine", http.StatusOK, "fine")
+		}
+	}
+}

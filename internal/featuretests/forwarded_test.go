@@ -1,0 +1,104 @@
+package featuretests
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// told are the headers that an endpoint is told of the client by, in the order of the tests.
+var toldHeaders = []string{
+	"X-Real-Ip", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Proto", "X-Forwarded-Scheme", "X-Scheme",
+	"X-Original-Forwarded-For", "X-Original-Forwarded-Host", "X-Forwarded-Prefix", "Proxy",
+}
+
+// tell answers with the Host header and those.
+func tell(w http.ResponseWriter, r *http.Request) {
+	fmt.Fprint(w, r.Host)
+	for _, name := range toldHeaders {
+		fmt.Fprint(w, " ", strings.Join(r.Header[name], "+"))
+	}
+	fmt.Fprintf(w, " id=%d", len(r.Header.Get("X-Request-Id")))
+}
+
+// TestForwardedHeaders changes the ConfigMap of a running controller, and asks as a proxy would.
+func TestForwardedHeaders(t *testing.T) {
+	ip, port := endpointOf(t, tell)
+	_, others := backend(t, "other")
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
+	_, own, _ := net.SplitHostPort(in.http)
+	forged := []string{
+		"X-Forwarded-For: 1.1.1.1, 2.2.2.2", "X-Forwarded-Proto: https", "X-Forwarded-Host: other.example", "X-Forwarded-Port: 444",
+		"X-Real-IP: 6.6.6.6", "X-Client: 9.9.9.9", "Proxy: evil",
+	}
+	for i, c := range []struct {
+		name, global, want string
+	}{
+		{"believes nobody", "", "127.0.0.1 127.0.0.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
+		{"use-forwarded-headers", `use-forwarded-headers: "true"`,
+			"1.1.1.1 1.1.1.1 other.example 444 https https https 1.1.1.1, 2.2.2.2 other.example"},
+		{"compute-full-forwarded-for", `use-forwarded-headers: "true", compute-full-forwarded-for: "true"`,
+			"1.1.1.1 1.1.1.1, 2.2.2.2, 127.0.0.1 other.example 444 https https https 1.1.1.1, 2.2.2.2 other.example"},
+		{"compute-full-forwarded-for alone", `compute-full-forwarded-for: "true"`,
+			"127.0.0.1 127.0.0.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
+		{"enable-real-ip", `enable-real-ip: "true"`, "1.1.1.1 1.1.1.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
+		{"forwarded-for-header", `enable-real-ip: "true", forwarded-for-header: X-Client`,
+			"9.9.9.9 9.9.9.9 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
+		{"a proxy that is trusted", `use-forwarded-headers: "true", proxy-real-ip-cidr: "127.0.0.0/8"`,
+			"2.2.2.2 2.2.2.2 other.example 444 https https https 1.1.1.1, 2.2.2.2 other.example"},
+		{"two of them", `use-forwarded-headers: "true", proxy-real-ip-cidr: "127.0.0.0/8,2.2.2.2"`,
+			"1.1.1.1 1.1.1.1 other.example 444 https https https 1.1.1.1, 2.2.2.2 other.example"},
+		{"a proxy that is not", `use-forwarded-headers: "true", proxy-real-ip-cidr: "10.0.0.0/8"`,
+			"127.0.0.1 127.0.0.1 a.example OWN http http http 1.1.1.1, 2.2.2.2 other.example"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			host := fmt.Sprintf("h%d.example", i)
+			in.write("global.yaml", fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {%s}\n", c.global))
+			in.write("sign.yaml", service("other", others, "127.0.0.1")+rule("sign", host, "Prefix", "/", "other"))
+			in.becomes(host, "/", http.StatusOK, "other /")
+			want := "a.example " + strings.Replace(c.want, "OWN", own, 1) + "   id=32"
+			for _, way := range ways {
+				if got := in.send(http.MethodGet, "/", nil, byWay(way, forged...)...); got.body != want {
+					t.Errorf("%s way:\n%q, not\n%q", way, got.body, want)
+				}
+			}
+		})
+	}
+}
+
+// TestForwardedHeadersOverTLS: the port is 443, wherever the controller listens.
+func TestForwardedHeadersOverTLS(t *testing.T) {
+	in := inFront(t, tell)
+	for name, client := range in.fronts() {
+		for _, way := range ways {
+			got := in.sendBy(client, "https://a.example/", http.MethodGet, nil, byWay(way)...)
+			if want := "a.example 127.0.0.1 127.0.0.1 a.example 443 https https https     id=32"; got.body != want {
+				t.Errorf("%s, %s way: %q, not %q", name, way, got.body, want)
+			}
+		}
+	}
+}
+
+// TestHostOfTheEndpoint: upstream-vhost, with variables, and x-forwarded-prefix, which goes with rewrite-target only.
+func TestHostOfTheEndpoint(t *testing.T) {
+	ip, port := endpointOf(t, tell)
+	for annotations, want := range map[string][2]string{
+		"upstream-vhost: inner.example":                                  {"inner.example", ""},
+		"upstream-vhost: $service_name.$namespace.svc":                   {"one.default.svc", ""},
+		"x-forwarded-prefix: /app":                                       {"a.example", ""},
+		"x-forwarded-prefix: /app,rewrite-target: /x":                    {"a.example", "/app"},
+		"upstream-vhost: ${host}.x,rewrite-target: /,proxy-body-size: 0": {"a.example.x", ""},
+	} {
+		in := inFrontOf(t, ip, port, strings.Split(annotations, ",")...)
+		for _, way := range ways {
+			fields := strings.Split(in.send(http.MethodGet, "/", nil, byWay(way)...).body, " ")
+			if i := 1 + slices.Index(toldHeaders, "X-Forwarded-Prefix"); len(fields) <= i || fields[0] != want[0] || fields[i] != want[1] {
+				t.Errorf("%s, %s way: %q", annotations, way, fields)
+			}
+		}
+		in.stop()
+	}
+}
