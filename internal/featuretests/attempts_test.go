@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -18,7 +19,7 @@ import (
 type pair struct {
 	port  string
 	asked log
-	bad   http.HandlerFunc
+	bad   atomic.Pointer[http.HandlerFunc]
 }
 
 func startPair(t *testing.T) *pair {
@@ -28,7 +29,7 @@ func startPair(t *testing.T) *pair {
 		body, err := io.ReadAll(r.Body)
 		if n := len(p.asked.peek()); n == 0 {
 			p.asked.add("%s", r.Context().Value(http.LocalAddrContextKey))
-			p.bad(w, r)
+			(*p.bad.Load())(w, r)
 			return
 		}
 		p.asked.add("%s", r.Context().Value(http.LocalAddrContextKey))
@@ -97,7 +98,7 @@ func TestNextUpstream(t *testing.T) {
 		"no time limit of both": {[]string{"proxy-next-upstream-timeout: 5"}, hangsUp, 200, 502},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p.bad = c.bad
+			p.bad.Store(&c.bad)
 			// A request that meets the end of a connection of the last one would be sent to the same endpoint again.
 			in := start(t, class+service("one", p.port, "127.0.0.1", "127.0.0.2")+
 				oneWith(append(c.annotations, "proxy-body-size: 8m", "connection-proxy-header: close")...))

@@ -26,18 +26,7 @@ type echo struct{ ended chan error }
 
 var echoService = grpc.ServiceDesc{
 	ServiceName: "test.Echo", HandlerType: (*any)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: "Say", Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-		var in wrapperspb.StringValue
-		if err := decode(&in); err != nil {
-			return nil, err
-		}
-		if in.Value == "fail" {
-			return nil, grpcstatus.Error(codes.NotFound, "it fails: 100 % ü")
-		}
-		header, _ := metadata.FromIncomingContext(ctx)
-		_ = grpc.SetTrailer(ctx, metadata.Pairs("x-last", "trailer"))
-		return wrapperspb.String(fmt.Sprint(in.Value, header[":authority"], header["x-forwarded-for"])), nil
-	}}},
+	Methods: []grpc.MethodDesc{{MethodName: "Say", Handler: sayBack}},
 	Streams: []grpc.StreamDesc{
 		{StreamName: "Tell", ServerStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
 			var in wrapperspb.StringValue
@@ -68,6 +57,19 @@ var echoService = grpc.ServiceDesc{
 			}
 		}},
 	},
+}
+
+func sayBack(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // As grpc wants it.
+	var in wrapperspb.StringValue
+	if err := decode(&in); err != nil {
+		return nil, err
+	}
+	if in.Value == "fail" {
+		return nil, grpcstatus.Error(codes.NotFound, "it fails: 100 % ü")
+	}
+	header, _ := metadata.FromIncomingContext(ctx)
+	_ = grpc.SetTrailer(ctx, metadata.Pairs("x-last", "trailer"))
+	return wrapperspb.String(fmt.Sprint(in.Value, header[":authority"], header["x-forwarded-for"])), nil
 }
 
 // serveGRPC starts an endpoint.

@@ -71,7 +71,8 @@ func (in *ingress) inFront(t *testing.T, client *http.Client, name, way string, 
 		return nil
 	}})
 	sent := pattern(size)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "https://a.example/path?q=1", struct{ io.Reader }{strings.NewReader(string(sent))})
+	body := struct{ io.Reader }{strings.NewReader(string(sent))}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "https://a.example/path?q=1", body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,14 +85,14 @@ func (in *ingress) inFront(t *testing.T, client *http.Client, name, way string, 
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	got, err := io.ReadAll(response.Body)
 	want := fmt.Sprintf("HTTP/1.1 PUT %s <nil> [yes]", hash(sent))
 	if name == "HTTP/3.0" {
 		// The server of HTTP/3 that Caddy has reads the trailers of a request, and tells nobody.
 		want = strings.Replace(want, "[yes]", "[]", 1)
 	}
-	if err != nil || response.Proto != name || response.StatusCode != http.StatusAccepted || string(body) != want {
-		t.Errorf("got %s %d %q, %v; want %q", response.Proto, response.StatusCode, body, err, want)
+	if err != nil || response.Proto != name || response.StatusCode != http.StatusAccepted || string(got) != want {
+		t.Errorf("got %s %d %q, %v; want %q", response.Proto, response.StatusCode, got, err, want)
 	}
 	if got := response.Trailer.Get("X-Sum"); got != "7" {
 		t.Errorf("trailers are %v", response.Trailer)
@@ -111,7 +112,8 @@ func TestTrailersOfAStream(t *testing.T) {
 	delete(clients, "HTTP/3.0") // As above.
 	for name, client := range clients {
 		t.Run(name, func(t *testing.T) {
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://a.example/", struct{ io.Reader }{strings.NewReader("body")})
+			body := struct{ io.Reader }{strings.NewReader("body")}
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://a.example/", body)
 			if err != nil {
 				t.Fatal(err)
 			}

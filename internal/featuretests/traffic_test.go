@@ -106,21 +106,23 @@ func (d *dialed) say(format string, arguments ...any) {
 }
 
 // head reads the head of an answer; the body is left to the caller.
-func (d *dialed) head(method string) *http.Response {
+func (d *dialed) head(method string) headed {
 	d.Helper()
 	response, err := http.ReadResponse(d.Reader, &http.Request{Method: method})
 	if err != nil {
 		d.Fatal(err)
 	}
 	d.Cleanup(func() { _ = response.Body.Close() })
-	return response
+	return headed{response}
 }
+
+// headed is an answer that is closed with the connection.
+type headed struct{ *http.Response }
 
 // hear reads one answer, and returns its status and body.
 func (d *dialed) hear(method string) string {
 	d.Helper()
 	response := d.head(method)
-	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		d.Fatalf("%s: %q and then %v", response.Status, body, err)

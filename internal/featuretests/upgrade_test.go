@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -117,7 +118,7 @@ func TestWebSocket(t *testing.T) {
 
 // TestSwitchThatNobodyAskedFor: an endpoint that speaks another protocol all of a sudden has a bad answer.
 func TestSwitchThatNobodyAskedFor(t *testing.T) {
-	var says string
+	var says atomic.Value
 	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -125,7 +126,7 @@ func TestSwitchThatNobodyAskedFor(t *testing.T) {
 			return
 		}
 		defer conn.Close()
-		_, _ = io.WriteString(conn, says)
+		_, _ = io.WriteString(conn, says.Load().(string))
 		_, _ = io.Copy(io.Discard, conn)
 	})
 	for name, c := range map[string]struct {
@@ -141,7 +142,7 @@ func TestSwitchThatNobodyAskedFor(t *testing.T) {
 	} {
 		for _, way := range ways {
 			t.Run(name+", "+way+" way", func(t *testing.T) {
-				says = c.says
+				says.Store(c.says)
 				d := in.connect()
 				begin := time.Now()
 				d.say("%s", get("/", byWay(way, c.asks...)...))

@@ -71,18 +71,8 @@ func (d dialFailed) Unwrap() []error { return []error{reverseproxy.NewDialError(
 // the client is to be told stands in Failure.
 func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) (*http.Response, error) {
 	address := r.URL.Host
-	x.told.apply(r)
-	r.URL.Scheme = "http"
 	protocol := x.settings.protocol(r)
-	if protocol == ir.HTTPS || protocol == ir.GRPCS {
-		r.URL.Scheme = "https"
-	}
-	if x.settings.Close && !Upgrades(r) {
-		r.Close = true
-	}
-	if protocol == ir.FastCGI && strings.HasSuffix(r.URL.Path, "/") {
-		r.URL.Path, r.URL.RawPath = r.URL.Path+x.settings.Index, ""
-	}
+	x.address(r, protocol)
 	if inner == nil {
 		inner = p.transport(protocol)
 	} else {
@@ -99,13 +89,13 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 		err = errSwitches
 	}
 	again, broken := idle.sent()
-	if err == nil && response.StatusCode != http.StatusSwitchingProtocols && again && x.againFor(r.Method, response.StatusCode) {
+	switch {
+	case err == nil && again && response.StatusCode != http.StatusSwitchingProtocols && x.againFor(r.Method, response.StatusCode):
 		_ = response.Body.Close()
 		idle.end()
 		x.endpoints.Done(false)
 		return nil, reverseproxy.NewDialError(errPassedOn)
-	}
-	if err != nil {
+	case err != nil:
 		err = cmp.Or(broken, idle.explain(err))
 		idle.end()
 		return nil, x.retried(client, r.Method, address, err, again)
@@ -115,6 +105,21 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 		response.Body = &buffered{newElastic(response.Body), response.Body}
 	}
 	return response, nil
+}
+
+// address makes a request one to the endpoint.
+func (x *Exchange) address(r *http.Request, protocol ir.BackendProtocol) {
+	x.told.apply(r)
+	r.URL.Scheme = "http"
+	if protocol == ir.HTTPS || protocol == ir.GRPCS {
+		r.URL.Scheme = "https"
+	}
+	if x.settings.Close && !Upgrades(r) {
+		r.Close = true
+	}
+	if protocol == ir.FastCGI && strings.HasSuffix(r.URL.Path, "/") {
+		r.URL.Path, r.URL.RawPath = r.URL.Path+x.settings.Index, ""
+	}
 }
 
 // switches says whether an answer switches to the protocol that was asked for. reverse_proxy would say nothing to any other.
