@@ -13,12 +13,14 @@ import (
 )
 
 // overTCP asks the HTTP backend behind a TCP port, and returns its answer.
-func (in *ingress) overTCP(port string) string {
+// overTCP waits for the port: that of an engine that has ended may still be held when the next one wants it, which tries
+// again then.
+func (in *ingress) overTCP(port string) (body string) {
 	in.Helper()
-	body, err := tryTCP(port)
-	if err != nil {
-		in.Fatal(err)
-	}
+	in.eventually("TCP port "+port, func() (err error) {
+		body, err = tryTCP(port)
+		return err
+	})
 	return body
 }
 
