@@ -119,6 +119,10 @@ func (s *sending) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// Close leaves the body to the server, which closes it when the request has been served. A transport closes it while it still
+// reads, and not every reader in between is made for that.
+func (*sending) Close() error { return nil }
+
 // receives puts the limit on the body of an answer, or on the connection that the request has become.
 func (i *idle) receives(response *http.Response) {
 	if stream, ok := response.Body.(io.ReadWriteCloser); ok && response.StatusCode == http.StatusSwitchingProtocols {
