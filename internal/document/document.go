@@ -65,10 +65,12 @@ type Port struct {
 	Origin string `json:"origin,omitempty"`
 }
 
-// Certificate names the Secret that holds a certificate and its key.
+// Certificate says where a certificate and its key come from: one of Secret and Automated.
 type Certificate struct {
 	// Secret is "namespace/name".
-	Secret string `json:"secret"`
+	Secret string `json:"secret,omitempty"`
+	// Automated says that the issuers of the options are asked for it.
+	Automated bool `json:"automated,omitempty"`
 	// Origin is the object that asks for it, as "Kind/namespace/name".
 	Origin string `json:"origin,omitempty"`
 }

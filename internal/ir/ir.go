@@ -109,14 +109,16 @@ type StreamRoute struct {
 	Origin      Origin
 }
 
-// Certificate is a Secret that answers for a host name. Its contents are not part of the model: package certs reads
-// them, so that private keys appear nowhere else.
+// Certificate says where the certificate of a host name comes from: a Secret, or an issuer. Its contents are not part of
+// the model: package certs reads them, so that private keys appear nowhere else.
 type Certificate struct {
 	// Host is a name or a wildcard of one label. It is empty for the default certificate.
 	Host            string
 	SecretNamespace string
 	SecretName      string
-	Origin          Origin
+	// Automated says that an issuer is asked for the certificate. There is no Secret of the Ingress then.
+	Automated bool
+	Origin    Origin
 }
 
 // Origin is the object that something comes from, for verdicts, logs and metrics.

@@ -122,6 +122,9 @@ func loadBalancing(b *ir.Backend) *ir.LoadBalancing {
 }
 
 func certificate(c *ir.Certificate) part[document.Certificate] {
-	value := &document.Certificate{Secret: c.SecretNamespace + "/" + c.SecretName, Origin: c.Origin.String()}
+	value := &document.Certificate{Automated: c.Automated, Origin: c.Origin.String()}
+	if !c.Automated {
+		value.Secret = c.SecretNamespace + "/" + c.SecretName
+	}
 	return part[document.Certificate]{c.Host, value}
 }

@@ -31,6 +31,12 @@ const (
 	ExternalNamesOff = "off"
 )
 
+// AutoHTTPSAll and AutoHTTPSOff are the values of Config.AutoHTTPS.
+const (
+	AutoHTTPSAll = "all"
+	AutoHTTPSOff = "off"
+)
+
 // Config is the options of the controller. The zero value of a field stands for its default.
 type Config struct {
 	// Source is where the Kubernetes objects come from. Without one, nothing is followed, and the process serves the
@@ -94,12 +100,25 @@ type Config struct {
 	// DefaultCertificate is the namespace/name of the Secret that answers for names without a certificate.
 	// Default: a self-signed one.
 	DefaultCertificate string `json:"default_certificate,omitempty"`
-	// Email is the address that the certificate authority may write to about the certificates of Ingress hosts. It has no
-	// effect yet, because no certificate is asked for on their behalf. Default: none.
+	// AutoHTTPS says which hosts of Ingresses get a certificate from an issuer: "off" is none, "all" is every host that no
+	// Secret is for. Default: those of a tls entry without secretName.
+	AutoHTTPS string `json:"auto_https,omitempty"`
+	// ACMEOnMissingSecret asks an issuer for the hosts of a tls entry whose Secret does not exist, too. Default: false.
+	ACMEOnMissingSecret bool `json:"acme_on_missing_secret,omitempty"`
+	// Email is the address that the certificate authority may write to about the certificates of Ingress hosts.
+	// Default: none.
 	Email string `json:"email,omitempty"`
-	// ACMECA is the URL of the directory of the certificate authority for the certificates of Ingress hosts. It has no
-	// effect yet, as Email. Default: those of Caddy.
+	// ACMECA is the URL of the directory of the certificate authority for the certificates of Ingress hosts.
+	// Default: those of Caddy.
 	ACMECA string `json:"acme_ca,omitempty"`
+	// Issuers are modules of Caddy's namespace tls.issuance that are asked for certificates of Ingress hosts, one after the
+	// other until one issues. Default: ACME, as Email and ACMECA say.
+	Issuers []json.RawMessage `json:"issuers,omitempty"`
+	// KeyType is the type of the keys of those certificates, as Caddy names them. Default: p256.
+	KeyType string `json:"key_type,omitempty"`
+	// HostsPerNamespace is how many hosts of one namespace get a certificate from an issuer: the oldest ones.
+	// Default: 100.
+	HostsPerNamespace int `json:"hosts_per_namespace,omitempty"`
 
 	// Chains are lists of Caddy HTTP routes by name, which an Ingress asks for in its annotation k8singress.io/chains. A
 	// request meets them before it goes to the backend. They are the administrator's own: placeholders count in them.

@@ -118,24 +118,31 @@ func only(handler string) caddyhttp.RouteList {
 }
 
 // tlsApp has one policy that catches every name. It asks the table of certificates, which has an answer for each, so that
-// Caddy never comes to ask an issuer during a handshake.
+// Caddy never comes to ask an issuer during a handshake. Its issuers answer the challenges that any replica has begun.
 func tlsApp(c settings.Config) *caddytls.TLS {
-	policy := &caddytls.AutomationPolicy{ManagersRaw: []json.RawMessage{json.RawMessage(`{"via":"k8singress"}`)}}
-	if c.Email != "" || c.ACMECA != "" {
-		policy.IssuersRaw = []json.RawMessage{issuer(c)}
-	}
 	return &caddytls.TLS{
-		Automation:          &caddytls.AutomationConfig{Policies: []*caddytls.AutomationPolicy{policy}},
+		Automation: &caddytls.AutomationConfig{Policies: []*caddytls.AutomationPolicy{{
+			ManagersRaw: []json.RawMessage{json.RawMessage(`{"via":"k8singress"}`)},
+			IssuersRaw:  Issuers(c),
+		}}},
 		Cache:               &caddytls.CertCacheOptions{Capacity: certificates},
 		DisableOCSPStapling: true,
 		DisableStorageCheck: true,
 	}
 }
 
-func issuer(c settings.Config) json.RawMessage {
+// Issuers returns the modules that issue certificates for hosts of Ingresses, in the order in which they are asked. It
+// is empty where the options leave them to Caddy.
+func Issuers(c settings.Config) []json.RawMessage {
+	switch {
+	case len(c.Issuers) > 0:
+		return c.Issuers
+	case c.Email == "" && c.ACMECA == "":
+		return nil
+	}
 	fields := Tree(&caddytls.ACMEIssuer{Email: c.Email, CA: c.ACMECA})
 	fields["module"] = "acme"
-	return encode(fields)
+	return []json.RawMessage{encode(fields)}
 }
 
 // Tree turns Caddy's structs into what encoding/json decodes them to, so that trees can be compared and merged.
