@@ -73,7 +73,9 @@ func newAuthority(t testing.TB, parent *issued, name string) *issued {
 }
 
 func authorityTemplate(name string) *x509.Certificate {
-	return &x509.Certificate{Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true}
+	return &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	}
 }
 
 func (i *issued) certPEM() []byte { return pemBlock("CERTIFICATE", i.leaf.Raw) }

@@ -48,14 +48,15 @@ func Parse(cert, key []byte) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificates, err := readChain(cert)
+	certificates, err := readCertificates(certKey, cert)
 	if err != nil {
 		return nil, err
 	}
 	return pair(certificates, signer)
 }
 
-func readChain(data []byte) ([]*x509.Certificate, error) {
+// readCertificates reads those that stand under a key of a Secret. At least one does.
+func readCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for {
 		var block *pem.Block
@@ -67,12 +68,12 @@ func readChain(data []byte) ([]*x509.Certificate, error) {
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("a certificate in %s cannot be read: %w", certKey, err)
+			return nil, fmt.Errorf("a certificate in %s cannot be read: %w", key, err)
 		}
 		all = append(all, c)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no certificate in PEM", certKey)
+		return nil, fmt.Errorf("%s has no certificate in PEM", key)
 	}
 	return all, nil
 }

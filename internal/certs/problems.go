@@ -42,7 +42,7 @@ func (p *period) at(t time.Time) validity {
 }
 
 // Problems returns a verdict for each object that names a Secret which is no good, or not good for a host or for now.
-// That a Secret of an Ingress is missing is said by the translation; of the default one it is said here.
+// That a Secret of spec.tls is missing is said by the translation; of all others it is said here.
 func (s *Store) Problems() []*report.Verdict {
 	s.asked = time.Now()
 	var all []*report.Verdict
@@ -55,7 +55,7 @@ func (s *Store) Problems() []*report.Verdict {
 			}
 		}
 	}
-	return all
+	return append(all, s.trust.problems(s.asked)...)
 }
 
 // Turned says whether Problems would return something else by now, for no other reason than that time has passed.
@@ -69,7 +69,7 @@ func (s *Store) Turned() bool {
 			return true
 		}
 	}
-	return false
+	return s.trust.turned(now)
 }
 
 // bad yields the names of the Secrets that there is something to say of, which are few.

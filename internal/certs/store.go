@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 )
 
-// Store knows which host has the certificate of which Secret. Its methods that change it are for one goroutine;
-// GetCertificate is for all.
+// Store knows which host has the certificate of which Secret, and what other Secrets say of trust. Its methods that change
+// it are for one goroutine; GetCertificate and Authority are for all.
 type Store struct {
 	// hosts has a *host for each name; "" is the default certificate.
 	hosts sync.Map
@@ -23,6 +23,8 @@ type Store struct {
 	selfSigned func() *tls.Certificate
 	// asked is when Problems was called last.
 	asked time.Time
+	// trust is what Secrets are referred to for besides.
+	trust trust
 }
 
 // host is the entry for one name. The Secret stays the same value for as long as the host names it.
@@ -63,7 +65,10 @@ type shown struct {
 
 // NewStore returns a store that knows no host, and answers with a self-signed certificate.
 func NewStore() *Store {
-	return &Store{secrets: map[string]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned)}
+	return &Store{
+		secrets: map[string]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned),
+		trust: trust{authorities: map[string]*followed{}, references: map[string]*document.Reference{}},
+	}
 }
 
 // Update changes which Secret is for which host; nil removes a host. The contents of a Secret that no host named before
@@ -133,9 +138,11 @@ func (s *secret) judge(name string) {
 	s.strays[name] = struct{}{}
 }
 
-// SetSecret tells the contents of a Secret, or that there is none. It does nothing for a Secret that no host names. With
-// contents that are no good, or none, the last good certificate goes on to be shown for as long as it is valid.
+// SetSecret tells the contents of a Secret, or that there is none. It does nothing for a Secret that no host names and nobody
+// refers to. With contents that are no good, or none, the last good certificate goes on to be shown for as long as it is
+// valid; whoever is verified with them is kept out.
 func (s *Store) SetSecret(namespace, name string, data map[string][]byte, present bool) {
+	s.trust.setSecret(namespace+"/"+name, data, present)
 	of := s.secrets[namespace+"/"+name]
 	if of == nil {
 		return
@@ -161,9 +168,9 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 }
 
 // sumOf takes the place of a copy of the contents, to see whether others are told.
-func sumOf(cert, key []byte) (sum [sha256.Size]byte) {
+func sumOf(parts ...[]byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
-	for _, part := range [][]byte{cert, key} {
+	for _, part := range parts {
 		fmt.Fprintf(h, "%d ", len(part))
 		h.Write(part)
 	}

@@ -28,6 +28,8 @@ type Live struct {
 type Host struct {
 	// Routes answer in this order: an exact path, else the longest prefix, else the first regex of the list that matches.
 	Routes []*Route `json:"routes"`
+	// ClientAuth asks the clients for a certificate; nil is without.
+	ClientAuth *ClientAuth `json:"client_auth,omitempty"`
 }
 
 // Route is one path of a virtual host.

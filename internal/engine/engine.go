@@ -76,7 +76,7 @@ type Engine struct {
 	document   func() *document.Live
 	// pending has what changed that the pipeline has not worked on.
 	pending *snapshot.Snapshot
-	// secrets are those that certificates of config come from, once somebody has asked.
+	// secrets are those that config refers to, once somebody has asked.
 	secrets map[string]bool
 	// applied says that something is in effect that the state does not tell of.
 	applied bool

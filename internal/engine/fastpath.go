@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/backends"
+	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -63,8 +64,8 @@ func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 // refreshSecret hands the contents of a Secret to the certificates. It returns false when more may depend on it: whether
 // there is such a Secret is a question for the translation.
 func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
-	if e.shown(ref) {
-		e.loadSecret(now, ref.Namespace, ref.Name)
+	if name := ref.Namespace + "/" + ref.Name; e.used(name) {
+		loadSecret(e.live.Certificates, now, name)
 		e.applied = true
 	}
 	if before == nil {
@@ -75,25 +76,24 @@ func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool 
 	return was == is
 }
 
-// shown says whether a certificate that is in effect comes from a Secret. In a cluster most do not.
-func (e *Engine) shown(secret ir.Ref) bool {
+// used says whether something that is in effect refers to a Secret. In a cluster most are of no use here.
+func (e *Engine) used(secret string) bool {
 	if e.secrets == nil {
 		e.secrets = map[string]bool{}
-		for _, c := range e.config.Certificates {
-			e.secrets[c.SecretNamespace+"/"+c.SecretName] = true
-		}
-		if c := e.config.DefaultCertificate; c != nil {
-			e.secrets[c.SecretNamespace+"/"+c.SecretName] = true
+		for ref := range e.config.Secrets() {
+			e.secrets[ref.Namespace+"/"+ref.Name] = true
 		}
 	}
-	return e.secrets[secret.Namespace+"/"+secret.Name]
+	return e.secrets[secret]
 }
 
-func (e *Engine) loadSecret(s *snapshot.Snapshot, namespace, name string) {
+// loadSecret hands the contents of a Secret, "namespace/name", to the certificates.
+func loadSecret(store *certs.Store, s *snapshot.Snapshot, name string) {
+	namespace, name, _ := strings.Cut(name, "/")
 	secret, ok := s.Secrets.Get(namespace, name)
 	if !ok {
-		e.live.Certificates.SetSecret(namespace, name, nil, false)
+		store.SetSecret(namespace, name, nil, false)
 		return
 	}
-	e.live.Certificates.SetSecret(namespace, name, secret.Data, true)
+	store.SetSecret(namespace, name, secret.Data, true)
 }

@@ -44,14 +44,11 @@ func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) 
 func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict {
 	store := certs.NewStore()
 	store.Update(d.Certificates)
+	for _, name := range store.Follow(document.Diff(nil, d).References()) {
+		loadSecret(store, s, name)
+	}
 	for _, c := range d.Certificates {
-		namespace, name := c.SecretRef()
-		var data map[string][]byte
-		secret, ok := s.Secrets.Get(namespace, name)
-		if ok {
-			data = secret.Data
-		}
-		store.SetSecret(namespace, name, data, ok)
+		loadSecret(store, s, c.Secret)
 	}
 	return store.Problems()
 }

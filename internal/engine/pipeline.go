@@ -94,12 +94,12 @@ func addresses(list []ir.Endpoint) []string {
 
 // apply changes the live tables. What they refuse is reported, and the rest is in effect.
 func (e *Engine) apply(delta *document.Delta, s *snapshot.Snapshot) {
+	e.follow(delta, s)
 	e.live.Apply(delta)
 	e.applied = e.applied || !delta.Empty() || !e.live.Table.Ready()
 	for _, c := range delta.Certificates {
 		if c != nil && s != nil {
-			namespace, name := c.SecretRef()
-			e.loadSecret(s, namespace, name)
+			loadSecret(e.live.Certificates, s, c.Secret)
 		}
 	}
 	if e.live.Table.Ready() {
@@ -110,4 +110,15 @@ func (e *Engine) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	debug.FreeOSMemory()
 	e.live.Table.MarkReady()
 	e.log.Info("ready: everything there is has been applied for the first time")
+}
+
+// follow reads the Secrets that something refers to for the first time. It comes before the tables change: nobody is to be
+// turned away by a host that does not know yet whom to believe.
+func (e *Engine) follow(delta *document.Delta, s *snapshot.Snapshot) {
+	for _, secret := range e.live.Certificates.Follow(delta.References()) {
+		e.secrets = nil
+		if s != nil {
+			loadSecret(e.live.Certificates, s, secret)
+		}
+	}
 }

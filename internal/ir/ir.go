@@ -32,6 +32,8 @@ type VirtualHost struct {
 	Regex bool
 	// Routes are in the order in which they are tried: the first that matches answers.
 	Routes []*Route
+	// ClientAuth is nil for a host that asks its clients for no certificate.
+	ClientAuth *ClientAuth
 }
 
 // Route sends the requests that match to a backend, through filters.

@@ -21,7 +21,22 @@ func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 			Origin:  route.Origin.String(),
 		})
 	}
+	host.ClientAuth = clientAuth(h.ClientAuth)
 	return part[document.Host]{h.Host, host}
+}
+
+func clientAuth(a *ir.ClientAuth) *document.ClientAuth {
+	if a == nil {
+		return nil
+	}
+	d := &document.ClientAuth{
+		Verify: string(a.Verify), Depth: a.Depth, ErrorPage: a.ErrorPage, PassCertificate: a.PassCertificate,
+		Subject: a.Subject, Closed: a.Closed, Origin: a.Origin.String(),
+	}
+	if a.SecretName != "" {
+		d.Secret = a.SecretNamespace + "/" + a.SecretName
+	}
+	return d
 }
 
 // chain holds nothing of the host, the path or the endpoints, so that routes which do the same share one chain.

@@ -48,6 +48,7 @@ const (
 	RefusedAddress    Reason = "RefusedAddress"
 	NoSecret          Reason = "NoSecret"
 	InvalidTLSSecret  Reason = "InvalidTLSSecret"
+	InvalidAuthority  Reason = "InvalidAuthority"
 	UnknownClass      Reason = "UnknownClass"
 	OtherClass        Reason = "OtherClass"
 	ClassConflict     Reason = "ClassConflict"
@@ -63,6 +64,7 @@ const (
 	CertificateMismatch    Reason = "CertificateMismatch"
 	CertificateExpired     Reason = "CertificateExpired"
 	CertificateNotYetValid Reason = "CertificateNotYetValid"
+	RevocationListExpired  Reason = "RevocationListExpired"
 )
 
 // Problem is one finding on an object, worded so that its owner can mend it.

@@ -1,0 +1,334 @@
+package certs_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"maps"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+const trustSecret = "shop/clients"
+
+// reference is that of a host that verifies its clients.
+func reference(host string) *document.Reference {
+	return &document.Reference{
+		Secret: trustSecret, Origin: "Ingress/shop/" + host, Field: "field", CA: true, For: host, Without: "every request gets 403",
+	}
+}
+
+func follow(s *certs.Store, refs map[string]*document.Reference) []string {
+	return s.Follow(maps.All(refs))
+}
+
+// trusting is a store in which one host verifies its clients with the Secret.
+func trusting(t testing.TB, data map[string][]byte) (*certs.Store, *certs.Authority) {
+	t.Helper()
+	s := certs.NewStore()
+	if added := follow(s, map[string]*document.Reference{"host a": reference("a")}); len(added) != 1 || added[0] != trustSecret {
+		t.Fatalf("added are %v", added)
+	}
+	s.SetSecret("shop", "clients", data, data != nil)
+	return s, s.Authority(trustSecret)
+}
+
+// client makes a certificate for a client.
+func client(t testing.TB, parent *issued, name string) *issued {
+	t.Helper()
+	return issue(t, parent, &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+}
+
+// crl makes a list of revoked certificates.
+func (i *issued) crl(t testing.TB, next time.Time, revoked ...*issued) []byte {
+	t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-48 * time.Hour), NextUpdate: next}
+	for _, r := range revoked {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: r.leaf.SerialNumber, RevocationTime: time.Now().Add(-time.Hour)})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, i.leaf, i.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pemBlock("X509 CRL", der)
+}
+
+func chainOf(all ...*issued) []*x509.Certificate {
+	var chain []*x509.Certificate
+	for _, i := range all {
+		chain = append(chain, i.leaf)
+	}
+	return chain
+}
+
+func bundle(all ...*issued) []byte {
+	var b bytes.Buffer
+	for _, i := range all {
+		b.Write(i.certPEM())
+	}
+	return b.Bytes()
+}
+
+func verify(c *certs.Contents, depth int, chain ...*issued) string {
+	if _, err := c.VerifyClient(chainOf(chain...), depth, time.Now()); err != nil {
+		return err.Error()
+	}
+	return "good"
+}
+
+func TestDepth(t *testing.T) {
+	root := newAuthority(t, nil, "root")
+	one := newAuthority(t, root, "one")
+	two := newAuthority(t, one, "two")
+	direct, behindOne, behindTwo := client(t, root, "c"), client(t, one, "c"), client(t, two, "c")
+	for _, test := range []struct {
+		name        string
+		authorities []byte
+		depth       int
+		chain       []*issued
+		want        string
+	}{
+		{"issued by the root", bundle(root), 0, []*issued{direct}, "good"},
+		{"one between, none allowed", bundle(root), 0, []*issued{behindOne, one}, "certificate chain too long"},
+		{"one between", bundle(root), 1, []*issued{behindOne, one}, "good"},
+		{"two between, one allowed", bundle(root), 1, []*issued{behindTwo, two, one}, "certificate chain too long"},
+		{"two between", bundle(root), 2, []*issued{behindTwo, two, one}, "good"},
+		{"those in the bundle count, too", bundle(root, one, two), 1, []*issued{behindTwo}, "certificate chain too long"},
+		{"the client need not send those in the bundle", bundle(root, one), 1, []*issued{behindOne}, "good"},
+		{"an intermediate alone is the top", bundle(two), 0, []*issued{behindTwo}, "good"},
+		{"the issuer is not sent", bundle(root), 9, []*issued{behindOne}, "unable to verify the first certificate"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, a := trusting(t, map[string][]byte{"ca.crt": test.authorities})
+			if got := verify(a.Contents(), test.depth, test.chain...); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestVerifyClient(t *testing.T) {
+	root, other := newAuthority(t, nil, "root"), newAuthority(t, nil, "root")
+	_, a := trusting(t, map[string][]byte{"ca.crt": root.certPEM()})
+	server := issue(t, root, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	old := issue(t, root, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
+	early := issue(t, root, &x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(2 * time.Hour)})
+	for _, test := range []struct {
+		name  string
+		chain []*issued
+		want  string
+	}{
+		{"good", []*issued{client(t, root, "c")}, "good"},
+		{"without a purpose", []*issued{issue(t, root, &x509.Certificate{})}, "good"},
+		{"of another authority of that name", []*issued{client(t, other, "c")}, "unable to verify the first certificate"},
+		{"that brings its own authority", []*issued{client(t, other, "c"), other}, "unable to verify the first certificate"},
+		{"of itself", []*issued{client(t, nil, "c")}, "unable to verify the first certificate"},
+		{"for servers", []*issued{server}, "unsuitable certificate purpose"},
+		{"expired", []*issued{old}, "certificate has expired"},
+		{"not yet valid", []*issued{early}, "certificate is not yet valid"},
+	} {
+		if got := verify(a.Contents(), 1, test.chain...); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestRevocation(t *testing.T) {
+	tomorrow, yesterday := time.Now().Add(24*time.Hour), time.Now().Add(-24*time.Hour)
+	root := newAuthority(t, nil, "root")
+	middle := newAuthority(t, root, "middle")
+	good, bad, behind := client(t, root, "good"), client(t, root, "bad"), client(t, middle, "behind")
+	list := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+	for _, test := range []struct {
+		name  string
+		crl   []byte
+		chain []*issued
+		want  string
+	}{
+		{"not in the list", root.crl(t, tomorrow, bad), []*issued{good}, "good"},
+		{"in the list", root.crl(t, tomorrow, bad), []*issued{bad}, "certificate revoked"},
+		{"in an old list", root.crl(t, yesterday, bad), []*issued{bad}, "certificate revoked"},
+		{"old list", root.crl(t, yesterday), []*issued{good}, "CRL has expired"},
+		{"old list and new one", list(root.crl(t, yesterday), root.crl(t, tomorrow)), []*issued{good}, "good"},
+		{"old list and new one, revoked by the new one", list(root.crl(t, yesterday), root.crl(t, tomorrow, bad)), []*issued{bad},
+			"certificate revoked"},
+		{"no list of the issuer", root.crl(t, tomorrow), []*issued{behind, middle}, "unable to get certificate CRL"},
+		{"lists of all issuers", list(root.crl(t, tomorrow), middle.crl(t, tomorrow)), []*issued{behind, middle}, "good"},
+		{"issuer revoked", list(root.crl(t, tomorrow, middle), middle.crl(t, tomorrow)), []*issued{behind, middle}, "certificate revoked"},
+		{"list of another authority of that name", newAuthority(t, nil, "root").crl(t, tomorrow), []*issued{good},
+			"unable to get certificate CRL"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, a := trusting(t, map[string][]byte{"ca.crt": root.certPEM(), "ca.crl": test.crl})
+			if got := verify(a.Contents(), 1, test.chain...); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// An answer holds until something that it rests on has run out.
+func TestAnswerHoldsUntil(t *testing.T) {
+	root, soon := newAuthority(t, nil, "root"), time.Now().Add(time.Hour).Truncate(time.Second)
+	c := client(t, root, "c")
+	_, plain := trusting(t, map[string][]byte{"ca.crt": root.certPEM()})
+	_, listed := trusting(t, map[string][]byte{"ca.crt": root.certPEM(), "ca.crl": root.crl(t, soon)})
+	until, _ := plain.Contents().VerifyClient(chainOf(c), 1, time.Now())
+	if !until.Equal(root.leaf.NotAfter) {
+		t.Errorf("until %s, and the authority expires %s", until, root.leaf.NotAfter)
+	}
+	if until, _ = listed.Contents().VerifyClient(chainOf(c), 1, time.Now()); !until.Equal(soon) {
+		t.Errorf("until %s, and the list expires %s", until, soon)
+	}
+}
+
+// Whatever is wrong with the Secret, nobody is believed.
+func TestUnreadableAuthorityKeepsOut(t *testing.T) {
+	root := newAuthority(t, nil, "root")
+	c := client(t, root, "c")
+	ca := root.certPEM()
+	for _, test := range []struct {
+		name, reason, message string
+		data                  map[string][]byte
+	}{
+		{"missing", "NoSecret", "Secret shop/clients does not exist: every request gets 403 for a until it does", nil},
+		{"without ca.crt", "InvalidAuthority", "there is no ca.crt", map[string][]byte{"tls.crt": ca}},
+		{"empty", "InvalidAuthority", "ca.crt is empty", map[string][]byte{"ca.crt": []byte("\n")}},
+		{"garbage", "InvalidAuthority", "ca.crt has no certificate in PEM", map[string][]byte{"ca.crt": []byte("garbage")}},
+		{"garbage in PEM", "InvalidAuthority", "a certificate in ca.crt cannot be read",
+			map[string][]byte{"ca.crt": append(bytes.Clone(ca), pemBlock("CERTIFICATE", []byte("x"))...)}},
+		{"empty list", "InvalidAuthority", "ca.crl has no X509 CRL in PEM", map[string][]byte{"ca.crt": ca, "ca.crl": nil}},
+		{"garbage list", "InvalidAuthority", "a list in ca.crl cannot be read",
+			map[string][]byte{"ca.crt": ca, "ca.crl": pemBlock("X509 CRL", []byte("x"))}},
+		{"huge", "InvalidAuthority", "at most", map[string][]byte{"ca.crt": bytes.Repeat(ca, 1<<20/len(ca)+1)}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, a := trusting(t, test.data)
+			if pool, err := a.Pool(); pool != nil || err == nil {
+				t.Errorf("the pool is %v, the error %v", pool, err)
+			}
+			if got := verify(a.Contents(), 9, c); got == "good" {
+				t.Error("a client is let in")
+			}
+			all := s.Problems()
+			if len(all) != 1 || len(all[0].Problems) != 1 || all[0].Object.Name != "a" {
+				t.Fatalf("verdicts are %+v", all)
+			}
+			p := all[0].Problems[0]
+			if string(p.Reason) != test.reason || !strings.Contains(p.Message, test.message) || p.Field != "field" || p.Severity != report.Error {
+				t.Errorf("the problem is %+v", p)
+			}
+		})
+	}
+}
+
+func TestAuthorityFollowsItsSecret(t *testing.T) {
+	first, second := newAuthority(t, nil, "first"), newAuthority(t, nil, "second")
+	s, a := trusting(t, map[string][]byte{"ca.crt": first.certPEM()})
+	before := a.Contents()
+	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": first.certPEM(), "other": []byte("x")}, true)
+	if a.Contents() != before {
+		t.Error("the same certificates were read again")
+	}
+	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": second.certPEM()}, true)
+	if got := verify(a.Contents(), 1, client(t, second, "c")); got != "good" || verify(a.Contents(), 1, client(t, first, "c")) == "good" {
+		t.Error("the Secret was replaced, and the authority was not")
+	}
+	s.SetSecret("shop", "clients", nil, false)
+	if got := verify(a.Contents(), 1, client(t, second, "c")); got == "good" {
+		t.Error("the Secret has gone, and the authority has not")
+	}
+	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": second.certPEM()}, true)
+	if got := verify(a.Contents(), 1, client(t, second, "c")); got != "good" {
+		t.Error("the Secret is back, and the authority is not:", got)
+	}
+}
+
+func TestFollow(t *testing.T) {
+	root := newAuthority(t, nil, "root")
+	s, a := trusting(t, map[string][]byte{"ca.crt": root.certPEM()})
+	if added := follow(s, map[string]*document.Reference{"host b": reference("b"), "host c": nil}); len(added) != 0 {
+		t.Errorf("%v come again", added)
+	}
+	follow(s, map[string]*document.Reference{"host a": nil})
+	if s.Authority(trustSecret) != a {
+		t.Error("one host has gone, and the other one gets another authority")
+	}
+	// A host that changes from one part of the document to another at once keeps its authority.
+	follow(s, map[string]*document.Reference{"host b": nil, "host d": reference("d")})
+	if s.Authority(trustSecret) != a {
+		t.Error("the authority is another one, although there was always somebody who referred to it")
+	}
+	follow(s, map[string]*document.Reference{"host d": nil})
+	if _, err := s.Authority(trustSecret).Pool(); err == nil {
+		t.Error("a Secret that nobody refers to is known")
+	}
+	if got := verify(a.Contents(), 1, client(t, root, "c")); got != "good" {
+		t.Error("requests under way lose their authority:", got)
+	}
+}
+
+func TestPair(t *testing.T) {
+	pair, other := forNames(t, "client"), forNames(t, "other")
+	ref := reference("a")
+	ref.CA, ref.Pair = false, true
+	for _, test := range []struct {
+		name, message string
+		data          map[string][]byte
+	}{
+		{"good", "", pair.data()},
+		{"none", "there is neither tls.crt nor tls.key", map[string][]byte{"ca.crt": pair.certPEM()}},
+		{"without a key", "tls.key is empty", map[string][]byte{"tls.crt": pair.certPEM()}},
+		{"of two", "belongs to none", map[string][]byte{"tls.crt": pair.certPEM(), "tls.key": other.keyPEM()}},
+		{"expired", "servers refuse it", expired(t, "client").data()},
+	} {
+		s := certs.NewStore()
+		follow(s, map[string]*document.Reference{"backend a": ref})
+		s.SetSecret("shop", "clients", test.data, true)
+		got, err := s.Authority(trustSecret).Pair()
+		if (got != nil) != (err == nil) {
+			t.Errorf("%s: %v and %v", test.name, got, err)
+		}
+		var message string
+		for _, v := range s.Problems() {
+			message += v.Problems[0].Message
+		}
+		if message == "" != (test.message == "") || !strings.Contains(message, test.message) {
+			t.Errorf("%s: the problem is %q, want %q", test.name, message, test.message)
+		}
+	}
+}
+
+func TestTrustProblems(t *testing.T) {
+	yesterday := time.Now().Add(-24 * time.Hour)
+	gone := issue(t, nil, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "gone"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: yesterday.Add(-time.Hour), NotAfter: yesterday, KeyUsage: x509.KeyUsageCRLSign | x509.KeyUsageCertSign,
+	})
+	s, _ := trusting(t, map[string][]byte{"ca.crt": gone.certPEM(), "ca.crl": gone.crl(t, yesterday)})
+	follow(s, map[string]*document.Reference{"host b": reference("b")})
+	var got []string
+	for _, v := range s.Problems() {
+		for _, p := range v.Problems {
+			got = append(got, v.Object.Name+" "+string(p.Severity)+" "+string(p.Reason))
+		}
+	}
+	want := []string{
+		"a warning CertificateExpired", "a error RevocationListExpired", "b warning CertificateExpired", "b error RevocationListExpired",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}

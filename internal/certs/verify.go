@@ -1,0 +1,91 @@
+package certs
+
+import (
+	"crypto/x509"
+	"errors"
+	"time"
+)
+
+// again is how long it may be believed that a certificate is no good.
+const again = 10 * time.Second
+
+// VerifyClient says whether a chain, as a client shows it, leads from the certificate of the client, which comes first, to
+// one of ca.crt, with no more than depth others between them, and whether none of them is revoked. The answer holds with
+// these contents until the time that comes with it. Its error is short, and in the words of OpenSSL where there are any,
+// because backends get to see it.
+func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.Time) (until time.Time, err error) {
+	if c.trustErr != nil {
+		return now.Add(again), c.trustErr
+	}
+	if until, err = c.verify(chain, depth, now); err != nil {
+		return now.Add(again), err
+	}
+	return until, nil
+}
+
+var (
+	errTooLong = errors.New("certificate chain too long")
+	errExpired = errors.New("certificate has expired")
+	errTooSoon = errors.New("certificate is not yet valid")
+	errIssuer  = errors.New("unable to verify the first certificate")
+	errPurpose = errors.New("unsuitable certificate purpose")
+	errInvalid = errors.New("invalid certificate")
+)
+
+func (c *Contents) verify(chain []*x509.Certificate, depth int, now time.Time) (time.Time, error) {
+	between := c.inner.Clone()
+	for _, other := range chain[1:] {
+		between.AddCert(other)
+	}
+	found, err := chain[0].Verify(x509.VerifyOptions{
+		Roots: c.tops, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return now, worded(err, chain[0], now)
+	}
+	err = errTooLong
+	for _, candidate := range found {
+		if len(candidate)-2 > depth {
+			continue
+		}
+		until := end(candidate)
+		if err = c.revoked(candidate, now, &until); err == nil {
+			return until, nil
+		}
+	}
+	return now, err
+}
+
+// end is when the first certificate of a chain expires.
+func end(chain []*x509.Certificate) time.Time {
+	until := chain[0].NotAfter
+	for _, cert := range chain[1:] {
+		sooner(&until, cert.NotAfter)
+	}
+	return until
+}
+
+// worded turns an error of crypto/x509 into one of those words.
+func worded(err error, leaf *x509.Certificate, now time.Time) error {
+	var unknown x509.UnknownAuthorityError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.As(err, &unknown):
+		return errIssuer
+	case !errors.As(err, &invalid):
+		return errInvalid
+	}
+	switch invalid.Reason {
+	case x509.Expired:
+		if now.Before(leaf.NotBefore) {
+			return errTooSoon
+		}
+		return errExpired
+	case x509.IncompatibleUsage:
+		return errPurpose
+	case x509.TooManyIntermediates:
+		return errTooLong
+	default:
+		return errInvalid
+	}
+}

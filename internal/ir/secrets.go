@@ -1,0 +1,35 @@
+package ir
+
+import "iter"
+
+// Secrets yields every Secret that the configuration refers to, for whatever it holds. One may come several times.
+func (c *Config) Secrets() iter.Seq[Ref] {
+	return func(yield func(Ref) bool) {
+		_ = c.certificateSecrets(yield) && c.clientSecrets(yield)
+	}
+}
+
+func (c *Config) certificateSecrets(yield func(Ref) bool) bool {
+	if d := c.DefaultCertificate; d != nil && !yield(secretRef(d.SecretNamespace, d.SecretName)) {
+		return false
+	}
+	for _, cert := range c.Certificates {
+		if !cert.Automated && !yield(secretRef(cert.SecretNamespace, cert.SecretName)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Config) clientSecrets(yield func(Ref) bool) bool {
+	for _, h := range c.VirtualHosts {
+		if a := h.ClientAuth; a != nil && a.SecretName != "" && !yield(secretRef(a.SecretNamespace, a.SecretName)) {
+			return false
+		}
+	}
+	return true
+}
+
+func secretRef(namespace, name string) Ref {
+	return Ref{Kind: "Secret", Namespace: namespace, Name: name}
+}
