@@ -28,11 +28,13 @@ type chain struct {
 type instance struct {
 	handler caddyhttp.Handler
 	cancel  func()
-	// parts is a digest of what the chain takes from the configuration. See Mention.
-	parts string
+	parts   *parts
 	// holders counts the requests in it, and one more while it is current. At zero it is cleaned up, and stays zero.
 	holders atomic.Int64
 }
+
+// parts are what a chain takes from the configuration. See Mention. Instances that follow each other with the same share one.
+type parts struct{ digest string }
 
 // provision makes an instance of a chain. ctx is the context of the app; it must not be cancelled when Caddy loads a new
 // configuration, because requests may go on.
@@ -41,14 +43,14 @@ func provision(ctx caddy.Context, source string) (*instance, error) {
 	if err := caddy.StrictUnmarshalJSON([]byte(source), &routes); err != nil {
 		return nil, fmt.Errorf("decoding the chain: %w", err)
 	}
-	parts := sha256.New()
-	ctx.Context = context.WithValue(ctx.Context, partsKey{}, parts)
+	sum := sha256.New()
+	ctx.Context = context.WithValue(ctx.Context, partsKey{}, sum)
 	sub, cancel := caddy.NewContext(ctx)
 	if err := provisionRoutes(sub, routes); err != nil {
 		cancel()
 		return nil, err
 	}
-	i := &instance{handler: compile(routes), cancel: cancel, parts: string(parts.Sum(nil))}
+	i := &instance{handler: compile(routes), cancel: cancel, parts: &parts{string(sum.Sum(nil))}}
 	i.holders.Store(1)
 	return i, nil
 }
@@ -58,8 +60,8 @@ type partsKey struct{}
 // Mention is for a handler that takes a part of what it does from the configuration: it says in Provision what that is. A
 // route with such a handler is another one for its streams when the configuration says something else.
 func Mention(ctx context.Context, part []byte) {
-	if parts, ok := ctx.Value(partsKey{}).(hash.Hash); ok {
-		fmt.Fprintf(parts, "%d:%s", len(part), part)
+	if sum, ok := ctx.Value(partsKey{}).(hash.Hash); ok {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
 }
 
@@ -80,7 +82,7 @@ func refusedByCaddy(err error) error {
 
 // newClosed returns a chain that answers 503.
 func newClosed(json string, why error) *chain {
-	i := &instance{handler: closed, cancel: func() {}}
+	i := &instance{handler: closed, cancel: func() {}, parts: &parts{}}
 	i.holders.Store(1)
 	c := &chain{json: json, users: 1, refused: why}
 	c.current.Store(i)
@@ -97,7 +99,10 @@ func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 		}
 		return false, err
 	}
-	changed = i.parts != c.current.Load().parts
+	before := c.current.Load().parts
+	if changed = *i.parts != *before; !changed {
+		i.parts = before
+	}
 	c.replace(i)
 	c.refused = nil
 	return changed, nil

@@ -15,8 +15,8 @@ type streams struct {
 	// all counts those of every route.
 	all *crowd
 	mu  sync.Mutex
-	// open has, for each, what serves it.
-	open map[*context.CancelFunc]*instance
+	// open has, for each, what its chain took from the configuration.
+	open map[*context.CancelFunc]*parts
 }
 
 // isStream says whether a request asks for something that need not end.
@@ -27,16 +27,16 @@ func isStream(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// follow returns the request with a context that ends with its streams, and what to call when it has been served. by is
-// what serves it.
-func (s *streams) follow(r *http.Request, by *instance) (*http.Request, func()) {
+// follow returns the request with a context that ends with its streams, and what to call when it has been served. of
+// is what its chain took from the configuration.
+func (s *streams) follow(r *http.Request, of *parts) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
-		s.open = map[*context.CancelFunc]*instance{}
+		s.open = map[*context.CancelFunc]*parts{}
 	}
-	s.open[&cancel] = by
+	s.open[&cancel] = of
 	s.all.add(1)
 	return r.WithContext(ctx), func() {
 		s.mu.Lock()
@@ -47,20 +47,20 @@ func (s *streams) follow(r *http.Request, by *instance) (*http.Request, func()) 
 	}
 }
 
-// ending are streams that are to end: all of a route, or those that one instance of its chain serves.
+// ending are streams that are to end: all of a route, or those whose chain took some parts from the configuration.
 type ending struct {
 	streams *streams
-	by      *instance
+	of      *parts
 }
 
-func (e ending) has(by *instance) bool { return e.by == nil || e.by == by }
+func (e ending) has(of *parts) bool { return e.of == nil || e.of == of }
 
 // close ends those that are open.
 func (e ending) close() {
 	e.streams.mu.Lock()
 	defer e.streams.mu.Unlock()
-	for cancel, by := range e.streams.open {
-		if e.has(by) {
+	for cancel, of := range e.streams.open {
+		if e.has(of) {
 			(*cancel)()
 		}
 	}
@@ -70,8 +70,8 @@ func (e ending) close() {
 func (e ending) none() bool {
 	e.streams.mu.Lock()
 	defer e.streams.mu.Unlock()
-	for _, by := range e.streams.open {
-		if e.has(by) {
+	for _, of := range e.streams.open {
+		if e.has(of) {
 			return false
 		}
 	}
@@ -109,16 +109,16 @@ func (h *host) inherit(before *host) []ending {
 	return list
 }
 
-// streamsOf are the streams that instances serve which are no longer the current ones of their chains.
-func (t *Table) streamsOf(before map[*chain]*instance) []ending {
+// streamsOf are the streams of chains that took these parts.
+func (t *Table) streamsOf(before map[*chain]*parts) []ending {
 	var list []ending
 	if len(before) == 0 {
 		return nil
 	}
 	t.index.Load().all(func(h *host) {
 		for _, r := range h.all {
-			if i, ok := before[r.chain]; ok {
-				list = append(list, ending{r.streams, i})
+			if of, ok := before[r.chain]; ok {
+				list = append(list, ending{r.streams, of})
 			}
 		}
 	})

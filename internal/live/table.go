@@ -155,9 +155,9 @@ func (t *Table) forget(c *chain) {
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error
-	others := map[*chain]*instance{}
+	others := map[*chain]*parts{}
 	for _, c := range t.chains {
-		before := c.current.Load()
+		before := c.current.Load().parts
 		changed, err := c.provisionAgain(ctx)
 		if err != nil {
 			errs = append(errs, err)
