@@ -12,6 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/live"
 )
 
 func init() { caddy.RegisterModule(new(Chain)) }
@@ -49,6 +51,7 @@ func (c *Chain) Provision(ctx caddy.Context) error {
 	if err := caddy.StrictUnmarshalJSON(raw, &c.routes); err != nil {
 		return fmt.Errorf("decoding the routes of chain %s: %w", c.Name, err)
 	}
+	live.Mention(ctx, raw)
 	c.grouped = bytes.Contains(raw, []byte(`"group"`))
 	return c.routes.Provision(ctx)
 }

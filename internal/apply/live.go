@@ -32,9 +32,8 @@ type Live struct {
 	health    *health.Checker
 	ports     *l4app.Ports
 	ctx       caddy.Context
-	// refused holds the verdicts on what was left out, by host or port.
-	hosts map[string][]*report.Verdict
-	held  map[string]*report.Verdict
+	// held has the verdicts on the ports that were left out.
+	held map[string]*report.Verdict
 }
 
 // NewLive returns tables without entries.
@@ -44,7 +43,7 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 		// Addresses go into effect without the one goroutine: the table takes them from any.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
 		health: health.New(),
-		hosts:  map[string][]*report.Verdict{}, held: map[string]*report.Verdict{},
+		held:   map[string]*report.Verdict{},
 	}
 }
 
@@ -69,7 +68,7 @@ func (l *Live) Apply(d *document.Delta) {
 		}
 	}
 	l.Certificates.Update(d.Certificates)
-	l.noteHosts(d.Hosts, l.Table.Update(d.Hosts))
+	l.Table.Update(d.Hosts)
 	l.notePorts(d.Ports, l.ports.Update(l.ctx, d.Ports))
 	for id, b := range d.Backends {
 		if b == nil {
@@ -108,18 +107,13 @@ func endpointsAt(addresses []string) []ir.Endpoint {
 	return list
 }
 
-func (l *Live) noteHosts(changed map[string]*document.Host, refused []live.Refusal) {
-	for name := range changed {
-		delete(l.hosts, name)
-	}
-	for _, r := range refused {
-		l.hosts[r.Host] = append(l.hosts[r.Host], &report.Verdict{
-			Object: ir.ParseRef(r.Origin),
-			Problems: []report.Problem{{
-				Severity: report.Error, Reason: report.Quarantined,
-				Message: "the path " + r.Path + " of host " + cmp.Or(r.Host, "*") + " is left out: " + r.Err.Error(),
-			}},
-		})
+func refusedRoute(r live.Refusal) *report.Verdict {
+	return &report.Verdict{
+		Object: ir.ParseRef(r.Origin),
+		Problems: []report.Problem{{
+			Severity: report.Error, Reason: report.Quarantined,
+			Message: "the path " + r.Path + " of host " + cmp.Or(r.Host, "*") + " is left out: " + r.Err.Error(),
+		}},
 	}
 }
 
@@ -151,8 +145,8 @@ func (l *Live) Pending() bool { return len(l.held) > 0 }
 // Verdicts returns what the tables say of the objects that their entries come from.
 func (l *Live) Verdicts() []*report.Verdict {
 	var all []*report.Verdict
-	for _, host := range slices.Sorted(maps.Keys(l.hosts)) {
-		all = append(all, l.hosts[host]...)
+	for _, r := range l.Table.Refused() {
+		all = append(all, refusedRoute(r))
 	}
 	for _, port := range slices.Sorted(maps.Keys(l.held)) {
 		all = append(all, l.held[port])

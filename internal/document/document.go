@@ -39,9 +39,14 @@ type Route struct {
 	// Path is what Type compares with the path of the request.
 	Path string `json:"path"`
 	// Chain is what handles the request: a list of Caddy HTTP routes. Equal chains are provisioned once.
-	Chain json.RawMessage `json:"chain"`
+	Chain json.RawMessage `json:"chain,omitempty"`
 	// Backend is the ID of the backend that the chain's reverse_proxy asks for endpoints.
 	Backend string `json:"backend,omitempty"`
+	// Access is a digest of all in Chain that decides who gets to the backend; it is empty where nothing does. Streams of a
+	// route with another Access than before are ended: who opened them may not get in any more.
+	Access string `json:"access,omitempty"`
+	// Refused says why there is no Chain for the route. Its requests get 503.
+	Refused string `json:"refused,omitempty"`
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string `json:"origin,omitempty"`
 }

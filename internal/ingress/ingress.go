@@ -115,8 +115,13 @@ func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *R
 func (r *reading) settings() {
 	defaults := r.options.Defaults
 	if class, ok := r.options.Classes[r.class]; ok {
-		r.depend(class.ConfigMap)
-		defaults = class.Defaults
+		if defaults = class.Defaults; class.Unread {
+			r.problem(report.Error, report.InvalidParameters, classField, "the parameters of the IngressClass %s cannot be read: all requests "+
+				"for this Ingress get 503, because they may keep requests out. The verdict on the class says why", r.class)
+		}
+		if class.ConfigMap.Name != "" {
+			r.depend(class.ConfigMap)
+		}
 	}
 	settings, problems := annotations.Parse(defaults, r.Object.Annotations)
 	r.annotations = settings

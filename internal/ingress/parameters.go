@@ -17,12 +17,18 @@ import (
 // Class is an IngressClass of ours that has a ConfigMap for parameters.
 type Class struct {
 	ConfigMap ir.Ref
-	// Defaults are the settings of an Ingress of the class that has no annotations, also while there is no such ConfigMap.
+	// Unread says that the parameters cannot be read. Defaults is closed then.
+	Unread bool
+	// Defaults are the settings of an Ingress of the class that has no annotations.
 	Defaults annotations.Settings
 }
 
+const classClosed = "all requests for Ingresses of the class get 503, because the ConfigMap may keep requests out"
+
 // Parameters returns the ConfigMap that the parameters of an IngressClass name, or the problem with them. Without
-// parameters there is neither. own is the namespace of the controller's own ConfigMaps: as a ConfigMap always has a
+// parameters there is neither. An error closes the class: what would be in the ConfigMap may keep requests out, so that to go
+// without it could let everybody in. Only an object of an API group, which no ConfigMap is, has been there for somebody else
+// all the time; ingress-nginx, which reads no parameters, served such a class, and it is served here. own is the namespace of the controller's own ConfigMaps: as a ConfigMap always has a
 // namespace, that is where the scope Cluster, which has none, looks for it.
 func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.Problem) {
 	p := class.Spec.Parameters
@@ -34,34 +40,44 @@ func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.P
 	if p.Scope != nil {
 		scope = *p.Scope
 	}
+	group := ""
+	if p.APIGroup != nil {
+		group = *p.APIGroup
+	}
 	switch {
-	case p.Kind != kinds.ConfigMap || p.APIGroup != nil && *p.APIGroup != "":
-		return ir.Ref{}, parameters("kind", "the parameters are a %s, and may be a ConfigMap, without an apiGroup", p.Kind)
+	case p.Kind != kinds.ConfigMap && group != "":
+		problem := parameters("kind", "the parameters are of the kind %s of %s, and have no effect: a ConfigMap, without an apiGroup, would have one",
+			p.Kind, group)
+		problem.Severity = report.Warning
+		return ir.Ref{}, problem
+	case p.Kind != kinds.ConfigMap || group != "":
+		return ir.Ref{}, parameters("kind", "the parameters are of the kind %s, and may be a ConfigMap, without an apiGroup; %s", p.Kind, classClosed)
 	case scope == networkingv1.IngressClassParametersReferenceScopeNamespace:
 		if ref.Namespace = ""; p.Namespace != nil {
 			ref.Namespace = *p.Namespace
 		}
 		if ref.Namespace == "" {
-			return ir.Ref{}, parameters("namespace", "the scope is Namespace, and there is none: write the namespace of the ConfigMap %s", p.Name)
+			return ir.Ref{}, parameters("namespace", "the scope is Namespace, and there is none: write the namespace of the ConfigMap %s; %s",
+				p.Name, classClosed)
 		}
 	case scope != networkingv1.IngressClassParametersReferenceScopeCluster:
-		return ir.Ref{}, parameters("scope", "there is no scope %q: write Namespace, and the namespace of the ConfigMap", scope)
+		return ir.Ref{}, parameters("scope", "there is no scope %q: write Namespace, and the namespace of the ConfigMap; %s", scope, classClosed)
 	case own == "":
 		return ir.Ref{}, parameters("scope", "a ConfigMap has a namespace, and the scope Cluster names none: write scope Namespace and "+
-			"the namespace; or give the option configmap, whose namespace counts then")
+			"the namespace; or give the option configmap, whose namespace counts then; %s", classClosed)
 	}
 	return ref, nil
 }
 
 // NoParameters is the problem of an IngressClass whose parameters do not exist.
 func NoParameters(ref ir.Ref) *report.Problem {
-	return parameters("name", "there is no ConfigMap %s/%s, or it is in no namespace that is followed: the class has no defaults of its own "+
-		"until there is one", ref.Namespace, ref.Name)
+	return parameters("name", "there is no ConfigMap %s/%s, or it is in no namespace that is followed; until there is one, "+
+		classClosed, ref.Namespace, ref.Name)
 }
 
 func parameters(field, message string, args ...any) *report.Problem {
 	return &report.Problem{
-		Severity: report.Warning, Reason: report.InvalidParameters, Field: "spec.parameters." + field, Message: fmt.Sprintf(message, args...),
+		Severity: report.Error, Reason: report.InvalidParameters, Field: "spec.parameters." + field, Message: fmt.Sprintf(message, args...),
 	}
 }
 

@@ -1,7 +1,10 @@
 package live
 
 import (
+	"context"
+	"crypto/sha256"
 	"fmt"
+	"hash"
 	"net/http"
 	"sync/atomic"
 
@@ -14,6 +17,9 @@ type chain struct {
 	json string
 	// users counts the routes in the table that have it. It belongs to the table's writer.
 	users int
+	// refused is why the chain answers 503 in place of what it says; it is nil for one that works. It belongs to the table's
+	// writer.
+	refused error
 	// current changes when Caddy loads a new configuration; requests that began with the old one end with it.
 	current atomic.Pointer[instance]
 }
@@ -22,9 +28,13 @@ type chain struct {
 type instance struct {
 	handler caddyhttp.Handler
 	cancel  func()
+	parts   *parts
 	// holders counts the requests in it, and one more while it is current. At zero it is cleaned up, and stays zero.
 	holders atomic.Int64
 }
+
+// parts are what a chain takes from the configuration. See Mention. Instances that follow each other with the same share one.
+type parts struct{ digest string }
 
 // provision makes an instance of a chain. ctx is the context of the app; it must not be cancelled when Caddy loads a new
 // configuration, because requests may go on.
@@ -33,23 +43,69 @@ func provision(ctx caddy.Context, source string) (*instance, error) {
 	if err := caddy.StrictUnmarshalJSON([]byte(source), &routes); err != nil {
 		return nil, fmt.Errorf("decoding the chain: %w", err)
 	}
+	sum := sha256.New()
+	ctx.Context = context.WithValue(ctx.Context, partsKey{}, sum)
 	sub, cancel := caddy.NewContext(ctx)
 	if err := provisionRoutes(sub, routes); err != nil {
 		cancel()
 		return nil, err
 	}
-	i := &instance{handler: compile(routes), cancel: cancel}
+	i := &instance{handler: compile(routes), cancel: cancel, parts: &parts{string(sum.Sum(nil))}}
 	i.holders.Store(1)
 	return i, nil
 }
 
-// newClosed returns a chain for one route whose own cannot be provisioned. It is not among those that routes share.
-func newClosed() *chain {
-	i := &instance{handler: closed, cancel: func() {}}
-	i.holders.Store(1)
-	c := &chain{users: 1}
+type partsKey struct{}
+
+// Mention is for a handler that takes a part of what it does from the configuration: it says in Provision what that is. A
+// route with such a handler is another one for its streams when the configuration says something else.
+func Mention(ctx context.Context, part []byte) {
+	if sum, ok := ctx.Value(partsKey{}).(hash.Hash); ok {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+}
+
+// newChain returns the chain for some JSON. One that Caddy refuses is closed.
+func newChain(ctx caddy.Context, json string) *chain {
+	i, err := provision(ctx, json)
+	if err != nil {
+		return newClosed(json, refusedByCaddy(err))
+	}
+	c := &chain{json: json, users: 1}
 	c.current.Store(i)
 	return c
+}
+
+func refusedByCaddy(err error) error {
+	return fmt.Errorf("Caddy refuses what they should meet: %w", err)
+}
+
+// newClosed returns a chain that answers 503.
+func newClosed(json string, why error) *chain {
+	i := &instance{handler: closed, cancel: func() {}, parts: &parts{}}
+	i.holders.Store(1)
+	c := &chain{json: json, users: 1, refused: why}
+	c.current.Store(i)
+	return c
+}
+
+// provisionAgain makes another instance under another configuration the current one. It says whether the chain lets in
+// others now than before. With an error the chain is what it was.
+func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
+	i, err := provision(ctx, c.json)
+	if err != nil {
+		if c.refused != nil {
+			c.refused = refusedByCaddy(err)
+		}
+		return false, err
+	}
+	before := c.current.Load().parts
+	if changed = *i.parts != *before; !changed {
+		i.parts = before
+	}
+	c.replace(i)
+	c.refused = nil
+	return changed, nil
 }
 
 // closed answers in place of a chain that Caddy refuses. The Refusal has said why, once; the log need not, each time.

@@ -18,7 +18,9 @@ type Route struct {
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string
 
-	chain   *chain
+	chain *chain
+	// access is as in the document.
+	access  string
 	regex   *regexp.Regexp
 	streams *streams
 }

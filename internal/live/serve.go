@@ -50,7 +50,7 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 func (t *Table) serveOn(i *instance, route *Route, w http.ResponseWriter, r *http.Request) error {
 	defer i.release()
 	if isStream(r) {
-		followed, end := route.streams.follow(r)
+		followed, end := route.streams.follow(r, i.parts)
 		defer end()
 		r = followed
 	}

@@ -10,12 +10,13 @@ import (
 )
 
 // streams are the requests of one route that may last for ever: upgraded connections and streams of events. They stay with
-// the route through all its changes.
+// the route through all its changes but those of who gets in.
 type streams struct {
 	// all counts those of every route.
-	all  *crowd
-	mu   sync.Mutex
-	open map[*context.CancelFunc]struct{}
+	all *crowd
+	mu  sync.Mutex
+	// open has, for each, what its chain took from the configuration.
+	open map[*context.CancelFunc]*parts
 }
 
 // isStream says whether a request asks for something that need not end.
@@ -26,15 +27,16 @@ func isStream(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// follow returns the request with a context that close ends, and what to call when it has been served.
-func (s *streams) follow(r *http.Request) (*http.Request, func()) {
+// follow returns the request with a context that ends with its streams, and what to call when it has been served. of
+// is what its chain took from the configuration.
+func (s *streams) follow(r *http.Request, of *parts) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
-		s.open = map[*context.CancelFunc]struct{}{}
+		s.open = map[*context.CancelFunc]*parts{}
 	}
-	s.open[&cancel] = struct{}{}
+	s.open[&cancel] = of
 	s.all.add(1)
 	return r.WithContext(ctx), func() {
 		s.mu.Lock()
@@ -45,68 +47,104 @@ func (s *streams) follow(r *http.Request) (*http.Request, func()) {
 	}
 }
 
-// close ends the streams that are open.
-func (s *streams) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for cancel := range s.open {
-		(*cancel)()
+// ending are streams that are to end: all of a route, or those whose chain took some parts from the configuration.
+type ending struct {
+	streams *streams
+	of      *parts
+}
+
+func (e ending) has(of *parts) bool { return e.of == nil || e.of == of }
+
+// close ends those that are open.
+func (e ending) close() {
+	e.streams.mu.Lock()
+	defer e.streams.mu.Unlock()
+	for cancel, of := range e.streams.open {
+		if e.has(of) {
+			(*cancel)()
+		}
 	}
 }
 
-// inherit gives the routes of a host the streams of those before with the same path. It returns the streams of the routes
-// that have gone.
-func (h *host) inherit(before *host) []*streams {
+// none says whether none is open.
+func (e ending) none() bool {
+	e.streams.mu.Lock()
+	defer e.streams.mu.Unlock()
+	for _, of := range e.streams.open {
+		if e.has(of) {
+			return false
+		}
+	}
+	return true
+}
+
+// inherit gives the routes of a host the streams of those before with the same path, if they let in the same clients. It
+// returns the streams that nobody has then.
+func (h *host) inherit(before *host) []ending {
 	if before == nil {
 		return nil
 	}
-	type key struct{ kind, path string }
-	gone := make(map[key]*streams, len(before.all))
+	type key struct{ kind, path, access string }
+	left := make(map[key]*streams, len(before.all))
 	for _, r := range before.all {
-		gone[key{r.Type, r.Path}] = r.streams
+		k := key{r.Type, r.Path, r.access}
+		if _, ok := left[k]; !ok {
+			// Of two with the same path, the first one has the requests.
+			left[k] = r.streams
+		}
 	}
 	if h != nil {
 		for _, r := range h.all {
-			if s, ok := gone[key{r.Type, r.Path}]; ok {
+			k := key{r.Type, r.Path, r.access}
+			if s, ok := left[k]; ok && r.chain.refused == nil {
 				r.streams = s
-				delete(gone, key{r.Type, r.Path})
+				delete(left, k)
 			}
 		}
 	}
-	list := make([]*streams, 0, len(gone))
-	for _, s := range gone {
-		list = append(list, s)
+	list := make([]ending, 0, len(left))
+	for _, s := range left {
+		list = append(list, ending{streams: s})
 	}
+	return list
+}
+
+// streamsOf are the streams of chains that took these parts.
+func (t *Table) streamsOf(before map[*chain]*parts) []ending {
+	var list []ending
+	if len(before) == 0 {
+		return nil
+	}
+	t.index.Load().all(func(h *host) {
+		for _, r := range h.all {
+			if of, ok := before[r.chain]; ok {
+				list = append(list, ending{r.streams, of})
+			}
+		}
+	})
 	return list
 }
 
 // settled is when a request that found its route before that was gone has begun its stream.
 const settled = 10 * time.Second
 
-// drain closes streams of routes that have gone when their time is over. That may be a year: routes without streams are not
-// remembered for so long.
-func (t *Table) drain(gone []*streams) {
-	if len(gone) == 0 {
+// drain ends streams when their time is over. That may be a year: routes without streams are not remembered for so long.
+func (t *Table) drain(list []ending) {
+	if len(list) == 0 {
 		return
 	}
 	first := min(t.drainTime(), settled)
 	rest := t.drainTime() - first
 	time.AfterFunc(first, func() {
-		if gone = slices.DeleteFunc(gone, (*streams).none); len(gone) == 0 {
+		if list = slices.DeleteFunc(list, ending.none); len(list) == 0 {
 			return
 		}
 		time.AfterFunc(rest, func() {
-			for _, s := range gone {
-				s.close()
+			for _, e := range list {
+				e.close()
 			}
 		})
 	})
-}
-
-func (s *streams) none() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.open) == 0
 }
 
 // AwaitStreams waits until no stream is under way, or ctx ends.

@@ -77,7 +77,8 @@ func await(t *testing.T, event <-chan struct{}, otherwise string) {
 
 func update(t *testing.T, table *live.Table, h *document.Host) {
 	t.Helper()
-	if refused := table.Update(map[string]*document.Host{"shop.example": h}); len(refused) > 0 {
+	table.Update(map[string]*document.Host{"shop.example": h})
+	if refused := table.Refused(); len(refused) > 0 {
 		t.Fatal(refused)
 	}
 }

@@ -5,9 +5,6 @@ package live
 
 import (
 	"errors"
-	"fmt"
-	"maps"
-	"slices"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -28,22 +25,17 @@ type Table struct {
 
 	ctx    caddy.Context
 	chains map[string]*chain
+	// refused are the routes, by host, that are not served as their document says.
+	refused map[string][]refused
 	// open are the streams of all routes, also of those that have gone.
 	open crowd
 
 	global global
 }
 
-// Refusal is a part of a document that cannot be served. Everything else is.
-type Refusal struct {
-	// Host and Path say where it stands, Origin which object it comes from.
-	Host, Path, Origin string
-	Err                error
-}
-
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table) *Table {
-	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}}
+	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}, refused: map[string][]refused{}}
 	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
@@ -57,79 +49,87 @@ func (t *Table) MarkReady() { t.ready.Store(true) }
 func (t *Table) Ready() bool { return t.ready.Load() }
 
 // Update changes hosts; nil removes one. A route whose chain Caddy refuses answers 503, and no other is touched.
-func (t *Table) Update(changes map[string]*document.Host) []Refusal {
-	var refused []Refusal
+func (t *Table) Update(changes map[string]*document.Host) {
+	t.tryAgain(changes)
 	old := t.index.Load()
 	next := make(map[string]*host, len(changes))
 	var replaced []*host
-	var gone []*streams
-	// In the order of names, so that all replicas report alike.
-	for _, name := range slices.Sorted(maps.Keys(changes)) {
+	var ending []ending
+	for name, d := range changes {
 		before := old.get(name)
 		if before != nil {
 			replaced = append(replaced, before)
 		}
+		delete(t.refused, name)
 		next[name] = nil
-		if d := changes[name]; d != nil {
-			h, bad := t.build(name, d)
-			next[name], refused = h, append(refused, bad...)
+		if d != nil {
+			next[name] = t.build(name, d)
 		}
-		gone = append(gone, next[name].inherit(before)...)
+		ending = append(ending, next[name].inherit(before)...)
 	}
 	t.index.Store(old.with(next))
 	// Only now: a chain that the new hosts use too is kept.
 	for _, h := range replaced {
 		t.drop(h)
 	}
-	t.drain(gone)
-	return refused
+	t.drain(ending)
 }
 
-func (t *Table) build(name string, d *document.Host) (*host, []Refusal) {
-	h := newHost(name, d)
-	var refused []Refusal
-	for _, r := range d.Routes {
-		if err := t.route(h, r); err != nil {
-			refused = append(refused, Refusal{Host: name, Path: r.Path, Origin: r.Origin, Err: err})
+// tryAgain provisions the refused chains of hosts again, each once. What Caddy missed may be there now.
+func (t *Table) tryAgain(hosts map[string]*document.Host) {
+	tried := map[*chain]bool{}
+	for name := range hosts {
+		for _, r := range t.refused[name] {
+			if c := r.route.chain; t.chains[c.json] == c && c.refused != nil && !tried[c] {
+				tried[c] = true
+				// If it fails again, the chain says so itself.
+				_, _ = c.provisionAgain(t.ctx)
+			}
 		}
 	}
-	return h, refused
 }
 
-func (t *Table) route(h *host, d *document.Route) error {
-	r := &Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, streams: &streams{all: &t.open}}
+func (t *Table) build(name string, d *document.Host) *host {
+	h := newHost(name, d)
+	for _, r := range d.Routes {
+		t.route(h, r)
+	}
+	return h
+}
+
+func (t *Table) route(h *host, d *document.Route) {
+	r := &Route{
+		Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, access: d.Access, streams: &streams{all: &t.open},
+		chain: t.chainOf(d),
+	}
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}
-	c, refused := t.intern(d.Chain)
-	if refused != nil {
-		// Without a route, its requests would go to the one with the next shorter path, which may lead to the same backend
-		// and not have what keeps them out here.
-		c, refused = newClosed(), fmt.Errorf("requests get 503, because Caddy refuses what they should meet: %w", refused)
-	}
-	r.chain = c
 	if err := h.add(r); err != nil {
-		t.forget(c)
-		return err
+		t.forget(r.chain)
+		t.refuse(r, err)
+	} else if r.chain.refused != nil {
+		t.refuse(r, nil)
 	}
-	return refused
+}
+
+// chainOf returns what answers for a route.
+func (t *Table) chainOf(d *document.Route) *chain {
+	if d.Refused != "" {
+		return newClosed("", errors.New(d.Refused))
+	}
+	return t.intern(d.Chain)
 }
 
 // intern returns the chain with this JSON, and counts one more user of it.
-func (t *Table) intern(source []byte) (*chain, error) {
+func (t *Table) intern(source []byte) *chain {
 	if c, ok := t.chains[string(source)]; ok {
 		c.users++
-		return c, nil
+		return c
 	}
-	json := string(source)
-	i, err := provision(t.ctx, json)
-	if err != nil {
-		return nil, err
-	}
-	c := &chain{json: json, users: 1}
-	c.current.Store(i)
-	t.chains[json] = c
-	return c, nil
+	c := newChain(t.ctx, string(source))
+	t.chains[c.json] = c
+	return c
 }
 
 func (t *Table) drop(h *host) {
@@ -140,27 +140,33 @@ func (t *Table) drop(h *host) {
 
 func (t *Table) forget(c *chain) {
 	if c.users--; c.users == 0 {
-		delete(t.chains, c.json)
+		if t.chains[c.json] == c {
+			delete(t.chains, c.json)
+		}
 		c.replace(nil)
 	}
 }
 
 // Adopt makes ctx, the context of Caddy's newest configuration, the one under which chains are provisioned, and
-// provisions those there are again. Requests under way end with what they began. A chain that cannot be provisioned under
-// ctx, because it names what the new configuration does not have, goes on as it was: a route that was protected does not
-// lose its protection. ctx must outlive its configuration.
+// provisions those there are again, also those that were refused. Requests under way end with what they began; streams end
+// some time later if the chain is not what it was. A chain that cannot be provisioned under ctx, because it names what the
+// new configuration does not have, goes on as it was: a route that was protected does not lose its protection. ctx must
+// outlive its configuration.
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error
+	others := map[*chain]*parts{}
 	for _, c := range t.chains {
-		i, err := provision(ctx, c.json)
+		before := c.current.Load().parts
+		changed, err := c.provisionAgain(ctx)
 		if err != nil {
-			// It worked under the configuration before, and goes on under that.
 			errs = append(errs, err)
-			continue
 		}
-		c.replace(i)
+		if changed {
+			others[c] = before
+		}
 	}
+	t.drain(t.streamsOf(others))
 	return errors.Join(errs...)
 }
 
@@ -172,7 +178,8 @@ func (t *Table) Close() {
 	for _, c := range t.chains {
 		c.replace(nil)
 	}
-	t.chains = map[string]*chain{}
+	clear(t.chains)
+	clear(t.refused)
 }
 
 // Hosts returns how many virtual hosts there are, Chains how many different chains their routes share.
@@ -182,5 +189,5 @@ func (t *Table) Hosts() int {
 	return n
 }
 
-// Chains returns how many different chains the routes share. It is for the goroutine that changes the table.
+// Chains returns how many different chains the routes share, those that are refused among them. It is for the goroutine that changes the table.
 func (t *Table) Chains() int { return len(t.chains) }

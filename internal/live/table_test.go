@@ -128,9 +128,10 @@ func TestPaths(t *testing.T) {
 
 func TestRegexPaths(t *testing.T) {
 	table := newTable(t)
-	refused := table.Update(map[string]*document.Host{"h": hostOf(
+	table.Update(map[string]*document.Host{"h": hostOf(
 		route("regex", "/foo/[a-z]{3}", "three"), route("regex", "/foo", "foo"), route("regex", "/(", "bad"),
 	)})
+	refused := table.Refused()
 	if len(refused) != 1 || refused[0].Path != "/(" {
 		t.Fatalf("refused %+v", refused)
 	}
@@ -146,7 +147,8 @@ func TestRegexPaths(t *testing.T) {
 func TestChainThatCaddyRefusesClosesItsPathAlone(t *testing.T) {
 	table := newTable(t)
 	bad := &document.Route{Type: "prefix", Path: "/bad", Origin: "Ingress/shop/web", Chain: json.RawMessage(`[{"handle":[{"handler":"no_such"}]}]`)}
-	refused := table.Update(map[string]*document.Host{"h": hostOf(route("prefix", "/", "good"), bad)})
+	table.Update(map[string]*document.Host{"h": hostOf(route("prefix", "/", "good"), bad)})
+	refused := table.Refused()
 	if len(refused) != 1 || refused[0].Origin != "Ingress/shop/web" || !strings.Contains(refused[0].Err.Error(), "no_such") {
 		t.Fatalf("refused %+v", refused)
 	}

@@ -14,8 +14,9 @@ type chains map[ir.Forwarding][]made
 
 // made is one chain and a route that has it.
 type made struct {
-	route *ir.Route
-	json  json.RawMessage
+	route  *ir.Route
+	json   json.RawMessage
+	access string
 }
 
 // remembered is how many chains of the same forwarding are. Where there are more, most are of one route only, and looking
@@ -23,14 +24,15 @@ type made struct {
 const remembered = 8
 
 // of returns the chain of a route. Nobody may change it.
-func (m chains) of(route *ir.Route) json.RawMessage {
+func (m chains) of(route *ir.Route) made {
 	list := m[route.Forwarding]
 	for _, known := range list {
 		if reflect.DeepEqual(known.route.Filters, route.Filters) && reflect.DeepEqual(known.route.Attempts, route.Attempts) {
-			return known.json
+			return known
 		}
 	}
-	next := made{route, chain(route)}
+	next := made{route: route}
+	next.json, next.access = chain(route)
 	if len(list) == remembered {
 		// The oldest goes.
 		copy(list, list[1:])
@@ -38,5 +40,5 @@ func (m chains) of(route *ir.Route) json.RawMessage {
 	} else {
 		m[route.Forwarding] = append(list, next)
 	}
-	return next.json
+	return next
 }

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -13,13 +15,7 @@ import (
 func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 	host := &document.Host{Routes: make([]*document.Route, 0, len(h.Routes))}
 	for _, route := range h.Routes {
-		host.Routes = append(host.Routes, &document.Route{
-			Type:    string(route.Match.Type),
-			Path:    route.Match.Path,
-			Chain:   m.of(route),
-			Backend: route.Backend.ID,
-			Origin:  route.Origin.String(),
-		})
+		host.Routes = append(host.Routes, m.route(route))
 	}
 	host.ClientAuth = clientAuth(h.ClientAuth)
 	return part[document.Host]{h.Host, host}
@@ -39,14 +35,48 @@ func clientAuth(a *ir.ClientAuth) *document.ClientAuth {
 	return d
 }
 
+// route makes a panic a refusal of the route that caused it. Without the route its requests would go to another one, which
+// may let in everybody.
+func (m chains) route(route *ir.Route) (r *document.Route) {
+	r = &document.Route{Type: string(route.Match.Type), Path: route.Match.Path, Origin: route.Origin.String()}
+	defer func() {
+		if p := recover(); p != nil {
+			r.Chain, r.Access, r.Refused = nil, "", fmt.Sprintf("what they should meet cannot be rendered: %v", p)
+		}
+	}()
+	r.Backend = route.Backend.ID
+	made := m.of(route)
+	r.Chain, r.Access = made.json, made.access
+	return r
+}
+
 // chain holds nothing of the host, the path or the endpoints, so that routes which do the same share one chain.
-func chain(route *ir.Route) json.RawMessage {
-	var handlers []json.RawMessage
+func chain(route *ir.Route) (whole json.RawMessage, access string) {
+	var handlers, guards []json.RawMessage
 	for _, f := range route.Filters {
-		handlers = append(handlers, filter(f))
+		handler := filter(f)
+		handlers = append(handlers, handler)
+		if guard(f) {
+			guards = append(guards, handler)
+		}
 	}
 	handlers = append(handlers, proxy(route))
-	return mustJSON(caddyhttp.RouteList{{HandlersRaw: handlers}})
+	return mustJSON(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
+}
+
+// guard says whether a filter may keep requests from the backend. One that nobody has thought of does.
+func guard(f ir.Filter) bool {
+	_, rewrites := f.(ir.URLRewrite)
+	return !rewrites
+}
+
+// digest is empty for no guards.
+func digest(guards []json.RawMessage) string {
+	if guards == nil {
+		return ""
+	}
+	sum := sha256.Sum256(mustJSON(guards))
+	return hex.EncodeToString(sum[:16])
 }
 
 func filter(f ir.Filter) json.RawMessage {

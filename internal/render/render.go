@@ -113,12 +113,13 @@ func (r *Renderer) backend(b *ir.Backend) part[document.Backend] {
 	}}
 }
 
-// loadBalancing is nil for the default.
+// loadBalancing is nil for the default. Who chooses is in the endpoints already.
 func loadBalancing(b *ir.Backend) *ir.LoadBalancing {
-	if reflect.DeepEqual(b.LoadBalancing, ir.LoadBalancing{}) {
+	said := b.LoadBalancing
+	if said.UseVirtualAddress = false; reflect.DeepEqual(said, ir.LoadBalancing{}) {
 		return nil
 	}
-	return &b.LoadBalancing
+	return &said
 }
 
 func certificate(c *ir.Certificate) part[document.Certificate] {

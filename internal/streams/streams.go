@@ -49,8 +49,13 @@ type Result struct {
 // Translate reads both ConfigMaps. One that does not exist has no entries, and a verdict all the same.
 func Translate(s *snapshot.Snapshot, o Options) *Result {
 	r := &reading{snapshot: s, options: o, result: &Result{}}
-	r.configMap(o.TCP, "tcp_services", ir.TCP)
-	r.configMap(o.UDP, "udp_services", ir.UDP)
+	r.read = r.entry
+	return r.translate()
+}
+
+func (r *reading) translate() *Result {
+	r.configMap(r.options.TCP, "tcp_services", ir.TCP)
+	r.configMap(r.options.UDP, "udp_services", ir.UDP)
 	slices.SortFunc(r.result.Routes, func(a, b *ir.StreamRoute) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
@@ -61,6 +66,8 @@ type reading struct {
 	snapshot *snapshot.Snapshot
 	options  Options
 	result   *Result
+	// read reads one entry.
+	read func(key, value string, protocol ir.Protocol) (*ir.StreamRoute, *report.Problem)
 }
 
 // configMap reads the ConfigMap that an option names.
@@ -79,7 +86,7 @@ func (r *reading) configMap(name, option string, protocol ir.Protocol) {
 	}
 	used := map[uint16]bool{}
 	for _, key := range slices.SortedFunc(maps.Keys(object.Data), byNumber) {
-		route, p := r.entry(key, object.Data[key], protocol)
+		route, p := r.carefully(key, object.Data[key], protocol)
 		if p == nil && used[route.Port] {
 			p = invalid("port %d is there twice, and the first entry counts", route.Port)
 		}
@@ -118,6 +125,19 @@ func missing(name, option string, protocol ir.Protocol) report.Problem {
 // byNumber puts a port before the same one with zeros in front, so that such an entry takes nothing from a good one.
 func byNumber(a, b string) int {
 	return cmp.Or(cmp.Compare(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")), cmp.Compare(len(a), len(b)))
+}
+
+// carefully makes a panic a problem of the entry that causes it.
+func (r *reading) carefully(key, value string, protocol ir.Protocol) (route *ir.StreamRoute, p *report.Problem) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			route, p = nil, &report.Problem{
+				Severity: report.Error, Reason: report.Quarantined,
+				Message: fmt.Sprintf("the entry is left out, because reading it fails: %v", fault),
+			}
+		}
+	}()
+	return r.read(key, value, protocol)
 }
 
 // entry reads "namespace/service:port[:PROXY][:PROXY]": the first PROXY says that clients send a PROXY protocol header,

@@ -76,8 +76,12 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	ref, p := ingress.Parameters(class, own)
 	if p != nil {
 		d.say(of, *p)
+		if p.Severity == report.Error {
+			d.closed(class.Name, ref)
+		}
+		return
 	}
-	if p != nil || ref.Name == "" {
+	if ref.Name == "" {
 		return
 	}
 	d.refs[ref] = struct{}{}
@@ -85,13 +89,20 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	if !ok {
 		d.say(of, *ingress.NoParameters(ref))
 		// Its Ingresses wait for it.
-		d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: d.ingress.Defaults}
+		d.closed(class.Name, ref)
 		return
 	}
 	settings, problems := configmap.ParseClass(d.ingress.Defaults, object.Data)
 	d.say(of)
 	d.say(ref, problems...)
 	d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: settings}
+}
+
+// closed is for a class whose parameters cannot be read: they may keep requests out, and nobody knows which.
+func (d *defaults) closed(class string, of ir.Ref) {
+	settings := d.ingress.Defaults
+	settings.Closed = true
+	d.ingress.Classes[class] = ingress.Class{ConfigMap: of, Defaults: settings, Unread: true}
 }
 
 // rivals warns about several default classes.

@@ -1,6 +1,7 @@
 package translate_test
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -73,25 +74,31 @@ func TestParametersOfAClass(t *testing.T) {
 		// global is the namespace/name of the option configmap.
 		global string
 		want   string
+		// open says that the Ingresses of the class are served.
+		open bool
 	}{
-		{"none", nil, "a/global", ""},
-		{"namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "accepted"},
-		{"an empty group", &reference{APIGroup: new(""), Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "accepted"},
-		{"cluster, beside the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "b/global", "accepted"},
-		{"no scope is the cluster", &reference{Kind: "ConfigMap", Name: "class"}, "b/global", "accepted"},
-		{"cluster, without the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "", "spec.parameters.scope"},
+		{"none", nil, "a/global", "", true},
+		{"namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "accepted", true},
+		{"an empty group", &reference{APIGroup: new(""), Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "accepted", true},
+		{"cluster, beside the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "b/global", "accepted", true},
+		{"no scope is the cluster", &reference{Kind: "ConfigMap", Name: "class"}, "b/global", "accepted", true},
+		{"cluster, without the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "", "spec.parameters.scope", false},
 		{
 			"cluster, in another namespace", &reference{Kind: "ConfigMap", Name: "class"}, "a/global",
-			"spec.parameters.name there is no ConfigMap a/class",
+			"spec.parameters.name there is no ConfigMap a/class", false,
 		},
 		{
 			"missing", &reference{Kind: "ConfigMap", Name: "gone", Scope: &namespace, Namespace: new("b")}, "",
-			"spec.parameters.name there is no ConfigMap b/gone",
+			"spec.parameters.name there is no ConfigMap b/gone", false,
 		},
-		{"no namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace}, "b/global", "spec.parameters.namespace"},
-		{"another kind", &reference{Kind: "Secret", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "spec.parameters.kind"},
-		{"another group", &reference{APIGroup: new("example.com"), Kind: "ConfigMap", Name: "class"}, "b/global", "spec.parameters.kind"},
-		{"no such scope", &reference{Kind: "ConfigMap", Name: "class", Scope: &odd}, "b/global", "spec.parameters.scope"},
+		{"no namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace}, "b/global", "spec.parameters.namespace", false},
+		{"another kind", &reference{Kind: "Secret", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "spec.parameters.kind", false},
+		{"another group", &reference{APIGroup: new("example.com"), Kind: "ConfigMap", Name: "class"}, "b/global", "spec.parameters.kind", false},
+		{
+			"of another controller", &reference{APIGroup: new("example.com"), Kind: "Parameters", Name: "class"}, "b/global",
+			"spec.parameters.kind", true,
+		},
+		{"no such scope", &reference{Kind: "ConfigMap", Name: "class", Scope: &odd}, "b/global", "spec.parameters.scope", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			store := fill(1)
@@ -108,10 +115,58 @@ func TestParametersOfAClass(t *testing.T) {
 				test.want != "" && test.want != "accepted" && (len(got) != 1 || !strings.Contains(got[0], "InvalidParameters "+test.want)):
 				t.Errorf("said is %q, want %q", got, test.want)
 			}
-			if len(config.VirtualHosts) != 1 {
-				t.Error("the Ingresses of the class are not served")
+			filters := config.VirtualHosts[0].Routes[0].Filters
+			if open := !slices.Contains(filters, ir.Filter(ir.DirectResponse{Status: 503})); open != test.open {
+				t.Errorf("the Ingresses of the class are served: %t", open)
+			}
+			if told := said(verdicts, ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: "i0"}); test.open != (len(told) == 0) {
+				t.Errorf("of the Ingress is said %q", told)
 			}
 		})
+	}
+}
+
+// TestParametersComeAndGo: the Ingresses of a class are closed while there is no ConfigMap, and others are not.
+func TestParametersComeAndGo(t *testing.T) {
+	store, translator := fill(1), translate.New()
+	class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"}}
+	class.Spec.Controller = "k8s.io/ingress-nginx"
+	class.Spec.Parameters = &networkingv1.IngressClassParametersReference{
+		Kind: "ConfigMap", Name: "class", Scope: new("Namespace"), Namespace: new("b"),
+	}
+	store.Set(class)
+	bystander := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "plain"}}
+	bystander.Spec.Controller = class.Spec.Controller
+	store.Set(bystander)
+	other := numbered(1, "/")
+	other.Spec.IngressClassName = &bystander.Name
+	store.Set(other)
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "class"}}
+	unnamed := class.DeepCopy()
+	unnamed.Spec.Parameters = nil
+	for i, step := range []struct {
+		change func()
+		closed int
+	}{
+		{func() {}, 1},
+		{func() { store.Set(object) }, 0},
+		{func() { store.Delete(object) }, 1},
+		{func() { store.Set(unnamed) }, 0},
+		{func() { store.Set(class) }, 1},
+	} {
+		step.change()
+		s := store.Take()
+		config, verdicts := translator.Translate(s, options)
+		closed := 0
+		for _, h := range config.VirtualHosts {
+			closed += len(h.Routes[0].Filters)
+		}
+		if len(config.VirtualHosts) != 2 || closed != step.closed {
+			t.Errorf("step %d: %d of %d hosts are closed", i, closed, len(config.VirtualHosts))
+		}
+		if _, anew := translate.Translate(s, options); !reflect.DeepEqual(anew, verdicts) {
+			t.Errorf("step %d: the verdicts are others without a memory", i)
+		}
 	}
 }
 

@@ -203,7 +203,7 @@ func (t *Translator) note(
 // mergeHost joins what the Ingresses say of one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old := t.merged[host]
-	next := ingress.Merge(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)))
+	next := ingress.MergeCarefully(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)))
 	if old != nil {
 		t.count(c, old.Host, -1)
 		for ref := range old.Problems {

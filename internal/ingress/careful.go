@@ -1,0 +1,119 @@
+package ingress
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// MergeCarefully is Merge, and makes a panic a verdict on the Ingress that causes it: the first one, from the oldest on,
+// with which it comes. The paths of that Ingress answer 503 on this host, because they may be there to keep requests from a
+// path of another one; all other Ingresses are served as before. What even then makes Merge panic is left out.
+//
+// What the host was before is not looked at: what is served depends on the objects only, so that all replicas serve the same.
+func MergeCarefully(host string, results []*Result, fallbacks []*Result) *Merged {
+	return carefully(Merge, host, results, fallbacks)
+}
+
+// merge is Merge.
+type merge func(host string, results []*Result, fallbacks []*Result) *Merged
+
+func carefully(merge merge, host string, results []*Result, fallbacks []*Result) *Merged {
+	merged, fault := merge.try(host, results, fallbacks)
+	if fault == nil {
+		return merged
+	}
+	// The lists are the caller's.
+	results, fallbacks = slices.Clone(results), slices.Clone(fallbacks)
+	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
+	q := &quarantine{host: host, faults: map[*Result]any{}, stands: map[*Result]bool{}}
+	for fault != nil && len(results)+len(fallbacks) > 0 {
+		q.isolate(merge, &results, &fallbacks)
+		merged, fault = merge.try(host, results, fallbacks)
+	}
+	if fault != nil {
+		merged = &Merged{}
+	}
+	q.tell(merged)
+	return merged
+}
+
+// try returns what merge panics with.
+func (m merge) try(host string, results, fallbacks []*Result) (merged *Merged, fault any) {
+	defer func() { fault = recover() }()
+	return m(host, results, fallbacks), nil
+}
+
+// quarantine are the Ingresses of a host that make Merge panic.
+type quarantine struct {
+	host string
+	// faults is what each of them causes, stands what stands in for one of them.
+	faults map[*Result]any
+	stands map[*Result]bool
+}
+
+// isolate takes the first Ingress out with which merge panics. All of them together do.
+func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Result) {
+	list := results
+	upTo := func(i int) any {
+		_, fault := merge.try(q.host, (*results)[:i+1], nil)
+		return fault
+	}
+	if _, fault := merge.try(q.host, *results, nil); fault == nil || len(*results) == 0 {
+		list = fallbacks
+		upTo = func(i int) any {
+			_, fault := merge.try(q.host, *results, (*fallbacks)[:i+1])
+			return fault
+		}
+	}
+	first := sort.Search(len(*list)-1, func(i int) bool { return upTo(i) != nil })
+	r := (*list)[first]
+	if q.stands[r] {
+		// Its paths are what cannot be merged.
+		*list = slices.Delete(*list, first, first+1)
+		return
+	}
+	q.faults[r] = upTo(first)
+	(*list)[first] = r.closedOn(q.host)
+	q.stands[(*list)[first]] = true
+}
+
+// closedOn is what stands in for an Ingress that cannot be merged on a host: its paths, which answer 503.
+func (r *Result) closedOn(host string) *Result {
+	stand := &Result{Object: r.Object, Ours: true, Paths: map[string][]*Path{}, Certificates: r.Certificates}
+	if paths, ok := r.Paths[host]; ok {
+		stand.Paths[host] = nil
+		for _, p := range paths {
+			if p != nil && p.Backend != nil {
+				stand.Paths[host] = append(stand.Paths[host], p.closed())
+			}
+		}
+	}
+	if r.Fallback != nil && r.Fallback.Backend != nil {
+		stand.Fallback = r.Fallback.closed()
+	}
+	return stand
+}
+
+func (p *Path) closed() *Path {
+	return &Path{
+		Match: p.Match, Filters: []ir.Filter{ir.DirectResponse{Status: 503}}, Backend: p.Backend, Regex: p.Regex, Last: p.Last, Field: p.Field,
+	}
+}
+
+// tell adds a problem to those of each Ingress in quarantine.
+func (q *quarantine) tell(merged *Merged) {
+	if merged.Problems == nil {
+		merged.Problems = map[ir.Ref][]report.Problem{}
+	}
+	for r, fault := range q.faults {
+		merged.Problems[refOf(r)] = append(merged.Problems[refOf(r)], report.Problem{
+			Severity: report.Error, Reason: report.Quarantined,
+			Message: fmt.Sprintf("the paths for %s get 503, because joining them with those of other Ingresses fails: %v", orEvery(q.host), fault),
+		})
+	}
+}

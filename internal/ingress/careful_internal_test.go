@@ -1,0 +1,116 @@
+package ingress
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// aged is what one Ingress asks for: one path of a.example, or with the path "" a default backend for every host.
+func aged(age int, name, path string) *Result {
+	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(age), 0)),
+	}}
+	p := &Path{Match: ir.Match{Type: ir.MatchPrefix, Path: path}, Backend: &ir.Backend{ID: "shop/" + name + "/80"}}
+	if path == "" {
+		p.Match.Path, p.Last = "/", true
+		return &Result{Object: object, Ours: true, Fallback: p}
+	}
+	return &Result{Object: object, Ours: true, Paths: map[string][]*Path{"a.example": {p}}}
+}
+
+// served is one line for each route: its path, where it comes from and whether it is closed.
+func served(m *Merged) []string {
+	var lines []string
+	if m.Host == nil {
+		return nil
+	}
+	for _, r := range m.Host.Routes {
+		lines = append(lines, fmt.Sprintf("%s %s %v", r.Match.Path, r.Origin.Name, r.Filters))
+	}
+	return lines
+}
+
+// TestAPanicStaysInItsIngress holds which Ingresses of a host are closed by a fault of Merge, and that those are told.
+func TestAPanicStaysInItsIngress(t *testing.T) {
+	results := []*Result{aged(3, "three", "/three"), aged(1, "one", "/one"), aged(2, "two", "/two"), aged(4, "four", "/four")}
+	fallbacks := []*Result{aged(5, "five", ""), aged(6, "six", "")}
+	// fails panics with the Ingresses of these names, and with those in closed also when they are closed.
+	fails := func(names, closed string) merge {
+		return func(host string, results, fallbacks []*Result) *Merged {
+			for _, r := range slices.Concat(results, fallbacks) {
+				p := r.Fallback
+				if p == nil {
+					p = r.Paths[host][0]
+				}
+				if strings.Contains(names, r.Object.Name) && p.Filters == nil || strings.Contains(closed, r.Object.Name) {
+					panic("fault of " + r.Object.Name)
+				}
+			}
+			return Merge(host, results, fallbacks)
+		}
+	}
+	for name, c := range map[string]struct {
+		merge merge
+		// want are the routes by path, told whom the problems are of.
+		want, told string
+	}{
+		"none":        {Merge, "/three three []; /four four []; /one one []; /two two []; / five []", ""},
+		"the oldest":  {fails("one", ""), "/three three []; /four four []; /one one [{503}]; /two two []; / five []", "one"},
+		"the newest":  {fails("four", ""), "/three three []; /four four [{503}]; /one one []; /two two []; / five []", "four"},
+		"two":         {fails("two four", ""), "/three three []; /four four [{503}]; /one one []; /two two [{503}]; / five []", "four two"},
+		"a fallback":  {fails("five", ""), "/three three []; /four four []; /one one []; /two two []; / five [{503}]", "five"},
+		"both":        {fails("five three", ""), "/three three [{503}]; /four four []; /one one []; /two two []; / five [{503}]", "five three"},
+		"even closed": {fails("", "two"), "/three three []; /four four []; /one one []; / five []", "two"},
+		"all, closed": {fails("", "one two three four five six"), "", "five four one six three two"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := carefully(c.merge, "a.example", slices.Clone(results), slices.Clone(fallbacks))
+			if got := strings.Join(served(m), "; "); got != c.want {
+				t.Errorf("served is\n%s, want\n%s", got, c.want)
+			}
+			var told []string
+			for ref, problems := range m.Problems {
+				told = append(told, ref.Name)
+				p := problems[len(problems)-1]
+				if ref.Kind != kinds.Ingress || p.Reason != report.Quarantined || !strings.HasSuffix(p.Message, "fault of "+ref.Name) {
+					t.Errorf("%s is told %+v", ref, problems)
+				}
+			}
+			slices.Sort(told)
+			if got := strings.Join(told, " "); got != c.told {
+				t.Errorf("told are %s, want %s", got, c.told)
+			}
+		})
+	}
+}
+
+// TestAFaultOfMergeItself has no Ingress for its cause. The process goes on.
+func TestAFaultOfMergeItself(t *testing.T) {
+	broken := merge(func(string, []*Result, []*Result) *Merged { panic("always") })
+	if m := carefully(broken, "a.example", []*Result{aged(1, "one", "/")}, nil); m.Host != nil || len(m.Problems) != 1 {
+		t.Errorf("merged is %+v", m)
+	}
+	if m := carefully(broken, "a.example", nil, nil); m.Host != nil || len(m.Problems) != 0 {
+		t.Errorf("merged is %+v", m)
+	}
+}
+
+// TestAPathThatIsNone is a fault without help.
+func TestAPathThatIsNone(t *testing.T) {
+	bad := aged(1, "bad", "/bad")
+	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
+	m := MergeCarefully("a.example", []*Result{bad, aged(2, "good", "/good")}, nil)
+	if got := strings.Join(served(m), "; "); got != "/good good []; /bad bad [{503}]" {
+		t.Errorf("served is %s", got)
+	}
+}

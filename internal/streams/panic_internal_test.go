@@ -1,0 +1,38 @@
+package streams
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// TestAPanicStaysInItsEntry has a fault with one of three entries.
+func TestAPanicStaysInItsEntry(t *testing.T) {
+	store := snapshot.NewStore()
+	store.Set(&corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tcp"},
+		Data:       map[string]string{"1": "shop/web:80", "2": "shop/web:80", "3": "shop/web:80"},
+	})
+	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	web.Spec.Ports = []corev1.ServicePort{{Port: 80}}
+	store.Set(web)
+	r := &reading{snapshot: store.Take(), options: Options{TCP: "shop/tcp"}, result: &Result{}}
+	r.read = func(key, value string, protocol ir.Protocol) (*ir.StreamRoute, *report.Problem) {
+		if key == "2" {
+			panic("out of range")
+		}
+		return r.entry(key, value, protocol)
+	}
+	got := r.translate()
+	if len(got.Routes) != 2 || got.Routes[0].Port != 1 || got.Routes[1].Port != 3 {
+		t.Errorf("the routes are %+v", got.Routes)
+	}
+	if p := got.Verdicts[0].Problems; len(p) != 1 || p[0].Reason != report.Quarantined || p[0].Field != "data[2]" {
+		t.Errorf("the problems are %+v", p)
+	}
+}
