@@ -2,6 +2,7 @@ package k8singress
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -111,6 +112,22 @@ func (c *handshaking) SetReadDeadline(t time.Time) error { return c.Conn.SetRead
 
 func (c *handshaking) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(c.clamp(t))
+}
+
+// CloseWrite lets the peer know that nothing more comes, as net/http does before it closes a connection on which the peer may
+// still send: otherwise the end of the answer could be lost.
+func (c *handshaking) CloseWrite() error {
+	conn := c.Conn
+	for {
+		switch inner := conn.(type) {
+		case interface{ CloseWrite() error }:
+			return inner.CloseWrite()
+		case interface{ Raw() net.Conn }:
+			conn = inner.Raw()
+		default:
+			return errors.ErrUnsupported
+		}
+	}
 }
 
 func (c *handshaking) clamp(t time.Time) time.Time {
