@@ -85,6 +85,10 @@ func OneOf(words ...string) func(string) (string, error) {
 // Meant asks, behind the message on a word that is not among the known ones, for the one that is much like it; it is empty if
 // there is none.
 func Meant(text string, words []string) string {
+	if strings.ContainsAny(text, "0123456789") {
+		// A number is another number, and nothing misspelt.
+		return ""
+	}
 	var lower []string
 	for _, w := range words {
 		lower = append(lower, strings.ToLower(w))
