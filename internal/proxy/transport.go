@@ -164,6 +164,10 @@ func (x *Exchange) retried(ctx context.Context, method, address string, err erro
 		// net/http has no other word for it.
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}
+	if unsent && strings.HasSuffix(err.Error(), "i/o timeout") {
+		// Nor has Caddy's FastCGI for a connect timeout.
+		err = fmt.Errorf("%w: %w", errConnect, err)
+	}
 	kind := x.fail(ctx, address, err)
 	if kind != refused {
 		x.endpoints.Done(true)

@@ -47,6 +47,9 @@ const (
 	NoService         Reason = "NoService"
 	NoEndpoints       Reason = "NoEndpoints"
 	RefusedAddress    Reason = "RefusedAddress"
+
+	EndpointsUnhealthy Reason = "EndpointsUnhealthy"
+
 	NoSecret          Reason = "NoSecret"
 	InvalidTLSSecret  Reason = "InvalidTLSSecret"
 	UnknownClass      Reason = "UnknownClass"
