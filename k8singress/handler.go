@@ -55,6 +55,9 @@ var (
 
 // ServeHTTP lets the chain of the matching Ingress path answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if !r.ProtoAtLeast(1, 1) {
+		w = &final{&caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
+	}
 	w = expect(w, r)
 	return settled(w, h.serve(w, r, next))
 }

@@ -2,6 +2,7 @@ package k8singress
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -66,8 +67,8 @@ func (a *accepting) Accept() (net.Conn, error) {
 
 func (l *Listener) wrap(conn net.Conn) net.Conn {
 	if options := &l.table.Global().Clients; options.ProxyProtocol && l.believes(conn.RemoteAddr()) {
-		conn = proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
-			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, headerTimeout)), proxyproto.ValidateHeader(keepTCP))
+		conn = proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
+			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, headerTimeout)), proxyproto.ValidateHeader(keepTCP))}
 	}
 	if l.HandshakeTimeout > 0 {
 		conn = &handshaking{Conn: conn, limit: time.Duration(l.HandshakeTimeout)}
@@ -111,6 +112,24 @@ func (c *handshaking) SetReadDeadline(t time.Time) error { return c.Conn.SetRead
 
 func (c *handshaking) SetWriteDeadline(t time.Time) error {
 	return c.Conn.SetWriteDeadline(c.clamp(t))
+}
+
+// CloseWrite is closeWrite.
+func (c *handshaking) CloseWrite() error { return closeWrite(c.Conn) }
+
+// proxied is a connection with a PROXY protocol header, which can be closed in one direction.
+type proxied struct{ *proxyproto.Conn }
+
+// CloseWrite is closeWrite.
+func (c proxied) CloseWrite() error { return closeWrite(c.Raw()) }
+
+// closeWrite lets the peer know that nothing more comes, as net/http does before it closes a connection on which the peer may
+// still send: otherwise the end of the answer could be lost.
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }
 
 func (c *handshaking) clamp(t time.Time) time.Time {

@@ -92,8 +92,8 @@ func readConditions(value string) ([]ir.RetryOn, error) {
 	words := strings.Fields(value)
 	for _, w := range words {
 		if w != off && !slices.Contains(conditions, ir.RetryOn(w)) {
-			return nil, fmt.Errorf("%s is no condition: write some of %s, with spaces between them",
-				values.Quote(w), strings.Join(conditionNames(), ", "))
+			return nil, fmt.Errorf("%s is no condition: write some of %s, with spaces between them%s",
+				values.Quote(w), strings.Join(conditionNames(), ", "), values.Meant(w, conditionNames()))
 		}
 	}
 	on := []ir.RetryOn{}

@@ -111,12 +111,15 @@ var (
 )
 
 func readProtocol(value string) (ir.BackendProtocol, error) {
+	var names []string
 	for _, p := range protocols {
 		if strings.EqualFold(p.name, value) {
 			return p.protocol, nil
 		}
+		names = append(names, p.name)
 	}
-	return "", fmt.Errorf("%s is no protocol: HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS and FCGI are; it is served as HTTP", values.Quote(value))
+	return "", fmt.Errorf("%s is no protocol: HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS and FCGI are; it is served as HTTP%s",
+		values.Quote(value), values.Meant(value, names))
 }
 
 // readHost takes braces as part of a variable only, so that no placeholder of anybody can be meant.

@@ -18,7 +18,10 @@ const (
 	checkUnhealthy = 3
 	mostChecks     = 100
 	mostFailures   = 1000
-	noHealthCheck  = "this has no effect, because there is no health check: set " + OwnPrefix + "health-check-path"
+	noFastCGICheck = "this has no effect, because a health check cannot ask by FastCGI: requests alone show whether such an endpoint " +
+		"works, see " + OwnPrefix + "eject-after-failures"
+	noGRPCStatus  = "this has no effect, because gRPC answers a health check with SERVING, and not with a status of HTTP"
+	noHealthCheck = "this has no effect, because there is no health check: set " + OwnPrefix + "health-check-path"
 )
 
 // The rows of endpoints that are new, or fail.
@@ -43,9 +46,12 @@ var (
 var (
 	healthCheckPath = Annotation{
 		Name: "health-check-path", Own: true,
-		Doc:    "Asks every endpoint for this path again and again, and passes over those that fail. It may have a query.",
+		Doc: "Asks every endpoint for this path again and again, and passes over those that fail. It may have a query. With backend-protocol " +
+			"GRPC or GRPCS the standard health service grpc.health.v1 is asked, for the service that stands behind the slash; / is the server " +
+			"as a whole. FCGI has no health check.",
 		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress, Risk: RiskLow,
 		parse: values.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
+		check: func(s *Settings) string { return unless(s.Forwarding.Protocol != ir.FastCGI, noFastCGICheck) },
 	}
 	healthCheckInterval = Annotation{
 		Name: "health-check-interval", Own: true,
@@ -80,7 +86,7 @@ var (
 		Doc:    "The status that an endpoint has to answer a health check with.",
 		Values: "a number from 100 to 599", Example: "204", Default: "any from 200 to 399", Scope: ScopeIngress, Risk: RiskLow,
 		parse: values.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, values.Number(100, 599)),
-		check: checkChecked,
+		check: func(s *Settings) string { return cmp.Or(checkChecked(s), unless(!s.speaksGRPC(), noGRPCStatus)) },
 	}
 	healthCheckHost = Annotation{
 		Name: "health-check-host", Own: true,
@@ -115,12 +121,19 @@ func readCheckPath(value string) (string, error) {
 	return value, nil
 }
 
+func (s *Settings) speaksGRPC() bool {
+	return s.Forwarding.Protocol == ir.GRPC || s.Forwarding.Protocol == ir.GRPCS
+}
+
 // healthCheck returns the check that is asked for, or nil.
 func (s *Settings) healthCheck() *ir.HealthCheck {
-	if s.Asked.Check.Path == "" {
+	if s.Asked.Check.Path == "" || s.Forwarding.Protocol == ir.FastCGI {
 		return nil
 	}
 	check := s.Asked.Check
+	if check.GRPC = s.speaksGRPC(); check.GRPC {
+		check.Status = 0
+	}
 	check.Interval = cmp.Or(check.Interval, checkInterval)
 	check.Timeout = cmp.Or(check.Timeout, checkTimeout)
 	check.Healthy = cmp.Or(check.Healthy, checkHealthy)

@@ -28,8 +28,10 @@ type Live struct {
 	// Names looks up those that backends stand for. It is to be configured and run.
 	Names *resolver.Resolver
 
+	// Health asks endpoints whether they are well.
+	Health *health.Checker
+
 	endpoints *endpoints.Table
-	health    *health.Checker
 	ports     *l4app.Ports
 	ctx       caddy.Context
 	// held has the verdicts on the ports that were left out.
@@ -42,7 +44,7 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 		Table: live.NewTable(table), Certificates: certs.NewStore(), endpoints: table, ports: l4app.New(log),
 		// Addresses go into effect without the one goroutine: the table takes them from any.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
-		health: health.New(),
+		Health: health.New(),
 		held:   map[string]*report.Verdict{},
 	}
 }
@@ -96,7 +98,7 @@ func (l *Live) check(id string, b *ir.LoadBalancing) {
 	if b != nil {
 		check = b.HealthCheck
 	}
-	l.health.Set(id, l.endpoints.Backend(id), check)
+	l.Health.Set(id, l.endpoints.Backend(id), check)
 }
 
 func endpointsAt(addresses []string) []ir.Endpoint {
@@ -156,7 +158,7 @@ func (l *Live) Verdicts() []*report.Verdict {
 
 // Close ends everything that runs.
 func (l *Live) Close() {
-	l.health.Close()
+	l.Health.Close()
 	l.ports.Close()
 	l.Table.Close()
 }

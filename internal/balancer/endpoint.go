@@ -29,6 +29,9 @@ type Endpoint struct {
 // Address returns host:port.
 func (e *Endpoint) Address() string { return e.address }
 
+// Listed says whether it is in the current list of its backend.
+func (e *Endpoint) Listed() bool { return e.listed.Load() }
+
 // InFlight returns how many requests are under way.
 func (e *Endpoint) InFlight() int { return int(e.inFlight.Load()) }
 
@@ -52,11 +55,20 @@ func (c Choice) End() { c.Endpoint.inFlight.Add(-1) }
 // Observe tells what became of the attempt: how long the endpoint took, and whether it failed. Without it the attempt says
 // nothing of the endpoint. A client that does not wait for the answer is no failure of the endpoint.
 func (c Choice) Observe(took time.Duration, failed bool) {
-	e := c.Endpoint
-	e.latency.observe(e.backend.now(), took, failed)
+	c.Endpoint.latency.observe(c.Endpoint.backend.now(), took, failed)
+	c.Judge(failed)
+}
+
+// Measure is the first half of Observe, for an answer that has begun and may not end for long: how long it took.
+func (c Choice) Measure(took time.Duration) {
+	c.Endpoint.latency.observe(c.Endpoint.backend.now(), took, false)
+}
+
+// Judge is the other half: whether the endpoint failed.
+func (c Choice) Judge(failed bool) {
 	if failed {
-		e.failed(c.trial)
+		c.Endpoint.failed(c.trial)
 		return
 	}
-	e.succeeded(c.trial)
+	c.Endpoint.succeeded(c.trial)
 }

@@ -39,6 +39,8 @@ func TestGlobal(t *testing.T) {
 		{"upstream-keepalive-connections", "64", ir.Global{KeepAlive: 64}},
 		{"upstream-keepalive-connections", "0", ir.Global{KeepAlive: -1}},
 		{"upstream-keepalive-timeout", "30", ir.Global{KeepAliveTimeout: 30 * time.Second}},
+		{"generate-request-id", "false", ir.Global{NoRequestID: true}},
+		{"generate-request-id", "true", ir.Global{}},
 		{"worker-shutdown-timeout", "10s", ir.Global{Drain: 10 * time.Second}},
 		{"worker-shutdown-timeout", "1h 30m", ir.Global{Drain: 90 * time.Minute}},
 		{"worker-shutdown-timeout", "0", ir.Global{Drain: 365 * 24 * time.Hour}},

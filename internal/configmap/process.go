@@ -48,6 +48,18 @@ var (
 	}
 )
 
+// generateRequestID says the opposite of what the field does: where nothing is said, it is true.
+var generateRequestID = Key{
+	Name: "generate-request-id", Global: true,
+	Doc: "Gives a request an id, if it comes without an X-Request-ID header: 32 hexadecimal digits. It is what the endpoint gets for that " +
+		"header, and what $request_id is. Without, both are what the client sent, or nothing.",
+	Values: booleans, Example: "false", Default: "true",
+	parse: values.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
+		generates, err := values.Bool(value)
+		return err == nil && !generates, err
+	}),
+}
+
 func readKeepalive(value string) (time.Duration, error) {
 	if value == "0" {
 		return 0, errors.New("0 is no time to keep a connection: to keep none, set upstream-keepalive-connections to 0")

@@ -1,6 +1,10 @@
 package engine
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/k8singress/k8singress/internal/health"
+)
 
 // metrics of the pipeline. They outlive Caddy's configurations, and are registered with each.
 type metrics struct {
@@ -35,5 +39,21 @@ func newMetrics() *metrics {
 
 // Collectors returns the metrics of the engine, to be registered with the registry of a Caddy configuration.
 func (e *Engine) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds}
+	return []prometheus.Collector{e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, unhealthy{e.live.Health}}
+}
+
+// unhealthy counts what fails its health check, when somebody asks.
+type unhealthy struct{ checker *health.Checker }
+
+var unhealthyEndpoints = prometheus.NewDesc("k8singress_unhealthy_endpoints",
+	"How many endpoints of a backend fail their health check. A backend without health check has none.", []string{"backend"}, nil)
+
+// Describe implements prometheus.Collector.
+func (unhealthy) Describe(to chan<- *prometheus.Desc) { to <- unhealthyEndpoints }
+
+// Collect implements prometheus.Collector.
+func (u unhealthy) Collect(to chan<- prometheus.Metric) {
+	for id, s := range u.checker.States() {
+		to <- prometheus.MustNewConstMetric(unhealthyEndpoints, prometheus.GaugeValue, float64(s.Unhealthy), id)
+	}
 }

@@ -92,7 +92,25 @@ func (e *Engine) endpointProblem(b *ir.Backend) *report.Problem {
 			Message: fmt.Sprintf("the Service %s/%s has no ready endpoints: requests get 503", b.Namespace, b.Service),
 		}
 	}
-	return nil
+	return e.healthProblem(b)
+}
+
+// healthProblem is that of a backend whose endpoints fail their health checks. It is told here and by a metric, and to no
+// Event: endpoints that fail now and then would write a new one each time.
+func (e *Engine) healthProblem(b *ir.Backend) *report.Problem {
+	s, _ := e.live.Health.State(b.ID)
+	if s.Unhealthy == 0 {
+		return nil
+	}
+	consequence := "they get no requests"
+	if s.Unhealthy == s.Endpoints {
+		consequence = "there is no better one, so that they get requests all the same"
+	}
+	return &report.Problem{
+		Severity: report.Warning, Reason: report.EndpointsUnhealthy,
+		Message: fmt.Sprintf("%d of the %d endpoints of the Service %s/%s fail the health check, and %s; %s: %s",
+			s.Unhealthy, s.Endpoints, b.Namespace, b.Service, consequence, s.Address, s.Reason),
+	}
 }
 
 // nameProblem is that of a Service which stands for a name.
@@ -109,7 +127,7 @@ func (e *Engine) nameProblem(b *ir.Backend, none bool) *report.Problem {
 	case none:
 		message = service + " has no addresses yet"
 	default:
-		return nil
+		return e.healthProblem(b)
 	}
 	if none {
 		return &report.Problem{Severity: report.Info, Reason: report.NoEndpoints, Message: message + ": requests get 503"}

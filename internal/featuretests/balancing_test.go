@@ -213,6 +213,35 @@ func TestEWMAPrefersTheFastOne(t *testing.T) {
 	}
 }
 
+// TestEWMACountsTheHeadOfAStream: how long a download, a stream of events or a WebSocket goes on does not make its endpoint slow.
+func TestEWMACountsTheHeadOfAStream(t *testing.T) {
+	wait := func(r *http.Request, d time.Duration) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(d):
+		}
+	}
+	in, f := fleetOf(t, 2, func(ip string, w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/stream":
+			_ = http.NewResponseController(w).Flush()
+			wait(r, 500*time.Millisecond)
+		case ip == "127.0.3.2":
+			wait(r, 50*time.Millisecond)
+		}
+	}, "load-balance", "ewma")
+	for name, headers := range map[string][]string{"short": nil, "long": {"Incremental", "?0"}} {
+		t.Run(name+" way", func(t *testing.T) {
+			in.count(4)
+			for in.ask("/stream", headers...) != f.ip(0) {
+			}
+			if counts := in.count(20); counts[f.ip(0)] < 15 {
+				t.Errorf("the endpoint that answers at once has %d of 20 requests after a stream", counts[f.ip(0)])
+			}
+		})
+	}
+}
+
 func TestLeastConnLeavesABusyOneAlone(t *testing.T) {
 	held, end := make(chan string, 2), make(chan struct{})
 	in, _ := fleetOf(t, 2, func(ip string, _ http.ResponseWriter, r *http.Request) {

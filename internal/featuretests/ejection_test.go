@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -117,6 +118,15 @@ func TestHealthCheck(t *testing.T) {
 	if counts := in.count(30); counts[f.ip(1)] > 0 {
 		t.Errorf("it is ill, and has %d of 30 requests", counts[f.ip(1)])
 	}
+	in.eventually("what is said of it", func() error {
+		if found := in.reasons("Ingress/default/web"); !slices.Contains(found, "EndpointsUnhealthy") {
+			return fmt.Errorf("nothing but %v", found)
+		}
+		return nil
+	})
+	if metrics := in.metrics(); !strings.Contains(metrics, `k8singress_unhealthy_endpoints{backend="default/web/80"} 1`) {
+		t.Error("no metric counts it")
+	}
 	ill.Store(false)
 	in.eventually("it is found well", func() error {
 		if counts := in.count(9); counts[f.ip(1)] != 3 {
@@ -124,9 +134,25 @@ func TestHealthCheck(t *testing.T) {
 		}
 		return nil
 	})
+	in.eventually("nothing is said of it any more", func() error {
+		if found := in.reasons("Ingress/default/web"); len(found) > 0 {
+			return fmt.Errorf("there is %v", found)
+		}
+		return nil
+	})
 	if len(wrong) > 0 {
 		t.Errorf("a health check asks for %s", <-wrong)
 	}
+}
+
+// metrics is what GET /metrics of the admin API says.
+func (in *ingress) metrics() string {
+	in.Helper()
+	response, err := in.client.Get("http://" + in.admin + "/metrics")
+	if err != nil {
+		in.Fatal(err)
+	}
+	return read(in, response).body
 }
 
 // TestSlowStart: an endpoint that joins others gets little at first, and its share in the end.

@@ -5,6 +5,8 @@ package health
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -24,7 +26,8 @@ type Backend interface {
 
 // Checker asks the endpoints of backends. Its methods may be called from any goroutine.
 type Checker struct {
-	client *http.Client
+	// client asks over HTTP, h2c and grpcs the health service of gRPC, with and without TLS.
+	client, h2c, grpcs *http.Client
 
 	mu      sync.Mutex
 	running map[string]*round
@@ -40,19 +43,33 @@ type round struct {
 	// known is for the goroutine of the round, until done is closed.
 	known map[string]*streak
 	done  chan struct{}
+	state atomic.Pointer[State]
 }
 
 // New returns a checker that asks nobody yet.
 func New() *Checker {
-	return &Checker{running: map[string]*round{}, client: &http.Client{
+	return &Checker{
+		running: map[string]*round{},
+		client:  client((*http.Protocols).SetHTTP1),
+		h2c:     client((*http.Protocols).SetUnencryptedHTTP2),
+		grpcs:   client((*http.Protocols).SetHTTP2),
+	}
+}
+
+// client speaks one protocol.
+func client(speaks func(*http.Protocols, bool)) *http.Client {
+	t := &http.Transport{
 		// A connection that is kept would say that the endpoint was well once.
-		Transport: &http.Transport{
-			DisableKeepAlives: true, DisableCompression: true,
-			// The certificate of an endpoint is not looked at when requests go there either.
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		},
+		DisableKeepAlives: true, DisableCompression: true,
+		// The certificate of an endpoint is not looked at when requests go there either.
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		Protocols:       new(http.Protocols),
+	}
+	speaks(t.Protocols, true)
+	return &http.Client{
+		Transport:     t,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}
 }
 
 // Set says how the endpoints of a backend are asked; nil is not any more, and so is a check without an interval. The id tells
@@ -119,7 +136,9 @@ func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 			}
 			return
 		case <-timer.C:
-			c.ask(ctx, b, &r.check, r.known)
+			if c.ask(ctx, b, &r.check, r.known); ctx.Err() == nil {
+				r.tell()
+			}
 			timer.Reset(r.check.Interval)
 		}
 	}
@@ -147,7 +166,12 @@ func (c *Checker) ask(ctx context.Context, b Backend, check *ir.HealthCheck, kno
 		slots <- struct{}{}
 		asking.Go(func() {
 			defer func() { <-slots }()
-			if well := c.probe(ctx, e.Address, check); ctx.Err() == nil && s.add(well, check) {
+			err := c.probe(ctx, e.Address, check)
+			if ctx.Err() != nil {
+				return
+			}
+			// One that is ill is named each time: the backend forgets those that were away for a while.
+			if changed := s.add(err, check); changed || !s.healthy {
 				b.SetHealthy(e.Address, s.healthy)
 			}
 		})
@@ -167,10 +191,16 @@ type streak struct {
 	healthy bool
 	// against counts the answers in a row that say otherwise.
 	against int
+	// reason is how it failed last.
+	reason string
 }
 
 // add notes an answer. It returns true when the endpoint changes by it.
-func (s *streak) add(well bool, check *ir.HealthCheck) bool {
+func (s *streak) add(failure error, check *ir.HealthCheck) bool {
+	well := failure == nil
+	if !well {
+		s.reason = failure.Error()
+	}
 	if well == s.healthy {
 		s.against = 0
 		return false
@@ -190,34 +220,61 @@ func (s *streak) add(well bool, check *ir.HealthCheck) bool {
 // longestAnswer is how much of an answer is read: a health check says little.
 const longestAnswer = 64 << 10
 
-// probe asks one endpoint.
-func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) bool {
+const userAgent = "k8singress-health-check"
+
+// probe asks one endpoint. It returns why that one is not well.
+func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) error {
 	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
 	defer cancel()
+	ask := c.askHTTP
+	if check.GRPC {
+		ask = c.askGRPC
+	}
+	err := ask(ctx, address, check)
+	var in *url.Error
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("there is no answer within %v", check.Timeout)
+	case errors.As(err, &in):
+		// The rest of it is the address.
+		return in.Err
+	}
+	return err
+}
+
+func scheme(check *ir.HealthCheck) string {
+	if check.TLS {
+		return "https"
+	}
+	return "http"
+}
+
+func (c *Checker) askHTTP(ctx context.Context, address string, check *ir.HealthCheck) error {
 	target, err := url.ParseRequestURI(check.Path)
 	if err != nil {
-		return false
+		return err
 	}
-	target.Scheme, target.Host = "http", address
-	if check.TLS {
-		target.Scheme = "https"
-	}
+	target.Scheme, target.Host = scheme(check), address
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
-		return false
+		return err
 	}
 	request.Host = check.Host
-	request.Header.Set("User-Agent", "k8singress-health-check")
+	request.Header.Set("User-Agent", userAgent)
 	response, err := c.client.Do(request)
 	if err != nil {
-		return false
+		return err
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, io.LimitReader(response.Body, longestAnswer)); err != nil {
-		return false
+		return err
 	}
+	well := response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusBadRequest
 	if check.Status != 0 {
-		return response.StatusCode == check.Status
+		well = response.StatusCode == check.Status
 	}
-	return response.StatusCode >= http.StatusOK && response.StatusCode < http.StatusBadRequest
+	if !well {
+		return fmt.Errorf("the answer has the status %d", response.StatusCode)
+	}
+	return nil
 }

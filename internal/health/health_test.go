@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,11 +20,24 @@ const patience = 10 * time.Second
 type backend struct {
 	list []ir.Endpoint
 	said chan string
+
+	mu  sync.Mutex
+	ill map[string]bool
 }
 
 func (b *backend) Endpoints() []ir.Endpoint { return b.list }
 
 func (b *backend) SetHealthy(address string, healthy bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ill[address] == !healthy && !healthy {
+		// It is said again and again.
+		return
+	}
+	if b.ill == nil {
+		b.ill = map[string]bool{}
+	}
+	b.ill[address] = !healthy
 	word := address + " is ill"
 	if healthy {
 		word = address + " is well"
@@ -256,4 +270,22 @@ func TestACheckWithoutTimes(*testing.T) {
 	c := health.New()
 	c.Set("b", &backend{said: make(chan string, 10)}, &ir.HealthCheck{Path: "/"})
 	c.Close()
+}
+
+// A backend forgets an endpoint that was away for longer than a minute, and an interval may be longer. One that is ill is
+// named again with each round.
+func TestAnEndpointThatIsForgotten(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
+	c := health.New()
+	defer c.Close()
+	c.Set("b", b, check())
+	b.await(t, address+" is ill")
+	state(t, c, health.State{Endpoints: 1, Unhealthy: 1, Address: address, Reason: "the answer has the status 418"})
+	b.mu.Lock()
+	b.ill = nil
+	b.mu.Unlock()
+	b.await(t, address+" is ill")
 }

@@ -105,6 +105,8 @@ type HealthCheck struct {
 	Status int `json:"status,omitempty"`
 	// Host is the Host header; empty is the address of the endpoint.
 	Host string `json:"host,omitempty"`
+	// GRPC asks the standard health service of gRPC for the service that the path names; / is the server as a whole.
+	GRPC bool `json:"grpc,omitempty"`
 	// TLS asks over HTTPS, without a look at the certificate.
 	TLS bool `json:"tls,omitempty"`
 }

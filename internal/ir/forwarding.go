@@ -87,6 +87,8 @@ type Global struct {
 	KeepAliveTimeout time.Duration `json:"keepalive_timeout,omitempty"`
 	// Drain is how long the streams of a route go on after the route has gone; zero is 240 s.
 	Drain time.Duration `json:"drain,omitempty"`
+	// NoRequestID makes up no id for requests that come without one.
+	NoRequestID bool `json:"no_request_id,omitempty"`
 }
 
 // Clients is what is believed of who a request comes from.

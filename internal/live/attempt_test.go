@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -227,5 +228,34 @@ func TestClientAddressKeepsItsEndpoint(t *testing.T) {
 		if got := ask("2"); got != first {
 			t.Fatalf("the client goes from %s to %s", first, got)
 		}
+	}
+}
+
+// Once the head of an answer is there it is known how fast the endpoint is. What follows may be a stream without an end.
+func TestAStreamIsNotSlow(t *testing.T) {
+	s := newShop(t, &ir.LoadBalancing{Policy: ir.PolicyEWMA}, "a:1", "b:1")
+	var streams string
+	_, err := s.visit(nil, func(r *live.Request) error {
+		streams, _ = r.Next()
+		r.Answered(time.Time{})
+		<-time.After(20 * time.Millisecond)
+		r.Done(false)
+		r.Next()
+		r.Answered(time.Now().Add(-10 * time.Millisecond))
+		r.Done(false)
+		return nil
+	})
+	for range 10 {
+		_, again := s.visit(nil, func(r *live.Request) error {
+			if address, _ := r.Next(); address != streams {
+				t.Errorf("%s is asked, which takes longer than %s to answer", address, streams)
+			}
+			r.Done(false)
+			return nil
+		})
+		err = errors.Join(err, again)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }

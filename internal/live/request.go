@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/clients"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/variables"
 )
@@ -23,6 +24,7 @@ type Request struct {
 	r *http.Request
 
 	policy *clients.Policy
+	global *ir.Global
 	// client is who the request comes from, once somebody has asked.
 	client     clients.Client
 	identified bool
@@ -34,6 +36,11 @@ type Request struct {
 	choice balancer.Choice
 	began  time.Time
 	open   bool
+	// measured says that it has been told how fast the endpoint is.
+	measured bool
+	// id is known once somebody has asked.
+	id    string
+	named bool
 	// cookie is the Set-Cookie header that was written last.
 	cookie string
 }
@@ -57,7 +64,7 @@ func (r *Request) Next() (address string, ok bool) {
 		r.tried = r.first[:0]
 	}
 	r.tried = append(r.tried, choice.Endpoint)
-	r.choice, r.began, r.open = choice, time.Now(), true
+	r.choice, r.began, r.open, r.measured = choice, time.Now(), true, false
 	choice.Begin()
 	r.setCookie(choice)
 	return choice.Endpoint.Address(), true
@@ -69,8 +76,37 @@ func (r *Request) Done(failed bool) {
 	if !r.open {
 		return
 	}
-	r.choice.Observe(time.Since(r.began), failed)
+	if r.measured {
+		r.choice.Judge(failed)
+	} else {
+		r.choice.Observe(time.Since(r.began), failed)
+	}
 	r.end()
+}
+
+// Answered says that the head of the answer is there, for which the endpoint has been waited for since a time, zero being since
+// Next. How long the rest takes says more of the client, or of what it has asked for.
+func (r *Request) Answered(since time.Time) {
+	if !r.open || r.measured {
+		return
+	}
+	if since.IsZero() {
+		since = r.began
+	}
+	r.measured = true
+	r.choice.Measure(time.Since(since))
+}
+
+// Listed returns what tells, from any goroutine, whether the endpoint of the last Next is still one of its backend.
+func (r *Request) Listed() func() bool { return r.choice.Endpoint.Listed }
+
+// ID is that of the request, in whatever is said of it: the client's own if it can be used, else 32 hexadecimal digits, or
+// nothing where the options say so.
+func (r *Request) ID() string {
+	if !r.named {
+		r.id, r.named = proxy.RequestID(r.r, !r.global.NoRequestID), true
+	}
+	return r.id
 }
 
 // Backend returns the backend of the request's route.

@@ -54,7 +54,7 @@ func (t *Table) serveOn(i *instance, route *Route, w http.ResponseWriter, r *htt
 		defer end()
 		r = followed
 	}
-	request := &Request{Route: route, Connections: t.connections, policy: t.Clients(), w: w, r: r}
+	request := &Request{Route: route, Connections: t.connections, policy: t.Clients(), global: t.Global(), w: w, r: r}
 	// Whatever happens to the chain, its last attempt does not stay under way.
 	defer request.end()
 	caddyhttp.SetVar(r.Context(), requestVar, request)

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -28,7 +27,7 @@ var values = map[string]func(*Request) string{
 	"query_string":       query,
 	"remote_addr":        (*Request).ClientIP,
 	"remote_port":        remotePort,
-	"request_id":         requestID,
+	"request_id":         (*Request).ID,
 	"request_method":     func(r *Request) string { return r.r.Method },
 	"request_uri":        requestURI,
 	"scheme":             scheme,
@@ -120,18 +119,6 @@ func serverPort(r *Request) string {
 		return "443"
 	}
 	return "80"
-}
-
-// requestID is the client's, or one that Caddy makes up.
-func requestID(r *Request) string {
-	if id := r.r.Header.Get("X-Request-Id"); id != "" {
-		return id
-	}
-	if replacer, ok := r.r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		id, _ := replacer.GetString("http.request.uuid")
-		return id
-	}
-	return ""
 }
 
 // service returns a part of the ID of the backend: "namespace/service/port".

@@ -23,6 +23,8 @@ func (n *nobody) Write(b []byte) (int, error) { return len(b), nil }
 type always string
 
 func (a always) Next() (string, bool) { return string(a), true }
+func (always) Answered(time.Time)     {}
+func (always) Listed() func() bool    { return func() bool { return true } }
 func (always) Done(bool)              {}
 
 // BenchmarkForward sends short requests to an endpoint, and reads short answers.
@@ -41,7 +43,7 @@ func BenchmarkForward(b *testing.B) {
 	for b.Loop() {
 		clear(w.header)
 		x := proxy.NewExchange(s, endpoint)
-		x.Tell(r, &client, client.IP, nil)
+		x.Tell(r, &client, "id", client.IP, nil)
 		if err := p.Forward(w, r, x); err != nil {
 			b.Fatal(err)
 		}

@@ -15,6 +15,11 @@ import (
 type Endpoints interface {
 	// Next returns the address of another one, or false if there is none.
 	Next() (address string, ok bool)
+	// Answered tells that the head of its answer is there, which is all that says how fast it is: the rest may be a stream that
+	// never ends. It is what the endpoint was waited for since a time; zero is since Next.
+	Answered(since time.Time)
+	// Listed returns what tells, from any goroutine, whether the one of the last Next is still an endpoint.
+	Listed() func() bool
 	// Done tells how the one of the last Next did. It is not called where the client is the reason that there is no answer.
 	Done(failed bool)
 }
@@ -56,6 +61,11 @@ func (x *Exchange) more() bool {
 
 // again says whether another endpoint may be asked after a failure. sent says that the endpoint may have got the request.
 func (x *Exchange) again(method string, f failure, sent bool) bool {
+	if f == departed {
+		// It was none any more: another one is the first.
+		x.asked--
+		return true
+	}
 	return x.more() && x.settings.Retry.allows(f) && (!sent || x.settings.Retry.repeatable(method))
 }
 
@@ -81,6 +91,8 @@ func (x *Exchange) fail(ctx context.Context, address string, err error) failure 
 		return refused
 	case errors.Is(err, errBadRequest):
 		status, kind = http.StatusBadRequest, refused
+	case errors.Is(err, errGone):
+		status, kind = http.StatusServiceUnavailable, departed
 	case isTimeout(err):
 		status, kind = http.StatusGatewayTimeout, failedByTimeout
 	case errors.Is(err, errInvalid):

@@ -23,6 +23,8 @@ type idle struct {
 	// spent says that a part of a body has gone to the endpoint that comes in once. broken is how the client failed to send it.
 	spent  bool
 	broken error
+	// taken is when the last part of such a body came in.
+	taken time.Time
 }
 
 // errSilent is a time limit that has passed.
@@ -75,9 +77,18 @@ func (i *idle) explain(err error) error {
 func (i *idle) took(err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.taken = time.Now()
 	if i.spent = true; err != nil && !errors.Is(err, io.EOF) {
 		i.broken = err
 	}
+}
+
+// asked is since when the endpoint has had all that it may answer to; zero is from the start. A client that sends slowly does
+// not make an endpoint slow.
+func (i *idle) asked() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.taken
 }
 
 // errBroken is for a body that the client does not send as it should.

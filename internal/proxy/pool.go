@@ -116,12 +116,12 @@ func (p *Pool) pop(address string) *conn {
 }
 
 // dial opens a new connection.
-func (p *Pool) dial(ctx context.Context, address string, timeout time.Duration) (*conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+func (p *Pool) dial(ctx context.Context, address string, d *dialing) (*conn, error) {
+	ctx, end := d.limit(ctx)
+	defer end()
 	socket, err := p.dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, explained(ctx, err)
 	}
 	return newConn(socket, address), nil
 }

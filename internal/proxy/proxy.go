@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
@@ -65,7 +66,7 @@ func (a *attempt) run() (again bool, err error) {
 		}
 		a.sent = false
 	}
-	c, err := a.pool.dial(a.r.Context(), a.address, a.settings.Connect)
+	c, err := a.pool.dial(a.r.Context(), a.address, &dialing{a.settings.Connect, a.endpoints.Listed()})
 	if err == nil {
 		err = a.on(c)
 	}
@@ -121,6 +122,7 @@ func (a *attempt) on(c *conn) error {
 	if a.againFor(a.r.Method, answer.status) {
 		return errPassedOn
 	}
+	a.endpoints.Answered(time.Time{})
 	if a.settings.BufferResponse && answer.body != nil {
 		// The body may be read by another goroutine.
 		c.watch()

@@ -94,6 +94,9 @@ type inTurn struct {
 	endpoints []*endpoint
 	next      int
 	failed    []bool
+	// answered has since when each answer was waited for; gone says that none of them is an endpoint any more.
+	answered []time.Time
+	gone     atomic.Bool
 }
 
 func of(endpoints ...*endpoint) *inTurn { return &inTurn{endpoints: endpoints} }
@@ -108,6 +111,10 @@ func (i *inTurn) Next() (string, bool) {
 }
 
 func (i *inTurn) Done(failed bool) { i.failed = append(i.failed, failed) }
+
+func (i *inTurn) Answered(since time.Time) { i.answered = append(i.answered, since) }
+
+func (i *inTurn) Listed() func() bool { return func() bool { return !i.gone.Load() } }
 
 func pool(t *testing.T) *proxy.Pool {
 	p := proxy.NewPool()
@@ -146,7 +153,7 @@ func send(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settin
 		return err
 	}
 	client := clients.New(ir.Clients{}).Of(r)
-	x.Tell(r, &client, client.IP, nil)
+	x.Tell(r, &client, "id", client.IP, nil)
 	return p.Forward(w, r, x)
 }
 

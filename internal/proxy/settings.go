@@ -81,6 +81,8 @@ const (
 	failedByError
 	failedByTimeout
 	failedByInvalid
+	// departed is for an endpoint that was none any more when it should have been asked.
+	departed
 	// refused is for what is no failure of the endpoint: it must not be repeated.
 	refused
 )
@@ -94,7 +96,7 @@ func (r *Retry) allows(f failure) bool {
 		return r.onTimeout
 	case failedByInvalid:
 		return r.onInvalid
-	case noFailure, refused:
+	case noFailure, departed, refused:
 	}
 	return false
 }

@@ -29,14 +29,14 @@ var toldNames = [...]string{
 // pseudonym is what proxies call this one in the Via header. Caddy's own is "Caddy".
 const pseudonym = "k8singress"
 
-// Tell prepares what endpoints are told of a request. lookup has the values of nginx variables.
-func (x *Exchange) Tell(r *http.Request, c *clients.Client, forwardedFor string, lookup func(string) string) {
+// Tell prepares what endpoints are told of a request. id is its RequestID, and lookup has the values of nginx variables.
+func (x *Exchange) Tell(r *http.Request, c *clients.Client, id, forwardedFor string, lookup func(string) string) {
 	host := r.Host
 	if x.settings.Host != nil {
 		host = x.settings.Host.Expand(lookup)
 	}
 	x.told = told{host: host, prefix: x.settings.Prefix, values: [...]string{
-		RequestID(r), c.IP, forwardedFor, c.Host, c.Port, c.Proto, c.Proto,
+		id, c.IP, forwardedFor, c.Host, c.Port, c.Proto, c.Proto,
 		c.Proto, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Host"), x.settings.Prefix, via(r),
 	}}
 }
@@ -68,11 +68,14 @@ func Loops(r *http.Request) bool {
 // longestID is how long an id may be that a client gives its request.
 const longestID = 128
 
-// RequestID returns the id that the client gave, if it is one that can stand in a log, or a new one as nginx makes them: 32
-// hexadecimal digits.
-func RequestID(r *http.Request) string {
+// RequestID returns the id that the client gave, if it is one that can stand in a log. Otherwise it makes a new one as nginx
+// does, 32 hexadecimal digits, if it is to; each call makes another one.
+func RequestID(r *http.Request, generate bool) string {
 	if values := r.Header["X-Request-Id"]; len(values) == 1 && validID(values[0]) {
 		return values[0]
+	}
+	if !generate {
+		return ""
 	}
 	var raw [16]byte
 	binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())

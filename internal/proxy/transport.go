@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -22,14 +21,9 @@ func newTransports(perAddress int, idleTimeout time.Duration) map[ir.BackendProt
 	all := map[ir.BackendProtocol]*http.Transport{}
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.HTTPS, ir.GRPC, ir.GRPCS} {
 		t := &http.Transport{
-			DialContext: dial, DisableCompression: true,
+			DialContext: dial, DialTLSContext: dialTLS(secure(protocol)), DisableCompression: true,
 			MaxIdleConnsPerHost: max(perAddress, 0), DisableKeepAlives: perAddress < 0, IdleConnTimeout: idleTimeout,
 			Protocols: new(http.Protocols), MaxResponseHeaderBytes: maxHead,
-			TLSClientConfig: &tls.Config{
-				// As ingress-nginx: an endpoint is verified when proxy-ssl-verify asks for it.
-				InsecureSkipVerify: true,
-				ClientSessionCache: tls.NewLRUClientSessionCache(0),
-			},
 		}
 		t.Protocols.SetHTTP1(protocol == ir.HTTP || protocol == ir.HTTPS)
 		t.Protocols.SetHTTP2(protocol == ir.GRPCS)
@@ -39,32 +33,25 @@ func newTransports(perAddress int, idleTimeout time.Duration) map[ir.BackendProt
 	return all
 }
 
+// secure is how the TLS of a protocol is spoken.
+func secure(protocol ir.BackendProtocol) *tls.Config {
+	speaks := "http/1.1"
+	if protocol == ir.GRPCS {
+		speaks = "h2"
+	}
+	return &tls.Config{
+		// As ingress-nginx: an endpoint is verified when proxy-ssl-verify asks for it.
+		InsecureSkipVerify: true,
+		ClientSessionCache: tls.NewLRUClientSessionCache(0),
+		NextProtos:         []string{speaks},
+	}
+}
+
 func (p *Pool) transport(protocol ir.BackendProtocol) *http.Transport {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.transports[protocol]
 }
-
-type connectTimeout struct{}
-
-// dial keeps the connect timeout of the request that the connection is for.
-func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if timeout, ok := ctx.Value(connectTimeout{}).(time.Duration); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
-	if err != nil {
-		return nil, dialFailed{err}
-	}
-	return conn, nil
-}
-
-// dialFailed is what reverse_proxy takes for a DialError. Theirs alone does not tell what it was, a time limit for one.
-type dialFailed struct{ error }
-
-func (d dialFailed) Unwrap() []error { return []error{reverseproxy.NewDialError(d.error), d.error} }
 
 // RoundTrip sends a request that Caddy's reverse_proxy has prepared to the endpoint that it has been given by Next: inner is
 // nil but for protocols that are Caddy's own. An error that is a DialError lets reverse_proxy ask for another endpoint; what
@@ -80,7 +67,7 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 	}
 	client := r.Context()
 	idle := newIdle(client, x.settings)
-	r = r.WithContext(context.WithValue(idle.ctx, connectTimeout{}, x.settings.Connect))
+	r = r.WithContext(context.WithValue(idle.ctx, dialingKey{}, &dialing{x.settings.Connect, x.endpoints.Listed()}))
 	x.sends(r, idle)
 	response, err := inner.RoundTrip(r)
 	idle.pause()
@@ -100,6 +87,7 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 		idle.end()
 		return nil, x.retried(client, r.Method, address, err, again)
 	}
+	x.endpoints.Answered(idle.asked())
 	idle.receives(response)
 	if x.settings.BufferResponse && response.StatusCode != http.StatusSwitchingProtocols {
 		response.Body = &buffered{newElastic(response.Body), response.Body}
@@ -175,6 +163,10 @@ func (x *Exchange) retried(ctx context.Context, method, address string, err erro
 	if strings.Contains(err.Error(), "malformed") {
 		// net/http has no other word for it.
 		err = fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	if unsent && strings.HasSuffix(err.Error(), "i/o timeout") {
+		// Nor has Caddy's FastCGI for a connect timeout.
+		err = fmt.Errorf("%w: %w", errConnect, err)
 	}
 	kind := x.fail(ctx, address, err)
 	if kind != refused {

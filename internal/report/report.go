@@ -15,7 +15,8 @@ type Severity string
 const (
 	// Error means that something the object asks for is not served.
 	Error Severity = "error"
-	// Warning means that all of it is served, in a way that may surprise.
+	// Warning means that this controller serves all that is its own to serve, in a way that may surprise: of an Ingress that
+	// names no class of its own, it may be nothing.
 	Warning Severity = "warning"
 	// Info is for what the user may want to know, such as a Service without endpoints.
 	Info Severity = "info"
@@ -46,6 +47,9 @@ const (
 	NoService         Reason = "NoService"
 	NoEndpoints       Reason = "NoEndpoints"
 	RefusedAddress    Reason = "RefusedAddress"
+
+	EndpointsUnhealthy Reason = "EndpointsUnhealthy"
+
 	NoSecret          Reason = "NoSecret"
 	InvalidTLSSecret  Reason = "InvalidTLSSecret"
 	InvalidAuthority  Reason = "InvalidAuthority"
@@ -85,7 +89,7 @@ type Verdict struct {
 	Problems []Problem
 }
 
-// Accepted says that nothing the object asks for was left out.
+// Accepted says that nothing was left out of what the object asks this controller for.
 func (v *Verdict) Accepted() bool {
 	return !slices.ContainsFunc(v.Problems, func(p Problem) bool { return p.Severity == Error })
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -48,12 +49,46 @@ func (b *balanced) conflict(loser, winner *ingress.Result) {
 	if b.problems == nil {
 		b.problems = map[ir.Ref][]report.Problem{}
 	}
-	ref := refOf(loser.Object)
+	ref, without := refOf(loser.Object), ""
+	if lost := lost(&loser.LoadBalancing, &winner.LoadBalancing); len(lost) > 0 {
+		without = ": what this one says with " + strings.Join(lost, ", ") + " has no effect on it"
+	}
 	b.problems[ref] = append(b.problems[ref], report.Problem{
 		Severity: report.Warning, Reason: report.BackendConflict, Field: "metadata.annotations",
-		Message: fmt.Sprintf("the older %s asks for another load balancing of the backend %s, which counts for all Ingresses that have it",
-			refOf(winner.Object), b.backend.ID),
+		Message: fmt.Sprintf("the older %s asks for another load balancing of the backend %s, which counts for all Ingresses that have it%s",
+			refOf(winner.Object), b.backend.ID, without),
 	})
+}
+
+// asked are the parts of a load balancing, with the annotations that ask for them.
+var asked = []struct {
+	annotation string
+	part       func(*ir.LoadBalancing) any
+}{
+	{"load-balance", func(lb *ir.LoadBalancing) any {
+		if lb.Policy == ir.PolicyHash {
+			return ir.Policy("")
+		}
+		return lb.Policy
+	}},
+	{"upstream-hash-by", func(lb *ir.LoadBalancing) any { return lb.HashBy }},
+	{"upstream-hash-by-subset", func(lb *ir.LoadBalancing) any { return lb.HashSubset }},
+	{"affinity and session-cookie-*", func(lb *ir.LoadBalancing) any { return lb.SessionCookie }},
+	{"service-upstream", func(lb *ir.LoadBalancing) any { return lb.UseVirtualAddress }},
+	{"slow-start", func(lb *ir.LoadBalancing) any { return lb.SlowStart }},
+	{"eject-after-failures", func(lb *ir.LoadBalancing) any { return lb.EjectAfter }},
+	{"health-check-*", func(lb *ir.LoadBalancing) any { return lb.HealthCheck }},
+}
+
+// lost names the annotations by which one asks for something that the other does not give.
+func lost(loser, winner *ir.LoadBalancing) []string {
+	var all []string
+	for _, a := range asked {
+		if part := a.part(loser); !reflect.ValueOf(part).IsZero() && !reflect.DeepEqual(part, a.part(winner)) {
+			all = append(all, a.annotation)
+		}
+	}
+	return all
 }
 
 // cookie returns the session cookie with the Ingresses whose routes set it.

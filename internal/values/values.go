@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/k8singress/k8singress/internal/nearest"
 )
 
 // Remark is an error that comes with a value: the value counts, and whoever wrote it should know something about it.
@@ -74,10 +76,28 @@ func OneOf(words ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, text) })
 		if i < 0 {
-			return "", fmt.Errorf("%s is not one of %s", Quote(text), strings.Join(words, ", "))
+			return "", fmt.Errorf("%s is not one of %s%s", Quote(text), strings.Join(words, ", "), Meant(text, words))
 		}
 		return words[i], nil
 	}
+}
+
+// Meant asks, behind the message on a word that is not among the known ones, for the one that is much like it; it is empty if
+// there is none.
+func Meant(text string, words []string) string {
+	if strings.ContainsAny(text, "0123456789") {
+		// A number is another number, and nothing misspelt.
+		return ""
+	}
+	var lower []string
+	for _, w := range words {
+		lower = append(lower, strings.ToLower(w))
+	}
+	i := slices.Index(lower, nearest.Of(strings.ToLower(text), lower))
+	if i < 0 {
+		return ""
+	}
+	return "; did you mean " + words[i] + "?"
 }
 
 // mostNameBytes is more than any header or cookie name needs, and less than clients and proxies refuse.

@@ -123,3 +123,18 @@ func FuzzWords(f *testing.F) {
 		}
 	})
 }
+
+func TestMeant(t *testing.T) {
+	words := []string{"round_robin", "ewma", "HTTP", "HTTPS", "http_502"}
+	for text, want := range map[string]string{
+		"rond_robin": "; did you mean round_robin?", "Round-Robin": "; did you mean round_robin?", "htps": "; did you mean HTTPS?",
+		"something": "", "http_503": "", "": "",
+	} {
+		if got := values.Meant(text, words); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	if _, err := values.OneOf(words...)("rond_robin"); err == nil || !strings.HasSuffix(err.Error(), "; did you mean round_robin?") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,28 @@
+package featuretests
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestInterimAnswersOfOldClients: HTTP/1.0 has none, and a client of it would take the first one for the answer.
+func TestInterimAnswersOfOldClients(t *testing.T) {
+	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</a.css>")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.WriteHeader(http.StatusProcessing)
+		w.Header().Set("X-Last", "yes")
+		_, _ = w.Write([]byte("ok"))
+	})
+	for _, way := range ways {
+		t.Run(way+" way", func(t *testing.T) {
+			for version, want := range map[string]string{"HTTP/1.0": "200 ok", "HTTP/1.1": "103"} {
+				d := in.connect()
+				d.say("%s", head("GET / "+version, byWay(way)...))
+				if got := d.hear(http.MethodGet); got != want {
+					t.Errorf("%s: the first answer is %q, want %q", version, got, want)
+				}
+			}
+		})
+	}
+}

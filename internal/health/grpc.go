@@ -1,0 +1,95 @@
+package health
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// method is the standard one of gRPC's health checking protocol, by which each server tells how a service of it is.
+const method = "/grpc.health.v1.Health/Check"
+
+const (
+	// frameHead is a flag and a length, in front of each message.
+	frameHead = 5
+	// serviceField is the only field of the question, statusField that of the answer, in the encoding of protocol buffers.
+	serviceField, statusField = 0x0a, 0x08
+	serving                   = 1
+)
+
+// servings are the words for what a server says of a service.
+var servings = []string{"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"}
+
+// askGRPC asks the health service of an endpoint. It returns nil if the service that the path names is served; without a name
+// that is the server as a whole.
+func (c *Checker) askGRPC(ctx context.Context, address string, check *ir.HealthCheck) error {
+	service := strings.TrimPrefix(check.Path, "/")
+	message := binary.AppendUvarint([]byte{serviceField}, uint64(len(service)))
+	message = append(message, service...)
+	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, scheme(check)+"://"+address+method, bytes.NewReader(frame))
+	if err != nil {
+		return err
+	}
+	request.Host = check.Host
+	request.Header = http.Header{"User-Agent": {userAgent}, "Content-Type": {"application/grpc"}, "Te": {"trailers"}}
+	response, err := c.grpc(check.TLS).Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+	if err != nil {
+		return err
+	}
+	return judgeGRPC(response, body)
+}
+
+func (c *Checker) grpc(secure bool) *http.Client {
+	if secure {
+		return c.grpcs
+	}
+	return c.h2c
+}
+
+func judgeGRPC(response *http.Response, body []byte) error {
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the answer has the status %d", response.StatusCode)
+	}
+	code := cmp.Or(response.Trailer.Get("Grpc-Status"), response.Header.Get("Grpc-Status"))
+	switch code {
+	case "0":
+	case "5":
+		return errors.New("the server knows no such service: the path of the health check names it, and / is the server as a whole")
+	case "12":
+		return errors.New("the server does not have the service grpc.health.v1.Health")
+	default:
+		return fmt.Errorf("the answer has the gRPC status %q", code)
+	}
+	if status := statusOf(body); status != serving {
+		word := strconv.FormatUint(status, 10)
+		if status < uint64(len(servings)) {
+			word = servings[status]
+		}
+		return fmt.Errorf("the service is %s", word)
+	}
+	return nil
+}
+
+// statusOf reads the answer, in which zero is left out.
+func statusOf(body []byte) uint64 {
+	if len(body) < frameHead+2 || body[0] != 0 || body[frameHead] != statusField {
+		return 0
+	}
+	status, _ := binary.Uvarint(body[frameHead+1:])
+	return status
+}

@@ -1,0 +1,57 @@
+package k8singress
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/pires/go-proxyproto"
+)
+
+// A connection can be closed in one direction, whatever is around it: net/http looks for that before it ends one on which the
+// client still sends.
+func TestOneDirectionIsClosed(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for name, wrap := range map[string]func(net.Conn) net.Conn{
+		"handshake limit": func(c net.Conn) net.Conn { return &handshaking{Conn: c} },
+		"PROXY protocol":  func(c net.Conn) net.Conn { return proxied{proxyproto.NewConn(c)} },
+		"both":            func(c net.Conn) net.Conn { return &handshaking{Conn: proxied{proxyproto.NewConn(c)}} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			client, err := net.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			accepted, err := listener.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer accepted.Close()
+			if err := client.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			half, ok := wrap(accepted).(interface{ CloseWrite() error })
+			if !ok {
+				t.Fatal("nobody can close one direction")
+			}
+			if err := half.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			if rest, err := io.ReadAll(client); err != nil || len(rest) > 0 {
+				t.Errorf("the client reads %q, %v", rest, err)
+			}
+			if _, err := io.WriteString(client, "more"); err != nil {
+				t.Errorf("the client can send no more: %v", err)
+			}
+			if _, err := io.ReadFull(accepted, make([]byte, 4)); err != nil {
+				t.Errorf("what it sends does not come: %v", err)
+			}
+		})
+	}
+}
