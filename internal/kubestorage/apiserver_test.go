@@ -55,7 +55,7 @@ type event struct {
 }
 
 func startAPIServer(t testing.TB) *apiServer {
-	s := &apiServer{objects: map[string]object{}, changed: make(chan struct{}), lost: func(*http.Request) bool { return false }}
+	s := &apiServer{version: 1, objects: map[string]object{}, changed: make(chan struct{}), lost: func(*http.Request) bool { return false }}
 	s.http = httptest.NewServer(s)
 	t.Cleanup(func() {
 		s.http.CloseClientConnections()
