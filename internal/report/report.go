@@ -63,6 +63,9 @@ const (
 	CertificateMismatch    Reason = "CertificateMismatch"
 	CertificateExpired     Reason = "CertificateExpired"
 	CertificateNotYetValid Reason = "CertificateNotYetValid"
+	NotPublic              Reason = "NotPublic"
+	NoDNSChallenge         Reason = "NoDNSChallenge"
+	QuotaExceeded          Reason = "QuotaExceeded"
 )
 
 // Problem is one finding on an object, worded so that its owner can mend it.
