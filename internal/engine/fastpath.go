@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/backends"
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -81,12 +82,29 @@ func (e *Engine) shown(secret ir.Ref) bool {
 		e.secrets = map[string]bool{}
 		for _, c := range e.config.Certificates {
 			e.secrets[c.SecretNamespace+"/"+c.SecretName] = true
+			if c.SecondSecretName != "" {
+				e.secrets[c.SecretNamespace+"/"+c.SecondSecretName] = true
+			}
 		}
 		if c := e.config.DefaultCertificate; c != nil {
 			e.secrets[c.SecretNamespace+"/"+c.SecretName] = true
 		}
 	}
 	return e.secrets[secret.Namespace+"/"+secret.Name]
+}
+
+// loadSecrets hands over the contents of those that certificates come from now.
+func (e *Engine) loadSecrets(s *snapshot.Snapshot, certificates map[string]*document.Certificate) {
+	for _, c := range certificates {
+		if c == nil {
+			continue
+		}
+		for _, secret := range c.Secrets() {
+			if namespace, name, ok := splitName(secret); ok {
+				e.loadSecret(s, namespace, name)
+			}
+		}
+	}
 }
 
 func (e *Engine) loadSecret(s *snapshot.Snapshot, namespace, name string) {

@@ -45,13 +45,15 @@ func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict
 	store := certs.NewStore()
 	store.Update(d.Certificates)
 	for _, c := range d.Certificates {
-		namespace, name := c.SecretRef()
-		var data map[string][]byte
-		secret, ok := s.Secrets.Get(namespace, name)
-		if ok {
-			data = secret.Data
+		for _, name := range c.Secrets() {
+			namespace, name, _ := splitName(name)
+			var data map[string][]byte
+			secret, ok := s.Secrets.Get(namespace, name)
+			if ok {
+				data = secret.Data
+			}
+			store.SetSecret(namespace, name, data, ok)
 		}
-		store.SetSecret(namespace, name, data, ok)
 	}
 	return store.Problems()
 }

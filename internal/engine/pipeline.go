@@ -96,11 +96,8 @@ func addresses(list []ir.Endpoint) []string {
 func (e *Engine) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	e.live.Apply(delta)
 	e.applied = e.applied || !delta.Empty() || !e.live.Table.Ready()
-	for _, c := range delta.Certificates {
-		if c != nil && s != nil {
-			namespace, name := c.SecretRef()
-			e.loadSecret(s, namespace, name)
-		}
+	if s != nil {
+		e.loadSecrets(s, delta.Certificates)
 	}
 	if e.live.Table.Ready() {
 		return

@@ -281,7 +281,7 @@ func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) {
 	r.depend(ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: entry.SecretName})
 	if _, ok := r.snapshot.Secrets.Get(r.Object.Namespace, entry.SecretName); !ok {
 		r.problem(report.Error, report.NoSecret, field+".secretName",
-			"there is no Secret %s/%s: the default certificate is shown until there is one", r.Object.Namespace, entry.SecretName)
+			"there is no Secret %s/%s: %s until there is one", r.Object.Namespace, entry.SecretName, r.instead(entry))
 	}
 	hosts := entry.Hosts
 	if len(hosts) == 0 {
@@ -295,10 +295,38 @@ func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) {
 			r.problem(report.Error, report.InvalidHost, field+".hosts", "%v", err)
 			continue
 		}
-		if _, twice := r.Certificates[host]; host != "" && !twice {
-			r.Certificates[host] = &ir.Certificate{
-				Host: host, SecretNamespace: r.Object.Namespace, SecretName: entry.SecretName, Origin: r.origin(),
-			}
+		if host != "" {
+			r.certificate(host, entry.SecretName, field)
 		}
+	}
+}
+
+// instead is what clients are shown while the Secret of an entry is missing.
+func (r *reading) instead(entry *networkingv1.IngressTLS) string {
+	for i := range r.Object.Spec.TLS {
+		other := &r.Object.Spec.TLS[i]
+		if _, ok := r.snapshot.Secrets.Get(r.Object.Namespace, other.SecretName); ok && slices.Equal(other.Hosts, entry.Hosts) {
+			return "that of the other entry for the same hosts is shown"
+		}
+	}
+	return "the default certificate is shown"
+}
+
+// certificate gives a host the certificate of a Secret. A host may have those of two, because ingress-nginx's own way to
+// give an ECDSA and an RSA key, two pairs in one Secret, is gone.
+func (r *reading) certificate(host, secret, field string) {
+	c, ok := r.Certificates[host]
+	switch {
+	case !ok:
+		r.Certificates[host] = &ir.Certificate{
+			Host: host, SecretNamespace: r.Object.Namespace, SecretName: secret, Origin: r.origin(),
+		}
+	case c.SecretName == secret || c.SecondSecretName == secret:
+	case c.SecondSecretName == "":
+		c.SecondSecretName = secret
+	default:
+		r.problem(report.Warning, report.HostConflict, field+".secretName",
+			"%s has the certificates of the Secrets %s and %s already, and there is no use for a third: this one is left out",
+			host, c.SecretName, c.SecondSecretName)
 	}
 }

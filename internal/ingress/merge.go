@@ -177,12 +177,16 @@ func (m *merging) certificate(r *Result, c *ir.Certificate) {
 	case c == nil:
 	case m.Certificate == nil:
 		m.Certificate = c
-	case m.Certificate.SecretNamespace != c.SecretNamespace || m.Certificate.SecretName != c.SecretName:
+	case !sameSecrets(m.Certificate, c):
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls",
 			Message: fmt.Sprintf("the older %s has another certificate for %s, which is shown", m.Certificate.Origin, c.Host),
 		})
 	}
+}
+
+func sameSecrets(a, b *ir.Certificate) bool {
+	return a.SecretNamespace == b.SecretNamespace && a.SecretName == b.SecretName && a.SecondSecretName == b.SecondSecretName
 }
 
 // sort puts the routes into the order in which they are tried.
