@@ -26,6 +26,7 @@ type draft struct {
 	none       bool
 	namespaces []string
 	selector   string
+	secrets    string
 	given      map[string]bool
 }
 
@@ -117,6 +118,8 @@ var conflicts = []struct{ one, other, remedy string }{
 	{"namespace_selector", "namespaces", "namespaces are named or selected by their labels; remove one of them"},
 	{"namespace_selector", "manifests", "namespace_selector limits what is followed in a cluster; take the other files out of the folder"},
 	{"namespace_selector", "source", "with source none nothing is followed; remove one of them"},
+	{"secrets", "manifests", "secrets says what is read in a cluster; all of a folder is read"},
+	{"secrets", "source", "with source none nothing is followed; remove one of them"},
 	{"publish_service", "publish_address", "the status has the address of a Service or the given ones; remove one of them"},
 }
 
@@ -142,6 +145,6 @@ func (b *draft) source() *settings.Source {
 		return &settings.Source{Manifests: &settings.Manifests{Dir: b.manifests}}
 	}
 	return &settings.Source{Kubernetes: &settings.Kubernetes{
-		Kubeconfig: b.kubeconfig, Namespaces: b.namespaces, NamespaceSelector: b.selector,
+		Kubeconfig: b.kubeconfig, Namespaces: b.namespaces, NamespaceSelector: b.selector, Secrets: b.secrets,
 	}}
 }

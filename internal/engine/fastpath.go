@@ -73,7 +73,7 @@ func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool 
 	}
 	_, was := before.Secrets.Get(ref.Namespace, ref.Name)
 	_, is := now.Secrets.Get(ref.Namespace, ref.Name)
-	return was == is
+	return was == is && before.Denied(ref) == now.Denied(ref)
 }
 
 // shown says whether a certificate that is in effect comes from a Secret. In a cluster most do not.

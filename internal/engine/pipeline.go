@@ -26,6 +26,10 @@ func (e *Engine) pipeline() {
 	}
 	e.pending = nil
 	config, verdicts := e.translator.Translate(s, options(e.settings))
+	if s.Changed = append(e.unread.left(), s.Changed...); !e.secretsRead() {
+		e.awaitSecrets(s)
+		return
+	}
 	render := newRenderer(e.settings, s)
 	delta := render.Delta(e.config, config)
 	e.config, e.translated = config, verdicts

@@ -278,10 +278,15 @@ func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) {
 	if entry.SecretName == "" {
 		return
 	}
-	r.depend(ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: entry.SecretName})
-	if _, ok := r.snapshot.Secrets.Get(r.Object.Namespace, entry.SecretName); !ok {
+	ref := ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: entry.SecretName}
+	r.depend(ref)
+	if _, ok := r.snapshot.Secrets.Get(ref.Namespace, ref.Name); !ok && r.snapshot.Denied(ref) {
 		r.problem(report.Error, report.NoSecret, field+".secretName",
-			"there is no Secret %s/%s: %s until there is one", r.Object.Namespace, entry.SecretName, r.instead(entry))
+			"the controller may not read the Secret %s/%s: give its service account the verbs list and watch on it; %s until then",
+			ref.Namespace, ref.Name, r.shownWithout(entry))
+	} else if !ok {
+		r.problem(report.Error, report.NoSecret, field+".secretName",
+			"there is no Secret %s/%s: %s until there is one", r.Object.Namespace, entry.SecretName, r.shownWithout(entry))
 	}
 	hosts := entry.Hosts
 	if len(hosts) == 0 {
@@ -301,8 +306,8 @@ func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) {
 	}
 }
 
-// instead is what clients are shown while the Secret of an entry is missing.
-func (r *reading) instead(entry *networkingv1.IngressTLS) string {
+// shownWithout is what clients are shown while the Secret of an entry is missing.
+func (r *reading) shownWithout(entry *networkingv1.IngressTLS) string {
 	for i := range r.Object.Spec.TLS {
 		other := &r.Object.Spec.TLS[i]
 		if _, ok := r.snapshot.Secrets.Get(r.Object.Namespace, other.SecretName); ok && slices.Equal(other.Hosts, entry.Hosts) {
