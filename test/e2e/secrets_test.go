@@ -1,0 +1,187 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+// limited makes an account with the rights of deploy/rbac.yaml but those on Secrets. It returns the options of a Caddy that
+// has it.
+func (c *cluster) limited(lines ...string) harness.Options {
+	c.Helper()
+	role, err := c.RbacV1().ClusterRoles().Get(c.Context(), "k8singress", metav1.GetOptions{})
+	c.must(err)
+	rules := role.DeepCopy().Rules
+	for i := range rules {
+		rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool { return r == "secrets" })
+	}
+	name := metav1.ObjectMeta{Name: c.namespace}
+	_, err = c.RbacV1().ClusterRoles().Create(c.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
+	c.must(err)
+	_, err = c.RbacV1().ClusterRoleBindings().Create(c.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: name, Subjects: c.user(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.namespace},
+	}, metav1.CreateOptions{})
+	c.must(err)
+	config, err := clientcmd.LoadFromFile(c.inside.AccountKubeconfig())
+	c.must(err)
+	for _, user := range config.AuthInfos {
+		user.Impersonate = c.namespace
+	}
+	path := filepath.Join(c.TempDir(), "kubeconfig")
+	c.must(clientcmd.WriteToFile(*config, path))
+	o := c.options(0, append(lines, "secrets referenced")...)
+	for i, line := range o.Lines {
+		if strings.HasPrefix(line, "kubeconfig ") {
+			o.Lines[i] = "kubeconfig " + path
+		}
+	}
+	return o
+}
+
+func (c *cluster) user() []rbacv1.Subject {
+	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: c.namespace}}
+}
+
+// allow lets that account read some Secrets of the namespace by their names; no name is all of them.
+func (c *cluster) allow(secrets ...string) {
+	c.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "secrets"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}, ResourceNames: secrets,
+	}}}
+	roles := c.RbacV1().Roles(c.namespace)
+	if _, err := roles.Update(c.Context(), role, metav1.UpdateOptions{}); err == nil {
+		return
+	}
+	_, err := roles.Create(c.Context(), role, metav1.CreateOptions{})
+	c.must(err)
+	_, err = c.RbacV1().RoleBindings(c.namespace).Create(c.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "secrets"}, Subjects: c.user(),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "secrets"},
+	}, metav1.CreateOptions{})
+	c.must(err)
+}
+
+// serial returns that of the certificate that a client of a host is shown.
+func (c *cluster) serial(caddy *harness.Caddy, host string) (string, error) {
+	conn, err := tls.Dial("tcp", caddy.HTTPS, &tls.Config{ServerName: host, InsecureSkipVerify: true})
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return serial(conn.ConnectionState().PeerCertificates[0]), nil
+}
+
+func (c *cluster) awaitSerial(caddy *harness.Caddy, host string, want keyPair) {
+	c.Helper()
+	c.await("the certificate of "+host, func() error {
+		if got, err := c.serial(caddy, host); err != nil || got != leaf(want) {
+			return fmt.Errorf("it is %s, error %w, want %s", got, err, leaf(want))
+		}
+		return nil
+	})
+}
+
+// TestSecretsByName has a controller that may read two Secrets and no others.
+func TestSecretsByName(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("web", 1)
+	c.awaitEndpoints("web", 1, 0)
+	first, denied, unnamed := c.newPair(c.host("first")), c.newPair(c.host("denied")), c.newPair(c.host("default"))
+	c.secret("first", first)
+	c.secret("denied", denied)
+	c.secret("default-tls", unnamed)
+	c.ingress("first", "web", withTLS("first"))
+	c.ingress("denied", "web", withTLS("denied"))
+	o := c.limited("default_certificate " + c.namespace + "/default-tls")
+	c.allow("first", "default-tls")
+	caddy := c.caddy(o)
+
+	// At its first handshake, without waiting: it was not ready before.
+	for host, want := range map[string]keyPair{c.host("first"): first, "unknown.test": unnamed, c.host("denied"): unnamed} {
+		if got, err := c.serial(caddy, host); err != nil || got != leaf(want) {
+			t.Errorf("%s is shown %s, error %v, want %s", host, got, err, leaf(want))
+		}
+	}
+	problem := c.awaitReason(caddy, "denied", "NoSecret")
+	if !strings.Contains(problem.Message, "may not read the Secret") {
+		t.Errorf("the problem is %q", problem.Message)
+	}
+	c.awaitCode(caddy, c.host("denied"), "/", http.StatusOK, "")
+	status, err := caddy.Status(t.Context())
+	c.must(err)
+	if status.Objects["Secret"] != 2 {
+		t.Errorf("Caddy holds %d Secrets", status.Objects["Secret"])
+	}
+
+	c.allow("first", "default-tls", "denied")
+	c.awaitSerial(caddy, c.host("denied"), denied)
+	next := c.newPair(c.host("first"))
+	c.secret("first", next)
+	c.awaitSerial(caddy, c.host("first"), next)
+	c.deleteIngress("denied")
+	c.await("the Secret that nobody refers to is let go", func() error {
+		if status, err := caddy.Status(t.Context()); err != nil || status.Objects["Secret"] != 2 {
+			return fmt.Errorf("Caddy holds %d Secrets, error %w", status.Objects["Secret"], err)
+		}
+		return nil
+	})
+	c.checkNoReload(caddy)
+}
+
+// TestManySecretsByName has a thousand Secrets, each with a watch of its own.
+func TestManySecretsByName(t *testing.T) {
+	const count = 1000
+	c := newCluster(t)
+	pair := c.newPair("*." + c.namespace + ".test")
+	name := func(i int) string { return fmt.Sprintf("tls-%d", i) }
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := worker; i < count; i += 8 {
+				c.secret(name(i), pair)
+			}
+		})
+	}
+	group.Wait()
+	c.service("web", "nobody")
+	c.ingress("many", "web", func(i *networkingv1.Ingress) {
+		for n := range count {
+			i.Spec.TLS = append(i.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{c.host(name(n))}, SecretName: name(n)})
+		}
+	})
+	o := c.limited()
+	c.allow()
+	caddy := c.caddy(o)
+	ready := time.Since(caddy.Started)
+	if problems, err := caddy.Verdicts(t.Context()); err != nil || slices.ContainsFunc(problems, hasReason("NoSecret")) {
+		t.Errorf("a Secret was missing at the start, error %v", err)
+	}
+	memory, err := caddy.Memory("VmRSS")
+	c.must(err)
+	t.Logf("ready with %d watches after %v, resident %d MB", count, ready.Round(time.Millisecond), memory>>20)
+	for _, i := range []int{0, count / 2, count - 1} {
+		next := c.newPair(c.host(name(i)))
+		c.secret(name(i), next)
+		c.awaitSerial(caddy, c.host(name(i)), next)
+	}
+}
+
+func hasReason(reason string) func(harness.Verdict) bool {
+	return func(v harness.Verdict) bool {
+		return slices.ContainsFunc(v.Problems, func(p harness.Problem) bool { return p.Reason == reason })
+	}
+}
