@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,6 +38,8 @@ func (c *cluster) limited(lines ...string) harness.Options {
 		ObjectMeta: name, Subjects: c.user(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.namespace},
 	}, metav1.CreateOptions{})
 	c.must(err)
+	c.bind(c.namespace, "secrets")
+	c.bind("k8singress", "k8singress")
 	config, err := clientcmd.LoadFromFile(c.inside.AccountKubeconfig())
 	c.must(err)
 	for _, user := range config.AuthInfos {
@@ -62,17 +66,36 @@ func (c *cluster) allow(secrets ...string) {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "secrets"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}, ResourceNames: secrets,
 	}}}
-	roles := c.RbacV1().Roles(c.namespace)
-	if _, err := roles.Update(c.Context(), role, metav1.UpdateOptions{}); err == nil {
-		return
-	}
-	_, err := roles.Create(c.Context(), role, metav1.CreateOptions{})
+	// An update makes a role that is not there.
+	_, err := c.RbacV1().Roles(c.namespace).Update(c.Context(), role, metav1.UpdateOptions{})
 	c.must(err)
-	_, err = c.RbacV1().RoleBindings(c.namespace).Create(c.Context(), &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "secrets"}, Subjects: c.user(),
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "secrets"},
+}
+
+// bind gives that account a Role of this namespace, or one of the controller's.
+func (c *cluster) bind(namespace, role string) {
+	c.Helper()
+	_, err := c.RbacV1().RoleBindings(namespace).Create(c.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, Subjects: c.user(),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
 	}, metav1.CreateOptions{})
 	c.must(err)
+}
+
+// awaitRight waits until the API server knows of the right to read a Secret.
+func (c *cluster) awaitRight(secret string) {
+	c.Helper()
+	c.await("the right to read "+secret, func() error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: c.namespace, ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: c.namespace, Verb: "watch", Resource: "secrets", Name: secret,
+			},
+		}}
+		answer, err := c.AuthorizationV1().SubjectAccessReviews().Create(c.Context(), review, metav1.CreateOptions{})
+		if err == nil && !answer.Status.Allowed {
+			err = errors.New(answer.Status.Reason)
+		}
+		return err
+	})
 }
 
 // serial returns that of the certificate that a client of a host is shown.
@@ -88,10 +111,11 @@ func (c *cluster) serial(caddy *harness.Caddy, host string) (string, error) {
 func (c *cluster) awaitSerial(caddy *harness.Caddy, host string, want keyPair) {
 	c.Helper()
 	c.await("the certificate of "+host, func() error {
-		if got, err := c.serial(caddy, host); err != nil || got != leaf(want) {
-			return fmt.Errorf("it is %s, error %w, want %s", got, err, leaf(want))
+		got, err := c.serial(caddy, host)
+		if err == nil && got != leaf(want) {
+			err = fmt.Errorf("it is %s, want %s", got, leaf(want))
 		}
-		return nil
+		return err
 	})
 }
 
@@ -106,8 +130,9 @@ func TestSecretsByName(t *testing.T) {
 	c.secret("default-tls", unnamed)
 	c.ingress("first", "web", withTLS("first"))
 	c.ingress("denied", "web", withTLS("denied"))
-	o := c.limited("default_certificate " + c.namespace + "/default-tls")
 	c.allow("first", "default-tls")
+	o := c.limited("default_certificate " + c.namespace + "/default-tls")
+	c.awaitRight("first")
 	caddy := c.caddy(o)
 
 	// At its first handshake, without waiting: it was not ready before.
@@ -134,10 +159,11 @@ func TestSecretsByName(t *testing.T) {
 	c.awaitSerial(caddy, c.host("first"), next)
 	c.deleteIngress("denied")
 	c.await("the Secret that nobody refers to is let go", func() error {
-		if status, err := caddy.Status(t.Context()); err != nil || status.Objects["Secret"] != 2 {
-			return fmt.Errorf("Caddy holds %d Secrets, error %w", status.Objects["Secret"], err)
+		status, err := caddy.Status(t.Context())
+		if err == nil && status.Objects["Secret"] != 2 {
+			err = fmt.Errorf("Caddy holds %d Secrets", status.Objects["Secret"])
 		}
-		return nil
+		return err
 	})
 	c.checkNoReload(caddy)
 }
@@ -163,8 +189,9 @@ func TestManySecretsByName(t *testing.T) {
 			i.Spec.TLS = append(i.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{c.host(name(n))}, SecretName: name(n)})
 		}
 	})
-	o := c.limited()
 	c.allow()
+	o := c.limited()
+	c.awaitRight(name(0))
 	caddy := c.caddy(o)
 	ready := time.Since(caddy.Started)
 	if problems, err := caddy.Verdicts(t.Context()); err != nil || slices.ContainsFunc(problems, hasReason("NoSecret")) {
