@@ -194,12 +194,12 @@ func TestManySecretsByName(t *testing.T) {
 	c.awaitRight(name(0))
 	caddy := c.caddy(o)
 	ready := time.Since(caddy.Started)
-	if problems, err := caddy.Verdicts(t.Context()); err != nil || slices.ContainsFunc(problems, hasReason("NoSecret")) {
+	if problems, err := caddy.Verdicts(t.Context()); err != nil || slices.ContainsFunc(problems, c.lacksSecret) {
 		t.Errorf("a Secret was missing at the start, error %v", err)
 	}
-	memory, err := caddy.Memory("VmRSS")
-	c.must(err)
-	t.Logf("ready with %d watches after %v, resident %d MB", count, ready.Round(time.Millisecond), memory>>20)
+	t.Logf("ready with %d watches after %v, %d MB", count, ready.Round(time.Millisecond), c.resident(caddy))
+	all := c.caddy(c.options(1))
+	t.Logf("ready with one watch for all after %v, %d MB", time.Since(all.Started).Round(time.Millisecond), c.resident(all))
 	for _, i := range []int{0, count / 2, count - 1} {
 		next := c.newPair(c.host(name(i)))
 		c.secret(name(i), next)
@@ -207,8 +207,16 @@ func TestManySecretsByName(t *testing.T) {
 	}
 }
 
-func hasReason(reason string) func(harness.Verdict) bool {
-	return func(v harness.Verdict) bool {
-		return slices.ContainsFunc(v.Problems, func(p harness.Problem) bool { return p.Reason == reason })
-	}
+// lacksSecret says that a verdict is on an Ingress of this namespace without its Secret.
+func (c *cluster) lacksSecret(v harness.Verdict) bool {
+	return v.Object.Namespace == c.namespace &&
+		slices.ContainsFunc(v.Problems, func(p harness.Problem) bool { return p.Reason == "NoSecret" })
+}
+
+// resident is the memory of a process in MB.
+func (c *cluster) resident(caddy *harness.Caddy) int64 {
+	c.Helper()
+	memory, err := caddy.Memory("VmRSS")
+	c.must(err)
+	return memory >> 20
 }
