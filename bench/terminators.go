@@ -17,6 +17,9 @@ const (
 	rotated     = 1_000
 )
 
+// plainTLS is the name of the contestant without a controller.
+const plainTLS = "tls-plain"
+
 // terminators are the contestants that make TLS handshakes. They run all the time, and all but one are paused.
 type terminators struct {
 	maker *maker
@@ -75,7 +78,7 @@ func (t *terminators) stop() {
 
 // startPlain starts Caddy with one certificate.
 func (t *terminators) startPlain(ctx context.Context, s site) (*contestant, error) {
-	c, err := newContestant(s.folder, "tls-plain", 1)
+	c, err := newContestant(s.folder, plainTLS, 1)
 	if err != nil {
 		return c, err
 	}
@@ -123,7 +126,11 @@ func (c *contestant) startTLS(ctx context.Context, s setup, config []byte) error
 	if c.process, err = startProcess(c.folder, s.program); err != nil {
 		return err
 	}
-	shows := func(context.Context) bool {
+	shows := func(ctx context.Context) bool {
+		// Before a controller is ready some certificates may be missing.
+		if c.name != plainTLS && !c.ready(ctx) {
+			return false
+		}
 		_, first := handshake(c.http, hostName(1))
 		_, last := handshake(c.http, hostName(c.hosts))
 		return first == nil && last == nil

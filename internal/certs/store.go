@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
+	"iter"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,8 @@ type Store struct {
 	secrets map[string]*secret
 	// selfSigned answers where there is nothing else.
 	selfSigned func() *tls.Certificate
+	// ends has, by the name of the Secret, when the certificate ends that is shown.
+	ends sync.Map
 	// asked is when Problems was called last.
 	asked time.Time
 }
@@ -78,7 +81,13 @@ func (s *Store) Update(changes map[string]*document.Certificate) {
 		}
 		s.use(name, c)
 	}
-	maps.DeleteFunc(s.secrets, func(_ string, secret *secret) bool { return len(changes) > 0 && len(secret.hosts) == 0 })
+	maps.DeleteFunc(s.secrets, func(name string, secret *secret) bool {
+		unused := len(changes) > 0 && len(secret.hosts) == 0
+		if unused {
+			s.ends.Delete(name)
+		}
+		return unused
+	})
 }
 
 // use replaces the entry of a host at once, so that no handshake misses it.
@@ -179,6 +188,15 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 		return
 	}
 	of.show(&shown{pair: pair, names: NamesOf(pair.Leaf)})
+	s.ends.Store(of.name, pair.Leaf.NotAfter)
+}
+
+// Ends yields the "namespace/name" of each Secret with a certificate, and when that ends, in no particular order. It is
+// for any goroutine.
+func (s *Store) Ends() iter.Seq2[string, time.Time] {
+	return func(yield func(string, time.Time) bool) {
+		s.ends.Range(func(name, end any) bool { return yield(name.(string), end.(time.Time)) })
+	}
 }
 
 // sumOf takes the place of a copy of the contents, to see whether others are told.
