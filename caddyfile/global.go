@@ -26,6 +26,7 @@ type draft struct {
 	none       bool
 	namespaces []string
 	selector   string
+	secrets    string
 	given      map[string]bool
 }
 
@@ -119,6 +120,8 @@ var conflicts = []struct{ one, other, remedy string }{
 	{"namespace_selector", "source", "with source none nothing is followed; remove one of them"},
 	{"issuer", "email", "write the address into the block of the issuer: issuer acme { email <address> }"},
 	{"issuer", "acme_ca", "write the URL into the block of the issuer: issuer acme { dir <url> }"},
+	{"secrets", "manifests", "secrets says what is read in a cluster; all of a folder is read"},
+	{"secrets", "source", "with source none nothing is followed; remove one of them"},
 	{"publish_service", "publish_address", "the status has the address of a Service or the given ones; remove one of them"},
 }
 
@@ -144,6 +147,6 @@ func (b *draft) source() *settings.Source {
 		return &settings.Source{Manifests: &settings.Manifests{Dir: b.manifests}}
 	}
 	return &settings.Source{Kubernetes: &settings.Kubernetes{
-		Kubeconfig: b.kubeconfig, Namespaces: b.namespaces, NamespaceSelector: b.selector,
+		Kubeconfig: b.kubeconfig, Namespaces: b.namespaces, NamespaceSelector: b.selector, Secrets: b.secrets,
 	}}
 }

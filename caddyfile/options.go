@@ -95,6 +95,14 @@ var options = []option{
 		fallback: "all",
 	},
 	{
+		name: "secrets", args: "all | referenced", least: 1, most: 1,
+		set: one(func(d *draft) *string { return &d.secrets }, secretsMode),
+		doc: "Which Secrets are read: `all` of the namespaces, or only those that Ingresses and options refer to, each by a watch " +
+			"for its name. The right to read no others is enough then. A Secret that may not be read is said in the verdict on its Ingress.",
+		example:  "secrets referenced",
+		fallback: "all",
+	},
+	{
 		name: "disable_catch_all", set: func(d *draft, _ []string) error {
 			d.config.DisableCatchAll = true
 			return nil

@@ -207,6 +207,13 @@ func numericPorts(s string) bool {
 	return true
 }
 
+func secretsMode(s string) error {
+	if s != settings.SecretsAll && s != settings.SecretsReferenced {
+		return fmt.Errorf("%q is neither %s nor %s", s, settings.SecretsAll, settings.SecretsReferenced)
+	}
+	return nil
+}
+
 func selector(s string) error {
 	if _, err := labels.Parse(s); err != nil {
 		return fmt.Errorf("%q is no label selector, such as team=shop: %w", s, err)

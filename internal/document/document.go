@@ -76,6 +76,8 @@ type Port struct {
 type Certificate struct {
 	// Secret is "namespace/name".
 	Secret string `json:"secret,omitempty"`
+	// SecondSecret is another one, whose certificate is shown to the clients that it suits better. It is empty for most hosts.
+	SecondSecret string `json:"second_secret,omitempty"`
 	// Automated says that the issuers of the options are asked for it.
 	Automated bool `json:"automated,omitempty"`
 	// Origin is the object that asks for it, as "Kind/namespace/name".
@@ -86,4 +88,15 @@ type Certificate struct {
 func (c *Certificate) SecretRef() (namespace, name string) {
 	namespace, name, _ = strings.Cut(c.Secret, "/")
 	return namespace, name
+}
+
+// Secrets returns the "namespace/name" of each Secret, the first one first.
+func (c *Certificate) Secrets() []string {
+	switch {
+	case c.SecondSecret != "":
+		return []string{c.Secret, c.SecondSecret}
+	case c.Secret != "":
+		return []string{c.Secret}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,13 @@ type Source interface {
 // Reporter is a source that has verdicts of its own, such as on files that cannot be read.
 type Reporter interface {
 	Verdicts() []*report.Verdict
+}
+
+// Follower is a source that reads Secrets only when it is asked to.
+type Follower interface {
+	// Follow says which Secrets are to be read from now on, and whether all of them have been: found, or known to be missing
+	// or out of reach. The store wakes its reader when the last one has.
+	Follow(secrets iter.Seq[ir.Ref]) (read bool)
 }
 
 // Publisher takes what is to be written to the status of objects. Publish does not block, and the newest value wins.
@@ -78,6 +86,7 @@ type Engine struct {
 	pending *snapshot.Snapshot
 	// secrets are those that config refers to, once somebody has asked.
 	secrets map[string]bool
+	unread  unread
 	// applied says that something is in effect that the state does not tell of.
 	applied bool
 	hold    holdoff

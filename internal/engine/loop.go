@@ -119,7 +119,7 @@ func (e *Engine) observe() {
 	e.postpone(s, slow)
 	_, reports := e.source.(Reporter)
 	switch {
-	case len(slow) > 0:
+	case len(slow) > 0 || e.unread.waiting():
 		e.hold.change()
 	case e.applied:
 		e.publish()

@@ -188,7 +188,7 @@ func (m *merging) certificate(r *Result, c *ir.Certificate) {
 	case m.Certificate == nil:
 		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
 	case c.Automated:
-	case m.Certificate.SecretNamespace != c.SecretNamespace || m.Certificate.SecretName != c.SecretName:
+	case !sameSecrets(m.Certificate, c):
 		has := "has another certificate"
 		if m.Certificate.Automated {
 			has = "has the certificate of an issuer"
@@ -198,6 +198,10 @@ func (m *merging) certificate(r *Result, c *ir.Certificate) {
 			Message: fmt.Sprintf("the older %s %s for %s, which is shown", m.Certificate.Origin, has, c.Host),
 		})
 	}
+}
+
+func sameSecrets(a, b *ir.Certificate) bool {
+	return a.SecretNamespace == b.SecretNamespace && a.SecretName == b.SecretName && a.SecondSecretName == b.SecondSecretName
 }
 
 // sort puts the routes into the order in which they are tried.

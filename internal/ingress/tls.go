@@ -15,9 +15,10 @@ import (
 
 // tlsEntry is one entry of spec.tls.
 type tlsEntry struct {
-	// secret may be empty. exists says that there is one of the name.
+	// secret may be empty. exists says that there is one of the name, denied that the controller may not look.
 	secret string
 	exists bool
+	denied bool
 	// hosts are those of the rules if the entry has none. The empty one is not among them.
 	hosts []string
 	field string
@@ -37,13 +38,13 @@ func (r *reading) tls() {
 	}
 	mode := r.mode()
 	for _, e := range entries {
-		if mode != annotations.AutoHTTPSOff && (e.secret == "" || !e.exists && r.options.Issuance.OnMissingSecret) {
+		if mode != annotations.AutoHTTPSOff && (e.secret == "" || !e.exists && !e.denied && r.options.Issuance.OnMissingSecret) {
 			r.issuer(e)
 		}
 	}
 	for _, e := range entries {
 		if !e.exists {
-			r.without(e)
+			r.without(e, entries)
 		}
 	}
 	if mode == annotations.AutoHTTPSAll {
@@ -54,8 +55,10 @@ func (r *reading) tls() {
 func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) *tlsEntry {
 	e := &tlsEntry{secret: entry.SecretName, field: field}
 	if e.secret != "" {
-		r.depend(ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: e.secret})
-		_, e.exists = r.snapshot.Secrets.Get(r.Object.Namespace, e.secret)
+		ref := ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: e.secret}
+		r.depend(ref)
+		_, e.exists = r.snapshot.Secrets.Get(ref.Namespace, ref.Name)
+		e.denied = !e.exists && r.snapshot.Denied(ref)
 	}
 	if len(entry.Hosts) == 0 {
 		e.hosts = slices.Sorted(maps.Keys(r.Paths))
@@ -75,17 +78,26 @@ func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) *tlsEnt
 	return e
 }
 
-// secret takes the Secret of an entry for the source of the certificates of its hosts, where they have none.
+// secret takes the Secret of an entry for the source of the certificates of its hosts. A host may have those of two, because
+// ingress-nginx's own way to give an ECDSA and an RSA key, two pairs in one Secret, is gone.
 func (r *reading) secret(e *tlsEntry) {
 	for _, host := range e.hosts {
-		if _, has := r.Certificates[host]; has {
-			continue
-		}
-		r.Certificates[host] = &ir.Certificate{
-			Host: host, SecretNamespace: r.Object.Namespace, SecretName: e.secret, Origin: r.origin(),
-		}
-		if !e.exists {
-			r.Absent = append(r.Absent, host)
+		c := r.Certificates[host]
+		switch {
+		case c == nil:
+			r.Certificates[host] = &ir.Certificate{
+				Host: host, SecretNamespace: r.Object.Namespace, SecretName: e.secret, Origin: r.origin(),
+			}
+			if !e.exists {
+				r.Absent = append(r.Absent, host)
+			}
+		case c.Automated || c.SecretName == e.secret || c.SecondSecretName == e.secret:
+		case c.SecondSecretName == "":
+			c.SecondSecretName = e.secret
+		default:
+			r.problem(report.Warning, report.HostConflict, e.field+".secretName",
+				"%s has the certificates of the Secrets %s and %s already, and there is no use for a third: this one is left out",
+				host, c.SecretName, c.SecondSecretName)
 		}
 	}
 }
@@ -101,7 +113,7 @@ func (r *reading) issuer(e *tlsEntry) {
 }
 
 // without is for an entry whose Secret does not exist, or that has none.
-func (r *reading) without(e *tlsEntry) {
+func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret == "" {
 		if key := r.manager(); key != "" && key != managerSolver {
 			r.problem(report.Warning, report.NoSecret, e.field,
@@ -119,6 +131,19 @@ func (r *reading) without(e *tlsEntry) {
 			"there is no Secret %s/%s: an issuer is asked for a certificate, which is shown until there is one", r.Object.Namespace, e.secret)
 		return
 	}
-	r.problem(report.Error, report.NoSecret, e.field+".secretName",
-		"there is no Secret %s/%s: the default certificate is shown until there is one", r.Object.Namespace, e.secret)
+	missing := "there is no Secret %s/%s: %s until there is one"
+	if e.denied {
+		missing = "the controller may not read the Secret %s/%s: give its service account the verbs list and watch on it; %s until then"
+	}
+	r.problem(report.Error, report.NoSecret, e.field+".secretName", missing, r.Object.Namespace, e.secret, shownWithout(e, all))
+}
+
+// shownWithout is what clients are shown while the Secret of an entry is missing.
+func shownWithout(e *tlsEntry, all []*tlsEntry) string {
+	for _, other := range all {
+		if other.exists && slices.Equal(other.hosts, e.hosts) {
+			return "that of the other entry for the same hosts is shown"
+		}
+	}
+	return "the default certificate is shown"
 }

@@ -118,6 +118,9 @@ type Certificate struct {
 	Host            string
 	SecretNamespace string
 	SecretName      string
+	// SecondSecretName is another Secret of the same namespace with a certificate for the host, so that one can have an
+	// ECDSA key and the other an RSA key. It is empty for nearly every host.
+	SecondSecretName string
 	// Automated says that an issuer is asked for the certificate. There is no Secret of the Ingress then.
 	Automated bool
 	Origin    Origin

@@ -40,6 +40,12 @@ const (
 	AutoHTTPSOff = "off"
 )
 
+// SecretsAll and SecretsReferenced are the values of Kubernetes.Secrets.
+const (
+	SecretsAll        = "all"
+	SecretsReferenced = "referenced"
+)
+
 // Config is the options of the controller. The zero value of a field stands for its default.
 type Config struct {
 	// Source is where the Kubernetes objects come from. Without one, nothing is followed, and the process serves the
@@ -156,6 +162,9 @@ type Kubernetes struct {
 	// NamespaceSelector is a label selector, such as "team=shop,tier!=test". Ingresses in namespaces whose labels it does
 	// not match are not served, and their status is left alone. Default: all.
 	NamespaceSelector string `json:"namespace_selector,omitempty"`
+	// Secrets says which Secrets are read: "all" of the namespaces, or only those "referenced" by Ingresses and options, each
+	// by a watch for its name, so that the right to read no others is enough. Default: all.
+	Secrets string `json:"secrets,omitempty"`
 }
 
 // Manifests is a folder that objects come from.

@@ -79,6 +79,17 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 	return t.config, t.report
 }
 
+// Secrets are those that the Ingresses of the last snapshot refer to, whether they exist or not.
+func (t *Translator) Secrets() iter.Seq[ir.Ref] {
+	return func(yield func(ir.Ref) bool) {
+		for ref := range t.dependent {
+			if ref.Kind == kinds.Secret && !yield(ref) {
+				return
+			}
+		}
+	}
+}
+
 // change is what one call touches.
 type change struct {
 	hosts    set[string]
