@@ -55,8 +55,8 @@ func (w *rewriter) use(pattern, target string) {
 // chain makes requests for paths that match pattern go to a chain.
 func (w *rewriter) chain(pattern string, chain json.RawMessage) {
 	w.Helper()
-	refused := w.table.Update(map[string]*document.Host{"h": {Routes: []*document.Route{{Type: "regex", Path: pattern, Chain: chain}}}})
-	for _, r := range refused {
+	w.table.Update(map[string]*document.Host{"h": {Routes: []*document.Route{{Type: "regex", Path: pattern, Chain: chain}}}})
+	for _, r := range w.table.Refused() {
 		w.Fatal(r.Err)
 	}
 }

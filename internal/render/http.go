@@ -60,7 +60,7 @@ func chain(route *ir.Route) (whole json.RawMessage, access string) {
 			guards = append(guards, handler)
 		}
 	}
-	handlers = append(handlers, proxy(route))
+	handlers = append(handlers, proxyHandler(route))
 	return mustJSON(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
 }
 
