@@ -1,7 +1,6 @@
 package caddyfile
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +39,7 @@ func setIssuer(d *draft, args []string, segment caddyfile.Segment) error {
 	if len(warnings) > 0 {
 		return fmt.Errorf("%s: %s", args[0], warnings[0].Message)
 	}
-	d.config.Issuers = append(d.config.Issuers, json.RawMessage(raw))
+	d.config.Issuers = append(d.config.Issuers, raw)
 	return nil
 }
 

@@ -271,8 +271,8 @@ var options = []option{
 		name: "issuer", args: "<module> [<arguments...>] [{ <options...> }]", least: 1, most: anyNumber, setBlock: setIssuer, bare: true,
 		doc: "Who issues the certificates of Ingress hosts, as in Caddy's directive `tls` and its global option `cert_issuer`: `acme`, " +
 			"`zerossl`, `internal`, or one of a plugin. May be given more than once: the next one is asked where one fails. `acme` has the DNS " +
-			"challenge, external accounts, profiles and preferred chains in its block. With `internal` Caddy is an authority of its own, whose root " +
-			"no client knows; it is not put into the trust store of this machine.",
+			"challenge, external accounts, profiles and preferred chains in its block. With `internal` Caddy is an authority of its own, whose " +
+			"root no client knows; it is not put into the trust store of this machine.",
 		example:  "issuer acme {\n\temail ops@example.com\n\tprofile shortlived\n}",
 		fallback: "ACME, as `email` and `acme_ca` say",
 	},

@@ -53,7 +53,7 @@ func abilities(raw json.RawMessage) Abilities {
 
 // publicCAs are the domains of the authorities that browsers trust and that speak ACME.
 var publicCAs = []string{
-	"letsencrypt.org", "zerossl.com", "pki.goog", "googleapis.com", "buypass.com", "buypass.no", "ssl.com", "actalis.com", "digicert.com", "sectigo.com",
+	"letsencrypt.org", "zerossl.com", "pki.goog", "buypass.com", "buypass.no", "ssl.com", "actalis.com", "digicert.com", "sectigo.com",
 }
 
 // publicCA says whether the directory of an authority is that of a public one. Without one it is Caddy's default.

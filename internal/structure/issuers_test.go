@@ -9,7 +9,7 @@ import (
 )
 
 func TestAbilities(t *testing.T) {
-	none, names := structure.Abilities{}, structure.Abilities{AnyName: true}
+	none, names, wildcards := structure.Abilities{}, structure.Abilities{AnyName: true}, structure.Abilities{Wildcards: true}
 	all := structure.Abilities{AnyName: true, Wildcards: true}
 	for name, c := range map[string]struct {
 		options settings.Config
@@ -21,10 +21,10 @@ func TestAbilities(t *testing.T) {
 		"a name like a public":    {settings.Config{ACMECA: "https://notletsencrypt.org/directory"}, names},
 		"a private authority":     {settings.Config{ACMECA: "https://ca.corp:9000/acme/acme/directory"}, names},
 		"an issuer":               {issuers(`{"module":"acme"}`), none},
-		"the DNS challenge":       {issuers(`{"module":"acme","challenges":{"dns":{"provider":{"name":"x"}}}}`), structure.Abilities{Wildcards: true}},
+		"the DNS challenge":       {issuers(`{"module":"acme","challenges":{"dns":{"provider":{"name":"x"}}}}`), wildcards},
 		"another challenge":       {issuers(`{"module":"acme","challenges":{"http":{"disabled":true}}}`), none},
 		"ZeroSSL by HTTP":         {issuers(`{"module":"zerossl","api_key":"k"}`), none},
-		"ZeroSSL by DNS":          {issuers(`{"module":"zerossl","cname_validation":{}}`), structure.Abilities{Wildcards: true}},
+		"ZeroSSL by DNS":          {issuers(`{"module":"zerossl","cname_validation":{}}`), wildcards},
 		"internal":                {issuers(`{"module":"internal"}`), all},
 		"internal at last":        {issuers(`{"module":"acme"}`, `{"module":"internal"}`), all},
 		"of a plugin":             {issuers(`{"module":"vault"}`), all},
