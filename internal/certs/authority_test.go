@@ -108,9 +108,9 @@ func file(t testing.TB, name string) []byte {
 }
 
 // clientOf is what a client of TLS 1.2 or 1.3 says that takes only some signatures.
-func clientOf(name string, schemes ...tls.SignatureScheme) *tls.ClientHelloInfo {
+func clientOf(schemes ...tls.SignatureScheme) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{
-		ServerName: name, SignatureSchemes: schemes, SupportedVersions: []uint16{tls.VersionTLS13},
+		ServerName: "web.example", SignatureSchemes: schemes, SupportedVersions: []uint16{tls.VersionTLS13},
 		SupportedCurves: []tls.CurveID{tls.X25519, tls.CurveP256}, SupportedPoints: []uint8{0},
 		CipherSuites: []uint16{tls.TLS_AES_128_GCM_SHA256},
 	}

@@ -58,11 +58,11 @@ func TestTwoKeysForOneHost(t *testing.T) {
 			t.Run(title+", "+strings.Join(order[:], ","), func(t *testing.T) {
 				s := certs.NewStore()
 				s.Update(two(order[0], order[1]))
-				other, modern := clientOf("web.example", tls.PSSWithSHA256), clientOf("web.example", tls.ECDSAWithP256AndSHA256, tls.PSSWithSHA256)
+				other, modern := clientOf(tls.PSSWithSHA256), clientOf(tls.ECDSAWithP256AndSHA256, tls.PSSWithSHA256)
 				copied := *template
 				s.SetSecret("a", "rsa", withRSA(t, &copied), true)
 				// The only one there is, is shown to everybody.
-				expectKey(t, s, clientOf("web.example", tls.ECDSAWithP256AndSHA256), x509.RSA)
+				expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.RSA)
 				copied = *template
 				s.SetSecret("a", "ecdsa", issue(t, nil, &copied).data(), true)
 				expectKey(t, s, other, x509.RSA)
@@ -87,7 +87,7 @@ func TestOneOfTwoSecretsIsGarbage(t *testing.T) {
 	s.Update(two("a/one", "a/two"))
 	s.SetSecret("a", "one", garbage(), true)
 	s.SetSecret("a", "two", forNames(t, "web.example").data(), true)
-	expectKey(t, s, clientOf("web.example", tls.ECDSAWithP256AndSHA256), x509.ECDSA)
+	expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.ECDSA)
 	expectProblem(t, s, "that of the host's other Secret is shown until it is mended")
 }
 

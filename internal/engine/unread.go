@@ -19,6 +19,8 @@ type unread struct {
 	since time.Time
 	// changed is what was translated meanwhile, and waits to be applied.
 	changed []ir.Ref
+	// inVain says that the waiting took too long. Nothing waits again until all Secrets have been read.
+	inVain bool
 }
 
 func (u *unread) waiting() bool { return !u.since.IsZero() }
@@ -32,12 +34,21 @@ func (u *unread) left() []ir.Ref {
 
 // secretsRead tells the source which Secrets are needed, and says whether to go on without waiting for them.
 func (e *Engine) secretsRead() bool {
+	u := &e.unread
 	source, ok := e.source.(Follower)
-	if !ok || source.Follow(e.needed()) || e.live.Table.Ready() && e.unread.waiting() && time.Since(e.unread.since) >= patience {
-		e.unread.since = time.Time{}
-		return true
+	switch {
+	case !ok || source.Follow(e.needed()):
+		u.inVain = false
+	case !e.live.Table.Ready():
+		return false
+	case u.inVain:
+	case u.waiting() && time.Since(u.since) >= patience:
+		u.inVain = true
+	default:
+		return false
 	}
-	return false
+	u.since = time.Time{}
+	return true
 }
 
 // awaitSecrets leaves the work on a snapshot for later.
