@@ -19,6 +19,8 @@ type Key struct {
 // Table lists the keys that work: first those that an Ingress can say otherwise. A new one is a line here, and a row in the file
 // of its feature if there is no annotation of its name.
 var Table = []Key{
+	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
+	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations,
 	annotation("load-balance"),
 	annotation("upstream-hash-by"), annotation("upstream-hash-by-subset"), annotation("upstream-hash-by-subset-size"),
 	annotation("service-upstream"),

@@ -36,6 +36,8 @@ type Route struct {
 	Type string `json:"type"`
 	// Path is what Type compares with the path of the request.
 	Path string `json:"path"`
+	// HTTPSRedirect is for requests that come without TLS; nil is without.
+	HTTPSRedirect *ir.HTTPSRedirect `json:"https_redirect,omitempty"`
 	// Chain is what handles the request: a list of Caddy HTTP routes. Equal chains are provisioned once.
 	Chain json.RawMessage `json:"chain"`
 	// Backend is the ID of the backend that the chain's reverse_proxy asks for endpoints.

@@ -33,6 +33,8 @@ type Options struct {
 	Namespaces labels.Selector
 	// DisableCatchAll refuses what would answer for every host.
 	DisableCatchAll bool
+	// HTTPSPort is the port of our HTTPS, for redirects that name it; zero is none.
+	HTTPSPort int
 	// ExternalNames is that of settings.Config.
 	ExternalNames string
 	// Defaults are the settings of an Ingress that has no annotations: what the ConfigMap says.
@@ -69,7 +71,11 @@ type Result struct {
 
 // Path is one path of one host.
 type Path struct {
-	Match      ir.Match
+	Match ir.Match
+	// Redirect is for hosts with a certificate, or with RedirectAlways for every host. It is nil without.
+	Redirect       *ir.HTTPSRedirect
+	RedirectAlways bool
+
 	Filters    []ir.Filter
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
@@ -210,6 +216,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 func (r *reading) with(p *Path) *Path {
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Attempts, p.Forwarding = r.annotations.Attempts, r.annotations.ForwardingFor(p.Match.Path)
+	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
 	return p
 }
 

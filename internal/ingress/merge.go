@@ -21,6 +21,8 @@ type Merged struct {
 	Host *ir.VirtualHost
 	// Certificate is nil for a host that no Ingress has a certificate for.
 	Certificate *ir.Certificate
+	// Secure says that an Ingress wants the host to be asked by HTTPS.
+	Secure bool
 	// Problems is nil where there are none.
 	Problems map[ir.Ref][]report.Problem
 }
@@ -29,7 +31,9 @@ type Merged struct {
 type merging struct {
 	Merged
 	regex bool
-	taken map[ir.Match]claim
+	// secure is Secure of the host or of the wildcard above.
+	secure bool
+	taken  map[ir.Match]claim
 }
 
 // claim is a path that answers, and whose it is.
@@ -39,8 +43,9 @@ type claim struct {
 }
 
 // Merge joins what Ingresses say of a host. The oldest one wins where two say different things, and the other is told.
-// The fallbacks answer for what no path of the host matches; the first of them counts.
-func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
+// The fallbacks answer for what no path of the host matches; the first of them counts. above says that the wildcard above
+// the host is Secure, which counts for the host, too.
+func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Merged {
 	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
 	m := &merging{
 		taken: map[ir.Match]claim{},
@@ -49,6 +54,8 @@ func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
 		}),
 	}
 	m.Host = &ir.VirtualHost{Host: host, Regex: m.regex}
+	m.Secure = slices.ContainsFunc(results, func(r *Result) bool { return r.secures(host) })
+	m.secure = m.Secure || above
 	known := host == "" && len(fallbacks) > 0
 	for _, r := range results {
 		if _, ok := r.Paths[host]; ok {
@@ -108,9 +115,13 @@ func (m *merging) add(r *Result, p *Path) {
 		return
 	}
 	m.taken[key] = claim{r, p}
-	m.Host.Routes = append(m.Host.Routes, &ir.Route{
+	route := &ir.Route{
 		Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Origin: refOf(r),
-	})
+	}
+	if m.secure || p.RedirectAlways {
+		route.HTTPSRedirect = p.Redirect
+	}
+	m.Host.Routes = append(m.Host.Routes, route)
 }
 
 // key is the same for paths that match the same requests: a slash at the end of a prefix changes nothing, but at the end

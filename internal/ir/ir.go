@@ -37,6 +37,8 @@ type VirtualHost struct {
 // Route sends the requests that match to a backend, through filters.
 type Route struct {
 	Match Match
+	// HTTPSRedirect comes before the filters; nil is without.
+	HTTPSRedirect *HTTPSRedirect
 	// Filters are in the order in which a request meets them.
 	Filters []Filter
 	// Backend is never nil: a backend that does not exist is one without endpoints. It names the one of Config.Backends that

@@ -7,6 +7,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Route is what requests with one path of one host meet.
@@ -18,9 +19,11 @@ type Route struct {
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string
 
-	chain   *chain
-	regex   *regexp.Regexp
-	streams *streams
+	// redirect is for requests without TLS; it may be nil.
+	redirect *ir.HTTPSRedirect
+	chain    *chain
+	regex    *regexp.Regexp
+	streams  *streams
 }
 
 // Submatch returns where the route's regular expression matches path, as regexp.FindStringSubmatchIndex does; it is nil

@@ -97,7 +97,9 @@ func (t *Table) build(name string, d *document.Host) (*host, []Refusal) {
 }
 
 func (t *Table) route(h *host, d *document.Route) error {
-	r := &Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, streams: &streams{all: &t.open}}
+	r := &Route{
+		Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, redirect: d.HTTPSRedirect, streams: &streams{all: &t.open},
+	}
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}

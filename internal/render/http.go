@@ -19,6 +19,8 @@ func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 			Chain:   m.of(route),
 			Backend: route.Backend.ID,
 			Origin:  route.Origin.String(),
+
+			HTTPSRedirect: route.HTTPSRedirect,
 		})
 	}
 	return part[document.Host]{h.Host, host}

@@ -41,7 +41,7 @@ var narrow = translate.Options{
 // The worlds that objects are drawn from are small, so that objects meet.
 var (
 	names  = []string{"one", "two", "three"}
-	hosts  = []string{"", "a.example", "b.example", "*.example", "{env.HOME}"}
+	hosts  = []string{"", "a.example", "b.example", "*.example", "c.a.example", "*.a.example", "{env.HOME}"}
 	paths  = []string{"/", "/foo", "/foo/", "/foo/(.*)", "/(", "", "no-slash"}
 	ports  = []networkingv1.ServiceBackendPort{{Number: 80}, {Name: "http"}, {Name: "nope"}}
 	stamps = []time.Time{time.Unix(1, 0), time.Unix(2, 0)}
@@ -52,11 +52,14 @@ var (
 		"affinity":              {"cookie"},
 		"service-upstream":      {"true"},
 		"proxy-connect-timeout": {"1", "2"},
+		"ssl-redirect":          {"true", "false"},
+		"force-ssl-redirect":    {"true", "false"},
 	}
 	data = map[string][]string{
 		"load-balance":          {"ewma", "round_robin", "bad"},
 		"proxy-connect-timeout": {"7", "8", "bad"},
 		"use-forwarded-headers": {"true", "false"},
+		"ssl-redirect":          {"true", "false"},
 	}
 )
 
@@ -113,7 +116,10 @@ func drawIngress(t *rapid.T) *networkingv1.Ingress {
 		object.Spec.Rules = append(object.Spec.Rules, rule)
 	}
 	if rapid.Bool().Draw(t, "tls") {
-		object.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{draw(t, hosts)}, SecretName: draw(t, names)}}
+		object.Spec.TLS = []networkingv1.IngressTLS{{SecretName: draw(t, names)}}
+		if rapid.IntRange(0, 4).Draw(t, "every") > 0 {
+			object.Spec.TLS[0].Hosts = []string{draw(t, hosts)}
+		}
 	}
 	return object
 }
