@@ -60,6 +60,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	added := h.demandTLS(w, r)
 	if caddy.Exiting() {
 		sendAway(w, r)
 	}
@@ -76,6 +77,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		return caddyhttp.Error(http.StatusServiceUnavailable, errNotReady)
 	case live.NoHost:
 		if h.PassThru {
+			if added {
+				delete(w.Header(), strictTransport)
+			}
 			return next.ServeHTTP(w, r)
 		}
 		w.WriteHeader(http.StatusNotFound)

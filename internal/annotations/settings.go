@@ -14,6 +14,8 @@ type Settings struct {
 	Forwarding ir.Forwarding
 	// Redirect is the way from HTTP to HTTPS.
 	Redirect Redirect
+	// TLS is the handshake of the hosts.
+	TLS ir.TLSPolicy
 	// LoadBalancing is what the Ingress asks for its backends.
 	LoadBalancing ir.LoadBalancing
 	// Chains are the names of the handler chains that a request meets, in this order. AvailableChains are those which the

@@ -4,6 +4,7 @@ package annotations
 // of its own.
 var Table = []Annotation{
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
+	sslCiphers, sslPreferServerCiphers,
 	chains,
 	rewriteTarget,
 	proxyBodySize, proxyRequestBuffering,

@@ -26,6 +26,8 @@ type Live struct {
 
 // Host is one virtual host.
 type Host struct {
+	// TLS is nil for a host that has what the global options say.
+	TLS *ir.TLSPolicy `json:"tls,omitempty"`
 	// Routes answer in this order: an exact path, else the longest prefix, else the first regex of the list that matches.
 	Routes []*Route `json:"routes"`
 }

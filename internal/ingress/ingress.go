@@ -64,7 +64,10 @@ type Result struct {
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
 	LoadBalancing ir.LoadBalancing
 	Balances      bool
-	Problems      []report.Problem
+	// TLS is how it wants handshakes for its hosts to be. AsksCiphers says that its own annotations ask for the ciphers.
+	TLS         ir.TLSPolicy
+	AsksCiphers bool
+	Problems    []report.Problem
 	// Refs are the objects that the result depends on, whether they exist or not.
 	Refs []ir.Ref
 }
@@ -128,6 +131,7 @@ func (r *reading) settings() {
 	r.annotations = settings
 	r.LoadBalancing = settings.LoadBalancing
 	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
+	r.TLS, r.AsksCiphers = settings.TLS, !slices.Equal(settings.TLS.Ciphers, defaults.TLS.Ciphers)
 	r.Problems = append(r.Problems, problems...)
 }
 

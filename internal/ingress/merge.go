@@ -57,6 +57,7 @@ func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Mer
 	m.Secure = slices.ContainsFunc(results, func(r *Result) bool { return r.secures(host) })
 	m.secure = m.Secure || above
 	known := host == "" && len(fallbacks) > 0
+	m.handshake(results)
 	for _, r := range results {
 		if _, ok := r.Paths[host]; ok {
 			known = true

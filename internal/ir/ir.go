@@ -30,6 +30,8 @@ type VirtualHost struct {
 	Host string
 	// Regex says that every path of this host is a regular expression. It is a property of the host in ingress-nginx.
 	Regex bool
+	// TLS is nil for a host that has what Global says.
+	TLS *TLSPolicy
 	// Routes are in the order in which they are tried: the first that matches answers.
 	Routes []*Route
 }

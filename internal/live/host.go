@@ -43,6 +43,8 @@ type host struct {
 	regex  []*Route
 	// all has every route once, in the order of the document.
 	all []*Route
+	// handshake is nil for a host that has what the global options say.
+	handshake *ir.TLSPolicy
 }
 
 // find returns the route for a clean path, or nil.
@@ -109,7 +111,7 @@ func addFirst(m map[string]*Route, path string, r *Route) {
 
 func newHost(name string, d *document.Host) *host {
 	return &host{
-		name:   name,
+		name: name, handshake: d.TLS,
 		exact:  make(map[string]*Route),
 		prefix: make(map[string]*Route, len(d.Routes)),
 		all:    make([]*Route, 0, len(d.Routes)),

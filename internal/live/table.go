@@ -32,6 +32,8 @@ type Table struct {
 	open crowd
 
 	global global
+	// policies are those of hosts that have one of their own, by host.
+	policies map[string]ir.TLSPolicy
 }
 
 // Refusal is a part of a document that cannot be served. Everything else is.
@@ -43,7 +45,7 @@ type Refusal struct {
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table) *Table {
-	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}}
+	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}, policies: map[string]ir.TLSPolicy{}}
 	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
@@ -70,6 +72,7 @@ func (t *Table) Update(changes map[string]*document.Host) []Refusal {
 			replaced = append(replaced, before)
 		}
 		next[name] = nil
+		t.notePolicy(name, changes[name])
 		if d := changes[name]; d != nil {
 			h, bad := t.build(name, d)
 			next[name], refused = h, append(refused, bad...)

@@ -11,7 +11,7 @@ import (
 )
 
 func (m chains) host(h *ir.VirtualHost) part[document.Host] {
-	host := &document.Host{Routes: make([]*document.Route, 0, len(h.Routes))}
+	host := &document.Host{TLS: h.TLS, Routes: make([]*document.Route, 0, len(h.Routes))}
 	for _, route := range h.Routes {
 		host.Routes = append(host.Routes, &document.Route{
 			Type:    string(route.Match.Type),

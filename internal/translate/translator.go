@@ -202,6 +202,10 @@ func (t *Translator) note(
 func (t *Translator) mergeHost(c *change, host string) {
 	old := t.merged[host]
 	next := ingress.Merge(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)), t.secureAbove(host))
+	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
+		// What everybody has need not be said of each host.
+		next.Host.TLS = nil
+	}
 	if old != nil {
 		t.count(c, old.Host, -1)
 		for ref := range old.Problems {
