@@ -1,7 +1,6 @@
 package annotations
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 
@@ -58,6 +57,9 @@ type Redirect struct {
 // exempt is ingress-nginx's no-tls-redirect-locations: where an ACME issuer asks, by HTTP.
 var exempt = []string{"/.well-known/acme-challenge"}
 
+// permanentRedirect is ingress-nginx's http-redirect-code.
+const permanentRedirect = 308
+
 // defaultHTTPSPort is the port that needs no word.
 const defaultHTTPSPort = 443
 
@@ -75,7 +77,7 @@ func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirec
 	}
 	redirect = &ir.HTTPSRedirect{Status: r.Status, KeepSlash: r.KeepSlash}
 	if redirect.Status == 0 {
-		redirect.Status = http.StatusPermanentRedirect
+		redirect.Status = permanentRedirect
 	}
 	if r.WithPort && port != defaultHTTPSPort {
 		redirect.Port = port

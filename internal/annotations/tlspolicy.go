@@ -14,7 +14,8 @@ var (
 		Name: "ssl-ciphers",
 		Doc: "The ciphers of TLS 1.2 for the hosts of the Ingress, by OpenSSL's names. Their order means nothing, those of TLS 1.3 are always " +
 			"on, and those without forward secrecy are never. The oldest Ingress of a host that says it counts.",
-		Values: "names with colons between them: " + strings.Join(cipherNames(), ", "), Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
+		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
+		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
 		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
 		parse: values.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
 	}

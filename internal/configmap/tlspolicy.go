@@ -32,7 +32,7 @@ var (
 	}
 	sslSessionTickets = Key{
 		Name: "ssl-session-tickets", Global: true,
-		Doc: "Lets clients resume TLS sessions. This is always on: the keys of the tickets change every 12 hours and leave nothing behind, " +
+		Doc: "Lets clients resume TLS sessions. This is always on: the keys of the tickets change every 12 hours and are forgotten soon, " +
 			"which is what ingress-nginx turns tickets off for. [TLS](tls.md#session-tickets) says who shares the keys.",
 		Values: "true", Example: "true", Default: "true",
 		parse: func(_ *Config, value string) error {

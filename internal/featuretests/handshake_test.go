@@ -2,6 +2,7 @@ package featuretests
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,11 +15,11 @@ import (
 )
 
 // startSecure runs a controller with shop.example and other.example, both with a certificate of the ECDSA kind.
-func startSecure(t *testing.T, options ...string) *ingress {
+func startSecure(t *testing.T) *ingress {
 	t.Helper()
 	ip, port := backend(t, "web")
 	return start(t, class+service("web", port, ip)+secureHost("shop", "")+secureHost("other", ""),
-		append([]string{"configmap default/global"}, options...)...)
+		"configmap default/global")
 }
 
 // secureHost is an Ingress for NAME.example with an entry of tls, and maybe an annotation "name: value".
@@ -50,7 +51,7 @@ func (in *ingress) agrees(host string, config *tls.Config, want bool) {
 	in.Helper()
 	in.eventually("the handshake", func() error {
 		if _, err := in.handshake(host, config); (err == nil) != want {
-			return fmt.Errorf("%s takes %+v: %t, %v", host, config, !want, err)
+			return errors.Join(fmt.Errorf("%s takes a client of the versions %x to %x: %t", host, config.MinVersion, config.MaxVersion, !want), err)
 		}
 		return nil
 	})
