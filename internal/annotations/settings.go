@@ -12,6 +12,10 @@ type Settings struct {
 	// the paths that are rewritten only: ForwardingFor knows.
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
+	// Redirect is the way from HTTP to HTTPS.
+	Redirect Redirect
+	// TLS is the handshake of the hosts.
+	TLS ir.TLSPolicy
 	// LoadBalancing is what the Ingress asks for its backends.
 	LoadBalancing ir.LoadBalancing
 	// Chains are the names of the handler chains that a request meets, in this order. AvailableChains are those which the

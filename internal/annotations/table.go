@@ -4,6 +4,8 @@ package annotations
 // of its own.
 var Table = []Annotation{
 	AutoHTTPS,
+	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
+	sslCiphers, sslPreferServerCiphers,
 	chains,
 	rewriteTarget,
 	proxyBodySize, proxyRequestBuffering,

@@ -21,6 +21,9 @@ type Key struct {
 // Table lists the keys that work: first those that an Ingress can say otherwise. A new one is a line here, and a row in the file
 // of its feature if there is no annotation of its name.
 var Table = []Key{
+	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
+	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations,
+	sslProtocols, annotation("ssl-ciphers"),
 	annotation("load-balance"),
 	annotation("upstream-hash-by"), annotation("upstream-hash-by-subset"), annotation("upstream-hash-by-subset-size"),
 	annotation("service-upstream"),
@@ -31,6 +34,8 @@ var Table = []Key{
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"),
 
+	useHTTP2, sslRejectHandshake, sslSessionTickets,
+	hsts, hstsMaxAge, hstsIncludeSubdomains, hstsPreload,
 	useForwardedHeaders, computeFullForwardedFor, forwardedForHeader, enableRealIP, proxyRealIPCIDR,
 	useProxyProtocol, proxyProtocolHeaderTimeout,
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,

@@ -73,6 +73,8 @@ type Engine struct {
 	adopted  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
+	// offered are the handshakes that are in Caddy's configuration, or on their way there. Only the loop changes them.
+	offered atomic.Pointer[offered]
 	// latest is the newest snapshot; it is nil before there is one.
 	latest atomic.Pointer[snapshot.Snapshot]
 
@@ -138,6 +140,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		retry:      newBackoff(),
 		mending:    mending{ended: make(chan mended, 1)},
 	}
+	e.offered.Store(&offered{})
 	e.state.Store(&state{document: e.document, config: e.config, report: e.translated, changed: make(chan struct{})})
 	return e
 }

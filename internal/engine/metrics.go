@@ -18,6 +18,9 @@ type metrics struct {
 // structureReason labels a load that put our part of the structure into the configuration.
 const structureReason = "structure"
 
+// handshakeReason labels one for a set of TLS versions and ciphers that was not there before.
+const handshakeReason = "tls_handshake"
+
 func newMetrics() *metrics {
 	m := &metrics{
 		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -41,6 +44,7 @@ func newMetrics() *metrics {
 	// So that the metrics are there, and zero, from the start.
 	m.reloads.WithLabelValues(structureReason)
 	m.countProblems(&report.Report{})
+	m.reloads.WithLabelValues(handshakeReason)
 	return m
 }
 

@@ -25,6 +25,9 @@ func options(o settings.Config) translate.Options {
 	t.Ingress.Namespaces = namespaces(o)
 	t.Ingress.DisableCatchAll = o.DisableCatchAll
 	t.Ingress.ExternalNames = o.ExternalNames
+	if ports := portsOf(o.WithDefaults().HTTPS); len(ports) > 0 {
+		t.Ingress.HTTPSPort = int(ports[0])
+	}
 	t.Streams.ExternalNames = t.Ingress.ExternalNames
 	t.Ingress.Folder = o.Source != nil && o.Source.Manifests != nil
 	t.ConfigMap = o.ConfigMap

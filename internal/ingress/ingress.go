@@ -33,6 +33,8 @@ type Options struct {
 	Namespaces labels.Selector
 	// DisableCatchAll refuses what would answer for every host.
 	DisableCatchAll bool
+	// HTTPSPort is the port of our HTTPS, for redirects that name it; zero is none.
+	HTTPSPort int
 	// ExternalNames is that of settings.Config.
 	ExternalNames string
 	// Issuance says which hosts get a certificate from an issuer.
@@ -68,14 +70,21 @@ type Result struct {
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
 	LoadBalancing ir.LoadBalancing
 	Balances      bool
-	Problems      []report.Problem
+	// TLS is how it wants handshakes for its hosts to be. AsksCiphers says that its own annotations ask for the ciphers.
+	TLS         ir.TLSPolicy
+	AsksCiphers bool
+	Problems    []report.Problem
 	// Refs are the objects that the result depends on, whether they exist or not.
 	Refs []ir.Ref
 }
 
 // Path is one path of one host.
 type Path struct {
-	Match      ir.Match
+	Match ir.Match
+	// Redirect is for hosts with a certificate, or with RedirectAlways for every host. It is nil without.
+	Redirect       *ir.HTTPSRedirect
+	RedirectAlways bool
+
 	Filters    []ir.Filter
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
@@ -135,6 +144,7 @@ func (r *reading) settings() {
 	r.annotations = settings
 	r.LoadBalancing = settings.LoadBalancing
 	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
+	r.TLS, r.AsksCiphers = settings.TLS, !slices.Equal(settings.TLS.Ciphers, defaults.TLS.Ciphers)
 	r.Problems = append(r.Problems, problems...)
 }
 
@@ -223,6 +233,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 func (r *reading) with(p *Path) *Path {
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Attempts, p.Forwarding = r.annotations.Attempts, r.annotations.ForwardingFor(p.Match.Path)
+	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
 	return p
 }
 

@@ -24,6 +24,8 @@ type Merged struct {
 	Absent      bool
 	// Implied is for a host that is not listed, or nil. It counts where no wildcard answers for the host.
 	Implied *Implied
+	// Secure says that an Ingress wants the host to be asked by HTTPS.
+	Secure bool
 	// Problems is nil where there are none.
 	Problems map[ir.Ref][]report.Problem
 }
@@ -32,7 +34,9 @@ type Merged struct {
 type merging struct {
 	Merged
 	regex bool
-	taken map[ir.Match]claim
+	// secure is Secure of the host or of the wildcard above.
+	secure bool
+	taken  map[ir.Match]claim
 }
 
 // claim is a path that answers, and whose it is.
@@ -42,8 +46,9 @@ type claim struct {
 }
 
 // Merge joins what Ingresses say of a host. The oldest one wins where two say different things, and the other is told.
-// The fallbacks answer for what no path of the host matches; the first of them counts.
-func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
+// The fallbacks answer for what no path of the host matches; the first of them counts. above says that the wildcard above
+// the host is Secure, which counts for the host, too.
+func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Merged {
 	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
 	m := &merging{
 		taken: map[ir.Match]claim{},
@@ -52,7 +57,10 @@ func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
 		}),
 	}
 	m.Host = &ir.VirtualHost{Host: host, Regex: m.regex}
+	m.Secure = slices.ContainsFunc(results, func(r *Result) bool { return r.secures(host) })
+	m.secure = m.Secure || above
 	known := host == "" && len(fallbacks) > 0
+	m.handshake(results)
 	for _, r := range results {
 		if _, ok := r.Paths[host]; ok {
 			known = true
@@ -117,9 +125,13 @@ func (m *merging) add(r *Result, p *Path) {
 		return
 	}
 	m.taken[key] = claim{r, p}
-	m.Host.Routes = append(m.Host.Routes, &ir.Route{
+	route := &ir.Route{
 		Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Origin: refOf(r),
-	})
+	}
+	if m.secure || p.RedirectAlways {
+		route.HTTPSRedirect = p.Redirect
+	}
+	m.Host.Routes = append(m.Host.Routes, route)
 }
 
 // key is the same for paths that match the same requests: a slash at the end of a prefix changes nothing, but at the end

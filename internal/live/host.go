@@ -7,6 +7,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Route is what requests with one path of one host meet.
@@ -18,7 +19,9 @@ type Route struct {
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string
 
-	chain *chain
+	// redirect is for requests without TLS; it may be nil.
+	redirect *ir.HTTPSRedirect
+	chain    *chain
 	// access is as in the document.
 	access  string
 	regex   *regexp.Regexp
@@ -42,6 +45,8 @@ type host struct {
 	regex  []*Route
 	// all has every route once, in the order of the document.
 	all []*Route
+	// handshake is nil for a host that has what the global options say.
+	handshake *ir.TLSPolicy
 }
 
 // find returns the route for a clean path, or nil.
@@ -108,7 +113,7 @@ func addFirst(m map[string]*Route, path string, r *Route) {
 
 func newHost(name string, d *document.Host) *host {
 	return &host{
-		name:   name,
+		name: name, handshake: d.TLS,
 		exact:  make(map[string]*Route),
 		prefix: make(map[string]*Route, len(d.Routes)),
 		all:    make([]*Route, 0, len(d.Routes)),

@@ -143,6 +143,12 @@ func (r *Request) blame(err error) {
 	r.end()
 }
 
+// Has says whether the answer has a header already, by its canonical name.
+func (r *Request) Has(header string) bool {
+	_, ok := r.w.Header()[header]
+	return ok
+}
+
 // Client tells who the request comes from.
 func (r *Request) Client() *clients.Client {
 	if !r.identified {

@@ -38,6 +38,9 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 		if route == nil {
 			return NoHost, nil
 		}
+		if r.TLS == nil && route.redirect != nil && t.redirect(w, r, route.redirect) {
+			return Served, nil
+		}
 		i := route.chain.acquire()
 		if i == nil {
 			// Replaced between the lookup and here.

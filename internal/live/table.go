@@ -31,11 +31,16 @@ type Table struct {
 	open crowd
 
 	global global
+	// policies are those of hosts that have one of their own, by host.
+	policies map[string]ir.TLSPolicy
 }
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table) *Table {
-	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}, refused: map[string][]refused{}}
+	t := &Table{
+		backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}, refused: map[string][]refused{},
+		policies: map[string]ir.TLSPolicy{},
+	}
 	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
@@ -62,6 +67,7 @@ func (t *Table) Update(changes map[string]*document.Host) {
 		}
 		delete(t.refused, name)
 		next[name] = nil
+		t.notePolicy(name, d)
 		if d != nil {
 			next[name] = t.build(name, d)
 		}
@@ -99,8 +105,8 @@ func (t *Table) build(name string, d *document.Host) *host {
 
 func (t *Table) route(h *host, d *document.Route) {
 	r := &Route{
-		Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, access: d.Access, streams: &streams{all: &t.open},
-		chain: t.chainOf(d),
+		Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, access: d.Access, redirect: d.HTTPSRedirect,
+		streams: &streams{all: &t.open}, chain: t.chainOf(d),
 	}
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)

@@ -81,11 +81,13 @@ func scheme(r *Request) string {
 }
 
 // requestURI is what the client sent, whatever was made of it since.
-func requestURI(r *Request) string {
-	if original, ok := r.r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+func requestURI(r *Request) string { return originalURI(r.r) }
+
+func originalURI(r *http.Request) string {
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		return path(&original)
 	}
-	return path(r.r)
+	return path(r)
 }
 
 // path takes scheme and host off the target of a request to a proxy.

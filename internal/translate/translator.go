@@ -71,9 +71,7 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 		t.touched(c, s)
 	}
 	t.seen = s.Sequence
-	for host := range c.hosts {
-		t.mergeHost(c, host)
-	}
+	t.mergeHosts(c)
 	t.issue(c)
 	t.publish(c)
 	return t.config, t.report
@@ -216,7 +214,11 @@ func (t *Translator) note(
 // mergeHost joins what the Ingresses say of one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old := t.merged[host]
-	next := ingress.MergeCarefully(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)))
+	next := ingress.MergeCarefully(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)), t.secureAbove(host))
+	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
+		// What everybody has need not be said of each host.
+		next.Host.TLS = nil
+	}
 	if old != nil {
 		t.count(c, old.Host, -1)
 		for ref := range old.Problems {

@@ -50,7 +50,7 @@ var scarce = translate.Options{
 // The worlds that objects are drawn from are small, so that objects meet.
 var (
 	names  = []string{"one", "two", "three"}
-	hosts  = []string{"", "a.example", "b.example", "*.example", "c.example", "{env.HOME}"}
+	hosts  = []string{"", "a.example", "b.example", "*.example", "c.example", "c.a.example", "*.a.example", "{env.HOME}"}
 	paths  = []string{"/", "/foo", "/foo/", "/foo/(.*)", "/(", "", "no-slash"}
 	ports  = []networkingv1.ServiceBackendPort{{Number: 80}, {Name: "http"}, {Name: "nope"}}
 	stamps = []time.Time{time.Unix(1, 0), time.Unix(2, 0)}
@@ -61,12 +61,15 @@ var (
 		"affinity":              {"cookie"},
 		"service-upstream":      {"true"},
 		"proxy-connect-timeout": {"1", "2"},
+		"ssl-redirect":          {"true", "false"},
+		"force-ssl-redirect":    {"true", "false"},
 	}
 	data = map[string][]string{
 		"load-balance":          {"ewma", "round_robin", "bad"},
 		"proxy-connect-timeout": {"7", "8", "bad"},
 		"use-forwarded-headers": {"true", "false"},
 		"auto-https":            {"off", "tls", "all"},
+		"ssl-redirect":          {"true", "false"},
 	}
 )
 
@@ -126,7 +129,10 @@ func drawIngress(t *rapid.T) *networkingv1.Ingress {
 		object.Annotations["k8singress.io/auto-https"] = word
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "tls") {
-		entry := networkingv1.IngressTLS{Hosts: []string{draw(t, hosts)}, SecretName: draw(t, append([]string{""}, names...))}
+		entry := networkingv1.IngressTLS{SecretName: draw(t, append([]string{""}, names...))}
+		if rapid.IntRange(0, 4).Draw(t, "listed") > 0 {
+			entry.Hosts = []string{draw(t, hosts)}
+		}
 		object.Spec.TLS = append(object.Spec.TLS, entry)
 	}
 	return object
