@@ -320,7 +320,7 @@ func holdLock() {
 	if err == nil {
 		err = s.Lock(context.Background(), "x")
 	}
-	fmt.Println("locked", err)
+	fmt.Fprintln(os.Stdout, "locked", err)
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
