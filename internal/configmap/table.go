@@ -32,6 +32,7 @@ var Table = []Key{
 	useProxyProtocol, proxyProtocolHeaderTimeout,
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
 	workerShutdownTimeout,
+	allowCrossNamespaceResources,
 }
 
 // annotation is a key that means for all Ingresses what the annotation of its name means for one.

@@ -57,6 +57,8 @@ type Result struct {
 	Fallback *Path
 	// Certificates are by host.
 	Certificates map[string]*ir.Certificate
+	// ClientAuth is nil for an Ingress that asks clients for no certificate.
+	ClientAuth *ir.ClientAuth
 	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
 	Backends []string
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
@@ -103,6 +105,7 @@ func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *R
 		return r.Result
 	}
 	r.settings()
+	r.clientAuth()
 	for i := range object.Spec.Rules {
 		r.rule(&object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
 )
 
@@ -40,6 +41,8 @@ type host struct {
 	regex  []*Route
 	// all has every route once, in the order of the document.
 	all []*Route
+	// clients is nil for a host that asks its clients for no certificate.
+	clients *clientauth.Policy
 }
 
 // find returns the route for a clean path, or nil.

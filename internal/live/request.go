@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/variables"
@@ -23,6 +24,8 @@ type Request struct {
 	r *http.Request
 
 	policy *clients.Policy
+	// peer is who the certificate of the connection is of; it is nil on hosts that ask for none.
+	peer *clientauth.Client
 	// client is who the request comes from, once somebody has asked.
 	client     clients.Client
 	identified bool

@@ -12,6 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -23,6 +25,8 @@ type Table struct {
 	index    atomic.Pointer[index]
 	ready    atomic.Bool
 	backends *endpoints.Table
+	// authorities tell whom to believe.
+	authorities *certs.Store
 	// connections outlive the chains that use them.
 	connections *proxy.Pool
 
@@ -42,8 +46,8 @@ type Refusal struct {
 }
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
-func NewTable(backends *endpoints.Table) *Table {
-	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}}
+func NewTable(backends *endpoints.Table, authorities *certs.Store) *Table {
+	t := &Table{backends: backends, authorities: authorities, connections: proxy.NewPool(), chains: map[string]*chain{}}
 	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
@@ -87,6 +91,9 @@ func (t *Table) Update(changes map[string]*document.Host) []Refusal {
 
 func (t *Table) build(name string, d *document.Host) (*host, []Refusal) {
 	h := newHost(name, d)
+	if d.ClientAuth != nil {
+		h.clients = clientauth.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret))
+	}
 	var refused []Refusal
 	for _, r := range d.Routes {
 		if err := t.route(h, r); err != nil {

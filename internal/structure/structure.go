@@ -75,7 +75,7 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 	}
 	if len(c.HTTPS) > 0 {
 		all[HTTPSServer] = server(c.HTTPS)
-		all[HTTPSServer].TLSConnPolicies = caddytls.ConnectionPolicies{{}}
+		all[HTTPSServer].TLSConnPolicies, all[HTTPSServer].StrictSNIHost = connectionPolicies(), new(bool)
 		all[HTTPSServer].ListenerWrappersRaw = []json.RawMessage{
 			encode(map[string]any{"wrapper": "k8singress", "handshake_timeout": handshakeTimeout}),
 			json.RawMessage(`{"wrapper":"tls"}`),
