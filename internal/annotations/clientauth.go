@@ -51,7 +51,8 @@ var (
 	authTLSMatchCN = Annotation{
 		Name: "auth-tls-match-cn",
 		Doc: "A regular expression of the kind RE2 that is searched in the distinguished name of the client, such as " +
-			"`CN=alice,O=Shop`, as nginx does: write the comma, lest `CN=alice` be found in `CN=alicent`. Clients without it get 403; if it cannot be read, everybody does.",
+			"`CN=alice,O=Shop`: it may be found in a part of a longer name, too. Clients without it get 403; if it cannot be read, everybody " +
+			"does.",
 		Values: "CN= and a regular expression", Example: "CN=alice,", Default: "every client", Scope: ScopeIngress, Risk: RiskHigh,
 		parse: values.Into(func(s *Settings) *string { return &s.ClientAuth.Subject }, readSubject), check: checkAuthority,
 		fail: func(s *Settings) { s.Asked.NoSubject = true },
