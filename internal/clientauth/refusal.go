@@ -24,7 +24,7 @@ var (
 	forbidden      = page(http.StatusForbidden, "", false)
 	unauthorized   = &Refusal{Status: http.StatusForbidden, body: "client certificate unauthorized"}
 	// Misdirected is for a request that came by a connection which was made for another host.
-	Misdirected = page(http.StatusMisdirectedRequest, "", true)
+	Misdirected = page(http.StatusMisdirectedRequest, "", false)
 )
 
 // page is a page as nginx writes it.
