@@ -32,7 +32,7 @@ type Policy struct {
 }
 
 // mostKnown bounds what is remembered of clients.
-const mostKnown = 4096
+const mostKnown = 1024
 
 // New makes the policy of a host. What cannot be understood lets nobody in.
 func New(d *document.ClientAuth, authority *certs.Authority) *Policy {
