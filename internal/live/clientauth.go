@@ -24,6 +24,17 @@ func (h *host) asking() int {
 
 func (h *host) asksClient() bool { return h != nil && h.clients != nil && h.clients.Asks() }
 
+// admitsLike says whether two hosts let in the same clients, so that a stream may go on from one to the other.
+func (h *host) admitsLike(other *host) bool {
+	a, b := h.clientAuth, other.clientAuth
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Origin, y.Origin = "", ""
+	return x == y
+}
+
 // admit answers in place of everybody else if the connection that a request comes by was made for another host, and one of
 // the two asks for certificates, or if the client is not to be let in. Otherwise it returns who the client is, and has
 // written that into the request; on a host that does not want to know it returns nil.

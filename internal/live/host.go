@@ -43,6 +43,8 @@ type host struct {
 	all []*Route
 	// clients is nil for a host that asks its clients for no certificate.
 	clients *clientauth.Policy
+	// clientAuth is what clients was made of.
+	clientAuth *document.ClientAuth
 }
 
 // find returns the route for a clean path, or nil.

@@ -65,7 +65,7 @@ func (h *host) inherit(before *host) []*streams {
 	for _, r := range before.all {
 		gone[key{r.Type, r.Path}] = r.streams
 	}
-	if h != nil {
+	if h != nil && h.admitsLike(before) {
 		for _, r := range h.all {
 			if s, ok := gone[key{r.Type, r.Path}]; ok {
 				r.streams = s

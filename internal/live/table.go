@@ -92,7 +92,7 @@ func (t *Table) Update(changes map[string]*document.Host) []Refusal {
 func (t *Table) build(name string, d *document.Host) (*host, []Refusal) {
 	h := newHost(name, d)
 	if d.ClientAuth != nil {
-		h.clients = clientauth.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret))
+		h.clients, h.clientAuth = clientauth.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
 	}
 	var refused []Refusal
 	for _, r := range d.Routes {
