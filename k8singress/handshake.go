@@ -17,6 +17,8 @@ type Handshake struct {
 	// Policy matches those of hosts that have the versions and the ciphers of this name, or, behind the policies that are
 	// nearer to what they have, the versions alone.
 	Policy string `json:"policy,omitempty"`
+	// ClientAuth matches, of these, those that ask their clients for a certificate.
+	ClientAuth bool `json:"client_auth,omitempty"`
 
 	table *live.Table
 }
@@ -38,7 +40,7 @@ func (h *Handshake) Provision(ctx caddy.Context) error {
 
 // Match says whether a handshake is one of those that are asked for.
 func (h *Handshake) Match(hello *tls.ClientHelloInfo) bool {
-	return h.table.Handshakes(hello.ServerName, h.Policy)
+	return (!h.ClientAuth || h.table.AsksClient(hello.ServerName)) && h.table.Handshakes(hello.ServerName, h.Policy)
 }
 
 var (

@@ -12,7 +12,7 @@ import (
 // Ingress answers 503, as ingress-nginx does where it cannot do what such an annotation says. One that is supported is a
 // row of the table in place of one here.
 var guards = []string{
-	"allowlist-source-range", "auth-tls-secret", "auth-type", "auth-url", "denylist-source-range", "whitelist-source-range",
+	"allowlist-source-range", "auth-type", "auth-url", "denylist-source-range", "whitelist-source-range",
 }
 
 // unsupportedGuard closes the Ingress. An empty value asks for nothing, and neither does a list of everybody, which

@@ -24,6 +24,10 @@ type Settings struct {
 	AvailableChains []string
 	// AutoHTTPS says which hosts get a certificate from an issuer; it is empty where nobody says.
 	AutoHTTPS string
+	// ClientAuth holds for the hosts, if AsksClients says so.
+	ClientAuth ir.ClientAuth
+	// CrossNamespace lets an Ingress refer to objects of other namespaces. It is for defaults, and no annotation changes it.
+	CrossNamespace bool
 	// Closed says that every request is refused.
 	Closed bool
 	// Asked is what has its effect together with others only.
@@ -49,6 +53,8 @@ type Asked struct {
 	RetryNonIdempotent bool
 	// Prefix is for the paths that are rewritten.
 	Prefix string
+	// NoAuthority says that auth-tls-secret cannot be read, NoSubject that auth-tls-match-cn cannot.
+	NoAuthority, NoSubject bool
 }
 
 // finish makes what several values make together. It may be done again when more values are known.
@@ -59,6 +65,7 @@ func (s *Settings) finish() {
 		s.Forwarding.Prefix = s.Asked.Prefix
 	}
 	s.balance()
+	s.finishClientAuth()
 	s.LoadBalancing.SessionCookie = s.Asked.sessionCookie()
 	s.LoadBalancing.HealthCheck = s.healthCheck()
 }

@@ -6,6 +6,7 @@ var Table = []Annotation{
 	AutoHTTPS,
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
 	sslCiphers, sslPreferServerCiphers,
+	authTLSSecret, authTLSVerifyClient, authTLSVerifyDepth, authTLSErrorPage, authTLSPassCertificate, authTLSMatchCN,
 	chains,
 	rewriteTarget,
 	proxyBodySize, proxyRequestBuffering,

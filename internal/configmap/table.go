@@ -41,6 +41,7 @@ var Table = []Key{
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
 	workerShutdownTimeout,
 	generateRequestID,
+	allowCrossNamespaceResources,
 }
 
 // annotation is a key that means for all Ingresses what the annotation of its name means for one.

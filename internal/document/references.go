@@ -15,7 +15,7 @@ type Reference struct {
 	// CA says that ca.crt is needed, Pair that tls.crt and tls.key are.
 	CA, Pair bool
 	// For is what it is asked for, such as a host, and Without what becomes of that while the Secret is no good, such as
-	// "every request gets 403". Both are for people.
+	// "403 is the answer to every request". Both are for people.
 	For, Without string
 }
 
@@ -38,6 +38,6 @@ func (h *Host) reference(name string) *Reference {
 	}
 	return &Reference{
 		Secret: h.ClientAuth.Secret, Origin: h.ClientAuth.Origin, Field: clientAuthField, CA: true,
-		For: cmp.Or(name, "every other host"), Without: "every request gets 403",
+		For: cmp.Or(name, "every other host"), Without: "403 is the answer to every request",
 	}
 }

@@ -65,6 +65,8 @@ type Result struct {
 	Absent       []string
 	// Implied are by host: the certificates of hosts that no entry of tls lists. They count where no Ingress lists the host.
 	Implied map[string]*Implied
+	// ClientAuth is nil for an Ingress that asks clients for no certificate.
+	ClientAuth *ir.ClientAuth
 	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
 	Backends []string
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
@@ -120,6 +122,7 @@ func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *R
 		return r.Result
 	}
 	r.settings()
+	r.clientAuth()
 	for i := range object.Spec.Rules {
 		r.rule(&object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
 	}

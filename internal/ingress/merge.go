@@ -64,6 +64,7 @@ func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Mer
 	for _, r := range results {
 		if _, ok := r.Paths[host]; ok {
 			known = true
+			m.clientAuth(r)
 		}
 		m.paths(r, r.Paths[host], false)
 		m.certificate(r, r.Certificates[host])
@@ -179,7 +180,7 @@ func (m *merging) explain(r *Result, p *Path, winner claim) string {
 // a path or a default backend of its own is no loss.
 func (m *merging) fallback(r *Result, host string) {
 	if _, taken := m.taken[m.key(r.Fallback.Match)]; !taken || host == "" {
-		m.add(r, r.Fallback)
+		m.addFallback(r)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 )
@@ -47,6 +48,10 @@ type host struct {
 	all []*Route
 	// handshake is nil for a host that has what the global options say.
 	handshake *ir.TLSPolicy
+	// clients is nil for a host that asks its clients for no certificate.
+	clients *clientauth.Policy
+	// clientAuth is what clients was made of.
+	clientAuth *document.ClientAuth
 }
 
 // find returns the route for a clean path, or nil.

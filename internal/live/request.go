@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
@@ -25,6 +26,8 @@ type Request struct {
 
 	policy *clients.Policy
 	global *ir.Global
+	// peer is who the certificate of the connection is of; it is nil on hosts that ask for none.
+	peer *clientauth.Client
 	// client is who the request comes from, once somebody has asked.
 	client     clients.Client
 	identified bool

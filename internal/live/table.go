@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -20,6 +22,8 @@ type Table struct {
 	index    atomic.Pointer[index]
 	ready    atomic.Bool
 	backends *endpoints.Table
+	// authorities tell whom to believe.
+	authorities *certs.Store
 	// connections outlive the chains that use them.
 	connections *proxy.Pool
 
@@ -36,10 +40,10 @@ type Table struct {
 }
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
-func NewTable(backends *endpoints.Table) *Table {
+func NewTable(backends *endpoints.Table, authorities *certs.Store) *Table {
 	t := &Table{
-		backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}, refused: map[string][]refused{},
-		policies: map[string]ir.TLSPolicy{},
+		backends: backends, authorities: authorities, connections: proxy.NewPool(), chains: map[string]*chain{},
+		refused: map[string][]refused{}, policies: map[string]ir.TLSPolicy{},
 	}
 	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
@@ -97,6 +101,9 @@ func (t *Table) tryAgain(hosts map[string]*document.Host) {
 
 func (t *Table) build(name string, d *document.Host) *host {
 	h := newHost(name, d)
+	if d.ClientAuth != nil {
+		h.clients, h.clientAuth = clientauth.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
+	}
 	for _, r := range d.Routes {
 		t.route(h, r)
 	}

@@ -17,22 +17,29 @@ var always = []ir.Handshake{
 }
 
 // connectionPolicies are the ways of a handshake there are: those that are always there, and the others in use. Which one a
-// server name gets, the tables say for each handshake. None of them catches all: a name that none of them takes is refused.
+// server name gets, the tables say for each handshake, so that a host changes from one to another without a reload. None of
+// them catches all: a name that none of them takes is refused.
+//
+// Each is there twice, with and without a question for the certificate of the client. What a client shows is looked at by the
+// handler: a handshake that fails tells nobody why.
 func connectionPolicies(others []ir.Handshake) caddytls.ConnectionPolicies {
 	others = slices.Clone(others)
 	slices.SortFunc(others, func(a, b ir.Handshake) int { return cmp.Compare(a.Name(), b.Name()) })
 	var policies caddytls.ConnectionPolicies
 	for _, h := range slices.Concat(others, always) {
-		policies = append(policies, connectionPolicy(&h))
+		policies = append(policies, connectionPolicy(&h, true), connectionPolicy(&h, false))
 	}
 	return policies
 }
 
-func connectionPolicy(h *ir.Handshake) *caddytls.ConnectionPolicy {
-	p := &caddytls.ConnectionPolicy{
-		MatchersRaw:  caddy.ModuleMap{"k8singress": encode(map[string]string{"policy": h.Name()})},
-		CipherSuites: h.Ciphers,
+func connectionPolicy(h *ir.Handshake, asksClient bool) *caddytls.ConnectionPolicy {
+	match := map[string]any{"policy": h.Name()}
+	p := &caddytls.ConnectionPolicy{CipherSuites: h.Ciphers}
+	if asksClient {
+		match["client_auth"] = true
+		p.ClientAuthentication = &caddytls.ClientAuthentication{Mode: "request"}
 	}
+	p.MatchersRaw = caddy.ModuleMap{"k8singress": encode(match)}
 	switch h.Version {
 	case ir.TLS12:
 		p.ProtocolMax = string(ir.TLS12)

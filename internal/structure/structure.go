@@ -79,7 +79,7 @@ func servers(c settings.Config, handshakes []ir.Handshake) map[string]*caddyhttp
 	}
 	if len(c.HTTPS) > 0 {
 		all[HTTPSServer] = server(c.HTTPS)
-		all[HTTPSServer].TLSConnPolicies = connectionPolicies(handshakes)
+		all[HTTPSServer].TLSConnPolicies, all[HTTPSServer].StrictSNIHost = connectionPolicies(handshakes), new(bool)
 		all[HTTPSServer].ListenerWrappersRaw = []json.RawMessage{
 			encode(map[string]any{"wrapper": "k8singress", "handshake_timeout": handshakeTimeout}),
 			json.RawMessage(`{"wrapper":"tls"}`),
