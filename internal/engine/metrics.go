@@ -35,5 +35,6 @@ func newMetrics() *metrics {
 
 // Collectors returns the metrics of the engine, to be registered with the registry of a Caddy configuration.
 func (e *Engine) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds}
+	own := []prometheus.Collector{e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds}
+	return append(own, e.issuance.Collectors()...)
 }

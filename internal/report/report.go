@@ -63,6 +63,9 @@ const (
 	CertificateMismatch    Reason = "CertificateMismatch"
 	CertificateExpired     Reason = "CertificateExpired"
 	CertificateNotYetValid Reason = "CertificateNotYetValid"
+
+	CertificatePending Reason = "CertificatePending"
+	ACMEFailed         Reason = "ACMEFailed"
 )
 
 // Problem is one finding on an object, worded so that its owner can mend it.
