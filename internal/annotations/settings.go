@@ -18,6 +18,8 @@ type Settings struct {
 	// administrator offers; it is for defaults, and no annotation changes it.
 	Chains          []string
 	AvailableChains []string
+	// AutoHTTPS says which hosts get a certificate from an issuer; it is empty where nobody says.
+	AutoHTTPS string
 	// Closed says that every request is refused.
 	Closed bool
 	// Asked is what has its effect together with others only.

@@ -11,6 +11,8 @@ type Key struct {
 	Default     string
 	// Global says that the key holds for the process as a whole, so that a class cannot have one of its own.
 	Global bool
+	// Own says that ingress-nginx has no such key.
+	Own bool
 
 	// parse reads a value. Without it the key means what the annotation of its name means.
 	parse func(*Config, string) error
@@ -25,6 +27,7 @@ var Table = []Key{
 	annotation("proxy-connect-timeout"), annotation("proxy-send-timeout"), annotation("proxy-read-timeout"),
 	annotation("proxy-next-upstream"), annotation("proxy-next-upstream-timeout"), annotation("proxy-next-upstream-tries"),
 	retryNonIdempotent,
+	autoHTTPS,
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"),
 

@@ -35,6 +35,8 @@ type Options struct {
 	DisableCatchAll bool
 	// ExternalNames is that of settings.Config.
 	ExternalNames string
+	// Issuance says which hosts get a certificate from an issuer.
+	Issuance Issuance
 	// Defaults are the settings of an Ingress that has no annotations: what the ConfigMap says.
 	Defaults annotations.Settings
 	// Classes has, by their names, the classes of ours that have parameters.
@@ -55,8 +57,12 @@ type Result struct {
 	Paths map[string][]*Path
 	// Fallback is the default backend of an Ingress without rules.
 	Fallback *Path
-	// Certificates are by host.
+	// Certificates are by host: those of the hosts that an entry of tls lists. Absent are those of these hosts whose Secret
+	// does not exist.
 	Certificates map[string]*ir.Certificate
+	Absent       []string
+	// Implied are by host: the certificates of hosts that no entry of tls lists. They count where no Ingress lists the host.
+	Implied map[string]*Implied
 	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
 	Backends []string
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
@@ -91,13 +97,15 @@ type reading struct {
 	// class is the name of its class; it may be empty.
 	class string
 	refs  map[ir.Ref]bool
+	// listed are the hosts that an entry of tls is about.
+	listed map[string]bool
 }
 
 // Translate reads one Ingress.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
 	r := &reading{
 		Result:   &Result{Object: object, Paths: map[string][]*Path{}, Certificates: map[string]*ir.Certificate{}},
-		snapshot: s, options: o, refs: map[ir.Ref]bool{},
+		snapshot: s, options: o, refs: map[ir.Ref]bool{}, listed: map[string]bool{},
 	}
 	if r.Ours = r.selected() && r.ours(o); !r.Ours {
 		return r.Result
@@ -265,40 +273,5 @@ func (r *reading) defaultBackend() {
 	}
 	for host := range r.Paths {
 		r.Paths[host] = append(r.Paths[host], p)
-	}
-}
-
-func (r *reading) tls() {
-	for i := range r.Object.Spec.TLS {
-		r.tlsEntry(&r.Object.Spec.TLS[i], fmt.Sprintf("spec.tls[%d]", i))
-	}
-}
-
-func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) {
-	if entry.SecretName == "" {
-		return
-	}
-	r.depend(ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: entry.SecretName})
-	if _, ok := r.snapshot.Secrets.Get(r.Object.Namespace, entry.SecretName); !ok {
-		r.problem(report.Error, report.NoSecret, field+".secretName",
-			"there is no Secret %s/%s: the default certificate is shown until there is one", r.Object.Namespace, entry.SecretName)
-	}
-	hosts := entry.Hosts
-	if len(hosts) == 0 {
-		for host := range r.Paths {
-			hosts = append(hosts, host)
-		}
-	}
-	for _, h := range hosts {
-		host, err := Host(h)
-		if err != nil {
-			r.problem(report.Error, report.InvalidHost, field+".hosts", "%v", err)
-			continue
-		}
-		if _, twice := r.Certificates[host]; host != "" && !twice {
-			r.Certificates[host] = &ir.Certificate{
-				Host: host, SecretNamespace: r.Object.Namespace, SecretName: entry.SecretName, Origin: r.origin(),
-			}
-		}
 	}
 }

@@ -19,8 +19,11 @@ const maxRegex = 1 << 10
 // Merged is one host, and what Merge says of the Ingresses that have it.
 type Merged struct {
 	Host *ir.VirtualHost
-	// Certificate is nil for a host that no Ingress has a certificate for.
+	// Certificate is nil for a host that no Ingress lists in an entry of tls. Absent says that its Secret does not exist.
 	Certificate *ir.Certificate
+	Absent      bool
+	// Implied is for a host that is not listed, or nil. It counts where no wildcard answers for the host.
+	Implied *Implied
 	// Problems is nil where there are none.
 	Problems map[ir.Ref][]report.Problem
 }
@@ -56,6 +59,12 @@ func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
 		}
 		m.paths(r, r.Paths[host], false)
 		m.certificate(r, r.Certificates[host])
+		if m.Implied == nil {
+			m.Implied = r.Implied[host]
+		}
+	}
+	if m.Certificate != nil {
+		m.Implied = nil
 	}
 	for _, r := range results {
 		m.paths(r, r.Paths[host], true)
@@ -172,15 +181,21 @@ func checkRegex(path string) error {
 	return nil
 }
 
+// certificate takes the first one. That an issuer need not be asked, because there is one, is nobody's loss.
 func (m *merging) certificate(r *Result, c *ir.Certificate) {
 	switch {
 	case c == nil:
 	case m.Certificate == nil:
-		m.Certificate = c
+		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
+	case c.Automated:
 	case m.Certificate.SecretNamespace != c.SecretNamespace || m.Certificate.SecretName != c.SecretName:
+		has := "has another certificate"
+		if m.Certificate.Automated {
+			has = "has one from an issuer"
+		}
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls",
-			Message: fmt.Sprintf("the older %s has another certificate for %s, which is shown", m.Certificate.Origin, c.Host),
+			Message: fmt.Sprintf("the older %s %s for %s, which is shown", m.Certificate.Origin, has, c.Host),
 		})
 	}
 }

@@ -63,6 +63,9 @@ const (
 	CertificateMismatch    Reason = "CertificateMismatch"
 	CertificateExpired     Reason = "CertificateExpired"
 	CertificateNotYetValid Reason = "CertificateNotYetValid"
+	NotPublic              Reason = "NotPublic"
+	NoDNSChallenge         Reason = "NoDNSChallenge"
+	QuotaExceeded          Reason = "QuotaExceeded"
 
 	CertificatePending Reason = "CertificatePending"
 	ACMEFailed         Reason = "ACMEFailed"

@@ -22,6 +22,9 @@ const (
 // DefaultShutdownTimeout is ingress-nginx's worker-shutdown-timeout.
 const DefaultShutdownTimeout = Duration(240 * time.Second)
 
+// DefaultHostsPerNamespace keeps one namespace from using up what an authority issues in a week.
+const DefaultHostsPerNamespace = 100
+
 // AdminOff is Config.Admin of a Caddy whose admin API is turned off.
 const AdminOff = "off"
 
@@ -103,6 +106,8 @@ type Config struct {
 	// AutoHTTPS says which hosts of Ingresses get a certificate from an issuer: "off" is none, "all" is every host that no
 	// Secret is for. Default: those of a tls entry without secretName.
 	AutoHTTPS string `json:"auto_https,omitempty"`
+	// AutoHTTPSExcept are the namespaces whose Ingresses get no certificate from an issuer. Default: none.
+	AutoHTTPSExcept []string `json:"auto_https_except,omitempty"`
 	// ACMEOnMissingSecret asks an issuer for the hosts of a tls entry whose Secret does not exist, too. Default: false.
 	ACMEOnMissingSecret bool `json:"acme_on_missing_secret,omitempty"`
 	// Email is the address that the certificate authority may write to about the certificates of Ingress hosts.

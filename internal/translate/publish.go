@@ -16,9 +16,9 @@ func (t *Translator) publish(c *change) {
 	backends := t.backends(c)
 	hosts, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
 	for host := range c.hosts {
-		hosts[host], certificates[host] = nil, nil
+		hosts[host], certificates[host] = nil, t.issuance.certificate(host, t.merged[host])
 		if m := t.merged[host]; m != nil {
-			hosts[host], certificates[host] = m.Host, m.Certificate
+			hosts[host] = m.Host
 		}
 	}
 	config := &ir.Config{
@@ -59,6 +59,7 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 		if m := t.merged[host]; m != nil {
 			v.Problems = append(v.Problems, m.Problems[ref]...)
 		}
+		v.Problems = append(v.Problems, t.issuance.problems(host, ref, t.options.HostsPerNamespace)...)
 	}
 	for _, id := range r.Backends {
 		if b := t.balanced[id]; b != nil {

@@ -32,6 +32,7 @@ type Translator struct {
 	ofHost    groups[string]
 	fallbacks set[ir.Ref]
 	merged    map[string]*ingress.Merged
+	issuance  *issuance
 	streams   *streams.Result
 	// users counts the routes that have a backend, found is what there is of it in the cluster.
 	users     map[string]int
@@ -50,7 +51,7 @@ func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
 		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*ingress.Merged{},
-		streams: &streams.Result{}, users: map[string]int{}, found: map[string]*ir.Backend{},
+		issuance: newIssuance(), streams: &streams.Result{}, users: map[string]int{}, found: map[string]*ir.Backend{},
 		ofBackend: groups[string]{}, balanced: map[string]*balanced{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
@@ -73,6 +74,7 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 	for host := range c.hosts {
 		t.mergeHost(c, host)
 	}
+	t.issue(c)
 	t.publish(c)
 	return t.config, t.report
 }
@@ -216,7 +218,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	for ref := range next.Problems {
 		c.objects[ref] = struct{}{}
 	}
-	if next.Host == nil && next.Certificate == nil {
+	if next.Host == nil && next.Certificate == nil && next.Implied == nil {
 		delete(t.merged, host)
 		return
 	}
