@@ -68,8 +68,10 @@ var house = []room{
 	{name: "l4app", level: 6, never: []string{clientGo}},
 
 	// What touches the world outside.
+	{name: "internal/access", level: 6, never: []string{caddy}, client: true},
 	{name: "internal/cluster", level: 7, never: []string{caddy}, client: true},
 	{name: "internal/status", level: 7, never: []string{caddy}, client: true},
+	{name: "internal/kubestorage", level: 7, never: []string{caddy}, client: true},
 	{name: "internal/files", level: 7, never: []string{clientGo, caddy}},
 	{name: "internal/apply", level: 7, never: []string{clientGo}},
 	{name: "internal/issuance", level: 7, never: []string{clientGo}},

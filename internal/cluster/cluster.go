@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/k8singress/k8singress/internal/access"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -44,20 +46,23 @@ type Cluster struct {
 // New reads the kubeconfig or the configuration of the pod, and does no other input or output: nothing is asked of the
 // API server before Run.
 func New(o Options, log *zap.Logger) (*Cluster, error) {
-	quietKlog(log)
-	access, err := findAccess(o.Kubeconfig)
+	access.QuietKlog(log)
+	found, err := access.Find(o.Kubeconfig)
+	if errors.Is(err, access.ErrNotInCluster) {
+		return nil, fmt.Errorf("%w: set the option kubeconfig to reach one, or manifests to serve a folder", err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(access.config)
+	client, err := kubernetes.NewForConfig(found.Config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the API server: %w", err)
 	}
 	c := &Cluster{
-		client: client, namespace: access.namespace,
+		client: client, namespace: found.Namespace,
 		store: snapshot.NewStore(), synced: make(chan struct{}), log: log,
 	}
-	f, err := newFactory(access.config, o, c.store, log)
+	f, err := newFactory(found.Config, o, c.store, log)
 	if err != nil {
 		return nil, err
 	}

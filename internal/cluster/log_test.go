@@ -13,7 +13,6 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/klog/v2"
 
 	"github.com/k8singress/k8singress/internal/kinds"
 )
@@ -74,25 +73,6 @@ func TestWatchErrorsSayHowToMend(t *testing.T) {
 	}
 }
 
-func TestKlogGoesToZap(t *testing.T) {
-	core, logged := observer.New(zap.DebugLevel)
-	quietKlog(zap.NewNop())
-	quietKlog(zap.New(core))
-	klog.ErrorS(errors.New("boom"), "failed", "resource", "pods")
-	klog.Background().WithValues("a", 1).Info("hello")
-	klog.Background().V(4).Info("too detailed")
-	entries := logged.All()
-	if len(entries) != 2 || entries[0].Level != zap.WarnLevel || entries[1].Level != zap.DebugLevel {
-		t.Fatalf("logged %v", entries)
-	}
-	if fields := entries[0].ContextMap(); fields["error"] != "boom" || fields["resource"] != "pods" {
-		t.Errorf("fields %v", fields)
-	}
-	if fields := entries[1].ContextMap(); fields["a"] != int64(1) {
-		t.Errorf("fields %v", fields)
-	}
-}
-
 func TestNoAccess(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	broken := filepath.Join(t.TempDir(), "kubeconfig")
@@ -111,27 +91,10 @@ func TestNoAccess(t *testing.T) {
 }
 
 func TestNamespaceOfThePod(t *testing.T) {
-	t.Setenv(namespaceEnv, "from-pod")
+	t.Setenv("POD_NAMESPACE", "from-pod")
 	api := newAPIServer(t)
 	c, err := New(Options{Kubeconfig: api.kubeconfig(t)}, zap.NewNop())
 	if err != nil || c.Namespace() != "from-pod" {
 		t.Errorf("%v, %v", c, err)
-	}
-}
-
-func TestWhoIsAway(t *testing.T) {
-	resource := schema.GroupResource{Resource: "secrets"}
-	for err, want := range map[error]bool{
-		errors.New("connection refused"):                  true,
-		apierrors.NewServiceUnavailable("starting"):       true,
-		apierrors.NewInternalError(errors.New("no etcd")): true,
-		apierrors.NewTooManyRequests("later", 1):          true,
-		apierrors.NewForbidden(resource, "", nil):         false,
-		apierrors.NewResourceExpired("too old"):           false,
-		apierrors.NewBadRequest("no initial events here"): false,
-	} {
-		if got := away(err); got != want {
-			t.Errorf("away(%v) = %v", err, got)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package access
 
 import (
 	"fmt"
@@ -10,15 +10,15 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// sinkLog is where client-go's own messages go: the logger of the newest Cluster. klog is global, so this is too.
+// sinkLog is where client-go's own messages go: the logger of the newest client. klog is global, so this is too.
 var (
 	sinkLog  atomic.Pointer[zap.Logger]
 	sinkOnce sync.Once
 )
 
-// quietKlog sends what client-go logs to zap. Its errors are warnings here, because it tries again by itself, and the
+// QuietKlog sends what client-go logs to zap. Its errors are warnings here, because it tries again by itself, and the
 // rest is for debugging.
-func quietKlog(log *zap.Logger) {
+func QuietKlog(log *zap.Logger) {
 	sinkLog.Store(log.Named("client-go").WithOptions(zap.AddCallerSkip(2)))
 	sinkOnce.Do(func() { klog.SetLogger(logr.New(sink{})) })
 }

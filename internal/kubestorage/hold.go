@@ -1,0 +1,153 @@
+package kubestorage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/access"
+)
+
+// errLost says that somebody else has, or had, a lock that was held here.
+var errLost = errors.New("it was lost: its Lease could not be renewed in time, and others may have had the lock meanwhile")
+
+// hold is a lock that is held. Its Lease is renewed in the background.
+type hold struct {
+	*claim
+	// stop ends the renewal, and done is closed when it has ended.
+	stop context.CancelFunc
+	done chan struct{}
+
+	mu sync.Mutex
+	// lease is its newest state, and renewed when it was asked for.
+	lease   *coordinationv1.Lease
+	renewed time.Time
+	overdue bool
+	lost    bool
+}
+
+func (c *claim) hold(lease *coordinationv1.Lease, begun time.Time) *hold {
+	return &hold{claim: c, lease: lease, renewed: begun, done: make(chan struct{})}
+}
+
+// start renews the Lease until end, whatever becomes of the context.
+func (h *hold) start(ctx context.Context) {
+	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		defer close(h.done)
+		h.keep(ctx)
+	}()
+}
+
+func (h *hold) keep(ctx context.Context) {
+	next := h.times.Renew
+	for pause(ctx, next) == nil {
+		next = h.times.Renew
+		err := h.renew(ctx)
+		if errors.Is(err, errLost) {
+			h.log.Error("a lock was lost: what is done under it is not done alone", zap.String("lock", h.name))
+			return
+		}
+		if err != nil {
+			next = h.times.Renew / 5
+		}
+	}
+}
+
+// renew says that the lock is still held. As long as nobody else took it, it is not lost, however late that is.
+func (h *hold) renew(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost {
+		return errLost
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.times.Renew)
+	defer cancel()
+	err := h.update(ctx)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// An update of ours whose answer was lost, somebody who put a label on it, or somebody who took it.
+		if err = h.refresh(ctx); err == nil {
+			err = h.update(ctx)
+		}
+	}
+	if err != nil {
+		h.late(err)
+	}
+	return err
+}
+
+func (h *hold) update(ctx context.Context) error {
+	begun := time.Now()
+	next := h.lease.DeepCopy()
+	now := metav1.NowMicro()
+	next.Spec.RenewTime = &now
+	lease, err := h.api.Update(ctx, next, metav1.UpdateOptions{})
+	if err == nil {
+		h.lease, h.renewed, h.overdue = lease, begun, false
+	}
+	return err
+}
+
+// late warns once.
+func (h *hold) late(err error) {
+	if !h.overdue && time.Since(h.renewed) > h.times.Duration {
+		h.overdue = true
+		h.log.Warn("a lock could not be renewed, and others may take it", zap.String("lock", h.name), zap.Error(err))
+	}
+}
+
+// refresh asks who has the Lease now.
+func (h *hold) refresh(ctx context.Context) error {
+	lease, err := h.api.Get(ctx, h.lease.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err), err == nil && holderOf(lease) != holderOf(h.lease):
+		h.lost = true
+		return errLost
+	case err != nil:
+		return err
+	}
+	h.lease = lease
+	return nil
+}
+
+// end stops the renewal and deletes the Lease.
+func (h *hold) end(ctx context.Context) error {
+	h.stop()
+	<-h.done
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, h.times.Duration)
+	defer cancel()
+	for !h.lost {
+		err := h.release(ctx)
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it runs out by itself after %v: %w", h.times.Duration, err)
+		}
+		if err := h.refresh(ctx); err != nil {
+			return err
+		}
+	}
+	return errLost
+}
+
+func (h *hold) release(ctx context.Context) error {
+	asked := false
+	_, err := access.Persist(ctx, func(error) { asked = true }, func() (struct{}, error) {
+		return struct{}{}, h.remove(ctx, h.lease)
+	})
+	if asked && apierrors.IsNotFound(err) {
+		// The answer to an earlier request was lost.
+		return nil
+	}
+	return err
+}

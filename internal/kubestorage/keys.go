@@ -1,0 +1,114 @@
+package kubestorage
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const (
+	// Label is on every Secret and every Lease of a storage; its value is LabelValue. Without it, an object is nobody's
+	// business here.
+	Label      = "k8singress.io/storage"
+	LabelValue = "certmagic"
+	selector   = Label + "=" + LabelValue
+
+	// keyAnnotation says which key a Secret holds, siteAnnotation which folder of three keys, and lockAnnotation which lock
+	// a Lease is: the names of the objects are hashes of them.
+	keyAnnotation  = "k8singress.io/storage-key"
+	siteAnnotation = "k8singress.io/storage-site"
+	lockAnnotation = "k8singress.io/storage-lock"
+
+	// longestKey keeps the annotations of an object below what Kubernetes allows.
+	longestKey = 4096
+	// readable is how much of a key is in the name of its object.
+	readable = 40
+
+	valueField = "value"
+	metaField  = "certmagic.json"
+)
+
+// siteFields are the fields of a site's Secret, by the last part of the key.
+var siteFields = map[string]string{".crt": corev1.TLSCertKey, ".key": corev1.TLSPrivateKeyKey, ".json": metaField}
+
+// place is where a key is kept.
+type place struct {
+	// secret is the name of the Secret, and field that of the value in it.
+	secret, field string
+	// annotation is the one that says what the Secret holds, and owner what it says.
+	annotation, owner string
+}
+
+func (p place) site() bool { return p.annotation == siteAnnotation }
+
+// placeOf takes a clean key. The certificate of a site, its private key and what is known of them share a Secret.
+func placeOf(key string) place {
+	if folder, ending, ok := siteOf(key); ok {
+		return place{nameOf("cert", path.Base(folder), folder), siteFields[ending], siteAnnotation, folder}
+	}
+	return place{nameOf("value", path.Base(key), key), valueField, keyAnnotation, key}
+}
+
+// siteOf recognizes certificates/ISSUER/DOMAIN/DOMAIN.crt, and the same with .key and .json.
+func siteOf(key string) (folder, ending string, ok bool) {
+	folder, file := path.Split(key)
+	folder = strings.TrimSuffix(folder, "/")
+	ending = path.Ext(file)
+	if siteFields[ending] == "" || strings.Count(folder, "/") != 2 || !strings.HasPrefix(folder, "certificates/") {
+		return "", "", false
+	}
+	return folder, ending, strings.TrimSuffix(file, ending) == path.Base(folder)
+}
+
+// siteKey is the key of a field of a site's Secret.
+func siteKey(folder, ending string) string { return folder + "/" + path.Base(folder) + ending }
+
+// nameOf makes the name of an object: what it is, a part that people recognize, and a hash that tells it from all others.
+func nameOf(kind, hint, key string) string {
+	sum := sha256.Sum256([]byte(kind + ":" + key))
+	name := "k8singress-" + kind + "-"
+	if slug := slugOf(hint); slug != "" {
+		name += slug + "-"
+	}
+	return name + hex.EncodeToString(sum[:10])
+}
+
+func slugOf(hint string) string {
+	slug := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, hint)
+	return strings.Trim(slug[:min(len(slug), readable)], "-")
+}
+
+// cleanKey brings a key into the form of a path without a slash at either end, as a file system does. The empty key is
+// the root.
+func cleanKey(key string) (string, error) {
+	if len(key) > longestKey {
+		return "", fmt.Errorf("a key of %d bytes is too long: at most %d are possible", len(key), longestKey)
+	}
+	if !utf8.ValidString(key) {
+		return "", fmt.Errorf("the key %q is not UTF-8", key)
+	}
+	return path.Clean("/" + key)[1:], nil
+}
+
+// cleanFile is cleanKey for a key that has a value, which the root has not.
+func cleanFile(key string) (string, error) {
+	clean, err := cleanKey(key)
+	if err == nil && clean == "" {
+		err = errors.New("a value needs a key that is not empty")
+	}
+	return clean, err
+}

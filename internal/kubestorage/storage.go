@@ -1,0 +1,139 @@
+// Package kubestorage keeps what certmagic keeps, such as certificates, accounts and tokens of challenges, in the Secrets of
+// one namespace, and its locks as Leases there. All replicas share it: any of them can answer a challenge that another one
+// has asked for, and has each certificate as soon as it is issued.
+//
+// The certificate of a site, its key and what is known of them are one Secret of type kubernetes.io/tls; any other key has a
+// Secret of its own. Secrets and Leases without the label of this package are never touched.
+//
+// Reads come from memory, which a watch keeps up to date, and from what this process wrote itself. While the API server is
+// away they go on, and writes wait for it.
+package kubestorage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/k8singress/k8singress/internal/access"
+)
+
+// Options say where a storage is.
+type Options struct {
+	// Kubeconfig is the path of a kubeconfig file. Empty means the cluster that this process runs in.
+	Kubeconfig string
+	// Namespace has the Secrets and the Leases. Empty means the namespace of the pod, or that of the kubeconfig.
+	Namespace string
+	// Times are those of the locks. The zero value has the usual ones.
+	Times Times
+}
+
+// Storage is a certmagic.Storage.
+type Storage struct {
+	namespace string
+	log       *zap.Logger
+	api       corev1.SecretInterface
+	index     *index
+	table     *table
+	live      *live
+	locks     *locks
+	secrets   *watcher
+	leases    *watcher
+
+	mu          sync.Mutex
+	subscribers map[int]func(key string)
+	next        int
+}
+
+// New reads the kubeconfig or the configuration of the pod, and does no other input or output. Nothing can be read from the
+// storage before Run.
+func New(o Options, log *zap.Logger) (*Storage, error) {
+	access.QuietKlog(log)
+	found, err := access.Find(o.Kubeconfig)
+	if errors.Is(err, access.ErrNotInCluster) {
+		return nil, fmt.Errorf("%w: set kubeconfig to reach one", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if o.Namespace == "" {
+		o.Namespace = found.Namespace
+	}
+	return newStorage(o, found.Config, log)
+}
+
+// newStorage gives Secrets, Leases and watches a client each: a queue of writes must hold up neither the renewal of a lock
+// nor the news.
+func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, error) {
+	var clients [3]kubernetes.Interface
+	for i := range clients {
+		var err error
+		if clients[i], err = kubernetes.NewForConfig(config); err != nil {
+			return nil, fmt.Errorf("making a client for the API server: %w", err)
+		}
+	}
+	s := &Storage{
+		namespace: o.Namespace, log: log, api: clients[0].CoreV1().Secrets(o.Namespace),
+		table: newTable(), live: newLive(), subscribers: map[int]func(string){},
+	}
+	s.index = newIndex(s.tell)
+	s.locks = newLocks(clients[1].CoordinationV1().Leases(o.Namespace), s.table, o.Times, log)
+	s.secrets = s.watchSecrets(clients[2].CoreV1().RESTClient())
+	s.leases = s.watchLeases(clients[2].CoordinationV1().RESTClient())
+	return s, nil
+}
+
+// Run follows the Secrets and Leases until the context ends. It is called once. Locks that are held then stay held, and are
+// renewed, until they are unlocked or the process ends.
+func (s *Storage) Run(ctx context.Context) {
+	var group sync.WaitGroup
+	group.Go(func() { s.secrets.run(ctx) })
+	group.Go(func() { s.leases.run(ctx) })
+	group.Go(func() { s.locks.sweep(ctx) })
+	group.Wait()
+}
+
+// String says where the storage is, for logs.
+func (s *Storage) String() string { return "kubernetes:" + s.namespace }
+
+// Subscribe calls a function with each key whose value is new, changed or gone, whoever did it, until cancel is called. At
+// the first list of Secrets these are all keys. Calls come from several goroutines, and hold up the news for all others:
+// the function must not block, and it must not use the storage to write.
+func (s *Storage) Subscribe(changed func(key string)) (cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := s.next
+	s.next++
+	s.subscribers[id] = changed
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.subscribers, id)
+	}
+}
+
+func (s *Storage) tell(keys []string) {
+	s.mu.Lock()
+	all := make([]func(string), 0, len(s.subscribers))
+	for _, changed := range s.subscribers {
+		all = append(all, changed)
+	}
+	s.mu.Unlock()
+	for _, changed := range all {
+		for _, key := range keys {
+			changed(key)
+		}
+	}
+}
+
+var (
+	_ certmagic.Storage          = (*Storage)(nil)
+	_ certmagic.TryLocker        = (*Storage)(nil)
+	_ certmagic.LockLeaseRenewer = (*Storage)(nil)
+)
