@@ -1,0 +1,168 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/letsencrypt/challtestsrv"
+)
+
+// faults stands before the authority. It counts orders, and answers in its place where that was asked for.
+type faults struct {
+	next http.Handler
+
+	mu sync.Mutex
+	// orders counts those that the authority took, by name.
+	orders map[string]int
+	fault  *fault
+}
+
+// fault is an answer in place of the authority's.
+type fault struct {
+	// Path is the part of a path that is answered, such as "order"; empty is every path.
+	Path string `json:"path"`
+	// Names are those of which orders are answered; empty is all.
+	Name string `json:"name"`
+	// Times is how often; 0 is until there is another fault.
+	Times int `json:"times"`
+
+	Status     int    `json:"status"`
+	RetryAfter string `json:"retryAfter"`
+	Type       string `json:"type"`
+	Detail     string `json:"detail"`
+	// Hold is how many milliseconds the authority takes before it answers as it would have.
+	Hold int `json:"hold"`
+}
+
+const ordersPath = "/order-plz"
+
+// ServeHTTP answers as the authority or in its place.
+func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	var names []string
+	if r.URL.Path == ordersPath {
+		names = namesOf(body)
+	}
+	if fault := f.take(r, names); fault != nil && fault.answer(w) {
+		return
+	}
+	recorder := &recorder{ResponseWriter: w}
+	f.next.ServeHTTP(recorder, r)
+	if recorder.status == http.StatusCreated && names != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, name := range names {
+			f.orders[name]++
+		}
+	}
+}
+
+// take returns the fault that a request meets, or nil.
+func (f *faults) take(r *http.Request, names []string) *fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := f.fault
+	if found == nil || !strings.Contains(r.URL.Path, found.Path) || found.Name != "" && strings.Join(names, ",") != found.Name {
+		return nil
+	}
+	if found.Times--; found.Times == 0 {
+		f.fault = nil
+	}
+	return found
+}
+
+// answer returns false when the authority is to answer after all.
+func (f *fault) answer(w http.ResponseWriter) bool {
+	if f.Hold > 0 {
+		time.Sleep(time.Duration(f.Hold) * time.Millisecond)
+		return false
+	}
+	if f.RetryAfter != "" {
+		w.Header().Set("Retry-After", f.RetryAfter)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(f.Status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"type": f.Type, "detail": f.Detail, "status": f.Status})
+	return true
+}
+
+// namesOf reads the names of an order.
+func namesOf(body []byte) []string {
+	var signed struct{ Payload string }
+	var order struct{ Identifiers []struct{ Value string } }
+	if json.Unmarshal(body, &signed) != nil {
+		return nil
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(signed.Payload)
+	if err != nil || json.Unmarshal(payload, &order) != nil {
+		return nil
+	}
+	var names []string
+	for _, i := range order.Identifiers {
+		names = append(names, i.Value)
+	}
+	return names
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader passes the status on.
+func (r *recorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// controls are the paths that tests use. What is none of them is Pebble's own management.
+func controls(f *faults, names *challtestsrv.ChallSrv, management http.Handler) http.Handler {
+	m := http.NewServeMux()
+	m.HandleFunc("GET /orders", func(w http.ResponseWriter, _ *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		_ = json.NewEncoder(w).Encode(f.orders)
+	})
+	m.HandleFunc("PUT /fault", func(w http.ResponseWriter, r *http.Request) {
+		var next fault
+		if err := json.NewDecoder(r.Body).Decode(&next); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.fault = &next
+	})
+	m.HandleFunc("DELETE /fault", func(http.ResponseWriter, *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.fault = nil
+	})
+	m.HandleFunc("PUT /txt/{name}", func(_ http.ResponseWriter, r *http.Request) {
+		names.AddDNSTXTRecord(r.PathValue("name"), r.URL.Query().Get("value"))
+	})
+	m.HandleFunc("DELETE /txt/{name}", func(_ http.ResponseWriter, r *http.Request) {
+		names.DeleteDNSTXTRecord(r.PathValue("name"))
+	})
+	m.HandleFunc("PUT /broken/{name}", func(w http.ResponseWriter, r *http.Request) {
+		names.AddDNSServFailRecord(r.PathValue("name"))
+		w.Header().Set("Content-Length", strconv.Itoa(0))
+	})
+	m.HandleFunc("DELETE /broken/{name}", func(_ http.ResponseWriter, r *http.Request) {
+		names.DeleteDNSServFailRecord(r.PathValue("name"))
+	})
+	m.Handle("/", management)
+	return m
+}
