@@ -2,6 +2,7 @@ package issuance
 
 import (
 	"net"
+	"net/url"
 	"reflect"
 	"unsafe"
 
@@ -41,6 +42,16 @@ func insideOf(i certmagic.Issuer) *certmagic.ACMEIssuer {
 
 // wildcards says whether the issuer can issue for them: ACME needs the DNS-01 challenge for it.
 func (i *issuer) wildcards() bool { return i.acme == nil || i.acme.DNS01Solver != nil }
+
+// name is how people know the issuer.
+func (i *issuer) name() string {
+	if i.acme != nil {
+		if u, err := url.Parse(i.acme.CA); err == nil && u.Host != "" {
+			return u.Host
+		}
+	}
+	return i.key
+}
 
 // once returns the issuer for one attempt, which is told to log.
 func (i *issuer) once(log *zap.Logger) certmagic.Issuer {

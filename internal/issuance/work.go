@@ -221,7 +221,7 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 	f.NotBefore = now.Add(backoff(f.Attempts))
 	var reasons []string
 	for _, e := range errs {
-		reasons = append(reasons, e.issuer.key+" says: "+words(e.err))
+		reasons = append(reasons, e.issuer.name()+" says: "+words(e.err))
 		status, after := e.seen.last()
 		l := limitOf(h.subject, e.err, status, after, now)
 		switch {
@@ -236,6 +236,9 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 		}
 	}
 	f.Reason = strings.Join(reasons, "; ")
+	if usable, resting := s.usable(ctx, h, f); len(usable) == 0 {
+		f.NotBefore = later(f.NotBefore, resting.NotBefore)
+	}
 	return f
 }
 
