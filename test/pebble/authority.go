@@ -32,7 +32,7 @@ type options struct {
 // serve starts the authority and its control, and returns where they are.
 func serve(o options) (*where, error) {
 	logger := log.New(os.Stderr, "", log.LstdFlags)
-	dns, names, err := startDNS(logger)
+	dns, err := startDNS(logger)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func serve(o options) (*where, error) {
 		return nil, err
 	}
 	go func() { logger.Fatal(http.Serve(listener, faults)) }()
-	go func() { logger.Fatal(http.Serve(control, controls(faults, names, front.ManagementHandler()))) }()
+	go func() { logger.Fatal(http.Serve(control, controls(faults, newZone(), front.ManagementHandler()))) }()
 	return &where{
 		Directory: "https://" + listener.Addr().String() + wfe.DirectoryPath, Root: root,
 		Control: "http://" + control.Addr().String(), DNS: dns,
@@ -64,23 +64,23 @@ func serve(o options) (*where, error) {
 }
 
 // startDNS starts a server that finds every name at 127.0.0.1.
-func startDNS(logger *log.Logger) (string, *challtestsrv.ChallSrv, error) {
+func startDNS(logger *log.Logger) (string, error) {
 	// The server does not tell which port it got.
 	free, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	address := free.LocalAddr().String()
 	if err := free.Close(); err != nil {
-		return "", nil, err
+		return "", err
 	}
 	server, err := challtestsrv.New(challtestsrv.Config{Log: logger, DNSAddrs: []string{address}})
 	if err != nil {
-		return "", nil, fmt.Errorf("starting the DNS server: %w", err)
+		return "", fmt.Errorf("starting the DNS server: %w", err)
 	}
 	server.SetDefaultDNSIPv6("")
 	go server.Run()
-	return address, server, nil
+	return address, nil
 }
 
 // makeCertificate makes the certificate that the authority shows its clients, and a file with it.

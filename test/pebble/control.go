@@ -5,12 +5,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/letsencrypt/challtestsrv"
 )
 
 // faults stands before the authority. It counts orders, and answers in its place where that was asked for.
@@ -128,7 +125,7 @@ func (r *recorder) WriteHeader(status int) {
 }
 
 // controls are the paths that tests use. What is none of them is Pebble's own management.
-func controls(f *faults, names *challtestsrv.ChallSrv, management http.Handler) http.Handler {
+func controls(f *faults, z *zone, management http.Handler) http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /orders", func(w http.ResponseWriter, _ *http.Request) {
 		f.mu.Lock()
@@ -150,19 +147,8 @@ func controls(f *faults, names *challtestsrv.ChallSrv, management http.Handler) 
 		defer f.mu.Unlock()
 		f.fault = nil
 	})
-	m.HandleFunc("PUT /txt/{name}", func(_ http.ResponseWriter, r *http.Request) {
-		names.AddDNSTXTRecord(r.PathValue("name"), r.URL.Query().Get("value"))
-	})
-	m.HandleFunc("DELETE /txt/{name}", func(_ http.ResponseWriter, r *http.Request) {
-		names.DeleteDNSTXTRecord(r.PathValue("name"))
-	})
-	m.HandleFunc("PUT /broken/{name}", func(w http.ResponseWriter, r *http.Request) {
-		names.AddDNSServFailRecord(r.PathValue("name"))
-		w.Header().Set("Content-Length", strconv.Itoa(0))
-	})
-	m.HandleFunc("DELETE /broken/{name}", func(_ http.ResponseWriter, r *http.Request) {
-		names.DeleteDNSServFailRecord(r.PathValue("name"))
-	})
+	m.HandleFunc("PUT /txt/{name}", z.add)
+	m.HandleFunc("DELETE /txt/{name}", z.remove)
 	m.Handle("/", management)
 	return m
 }
