@@ -38,7 +38,7 @@ func TestCertificateFromACME(t *testing.T) {
 			if err := leaf.VerifyHostname("shop.example"); err != nil {
 				t.Error(err)
 			}
-			if got := ca.orders()["shop.example"]; got != 1 {
+			if got := ca.taken().Orders["shop.example"]; got != 1 {
 				t.Errorf("the authority took %d orders", got)
 			}
 		})
@@ -128,7 +128,7 @@ func TestRateLimitOfOneHost(t *testing.T) {
 	in.write("busy.yaml", strings.Replace(automatic("busy", "busy.example"), `"/"`, `"/new"`, 1))
 	in.becomes("busy.example", "/new", 200, "one /new")
 	in.limited("busy", until)
-	if got := ca.orders()["busy.example"]; got != 0 {
+	if got := ca.taken().Orders["busy.example"]; got != 0 {
 		t.Errorf("the authority was asked before its time: %d orders", got)
 	}
 }
@@ -148,7 +148,7 @@ func TestRateLimitOfTheAccount(t *testing.T) {
 	in.limited("second", until)
 	in.write("third.yaml", automatic("third", "third.example"))
 	in.limited("third", until)
-	if got := ca.orders(); got["third.example"] != 0 || got["first.example"] != 1 {
+	if got := ca.taken().Orders; got["third.example"] != 0 || got["first.example"] != 1 {
 		t.Errorf("the authority took orders %v", got)
 	}
 }

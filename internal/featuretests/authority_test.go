@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -118,11 +117,16 @@ func (a *authority) control(method, path string, body any) []byte {
 	return text
 }
 
-// orders returns how many orders the authority took, by host.
-func (a *authority) orders() map[string]int {
+// taken is what an authority took, as test/pebble has it.
+type taken struct {
+	Orders, Replacing map[string]int
+	Accounts          int
+}
+
+func (a *authority) taken() taken {
 	a.Helper()
-	var all map[string]int
-	if err := json.Unmarshal(a.control(http.MethodGet, "/orders", nil), &all); err != nil {
+	var all taken
+	if err := json.Unmarshal(a.control(http.MethodGet, "/taken", nil), &all); err != nil {
 		a.Fatal(err)
 	}
 	return all
@@ -223,11 +227,14 @@ func (in *ingress) message(object, reason string) string {
 	return ""
 }
 
-// at names the storage that the issuer's files of a host stand in.
-func (a *authority) at() string {
-	u, err := url.Parse(a.Directory)
+// client is an HTTP client that trusts the authority itself.
+func (a *authority) client() *http.Client {
+	a.Helper()
+	data, err := os.ReadFile(a.Root)
 	if err != nil {
 		a.Fatal(err)
 	}
-	return certmagic.StorageKeys.Safe(u.Host + "-dir")
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(data)
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}}
 }

@@ -41,7 +41,7 @@ func serve(o options) (*where, error) {
 	authority := ca.New(logger, store, "", "ecdsa", 0, 1, profiles)
 	validation := va.New(logger, o.httpPort, o.tlsPort, false, dns, store)
 	front := wfe.New(logger, store, validation, authority, []string{"ca.test"}, false, false, 0, 0)
-	faults := &faults{next: front.Handler(), orders: map[string]int{}}
+	faults := &faults{next: front.Handler(), taken: taken{Orders: map[string]int{}, Replacing: map[string]int{}}}
 
 	certificate, root, err := makeCertificate(o.folder)
 	if err != nil {

@@ -15,9 +15,16 @@ type faults struct {
 	next http.Handler
 
 	mu sync.Mutex
-	// orders counts those that the authority took, by name.
-	orders map[string]int
-	fault  *fault
+	taken taken
+	fault *fault
+}
+
+// taken is what the authority took.
+type taken struct {
+	// Orders counts them by name; Replacing counts those that name a certificate which they replace.
+	Orders    map[string]int `json:"orders"`
+	Replacing map[string]int `json:"replacing"`
+	Accounts  int            `json:"accounts"`
 }
 
 // fault is an answer in place of the authority's.
@@ -37,7 +44,11 @@ type fault struct {
 	Hold int `json:"hold"`
 }
 
-const ordersPath = "/order-plz"
+// Paths of the authority.
+const (
+	ordersPath   = "/order-plz"
+	accountsPath = "/sign-me-up"
+)
 
 // ServeHTTP answers as the authority or in its place.
 func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,30 +58,40 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	var names []string
+	var o order
 	if r.URL.Path == ordersPath {
-		names = namesOf(body)
+		o = read(body)
 	}
-	if fault := f.take(r, names); fault != nil && fault.answer(w) {
+	if fault := f.take(r, o.names()); fault != nil && fault.answer(w) {
 		return
 	}
 	recorder := &recorder{ResponseWriter: w}
 	f.next.ServeHTTP(recorder, r)
-	if recorder.status == http.StatusCreated && names != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		for _, name := range names {
-			f.orders[name]++
-		}
+	if recorder.status == http.StatusCreated {
+		f.count(r.URL.Path, o)
+	}
+}
+
+func (f *faults) count(path string, o order) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case path == accountsPath:
+		f.taken.Accounts++
+	case o.Replaces != "":
+		f.taken.Replacing[o.names()]++
+		fallthrough
+	case path == ordersPath:
+		f.taken.Orders[o.names()]++
 	}
 }
 
 // take returns the fault that a request meets, or nil.
-func (f *faults) take(r *http.Request, names []string) *fault {
+func (f *faults) take(r *http.Request, names string) *fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found := f.fault
-	if found == nil || !strings.Contains(r.URL.Path, found.Path) || found.Name != "" && strings.Join(names, ",") != found.Name {
+	if found == nil || !strings.Contains(r.URL.Path, found.Path) || found.Name != "" && names != found.Name {
 		return nil
 	}
 	if found.Times--; found.Times == 0 {
@@ -94,22 +115,36 @@ func (f *fault) answer(w http.ResponseWriter) bool {
 	return true
 }
 
-// namesOf reads the names of an order.
-func namesOf(body []byte) []string {
-	var signed struct{ Payload string }
-	var order struct{ Identifiers []struct{ Value string } }
-	if json.Unmarshal(body, &signed) != nil {
-		return nil
-	}
-	payload, err := base64.RawURLEncoding.DecodeString(signed.Payload)
-	if err != nil || json.Unmarshal(payload, &order) != nil {
-		return nil
-	}
-	var names []string
-	for _, i := range order.Identifiers {
+// order is what a client orders.
+type order struct {
+	Identifiers []struct {
+		Value string `json:"value"`
+	} `json:"identifiers"`
+	Replaces string `json:"replaces"`
+}
+
+func (o order) names() string {
+	names := make([]string, 0, len(o.Identifiers))
+	for _, i := range o.Identifiers {
 		names = append(names, i.Value)
 	}
-	return names
+	return strings.Join(names, ",")
+}
+
+// read reads an order; one that cannot be read is one of nothing.
+func read(body []byte) order {
+	var signed struct {
+		Payload string `json:"payload"`
+	}
+	var o order
+	if json.Unmarshal(body, &signed) != nil {
+		return o
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(signed.Payload)
+	if err == nil {
+		_ = json.Unmarshal(payload, &o)
+	}
+	return o
 }
 
 // recorder remembers the status of an answer.
@@ -127,10 +162,10 @@ func (r *recorder) WriteHeader(status int) {
 // controls are the paths that tests use. What is none of them is Pebble's own management.
 func controls(f *faults, z *zone, management http.Handler) http.Handler {
 	m := http.NewServeMux()
-	m.HandleFunc("GET /orders", func(w http.ResponseWriter, _ *http.Request) {
+	m.HandleFunc("GET /taken", func(w http.ResponseWriter, _ *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		_ = json.NewEncoder(w).Encode(f.orders)
+		_ = json.NewEncoder(w).Encode(f.taken)
 	})
 	m.HandleFunc("PUT /fault", func(w http.ResponseWriter, r *http.Request) {
 		var next fault
