@@ -10,14 +10,15 @@ import (
 
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
 const (
 	// issuing begins the names of certmagic's locks for hosts that get a certificate.
 	issuing = "issue_cert_"
-	// liveGets and liveBurst are how many tokens per second are looked up at the API server, for all hosts together, and
-	// again how soon for one host.
+	// liveGets is how many tokens per second are looked up at the API server, for all hosts together, liveBurst how many
+	// at once, and again how soon one host's is looked up once more.
 	liveGets, liveBurst = 20, 40
 	again               = 200 * time.Millisecond
 	// remembered is how many hosts that is known of; the hosts that get a certificate at one time are fewer.
@@ -48,7 +49,7 @@ func (s *Storage) expected(ctx context.Context, key string) (item, bool) {
 	done := s.live.once(key, func() {
 		ctx, cancel := context.WithTimeout(detached, answerTime)
 		defer cancel()
-		if _, err := s.fetch(ctx, placeOf(key).secret); err != nil {
+		if _, err := s.found(s.api.Get(ctx, placeOf(key).secret, metav1.GetOptions{})); err != nil {
 			s.log.Warn("cannot look up the token of a challenge", zap.String("key", key), zap.Error(err))
 		}
 	})

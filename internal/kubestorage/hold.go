@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,8 +12,6 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/k8singress/k8singress/internal/access"
 )
 
 // errLost says that somebody else has, or had, a lock that was held here.
@@ -106,18 +105,37 @@ func (h *hold) late(err error) {
 // refresh asks who has the Lease now.
 func (h *hold) refresh(ctx context.Context) error {
 	lease, err := h.api.Get(ctx, h.lease.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err), err == nil && holderOf(lease) != holderOf(h.lease):
+	if apierrors.IsNotFound(err) {
 		h.lost = true
 		return errLost
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	h.lease = lease
+	if holderOf(lease) != h.identity() {
+		h.lost = true
+		return errLost
+	}
 	return nil
 }
 
-// end stops the renewal and deletes the Lease.
+// catchUp waits until the index has what was written under the lock before. Without the news it is an error: rather no
+// certificate now than one more for the same host.
+func (h *hold) catchUp(ctx context.Context) error {
+	written, by := h.lease.Annotations[writtenAnnotation], h.lease.Annotations[releasedAnnotation]
+	if written == "" || strings.HasPrefix(by, h.process) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := h.index.await(ctx, written); err != nil {
+		return fmt.Errorf("waiting for what was written under it before: %w", err)
+	}
+	return nil
+}
+
+// end stops the renewal and gives the Lease back. It stays for a while, for the next holder to know what was written.
 func (h *hold) end(ctx context.Context) error {
 	h.stop()
 	<-h.done
@@ -133,21 +151,30 @@ func (h *hold) end(ctx context.Context) error {
 		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return fmt.Errorf("it runs out by itself after %v: %w", h.times.Duration, err)
 		}
-		if err := h.refresh(ctx); err != nil {
+		err = h.refresh(ctx)
+		if h.lease.Annotations[releasedAnnotation] == h.identity() {
+			// The answer to an earlier request was lost.
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return errLost
 }
 
+func (h *hold) identity() string { return holderOf(h.claim.lease) }
+
 func (h *hold) release(ctx context.Context) error {
-	asked := false
-	_, err := access.Persist(ctx, func(error) { asked = true }, func() (struct{}, error) {
-		return struct{}{}, h.remove(ctx, h.lease)
-	})
-	if asked && apierrors.IsNotFound(err) {
-		// The answer to an earlier request was lost.
-		return nil
+	next := h.lease.DeepCopy()
+	now := metav1.NowMicro()
+	next.Spec.HolderIdentity, next.Spec.RenewTime = nil, &now
+	if written := h.index.written(); written != "" && !newer(next.Annotations[writtenAnnotation], written) {
+		next.Annotations[writtenAnnotation] = written
 	}
+	next.Annotations[releasedAnnotation] = h.identity()
+	_, err := ask(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) {
+		return h.api.Update(ctx, next, metav1.UpdateOptions{})
+	})
 	return err
 }

@@ -2,6 +2,7 @@ package kubestorage
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"sync"
 
@@ -20,11 +21,15 @@ type index struct {
 	version string
 	// ahead are records that are newer than that.
 	ahead map[string]lead
+	// wrote is the greatest version that this process has made.
+	wrote string
+	// advanced is closed when version changes; without it, nobody waits for that.
+	advanced chan struct{}
 	// items are the values of all of these by key.
 	items btree.Map[string, item]
 }
 
-// lead is a record that the API server has, or had: gone says that this very state of it was deleted.
+// lead is a record that the API server has, or had: gone says that the Secret was deleted, in this state or a later one.
 type lead struct {
 	*record
 	gone bool
@@ -52,10 +57,20 @@ func (x *index) current(name string) *record {
 	return l.record
 }
 
-// learn takes an answer of the API server to a write, or to a question about one object.
+// learn takes an answer of the API server to a question about one object.
 func (x *index) learn(r *record) { x.lead(lead{r, false}) }
 
-// forget takes the news that a Secret was deleted when it was in this state.
+// write takes an answer of the API server to a write.
+func (x *index) write(r *record) {
+	x.learn(r)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.wrote == "" || newer(r.version(), x.wrote) {
+		x.wrote = r.version()
+	}
+}
+
+// forget takes the answer that a Secret is gone, which once was in this state.
 func (x *index) forget(r *record) { x.lead(lead{r, true}) }
 
 func (x *index) lead(l lead) {
@@ -63,11 +78,11 @@ func (x *index) lead(l lead) {
 	x.change([]string{name}, func() {
 		known, ok := x.ahead[name]
 		switch {
-		case ok && (newer(known.version(), l.version()) || known.gone && known.version() == l.version()):
+		case ok && (newer(known.version(), l.version()) || known.gone && !l.gone && known.same(l.record)):
 			// What is known is newer.
 		case x.version == "" || newer(l.version(), x.version):
 			x.ahead[name] = l
-		case l.gone && x.listed[name] != nil && x.listed[name].version() == l.version():
+		case l.gone && x.listed[name] != nil && x.listed[name].same(l.record):
 			x.ahead[name] = l
 		}
 	})
@@ -107,7 +122,9 @@ func (x *index) replace(all map[string]*record, version string) {
 		names = append(names, name)
 	}
 	x.change(names, func() {
-		x.listed, x.version = all, version
+		x.listed = all
+		x.version = ""
+		x.reach(version)
 		for name := range x.ahead {
 			x.settle(name)
 		}
@@ -115,19 +132,52 @@ func (x *index) replace(all map[string]*record, version string) {
 }
 
 func (x *index) reach(version string) {
-	if x.version == "" || newer(version, x.version) {
-		x.version = version
+	if x.version != "" && !newer(version, x.version) {
+		return
+	}
+	x.version = version
+	if x.advanced != nil {
+		close(x.advanced)
+		x.advanced = nil
 	}
 }
 
+// await waits until all is known that was written up to a version.
+func (x *index) await(ctx context.Context, version string) error {
+	for {
+		x.mu.Lock()
+		if x.version != "" && !newer(version, x.version) {
+			x.mu.Unlock()
+			return nil
+		}
+		if x.advanced == nil {
+			x.advanced = make(chan struct{})
+		}
+		advanced := x.advanced
+		x.mu.Unlock()
+		select {
+		case <-advanced:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// written is the version of the newest Secret that this process wrote, or the empty string.
+func (x *index) written() string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.wrote
+}
+
 // settle drops what is ahead of the API server's news no longer. A deletion has no version of its own: it is ahead as
-// long as its state is listed, or may still be.
+// long as the Secret is listed, or may still be.
 func (x *index) settle(name string) {
 	l, ok := x.ahead[name]
 	if !ok || newer(l.version(), x.version) {
 		return
 	}
-	if listed := x.listed[name]; l.gone && listed != nil && listed.version() == l.version() {
+	if listed := x.listed[name]; l.gone && listed != nil && listed.same(l.record) {
 		return
 	}
 	delete(x.ahead, name)

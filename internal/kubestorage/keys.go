@@ -25,6 +25,11 @@ const (
 	siteAnnotation = "k8singress.io/storage-site"
 	lockAnnotation = "k8singress.io/storage-lock"
 
+	// writtenAnnotation is on the Lease of a lock that was released: the version of the last Secret that was written before.
+	// releasedAnnotation says by whom it was released.
+	writtenAnnotation  = "k8singress.io/storage-written"
+	releasedAnnotation = "k8singress.io/storage-released-by"
+
 	// longestKey keeps the annotations of an object below what Kubernetes allows.
 	longestKey = 4096
 	// readable is how much of a key is in the name of its object.

@@ -17,7 +17,7 @@ type table struct {
 	sightings map[string]*sighting
 	// hosts are those that a listed lock says a certificate is asked for, with the number of locks.
 	hosts map[string]int
-	// waiting are woken up when a Lease is gone.
+	// waiting are woken up when a Lease is gone, or nobody has it any more.
 	waiting map[string]map[chan struct{}]bool
 }
 
@@ -75,26 +75,38 @@ func (t *table) sight(lease *coordinationv1.Lease, listed bool) *sighting {
 	state := stateOf(lease)
 	known := t.sightings[lease.Name]
 	if known == nil || known.state != state {
-		since := time.Now()
-		known = &sighting{state: state, since: since, lease: lease, listed: known != nil && known.listed}
+		if known != nil {
+			t.count(known, -1)
+			listed = listed || known.listed
+		}
+		known = &sighting{state: state, since: time.Now(), lease: lease, listed: listed}
 		t.sightings[lease.Name] = known
+		t.count(known, 1)
 	}
 	if listed && !known.listed {
 		known.listed = true
-		t.count(lease, 1)
+		t.count(known, 1)
 	}
 	return known
 }
 
-// count keeps the hosts.
-func (t *table) count(lease *coordinationv1.Lease, change int) {
-	host, ok := issued(lease.Annotations[lockAnnotation])
-	if !ok {
+// count keeps the hosts of listed Leases that somebody holds.
+func (t *table) count(s *sighting, change int) {
+	host, ok := issued(s.lease.Annotations[lockAnnotation])
+	if !ok || !s.listed || holderOf(s.lease) == "" {
 		return
 	}
 	if t.hosts[host] += change; t.hosts[host] <= 0 {
 		delete(t.hosts, host)
 	}
+}
+
+// listed says whether the watch has told of a Lease.
+func (t *table) listed(name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := t.sightings[name]
+	return known != nil && known.listed
 }
 
 func (t *table) issues(host string) bool {
@@ -120,9 +132,7 @@ func (t *table) miss(lease *coordinationv1.Lease) {
 
 func (t *table) drop(name string) {
 	if known := t.sightings[name]; known != nil {
-		if known.listed {
-			t.count(known.lease, -1)
-		}
+		t.count(known, -1)
 		delete(t.sightings, name)
 	}
 	t.wake(name)
@@ -143,7 +153,7 @@ func (t *table) replace(all []*coordinationv1.Lease) {
 	}
 }
 
-// wait returns a channel that gets something when a Lease is gone.
+// wait returns a channel that gets something when a Lease is gone, or nobody has it.
 func (t *table) wait(name string) (gone chan struct{}, cancel func()) {
 	gone = make(chan struct{}, 1)
 	t.mu.Lock()
@@ -171,7 +181,7 @@ func (t *table) wake(name string) {
 	}
 }
 
-// old returns the listed Leases that nobody has renewed for some time after they ran out.
+// old returns the listed Leases that have not changed for some time after they ran out, or would have.
 func (t *table) old(after time.Duration) []*coordinationv1.Lease {
 	t.mu.Lock()
 	defer t.mu.Unlock()

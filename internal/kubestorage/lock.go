@@ -26,7 +26,10 @@ type Times struct{ Duration, Renew, Poll time.Duration }
 
 var usual = Times{Duration: 15 * time.Second, Renew: 5 * time.Second, Poll: 3 * time.Second}
 
-// swept is how long after it ran out a Lease is deleted that nobody has asked for again.
+// errForeign says that an object has a name that only ours have, and is not ours.
+var errForeign = errors.New("it has not the label " + selector)
+
+// swept is how long a Lease stays that nobody holds. Until then it says what was written under the lock.
 const swept = 10 * time.Minute
 
 // Lock waits until nobody holds the lock, here or in another process. A lock whose holder has died is free when it has run
@@ -74,9 +77,11 @@ func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Durati
 type locks struct {
 	api   client.LeaseInterface
 	table *table
+	index *index
 	times Times
-	host  string
-	log   *zap.Logger
+	// process is in the identities of all holds of this process.
+	process string
+	log     *zap.Logger
 
 	mu sync.Mutex
 	// queues let one goroutine at a time compete with other processes.
@@ -89,6 +94,7 @@ type queue struct {
 	users int
 }
 
+// newLocks leaves index for the caller to set.
 func newLocks(api client.LeaseInterface, t *table, times Times, log *zap.Logger) *locks {
 	if times == (Times{}) {
 		times = usual
@@ -97,7 +103,10 @@ func newLocks(api client.LeaseInterface, t *table, times Times, log *zap.Logger)
 	if err != nil {
 		host = "unknown"
 	}
-	return &locks{api: api, table: t, times: times, host: host, log: log, queues: map[string]*queue{}, held: map[string]*hold{}}
+	return &locks{
+		api: api, table: t, times: times, process: host + "_" + rand.Text(), log: log,
+		queues: map[string]*queue{}, held: map[string]*hold{},
+	}
 }
 
 func (l *locks) lock(ctx context.Context, name string) error {
@@ -109,8 +118,7 @@ func (l *locks) lock(ctx context.Context, name string) error {
 		return ctx.Err()
 	}
 	h, err := l.acquire(ctx, name)
-	l.took(ctx, name, h)
-	return err
+	return l.took(ctx, name, h, err)
 }
 
 func (l *locks) tryLock(ctx context.Context, name string) (bool, error) {
@@ -125,8 +133,8 @@ func (l *locks) tryLock(ctx context.Context, name string) (bool, error) {
 		return false, nil
 	}
 	h, _, err := l.claim(name).attempt(ctx)
-	l.took(ctx, name, h)
-	return h != nil, err
+	err = l.took(ctx, name, h, err)
+	return h != nil && err == nil, err
 }
 
 func (l *locks) join(name string) *queue {
@@ -151,15 +159,23 @@ func (l *locks) leave(name string) {
 }
 
 // took ends an attempt. The turn stays taken while the lock is held.
-func (l *locks) took(ctx context.Context, name string, h *hold) {
+//
+// Who gets a lock looks first what was done under it before: it must not do that again. So the news of what the holder
+// before wrote are waited for.
+func (l *locks) took(ctx context.Context, name string, h *hold, err error) error {
 	if h == nil {
 		l.pass(name)
-		return
+		return err
 	}
 	h.start(ctx)
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.held[name] = h
+	l.mu.Unlock()
+	err = h.catchUp(ctx)
+	if err == nil {
+		return nil
+	}
+	return errors.Join(err, l.unlock(context.WithoutCancel(ctx), name))
 }
 
 func (l *locks) pass(name string) {
@@ -201,7 +217,7 @@ func (l *locks) acquire(ctx context.Context, name string) (*hold, error) {
 		if h != nil {
 			return h, nil
 		}
-		if err != nil && (ctx.Err() != nil || !access.Away(err)) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, errForeign) || !access.Away(err)) {
 			return nil, err
 		}
 		// Not all at the same time, and not much later than the Lease runs out.
@@ -215,7 +231,6 @@ func (l *locks) acquire(ctx context.Context, name string) (*hold, error) {
 		timer := time.NewTimer(poll)
 		select {
 		case <-gone:
-			c.contended = false
 		case <-timer.C:
 		case <-ctx.Done():
 		}
@@ -229,18 +244,19 @@ type claim struct {
 	name string
 	// lease is what it would be.
 	lease *coordinationv1.Lease
-	// contended says that a Lease has been there.
+	// contended says that a Lease is probably there.
 	contended bool
 }
 
 // claim has an identity of its own, so that no answer of the API server to an earlier request can be mistaken for one to
 // this.
 func (l *locks) claim(name string) *claim {
-	identity := l.host + "_" + rand.Text()
+	identity := l.process + "_" + rand.Text()
 	seconds := int32((l.times.Duration + time.Second - 1) / time.Second)
-	return &claim{locks: l, name: name, lease: &coordinationv1.Lease{
+	lease := nameOf("lock", name, name)
+	return &claim{locks: l, name: name, contended: l.table.listed(lease), lease: &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: nameOf("lock", name, name), Labels: map[string]string{Label: LabelValue},
+			Name: lease, Labels: map[string]string{Label: LabelValue},
 			Annotations: map[string]string{lockAnnotation: shortened(name)},
 		},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: &seconds},
@@ -250,7 +266,14 @@ func (l *locks) claim(name string) *claim {
 // attempt returns a hold if it won, and otherwise how long the Lease of somebody else is good.
 func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	begun := time.Now()
-	if !c.contended {
+	var found *coordinationv1.Lease
+	var err error
+	if c.contended {
+		if found, err = c.find(ctx); err != nil {
+			return nil, 0, err
+		}
+	}
+	if found == nil {
 		lease, err := c.create(ctx)
 		if err == nil {
 			return c.hold(lease, begun), 0, nil
@@ -258,23 +281,30 @@ func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 		if !apierrors.IsAlreadyExists(err) {
 			return nil, 0, c.undo(ctx, err)
 		}
+		if found, err = c.find(ctx); found == nil {
+			return nil, 0, err
+		}
 	}
-	found, err := c.api.Get(ctx, c.lease.Name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-		c.contended = false
-		return nil, 0, nil
-	case err != nil:
-		return nil, 0, err
-	case found.Labels[Label] != LabelValue:
-		return nil, 0, fmt.Errorf("the Lease %s/%s does not belong to this storage: delete it", found.Namespace, found.Name)
-	}
-	c.contended = true
-	if holderOf(found) == holderOf(c.lease) {
-		// The answer to the creation was lost. It took place before this attempt.
-		return c.hold(found, begun), 0, nil
+	// The Lease is ours if the answer to its creation was lost. It may have run out since, so it is no other case.
+	if left := c.table.left(found); left > 0 && holderOf(found) != holderOf(c.lease) {
+		return nil, left, nil
 	}
 	return c.takeOver(ctx, found)
+}
+
+// find returns the Lease as it is now, or nil if there is none.
+func (c *claim) find(ctx context.Context) (*coordinationv1.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	found, err := c.api.Get(ctx, c.lease.Name, metav1.GetOptions{})
+	c.contended = !apierrors.IsNotFound(err)
+	switch {
+	case !c.contended:
+		return nil, nil
+	case err == nil && found.Labels[Label] != LabelValue:
+		return nil, fmt.Errorf("the Lease %s/%s does not belong to this storage: delete it: %w", found.Namespace, found.Name, errForeign)
+	}
+	return found, err
 }
 
 func (c *claim) create(ctx context.Context) (*coordinationv1.Lease, error) {
@@ -286,14 +316,10 @@ func (c *claim) create(ctx context.Context) (*coordinationv1.Lease, error) {
 	return c.api.Create(ctx, lease, metav1.CreateOptions{})
 }
 
-// takeOver wins if the Lease has run out, and nobody else is faster.
+// takeOver wins if nobody else is faster.
 func (c *claim) takeOver(ctx context.Context, found *coordinationv1.Lease) (*hold, time.Duration, error) {
-	if left := c.table.left(found); left > 0 {
-		return nil, left, nil
-	}
 	begun := time.Now()
 	next := found.DeepCopy()
-	next.Labels, next.Annotations = c.lease.Labels, c.lease.Annotations
 	next.Spec = *c.lease.Spec.DeepCopy()
 	now := metav1.NowMicro()
 	next.Spec.AcquireTime, next.Spec.RenewTime = &now, &now
@@ -302,16 +328,18 @@ func (c *claim) takeOver(ctx context.Context, found *coordinationv1.Lease) (*hol
 		transitions = *found.Spec.LeaseTransitions + 1
 	}
 	next.Spec.LeaseTransitions = &transitions
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	asking, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	lease, err := c.api.Update(ctx, next, metav1.UpdateOptions{})
+	lease, err := c.api.Update(asking, next, metav1.UpdateOptions{})
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil, 0, nil
 	}
 	if err != nil {
 		return nil, 0, c.undo(ctx, err)
 	}
-	c.log.Info("took over a lock: its holder has not renewed it", zap.String("lock", c.name), zap.String("holder", holderOf(found)))
+	if holder := holderOf(found); holder != "" && holder != holderOf(c.lease) {
+		c.log.Info("took over a lock: its holder has not renewed it", zap.String("lock", c.name), zap.String("holder", holder))
+	}
 	return c.hold(lease, begun), 0, nil
 }
 
@@ -325,32 +353,27 @@ func (c *claim) undo(ctx context.Context, err error) error {
 		defer cancel()
 		lease, err := c.api.Get(ctx, c.lease.Name, metav1.GetOptions{})
 		if err == nil && holderOf(lease) == holderOf(c.lease) {
-			_ = c.remove(ctx, lease)
+			_ = remove(ctx, c.api, lease)
 		}
 	}()
 	return err
 }
 
 // remove deletes a Lease in this very state.
-func (l *locks) remove(ctx context.Context, lease *coordinationv1.Lease) error {
-	return l.api.Delete(ctx, lease.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
+func remove(ctx context.Context, api client.LeaseInterface, lease *coordinationv1.Lease) error {
+	return api.Delete(ctx, lease.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
 		UID: &lease.UID, ResourceVersion: &lease.ResourceVersion,
 	}})
 }
 
-// sweep deletes what holders that died have left behind.
-func (l *locks) sweep(ctx context.Context) {
-	ticker := time.NewTicker(swept)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
+// sweep deletes Leases that nobody holds, some time after they were released or ran out. It has a client of its own: locks
+// that are held must not wait for it.
+func (l *locks) sweep(ctx context.Context, api client.LeaseInterface) {
+	// All replicas do it, and one of them is the first.
+	for pause(ctx, swept/2+random.N(swept)) == nil {
 		for _, lease := range l.table.old(swept) {
-			if err := l.remove(ctx, lease); err == nil {
-				l.log.Info("deleted the Lease of a lock that nobody holds", zap.String("lease", lease.Name))
+			if err := remove(ctx, api, lease); err == nil {
+				l.log.Debug("deleted the Lease of a lock that nobody holds", zap.String("lease", lease.Name))
 			}
 		}
 	}

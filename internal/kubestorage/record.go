@@ -82,6 +82,9 @@ func (r *record) add(key, field string) {
 
 func (r *record) version() string { return r.secret.ResourceVersion }
 
+// same says that both are states of one Secret, and not of two that had the name after each other.
+func (r *record) same(other *record) bool { return r.secret.UID == other.secret.UID }
+
 // newer compares two resource versions. What cannot be compared is not newer.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)

@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -45,6 +46,8 @@ type Storage struct {
 	locks     *locks
 	secrets   *watcher
 	leases    *watcher
+	// sweeper deletes old Leases.
+	sweeper coordinationv1.LeaseInterface
 
 	mu          sync.Mutex
 	subscribers map[int]func(key string)
@@ -68,10 +71,10 @@ func New(o Options, log *zap.Logger) (*Storage, error) {
 	return newStorage(o, found.Config, log)
 }
 
-// newStorage gives Secrets, Leases and watches a client each: a queue of writes must hold up neither the renewal of a lock
-// nor the news.
+// newStorage gives Secrets, Leases, watches and the sweeper a client each, with a limit of requests of its own: a queue of
+// writes must hold up neither the renewal of a lock nor the news.
 func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, error) {
-	var clients [3]kubernetes.Interface
+	var clients [4]kubernetes.Interface
 	for i := range clients {
 		var err error
 		if clients[i], err = kubernetes.NewForConfig(config); err != nil {
@@ -84,6 +87,8 @@ func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, erro
 	}
 	s.index = newIndex(s.tell)
 	s.locks = newLocks(clients[1].CoordinationV1().Leases(o.Namespace), s.table, o.Times, log)
+	s.locks.index = s.index
+	s.sweeper = clients[3].CoordinationV1().Leases(o.Namespace)
 	s.secrets = s.watchSecrets(clients[2].CoreV1().RESTClient())
 	s.leases = s.watchLeases(clients[2].CoordinationV1().RESTClient())
 	return s, nil
@@ -95,7 +100,7 @@ func (s *Storage) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	group.Go(func() { s.secrets.run(ctx) })
 	group.Go(func() { s.leases.run(ctx) })
-	group.Go(func() { s.locks.sweep(ctx) })
+	group.Go(func() { s.locks.sweep(ctx, s.sweeper) })
 	group.Wait()
 }
 

@@ -156,7 +156,7 @@ func (s *Storage) save(ctx context.Context, request func(context.Context) (*core
 	}
 	r, err := readRecord(saved)
 	if err == nil {
-		s.index.learn(r)
+		s.index.write(r)
 	}
 	return err
 }
@@ -174,14 +174,20 @@ func (s *Storage) delete(ctx context.Context, current *record) error {
 	return err
 }
 
-// look asks the API server for the state of a Secret, and waits for one that is away.
+// look asks the API server for the state of a Secret. Without an error and a record, there is no such Secret.
 func (s *Storage) look(ctx context.Context, name string) (*record, error) {
-	return ask(ctx, func(ctx context.Context) (*record, error) { return s.fetch(ctx, name) })
+	known := s.index.record(name)
+	secret, err := ask(ctx, func(ctx context.Context) (*corev1.Secret, error) {
+		return s.api.Get(ctx, name, metav1.GetOptions{})
+	})
+	r, err := s.found(secret, err)
+	if err == nil && r == nil && known != nil {
+		s.index.forget(known)
+	}
+	return r, err
 }
 
-// fetch asks once. Without an error and a record, there is no such Secret.
-func (s *Storage) fetch(ctx context.Context, name string) (*record, error) {
-	secret, err := s.api.Get(ctx, name, metav1.GetOptions{})
+func (s *Storage) found(secret *corev1.Secret, err error) (*record, error) {
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -1,0 +1,58 @@
+package kubestorage
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/certmagic"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// TestNames: they are in clusters, and must never change.
+func TestNames(t *testing.T) {
+	for key, want := range map[string]string{
+		certmagic.StorageKeys.SiteCert(issuer, "Shop.example"): "k8singress-cert-shop-example-aecdb8f0482d48e4796a",
+		certmagic.StorageKeys.SiteMeta(issuer, "*.example"):    "k8singress-cert-wildcard--example-ac3a32da0d9f42a91a8d",
+		tokenKey("a.example"):                                  "k8singress-value-a-example-json-3104a52c4fb079632167",
+		"日本":                                                   "k8singress-value-333e9fb43354ee0c23f6",
+	} {
+		if got := placeOf(key).secret; got != want {
+			t.Errorf("%s is in %s, want %s", key, got, want)
+		}
+	}
+}
+
+func FuzzPlace(f *testing.F) {
+	for _, key := range []string{crt, key, info, "", "a//b/../c", "certificates/i/d/x.crt", "certificates/i/d", "\xff", "ÄÖ", "/certificates/i/-/-.key"} {
+		f.Add(key, "certificates/i/d/d.crt")
+	}
+	f.Fuzz(func(t *testing.T, a, b string) {
+		a, errA := cleanFile(a)
+		b, errB := cleanFile(b)
+		if errA != nil || errB != nil {
+			return
+		}
+		if a != path.Clean(a) || strings.HasPrefix(a, "/") || a == ".." || strings.HasPrefix(a, "../") {
+			t.Fatalf("%q is not clean", a)
+		}
+		p, q := placeOf(a), placeOf(b)
+		if a != b && p.secret == q.secret && (p.field == q.field || !p.site() || p.owner != q.owner) {
+			t.Fatalf("%q and %q are both %v", a, b, p)
+		}
+		if errs := validation.IsDNS1123Subdomain(p.secret); len(errs) > 0 {
+			t.Fatalf("%q: %v", p.secret, errs)
+		}
+		secret, err := p.with(nil, []byte("value"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := readRecord(secret)
+		if err != nil || len(r.items) != 1 || string(r.items[a].value) != "value" {
+			t.Fatalf("%q is read back as %v, %v", a, r, err)
+		}
+		if left := without(secret, []string{p.field}); left != nil {
+			t.Fatalf("after the deletion there is %v", left)
+		}
+	})
+}
