@@ -22,9 +22,8 @@ const (
 )
 
 // backoff returns how long to wait after so many attempts in a row have failed.
-func backoff(attempts int) time.Duration {
-	d := firstRetry << min(max(attempts, 1)-1, 20)
-	d = min(d, lastRetry)
+func backoff(first time.Duration, attempts int) time.Duration {
+	d := min(first<<min(max(attempts, 1)-1, 20), lastRetry)
 	return d*3/4 + time.Duration(rand.Int64N(int64(d)/2))
 }
 

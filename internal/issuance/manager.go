@@ -28,6 +28,8 @@ const beat = time.Second
 type Manager struct {
 	log     *zap.Logger
 	metrics *metrics
+	// retry is how long a host waits after its first failure.
+	retry time.Duration
 	// kick wakes Run; changed wakes who serves.
 	kick    chan struct{}
 	changed chan struct{}
@@ -58,7 +60,7 @@ type Manager struct {
 // New returns a manager that does nothing before Run.
 func New(log *zap.Logger) *Manager {
 	m := &Manager{
-		log: log, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+		log: log, retry: firstRetry, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		hosts: map[string]*host{}, stored: map[string]*host{}, fresh: map[string]*host{}, troubled: map[string]*host{},
 		asks: newQueue(maxAsking), looks: newQueue(maxLooking), polls: newQueue(maxPolling), read: make(chan struct{}),
 	}
@@ -70,7 +72,7 @@ func New(log *zap.Logger) *Manager {
 // Configure makes the issuers anew under a Caddy configuration. What is under way ends with those before. ctx must
 // outlive the configuration. Where the issuers cannot be made, those before stay.
 func (m *Manager) Configure(ctx caddy.Context, o Options) error {
-	next, err := newSetup(ctx, o, m.log, m.heard)
+	next, err := newSetup(ctx, o, m)
 	if err != nil {
 		return err
 	}
@@ -194,4 +196,12 @@ func (m *Manager) heard(key string) {
 		m.look(h)
 		m.wake()
 	}
+}
+
+// challenged says whether some replica may be asking for the certificate of a host at this moment.
+func (m *Manager) challenged(stored string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.stored[stored]
+	return h != nil && (h.issued == nil || !h.issued.renewal.at.After(time.Now()))
 }

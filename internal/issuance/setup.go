@@ -31,6 +31,8 @@ type setup struct {
 	config *certmagic.Config
 	// pauses are those of the issuers, by key.
 	pauses *pauses
+	// retry is how long a host waits after its first failure.
+	retry time.Duration
 
 	cache       *certmagic.Cache
 	unsubscribe func()
@@ -44,25 +46,30 @@ type subscriber interface {
 	Subscribe(func(key string)) (unsubscribe func())
 }
 
+// doubter is a storage that looks up the token of a challenge which it does not know yet only for hosts that may have one.
+type doubter interface {
+	SetWanted(func(host string) bool)
+}
+
 // renewCheck is how precisely renewals are on time. certmagic renews a certificate by so much before the time it chose, and
 // by five times as much before the certificate expires.
 const renewCheck = time.Minute
 
-func newSetup(ctx caddy.Context, o Options, log *zap.Logger, heard func(key string)) (*setup, error) {
+func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 	ctx, cancel := caddy.NewContext(ctx)
 	issuers, err := provision(ctx, o.Issuers)
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	s := &setup{pauses: newPauses(), cancel: cancel}
+	s := &setup{pauses: newPauses(), retry: m.retry, cancel: cancel}
 	s.cache = certmagic.NewCache(certmagic.CacheOptions{
 		// Nothing is ever in it: certmagic wants one.
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return s.config, nil },
 		RenewCheckInterval: renewCheck, Logger: zap.NewNop(),
 	})
 	s.config = certmagic.New(s.cache, certmagic.Config{
-		Storage: ctx.Storage(), Issuers: issuers, Logger: log,
+		Storage: ctx.Storage(), Issuers: issuers, Logger: m.log,
 		KeySource:           certmagic.StandardKeyGenerator{KeyType: certmagic.KeyType(o.KeyType)},
 		OCSP:                certmagic.OCSPConfig{DisableStapling: true},
 		DisableStorageCheck: true,
@@ -77,7 +84,10 @@ func newSetup(ctx caddy.Context, o Options, log *zap.Logger, heard func(key stri
 	}
 	s.unsubscribe = func() {}
 	if storage, ok := s.storage.(subscriber); ok {
-		s.unsubscribe = storage.Subscribe(heard)
+		s.unsubscribe = storage.Subscribe(m.heard)
+	}
+	if storage, ok := s.storage.(doubter); ok {
+		storage.SetWanted(m.challenged)
 	}
 	s.users.Store(1)
 	return s, nil

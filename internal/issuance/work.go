@@ -218,7 +218,7 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 // judge makes of the errors what is to be remembered, of the host and of issuers that want a rest.
 func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError, now time.Time) *failure {
 	f := &failure{Attempts: last.Attempts + 1, Limits: maps.Clone(last.Limits)}
-	f.NotBefore = now.Add(backoff(f.Attempts))
+	f.NotBefore = now.Add(backoff(s.retry, f.Attempts))
 	var reasons []string
 	for _, e := range errs {
 		reasons = append(reasons, e.issuer.name()+" says: "+words(e.err))

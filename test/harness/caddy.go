@@ -22,8 +22,10 @@ type Options struct {
 	Name string
 	// Admin, HTTP and HTTPS are the addresses that it listens on.
 	Admin, HTTP, HTTPS string
-	// Lines are the lines of the global option k8singress.
-	Lines []string
+	// Lines are the lines of the global option k8singress, Global those beside it.
+	Lines, Global []string
+	// Environment is added to that of the process, as NAME=value.
+	Environment []string
 }
 
 // NewOptions returns the options of a Caddy that serves the class nginx of the cluster. Processes that run at the same
@@ -38,7 +40,7 @@ func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
 }
 
 func (o Options) caddyfile() string {
-	return "{\n\tadmin " + o.Admin + "\n\tmetrics\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n}\n"
+	return "{\n\tadmin " + o.Admin + "\n\tmetrics\n\t" + strings.Join(o.Global, "\n\t") + "\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n}\n"
 }
 
 // Caddy is a running process. Stop or Kill ends it.
@@ -70,6 +72,7 @@ func (c *Cluster) StartCaddy(o Options) (*Caddy, error) {
 	defer log.Close()
 	cmd := exec.Command(c.Programs.Caddy, "run", "--config", file, "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
+	cmd.Env = append(cmd.Env, o.Environment...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := time.Now()

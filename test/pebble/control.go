@@ -14,7 +14,7 @@ import (
 type faults struct {
 	next http.Handler
 
-	mu sync.Mutex
+	mu    sync.Mutex
 	taken taken
 	fault *fault
 }
