@@ -69,7 +69,9 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestBackoffGrowsUpToItsEnd(t *testing.T) {
-	for attempts, base := range map[int]time.Duration{0: firstRetry, 1: firstRetry, 2: 2 * firstRetry, 5: 16 * firstRetry, 9: 256 * firstRetry, 10: lastRetry, 5000: lastRetry} {
+	for attempts, base := range map[int]time.Duration{
+		0: firstRetry, 1: firstRetry, 2: 2 * firstRetry, 5: 16 * firstRetry, 9: 256 * firstRetry, 10: lastRetry, 5000: lastRetry,
+	} {
 		for range 100 {
 			if got := backoff(firstRetry, attempts); got < base*3/4 || got > base*5/4 {
 				t.Errorf("after %d attempts %v, want about %v", attempts, got, base)

@@ -145,9 +145,11 @@ func (m *Manager) plan(h *host, now time.Time) {
 	if h.issued != nil {
 		due = h.issued.renewal.at
 	}
-	due = later(due, h.asked.Add(renewCheck))
 	if h.trouble != nil {
 		due = later(due, h.trouble.NotBefore)
+	} else {
+		// What was got may be due again at once.
+		due = later(due, h.asked.Add(renewCheck))
 	}
 	if !due.After(now) {
 		m.asks.push(h, h.asked.IsZero() && h.issued == nil)
