@@ -52,7 +52,8 @@ func (m *Manager) Problems() []*report.Verdict {
 	defer m.mu.Unlock()
 	objects := map[ir.Ref][]*host{}
 	for _, h := range m.troubled {
-		if h.trouble != nil || time.Since(h.since) >= soon {
+		// A document need not say which object a host comes from.
+		if h.origin.Kind != "" && (h.trouble != nil || time.Since(h.since) >= soon) {
 			objects[h.origin] = append(objects[h.origin], h)
 		}
 	}
