@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -151,4 +152,33 @@ func TestRateLimitOfTheAccount(t *testing.T) {
 	if got := ca.taken().Orders; got["third.example"] != 0 || got["first.example"] != 1 {
 		t.Errorf("the authority took orders %v", got)
 	}
+}
+
+// An order that is under way when Caddy loads another configuration goes on, and is not begun again.
+func TestReloadDuringAnOrder(t *testing.T) {
+	ip, port := backend(t, "one")
+	in, storage := newIngress(t), stored{t.TempDir()}
+	ca := newAuthority(in)
+	options := settings.Config{Issuers: []json.RawMessage{ca.issuer("")}}
+	in.write("manifests.yaml", class+service("web", port, ip))
+	in.issuingFrom(options, storage.module())
+	ca.fails(fault{Path: "order-plz", Times: 1, Hold: 1000})
+	in.write("web.yaml", automatic("web", "shop.example"))
+	in.becomes("shop.example", "/", 200, "one /")
+	in.issuingFrom(options, storage.module())
+	in.trusted(ca.roots(), "shop.example")
+	in.write("next.yaml", automatic("next", "next.example"))
+	in.trusted(ca.roots(), "next.example")
+	if got := ca.taken(); got.Orders["shop.example"] != 1 || got.Accounts != 1 {
+		t.Errorf("the authority took %+v", got)
+	}
+}
+
+// A process that takes documents asks for the hosts that one names.
+func TestCertificateOfADocument(t *testing.T) {
+	in := newIngress(t)
+	ca := newAuthority(in)
+	in.run(settings.Config{Issuers: []json.RawMessage{ca.issuer("")}}, map[string]any{"module": "file_system", "root": t.TempDir()},
+		&document.Live{Certificates: map[string]*document.Certificate{"doc.example": {Automated: true}}})
+	in.trusted(ca.roots(), "doc.example")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
 )
@@ -141,6 +142,8 @@ type fault struct {
 	RetryAfter string `json:"retryAfter,omitempty"`
 	Type       string `json:"type,omitempty"`
 	Detail     string `json:"detail,omitempty"`
+	// Hold is how many milliseconds the authority takes longer than it would have.
+	Hold int `json:"hold,omitempty"`
 }
 
 func (a *authority) fails(f fault) { a.Helper(); a.control(http.MethodPut, "/fault", f) }
@@ -164,11 +167,20 @@ func (in *ingress) issuing(o settings.Config) {
 
 func (in *ingress) issuingFrom(o settings.Config, storage any) {
 	in.Helper()
-	in.paced(1000)
 	o.Source = &settings.Source{Manifests: &settings.Manifests{Dir: in.folder}}
+	in.run(o, storage, nil)
+}
+
+// run runs Caddy with options, a storage, and a document if the options have no source.
+func (in *ingress) run(o settings.Config, storage any, live *document.Live) {
+	in.Helper()
+	in.paced(1000)
 	o.Admin, o.HTTP, o.HTTPS = in.admin, []string{in.http}, []string{in.https}
 	config := structure.Structure(o)
 	config["storage"] = storage
+	if live != nil {
+		config["apps"].(map[string]any)["k8singress"].(map[string]any)["live"] = live
+	}
 	config["admin"] = map[string]any{"listen": in.admin, "config": map[string]any{"persist": false}}
 	data, err := json.Marshal(config)
 	if err != nil {
