@@ -40,7 +40,8 @@ func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
 }
 
 func (o Options) caddyfile() string {
-	return "{\n\tadmin " + o.Admin + "\n\tmetrics\n\t" + strings.Join(o.Global, "\n\t") + "\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n}\n"
+	global := strings.Join(append([]string{"admin " + o.Admin, "metrics"}, o.Global...), "\n\t")
+	return "{\n\t" + global + "\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n}\n"
 }
 
 // Caddy is a running process. Stop or Kill ends it.

@@ -8,7 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"log"
+	"log" //nolint:depguard // Pebble takes no other
 	"math/big"
 	"net"
 	"net/http"

@@ -62,7 +62,7 @@ func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == ordersPath {
 		o = read(body)
 	}
-	if fault := f.take(r, o.names()); fault != nil && fault.answer(w) {
+	if fault := f.take(r, o.names()); fault != nil && fault.answer(w, r) {
 		return
 	}
 	recorder := &recorder{ResponseWriter: w}
@@ -101,9 +101,12 @@ func (f *faults) take(r *http.Request, names string) *fault {
 }
 
 // answer returns false when the authority is to answer after all.
-func (f *fault) answer(w http.ResponseWriter) bool {
+func (f *fault) answer(w http.ResponseWriter, r *http.Request) bool {
 	if f.Hold > 0 {
-		time.Sleep(time.Duration(f.Hold) * time.Millisecond)
+		select {
+		case <-time.After(time.Duration(f.Hold) * time.Millisecond):
+		case <-r.Context().Done():
+		}
 		return false
 	}
 	if f.RetryAfter != "" {
