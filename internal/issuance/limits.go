@@ -45,7 +45,10 @@ func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	var p acme.Problem
 	isProblem := errors.As(err, &p)
 	switch {
-	case isProblem && (p.Type == acme.ProblemTypeRateLimited || p.Status == http.StatusTooManyRequests):
+	case isProblem && p.Type == acme.ProblemTypeRateLimited:
+	case isProblem && p.Status != status:
+		// What came with the answer is not about this problem, such as one of a challenge.
+		return nil
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && !after.IsZero():
 	default:
 		return nil

@@ -47,8 +47,11 @@ func TestLimits(t *testing.T) {
 		"no time":             {acme.Problem{Type: limited}, 429, time.Time{}, &limit{now.Add(unsaid), true}},
 		"no problem document": {errors.New("HTTP 429: slow down"), 429, header, &limit{header, true}},
 		"maintenance":         {errors.New("HTTP 503: "), 503, header, &limit{header, true}},
-		"a fault":             {errors.New("HTTP 503: "), 503, time.Time{}, nil},
-		"centuries":           {acme.Problem{Type: limited}, 429, now.AddDate(300, 0, 0), &limit{now.Add(longest), true}},
+		"a challenge, after a fault": {
+			acme.Problem{Type: "urn:ietf:params:acme:error:connection", Status: 400, Detail: "refused"}, 503, header, nil,
+		},
+		"a fault":   {errors.New("HTTP 503: "), 503, time.Time{}, nil},
+		"centuries": {acme.Problem{Type: limited}, 429, now.AddDate(300, 0, 0), &limit{now.Add(longest), true}},
 	} {
 		got := limitOf("www.shop.example", fmt.Errorf("ordering: %w", c.err), c.status, c.after, now)
 		if (got == nil) != (c.want == nil) || got != nil && (!got.until.Equal(c.want.until) || got.all != c.want.all) {

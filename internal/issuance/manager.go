@@ -53,8 +53,10 @@ type Manager struct {
 	unread int
 	read   chan struct{}
 	leads  bool
-	ended  bool
-	pace   pace
+	// swept is when the storage was looked through last.
+	swept time.Time
+	ended bool
+	pace  pace
 }
 
 // New returns a manager that does nothing before Run.

@@ -361,3 +361,55 @@ func TestManyFailures(t *testing.T) {
 		return nil
 	})
 }
+
+// What is remembered of hosts that nobody wants goes a day after it has lost its meaning.
+func TestOldFailuresGo(t *testing.T) {
+	b := newBench(t)
+	b.issuer("one")
+	folder := filepath.Join(b.folder, "k8singress", "failures")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, age := range map[string]time.Duration{"old": 25 * time.Hour, "young": time.Hour, "wanted.example": 25 * time.Hour} {
+		data, err := json.Marshal(failure{Attempts: 1, NotBefore: time.Now().Add(-age), Reason: "the sea is rough"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name+".json"), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := b.replica(true, time.Hour)
+	r.want("wanted.example")
+	r.gets("wanted.example")
+	r.eventually("the sweep", func() error {
+		left, err := filepath.Glob(filepath.Join(folder, "*"))
+		if err != nil || len(left) != 1 || filepath.Base(left[0]) != "young.json" {
+			return fmt.Errorf("the storage has %v %v", left, err)
+		}
+		return nil
+	})
+}
+
+// A certificate that cannot be read is said so, and nothing is ordered in its place.
+func TestUnreadableCertificate(t *testing.T) {
+	b := newBench(t)
+	plan := b.issuer("one")
+	first := b.replica(true, time.Hour)
+	first.want("a.example")
+	first.gets("a.example")
+	first.stop()
+	files, err := filepath.Glob(filepath.Join(b.folder, "certificates", "*", "*", "*.crt"))
+	if err != nil || len(files) != 1 {
+		t.Fatal(files, err)
+	}
+	if err := os.WriteFile(files[0], []byte("garbage"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second := b.replica(false, time.Hour)
+	second.want("a.example")
+	second.tells("a.example", "in the storage cannot be read")
+	if plan.count() != 1 {
+		t.Errorf("%d orders", plan.count())
+	}
+}

@@ -52,6 +52,7 @@ func (m *Manager) dispatch(ctx context.Context, running *sync.WaitGroup, leads b
 	for h := m.agenda.pop(now); h != nil; h = m.agenda.pop(now) {
 		m.looks.push(h, false)
 	}
+	m.beginSweep(ctx, running, now)
 	m.begin(ctx, running, m.looks, m.fetch)
 	m.begin(ctx, running, m.polls, m.poll)
 	rest := m.beginAsking(ctx, running, now)
@@ -78,6 +79,20 @@ func (m *Manager) lead(leads bool) {
 			m.look(h)
 		}
 	}
+}
+
+// beginSweep looks through the storage now and then, in the replica that leads, once it knows its hosts.
+func (m *Manager) beginSweep(ctx context.Context, running *sync.WaitGroup, now time.Time) {
+	if !m.leads || m.unread > 0 || len(m.hosts) == 0 || now.Sub(m.swept) < sweepEvery {
+		return
+	}
+	m.swept = now
+	s := m.setup
+	s.acquire()
+	running.Go(func() {
+		defer s.release()
+		m.sweep(ctx, s)
+	})
 }
 
 // task works on a host, without the lock.

@@ -17,6 +17,9 @@ const (
 	patience = 10 * time.Minute
 )
 
+// patientReads is how often a certificate may be unreadable, as it is while another replica writes it.
+const patientReads = 2
+
 // fetch reads the certificate of a host.
 func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	ctx, cancel := context.WithTimeout(ctx, storagePatience)
@@ -33,7 +36,9 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	m.wasRead(h)
 	if found == nil {
 		// What was there once goes on to be served: it is as good as it was.
-		h.misses++
+		if h.misses++; err != nil && h.issued == nil && h.misses > patientReads {
+			m.fail(h, &failure{Reason: clean(err.Error()), NotBefore: time.Now().Add(m.retry)})
+		}
 		return
 	}
 	h.misses = 0
