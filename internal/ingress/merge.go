@@ -191,7 +191,7 @@ func (m *merging) certificate(r *Result, c *ir.Certificate) {
 	case m.Certificate.SecretNamespace != c.SecretNamespace || m.Certificate.SecretName != c.SecretName:
 		has := "has another certificate"
 		if m.Certificate.Automated {
-			has = "has one from an issuer"
+			has = "has the certificate of an issuer"
 		}
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls",

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddyserver/caddy/v2/modules/caddypki"
+
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -51,7 +53,7 @@ func abilities(raw json.RawMessage) Abilities {
 
 // publicCAs are the domains of the authorities that browsers trust and that speak ACME.
 var publicCAs = []string{
-	"letsencrypt.org", "zerossl.com", "pki.goog", "googleapis.com", "buypass.com", "buypass.no", "ssl.com", "actalis.com", "digicert.com", "sectigo.com",
+	"letsencrypt.org", "zerossl.com", "pki.goog", "buypass.com", "buypass.no", "ssl.com", "actalis.com", "digicert.com", "sectigo.com",
 }
 
 // publicCA says whether the directory of an authority is that of a public one. Without one it is Caddy's default.
@@ -61,4 +63,41 @@ func publicCA(directory string) bool {
 		return true
 	}
 	return slices.ContainsFunc(publicCAs, func(domain string) bool { return strings.HasSuffix("."+u.Hostname(), "."+domain) })
+}
+
+// localCA is the authority that the internal issuer has if it names none.
+const localCA = "local"
+
+// keepsToItself says that the options make this Caddy an authority by itself.
+func keepsToItself(c settings.Config) bool {
+	return slices.ContainsFunc(Issuers(c), func(raw json.RawMessage) bool {
+		var issuer struct{ Module, CA string }
+		return json.Unmarshal(raw, &issuer) == nil && issuer.Module == "internal" && (issuer.CA == "" || issuer.CA == localCA)
+	})
+}
+
+// pkiApp keeps the root of an authority that Ingresses asked for out of the trust store of the machine.
+func pkiApp() *caddypki.PKI {
+	install := false
+	return &caddypki.PKI{CAs: map[string]*caddypki.CA{localCA: {InstallTrust: &install}}}
+}
+
+// mergePKI leaves an authority alone that the configuration has something to say of.
+func mergePKI(apps, wanted map[string]any) error {
+	ours := at(wanted, "apps", "pki", "certificate_authorities")
+	if ours == nil {
+		return nil
+	}
+	pki, err := child(apps, "pki")
+	if err != nil {
+		return err
+	}
+	authorities, err := child(pki, "certificate_authorities")
+	if err != nil {
+		return err
+	}
+	if authorities[localCA] == nil {
+		authorities[localCA] = ours[localCA]
+	}
+	return nil
 }

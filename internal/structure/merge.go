@@ -32,6 +32,9 @@ func Merge(config map[string]any, c settings.Config) error {
 	if err := mergeTLS(apps, wanted); err != nil {
 		return fmt.Errorf("apps.tls: %w", err)
 	}
+	if err := mergePKI(apps, wanted); err != nil {
+		return fmt.Errorf("apps.pki: %w", err)
+	}
 	return nil
 }
 
@@ -142,6 +145,8 @@ func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, 
 	}
 	delete(base, "get_certificate")
 	merged = append(merged, sitePolicies(base, uncovered(names, merged))...)
+	// The issuers of sites are not those of Ingresses.
+	delete(base, "issuers")
 	maps.Copy(base, ours)
 	return append(merged, base), nil
 }

@@ -50,13 +50,16 @@ const handshakeTimeout = caddy.Duration(10 * time.Second)
 // Options that are not given count with their defaults.
 func Structure(c settings.Config) map[string]any {
 	persist := false
+	apps := map[string]any{
+		"http":       httpApp(c.WithDefaults()),
+		"tls":        tlsApp(c),
+		"k8singress": c.WithoutDefaults(),
+	}
+	if keepsToItself(c) {
+		apps["pki"] = pkiApp()
+	}
 	return Tree(map[string]any{
-		"admin": &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &persist}},
-		"apps": map[string]any{
-			"http":       httpApp(c.WithDefaults()),
-			"tls":        tlsApp(c),
-			"k8singress": c.WithoutDefaults(),
-		},
+		"admin": &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &persist}}, "apps": apps,
 	})
 }
 

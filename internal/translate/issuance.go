@@ -54,21 +54,32 @@ func (n *issuance) certificate(host string, m *ingress.Merged) *ir.Certificate {
 	return nil
 }
 
-// problems says to an Ingress why no issuer is asked for a host of it.
-func (n *issuance) problems(host string, of ir.Ref, quota int) []report.Problem {
-	a := n.asks[host]
-	switch {
-	case a == nil || a.certificate.Origin != of:
-	case a.refusal != nil:
-		return []report.Problem{*a.refusal}
-	case a.over:
-		return []report.Problem{{
-			Severity: report.Warning, Reason: report.QuotaExceeded, Field: "spec",
-			Message: fmt.Sprintf("no issuer is asked for a certificate of %s: older hosts of the namespace %s have %d already, and that is the "+
-				"most; name a Secret, or let the administrator raise hosts_per_namespace", host, of.Namespace, quota),
-		}}
+// problems says to an Ingress why no issuer is asked for some of its hosts.
+func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Problem {
+	var all []report.Problem
+	var over []string
+	for _, host := range hosts {
+		a := n.asks[host]
+		switch {
+		case a == nil || a.certificate.Origin != of:
+		case a.refusal != nil:
+			all = append(all, *a.refusal)
+		case a.over:
+			over = append(over, host)
+		}
 	}
-	return nil
+	if len(over) == 0 {
+		return all
+	}
+	names := over[0]
+	if len(over) > 1 {
+		names = fmt.Sprintf("%s and %d more", names, len(over)-1)
+	}
+	return append(all, report.Problem{
+		Severity: report.Warning, Reason: report.QuotaExceeded, Field: "spec",
+		Message: fmt.Sprintf("no issuer is asked for a certificate of %s: older hosts of the namespace %s have %d already, and that is the "+
+			"most; name a Secret, or let the administrator raise hosts_per_namespace", names, of.Namespace, quota),
+	})
 }
 
 // issue brings up to date what the touched hosts have to do with issuers. Wildcards come first: other hosts depend on them,

@@ -55,12 +55,13 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	for host := range r.Certificates {
 		hosts[host] = true
 	}
-	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+	names := slices.Sorted(maps.Keys(hosts))
+	for _, host := range names {
 		if m := t.merged[host]; m != nil {
 			v.Problems = append(v.Problems, m.Problems[ref]...)
 		}
-		v.Problems = append(v.Problems, t.issuance.problems(host, ref, t.options.HostsPerNamespace)...)
 	}
+	v.Problems = append(v.Problems, t.issuance.problems(names, ref, t.options.HostsPerNamespace)...)
 	for _, id := range r.Backends {
 		if b := t.balanced[id]; b != nil {
 			v.Problems = append(v.Problems, b.problems[ref]...)
