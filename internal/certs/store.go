@@ -35,10 +35,8 @@ type host struct {
 
 // secret is one Secret that at least one host names.
 type secret struct {
-	name string
-	// issued says that it is the certificate of an issuer, of which others have more to say.
-	issued bool
-	hosts  map[string]struct{}
+	name  string
+	hosts map[string]struct{}
 	// strays are those of the hosts that the certificate in the Secret is not for. It is nil where there are none.
 	strays map[string]struct{}
 	// valid is that of the certificate that is shown. It stands here too because Problems looks at it for each Secret.
@@ -83,13 +81,10 @@ func (s *Store) Update(changes map[string]*document.Certificate) {
 
 // use replaces the entry of a host at once, so that no handshake misses it.
 func (s *Store) use(name string, c *document.Certificate) {
-	key := c.Secret
-	if c.Automated {
-		key = issuedPrefix + name
-	}
+	key := sourceOf(name, c)
 	used := s.secrets[key]
 	if used == nil {
-		used = &secret{name: key, issued: c.Automated, hosts: map[string]struct{}{}}
+		used = &secret{name: key, hosts: map[string]struct{}{}}
 		s.secrets[key] = used
 	}
 	entry := &host{secret: used, origin: c.Origin}

@@ -44,7 +44,7 @@ func newReplicas(t *testing.T, count int) *replicas {
 	r.roots.AppendCertsFromPEM(issuer)
 	for number := range count {
 		o := c.options(number, "acme_ca "+authority.Directory)
-		o.Global = []string{fmt.Sprintf("storage kubernetes {\n\t\tnamespace %s\n\t\tkubeconfig %s\n\t}", c.namespace, c.inside.Kubeconfig())}
+		o.Global = fmt.Sprintf("\tstorage kubernetes {\n\t\tnamespace %s\n\t\tkubeconfig %s\n\t}\n", c.namespace, c.inside.Kubeconfig())
 		o.Environment = []string{"SSL_CERT_FILE=" + authority.Root}
 		r.all = append(r.all, c.caddy(o))
 	}

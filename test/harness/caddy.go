@@ -22,8 +22,10 @@ type Options struct {
 	Name string
 	// Admin, HTTP and HTTPS are the addresses that it listens on.
 	Admin, HTTP, HTTPS string
-	// Lines are the lines of the global option k8singress, Global those beside it.
-	Lines, Global []string
+	// Lines are the lines of the global option k8singress.
+	Lines []string
+	// Global are other global options, and Sites what is below all of them.
+	Global, Sites string
 	// Environment is added to that of the process, as NAME=value.
 	Environment []string
 }
@@ -40,8 +42,7 @@ func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
 }
 
 func (o Options) caddyfile() string {
-	global := strings.Join(append([]string{"admin " + o.Admin, "metrics"}, o.Global...), "\n\t")
-	return "{\n\t" + global + "\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n}\n"
+	return "{\n\tadmin " + o.Admin + "\n\tmetrics\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n" + o.Global + "}\n" + o.Sites
 }
 
 // Caddy is a running process. Stop or Kill ends it.
