@@ -24,6 +24,9 @@ import (
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
+// The authority of the tests need not be spared. Nothing of certmagic has begun yet.
+func init() { certmagic.RateLimitEvents = 1000 }
+
 // authority is a running certificate authority: Pebble, with faults on demand.
 type authority struct {
 	testing.TB
@@ -174,7 +177,6 @@ func (in *ingress) issuingFrom(o settings.Config, storage any) {
 // run runs Caddy with options, a storage, and a document if the options have no source.
 func (in *ingress) run(o settings.Config, storage any, live *document.Live) {
 	in.Helper()
-	in.paced(1000)
 	o.Admin, o.HTTP, o.HTTPS = in.admin, []string{in.http}, []string{in.https}
 	config := structure.Structure(o)
 	config["storage"] = storage
@@ -191,13 +193,6 @@ func (in *ingress) run(o settings.Config, storage any, live *document.Live) {
 	}
 	in.client.CloseIdleConnections()
 	in.awaitReady()
-}
-
-// paced lets the authority be asked so often in ten seconds.
-func (in *ingress) paced(events int) {
-	before := certmagic.RateLimitEvents
-	certmagic.RateLimitEvents = events
-	in.Cleanup(func() { certmagic.RateLimitEvents = before })
 }
 
 // handshake connects to a host as a client that trusts the authority, and returns the certificate.

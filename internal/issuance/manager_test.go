@@ -384,10 +384,10 @@ func TestOldFailuresGo(t *testing.T) {
 	r.gets("wanted.example")
 	r.eventually("the sweep", func() error {
 		left, err := filepath.Glob(filepath.Join(folder, "*"))
-		if err != nil || len(left) != 1 || filepath.Base(left[0]) != "young.json" {
-			return fmt.Errorf("the storage has %v %v", left, err)
+		if err == nil && (len(left) != 1 || filepath.Base(left[0]) != "young.json") {
+			err = fmt.Errorf("the storage has %v", left)
 		}
-		return nil
+		return err
 	})
 }
 

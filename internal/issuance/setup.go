@@ -37,7 +37,7 @@ type setup struct {
 	cache       *certmagic.Cache
 	unsubscribe func()
 	cancel      func()
-	// users counts the work under way, and one more while it is current. At zero it is cleaned up, and stays zero.
+	// users counts the work under way, and one more while it is current. At zero it is cleaned up.
 	users atomic.Int64
 }
 
@@ -129,18 +129,8 @@ func without(raw json.RawMessage, field string) json.RawMessage {
 	return rest
 }
 
-// acquire keeps the setup until release. It returns false for one that has been cleaned up.
-func (s *setup) acquire() bool {
-	for {
-		users := s.users.Load()
-		if users == 0 {
-			return false
-		}
-		if s.users.CompareAndSwap(users, users+1) {
-			return true
-		}
-	}
-}
+// acquire keeps the setup until release. It is to be current: its last user is who replaces it.
+func (s *setup) acquire() { s.users.Add(1) }
 
 // release is not to be called with the lock of the manager: a storage that tells of a key wants it.
 func (s *setup) release() {
