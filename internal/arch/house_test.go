@@ -75,6 +75,7 @@ var house = []room{
 	{name: "internal/kubestorage", level: 7, never: []string{caddy}, client: true},
 	{name: "internal/files", level: 7, never: []string{clientGo, caddy}},
 	{name: "internal/apply", level: 7, never: []string{clientGo}},
+	{name: "internal/issuance", level: 7, never: []string{clientGo}},
 
 	// The one loop, and what Caddy sees of it.
 	{name: "internal/engine", level: 8},

@@ -76,6 +76,9 @@ func (s *Store) Turned() bool {
 func (s *Store) bad() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name, of := range s.secrets {
+			if of.issued() {
+				continue
+			}
 			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != valid) && !yield(name) {
 				return
 			}

@@ -97,7 +97,7 @@ func (s *Store) Update(changes map[string]*document.Certificate) {
 
 // use replaces the entry of a host at once, so that no handshake misses it.
 func (s *Store) use(name string, c *document.Certificate) {
-	entry := &host{secret: s.named(c.Secret), origin: c.Origin}
+	entry := &host{secret: s.named(sourceOf(name, c)), origin: c.Origin}
 	if c.SecondSecret != "" {
 		entry.second = s.named(c.SecondSecret)
 	}

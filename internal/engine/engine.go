@@ -18,6 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/issuance"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
@@ -63,6 +64,7 @@ type Engine struct {
 	metrics   *metrics
 	endpoints *endpoints.Table
 	live      *apply.Live
+	issuance  *issuance.Manager
 
 	start    sync.Once
 	cancel   context.CancelFunc
@@ -128,6 +130,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 	e := &Engine{
 		log: log, source: source, publisher: publisher, metrics: newMetrics(), endpoints: table,
 		live:       apply.NewLive(table, log),
+		issuance:   issuance.New(log),
 		done:       make(chan struct{}),
 		resigned:   make(chan struct{}),
 		adopted:    make(chan struct{}, 1),
@@ -219,6 +222,7 @@ func (e *Engine) run() {
 		})
 	}
 	running.Go(func() { e.live.Names.Run(ctx) })
+	running.Go(func() { e.issuance.Run(ctx, e.leads) })
 	running.Go(func() { e.loop(ctx) })
 	go func() {
 		running.Wait()

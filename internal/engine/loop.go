@@ -51,6 +51,9 @@ func (e *Engine) loop(ctx context.Context) {
 			e.serve(l.document)
 			e.offer(ctx)
 			close(l.served)
+		case <-e.issuance.Changed():
+			e.takeIssued()
+			e.publish()
 		case <-e.hold.fired():
 			e.hold.done()
 			e.pipeline()
@@ -83,6 +86,7 @@ func (e *Engine) adopt(ctx context.Context) {
 		e.config = moved(e.config)
 	}
 	e.settings = a.settings
+	e.configureIssuance(a)
 	e.live.Names.Configure(naming(a.settings))
 	if err := e.live.Adopt(a.ctx); err != nil {
 		e.log.Error("providing chains under the new Caddy configuration", zap.Error(err))

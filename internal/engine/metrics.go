@@ -50,10 +50,11 @@ func newMetrics() *metrics {
 
 // Collectors returns the metrics of the engine, to be registered with the registry of a Caddy configuration.
 func (e *Engine) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{
+	own := []prometheus.Collector{
 		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, expiries{e.live.Certificates},
 		unhealthy{e.live.Health},
 	}
+	return append(own, e.issuance.Collectors()...)
 }
 
 // unhealthy counts what fails its health check, when somebody asks.

@@ -35,13 +35,13 @@ func options(o settings.Config) translate.Options {
 	t.Streams.Reserved = reserved(o)
 	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
 	t.DefaultCertificate = o.DefaultCertificate
-	t.Ingress.Issuance = issuance(o)
+	t.Ingress.Issuance = issuing(o)
 	t.HostsPerNamespace = cmp.Or(o.HostsPerNamespace, settings.DefaultHostsPerNamespace)
 	return t
 }
 
-// issuance says for which hosts an issuer is asked.
-func issuance(o settings.Config) ingress.Issuance {
+// issuing says for which hosts an issuer is asked.
+func issuing(o settings.Config) ingress.Issuance {
 	able := structure.AbilitiesOf(o)
 	return ingress.Issuance{
 		Mode: o.AutoHTTPS, Except: o.AutoHTTPSExcept, OnMissingSecret: o.ACMEOnMissingSecret,

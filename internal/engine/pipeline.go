@@ -104,9 +104,11 @@ func (e *Engine) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	if s != nil {
 		loadSecrets(e.live.Certificates, s, delta.Certificates)
 	}
+	e.issuance.Want(delta.Certificates)
 	if e.live.Table.Ready() {
 		return
 	}
+	e.awaitIssued()
 	// What it took to come so far is garbage now, and as large as what stays. Nothing else gives it back for minutes in a
 	// process that has nothing to do, and before it is ready nobody waits for an answer.
 	debug.FreeOSMemory()

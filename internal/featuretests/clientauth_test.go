@@ -61,7 +61,7 @@ func identify(t testing.TB, issuer *identity, template *x509.Certificate) *ident
 func (i *identity) selfIssued() bool { return i.leaf.Subject.String() == i.leaf.Issuer.String() }
 
 // authority makes one that issues others.
-func authority(t testing.TB, issuer *identity, name string) *identity {
+func clientAuthority(t testing.TB, issuer *identity, name string) *identity {
 	t.Helper()
 	return identify(t, issuer, &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
@@ -204,8 +204,8 @@ func toldClient(t testing.TB) (ip, port string) {
 // backend is told.
 func TestClientCertificates(t *testing.T) {
 	ip, port := toldClient(t)
-	root, other := authority(t, nil, "root"), authority(t, nil, "other")
-	middle := authority(t, root, "middle")
+	root, other := clientAuthority(t, nil, "root"), clientAuthority(t, nil, "other")
+	middle := clientAuthority(t, root, "middle")
 	const (
 		none = "400 No required SSL certificate was sent"
 		bad  = "400 The SSL certificate error"
@@ -213,7 +213,7 @@ func TestClientCertificates(t *testing.T) {
 	alice := "SUCCESS|CN=alice,O=Shop|CN=root|"
 	people := map[string]*identity{
 		"nobody": nil, "alice": person(t, root, "alice"), "a stranger": person(t, other, "alice"), "outdated": outdated(t, root),
-		"one between": person(t, middle, "bob"), "two between": person(t, authority(t, middle, "lower"), "bob"),
+		"one between": person(t, middle, "bob"), "two between": person(t, clientAuthority(t, middle, "lower"), "bob"),
 	}
 	manifests := class + service("one", port, ip) + caSecret("ca", root)
 	wants := map[string]map[string]string{
@@ -256,9 +256,9 @@ func TestClientCertificates(t *testing.T) {
 // TestClientCertificateOptions holds what the other annotations do.
 func TestClientCertificateOptions(t *testing.T) {
 	ip, port := toldClient(t)
-	root := authority(t, nil, "root")
+	root := clientAuthority(t, nil, "root")
 	alice, bob, gone := person(t, root, "alice"), person(t, root, "bob"), person(t, root, "gone")
-	deep := person(t, authority(t, authority(t, root, "one"), "two"), "deep")
+	deep := person(t, clientAuthority(t, clientAuthority(t, root, "one"), "two"), "deep")
 	listed := opaque("listed", map[string][]byte{"ca.crt": root.pem(), "ca.crl": root.without(t, time.Now().Add(time.Hour), gone)})
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+listed+
 		asking("page", "ca", "auth-tls-error-page", "https://example.com/no?a=b")+
@@ -303,7 +303,7 @@ func TestClientCertificateOptions(t *testing.T) {
 // TestUnusableAuthority holds that a host lets nobody in while nobody knows whom to believe, and says so.
 func TestUnusableAuthority(t *testing.T) {
 	ip, port := toldClient(t)
-	root := authority(t, nil, "root")
+	root := clientAuthority(t, nil, "root")
 	old := root.without(t, time.Now().Add(-time.Hour))
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+
 		asking("missing", "missing")+
@@ -348,7 +348,7 @@ func TestUnusableAuthority(t *testing.T) {
 // TestMisdirected holds that nobody comes round the certificates by a connection for another host.
 func TestMisdirected(t *testing.T) {
 	ip, port := toldClient(t)
-	root := authority(t, nil, "root")
+	root := clientAuthority(t, nil, "root")
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+asking("a", "ca")+rule("open", "open.example", "Prefix", "/", "one")+
 		strings.Replace(asking("w", "ca", "auth-tls-verify-client", "optional"), "w.example", "*.w.example", 1)+
 		rule("plain", "*.plain.example", "Prefix", "/", "one")+rule("all", "", "Prefix", "/", "one"))

@@ -72,6 +72,9 @@ const (
 	NotPublic              Reason = "NotPublic"
 	NoDNSChallenge         Reason = "NoDNSChallenge"
 	QuotaExceeded          Reason = "QuotaExceeded"
+
+	CertificatePending Reason = "CertificatePending"
+	ACMEFailed         Reason = "ACMEFailed"
 )
 
 // Problem is one finding on an object, worded so that its owner can mend it.

@@ -46,14 +46,14 @@ func TestStorageIsShared(t *testing.T) {
 	c := newCluster(t)
 	host := c.host("shared")
 	first := c.storing(0, host)
-	serial := c.awaitSerial(first, host)
+	serial := c.storedSerial(first, host)
 	second := c.storing(1, host)
-	if got := c.awaitSerial(second, host); got != serial {
+	if got := c.storedSerial(second, host); got != serial {
 		t.Errorf("the second replica has the certificate %s, the first one %s", got, serial)
 	}
 	first.Kill()
 	third := c.storing(2, host)
-	if got := c.awaitSerial(third, host); got != serial {
+	if got := c.storedSerial(third, host); got != serial {
 		t.Errorf("after the first one was killed, a third has the certificate %s, not %s", got, serial)
 	}
 	c.checkSecrets(host)
@@ -75,8 +75,8 @@ func (c *cluster) storing(number int, host string) *harness.Caddy {
 
 const storingPort = 9443
 
-// awaitSerial is that of the certificate of a replica, whose addresses say which one it is.
-func (c *cluster) awaitSerial(caddy *harness.Caddy, host string) string {
+// storedSerial is that of the certificate of a replica, whose addresses say which one it is.
+func (c *cluster) storedSerial(caddy *harness.Caddy, host string) string {
 	c.Helper()
 	number := slices.Index([]string{"127.0.0.1:2019", "127.0.0.1:2020", "127.0.0.1:2021"}, caddy.Admin)
 	var leaf *x509.Certificate

@@ -26,6 +26,8 @@ type Options struct {
 	Lines []string
 	// Global are other global options, and Sites what is below all of them.
 	Global, Sites string
+	// Environment is added to that of the process, as NAME=value.
+	Environment []string
 }
 
 // NewOptions returns the options of a Caddy that serves the class nginx of the cluster. Processes that run at the same
@@ -72,6 +74,7 @@ func (c *Cluster) StartCaddy(o Options) (*Caddy, error) {
 	defer log.Close()
 	cmd := exec.Command(c.Programs.Caddy, "run", "--config", file, "--adapter", "caddyfile")
 	cmd.Env = append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
+	cmd.Env = append(cmd.Env, o.Environment...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	started := time.Now()

@@ -17,8 +17,9 @@ import (
 
 // Programs are the paths of the binaries that a cluster and its tests need.
 type Programs struct {
-	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller, Bench what sends load.
-	Testbed, Echo, Caddy, Bench string
+	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller, Bench what sends load,
+	// Pebble the certificate authority.
+	Testbed, Echo, Caddy, Bench, Pebble string
 }
 
 // The variables that name a binary to use instead of one that is built from the sources here.
@@ -27,6 +28,7 @@ const (
 	echoVariable    = "K8SINGRESS_ECHO"
 	caddyVariable   = "K8SINGRESS_CADDY"
 	benchVariable   = "K8SINGRESS_BENCH"
+	pebbleVariable  = "K8SINGRESS_PEBBLE"
 )
 
 // target is one binary and how it is built.
@@ -80,6 +82,7 @@ func targets(p *Programs, root, version string) []target {
 	return []target{
 		caddy,
 		{path: &p.Bench, variable: benchVariable, name: "bench", module: root, pkg: "./bench", env: []string{"CGO_ENABLED=0"}},
+		{path: &p.Pebble, variable: pebbleVariable, name: "pebble", module: module, pkg: "./pebble"},
 		{path: &p.Echo, variable: echoVariable, name: "echo", module: module, pkg: "./echo", env: []string{"CGO_ENABLED=0"}},
 		{
 			path: &p.Testbed, variable: testbedVariable, name: "testbed", module: module, pkg: "./testbed",
@@ -116,5 +119,6 @@ func output(ctx context.Context, command string, arguments ...string) (string, e
 func (p Programs) environment() []string {
 	return []string{
 		testbedVariable + "=" + p.Testbed, echoVariable + "=" + p.Echo, caddyVariable + "=" + p.Caddy, benchVariable + "=" + p.Bench,
+		pebbleVariable + "=" + p.Pebble,
 	}
 }

@@ -1,0 +1,49 @@
+package certs
+
+import (
+	"crypto/tls"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/document"
+)
+
+// A host whose certificate is to come from an issuer shows that of its Secret until there is one, and says nothing of it.
+func TestIssuedCertificate(t *testing.T) {
+	s := NewStore()
+	show := func() *tls.Certificate {
+		pair, err := s.GetCertificate(&tls.ClientHelloInfo{ServerName: "a.example"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair
+	}
+	first, second := makeSelfSigned(), makeSelfSigned()
+	first.Leaf.DNSNames, second.Leaf.DNSNames = []string{"a.example"}, []string{"a.example"}
+	automated := map[string]*document.Certificate{"a.example": {Automated: true, Origin: "Ingress/shop/web"}}
+	s.Update(automated)
+	s.SetIssued("a.example", first)
+	if show() != first {
+		t.Error("the issued certificate is not shown")
+	}
+	s.Update(map[string]*document.Certificate{"a.example": {Secret: "shop/tls"}})
+	if show() != first {
+		t.Error("it is not shown until the Secret is told")
+	}
+	s.SetIssued("a.example", second)
+	s.Update(automated)
+	if show() == second {
+		t.Error("what was issued for a host with a Secret is shown")
+	}
+	s.SetIssued("a.example", second)
+	s.SetIssued("other.example", second)
+	if show() != second {
+		t.Error("the newest is not shown")
+	}
+	if got := s.Problems(); len(got) != 0 {
+		t.Errorf("problems are %v", got)
+	}
+	s.Update(map[string]*document.Certificate{"a.example": nil})
+	if show() == second || len(s.secrets) != 0 {
+		t.Error("it is shown for a host that has gone")
+	}
+}

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/issuance"
+	"github.com/k8singress/k8singress/internal/structure"
+)
+
+// leads says whether this replica asks issuers for certificates: one of those that share a Lease does, and every one that
+// has none.
+func (e *Engine) leads() bool { return e.publisher == nil || e.publisher.Leader() }
+
+// configureIssuance makes the issuers of a Caddy configuration the ones that are asked. They are those that answer its
+// challenges.
+func (e *Engine) configureIssuance(a *adoption) {
+	err := e.issuance.Configure(a.ctx, issuance.Options{
+		Issuers: structure.Issuers(a.settings), KeyType: a.settings.KeyType, HTTP: a.settings.HTTP, HTTPS: a.settings.HTTPS,
+	})
+	if err != nil {
+		e.log.Error("providing issuers of certificates under the new Caddy configuration", zap.Error(err))
+	}
+}
+
+// takeIssued shows the certificates that are new.
+func (e *Engine) takeIssued() {
+	for host, pair := range e.issuance.Take() {
+		e.live.Certificates.SetIssued(host, pair)
+		e.applied = true
+	}
+}
+
+// storageTime is how long a process that starts waits for the storage. Without it, it would be sent clients whose
+// certificates it has not read yet.
+const storageTime = 10 * time.Second
+
+// awaitIssued shows what the storage has for the first hosts there are.
+func (e *Engine) awaitIssued() {
+	// The loop has no context: it ends with the process.
+	ctx, cancel := context.WithTimeout(context.Background(), storageTime) //nolint:forbidigo // see above
+	defer cancel()
+	e.issuance.Read(ctx)
+	e.takeIssued()
+}

@@ -1,0 +1,67 @@
+package issuance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+)
+
+// Folders of what replicas tell each other.
+const (
+	failuresFolder = "k8singress/failures/"
+	pausesFolder   = "k8singress/pauses/"
+)
+
+// failure is what the storage remembers of a host whose certificate could not be got. Changing the Ingress does not undo
+// it: an authority that is asked too often answers nobody.
+type failure struct {
+	// Attempts counts those in a row.
+	Attempts int `json:"attempts"`
+	// NotBefore is when an issuer may be asked again.
+	NotBefore time.Time `json:"not_before"`
+	// Reason is what the issuers say.
+	Reason string `json:"reason"`
+	// Limits are the times before which single issuers want to hear nothing of the host, by key.
+	Limits map[string]time.Time `json:"limits,omitempty"`
+}
+
+// pause is what the storage remembers of an issuer that wants to hear nothing of any host.
+type pause struct {
+	Until  time.Time `json:"until"`
+	Reason string    `json:"reason"`
+}
+
+func failureKey(h *host) string { return failuresFolder + h.stored + ".json" }
+
+func pauseKey(issuer string) string {
+	return pausesFolder + certmagic.StorageKeys.Safe(issuer) + ".json"
+}
+
+// recall reads a value of the storage. It returns false when there is none, or none that can be read: who cannot remember a
+// failure asks once too often at worst.
+func recall(ctx context.Context, s certmagic.Storage, key string, into any) (bool, error) {
+	data, err := s.Load(ctx, key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s from the storage: %w", key, err)
+	}
+	return json.Unmarshal(data, into) == nil, nil
+}
+
+func remember(ctx context.Context, s certmagic.Storage, key string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if err := s.Store(ctx, key, data); err != nil {
+		return fmt.Errorf("writing %s to the storage: %w", key, err)
+	}
+	return nil
+}

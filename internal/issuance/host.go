@@ -1,0 +1,101 @@
+package issuance
+
+import (
+	"crypto/tls"
+	"math/rand/v2"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"golang.org/x/net/idna"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// host is one that is to have a certificate.
+type host struct {
+	// name is that of the document; subject is what the issuer is asked for; stored is its name in the storage.
+	name, subject, stored string
+	origin                ir.Ref
+	since                 time.Time
+
+	// read says that the storage has been asked at least once.
+	read bool
+	// issued is what the storage has; nil is nothing.
+	issued *issued
+	// trouble is why there is no certificate, or none that is new; nil is none that is known.
+	trouble *failure
+	// misses counts how often the storage had nothing.
+	misses int
+
+	// busy says that somebody works on it, asking that it is an issuer; again that it is to be looked at once more.
+	busy, asking, again bool
+	// asked is when an issuer was asked last, polled when it was asked for the time of the renewal.
+	asked, polled time.Time
+	gone          bool
+
+	// due and place are those of the agenda; place is -1 for a host that is not on it.
+	due   time.Time
+	place int
+	// queues are those that it waits in.
+	queues map[*queue]bool
+}
+
+func newHost(name string, origin ir.Ref) *host {
+	subject, err := idna.ToASCII(name)
+	if err != nil {
+		// The issuer says what is wrong with it.
+		subject = name
+	}
+	return &host{
+		name: name, subject: subject, stored: certmagic.StorageKeys.Safe(subject), origin: origin, since: time.Now(), place: -1,
+		queues: map[*queue]bool{},
+	}
+}
+
+// wildcard says that only the DNS-01 challenge, or an authority of one's own, proves that the host may have a certificate.
+func (h *host) wildcard() bool { return strings.HasPrefix(h.subject, "*.") }
+
+// hostOf returns the name in the storage of the host that a key is about.
+func hostOf(key string) (string, bool) {
+	parts := strings.Split(key, "/")
+	if len(parts) != 4 || parts[0] != certificatesFolder {
+		return "", false
+	}
+	return parts[2], true
+}
+
+// certificatesFolder is the first part of the keys of certificates.
+var certificatesFolder = path.Dir(certmagic.StorageKeys.CertsPrefix("issuer"))
+
+// issued is a certificate from the storage.
+type issued struct {
+	pair      *tls.Certificate
+	issuerKey string
+	renewal   renewal
+}
+
+// Times between two looks into the storage.
+const (
+	// calm is for hosts that have what they need. The storage tells most changes by itself.
+	calm = time.Hour
+	// A host without a certificate is looked at more and more rarely, by replicas that do not ask.
+	firstPoll = time.Second
+	lastPoll  = time.Minute
+)
+
+// next returns when the host is to be looked at again, by one that does not ask for it now.
+func (h *host) next(now time.Time, leads bool) time.Time {
+	if h.issued == nil {
+		return now.Add(min(firstPoll<<min(h.misses, 10), lastPoll))
+	}
+	at := now.Add(jitter(calm))
+	if renew := h.issued.renewal.at; leads && renew.Before(at) {
+		at = renew
+	}
+	return at
+}
+
+// jitter returns between nine tenths of a time and all of it, so that what began together does not stay together.
+func jitter(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/10+1)) }

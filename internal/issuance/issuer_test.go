@@ -1,0 +1,92 @@
+package issuance
+
+import (
+	"testing"
+	"time"
+
+	"crypto/x509"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap/zaptest"
+)
+
+// The issuer inside of Caddy's module is where it was. Where it is not, limits and replaced certificates are not known any
+// more, and this test says so at the update of Caddy.
+func TestIssuerInsideOfTheModule(t *testing.T) {
+	ctx, err := caddy.ProvisionContext(&caddy.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := New(zaptest.NewLogger(t))
+	s, err := newSetup(ctx, Options{Issuers: nil, HTTP: []string{"127.0.0.1:8080"}, HTTPS: []string{":8443"}}, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.release()
+	i := s.issuers[0]
+	if i.acme == nil || i.acme.IssuerKey() != i.Issuer.IssuerKey() || i.acme == insideOf(new(caddytls.ACMEIssuer)) {
+		t.Fatalf("the issuer inside of %T is not found", i.Issuer)
+	}
+	if i.name() != "acme-v02.api.letsencrypt.org" || i.wildcards() {
+		t.Errorf("the issuer is %s", i.name())
+	}
+	one := i.once(m.log).(*certmagic.ACMEIssuer)
+	if one.ListenHost != "127.0.0.1" || one.AltHTTPPort != 8080 || one.AltTLSALPNPort != 8443 || one.Email == "" {
+		t.Errorf("one attempt has %+v", one)
+	}
+}
+
+func TestListening(t *testing.T) {
+	for _, c := range []struct {
+		http, https []string
+		want        listening
+	}{
+		{[]string{":80"}, []string{":443"}, listening{"", 80, 443}},
+		{[]string{"0.0.0.0:80", ":81"}, []string{"[::]:443"}, listening{"", 80, 443}},
+		{[]string{"unix//run/http", "192.0.2.1:80"}, []string{"192.0.2.1:443"}, listening{"192.0.2.1", 80, 443}},
+		{[]string{":80"}, []string{"192.0.2.1:443"}, listening{"192.0.2.1", 80, 443}},
+		{[]string{"192.0.2.1:80"}, []string{":443"}, listening{"192.0.2.1", 80, 443}},
+		{[]string{"192.0.2.1:80"}, []string{"192.0.2.2:443"}, listening{"192.0.2.1", 80, 0}},
+		{[]string{}, []string{"192.0.2.2:443"}, listening{"192.0.2.2", 0, 443}},
+		{[]string{"unix//run/http"}, nil, listening{"", 0, 0}},
+	} {
+		if got := listeningAt(Options{HTTP: c.http, HTTPS: c.https}); got != c.want {
+			t.Errorf("%v and %v: %+v, want %+v", c.http, c.https, got, c.want)
+		}
+	}
+	i := certmagic.ACMEIssuer{AltHTTPPort: 8888}
+	listening{"", 80, 0}.tell(&i)
+	if i.AltHTTPPort != 8888 || i.DisableHTTPChallenge || !i.DisableTLSALPNChallenge {
+		t.Errorf("what the administrator says is changed: %+v", i)
+	}
+}
+
+func TestTimeOfRenewal(t *testing.T) {
+	now := time.Now()
+	day := 24 * time.Hour
+	leaf := func(from, until time.Duration) *x509.Certificate {
+		return &x509.Certificate{NotBefore: now.Add(from), NotAfter: now.Add(until)}
+	}
+	meta := func(start string) []byte {
+		return []byte(`{"issuer_data":{"renewal_info":{"suggestedWindow":{"start":"` + start + `","end":"2100-01-01T00:00:00Z"}}}}`)
+	}
+	for name, c := range map[string]struct {
+		leaf *x509.Certificate
+		meta []byte
+		want time.Time
+	}{
+		"a third is left":            {leaf(0, 90*day), nil, now.Add(60 * day)},
+		"garbage beside it":          {leaf(0, 90*day), []byte("garbage"), now.Add(60 * day)},
+		"the clock is behind":        {leaf(day, 91*day), nil, now.Add(61 * day)},
+		"it has expired":             {leaf(-91*day, -day), nil, now.Add(-31 * day)},
+		"minutes":                    {leaf(0, 6*time.Minute), nil, now.Add(time.Minute)},
+		"the authority wants it now": {leaf(0, 90*day), meta("2001-01-01T00:00:00Z"), time.Date(2000, 12, 31, 23, 59, 0, 0, time.UTC)},
+		"it wants it too late":       {leaf(0, 100*day), meta("2099-01-01T00:00:00Z"), now.Add(95 * day)},
+	} {
+		if got := renewalOf(c.leaf, c.meta); got.at.Sub(c.want).Abs() > time.Second {
+			t.Errorf("%s: %v, want %v", name, got.at, c.want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package issuance
+
+import (
+	"cmp"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/mholt/acmez/v3/acme"
+
+	"github.com/k8singress/k8singress/internal/text"
+)
+
+// Times between two attempts for one host.
+const (
+	firstRetry = time.Minute
+	lastRetry  = 6 * time.Hour
+)
+
+// backoff returns how long to wait after so many attempts in a row have failed.
+func backoff(first time.Duration, attempts int) time.Duration {
+	d := min(first<<min(max(attempts, 1)-1, 20), lastRetry)
+	return d*3/4 + time.Duration(rand.Int64N(int64(d)/2))
+}
+
+// limit is what an authority says of being asked too often.
+type limit struct {
+	until time.Time
+	// all says that it is about everything that we ask for, not about one host.
+	all bool
+}
+
+// unsaid is how long an authority rests that does not say for how long.
+const unsaid = 15 * time.Minute
+
+// longest is for how long an authority is believed at most, whose answer may be garbled.
+const longest = 8 * 24 * time.Hour
+
+// limitOf reads an error for a host and what came with it. It returns nil for an error that is no limit.
+func limitOf(host string, err error, status int, after, now time.Time) *limit {
+	var p acme.Problem
+	isProblem := errors.As(err, &p)
+	switch {
+	case isProblem && p.Type == acme.ProblemTypeRateLimited:
+	case isProblem && p.Status != status:
+		// What came with the answer is not about this problem, such as one of a challenge.
+		return nil
+	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && !after.IsZero():
+	default:
+		return nil
+	}
+	if said := saidIn(p.Detail); said.After(after) {
+		after = said
+	}
+	if after.IsZero() {
+		after = now.Add(unsaid)
+	}
+	if most := now.Add(longest); after.After(most) {
+		after = most
+	}
+	return &limit{until: after, all: !about(host, p)}
+}
+
+// times are how authorities write the end of a limit into the text for people.
+var times = regexp.MustCompile(`(?i)retry after (\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d) ?(?:Z|UTC)`)
+
+// saidIn finds the time in a text such as "too many certificates already issued, retry after 2026-01-02 15:04:05 UTC".
+func saidIn(detail string) time.Time {
+	found := times.FindStringSubmatch(detail)
+	if found == nil {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.DateTime, found[1]+" "+found[2])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// about says whether a problem is about a host or a domain above it. If it were taken for one of everything, whoever
+// owns one host could stop the certificates of all others.
+func about(host string, p acme.Problem) bool {
+	if len(p.Subproblems) > 0 {
+		return true
+	}
+	detail := strings.ToLower(p.Detail)
+	if strings.Contains(detail, "identifiers") {
+		return true
+	}
+	for domain := strings.TrimPrefix(host, "*."); strings.Contains(domain, "."); _, domain, _ = strings.Cut(domain, ".") {
+		if strings.Contains(detail, domain) {
+			return true
+		}
+	}
+	return false
+}
+
+// most is how much of the words of an authority is repeated, in bytes. The note of an Event has 1,024.
+const most = 400
+
+// words are those of an error that its reader can do something with.
+func words(err error) string {
+	said := err.Error()
+	var p acme.Problem
+	if errors.As(err, &p) {
+		said = cmp.Or(p.Detail, p.Title, p.Type)
+		for _, sub := range p.Subproblems {
+			said += "; " + sub.Identifier.Value + ": " + sub.Detail
+		}
+	}
+	return clean(said)
+}
+
+// clean makes a text of somebody else fit for a line of a log.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if text.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) <= most {
+		return s
+	}
+	end := most
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end] + "..."
+}

@@ -1,0 +1,48 @@
+package issuance
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics of a manager. They outlive Caddy's configurations, and are registered with each.
+type metrics struct {
+	orders  *prometheus.CounterVec
+	waiting prometheus.GaugeFunc
+}
+
+// How an attempt ends.
+const (
+	issuedResult  = "issued"
+	renewedResult = "renewed"
+	failedResult  = "failed"
+)
+
+func newMetrics(m *Manager) *metrics {
+	orders := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "k8singress_acme_orders_total",
+		Help: "How often issuers were asked for the certificate of a host, by what came of it: issued, renewed or failed.",
+	}, []string{"result"})
+	for _, result := range []string{issuedResult, renewedResult, failedResult} {
+		orders.WithLabelValues(result)
+	}
+	return &metrics{orders: orders, waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "k8singress_acme_waiting",
+		Help: "How many hosts that are to get a certificate from an issuer have none.",
+	}, m.waiting)}
+}
+
+// waiting counts the hosts without a certificate, all of which are among the troubled.
+func (m *Manager) waiting() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	count := 0
+	for _, h := range m.troubled {
+		if h.issued == nil {
+			count++
+		}
+	}
+	return float64(count)
+}
+
+// Collectors returns the metrics, to be registered with the registry of a Caddy configuration.
+func (m *Manager) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.metrics.orders, m.metrics.waiting}
+}

@@ -1,0 +1,105 @@
+package issuance
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+func hostIn(namespace, name string) *host {
+	return newHost(name, ir.Ref{Kind: "Ingress", Namespace: namespace, Name: name})
+}
+
+// A namespace with thousands of hosts does not hold up the first one of another.
+func TestNamespacesTakeTurns(t *testing.T) {
+	q := newQueue(3)
+	for n := range 5000 {
+		q.push(hostIn("large", fmt.Sprintf("h%d.example", n)), true)
+	}
+	q.push(hostIn("small", "one.example"), true)
+	q.push(hostIn("small", "two.example"), false)
+	var got []string
+	for range 4 {
+		if h := q.pop(); h != nil {
+			got = append(got, h.origin.Namespace)
+		}
+	}
+	if fmt.Sprint(got) != "[large small large]" {
+		t.Errorf("turns are %v", got)
+	}
+	q.running = 0
+	if h := q.pop(); h.name != "two.example" {
+		t.Errorf("the next is %s", h.name)
+	}
+	if q.length != 4998 {
+		t.Errorf("%d wait", q.length)
+	}
+}
+
+func TestQueueForgets(t *testing.T) {
+	q := newQueue(10)
+	first, second, third := hostIn("a", "1.example"), hostIn("a", "2.example"), hostIn("a", "3.example")
+	for _, h := range []*host{first, second, second, third} {
+		q.push(h, false)
+	}
+	q.drop(first)
+	if h := q.pop(); h != second {
+		t.Errorf("the first is %v", h)
+	}
+	if all := q.clear(); len(all) != 1 || all[0] != third || q.pop() != nil || q.length != 0 {
+		t.Errorf("cleared %v, and %d are left", all, q.length)
+	}
+	// What was dropped and comes again waits once.
+	q.push(first, true)
+	if h := q.pop(); h != first || q.pop() != nil {
+		t.Errorf("it is %v", h)
+	}
+}
+
+func TestPace(t *testing.T) {
+	var p pace
+	now := time.Now()
+	for n := range 10 {
+		if _, ok := p.ready(now); !ok {
+			t.Fatalf("order %d has to wait", n)
+		}
+		p.began(now)
+	}
+	if wait, ok := p.ready(now.Add(time.Second)); ok || wait != 9*time.Second {
+		t.Errorf("ready %v, wait %v", ok, wait)
+	}
+	p.refund()
+	if _, ok := p.ready(now.Add(time.Second)); !ok {
+		t.Error("what was given back cannot be had")
+	}
+	if _, ok := p.ready(now.Add(10 * time.Second)); !ok {
+		t.Error("it has to wait for too long")
+	}
+}
+
+func TestAgenda(t *testing.T) {
+	var a agenda
+	now := time.Now()
+	early, middle, late := hostIn("a", "1.example"), hostIn("a", "2.example"), hostIn("a", "3.example")
+	a.set(late, now.Add(3*time.Second))
+	a.set(early, now.Add(2*time.Second))
+	a.set(middle, now.Add(time.Second))
+	a.set(early, now)
+	a.drop(middle)
+	if h := a.pop(now); h != early {
+		t.Errorf("first is %v", h)
+	}
+	if h := a.pop(now); h != nil {
+		t.Errorf("%s is not due", h.name)
+	}
+	if at, ok := a.next(); !ok || !at.Equal(late.due) {
+		t.Errorf("next is %v", at)
+	}
+	a.drop(early)
+	a.drop(late)
+	if _, ok := a.next(); ok {
+		t.Error("something is left")
+	}
+}

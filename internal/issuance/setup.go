@@ -1,0 +1,167 @@
+package issuance
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddytls"
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+)
+
+// Options of a Manager.
+type Options struct {
+	// Issuers are modules of Caddy's namespace tls.issuance; none are those that Caddy has by default.
+	Issuers []json.RawMessage
+	// KeyType is that of new keys, as Caddy names it; empty is Caddy's default.
+	KeyType string
+	// HTTP and HTTPS are the addresses that this process answers challenges at.
+	HTTP, HTTPS []string
+}
+
+// setup is what certificates are asked with, under one Caddy configuration. It is immutable.
+type setup struct {
+	storage certmagic.Storage
+	issuers []*issuer
+	// config is the one that the issuers know. Each attempt has a copy, with a log of its own.
+	config *certmagic.Config
+	// pauses are those of the issuers, by key.
+	pauses *pauses
+	// retry is how long a host waits after its first failure.
+	retry time.Duration
+
+	cache       *certmagic.Cache
+	unsubscribe func()
+	cancel      func()
+	// users counts the work under way, and one more while it is current. At zero it is cleaned up.
+	users atomic.Int64
+}
+
+// subscriber is a storage that tells of each key whose value changes, whoever changes it.
+type subscriber interface {
+	Subscribe(func(key string)) (unsubscribe func())
+}
+
+// doubter is a storage that looks up the token of a challenge which it does not know yet only for hosts that may have one.
+type doubter interface {
+	SetWanted(func(host string) bool)
+}
+
+// renewCheck is how precisely renewals are on time. certmagic renews a certificate by so much before the time it chose, and
+// by five times as much before the certificate expires.
+const renewCheck = time.Minute
+
+func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
+	ctx, cancel := caddy.NewContext(ctx)
+	issuers, err := provision(ctx, o.Issuers)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s := &setup{pauses: newPauses(), retry: m.retry, cancel: cancel}
+	s.cache = certmagic.NewCache(certmagic.CacheOptions{
+		// Nothing is ever in it: certmagic wants one.
+		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return s.config, nil },
+		RenewCheckInterval: renewCheck, Logger: zap.NewNop(),
+	})
+	s.config = certmagic.New(s.cache, certmagic.Config{
+		Storage: ctx.Storage(), Issuers: issuers, Logger: m.log,
+		KeySource:           certmagic.StandardKeyGenerator{KeyType: certmagic.KeyType(o.KeyType)},
+		OCSP:                certmagic.OCSPConfig{DisableStapling: true},
+		DisableStorageCheck: true,
+	})
+	s.storage = s.config.Storage
+	listening := listeningAt(o)
+	for _, i := range issuers {
+		if c, ok := i.(caddytls.ConfigSetter); ok {
+			c.SetConfig(s.config)
+		}
+		s.issuers = append(s.issuers, newIssuer(i, listening))
+	}
+	s.unsubscribe = func() {}
+	if storage, ok := s.storage.(subscriber); ok {
+		s.unsubscribe = storage.Subscribe(m.heard)
+	}
+	if storage, ok := s.storage.(doubter); ok {
+		storage.SetWanted(m.challenged)
+	}
+	s.users.Store(1)
+	return s, nil
+}
+
+// provision makes the issuers.
+func provision(ctx caddy.Context, modules []json.RawMessage) ([]certmagic.Issuer, error) {
+	if len(modules) == 0 {
+		return caddytls.DefaultIssuersProvisioned(ctx)
+	}
+	var all []certmagic.Issuer
+	for _, raw := range modules {
+		var of struct {
+			Module string `json:"module"`
+		}
+		if err := json.Unmarshal(raw, &of); err != nil {
+			return nil, fmt.Errorf("an issuer of certificates: %w", err)
+		}
+		value, err := ctx.LoadModuleByID("tls.issuance."+of.Module, without(raw, "module"))
+		if err != nil {
+			return nil, fmt.Errorf("the issuer of certificates %q: %w", of.Module, err)
+		}
+		all = append(all, value.(certmagic.Issuer))
+	}
+	return all, nil
+}
+
+// without leaves a field out of an object, as Caddy does with the name of a module before it decodes strictly.
+func without(raw json.RawMessage, field string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(raw, &fields) != nil {
+		return raw
+	}
+	delete(fields, field)
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return raw
+	}
+	return rest
+}
+
+// acquire keeps the setup until release. It is to be current: its last user is who replaces it.
+func (s *setup) acquire() { s.users.Add(1) }
+
+// release is not to be called with the lock of the manager: a storage that tells of a key wants it.
+func (s *setup) release() {
+	if s.users.Add(-1) == 0 {
+		s.unsubscribe()
+		s.cache.Stop()
+		s.cancel()
+	}
+}
+
+// paced says whether orders go to an authority that wants few of them in a short time.
+func (s *setup) paced() bool {
+	return len(s.issuers) > 0 && s.issuers[0].acme != nil
+}
+
+// pauses are the times before which an authority wants to hear nothing from us.
+type pauses struct {
+	mu    sync.Mutex
+	until map[string]pause
+}
+
+func newPauses() *pauses { return &pauses{until: map[string]pause{}} }
+
+func (p *pauses) get(issuer string) pause {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.until[issuer]
+}
+
+func (p *pauses) set(issuer string, to pause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.until[issuer] = to
+}

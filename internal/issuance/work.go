@@ -1,0 +1,255 @@
+package issuance
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+const (
+	// storagePatience is how long the storage may take for one host.
+	storagePatience = 30 * time.Second
+	// patience is how long all issuers together may take for one host.
+	patience = 10 * time.Minute
+)
+
+// patientReads is how often a certificate may be unreadable, as it is while another replica writes it.
+const patientReads = 2
+
+// fetch reads the certificate of a host.
+func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
+	ctx, cancel := context.WithTimeout(ctx, storagePatience)
+	defer cancel()
+	found, err := s.load(ctx, h)
+	if err != nil && ctx.Err() == nil {
+		m.log.Error("looking for a certificate", zap.String("host", h.name), zap.Error(err))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if h.gone {
+		return
+	}
+	m.wasRead(h)
+	if found == nil {
+		// What was there once goes on to be served: it is as good as it was.
+		if h.misses++; err != nil && h.issued == nil && h.misses > patientReads {
+			m.fail(h, &failure{Reason: clean(err.Error()), NotBefore: time.Now().Add(m.retry)})
+		}
+		return
+	}
+	h.misses = 0
+	before := h.issued
+	h.issued = found
+	if before == nil || !before.pair.Leaf.Equal(found.pair.Leaf) {
+		m.fresh[h.name] = h
+		h.trouble = nil
+		signal(m.changed)
+	}
+	if h.trouble == nil {
+		delete(m.troubled, h.name)
+	}
+}
+
+// poll asks when a certificate is to be renewed.
+func (m *Manager) poll(ctx context.Context, s *setup, h *host) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m.mu.Lock()
+	of := h.issued
+	m.mu.Unlock()
+	err := s.askRenewal(ctx, h, of)
+	if err != nil && ctx.Err() == nil {
+		m.log.Info("the time of a renewal is not known from its authority", zap.String("host", h.name), zap.Error(err))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h.polled = time.Now()
+	h.again = err == nil
+}
+
+// ask gets a certificate for a host, or says why it cannot be got.
+func (m *Manager) ask(ctx context.Context, s *setup, h *host) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	last := &failure{}
+	known, err := recall(ctx, s.storage, failureKey(h), last)
+	m.note(err, h)
+	usable, resting := s.usable(ctx, h, last)
+	if time.Now().Before(last.NotBefore) {
+		usable, resting = nil, last
+	}
+	if len(usable) == 0 {
+		m.rest(h, resting)
+		return
+	}
+	errs := s.attempt(ctx, h, usable, m.log)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		// The process ends.
+		return
+	}
+	var trouble *failure
+	keep, done := context.WithTimeout(context.WithoutCancel(ctx), storagePatience)
+	defer done()
+	switch {
+	case len(errs) > 0:
+		trouble = s.judge(keep, h, last, errs, time.Now())
+		m.note(remember(keep, s.storage, failureKey(h), trouble), h)
+	case known:
+		m.note(s.storage.Delete(keep, failureKey(h)), h)
+	}
+	m.asked(h, trouble)
+}
+
+// rest notes that nobody may be asked for a host before some time.
+func (m *Manager) rest(h *host, why *failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pace.refund()
+	m.fail(h, why)
+}
+
+// asked notes that somebody was, and what came of it.
+func (m *Manager) asked(h *host, trouble *failure) {
+	result := issuedResult
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case trouble != nil:
+		result = failedResult
+	case h.issued != nil:
+		result = renewedResult
+	}
+	m.metrics.orders.WithLabelValues(result).Inc()
+	h.asked = time.Now()
+	m.fail(h, trouble)
+}
+
+// fail notes why a host has to wait; nil is that it need not.
+func (m *Manager) fail(h *host, why *failure) {
+	h.trouble = why
+	if why != nil && !h.gone {
+		m.troubled[h.name] = h
+		signal(m.changed)
+	}
+}
+
+// note logs what the storage did not take. The next attempt is not held up by it.
+func (m *Manager) note(err error, h *host) {
+	if err != nil {
+		m.log.Error("the storage does not remember how an attempt ended", zap.String("host", h.name), zap.Error(err))
+	}
+}
+
+// errNeedsDNS is why nobody is asked for a wildcard.
+const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: give the option issuer a DNS provider, or name a " +
+	"Secret with a certificate"
+
+// usable returns the issuers that may be asked for a host now. If there are none, it returns why.
+func (s *setup) usable(ctx context.Context, h *host, f *failure) ([]*issuer, *failure) {
+	resting := &failure{Attempts: f.Attempts, Reason: errNeedsDNS, NotBefore: time.Now().Add(calm)}
+	var all []*issuer
+	for _, i := range s.issuers {
+		if h.wildcard() && !i.wildcards() {
+			continue
+		}
+		until, reason := f.Limits[i.key], f.Reason
+		if p := s.pauseOf(ctx, i.key); p.Until.After(until) {
+			until, reason = p.Until, p.Reason
+		}
+		switch {
+		case !until.After(time.Now()):
+			all = append(all, i)
+		case resting.Reason == errNeedsDNS || until.Before(resting.NotBefore):
+			resting.Reason, resting.NotBefore = reason, until
+		}
+	}
+	return all, resting
+}
+
+func (s *setup) pauseOf(ctx context.Context, issuer string) pause {
+	if p := s.pauses.get(issuer); p.Until.After(time.Now()) {
+		return p
+	}
+	var p pause
+	if found, err := recall(ctx, s.storage, pauseKey(issuer), &p); found && err == nil {
+		s.pauses.set(issuer, p)
+	}
+	return p
+}
+
+// attemptError is what one issuer said.
+type attemptError struct {
+	issuer *issuer
+	err    error
+	seen   *seen
+}
+
+// attempt asks the issuers, one after the other. It returns nothing when one has issued.
+func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap.Logger) []attemptError {
+	log = log.Named("issuance")
+	own, said := watch(log)
+	config := *s.config
+	config.Logger, config.Issuers = own, nil
+	var answers []*seen
+	for _, i := range usable {
+		theirs, heard := watch(log)
+		answers = append(answers, heard)
+		config.Issuers = append(config.Issuers, i.once(theirs))
+	}
+	ask := config.ObtainCertSync
+	if h.issued != nil {
+		ask = func(ctx context.Context, name string) error { return config.RenewCertSync(ctx, name, false) }
+	}
+	err := ask(ctx, h.subject)
+	if err == nil {
+		return nil
+	}
+	var all []attemptError
+	for n, i := range usable {
+		if failed := said.errorOf(i.key); failed != nil {
+			all = append(all, attemptError{i, failed, answers[n]})
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, attemptError{usable[len(usable)-1], err, answers[len(usable)-1]})
+	}
+	return all
+}
+
+// judge makes of the errors what is to be remembered, of the host and of issuers that want a rest.
+func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError, now time.Time) *failure {
+	f := &failure{Attempts: last.Attempts + 1, Limits: maps.Clone(last.Limits)}
+	f.NotBefore = now.Add(backoff(s.retry, f.Attempts))
+	var reasons []string
+	for _, e := range errs {
+		reasons = append(reasons, e.issuer.name()+" says: "+words(e.err))
+		status, after := e.seen.last()
+		l := limitOf(h.subject, e.err, status, after, now)
+		switch {
+		case l == nil:
+		case l.all:
+			p := pause{Until: l.until, Reason: reasons[len(reasons)-1]}
+			s.pauses.set(e.issuer.key, p)
+			// Who does not learn it asks once more, and hears it again.
+			_ = remember(ctx, s.storage, pauseKey(e.issuer.key), p)
+		default:
+			f.limit(e.issuer.key, l.until)
+		}
+	}
+	f.Reason = strings.Join(reasons, "; ")
+	if usable, resting := s.usable(ctx, h, f); len(usable) == 0 {
+		f.NotBefore = later(f.NotBefore, resting.NotBefore)
+	}
+	return f
+}
+
+func (f *failure) limit(issuer string, until time.Time) {
+	if f.Limits == nil {
+		f.Limits = map[string]time.Time{}
+	}
+	f.Limits[issuer] = until
+}

@@ -1,0 +1,205 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+// replicas are several Caddy processes that share a storage in the cluster, behind an address that leads to all of them, and
+// an authority that asks for challenges there.
+type replicas struct {
+	*cluster
+	all       []*harness.Caddy
+	authority *harness.Pebble
+	roots     *x509.CertPool
+}
+
+// orderTime is for one order: certmagic begins ten in ten seconds.
+const orderTime = time.Second
+
+func newReplicas(t *testing.T, count int) *replicas {
+	c := newCluster(t)
+	r := &replicas{cluster: c}
+	httpPort, tlsPort := r.balance(count, 8080), r.balance(count, 8443)
+	authority, err := c.inside.StartPebble(c.namespace, httpPort, tlsPort)
+	c.must(err)
+	t.Cleanup(authority.Stop)
+	r.authority = authority
+	issuer, err := authority.Issuer(t.Context())
+	c.must(err)
+	r.roots = x509.NewCertPool()
+	r.roots.AppendCertsFromPEM(issuer)
+	for number := range count {
+		o := c.options(number, "acme_ca "+authority.Directory)
+		o.Global = fmt.Sprintf("\tstorage kubernetes {\n\t\tnamespace %s\n\t\tkubeconfig %s\n\t}\n", c.namespace, c.inside.Kubeconfig())
+		o.Environment = []string{"SSL_CERT_FILE=" + authority.Root}
+		r.all = append(r.all, c.caddy(o))
+	}
+	return r
+}
+
+// balance forwards connections to one replica after the other, passing over those that do not answer, as a Service does. It
+// returns the port.
+func (r *replicas) balance(count, first int) int {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	r.must(err)
+	r.Cleanup(func() { listener.Close() })
+	var turn atomic.Int64
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go forward(conn, count, first, int(turn.Add(1)))
+		}
+	}()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+func forward(conn net.Conn, count, first, turn int) {
+	defer conn.Close()
+	for n := range count {
+		to, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", first+(turn+n)%count))
+		if err != nil {
+			continue
+		}
+		defer to.Close()
+		go func() { _, _ = io.Copy(to, conn) }()
+		_, _ = io.Copy(conn, to)
+		return
+	}
+}
+
+// automatic makes Ingresses in the namespace, each with one host whose certificate comes from the authority.
+func (r *replicas) automatic(namespace string, from, to int) []string {
+	r.Helper()
+	prefix, class := networkingv1.PathTypePrefix, "nginx"
+	var hosts []string
+	for n := from; n < to; n++ {
+		name := fmt.Sprintf("a%d", n)
+		host := name + "." + namespace + ".test"
+		hosts = append(hosts, host)
+		ingress := &networkingv1.Ingress{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: networkingv1.IngressSpec{
+				IngressClassName: &class,
+				TLS:              []networkingv1.IngressTLS{{Hosts: []string{host}}},
+				Rules: []networkingv1.IngressRule{{Host: host, IngressRuleValue: networkingv1.IngressRuleValue{
+					HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{
+						Path: "/", PathType: &prefix, Backend: networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+							Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80},
+						}},
+					}}},
+				}}},
+			},
+		}
+		_, err := r.NetworkingV1().Ingresses(namespace).Create(r.Context(), ingress, metav1.CreateOptions{})
+		r.must(err)
+	}
+	return hosts
+}
+
+// trusted returns an error until the replicas that live show a certificate of the authority for all hosts.
+func (r *replicas) trusted(hosts []string) error {
+	for _, caddy := range r.all {
+		if !caddy.Alive() {
+			continue
+		}
+		for n, host := range hosts {
+			dialer := &net.Dialer{Timeout: deadline}
+			conn, err := tls.DialWithDialer(dialer, "tcp", caddy.HTTPS, &tls.Config{ServerName: host, RootCAs: r.roots})
+			if err != nil {
+				return fmt.Errorf("%s, host %d of %d: %w", caddy.Name, n, len(hosts), err)
+			}
+			conn.Close()
+		}
+	}
+	return nil
+}
+
+func (r *replicas) orders() map[string]int {
+	r.Helper()
+	taken, err := r.authority.Taken(r.Context())
+	r.must(err)
+	return taken.Orders
+}
+
+// leader returns the replica that leads.
+func (r *replicas) leader() *harness.Caddy {
+	r.Helper()
+	var leader *harness.Caddy
+	r.await("a leader", func() error {
+		for _, caddy := range r.all {
+			if status, err := caddy.Status(r.Context()); err == nil && status.Leader {
+				leader = caddy
+				return nil
+			}
+		}
+		return fmt.Errorf("nobody leads")
+	})
+	return leader
+}
+
+// TestOneOrderForEachHost: three replicas, two hundred hosts in two namespaces, and the authority hears of each host once.
+func TestOneOrderForEachHost(t *testing.T) {
+	r := newReplicas(t, 3)
+	// One namespace may have a hundred hosts.
+	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: r.namespace + "2"}}
+	_, err := r.CoreV1().Namespaces().Create(t.Context(), other, metav1.CreateOptions{})
+	r.must(err)
+	hosts := append(r.automatic(r.namespace, 0, 100), r.automatic(other.Name, 0, 100)...)
+	r.awaitFor(time.Duration(len(hosts))*orderTime+2*deadline, "certificates on all replicas", func() error { return r.trusted(hosts) })
+	r.checkOrders(hosts, 0)
+	for _, caddy := range r.all {
+		r.checkNoReload(caddy)
+	}
+}
+
+// TestKilledLeaderLosesNoHost kills the replica that orders while it does.
+func TestKilledLeaderLosesNoHost(t *testing.T) {
+	r := newReplicas(t, 3)
+	hosts := r.automatic(r.namespace, 0, 40)
+	r.awaitFor(2*deadline, "some orders", func() error {
+		if got := len(r.orders()); got < 15 {
+			return fmt.Errorf("%d orders", got)
+		}
+		return nil
+	})
+	r.leader().Kill()
+	r.awaitFor(time.Duration(len(hosts))*orderTime+4*deadline, "certificates on both replicas", func() error { return r.trusted(hosts) })
+	// Ten orders begin at once.
+	r.checkOrders(hosts, 10)
+}
+
+// checkOrders makes sure that every host was ordered once, but for so many that were ordered twice.
+func (r *replicas) checkOrders(hosts []string, twice int) {
+	r.Helper()
+	orders, again := r.orders(), []string{}
+	for _, host := range hosts {
+		switch orders[host] {
+		case 1:
+		case 2:
+			again = append(again, host)
+		default:
+			r.Errorf("%s was ordered %d times", host, orders[host])
+		}
+	}
+	r.Logf("%d hosts, ordered twice: %s", len(hosts), strings.Join(again, " "))
+	if len(again) > twice {
+		r.Errorf("%d hosts were ordered twice", len(again))
+	}
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// faults stands before the authority. It counts orders, and answers in its place where that was asked for.
+type faults struct {
+	next http.Handler
+
+	mu    sync.Mutex
+	taken taken
+	fault *fault
+}
+
+// taken is what the authority took.
+type taken struct {
+	// Orders counts them by name; Replacing counts those that name a certificate which they replace.
+	Orders    map[string]int `json:"orders"`
+	Replacing map[string]int `json:"replacing"`
+	Accounts  int            `json:"accounts"`
+}
+
+// fault is an answer in place of the authority's.
+type fault struct {
+	// Path is the part of a path that is answered, such as "order"; empty is every path.
+	Path string `json:"path"`
+	// Names are those of which orders are answered; empty is all.
+	Name string `json:"name"`
+	// Times is how often; 0 is until there is another fault.
+	Times int `json:"times"`
+
+	Status     int    `json:"status"`
+	RetryAfter string `json:"retryAfter"`
+	Type       string `json:"type"`
+	Detail     string `json:"detail"`
+	// Hold is how many milliseconds the authority takes before it answers as it would have.
+	Hold int `json:"hold"`
+}
+
+// Paths of the authority.
+const (
+	ordersPath   = "/order-plz"
+	accountsPath = "/sign-me-up"
+)
+
+// ServeHTTP answers as the authority or in its place.
+func (f *faults) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	var o order
+	if r.URL.Path == ordersPath {
+		o = read(body)
+	}
+	if fault := f.take(r, o.names()); fault != nil && fault.answer(w, r) {
+		return
+	}
+	recorder := &recorder{ResponseWriter: w}
+	f.next.ServeHTTP(recorder, r)
+	if recorder.status == http.StatusCreated {
+		f.count(r.URL.Path, o)
+	}
+}
+
+func (f *faults) count(path string, o order) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case path == accountsPath:
+		f.taken.Accounts++
+	case o.Replaces != "":
+		f.taken.Replacing[o.names()]++
+		fallthrough
+	case path == ordersPath:
+		f.taken.Orders[o.names()]++
+	}
+}
+
+// take returns the fault that a request meets, or nil.
+func (f *faults) take(r *http.Request, names string) *fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := f.fault
+	if found == nil || !strings.Contains(r.URL.Path, found.Path) || found.Name != "" && names != found.Name {
+		return nil
+	}
+	if found.Times--; found.Times == 0 {
+		f.fault = nil
+	}
+	return found
+}
+
+// answer returns false when the authority is to answer after all.
+func (f *fault) answer(w http.ResponseWriter, r *http.Request) bool {
+	if f.Hold > 0 {
+		select {
+		case <-time.After(time.Duration(f.Hold) * time.Millisecond):
+		case <-r.Context().Done():
+		}
+		return false
+	}
+	if f.RetryAfter != "" {
+		w.Header().Set("Retry-After", f.RetryAfter)
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(f.Status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"type": f.Type, "detail": f.Detail, "status": f.Status})
+	return true
+}
+
+// order is what a client orders.
+type order struct {
+	Identifiers []struct {
+		Value string `json:"value"`
+	} `json:"identifiers"`
+	Replaces string `json:"replaces"`
+}
+
+func (o order) names() string {
+	names := make([]string, 0, len(o.Identifiers))
+	for _, i := range o.Identifiers {
+		names = append(names, i.Value)
+	}
+	return strings.Join(names, ",")
+}
+
+// read reads an order; one that cannot be read is one of nothing.
+func read(body []byte) order {
+	var signed struct {
+		Payload string `json:"payload"`
+	}
+	var o order
+	if json.Unmarshal(body, &signed) != nil {
+		return o
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(signed.Payload)
+	if err == nil {
+		_ = json.Unmarshal(payload, &o)
+	}
+	return o
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader passes the status on.
+func (r *recorder) WriteHeader(status int) {
+	r.status = status
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// controls are the paths that tests use. What is none of them is Pebble's own management.
+func controls(f *faults, z *zone, management http.Handler) http.Handler {
+	m := http.NewServeMux()
+	m.HandleFunc("GET /taken", func(w http.ResponseWriter, _ *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		_ = json.NewEncoder(w).Encode(f.taken)
+	})
+	m.HandleFunc("PUT /fault", func(w http.ResponseWriter, r *http.Request) {
+		var next fault
+		if err := json.NewDecoder(r.Body).Decode(&next); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.fault = &next
+	})
+	m.HandleFunc("DELETE /fault", func(http.ResponseWriter, *http.Request) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.fault = nil
+	})
+	m.HandleFunc("PUT /txt/{name}", z.add)
+	m.HandleFunc("DELETE /txt/{name}", z.remove)
+	m.Handle("/", management)
+	return m
+}
