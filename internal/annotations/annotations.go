@@ -60,6 +60,8 @@ type Annotation struct {
 	raw bool
 	// closes says that an error closes the Ingress, because the annotation may keep requests out.
 	closes bool
+	// fail is called with an error, for what that makes of the settings.
+	fail func(*Settings)
 	// check says what is the matter with an annotation that was read, once the others are known. Empty is nothing.
 	check func(*Settings) string
 	// filters returns what the annotation puts into the way of a request on one path.

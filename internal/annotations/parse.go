@@ -114,6 +114,9 @@ func (a *Annotation) problem(s *Settings, value string) *report.Problem {
 	if a.closes {
 		s.Closed = true
 	}
+	if a.fail != nil {
+		a.fail(s)
+	}
 	return p
 }
 

@@ -18,6 +18,8 @@ type Settings struct {
 	// administrator offers; it is for defaults, and no annotation changes it.
 	Chains          []string
 	AvailableChains []string
+	// CrossNamespace lets an Ingress refer to objects of other namespaces. It is for defaults, and no annotation changes it.
+	CrossNamespace bool
 	// Closed says that every request is refused.
 	Closed bool
 	// Asked is what has its effect together with others only.
@@ -43,6 +45,10 @@ type Asked struct {
 	RetryNonIdempotent bool
 	// Prefix is for the paths that are rewritten.
 	Prefix string
+	// TLS is for endpoints if it has a Secret. What is zero has its default. NoBackendSecret says that the Secret is not known,
+	// because its name cannot be read.
+	TLS             ir.BackendTLS
+	NoBackendSecret bool
 }
 
 // finish makes what several values make together. It may be done again when more values are known.
@@ -53,6 +59,7 @@ func (s *Settings) finish() {
 		s.Forwarding.Prefix = s.Asked.Prefix
 	}
 	s.balance()
+	s.finishBackendTLS()
 	s.LoadBalancing.SessionCookie = s.Asked.sessionCookie()
 	s.LoadBalancing.HealthCheck = s.healthCheck()
 }

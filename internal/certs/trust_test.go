@@ -28,7 +28,17 @@ func reference(host string) *document.Reference {
 }
 
 func follow(s *certs.Store, refs map[string]*document.Reference) []string {
-	return s.Follow(maps.All(refs))
+	return s.Follow(func(yield func(string, []*document.Reference) bool) {
+		for user, ref := range refs {
+			var list []*document.Reference
+			if ref != nil {
+				list = append(list, ref)
+			}
+			if !yield(user, list) {
+				return
+			}
+		}
+	})
 }
 
 // trusting is a store in which one host verifies its clients with the Secret.

@@ -33,7 +33,11 @@ func (t *trust) problems(now time.Time) []*report.Verdict {
 func (t *trust) byOrigin(f *followed) [][]*document.Reference {
 	var refs []*document.Reference
 	for user := range f.users {
-		refs = append(refs, t.references[user])
+		for _, ref := range t.references[user] {
+			if ref.Secret == f.name && ref.Origin != "" {
+				refs = append(refs, ref)
+			}
+		}
 	}
 	slices.SortFunc(refs, func(a, b *document.Reference) int {
 		return cmp.Or(cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.Field, b.Field), cmp.Compare(a.For, b.For))
@@ -77,7 +81,11 @@ func (f *followed) check(ref *document.Reference, names string, now time.Time) [
 	case ref.CA:
 		c.sayValidity(now, say)
 	}
-	switch {
+	switch pair, err := c.pairForServers(); {
+	case ref.Client && err != nil:
+		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.Without, names)
+	case ref.Client && pair != nil:
+		sayExpiry(pair.Leaf, now, certKey, "servers refuse it", say)
 	case ref.Pair && c.pairErr != nil:
 		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", c.pairErr, ref.Without, names)
 	case ref.Pair:
@@ -93,10 +101,10 @@ func (c *Contents) sayValidity(now time.Time, say sayer) {
 	for _, r := range c.lists {
 		switch err := r.at(now); {
 		case errors.Is(err, errListTooLate):
-			say(report.Error, report.RevocationListExpired, ": the list of %s in %s had to be renewed by %s, and every client that it is "+
+			say(report.Error, report.RevocationListExpired, ": the list of %s in %s had to be renewed by %s, and everybody whom it is "+
 				"about is refused; put a new one there", quote(r.list.Issuer.String()), revocationKey, date(r.list.NextUpdate))
 		case errors.Is(err, errListTooSoon):
-			say(report.Error, report.RevocationListExpired, ": the list of %s in %s is not valid before %s, and every client that it is "+
+			say(report.Error, report.RevocationListExpired, ": the list of %s in %s is not valid before %s, and everybody whom it is "+
 				"about is refused; put one there that is valid now, or set the clock right", quote(r.list.Issuer.String()), revocationKey,
 				date(r.list.ThisUpdate))
 		}

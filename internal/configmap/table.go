@@ -32,6 +32,7 @@ var Table = []Key{
 	useProxyProtocol, proxyProtocolHeaderTimeout,
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
 	workerShutdownTimeout,
+	allowCrossNamespaceResources,
 	generateRequestID,
 }
 

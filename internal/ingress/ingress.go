@@ -103,6 +103,7 @@ func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *R
 		return r.Result
 	}
 	r.settings()
+	r.backendTLS()
 	for i := range object.Spec.Rules {
 		r.rule(&object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -20,6 +21,8 @@ type Table struct {
 	index    atomic.Pointer[index]
 	ready    atomic.Bool
 	backends *endpoints.Table
+	// authorities tell whom to believe.
+	authorities *certs.Store
 	// connections outlive the chains that use them.
 	connections *proxy.Pool
 
@@ -34,8 +37,11 @@ type Table struct {
 }
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
-func NewTable(backends *endpoints.Table) *Table {
-	t := &Table{backends: backends, connections: proxy.NewPool(), chains: map[string]*chain{}, refused: map[string][]refused{}}
+func NewTable(backends *endpoints.Table, authorities *certs.Store) *Table {
+	t := &Table{
+		backends: backends, authorities: authorities, connections: proxy.NewPool(), chains: map[string]*chain{},
+		refused: map[string][]refused{},
+	}
 	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
@@ -105,8 +111,11 @@ func (t *Table) route(h *host, d *document.Route) {
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}
+	if d.TLS != nil {
+		r.secured = t.connections.Secure(d.TLS, t.authorities.Authority(d.TLS.Secret))
+	}
 	if err := h.add(r); err != nil {
-		t.forget(r.chain)
+		t.dropRoute(r)
 		t.refuse(r, err)
 	} else if r.chain.refused != nil {
 		t.refuse(r, nil)
@@ -134,8 +143,13 @@ func (t *Table) intern(source []byte) *chain {
 
 func (t *Table) drop(h *host) {
 	for _, r := range h.all {
-		t.forget(r.chain)
+		t.dropRoute(r)
 	}
+}
+
+func (t *Table) dropRoute(r *Route) {
+	t.forget(r.chain)
+	r.secured.Release()
 }
 
 func (t *Table) forget(c *chain) {

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
 
+	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/live"
@@ -33,7 +34,7 @@ func tableWith(t testing.TB, backends *endpoints.Table) *live.Table {
 		t.Fatal(err)
 	}
 	ctx.Context = context.WithoutCancel(ctx.Context)
-	table := live.NewTable(backends)
+	table := live.NewTable(backends, certs.NewStore())
 	if err := table.Adopt(ctx); err != nil {
 		t.Fatal(err)
 	}

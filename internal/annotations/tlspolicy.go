@@ -1,0 +1,77 @@
+package annotations
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+// ciphers are those of TLS 1.2 that Go takes for safe: OpenSSL's name and IANA's. None of finite-field Diffie-Hellman is
+// among them, because Go has none.
+var ciphers = []struct{ openssl, iana string }{
+	{"ECDHE-ECDSA-AES128-GCM-SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"},
+	{"ECDHE-RSA-AES128-GCM-SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"},
+	{"ECDHE-ECDSA-AES256-GCM-SHA384", "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384"},
+	{"ECDHE-RSA-AES256-GCM-SHA384", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"},
+	{"ECDHE-ECDSA-CHACHA20-POLY1305", "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256"},
+	{"ECDHE-RSA-CHACHA20-POLY1305", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"},
+	{"ECDHE-ECDSA-AES128-SHA", "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA"},
+	{"ECDHE-RSA-AES128-SHA", "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"},
+	{"ECDHE-ECDSA-AES256-SHA", "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA"},
+	{"ECDHE-RSA-AES256-SHA", "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA"},
+}
+
+func cipherNames() []string {
+	var names []string
+	for _, c := range ciphers {
+		names = append(names, c.openssl)
+	}
+	return names
+}
+
+// never is what lists leave out by a word with ! in front that nobody offers here anyway.
+var never = []string{
+	"aNULL", "eNULL", "NULL", "EXPORT", "EXP", "LOW", "MEDIUM", "DES", "3DES", "RC4", "MD5", "PSK", "SRP", "DSS", "aDSS", "ADH", "AECDH", "CAMELLIA",
+	"SEED", "IDEA", "kRSA", "DH", "DHE", "EDH", "ARIA", "CBC3",
+}
+
+// cipherChars are those of OpenSSL's lists, besides letters and digits.
+const cipherChars = "-_!+@=: ,"
+
+// usual are words of OpenSSL for what Caddy offers by itself.
+var usual = []string{"DEFAULT", "HIGH", "ALL", "ECDHE", "EECDH", "kECDHE", "kEECDH"}
+
+// readCiphers leaves out what it does not know, and says so. Without one that it knows the value has no effect.
+func readCiphers(value string) ([]string, error) {
+	if _, err := values.Chars(cipherChars, mostBytes)(value); err != nil {
+		return nil, err
+	}
+	var known, unknown []string
+	words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(": ,", r) })
+	if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(usual, word) }) {
+		return nil, nil
+	}
+	for _, word := range words {
+		excluded, isExcluded := strings.CutPrefix(word, "!")
+		switch i := slices.IndexFunc(ciphers, func(c struct{ openssl, iana string }) bool { return c.openssl == word }); {
+		case i >= 0:
+			known = append(known, ciphers[i].iana)
+		case isExcluded && slices.Contains(never, excluded):
+		default:
+			unknown = append(unknown, word)
+		}
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	list := values.Quote(strings.Join(unknown, ":"))
+	switch {
+	case len(known) == 0:
+		return nil, fmt.Errorf("%s has no cipher of TLS 1.2 that there is here: some of %s; it has no effect",
+			values.Quote(value), strings.Join(cipherNames(), ", "))
+	case len(unknown) > 0:
+		return known, values.Remark("left out, because Go has no such ciphers, or they cannot be chosen: " + list)
+	}
+	return known, nil
+}
