@@ -159,7 +159,7 @@ func readProtocols(s *Settings, value string) error {
 	s.Asked.TLS.MinVersion, s.Asked.TLS.MaxVersion = ir.TLSVersions[least], ir.TLSVersions[most]
 	switch {
 	case len(gone) > 0:
-		return values.Remark(strings.Join(gone, " and ") + " are left out: they are not spoken here")
+		return values.Remark("left out, because nobody speaks it here: " + strings.Join(gone, " "))
 	case len(found) <= most-least:
 		return values.Remark("all versions from " + protocolNames[least] + " to " + protocolNames[most] + " are spoken, without a gap")
 	}
