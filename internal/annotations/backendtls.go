@@ -23,7 +23,7 @@ var (
 		Default: "no certificate, and no verification", Scope: ScopeLocation, Risk: RiskMedium,
 		parse: readBackendSecret, fail: func(s *Settings) { s.Asked.NoBackendSecret = true },
 		check: func(s *Settings) string {
-			return unless(s.mayUseTLS(), "this has no effect, because the backend is not asked over TLS: set backend-protocol to HTTPS or GRPCS")
+			return unless(s.UsesTLS(), "this has no effect, because the backend is not asked over TLS: set backend-protocol to HTTPS or GRPCS")
 		},
 	}
 	proxySSLVerify = Annotation{
@@ -90,14 +90,15 @@ func checkBackendSecret(s *Settings) string {
 	return unless(s.Asked.TLS.Secret != "" || s.Asked.NoBackendSecret, "this has no effect without proxy-ssl-secret, as in ingress-nginx")
 }
 
-func (s *Settings) mayUseTLS() bool {
+// UsesTLS says whether endpoints are, or may be, asked over TLS.
+func (s *Settings) UsesTLS() bool {
 	return slices.Contains([]ir.BackendProtocol{ir.HTTPS, ir.GRPCS, ir.AutoHTTP}, s.Forwarding.Protocol)
 }
 
 // finishBackendTLS makes what proxy-ssl-* say together. Where nobody can tell who the endpoints are to be, nothing is sent.
 func (s *Settings) finishBackendTLS() {
 	s.Forwarding.TLS = nil
-	if !s.mayUseTLS() {
+	if !s.UsesTLS() {
 		return
 	}
 	if s.Asked.NoBackendSecret {

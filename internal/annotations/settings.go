@@ -20,6 +20,8 @@ type Settings struct {
 	AvailableChains []string
 	// CrossNamespace lets an Ingress refer to objects of other namespaces. It is for defaults, and no annotation changes it.
 	CrossNamespace bool
+	// BackendTLSByPath says that everybody knows that proxy-ssl-* hold for their own paths only. It is for defaults, too.
+	BackendTLSByPath bool
 	// Closed says that every request is refused.
 	Closed bool
 	// Asked is what has its effect together with others only.

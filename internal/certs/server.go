@@ -67,7 +67,15 @@ func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth in
 	if !isFor(chain[0], name) {
 		return fmt.Errorf("the certificate of the endpoint is for %s, not for %s", NamesOf(chain[0]), quote(name))
 	}
+	if len(chain[0].DNSNames) == 0 && slices.ContainsFunc(slices.Concat(chain[1:], c.authorities), constrained) {
+		// Go compares names with constraints, but not common names.
+		return errors.New("the certificate of the endpoint has a common name only, and its issuers are limited to certain names")
+	}
 	return nil
+}
+
+func constrained(authority *x509.Certificate) bool {
+	return len(authority.PermittedDNSDomains)+len(authority.ExcludedDNSDomains) > 0
 }
 
 // isFor takes the common name of a certificate that has no other, as nginx does.

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"maps"
 	"math/big"
 	"strings"
 	"testing"
@@ -30,9 +29,9 @@ func reference(host string) *document.Reference {
 func follow(s *certs.Store, refs map[string]*document.Reference) []string {
 	return s.Follow(func(yield func(string, []*document.Reference) bool) {
 		for user, ref := range refs {
-			var list []*document.Reference
-			if ref != nil {
-				list = append(list, ref)
+			list := []*document.Reference{ref}
+			if ref == nil {
+				list = nil
 			}
 			if !yield(user, list) {
 				return

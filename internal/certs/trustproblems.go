@@ -82,6 +82,8 @@ func (f *followed) check(ref *document.Reference, names string, now time.Time) [
 		c.sayValidity(now, say)
 	}
 	switch pair, err := c.pairForServers(); {
+	case ref.Client && ref.CA && errors.Is(err, errNoPair):
+		// What is the matter with ca.crt has been said, and it is all that is needed.
 	case ref.Client && err != nil:
 		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.Without, names)
 	case ref.Client && pair != nil:

@@ -27,6 +27,7 @@ var Table = []Key{
 	retryNonIdempotent,
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"),
+	proxySSLLocationOnly,
 
 	useForwardedHeaders, computeFullForwardedFor, forwardedForHeader, enableRealIP, proxyRealIPCIDR,
 	useProxyProtocol, proxyProtocolHeaderTimeout,

@@ -14,6 +14,7 @@ import (
 	stdlog "log"
 	"maps"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -418,4 +419,64 @@ func TestHealthCheckWithCertificates(t *testing.T) {
 		t.Errorf("asked by %s", got)
 	}
 	in.expect("web.example", "/", 200, "")
+}
+
+// TestConnectionsOfASecret: they are kept for the next request, and end with the Secret and with the last Ingress.
+func TestConnectionsOfASecret(t *testing.T) {
+	ca := issuing(t, nil, "ca")
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.named(t, "web.internal").pair()}, ClientAuth: tls.RequestClientCert}
+	var mu sync.Mutex
+	opened, open := 0, 0
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch state {
+		case http.StateNew:
+			opened, open = opened+1, open+1
+		case http.StateClosed, http.StateHijacked:
+			open--
+		case http.StateActive, http.StateIdle:
+		}
+	}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ip, port := hostPort(t, server.Listener.Addr())
+	in := start(t, class+secured("a", ip, port, ca.commonly(t, "a").shows(t)))
+	in.write("same.yaml", annotated("b", "b.example", "a", "backend-protocol", "HTTPS", "proxy-ssl-secret", "default/a"))
+	in.becomes("b.example", "/", 200, "")
+	expect := func(what string, wantOpened, wantOpen int) {
+		t.Helper()
+		in.eventually(what, func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if opened != wantOpened || open != wantOpen {
+				return fmt.Errorf("%d connections were opened, and %d are", opened, open)
+			}
+			return nil
+		})
+	}
+	for range 5 {
+		in.expect("a.example", "/", 200, "")
+		in.expect("b.example", "/", 200, "")
+	}
+	expect("one connection for both", 1, 1)
+	in.load(fmt.Sprintf("manifests %s\nchain unused {\nrespond 204\n}", in.folder))
+	in.expect("a.example", "/", 200, "")
+	expect("the same one after a reload", 1, 1)
+
+	in.write("manifests.yaml", class+secured("a", ip, port, ca.commonly(t, "another").shows(t)))
+	in.eventually("another connection", func() error {
+		in.expect("a.example", "/", 200, "")
+		mu.Lock()
+		defer mu.Unlock()
+		if opened == 1 {
+			return errors.New("it is the old one")
+		}
+		return nil
+	})
+	expect("the old one is closed", 2, 1)
+	in.remove("same.yaml")
+	in.remove("manifests.yaml")
+	expect("nobody is left", 2, 0)
 }

@@ -57,6 +57,8 @@ type Result struct {
 	Fallback *Path
 	// Certificates are by host.
 	Certificates map[string]*ir.Certificate
+	// Unsecured says that TLS is spoken with the endpoints, that nothing is said of how, and that the owner may not know.
+	Unsecured bool
 	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
 	Backends []string
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
