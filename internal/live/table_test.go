@@ -182,7 +182,7 @@ func TestEqualChainsAreProvisionedOnce(t *testing.T) {
 }
 
 func TestNotReadyUntilComplete(t *testing.T) {
-	table := live.NewTable(endpoints.NewTable())
+	table := live.NewTable(endpoints.NewTable(), certs.NewStore())
 	if got := get(t, table, "h", "/"); got != "not ready" {
 		t.Errorf("an incomplete table answers %q", got)
 	}
