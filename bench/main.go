@@ -69,11 +69,14 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	more, err := scale(ctx, o, folder, out)
-	if err != nil {
-		return err
+	for _, further := range []func(context.Context, options, string, io.Writer) ([]bar, error){compareHandshakes, scale} {
+		more, err := further(ctx, o, folder, out)
+		if err != nil {
+			return err
+		}
+		bars = append(bars, more...)
 	}
-	return writeBars(out, append(bars, more...))
+	return writeBars(out, bars)
 }
 
 // compare measures the contestants, prints the figures, and returns the bars that they are held to.

@@ -26,6 +26,7 @@ type draft struct {
 	none       bool
 	namespaces []string
 	selector   string
+	secrets    string
 	given      map[string]bool
 }
 
@@ -94,7 +95,7 @@ func (b *draft) check(o *option, args []string, block bool) error {
 	case len(args) > o.most:
 		return fmt.Errorf("%s takes one argument, found %d: %s %s", o.name, len(args), o.name, o.args)
 	}
-	if o.setBlock != nil && !block {
+	if o.setBlock != nil && !o.bare && !block {
 		return fmt.Errorf("%s needs a block: %s %s", o.name, o.name, o.args)
 	}
 	return nil
@@ -117,6 +118,10 @@ var conflicts = []struct{ one, other, remedy string }{
 	{"namespace_selector", "namespaces", "namespaces are named or selected by their labels; remove one of them"},
 	{"namespace_selector", "manifests", "namespace_selector limits what is followed in a cluster; take the other files out of the folder"},
 	{"namespace_selector", "source", "with source none nothing is followed; remove one of them"},
+	{"issuer", "email", "write the address into the block of the issuer: issuer acme { email <address> }"},
+	{"issuer", "acme_ca", "write the URL into the block of the issuer: issuer acme { dir <url> }"},
+	{"secrets", "manifests", "secrets says what is read in a cluster; all of a folder is read"},
+	{"secrets", "source", "with source none nothing is followed; remove one of them"},
 	{"publish_service", "publish_address", "the status has the address of a Service or the given ones; remove one of them"},
 }
 
@@ -142,6 +147,6 @@ func (b *draft) source() *settings.Source {
 		return &settings.Source{Manifests: &settings.Manifests{Dir: b.manifests}}
 	}
 	return &settings.Source{Kubernetes: &settings.Kubernetes{
-		Kubeconfig: b.kubeconfig, Namespaces: b.namespaces, NamespaceSelector: b.selector,
+		Kubeconfig: b.kubeconfig, Namespaces: b.namespaces, NamespaceSelector: b.selector, Secrets: b.secrets,
 	}}
 }

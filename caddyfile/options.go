@@ -1,6 +1,8 @@
 package caddyfile
 
 import (
+	"strconv"
+
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/k8singress/k8singress/internal/settings"
@@ -17,6 +19,8 @@ type option struct {
 	// setBlock stands in place of set for an option with a block, which may be given more than once. It gets all tokens of
 	// the option, too.
 	setBlock func(*draft, []string, caddyfile.Segment) error
+	// bare says that the block may be missing.
+	bare bool
 
 	doc     string
 	example string
@@ -88,6 +92,14 @@ var options = []option{
 		doc: "Serves Ingresses of those namespaces only whose labels match, such as `team=shop` or `\"team in (shop, web)\"`. It " +
 			"needs the right to list and watch namespaces.",
 		example:  "namespace_selector team=shop",
+		fallback: "all",
+	},
+	{
+		name: "secrets", args: "all | referenced", least: 1, most: 1,
+		set: one(func(d *draft) *string { return &d.secrets }, secretsMode),
+		doc: "Which Secrets are read: `all` of the namespaces, or only those that Ingresses and options refer to, each by a watch " +
+			"for its name. The right to read no others is enough then. A Secret that may not be read is said in the verdict on its Ingress.",
+		example:  "secrets referenced",
 		fallback: "all",
 	},
 	{
@@ -215,20 +227,68 @@ var options = []option{
 		fallback: "a self-signed certificate",
 	},
 	{
+		name: "auto_https", args: "off | all", least: 1, most: 1,
+		set: one(func(d *draft) *string { return &d.config.AutoHTTPS }, autoHTTPS),
+		doc: "Which hosts of Ingresses get a certificate from an issuer: none with `off`, whatever an Ingress says; with `all` every host " +
+			"that no Secret is for. [HTTPS](https.md) says more, and how an Ingress or a class says otherwise.",
+		example:  "auto_https all",
+		fallback: "those of an entry of `spec.tls` without `secretName`",
+	},
+	{
+		name: "auto_https_except", args: "<namespace>...", least: 1, most: anyNumber,
+		set:      many(func(d *draft) *[]string { return &d.config.AutoHTTPSExcept }, label),
+		doc:      "The namespaces whose Ingresses get no certificate from an issuer, whatever they say.",
+		example:  "auto_https_except preview sandbox",
+		fallback: "none",
+	},
+	{
+		name: "acme_on_missing_secret", set: func(d *draft, _ []string) error {
+			d.config.ACMEOnMissingSecret = true
+			return nil
+		},
+		doc: "Asks an issuer for the hosts of an entry of `spec.tls` whose Secret does not exist, too. The Secret is shown as soon as " +
+			"there is one.",
+		example:  "acme_on_missing_secret",
+		fallback: "the default certificate is shown for them",
+	},
+	{
 		name: "email", args: "<address>", least: 1, most: 1,
 		set: one(func(d *draft) *string { return &d.config.Email }, emailAddress),
-		doc: "Where the certificate authority may write to about the certificates of Ingress hosts. No certificate is asked for " +
-			"on their behalf yet, so it has no effect today. Sites of your own have Caddy's global option `email`.",
+		doc: "Where the certificate authority may write to about the certificates of Ingress hosts. Sites of your own have Caddy's global " +
+			"option `email`.",
 		example:  "email ops@example.com",
 		fallback: "none",
 	},
 	{
 		name: "acme_ca", args: "<url>", least: 1, most: 1,
 		set: one(func(d *draft) *string { return &d.config.ACMECA }, directoryURL),
-		doc: "The directory of the ACME certificate authority for the certificates of Ingress hosts. No certificate is asked for " +
-			"on their behalf yet, so it has no effect today. Sites of your own have Caddy's global option `acme_ca`.",
+		doc: "The directory of the ACME certificate authority for the certificates of Ingress hosts. One that is none of the public ones " +
+			"may issue for any name, such as `web.local`. Sites of your own have Caddy's global option `acme_ca`.",
 		example:  "acme_ca https://localhost:14000/dir",
 		fallback: "those of Caddy",
+	},
+	{
+		name: "issuer", args: "<module> [<arguments...>] [{ <options...> }]", least: 1, most: anyNumber, setBlock: setIssuer, bare: true,
+		doc: "Who issues the certificates of Ingress hosts, as in Caddy's directive `tls` and its global option `cert_issuer`: `acme`, " +
+			"`zerossl`, `internal`, or one of a plugin. May be given more than once: the next one is asked where one fails. `acme` has the DNS " +
+			"challenge, external accounts, profiles and preferred chains in its block. With `internal` Caddy is an authority of its own, whose " +
+			"root no client knows; it is not put into the trust store of this machine.",
+		example:  "issuer acme {\n\temail ops@example.com\n\tprofile shortlived\n}",
+		fallback: "ACME, as `email` and `acme_ca` say",
+	},
+	{
+		name: "key_type", args: "<type>", least: 1, most: 1, set: one(func(d *draft) *string { return &d.config.KeyType }, keyType),
+		doc:      "The type of the keys of the certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`.",
+		example:  "key_type p384",
+		fallback: "p256",
+	},
+	{
+		name: "hosts_per_namespace", args: "<number>", least: 1, most: 1,
+		set: number(func(d *draft) *int { return &d.config.HostsPerNamespace }),
+		doc: "For how many hosts of one namespace an issuer is asked: the oldest ones, and wildcards before others. It keeps one team from " +
+			"using up what an authority issues for all.",
+		example:  "hosts_per_namespace 20",
+		fallback: strconv.Itoa(settings.DefaultHostsPerNamespace),
 	},
 	{
 		name: "chain", args: "<name> { <directives...> }", least: 1, most: 1, setBlock: setChain,

@@ -26,7 +26,22 @@ their own certificates. ` + "`caddy adapt`" + ` shows what it becomes. Without a
 
 `
 
-const referenceTail = `## The directive
+const referenceTail = `## The storage
+
+` + "```" + `
+{
+	storage kubernetes {
+		namespace k8singress
+		kubeconfig /etc/kubernetes/admin.conf
+	}
+}
+` + "```" + `
+
+Caddy's own option ` + "`storage`" + ` says where certificates and ACME accounts are kept; without it, that is a folder of this process.
+` + "`kubernetes`" + ` keeps them in the Secrets of a namespace, where [all replicas share them](kubernetes.md#certificates-of-all-replicas). Both
+lines may be left out. Defaults: the namespace that Caddy runs in, and the service account of the pod.
+
+## The directive
 
 ` + "```" + `
 k8singress [<matcher>] {

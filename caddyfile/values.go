@@ -80,6 +80,18 @@ func duration(field func(*draft) *settings.Duration, least time.Duration) func(*
 	}
 }
 
+// number sets a field to a number above 0.
+func number(field func(*draft) *int) func(*draft, []string) error {
+	return func(d *draft, args []string) error {
+		value, err := strconv.Atoi(args[0])
+		if err != nil || value < 1 {
+			return fmt.Errorf("%q is not a number of 1 or more", args[0])
+		}
+		*field(d) = value
+		return nil
+	}
+}
+
 func setSource(d *draft, args []string) error {
 	if args[0] != "none" {
 		return fmt.Errorf("%q is no source; write \"source none\", or kubeconfig or manifests", args[0])
@@ -195,6 +207,13 @@ func numericPorts(s string) bool {
 	return true
 }
 
+func secretsMode(s string) error {
+	if s != settings.SecretsAll && s != settings.SecretsReferenced {
+		return fmt.Errorf("%q is neither %s nor %s", s, settings.SecretsAll, settings.SecretsReferenced)
+	}
+	return nil
+}
+
 func selector(s string) error {
 	if _, err := labels.Parse(s); err != nil {
 		return fmt.Errorf("%q is no label selector, such as team=shop: %w", s, err)
@@ -221,6 +240,23 @@ func dnsServer(s string) error {
 func externalNames(s string) error {
 	if s != settings.ExternalNamesAll && s != settings.ExternalNamesOff {
 		return fmt.Errorf("%q is neither off nor all; without the option, names lead to other machines only", s)
+	}
+	return nil
+}
+
+func autoHTTPS(s string) error {
+	if s != settings.AutoHTTPSAll && s != settings.AutoHTTPSOff {
+		return fmt.Errorf("%q is neither off nor all; without the option, hosts of a tls entry without secretName get a certificate", s)
+	}
+	return nil
+}
+
+// keyTypes are Caddy's.
+var keyTypes = []string{"p256", "p384", "rsa2048", "rsa4096", "ed25519"}
+
+func keyType(s string) error {
+	if !slices.Contains(keyTypes, s) {
+		return fmt.Errorf("%q is no type of a key: write one of %s", s, strings.Join(keyTypes, ", "))
 	}
 	return nil
 }

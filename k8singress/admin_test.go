@@ -2,7 +2,6 @@ package k8singress_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -59,14 +58,9 @@ func TestAdminAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := start(t, socket(t), app(fmt.Sprintf(`,"source":{"manifests":{"dir":%q}}`, folder)))
+	p.awaitReady()
 	var status map[string]any
-	p.eventually("ready", func() error {
-		status = nil
-		if p.decode("status", &status); status["ready"] != true {
-			return errors.New("it is not")
-		}
-		return nil
-	})
+	p.decode("status", &status)
 	if generation, ok := status["generation"].(float64); !ok || generation < 1 {
 		t.Errorf("generation %v", status["generation"])
 	}

@@ -63,6 +63,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	added := h.demandTLS(w, r)
 	if caddy.Exiting() {
 		sendAway(w, r)
 	}
@@ -79,6 +80,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		return caddyhttp.Error(http.StatusServiceUnavailable, errNotReady)
 	case live.NoHost:
 		if h.PassThru {
+			if added {
+				delete(w.Header(), strictTransport)
+			}
 			return next.ServeHTTP(w, r)
 		}
 		w.WriteHeader(http.StatusNotFound)

@@ -30,6 +30,8 @@ type Listener struct {
 	HandshakeTimeout caddy.Duration `json:"handshake_timeout,omitempty"`
 
 	table *live.Table
+	// shortcut is for a server with TLS.
+	shortcut *shortcut
 }
 
 // CaddyModule returns the Caddy module information.
@@ -44,11 +46,15 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 		return err
 	}
 	l.table = app.engine.Table()
+	l.shortcut = newShortcut(ctx, app.engine.Certificates())
 	return nil
 }
 
 // WrapListener returns a listener whose connections come from the clients that headers name.
-func (l *Listener) WrapListener(next net.Listener) net.Listener { return &accepting{next, l} }
+func (l *Listener) WrapListener(next net.Listener) net.Listener {
+	l.shortcut.take()
+	return &accepting{next, l}
+}
 
 // accepting is a listener with our connections. Accept reads nothing: net/http asks a connection for its address on the
 // connection's own goroutine, and that is when the header is read.

@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/proxy"
-	"github.com/k8singress/k8singress/internal/variables"
 )
 
 func init() { caddy.RegisterModule(new(Proxy)) }
@@ -25,31 +22,7 @@ func init() { caddy.RegisterModule(new(Proxy)) }
 // HTTP/1.1 are left to the handler in ReverseProxy, whose transport and upstreams are those of this project. It works behind
 // the k8singress handler only.
 type Proxy struct {
-	// ConnectTimeout is for a new connection; ReadTimeout and WriteTimeout end a connection on which nothing moves.
-	ConnectTimeout caddy.Duration `json:"connect_timeout,omitempty"`
-	ReadTimeout    caddy.Duration `json:"read_timeout,omitempty"`
-	WriteTimeout   caddy.Duration `json:"write_timeout,omitempty"`
-	// Tries is how many endpoints are asked at most, RetryTimeout how long after the request another one may be.
-	Tries        int            `json:"tries,omitempty"`
-	RetryTimeout caddy.Duration `json:"retry_timeout,omitempty"`
-	// RetryOn lets another endpoint be asked: error, timeout, invalid_header, http_500 and so on, non_idempotent. Default: none.
-	RetryOn []ir.RetryOn `json:"retry_on,omitempty"`
-	// Protocol is what the endpoints speak: http, https, auto (as the client), grpc, grpcs or fastcgi. Default: http.
-	Protocol ir.BackendProtocol `json:"protocol,omitempty"`
-	// Host is the Host header for the endpoint, with nginx variables in it. Default: what the client sent.
-	Host string `json:"host,omitempty"`
-	// Connection is "close" for endpoints that are to close the connection. Default: it is kept.
-	Connection string `json:"connection,omitempty"`
-	// MaxBody is how many bytes the body of a request may have. Default: any number.
-	MaxBody int64 `json:"max_body,omitempty"`
-	// StreamRequest sends the body of a request on as it comes in. Default: all of it is read first.
-	StreamRequest bool `json:"stream_request,omitempty"`
-	// BufferResponse does not hurry to send a piece of an answer on. Default: each piece is sent on as it comes in.
-	BufferResponse bool `json:"buffer_response,omitempty"`
-	// Prefix is the X-Forwarded-Prefix header for the endpoint. Default: what the client sent.
-	Prefix string `json:"prefix,omitempty"`
-	// Index is the file that a path with a slash at its end means to FastCGI. Default: none.
-	Index string `json:"index,omitempty"`
+	proxy.Config
 	// ReverseProxyRaw is the handler for everything that is not ordinary.
 	ReverseProxyRaw json.RawMessage `json:"reverse_proxy,omitempty" caddy:"namespace=http.handlers inline_key=handler"`
 
@@ -66,40 +39,16 @@ func (*Proxy) CaddyModule() caddy.ModuleInfo {
 // Provision loads the other handler.
 func (p *Proxy) Provision(ctx caddy.Context) error {
 	p.log = ctx.Logger()
-	if err := p.settle(); err != nil {
+	settings, err := p.Settings()
+	if err != nil {
 		return err
 	}
+	p.settings = settings
 	module, err := ctx.LoadModule(p, "ReverseProxyRaw")
 	if err != nil {
 		return fmt.Errorf("loading reverse_proxy: %w", err)
 	}
 	p.fallback = module.(caddyhttp.MiddlewareHandler)
-	return nil
-}
-
-// settle checks the settings, and brings them into the form of package proxy.
-func (p *Proxy) settle() error {
-	retry, err := proxy.NewRetry(p.RetryOn)
-	if err != nil {
-		return fmt.Errorf("retry_on: %w", err)
-	}
-	p.settings = proxy.Settings{
-		Connect: time.Duration(p.ConnectTimeout), Read: time.Duration(p.ReadTimeout), Write: time.Duration(p.WriteTimeout),
-		Tries: max(p.Tries, 1), Total: time.Duration(p.RetryTimeout), Retry: retry,
-		Protocol: p.Protocol, Close: p.Connection == "close", MaxBody: p.MaxBody, Prefix: p.Prefix, Index: p.Index,
-		StreamRequest: p.StreamRequest || p.Protocol == ir.GRPC || p.Protocol == ir.GRPCS, BufferResponse: p.BufferResponse,
-	}
-	if p.MaxBody == 0 {
-		p.settings.MaxBody = ir.NoLimit
-	}
-	if p.settings.Connect <= 0 || p.settings.Read <= 0 || p.settings.Write <= 0 {
-		return errors.New("connect_timeout, read_timeout and write_timeout are above zero")
-	}
-	if p.Host != "" {
-		if p.settings.Host, err = variables.Parse(p.Host); err != nil {
-			return fmt.Errorf("host: %w", err)
-		}
-	}
 	return nil
 }
 

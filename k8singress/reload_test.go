@@ -118,9 +118,13 @@ func followed(folder string) string {
 func (p *process) awaitReady() {
 	p.Helper()
 	p.eventually("ready", func() error {
-		var status struct{ Ready bool }
-		if p.decode("status", &status); !status.Ready {
-			return errors.New("it is not")
+		var status struct {
+			Ready      bool
+			Generation int
+		}
+		// What is said of the objects follows a moment later.
+		if p.decode("status", &status); !status.Ready || status.Generation == 0 {
+			return fmt.Errorf("it is not: %+v", status)
 		}
 		return nil
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/live"
@@ -33,7 +34,7 @@ func newRewriter(t testing.TB) *rewriter {
 		t.Fatal(err)
 	}
 	ctx.Context = context.WithoutCancel(ctx.Context)
-	table := live.NewTable(endpoints.NewTable())
+	table := live.NewTable(endpoints.NewTable(), certs.NewStore())
 	if err := table.Adopt(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +56,8 @@ func (w *rewriter) use(pattern, target string) {
 // chain makes requests for paths that match pattern go to a chain.
 func (w *rewriter) chain(pattern string, chain json.RawMessage) {
 	w.Helper()
-	refused := w.table.Update(map[string]*document.Host{"h": {Routes: []*document.Route{{Type: "regex", Path: pattern, Chain: chain}}}})
-	for _, r := range refused {
+	w.table.Update(map[string]*document.Host{"h": {Routes: []*document.Route{{Type: "regex", Path: pattern, Chain: chain}}}})
+	for _, r := range w.table.Refused() {
 		w.Fatal(r.Err)
 	}
 }

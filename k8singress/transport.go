@@ -49,7 +49,11 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if x == nil || request == nil {
 		return nil, errNoRequest
 	}
-	return request.Connections.RoundTrip(r, x, t.inner)
+	response, err := request.Connections.RoundTrip(r, x, t.inner)
+	if err == nil && request.Has(strictTransport) {
+		response.Header.Del(strictTransport)
+	}
+	return response, err
 }
 
 var (

@@ -115,18 +115,12 @@ func (s *Settings) finishBackendTLS() {
 
 func readBackendSecret(s *Settings, value string) error {
 	namespace, name, ok := strings.Cut(value, "/")
-	if !ok || !isObjectName(namespace) || !isObjectName(name) {
+	if !ok || !isName(namespace) || !isName(name) {
 		return fmt.Errorf("%s does not name a Secret: write namespace/name; until then, with a backend that is asked over TLS, %s",
 			values.Quote(value), backendClosed)
 	}
 	s.Asked.TLS.Secret = value
 	return nil
-}
-
-// isObjectName says whether an object could have a name.
-func isObjectName(name string) bool {
-	_, err := values.Chars("-.", mostDomainBytes)(name)
-	return err == nil && name != "" && name == strings.ToLower(name)
 }
 
 func readVerifyBackend(value string) (bool, error) {

@@ -12,12 +12,20 @@ type Settings struct {
 	// the paths that are rewritten only: ForwardingFor knows.
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
+	// Redirect is the way from HTTP to HTTPS.
+	Redirect Redirect
+	// TLS is the handshake of the hosts.
+	TLS ir.TLSPolicy
 	// LoadBalancing is what the Ingress asks for its backends.
 	LoadBalancing ir.LoadBalancing
 	// Chains are the names of the handler chains that a request meets, in this order. AvailableChains are those which the
 	// administrator offers; it is for defaults, and no annotation changes it.
 	Chains          []string
 	AvailableChains []string
+	// AutoHTTPS says which hosts get a certificate from an issuer; it is empty where nobody says.
+	AutoHTTPS string
+	// ClientAuth holds for the hosts, if AsksClients says so.
+	ClientAuth ir.ClientAuth
 	// CrossNamespace lets an Ingress refer to objects of other namespaces. It is for defaults, and no annotation changes it.
 	CrossNamespace bool
 	// BackendTLSByPath says that everybody knows that proxy-ssl-* hold for their own paths only. It is for defaults, too.
@@ -47,6 +55,8 @@ type Asked struct {
 	RetryNonIdempotent bool
 	// Prefix is for the paths that are rewritten.
 	Prefix string
+	// NoAuthority says that auth-tls-secret cannot be read, NoSubject that auth-tls-match-cn cannot.
+	NoAuthority, NoSubject bool
 	// TLS is for endpoints if it has a Secret. What is zero has its default. NoBackendSecret says that the Secret is not known,
 	// because its name cannot be read.
 	TLS             ir.BackendTLS
@@ -61,6 +71,7 @@ func (s *Settings) finish() {
 		s.Forwarding.Prefix = s.Asked.Prefix
 	}
 	s.balance()
+	s.finishClientAuth()
 	s.finishBackendTLS()
 	s.LoadBalancing.SessionCookie = s.Asked.sessionCookie()
 	s.LoadBalancing.HealthCheck = s.healthCheck()

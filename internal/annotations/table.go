@@ -3,6 +3,10 @@ package annotations
 // Table lists the annotations that work, in the order in which a request meets them. A new one is a line here and a file
 // of its own.
 var Table = []Annotation{
+	AutoHTTPS,
+	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
+	sslCiphers, sslPreferServerCiphers,
+	authTLSSecret, authTLSVerifyClient, authTLSVerifyDepth, authTLSErrorPage, authTLSPassCertificate, authTLSMatchCN,
 	chains,
 	rewriteTarget,
 	proxyBodySize, proxyRequestBuffering,

@@ -8,6 +8,22 @@ import (
 	"github.com/k8singress/k8singress/internal/values"
 )
 
+// The rows of the handshake.
+var (
+	sslCiphers = Annotation{
+		Name: "ssl-ciphers",
+		Doc: "The ciphers of TLS 1.2 for the hosts of the Ingress, by OpenSSL's names. Their order means nothing, those of TLS 1.3 are always " +
+			"on, and those without forward secrecy are never. The oldest Ingress of a host that says it counts.",
+		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
+		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
+		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
+	}
+	sslPreferServerCiphers = Annotation{
+		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that both sides have is taken, whoever prefers which", Risk: RiskLow,
+	}
+)
+
 // ciphers are those of TLS 1.2 that Go takes for safe: OpenSSL's name and IANA's. None of finite-field Diffie-Hellman is
 // among them, because Go has none.
 var ciphers = []struct{ openssl, iana string }{

@@ -61,6 +61,7 @@ var house = []room{
 	{name: "internal/render", level: 6, never: []string{kubernetes}},
 	{name: "internal/structure", level: 6, never: []string{kubernetes}},
 	{name: "internal/certs", level: 4, never: pure},
+	{name: "internal/clientauth", level: 5, never: pure},
 	{name: "internal/proxy", level: 5, never: []string{clientGo}},
 	{name: "internal/live", level: 6, never: []string{clientGo}},
 	{name: "internal/health", level: 6, never: pure},

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -104,4 +105,13 @@ func file(t testing.TB, name string) []byte {
 		t.Fatal(err)
 	}
 	return data
+}
+
+// clientOf is what a client of TLS 1.2 or 1.3 says that takes only some signatures.
+func clientOf(schemes ...tls.SignatureScheme) *tls.ClientHelloInfo {
+	return &tls.ClientHelloInfo{
+		ServerName: "web.example", SignatureSchemes: schemes, SupportedVersions: []uint16{tls.VersionTLS13},
+		SupportedCurves: []tls.CurveID{tls.X25519, tls.CurveP256}, SupportedPoints: []uint8{0},
+		CipherSuites: []uint16{tls.TLS_AES_128_GCM_SHA256},
+	}
 }

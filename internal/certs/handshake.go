@@ -16,14 +16,8 @@ import (
 // wildcard of its parent, else the default one. A certificate that is not good for the name is passed over, as in
 // ingress-nginx. It takes no lock.
 func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
-	if name != "" {
-		if c := s.find(name, name); c != nil {
-			return c, nil
-		}
-		if c := s.wildcard(name); c != nil {
-			return c, nil
-		}
+	if c := s.Find(hello); c != nil {
+		return c, nil
 	}
 	if entry, ok := s.hosts.Load(""); ok {
 		if c := entry.(*host).known().good(); c != nil {
@@ -33,25 +27,70 @@ func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 	return s.selfSigned(), nil
 }
 
-// wildcard returns the certificate that the wildcard of the parent has for a name, or nil.
-func (s *Store) wildcard(name string) *tls.Certificate {
-	dot := strings.IndexByte(name, '.')
-	if dot <= 0 {
+// Find is like GetCertificate for a client that is to be shown neither the default certificate nor a self-signed one: it
+// returns nil then.
+func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
+	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
+	if name == "" {
 		return nil
 	}
-	return s.find("*"+name[dot:], name)
+	if c := s.find(name, name, hello); c != nil {
+		return c
+	}
+	if dot := strings.IndexByte(name, '.'); dot > 0 {
+		return s.find("*"+name[dot:], name, hello)
+	}
+	return nil
 }
 
-func (s *Store) find(entry, name string) *tls.Certificate {
-	h, ok := s.hosts.Load(entry)
+// find returns the certificate that an entry has for a name, or nil.
+func (s *Store) find(entry, name string, hello *tls.ClientHelloInfo) *tls.Certificate {
+	value, ok := s.hosts.Load(entry)
 	if !ok {
 		return nil
 	}
-	c := h.(*host).known().good()
-	if c == nil || !c.names.Cover(name) {
-		return nil
+	h := value.(*host)
+	first := h.known().goodFor(name)
+	if h.second == nil {
+		return first
 	}
-	return c.pair
+	return choose(hello, first, h.second.goodFor(name))
+}
+
+// choose returns the better one of two for a client; either may be nil. One that the client cannot use or that is not
+// valid now is worse than any other, and an RSA key is worse than an ECDSA key, which costs a tenth of the time.
+func choose(hello *tls.ClientHelloInfo, first, second *tls.Certificate) *tls.Certificate {
+	switch {
+	case first == nil:
+		return second
+	case second == nil || worth(hello, first) >= worth(hello, second):
+		return first
+	}
+	return second
+}
+
+func worth(hello *tls.ClientHelloInfo, c *tls.Certificate) (points int) {
+	// Whether it is for the name is known, and crypto/tls does not know of common names.
+	nameless := *hello
+	nameless.ServerName = ""
+	if nameless.SupportsCertificate(c) == nil {
+		points += 4
+	}
+	if now := time.Now(); !now.Before(c.Leaf.NotBefore) && !now.After(c.Leaf.NotAfter) {
+		points += 2
+	}
+	if c.Leaf.PublicKeyAlgorithm != x509.RSA {
+		points++
+	}
+	return points
+}
+
+// goodFor returns what may be shown for a name, or nil.
+func (s *secret) goodFor(name string) *tls.Certificate {
+	if c := s.good(); c != nil && c.names.Cover(name) {
+		return c.pair
+	}
+	return nil
 }
 
 // makeSelfSigned makes the certificate for names that no other one is for. It has the name that ingress-nginx gives its

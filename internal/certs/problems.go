@@ -114,9 +114,9 @@ func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdi
 	}
 	switch {
 	case of.missing:
-		say(report.Error, report.NoSecret, ", which does not exist; %s until it does", of.instead(hosts))
+		say(report.Error, report.NoSecret, ", which does not exist or may not be read; %s until it does", s.instead(of, hosts))
 	case of.problem != nil:
-		say(report.Error, report.InvalidTLSSecret, ": %v; %s until it is mended", of.problem, of.instead(hosts))
+		say(report.Error, report.InvalidTLSSecret, ": %v; %s until it is mended", of.problem, s.instead(of, hosts))
 	default:
 		s.sayStrays(of, hosts, say)
 		of.sayValidity(s.asked, hosts, say)
@@ -136,14 +136,40 @@ func (s *secret) subject(hosts []string) string {
 }
 
 // instead is what clients get while the Secret cannot be read.
-func (s *secret) instead(hosts []string) string {
+func (s *Store) instead(of *secret, hosts []string) string {
 	switch {
-	case s.good() != nil:
+	case of.good() != nil:
 		return "the last good certificate is shown"
 	case hosts[0] == "":
 		return "a self-signed certificate is shown"
+	case s.paired(of, hosts):
+		return otherShown
 	}
 	return "the default certificate is shown"
+}
+
+const otherShown = "that of the host's other Secret is shown"
+
+// paired says whether each of the hosts has another Secret with a certificate that is good for it.
+func (s *Store) paired(of *secret, hosts []string) bool {
+	return !slices.ContainsFunc(hosts, func(name string) bool {
+		value, _ := s.hosts.Load(name)
+		other := value.(*host).secret
+		if other == of {
+			other = value.(*host).second
+		}
+		return other == nil || other.goodFor(name) == nil
+	})
+}
+
+// wild says whether the wildcard of a name's parent has a certificate for it.
+func (s *Store) wild(name string) bool {
+	_, parent, ok := strings.Cut(name, ".")
+	if !ok {
+		return false
+	}
+	value, ok := s.hosts.Load("*." + parent)
+	return ok && value.(*host).known().goodFor(name) != nil
 }
 
 func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {
@@ -152,7 +178,10 @@ func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {
 		return
 	}
 	instead := "the default certificate is shown"
-	if slices.ContainsFunc(strays, func(h string) bool { return s.wildcard(h) != nil }) {
+	switch {
+	case s.paired(of, strays):
+		instead = otherShown
+	case slices.ContainsFunc(strays, s.wild):
 		instead = "that of a wildcard host, or else the default one, is shown"
 	}
 	names, hint := of.shown.Load().names, ""

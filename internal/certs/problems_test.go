@@ -173,7 +173,7 @@ func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 	expectSaid(t, s)
 	const begin = " Secret/a/tls : the option default_certificate names Secret a/tls"
 	s.SetSecret("a", "tls", nil, false)
-	expectSaid(t, s, "error NoSecret"+begin+", which does not exist; a self-signed certificate is shown until it does")
+	expectSaid(t, s, "error NoSecret"+begin+", which does not exist or may not be read; a self-signed certificate is shown until it does")
 	s.SetSecret("a", "tls", garbage(), true)
 	expectSaid(t, s,
 		"error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; "+
@@ -182,7 +182,7 @@ func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 	s.SetSecret("a", "tls", forNames(t, "a.example").data(), true)
 	expectSaid(t, s)
 	s.SetSecret("a", "tls", nil, false)
-	expectSaid(t, s, "error NoSecret"+begin+", which does not exist; the last good certificate is shown until it does")
+	expectSaid(t, s, "error NoSecret"+begin+", which does not exist or may not be read; the last good certificate is shown until it does")
 
 	s.Update(changes("a.example", ""))
 	past := issue(t, nil, &x509.Certificate{NotBefore: time.Unix(1_000_000_000, 0), NotAfter: time.Unix(1_600_000_000, 0)})

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
+	"iter"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,8 @@ type Store struct {
 	secrets map[string]*secret
 	// selfSigned answers where there is nothing else.
 	selfSigned func() *tls.Certificate
+	// ends has, by the name of the Secret, when the certificate ends that is shown.
+	ends sync.Map
 	// asked is when Problems was called last.
 	asked time.Time
 	// trust is what Secrets are referred to for besides.
@@ -30,6 +33,8 @@ type Store struct {
 // host is the entry for one name. The Secret stays the same value for as long as the host names it.
 type host struct {
 	secret *secret
+	// second is nil but for a host with two Secrets.
+	second *secret
 	origin string
 	// before goes on to be shown until the contents of the Secret are told. It is nil for a Secret that is known.
 	before *secret
@@ -81,31 +86,56 @@ func (s *Store) Update(changes map[string]*document.Certificate) {
 		}
 		s.use(name, c)
 	}
-	maps.DeleteFunc(s.secrets, func(_ string, secret *secret) bool { return len(changes) > 0 && len(secret.hosts) == 0 })
+	maps.DeleteFunc(s.secrets, func(name string, secret *secret) bool {
+		unused := len(changes) > 0 && len(secret.hosts) == 0
+		if unused {
+			s.ends.Delete(name)
+		}
+		return unused
+	})
 }
 
 // use replaces the entry of a host at once, so that no handshake misses it.
 func (s *Store) use(name string, c *document.Certificate) {
-	used := s.secrets[c.Secret]
-	if used == nil {
-		used = &secret{name: c.Secret, hosts: map[string]struct{}{}}
-		s.secrets[c.Secret] = used
+	entry := &host{secret: s.named(c.Secret), origin: c.Origin}
+	if c.SecondSecret != "" {
+		entry.second = s.named(c.SecondSecret)
 	}
-	entry := &host{secret: used, origin: c.Origin}
 	if value, ok := s.hosts.Load(name); ok {
 		old := value.(*host)
-		old.secret.drop(name)
-		if !used.told {
+		old.drop(name)
+		if !entry.secret.told {
 			entry.before = old.known()
 		}
 	}
-	used.add(name)
+	entry.secret.add(name)
+	if entry.second != nil {
+		entry.second.add(name)
+	}
 	s.hosts.Store(name, entry)
+}
+
+// named returns the Secret of a name, new if no host has named it yet.
+func (s *Store) named(name string) *secret {
+	used := s.secrets[name]
+	if used == nil {
+		used = &secret{name: name, hosts: map[string]struct{}{}}
+		s.secrets[name] = used
+	}
+	return used
 }
 
 func (s *Store) forget(name string) {
 	if old, ok := s.hosts.LoadAndDelete(name); ok {
-		old.(*host).secret.drop(name)
+		old.(*host).drop(name)
+	}
+}
+
+// drop says that a name no longer has the Secrets of its entry.
+func (h *host) drop(name string) {
+	h.secret.drop(name)
+	if h.second != nil {
+		h.second.drop(name)
 	}
 }
 
@@ -165,6 +195,15 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 		return
 	}
 	of.show(&shown{pair: pair, names: NamesOf(pair.Leaf)})
+	s.ends.Store(of.name, pair.Leaf.NotAfter)
+}
+
+// Ends yields the "namespace/name" of each Secret with a certificate, and when that ends, in no particular order. It is
+// for any goroutine.
+func (s *Store) Ends() iter.Seq2[string, time.Time] {
+	return func(yield func(string, time.Time) bool) {
+		s.ends.Range(func(name, end any) bool { return yield(name.(string), end.(time.Time)) })
+	}
 }
 
 // sumOf takes the place of a copy of the contents, to see whether others are told.
@@ -186,7 +225,9 @@ func (s *Store) tell(of *secret) {
 	of.told = true
 	for name := range of.hosts {
 		value, _ := s.hosts.Load(name)
-		s.hosts.Store(name, &host{secret: of, origin: value.(*host).origin})
+		if entry := value.(*host); entry.secret == of {
+			s.hosts.Store(name, &host{secret: of, second: entry.second, origin: entry.origin})
+		}
 	}
 }
 

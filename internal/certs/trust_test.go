@@ -22,7 +22,7 @@ const trustSecret = "shop/clients"
 // reference is that of a host that verifies its clients.
 func reference(host string) *document.Reference {
 	return &document.Reference{
-		Secret: trustSecret, Origin: "Ingress/shop/" + host, Field: "field", CA: true, For: host, Without: "every request gets 403",
+		Secret: trustSecret, Origin: "Ingress/shop/" + host, Field: "field", CA: true, For: host, Without: "403 is the answer to every request",
 	}
 }
 
@@ -212,7 +212,7 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 		name, reason, message string
 		data                  map[string][]byte
 	}{
-		{"missing", "NoSecret", "Secret shop/clients does not exist: every request gets 403 for a until it does", nil},
+		{"missing", "NoSecret", "Secret shop/clients does not exist: 403 is the answer to every request for a until it does", nil},
 		{"without ca.crt", "InvalidAuthority", "there is no ca.crt", map[string][]byte{"tls.crt": ca}},
 		{"empty", "InvalidAuthority", "ca.crt is empty", map[string][]byte{"ca.crt": []byte("\n")}},
 		{"garbage", "InvalidAuthority", "ca.crt has no certificate in PEM", map[string][]byte{"ca.crt": []byte("garbage")}},
@@ -340,4 +340,23 @@ func TestTrustProblems(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// FuzzContents holds that whatever a Secret holds, it is either read as a whole, or lets nobody in.
+func FuzzContents(f *testing.F) {
+	root := newAuthority(f, nil, "root")
+	c := client(f, root, "c")
+	f.Add(root.certPEM(), root.crl(f, time.Now().Add(time.Hour)))
+	f.Add([]byte("garbage"), []byte("garbage"))
+	f.Add(root.certPEM(), []byte{})
+	f.Fuzz(func(t *testing.T, ca, crl []byte) {
+		contents := certs.ReadContents(map[string][]byte{"ca.crt": ca, "ca.crl": crl})
+		pool, err := contents.Pool()
+		if (pool == nil) != (err != nil) {
+			t.Fatalf("the pool is %v, and the error %v", pool, err)
+		}
+		if err != nil && verify(contents, 9, c) == "good" {
+			t.Error("nothing can be read, and a client is let in")
+		}
+	})
 }

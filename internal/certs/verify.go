@@ -23,11 +23,13 @@ func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.T
 	return until, nil
 }
 
+// ErrIssuer says that nobody in ca.crt has issued a certificate. Nothing else is the matter with it.
+var ErrIssuer = errors.New("unable to verify the first certificate")
+
 var (
 	errTooLong = errors.New("certificate chain too long")
 	errExpired = errors.New("certificate has expired")
 	errTooSoon = errors.New("certificate is not yet valid")
-	errIssuer  = errors.New("unable to verify the first certificate")
 	errPurpose = errors.New("unsuitable certificate purpose")
 	errInvalid = errors.New("invalid certificate")
 )
@@ -71,7 +73,7 @@ func worded(err error, leaf *x509.Certificate, now time.Time) error {
 	var invalid x509.CertificateInvalidError
 	switch {
 	case errors.As(err, &unknown):
-		return errIssuer
+		return ErrIssuer
 	case !errors.As(err, &invalid):
 		return errInvalid
 	}

@@ -51,6 +51,8 @@ func (p *Policy) Trusts(ip netip.Addr) bool {
 	return false
 }
 
+const httpsPort = "443"
+
 // Client is who a request comes from, and how it asked.
 type Client struct {
 	// IP is its address, Peer that of the connection, which may be a proxy's. They are empty for a Unix socket.
@@ -64,10 +66,19 @@ type Client struct {
 // Of tells who a request comes from, as ingress-nginx does: with use-forwarded-headers by the X-Forwarded-* headers of a
 // trusted peer, and with enable-real-ip by the one with the address alone.
 func (p *Policy) Of(r *http.Request) Client {
+	c := p.of(r)
+	if p.options.ProxyProtocol && r.TLS == nil && localPort(r) == httpsPort {
+		// The load balancer was asked on the port of HTTPS, and has ended TLS.
+		c.Proto = "https"
+	}
+	return c
+}
+
+func (p *Policy) of(r *http.Request) Client {
 	c := Client{Proto: "http", Host: r.Host}
 	if r.TLS != nil {
 		// Whatever the port is called inside of the cluster, clients reach it as 443.
-		c.Proto, c.Port = "https", "443"
+		c.Proto, c.Port = "https", httpsPort
 	} else {
 		c.Port = localPort(r)
 	}
@@ -90,7 +101,7 @@ func (p *Policy) Of(r *http.Request) Client {
 	return c
 }
 
-// believe takes over what the proxy in front has said.
+// believe takes over what the proxy in front has said. Of several hosts, which several proxies have written, the first counts.
 func (c *Client) believe(header http.Header) {
 	for _, field := range [...]struct {
 		name string
@@ -100,6 +111,7 @@ func (c *Client) believe(header http.Header) {
 			*field.to = value
 		}
 	}
+	c.Host, _, _ = strings.Cut(c.Host, ",")
 }
 
 // furthest returns the last address of a list that is nobody's whose word counts, from the end: nginx's real_ip_recursive.

@@ -147,10 +147,12 @@ func (s *apiServer) hold(resource string) (release func()) {
 	return sync.OnceFunc(func() { close(gate) })
 }
 
-func (s *apiServer) refuseClasses(refuse bool) {
+func (s *apiServer) refuseClasses(refuse bool) { s.refuse("ingressclasses", refuse) }
+
+func (s *apiServer) refuse(resource string, refuse bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused["ingressclasses"] = refuse
+	s.refused[resource] = refuse
 }
 
 func (s *apiServer) seen(match func(*http.Request) bool) []*http.Request {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 
@@ -29,6 +30,8 @@ type Options struct {
 	// Also are objects that are read whatever their namespace: those that options name, such as the default
 	// certificate. Their kind decides the resource.
 	Also []ir.Ref
+	// Referenced says that no Secret is read but those that Follow names.
+	Referenced bool
 	// OnWatchError, if there is one, is called with the kind for every list or watch that failed, for a metric.
 	OnWatchError func(kind string)
 }
@@ -39,8 +42,10 @@ type Cluster struct {
 	namespace string
 	store     *snapshot.Store
 	informers []*informer
-	synced    chan struct{}
-	log       *zap.Logger
+	// secrets is nil if all Secrets are read.
+	secrets *byName
+	synced  chan struct{}
+	log     *zap.Logger
 }
 
 // New reads the kubeconfig or the configuration of the pod, and does no other input or output: nothing is asked of the
@@ -66,8 +71,20 @@ func New(o Options, log *zap.Logger) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Referenced {
+		if c.secrets, err = f.byName(kinds.Secret); err != nil {
+			return nil, err
+		}
+	}
 	c.informers, err = f.all(o)
 	return c, err
+}
+
+// Follow says which Secrets are to be read from now on, by their names, and whether the API server has answered for each
+// of them: the Store is not complete before, and wakes its reader then. A Secret that may not be read is noted in the
+// Store. Without the option Referenced all Secrets are read anyway.
+func (c *Cluster) Follow(secrets iter.Seq[ir.Ref]) (read bool) {
+	return c.secrets == nil || c.secrets.follow(secrets)
 }
 
 // Client is for the writers: the status of objects, Events, and the Lease.
@@ -79,7 +96,8 @@ func (c *Cluster) Namespace() string { return c.namespace }
 // Store holds the objects. It is incomplete until Synced.
 func (c *Cluster) Store() *snapshot.Store { return c.store }
 
-// Synced is closed when every informer has delivered the objects of its first list to the store.
+// Synced is closed when every informer has delivered the objects of its first list to the store. Secrets that Follow names
+// are not waited for.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
 // Run follows the cluster until the context ends. An API server that is away, at the start or later, is asked again
@@ -88,6 +106,9 @@ func (c *Cluster) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, i := range c.informers {
 		group.Go(func() { i.run(ctx) })
+	}
+	if c.secrets != nil {
+		group.Go(func() { c.secrets.run(ctx) })
 	}
 	if c.wait(ctx) {
 		c.log.Info("read all objects of the cluster", zap.Int("informers", len(c.informers)))
@@ -113,7 +134,7 @@ func (f *factory) all(o Options) ([]*informer, error) {
 	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	var list []scope
 	for _, kind := range kinds.All {
-		if kind.Optional && !slices.Contains(o.Optional, kind.Name) {
+		if kind.Optional && !slices.Contains(o.Optional, kind.Name) || o.Referenced && kind.Name == kinds.Secret {
 			continue
 		}
 		if kind.ClusterScoped || len(namespaces) == 0 {
@@ -125,18 +146,18 @@ func (f *factory) all(o Options) ([]*informer, error) {
 		}
 	}
 	if len(namespaces) > 0 {
-		list = append(list, others(namespaces, o.Also)...)
+		list = append(list, others(namespaces, o)...)
 	}
 	return f.informers(list)
 }
 
 // others are the scopes of single objects that the namespaces do not have.
-func others(namespaces []string, also []ir.Ref) []scope {
+func others(namespaces []string, o Options) []scope {
 	var list []scope
 	seen := map[ir.Ref]bool{}
-	for _, ref := range also {
+	for _, ref := range o.Also {
 		kind, ok := kinds.ByName(ref.Kind)
-		if !ok || kind.ClusterScoped || seen[ref] || slices.Contains(namespaces, ref.Namespace) {
+		if !ok || o.Referenced && ref.Kind == kinds.Secret || kind.ClusterScoped || seen[ref] || slices.Contains(namespaces, ref.Namespace) {
 			continue
 		}
 		seen[ref] = true

@@ -70,6 +70,7 @@ func (r *reading) all(data map[string]string) {
 	}
 	defaults, problems := annotations.ParseOptions(r.config.Defaults, r.options)
 	r.config.Defaults = *defaults
+	r.config.Global.TLS = defaults.TLS
 	for _, p := range problems {
 		if p.Reason == report.InvalidAnnotation {
 			p.Reason = report.InvalidEntry

@@ -66,7 +66,7 @@ func (r *reading) other(name, value string) {
 		p.Message = fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect", name)
 	default:
 		p.Message = fmt.Sprintf("there is no key %q, and it has no effect", name)
-		if near := nearest.Of(name, names); near != "" {
+		if near := nearest.Of(name, append(ownNames(), names...)); near != "" {
 			p.Message += ": did you mean " + near + "?"
 		}
 	}
@@ -78,4 +78,15 @@ func (r *reading) closed() string {
 		return "the Ingresses of this class"
 	}
 	return "all Ingresses"
+}
+
+// ownNames are the keys that ingress-nginx does not have.
+func ownNames() []string {
+	var own []string
+	for i := range Table {
+		if Table[i].Own {
+			own = append(own, Table[i].Name)
+		}
+	}
+	return own
 }

@@ -25,7 +25,9 @@ Caddy's placeholders mean nothing in them. An empty value asks for nothing.
 
 The keys with the name of an [annotation](annotations.md) are what an Ingress gets that does not have the annotation. A class may have a
 ConfigMap of its own, too (` + "`spec.parameters`" + ` of the IngressClass), which counts before this one; the keys that hold for the process as a
-whole have no effect there.
+whole have no effect there. Such a ConfigMap may keep requests out: while there is none of the name, or the parameters are no ConfigMap, all
+Ingresses of the class answer 503, and the class and they are told. Only parameters of an API group, which are for another controller, have no
+effect at all.
 
 ## Supported
 

@@ -26,6 +26,8 @@ type Live struct {
 
 // Host is one virtual host.
 type Host struct {
+	// TLS is nil for a host that has what the global options say.
+	TLS *ir.TLSPolicy `json:"tls,omitempty"`
 	// Routes answer in this order: an exact path, else the longest prefix, else the first regex of the list that matches.
 	Routes []*Route `json:"routes"`
 	// ClientAuth asks the clients for a certificate; nil is without.
@@ -38,6 +40,8 @@ type Route struct {
 	Type string `json:"type"`
 	// Path is what Type compares with the path of the request.
 	Path string `json:"path"`
+	// HTTPSRedirect is for requests that come without TLS; nil is without.
+	HTTPSRedirect *ir.HTTPSRedirect `json:"https_redirect,omitempty"`
 	// Chain is what handles the request: a list of Caddy HTTP routes. Equal chains are provisioned once.
 	Chain json.RawMessage `json:"chain,omitempty"`
 	// Backend is the ID of the backend that the chain's reverse_proxy asks for endpoints.
@@ -78,6 +82,8 @@ type Port struct {
 type Certificate struct {
 	// Secret is "namespace/name".
 	Secret string `json:"secret,omitempty"`
+	// SecondSecret is another one, whose certificate is shown to the clients that it suits better. It is empty for most hosts.
+	SecondSecret string `json:"second_secret,omitempty"`
 	// Automated says that the issuers of the options are asked for it.
 	Automated bool `json:"automated,omitempty"`
 	// Origin is the object that asks for it, as "Kind/namespace/name".
@@ -88,4 +94,15 @@ type Certificate struct {
 func (c *Certificate) SecretRef() (namespace, name string) {
 	namespace, name, _ = strings.Cut(c.Secret, "/")
 	return namespace, name
+}
+
+// Secrets returns the "namespace/name" of each Secret, the first one first.
+func (c *Certificate) Secrets() []string {
+	switch {
+	case c.SecondSecret != "":
+		return []string{c.Secret, c.SecondSecret}
+	case c.Secret != "":
+		return []string{c.Secret}
+	}
+	return nil
 }

@@ -20,7 +20,7 @@ type Reference struct {
 	// good then, and one of the two must be there.
 	CA, Pair, Client bool
 	// For is what it is asked for, such as a host, and Without what becomes of that while the Secret is no good, such as
-	// "every request gets 403". Both are for people.
+	// "403 is the answer to every request". Both are for people.
 	For, Without string
 }
 
@@ -53,7 +53,7 @@ func (h *Host) references(name string) []*Reference {
 	if h.ClientAuth != nil && h.ClientAuth.Secret != "" {
 		all = append(all, &Reference{
 			Secret: h.ClientAuth.Secret, Origin: h.ClientAuth.Origin, Field: clientAuthField, CA: true,
-			For: cmp.Or(name, everyOther), Without: "every request gets 403",
+			For: cmp.Or(name, everyOther), Without: "403 is the answer to every request",
 		})
 	}
 	for _, r := range h.Routes {
@@ -83,5 +83,5 @@ func (b *Backend) references(id string) []*Reference {
 }
 
 func backendTLS(t *ir.BackendTLS) *Reference {
-	return &Reference{Secret: t.Secret, CA: t.Verify, Client: true, Without: "every request gets 502"}
+	return &Reference{Secret: t.Secret, CA: t.Verify, Client: true, Without: "502 is the answer to every request"}
 }

@@ -16,7 +16,7 @@ import (
 // document serves what it says.
 func Compose(o settings.Config, live *document.Live) map[string]any {
 	o.Source = nil
-	whole := structure.Structure(o)
+	whole := structure.Structure(o, live.Handshakes()...)
 	app := maps.Clone(branch(whole, "apps", "k8singress"))
 	app["live"] = live
 	branch(whole, "apps")["k8singress"] = app

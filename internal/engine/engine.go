@@ -5,6 +5,7 @@ package engine
 
 import (
 	"context"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,13 @@ type Reporter interface {
 	Verdicts() []*report.Verdict
 }
 
+// Follower is a source that reads Secrets only when it is asked to.
+type Follower interface {
+	// Follow says which Secrets are to be read from now on, and whether all of them have been: found, or known to be missing
+	// or out of reach. The store wakes its reader when the last one has.
+	Follow(secrets iter.Seq[ir.Ref]) (read bool)
+}
+
 // Publisher takes what is to be written to the status of objects. Publish does not block, and the newest value wins.
 type Publisher interface {
 	Run(ctx context.Context)
@@ -65,6 +73,8 @@ type Engine struct {
 	adopted  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
+	// offered are the handshakes that are in Caddy's configuration, or on their way there. Only the loop changes them.
+	offered atomic.Pointer[offered]
 	// latest is the newest snapshot; it is nil before there is one.
 	latest atomic.Pointer[snapshot.Snapshot]
 
@@ -78,6 +88,7 @@ type Engine struct {
 	pending *snapshot.Snapshot
 	// secrets are those that config refers to, once somebody has asked.
 	secrets map[string]bool
+	unread  unread
 	// applied says that something is in effect that the state does not tell of.
 	applied bool
 	hold    holdoff
@@ -129,6 +140,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		retry:      newBackoff(),
 		mending:    mending{ended: make(chan mended, 1)},
 	}
+	e.offered.Store(&offered{})
 	e.state.Store(&state{document: e.document, config: e.config, report: e.translated, changed: make(chan struct{})})
 	return e
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/backends"
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -73,7 +74,7 @@ func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool 
 	}
 	_, was := before.Secrets.Get(ref.Namespace, ref.Name)
 	_, is := now.Secrets.Get(ref.Namespace, ref.Name)
-	return was == is
+	return was == is && before.Denied(ref) == now.Denied(ref)
 }
 
 // used says whether something that is in effect refers to a Secret. In a cluster most are of no use here.
@@ -85,6 +86,18 @@ func (e *Engine) used(secret string) bool {
 		}
 	}
 	return e.secrets[secret]
+}
+
+// loadSecrets hands over the contents of those that certificates come from now.
+func loadSecrets(store *certs.Store, s *snapshot.Snapshot, certificates map[string]*document.Certificate) {
+	for _, c := range certificates {
+		if c == nil {
+			continue
+		}
+		for _, name := range c.Secrets() {
+			loadSecret(store, s, name)
+		}
+	}
 }
 
 // loadSecret hands the contents of a Secret, "namespace/name", to the certificates.

@@ -36,6 +36,9 @@ func (h *holdoff) change() {
 // now lets the pipeline run at once.
 func (h *holdoff) now() { h.timer.Reset(0) }
 
+// later lets the pipeline run after a time, if no change comes before.
+func (h *holdoff) later(d time.Duration) { h.timer.Reset(d) }
+
 // fired returns a channel that receives when the pipeline is to run.
 func (h *holdoff) fired() <-chan time.Time { return h.timer.C }
 

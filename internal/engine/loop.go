@@ -49,10 +49,12 @@ func (e *Engine) loop(ctx context.Context) {
 			}
 		case l := <-e.loads:
 			e.serve(l.document)
+			e.offer(ctx)
 			close(l.served)
 		case <-e.hold.fired():
 			e.hold.done()
 			e.pipeline()
+			e.offer(ctx)
 		case <-e.retry.timer.C:
 			e.tryAgain(ctx)
 		case m := <-e.mending.ended:
@@ -95,8 +97,9 @@ func (e *Engine) adopt(ctx context.Context) {
 		e.publish()
 	case a.document != nil:
 		e.serve(a.document)
+		e.offer(ctx)
 	}
-	e.mend(ctx)
+	e.mend(ctx, structureReason)
 }
 
 // observe takes what changed. Endpoints and the contents of Secrets go into effect here and now; the rest waits for the
@@ -119,7 +122,7 @@ func (e *Engine) observe() {
 	e.postpone(s, slow)
 	_, reports := e.source.(Reporter)
 	switch {
-	case len(slow) > 0:
+	case len(slow) > 0 || e.unread.waiting():
 		e.hold.change()
 	case e.applied:
 		e.publish()
@@ -143,6 +146,6 @@ func (e *Engine) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 func (e *Engine) tryAgain(ctx context.Context) {
 	e.retry.armed = false
 	e.live.RetryPorts()
-	e.mend(ctx)
+	e.mend(ctx, structureReason)
 	e.publish()
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/k8singress/k8singress/internal/health"
+	"github.com/k8singress/k8singress/internal/report"
 )
 
 // metrics of the pipeline. They outlive Caddy's configurations, and are registered with each.
@@ -11,10 +12,14 @@ type metrics struct {
 	reloads         *prometheus.CounterVec
 	endpointUpdates prometheus.Counter
 	applySeconds    prometheus.Histogram
+	certificates    *prometheus.GaugeVec
 }
 
 // structureReason labels a load that put our part of the structure into the configuration.
 const structureReason = "structure"
+
+// handshakeReason labels one for a set of TLS versions and ciphers that was not there before.
+const handshakeReason = "tls_handshake"
 
 func newMetrics() *metrics {
 	m := &metrics{
@@ -31,15 +36,24 @@ func newMetrics() *metrics {
 			Help:    "How long one run of translation, rendering and apply took.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 8),
 		}),
+		certificates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "k8singress_certificate_problems",
+			Help: "How many problems there are with Secrets and their certificates, by reason.",
+		}, []string{"reason"}),
 	}
-	// So that the metric is there, and zero, from the start.
+	// So that the metrics are there, and zero, from the start.
 	m.reloads.WithLabelValues(structureReason)
+	m.countProblems(&report.Report{})
+	m.reloads.WithLabelValues(handshakeReason)
 	return m
 }
 
 // Collectors returns the metrics of the engine, to be registered with the registry of a Caddy configuration.
 func (e *Engine) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, unhealthy{e.live.Health}}
+	return []prometheus.Collector{
+		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, expiries{e.live.Certificates},
+		unhealthy{e.live.Health},
+	}
 }
 
 // unhealthy counts what fails its health check, when somebody asks.

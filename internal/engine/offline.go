@@ -47,8 +47,6 @@ func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict
 	for _, name := range store.Follow(document.Diff(nil, d).References()) {
 		loadSecret(store, s, name)
 	}
-	for _, c := range d.Certificates {
-		loadSecret(store, s, c.Secret)
-	}
+	loadSecrets(store, s, d.Certificates)
 	return store.Problems()
 }

@@ -1,16 +1,19 @@
 package engine
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/resolver"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/streams"
+	"github.com/k8singress/k8singress/internal/structure"
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
@@ -22,6 +25,9 @@ func options(o settings.Config) translate.Options {
 	t.Ingress.Namespaces = namespaces(o)
 	t.Ingress.DisableCatchAll = o.DisableCatchAll
 	t.Ingress.ExternalNames = o.ExternalNames
+	if ports := portsOf(o.WithDefaults().HTTPS); len(ports) > 0 {
+		t.Ingress.HTTPSPort = int(ports[0])
+	}
 	t.Streams.ExternalNames = t.Ingress.ExternalNames
 	t.Ingress.Folder = o.Source != nil && o.Source.Manifests != nil
 	t.ConfigMap = o.ConfigMap
@@ -29,7 +35,18 @@ func options(o settings.Config) translate.Options {
 	t.Streams.Reserved = reserved(o)
 	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
 	t.DefaultCertificate = o.DefaultCertificate
+	t.Ingress.Issuance = issuance(o)
+	t.HostsPerNamespace = cmp.Or(o.HostsPerNamespace, settings.DefaultHostsPerNamespace)
 	return t
+}
+
+// issuance says for which hosts an issuer is asked.
+func issuance(o settings.Config) ingress.Issuance {
+	able := structure.AbilitiesOf(o)
+	return ingress.Issuance{
+		Mode: o.AutoHTTPS, Except: o.AutoHTTPSExcept, OnMissingSecret: o.ACMEOnMissingSecret,
+		AnyName: able.AnyName, Wildcards: able.Wildcards,
+	}
 }
 
 // naming are the options that matter to the looking up of names. A word that is none is taken for the strictest.

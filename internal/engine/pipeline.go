@@ -26,6 +26,10 @@ func (e *Engine) pipeline() {
 	}
 	e.pending = nil
 	config, verdicts := e.translator.Translate(s, options(e.settings))
+	if s.Changed = append(e.unread.left(), s.Changed...); !e.secretsRead() {
+		e.awaitSecrets(s)
+		return
+	}
 	render := newRenderer(e.settings, s)
 	delta := render.Delta(e.config, config)
 	e.config, e.translated = config, verdicts
@@ -97,10 +101,8 @@ func (e *Engine) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	e.follow(delta, s)
 	e.live.Apply(delta)
 	e.applied = e.applied || !delta.Empty() || !e.live.Table.Ready()
-	for _, c := range delta.Certificates {
-		if c != nil && s != nil {
-			loadSecret(e.live.Certificates, s, c.Secret)
-		}
+	if s != nil {
+		loadSecrets(e.live.Certificates, s, delta.Certificates)
 	}
 	if e.live.Table.Ready() {
 		return

@@ -50,6 +50,10 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	if _, err := labels.Parse(o.Source.Kubernetes.NamespaceSelector); err != nil {
 		return nil, nil, fmt.Errorf("namespace_selector: %w", err)
 	}
+	secrets := o.Source.Kubernetes.Secrets
+	if secrets != "" && secrets != settings.SecretsAll && secrets != settings.SecretsReferenced {
+		return nil, nil, fmt.Errorf("secrets is %q: it may be %s or %s", secrets, settings.SecretsAll, settings.SecretsReferenced)
+	}
 	var optional []string
 	if o.Source.Kubernetes.NamespaceSelector != "" {
 		optional = append(optional, kinds.Namespace)
@@ -59,6 +63,7 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 		Namespaces: o.Source.Kubernetes.Namespaces,
 		Optional:   optional,
 		Also:       named(o),
+		Referenced: secrets == settings.SecretsReferenced,
 	}, log)
 	if err != nil {
 		return nil, nil, err

@@ -17,27 +17,29 @@ import (
 type mending struct {
 	running sync.WaitGroup
 	ended   chan mended
-	// again says that it is to be done once more after the one under way.
-	underWay, again bool
+	// again says that it is to be done once more after the one under way, and why.
+	underWay bool
+	again    string
 }
 
 // mended is how it ended.
 type mended struct {
+	reason  string
 	changed bool
 	err     error
 }
 
-// mend begins to put our part of the structure into Caddy's configuration where it is missing.
-func (e *Engine) mend(ctx context.Context) {
+// mend begins to put our part of the structure into Caddy's configuration where it is missing. The reason is for who counts.
+func (e *Engine) mend(ctx context.Context, reason string) {
 	m := &e.mending
 	if m.underWay {
-		m.again = true
+		m.again = reason
 		return
 	}
-	m.underWay, m.again = true, false
+	m.underWay, m.again = true, ""
 	m.running.Go(func() {
 		changed, err := e.structure(ctx)
-		m.ended <- mended{changed, err}
+		m.ended <- mended{reason, changed, err}
 	})
 }
 
@@ -52,10 +54,10 @@ func (e *Engine) hasMended(ctx context.Context, m mended) {
 		e.retry.succeeded()
 	}
 	if m.err == nil && m.changed {
-		e.metrics.reloads.WithLabelValues(structureReason).Inc()
+		e.metrics.reloads.WithLabelValues(m.reason).Inc()
 	}
-	if e.mending.again {
-		e.mend(ctx)
+	if again := e.mending.again; again != "" {
+		e.mend(ctx, again)
 	}
 }
 
@@ -73,7 +75,9 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	}
 	defer admin.Close()
 	// Reading the configuration waits until Caddy has loaded it. The options may be others then.
-	return admin.Change(ctx, func(config map[string]any) error { return structure.Merge(config, e.Settings()) })
+	return admin.Change(ctx, func(config map[string]any) error {
+		return structure.Merge(config, e.Settings(), *e.offered.Load()...)
+	})
 }
 
 // LoadStructure makes a Caddy without our app one that takes documents: it puts the app with these options, and the

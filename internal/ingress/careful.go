@@ -15,11 +15,14 @@ import (
 // path of another one; all other Ingresses are served as before. What even then makes Merge panic is left out.
 //
 // What the host was before is not looked at: what is served depends on the objects only, so that all replicas serve the same.
-func MergeCarefully(host string, results []*Result, fallbacks []*Result) *Merged {
-	return carefully(Merge, host, results, fallbacks)
+func MergeCarefully(host string, results []*Result, fallbacks []*Result, above bool) *Merged {
+	plain := func(host string, results []*Result, fallbacks []*Result) *Merged {
+		return Merge(host, results, fallbacks, above)
+	}
+	return carefully(plain, host, results, fallbacks)
 }
 
-// merge is Merge.
+// merge is Merge, with what stands above the host.
 type merge func(host string, results []*Result, fallbacks []*Result) *Merged
 
 func carefully(merge merge, host string, results []*Result, fallbacks []*Result) *Merged {

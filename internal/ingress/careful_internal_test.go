@@ -56,7 +56,7 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 					panic("fault of " + r.Object.Name)
 				}
 			}
-			return Merge(host, results, fallbacks)
+			return Merge(host, results, fallbacks, false)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -64,7 +64,7 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 		// want are the routes by path, told whom the problems are of.
 		want, told string
 	}{
-		"none":        {Merge, "/three three []; /four four []; /one one []; /two two []; / five []", ""},
+		"none":        {fails("", ""), "/three three []; /four four []; /one one []; /two two []; / five []", ""},
 		"the oldest":  {fails("one", ""), "/three three []; /four four []; /one one [{503}]; /two two []; / five []", "one"},
 		"the newest":  {fails("four", ""), "/three three []; /four four [{503}]; /one one []; /two two []; / five []", "four"},
 		"two":         {fails("two four", ""), "/three three []; /four four [{503}]; /one one []; /two two [{503}]; / five []", "four two"},
@@ -109,7 +109,7 @@ func TestAFaultOfMergeItself(t *testing.T) {
 func TestAPathThatIsNone(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
-	m := MergeCarefully("a.example", []*Result{bad, aged(2, "good", "/good")}, nil)
+	m := MergeCarefully("a.example", []*Result{bad, aged(2, "good", "/good")}, nil, false)
 	if got := strings.Join(served(m), "; "); got != "/good good []; /bad bad [{503}]" {
 		t.Errorf("served is %s", got)
 	}

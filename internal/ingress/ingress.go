@@ -33,8 +33,12 @@ type Options struct {
 	Namespaces labels.Selector
 	// DisableCatchAll refuses what would answer for every host.
 	DisableCatchAll bool
+	// HTTPSPort is the port of our HTTPS, for redirects that name it; zero is none.
+	HTTPSPort int
 	// ExternalNames is that of settings.Config.
 	ExternalNames string
+	// Issuance says which hosts get a certificate from an issuer.
+	Issuance Issuance
 	// Defaults are the settings of an Ingress that has no annotations: what the ConfigMap says.
 	Defaults annotations.Settings
 	// Classes has, by their names, the classes of ours that have parameters.
@@ -55,8 +59,14 @@ type Result struct {
 	Paths map[string][]*Path
 	// Fallback is the default backend of an Ingress without rules.
 	Fallback *Path
-	// Certificates are by host.
+	// Certificates are by host: those of the hosts that an entry of tls lists. Absent are those of these hosts whose Secret
+	// does not exist.
 	Certificates map[string]*ir.Certificate
+	Absent       []string
+	// Implied are by host: the certificates of hosts that no entry of tls lists. They count where no Ingress lists the host.
+	Implied map[string]*Implied
+	// ClientAuth is nil for an Ingress that asks clients for no certificate.
+	ClientAuth *ir.ClientAuth
 	// Unsecured says that TLS is spoken with the endpoints, that nothing is said of how, and that the owner may not know.
 	Unsecured bool
 	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
@@ -64,14 +74,21 @@ type Result struct {
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
 	LoadBalancing ir.LoadBalancing
 	Balances      bool
-	Problems      []report.Problem
+	// TLS is how it wants handshakes for its hosts to be. AsksCiphers says that its own annotations ask for the ciphers.
+	TLS         ir.TLSPolicy
+	AsksCiphers bool
+	Problems    []report.Problem
 	// Refs are the objects that the result depends on, whether they exist or not.
 	Refs []ir.Ref
 }
 
 // Path is one path of one host.
 type Path struct {
-	Match      ir.Match
+	Match ir.Match
+	// Redirect is for hosts with a certificate, or with RedirectAlways for every host. It is nil without.
+	Redirect       *ir.HTTPSRedirect
+	RedirectAlways bool
+
 	Filters    []ir.Filter
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
@@ -93,18 +110,21 @@ type reading struct {
 	// class is the name of its class; it may be empty.
 	class string
 	refs  map[ir.Ref]bool
+	// listed are the hosts that an entry of tls is about.
+	listed map[string]bool
 }
 
 // Translate reads one Ingress.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
 	r := &reading{
 		Result:   &Result{Object: object, Paths: map[string][]*Path{}, Certificates: map[string]*ir.Certificate{}},
-		snapshot: s, options: o, refs: map[ir.Ref]bool{},
+		snapshot: s, options: o, refs: map[ir.Ref]bool{}, listed: map[string]bool{},
 	}
 	if r.Ours = r.selected() && r.ours(o); !r.Ours {
 		return r.Result
 	}
 	r.settings()
+	r.clientAuth()
 	r.backendTLS()
 	for i := range object.Spec.Rules {
 		r.rule(&object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
@@ -130,6 +150,7 @@ func (r *reading) settings() {
 	r.annotations = settings
 	r.LoadBalancing = settings.LoadBalancing
 	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
+	r.TLS, r.AsksCiphers = settings.TLS, !slices.Equal(settings.TLS.Ciphers, defaults.TLS.Ciphers)
 	r.Problems = append(r.Problems, problems...)
 }
 
@@ -218,6 +239,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 func (r *reading) with(p *Path) *Path {
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Attempts, p.Forwarding = r.annotations.Attempts, r.annotations.ForwardingFor(p.Match.Path)
+	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
 	return p
 }
 
@@ -273,40 +295,5 @@ func (r *reading) defaultBackend() {
 	}
 	for host := range r.Paths {
 		r.Paths[host] = append(r.Paths[host], p)
-	}
-}
-
-func (r *reading) tls() {
-	for i := range r.Object.Spec.TLS {
-		r.tlsEntry(&r.Object.Spec.TLS[i], fmt.Sprintf("spec.tls[%d]", i))
-	}
-}
-
-func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) {
-	if entry.SecretName == "" {
-		return
-	}
-	r.depend(ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: entry.SecretName})
-	if _, ok := r.snapshot.Secrets.Get(r.Object.Namespace, entry.SecretName); !ok {
-		r.problem(report.Error, report.NoSecret, field+".secretName",
-			"there is no Secret %s/%s: the default certificate is shown until there is one", r.Object.Namespace, entry.SecretName)
-	}
-	hosts := entry.Hosts
-	if len(hosts) == 0 {
-		for host := range r.Paths {
-			hosts = append(hosts, host)
-		}
-	}
-	for _, h := range hosts {
-		host, err := Host(h)
-		if err != nil {
-			r.problem(report.Error, report.InvalidHost, field+".hosts", "%v", err)
-			continue
-		}
-		if _, twice := r.Certificates[host]; host != "" && !twice {
-			r.Certificates[host] = &ir.Certificate{
-				Host: host, SecretNamespace: r.Object.Namespace, SecretName: entry.SecretName, Origin: r.origin(),
-			}
-		}
 	}
 }

@@ -19,8 +19,13 @@ const maxRegex = 1 << 10
 // Merged is one host, and what Merge says of the Ingresses that have it.
 type Merged struct {
 	Host *ir.VirtualHost
-	// Certificate is nil for a host that no Ingress has a certificate for.
+	// Certificate is nil for a host that no Ingress lists in an entry of tls. Absent says that its Secret does not exist.
 	Certificate *ir.Certificate
+	Absent      bool
+	// Implied is for a host that is not listed, or nil. It counts where no wildcard answers for the host.
+	Implied *Implied
+	// Secure says that an Ingress wants the host to be asked by HTTPS.
+	Secure bool
 	// Problems is nil where there are none.
 	Problems map[ir.Ref][]report.Problem
 }
@@ -29,7 +34,9 @@ type Merged struct {
 type merging struct {
 	Merged
 	regex bool
-	taken map[ir.Match]claim
+	// secure is Secure of the host or of the wildcard above.
+	secure bool
+	taken  map[ir.Match]claim
 }
 
 // claim is a path that answers, and whose it is.
@@ -39,8 +46,9 @@ type claim struct {
 }
 
 // Merge joins what Ingresses say of a host. The oldest one wins where two say different things, and the other is told.
-// The fallbacks answer for what no path of the host matches; the first of them counts.
-func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
+// The fallbacks answer for what no path of the host matches; the first of them counts. above says that the wildcard above
+// the host is Secure, which counts for the host, too.
+func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Merged {
 	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
 	m := &merging{
 		taken: map[ir.Match]claim{},
@@ -49,13 +57,23 @@ func Merge(host string, results []*Result, fallbacks []*Result) *Merged {
 		}),
 	}
 	m.Host = &ir.VirtualHost{Host: host, Regex: m.regex}
+	m.Secure = slices.ContainsFunc(results, func(r *Result) bool { return r.secures(host) })
+	m.secure = m.Secure || above
 	known := host == "" && len(fallbacks) > 0
+	m.handshake(results)
 	for _, r := range results {
 		if _, ok := r.Paths[host]; ok {
 			known = true
+			m.clientAuth(r)
 		}
 		m.paths(r, r.Paths[host], false)
 		m.certificate(r, r.Certificates[host])
+		if m.Implied == nil {
+			m.Implied = r.Implied[host]
+		}
+	}
+	if m.Certificate != nil {
+		m.Implied = nil
 	}
 	for _, r := range results {
 		m.paths(r, r.Paths[host], true)
@@ -109,9 +127,13 @@ func (m *merging) add(r *Result, p *Path) {
 		return
 	}
 	m.taken[key] = claim{r, p}
-	m.Host.Routes = append(m.Host.Routes, &ir.Route{
+	route := &ir.Route{
 		Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Origin: refOf(r),
-	})
+	}
+	if m.secure || p.RedirectAlways {
+		route.HTTPSRedirect = p.Redirect
+	}
+	m.Host.Routes = append(m.Host.Routes, route)
 }
 
 // key is the same for paths that match the same requests: a slash at the end of a prefix changes nothing, but at the end
@@ -159,7 +181,7 @@ func (m *merging) explain(r *Result, p *Path, winner claim) string {
 // a path or a default backend of its own is no loss.
 func (m *merging) fallback(r *Result, host string) {
 	if _, taken := m.taken[m.key(r.Fallback.Match)]; !taken || host == "" {
-		m.add(r, r.Fallback)
+		m.addFallback(r)
 	}
 }
 
@@ -173,17 +195,27 @@ func checkRegex(path string) error {
 	return nil
 }
 
+// certificate takes the first one. That an issuer need not be asked, because there is one, is nobody's loss.
 func (m *merging) certificate(r *Result, c *ir.Certificate) {
 	switch {
 	case c == nil:
 	case m.Certificate == nil:
-		m.Certificate = c
-	case m.Certificate.SecretNamespace != c.SecretNamespace || m.Certificate.SecretName != c.SecretName:
+		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
+	case c.Automated:
+	case !sameSecrets(m.Certificate, c):
+		has := "has another certificate"
+		if m.Certificate.Automated {
+			has = "has the certificate of an issuer"
+		}
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls",
-			Message: fmt.Sprintf("the older %s has another certificate for %s, which is shown", m.Certificate.Origin, c.Host),
+			Message: fmt.Sprintf("the older %s %s for %s, which is shown", m.Certificate.Origin, has, c.Host),
 		})
 	}
+}
+
+func sameSecrets(a, b *ir.Certificate) bool {
+	return a.SecretNamespace == b.SecretNamespace && a.SecretName == b.SecretName && a.SecondSecretName == b.SecondSecretName
 }
 
 // sort puts the routes into the order in which they are tried.

@@ -33,7 +33,7 @@ func merge(t *testing.T, host string, objects ...*networkingv1.Ingress) *ingress
 			fallbacks = append(fallbacks, r)
 		}
 	}
-	return ingress.Merge(host, results, fallbacks)
+	return ingress.Merge(host, results, fallbacks, false)
 }
 
 // served are the routes of a host, in order: type, path, Service and Ingress.

@@ -28,8 +28,9 @@ const classClosed = "all requests for Ingresses of the class get 503, because th
 // Parameters returns the ConfigMap that the parameters of an IngressClass name, or the problem with them. Without
 // parameters there is neither. An error closes the class: what would be in the ConfigMap may keep requests out, so that to go
 // without it could let everybody in. Only an object of an API group, which no ConfigMap is, has been there for somebody else
-// all the time; ingress-nginx, which reads no parameters, served such a class, and it is served here. own is the namespace of the controller's own ConfigMaps: as a ConfigMap always has a
-// namespace, that is where the scope Cluster, which has none, looks for it.
+// all the time; ingress-nginx, which reads no parameters, served such a class, and it is served here. own is the namespace
+// of the controller's own ConfigMaps: as a ConfigMap always has a namespace, that is where the scope Cluster, which has none,
+// looks for it.
 func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.Problem) {
 	p := class.Spec.Parameters
 	if p == nil {

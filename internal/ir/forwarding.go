@@ -83,6 +83,13 @@ type Forwarding struct {
 // Global is what holds for every request and every host. What is zero has ingress-nginx's default.
 type Global struct {
 	Clients Clients `json:"clients,omitzero"`
+	HSTS    HSTS    `json:"hsts,omitzero"`
+	// TLS is for hosts that have no policy of their own, and for names that nobody has.
+	TLS TLSPolicy `json:"tls,omitzero"`
+	// OnlyHTTP1 offers no HTTP/2 to clients.
+	OnlyHTTP1 bool `json:"only_http1,omitempty"`
+	// RejectUnknown ends the handshake for a name that nobody has.
+	RejectUnknown bool `json:"reject_unknown,omitempty"`
 	// KeepAlive is how many idle connections to one endpoint are kept; zero is 320, less than zero none. KeepAliveTimeout is
 	// for how long; zero is 60 s.
 	KeepAlive        int           `json:"keepalive,omitempty"`

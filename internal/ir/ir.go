@@ -30,6 +30,8 @@ type VirtualHost struct {
 	Host string
 	// Regex says that every path of this host is a regular expression. It is a property of the host in ingress-nginx.
 	Regex bool
+	// TLS is nil for a host that has what Global says.
+	TLS *TLSPolicy
 	// Routes are in the order in which they are tried: the first that matches answers.
 	Routes []*Route
 	// ClientAuth is nil for a host that asks its clients for no certificate.
@@ -39,6 +41,8 @@ type VirtualHost struct {
 // Route sends the requests that match to a backend, through filters.
 type Route struct {
 	Match Match
+	// HTTPSRedirect comes before the filters; nil is without.
+	HTTPSRedirect *HTTPSRedirect
 	// Filters are in the order in which a request meets them.
 	Filters []Filter
 	// Backend is never nil: a backend that does not exist is one without endpoints. It names the one of Config.Backends that
@@ -118,6 +122,9 @@ type Certificate struct {
 	Host            string
 	SecretNamespace string
 	SecretName      string
+	// SecondSecretName is another Secret of the same namespace with a certificate for the host, so that one can have an
+	// ECDSA key and the other an RSA key. It is empty for nearly every host.
+	SecondSecretName string
 	// Automated says that an issuer is asked for the certificate. There is no Secret of the Ingress then.
 	Automated bool
 	Origin    Origin

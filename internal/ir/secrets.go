@@ -20,6 +20,9 @@ func (c *Config) certificateSecrets(yield func(Ref) bool) bool {
 		if !cert.Automated && !yield(secretRef(cert.SecretNamespace, cert.SecretName)) {
 			return false
 		}
+		if cert.SecondSecretName != "" && !yield(secretRef(cert.SecretNamespace, cert.SecondSecretName)) {
+			return false
+		}
 	}
 	return true
 }

@@ -10,7 +10,8 @@ const rbacHead = `# Printed from the table in internal/kinds by ` + "`make gener
 #
 # What the controller may do: read the kinds that it follows, in the whole cluster, and write the status of Ingresses and
 # Events. It reads namespaces only with the option namespace_selector. In its own namespace it holds the Lease that says
-# which replica writes.
+# which replica writes, and keeps what is in the storage kubernetes: certificates, ACME accounts and tokens of challenges
+# as Secrets, and locks as Leases. Without that storage, the verbs get, create and update on leases are enough there.
 apiVersion: v1
 kind: Namespace
 metadata:
@@ -57,7 +58,10 @@ metadata:
 rules:
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
-    verbs: [get, create, update]
+    verbs: [get, list, watch, create, update, delete]
+  - apiGroups: [""]
+    resources: [secrets]
+    verbs: [get, list, watch, create, update, delete]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding

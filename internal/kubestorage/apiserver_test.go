@@ -163,7 +163,7 @@ func (q *request) answer(o runtime.Object, err error) {
 
 func (q *request) encode(o runtime.Object) []byte {
 	var b bytes.Buffer
-	if err := scheme.Codecs.EncoderForVersion(q.info.Serializer, q.gv).Encode(o, &b); err != nil {
+	if err := scheme.Codecs.EncoderForVersion(q.info.Serializer, q.gv).Encode(o.DeepCopyObject(), &b); err != nil {
 		panic(err)
 	}
 	return b.Bytes()

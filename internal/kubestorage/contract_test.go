@@ -254,7 +254,8 @@ func TestOtherKeysOfASite(t *testing.T) {
 		t.Errorf("there are %d Secrets", len(secrets))
 	}
 	both(t, w, p, func(t *testing.T, p *process) {
-		if got := has(t, p, crt) + has(t, p, folder+"/other.crt") + has(t, p, folder+"/a.example.key.compromised") + has(t, p, folder); got != "1234" {
+		others := has(t, p, folder+"/other.crt") + has(t, p, folder+"/a.example.key.compromised")
+		if got := has(t, p, crt) + others + has(t, p, folder); got != "1234" {
 			t.Errorf("they are %q", got)
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -123,8 +122,10 @@ func (h *hold) refresh(ctx context.Context) error {
 // catchUp waits until the index has what was written under the lock before. Without the news it is an error: rather no
 // certificate now than one more for the same host.
 func (h *hold) catchUp(ctx context.Context) error {
-	written, by := h.lease.Annotations[writtenAnnotation], h.lease.Annotations[releasedAnnotation]
-	if written == "" || strings.HasPrefix(by, h.process) {
+	h.mu.Lock()
+	written := h.lease.Annotations[writtenAnnotation]
+	h.mu.Unlock()
+	if written == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)

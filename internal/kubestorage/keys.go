@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// Label is on every Secret and every Lease of a storage; its value is LabelValue. Without it, an object is nobody's
-	// business here.
-	Label      = "k8singress.io/storage"
+	// Label is on every Secret and every Lease of a storage. Without it, an object is nobody's business here.
+	Label = "k8singress.io/storage"
+	// LabelValue is the value of Label.
 	LabelValue = "certmagic"
 	selector   = Label + "=" + LabelValue
 

@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 		holdLock()
 		return
 	}
+	if os.Getenv(realAPI) != "" {
+		// Connections to it stay open for the next client.
+		os.Exit(m.Run())
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -110,8 +114,14 @@ var short = Times{Duration: time.Second, Renew: 250 * time.Millisecond, Poll: 20
 
 func (w *world) start(t testing.TB) *process {
 	t.Helper()
+	return w.startWith(t, &link{})
+}
+
+// startWith has a link that may be broken from the beginning.
+func (w *world) startWith(t testing.TB, l *link) *process {
+	t.Helper()
 	core, log := observer.New(zap.InfoLevel)
-	p := &process{link: &link{}, log: log}
+	p := &process{link: l, log: log}
 	config := rest.CopyConfig(w.config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		p.link.next = next

@@ -140,18 +140,17 @@ func TestStreamsOfAnotherConfiguration(t *testing.T) {
 	await(t, young, "the stream of a host that has gone goes on")
 }
 
-// TestRefusedChainIsMended holds that another configuration opens a route that was closed, and that an update of its host
-// does if Caddy has what it lacked.
+// gated is a host whose chain the configuration may refuse.
+func gated() *document.Host {
+	return hostOf(&document.Route{Type: "prefix", Path: "/", Chain: json.RawMessage(
+		`[{"handle":[{"handler":"test_gate"},{"handler":"static_response","body":"open"}]}]`)})
+}
+
+// TestRefusedChainIsMended holds that another configuration opens the routes that one has closed.
 func TestRefusedChainIsMended(t *testing.T) {
 	table := quick(t)
-	if err := adopt(t, table, "one"); err != nil {
-		t.Fatal(err)
-	}
-	of := &document.Route{Type: "prefix", Path: "/", Chain: json.RawMessage(
-		`[{"handle":[{"handler":"test_gate"},{"handler":"static_response","body":"open"}]}]`)}
 	configuration.Store("")
-	changes := map[string]*document.Host{"a": hostOf(of), "b": hostOf(of)}
-	table.Update(changes)
+	table.Update(map[string]*document.Host{"a": gated(), "b": gated()})
 	if got := table.Refused(); len(got) != 2 || got[0].Host != "a" || got[1].Host != "b" || !strings.Contains(got[0].Err.Error(), "without it") {
 		t.Fatalf("refused %+v", got)
 	}
@@ -169,11 +168,15 @@ func TestRefusedChainIsMended(t *testing.T) {
 			t.Errorf("%s answers %q after it was mended", host, got)
 		}
 	}
+}
+
+// TestRefusedChainIsTriedAgain holds that a change of one host does the same for all, and that nothing is left of them.
+func TestRefusedChainIsTriedAgain(t *testing.T) {
+	table := quick(t)
 	configuration.Store("")
-	table.Update(map[string]*document.Host{"a": nil, "b": nil})
-	table.Update(changes)
+	table.Update(map[string]*document.Host{"a": gated(), "b": gated()})
 	configuration.Store("three")
-	table.Update(map[string]*document.Host{"a": hostOf(of)})
+	table.Update(map[string]*document.Host{"a": gated()})
 	if got := get(t, table, "b", "/"); got != "open" || len(table.Refused()) != 0 {
 		t.Errorf("it answers %q, refused %+v", got, table.Refused())
 	}

@@ -77,7 +77,7 @@ func newChain(ctx caddy.Context, json string) *chain {
 }
 
 func refusedByCaddy(err error) error {
-	return fmt.Errorf("Caddy refuses what they should meet: %w", err)
+	return fmt.Errorf("what they should meet is refused by Caddy: %w", err)
 }
 
 // newClosed returns a chain that answers 503.

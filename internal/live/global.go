@@ -16,6 +16,9 @@ const defaultDrain = 240 * time.Second
 type global struct {
 	clients atomic.Pointer[clients.Policy]
 	options atomic.Pointer[ir.Global]
+	hsts    atomic.Pointer[string]
+
+	handshakes atomic.Pointer[handshakes]
 }
 
 // SetGlobal replaces what holds for every request, from the next one on; nil is ingress-nginx's defaults.
@@ -24,6 +27,9 @@ func (t *Table) SetGlobal(g *ir.Global) {
 		g = &ir.Global{}
 	}
 	t.global.options.Store(g)
+	header := g.HSTS.Header()
+	t.global.hsts.Store(&header)
+	t.global.handshakes.Store(newHandshakes(g))
 	t.global.clients.Store(clients.New(g.Clients))
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
@@ -33,5 +39,8 @@ func (t *Table) Global() *ir.Global { return t.global.options.Load() }
 
 // Clients tells where requests come from.
 func (t *Table) Clients() *clients.Policy { return t.global.clients.Load() }
+
+// HSTS is the value of the Strict-Transport-Security header for answers over TLS; empty is without.
+func (t *Table) HSTS() string { return *t.global.hsts.Load() }
 
 func (t *Table) drainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -19,7 +21,9 @@ type Route struct {
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string
 
-	chain *chain
+	// redirect is for requests without TLS; it may be nil.
+	redirect *ir.HTTPSRedirect
+	chain    *chain
 	// secured are the connections to endpoints over TLS; nil is those that others use as well.
 	secured *proxy.Secured
 	// access is as in the document.
@@ -48,6 +52,12 @@ type host struct {
 	regex  []*Route
 	// all has every route once, in the order of the document.
 	all []*Route
+	// handshake is nil for a host that has what the global options say.
+	handshake *ir.TLSPolicy
+	// clients is nil for a host that asks its clients for no certificate.
+	clients *clientauth.Policy
+	// clientAuth is what clients was made of.
+	clientAuth *document.ClientAuth
 }
 
 // find returns the route for a clean path, or nil.
@@ -114,7 +124,7 @@ func addFirst(m map[string]*Route, path string, r *Route) {
 
 func newHost(name string, d *document.Host) *host {
 	return &host{
-		name:   name,
+		name: name, handshake: d.TLS,
 		exact:  make(map[string]*Route),
 		prefix: make(map[string]*Route, len(d.Routes)),
 		all:    make([]*Route, 0, len(d.Routes)),

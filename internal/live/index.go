@@ -13,6 +13,8 @@ type index struct {
 	// wildcard has "*.example.com" as ".example.com", which is a part of the name that is looked up.
 	wildcard hosts
 	fallback *host
+	// asking is how many hosts have a policy for the certificates of clients.
+	asking int
 }
 
 // hosts is a map in shards, of which a change copies one.
@@ -43,6 +45,7 @@ func (h *hosts) set(name string, value *host) {
 func (x *index) with(changed map[string]*host) *index {
 	next := *x
 	for name, h := range changed {
+		next.asking += h.asking() - x.get(name).asking()
 		switch {
 		case name == "":
 			next.fallback = h

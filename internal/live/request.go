@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
@@ -25,6 +26,8 @@ type Request struct {
 
 	policy *clients.Policy
 	global *ir.Global
+	// peer is who the certificate of the connection is of; it is nil on hosts that ask for none.
+	peer *clientauth.Client
 	// client is who the request comes from, once somebody has asked.
 	client     clients.Client
 	identified bool
@@ -141,6 +144,12 @@ func (r *Request) blame(err error) {
 	}
 	// What is wrong with the request says nothing of the endpoint.
 	r.end()
+}
+
+// Has says whether the answer has a header already, by its canonical name.
+func (r *Request) Has(header string) bool {
+	_, ok := r.w.Header()[header]
+	return ok
 }
 
 // Client tells who the request comes from.

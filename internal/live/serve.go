@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/clientauth"
 )
 
 // FromContext returns the Request that Serve put into the context of r, or nil.
@@ -34,7 +36,22 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 	}
 	name, path := hostname(r.Host), CleanPath(r.URL.Path)
 	for {
-		route := t.find(name, path)
+		x := t.index.Load()
+		h, route := x.find(name), (*Route)(nil)
+		if h != nil {
+			route = h.find(path)
+		}
+		// First: without TLS there is no certificate to ask for.
+		if r.TLS == nil && route != nil && route.redirect != nil && t.redirect(w, r, route.redirect) {
+			return Served, nil
+		}
+		var client *clientauth.Client
+		if x.asking > 0 {
+			var refused bool
+			if client, refused = x.admit(w, r, name, h, route); refused {
+				return Served, nil
+			}
+		}
 		if route == nil {
 			return NoHost, nil
 		}
@@ -43,32 +60,26 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 			// Replaced between the lookup and here.
 			continue
 		}
-		return Served, t.serveOn(i, route, w, r)
+		return Served, t.serveOn(i, route, client, w, r)
 	}
 }
 
-func (t *Table) serveOn(i *instance, route *Route, w http.ResponseWriter, r *http.Request) error {
+func (t *Table) serveOn(i *instance, route *Route, client *clientauth.Client, w http.ResponseWriter, r *http.Request) error {
 	defer i.release()
 	if isStream(r) {
 		followed, end := route.streams.follow(r, i.parts)
 		defer end()
 		r = followed
 	}
-	request := &Request{Route: route, Connections: t.connections, policy: t.Clients(), global: t.Global(), w: w, r: r}
+	request := &Request{
+		Route: route, Connections: t.connections, policy: t.Clients(), global: t.Global(), peer: client, w: w, r: r,
+	}
 	// Whatever happens to the chain, its last attempt does not stay under way.
 	defer request.end()
 	caddyhttp.SetVar(r.Context(), requestVar, request)
 	err := i.handler.ServeHTTP(w, r)
 	request.conclude(err)
 	return err
-}
-
-func (t *Table) find(name, path string) *Route {
-	h := t.index.Load().find(name)
-	if h == nil {
-		return nil
-	}
-	return h.find(path)
 }
 
 // hostname returns the Host of a request as the table has it: without port and trailing dot, in lower case.

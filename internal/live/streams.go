@@ -93,7 +93,7 @@ func (h *host) inherit(before *host) []ending {
 			left[k] = r.streams
 		}
 	}
-	if h != nil {
+	if h != nil && h.admitsLike(before) {
 		for _, r := range h.all {
 			k := key{r.Type, r.Path, r.access}
 			if s, ok := left[k]; ok && r.chain.refused == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -34,13 +35,15 @@ type Table struct {
 	open crowd
 
 	global global
+	// policies are those of hosts that have one of their own, by host.
+	policies map[string]ir.TLSPolicy
 }
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table, authorities *certs.Store) *Table {
 	t := &Table{
 		backends: backends, authorities: authorities, connections: proxy.NewPool(), chains: map[string]*chain{},
-		refused: map[string][]refused{},
+		refused: map[string][]refused{}, policies: map[string]ir.TLSPolicy{},
 	}
 	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
@@ -68,6 +71,7 @@ func (t *Table) Update(changes map[string]*document.Host) {
 		}
 		delete(t.refused, name)
 		next[name] = nil
+		t.notePolicy(name, d)
 		if d != nil {
 			next[name] = t.build(name, d)
 		}
@@ -97,6 +101,9 @@ func (t *Table) tryAgain(hosts map[string]*document.Host) {
 
 func (t *Table) build(name string, d *document.Host) *host {
 	h := newHost(name, d)
+	if d.ClientAuth != nil {
+		h.clients, h.clientAuth = clientauth.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
+	}
 	for _, r := range d.Routes {
 		t.route(h, r)
 	}
@@ -105,8 +112,8 @@ func (t *Table) build(name string, d *document.Host) *host {
 
 func (t *Table) route(h *host, d *document.Route) {
 	r := &Route{
-		Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, access: d.Access, streams: &streams{all: &t.open},
-		chain: t.chainOf(d),
+		Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, access: d.Access, redirect: d.HTTPSRedirect,
+		streams: &streams{all: &t.open}, chain: t.chainOf(d),
 	}
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)

@@ -9,34 +9,39 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // values tells the nginx variables by name. Those with http_, cookie_ and arg_ in front come from families.
 var values = map[string]func(*Request) string{
-	"args":               query,
-	"best_http_host":     func(r *Request) string { return r.Client().Host },
-	"binary_remote_addr": binaryAddress,
-	"host":               requestHost,
-	"http_host":          func(r *Request) string { return r.r.Host },
-	"ingress_name":       func(r *Request) string { return ir.ParseRef(r.Route.Origin).Name },
-	"is_args":            isArgs,
-	"location_path":      func(r *Request) string { return r.Route.Path },
-	"namespace":          func(r *Request) string { return ir.ParseRef(r.Route.Origin).Namespace },
-	"pass_access_scheme": func(r *Request) string { return r.Client().Proto },
-	"query_string":       query,
-	"remote_addr":        (*Request).ClientIP,
-	"remote_port":        remotePort,
-	"request_id":         (*Request).ID,
-	"request_method":     func(r *Request) string { return r.r.Method },
-	"request_uri":        requestURI,
-	"scheme":             scheme,
-	"server_name":        func(r *Request) string { return cmp.Or(r.Route.Host, "_") },
-	"server_port":        serverPort,
-	"service_name":       func(r *Request) string { return r.service(1) },
-	"service_port":       func(r *Request) string { return r.service(2) },
-	"the_real_ip":        (*Request).ClientIP,
-	"uri":                func(r *Request) string { return CleanPath(r.r.URL.Path) },
+	"args":                    query,
+	"best_http_host":          func(r *Request) string { return r.Client().Host },
+	"binary_remote_addr":      binaryAddress,
+	"host":                    requestHost,
+	"http_host":               func(r *Request) string { return r.r.Host },
+	"ingress_name":            func(r *Request) string { return ir.ParseRef(r.Route.Origin).Name },
+	"is_args":                 isArgs,
+	"location_path":           func(r *Request) string { return r.Route.Path },
+	"namespace":               func(r *Request) string { return ir.ParseRef(r.Route.Origin).Namespace },
+	"pass_access_scheme":      func(r *Request) string { return r.Client().Proto },
+	"query_string":            query,
+	"remote_addr":             (*Request).ClientIP,
+	"remote_port":             remotePort,
+	"request_id":              (*Request).ID,
+	"request_method":          func(r *Request) string { return r.r.Method },
+	"request_uri":             requestURI,
+	"scheme":                  scheme,
+	"server_name":             func(r *Request) string { return cmp.Or(r.Route.Host, "_") },
+	"server_port":             serverPort,
+	"service_name":            func(r *Request) string { return r.service(1) },
+	"service_port":            func(r *Request) string { return r.service(2) },
+	"ssl_client_escaped_cert": ofPeer((*clientauth.Client).Escaped),
+	"ssl_client_i_dn":         ofPeer(func(c *clientauth.Client) string { return c.Issuer }),
+	"ssl_client_s_dn":         ofPeer(func(c *clientauth.Client) string { return c.Subject }),
+	"ssl_client_verify":       ofPeer(func(c *clientauth.Client) string { return c.Verify }),
+	"the_real_ip":             (*Request).ClientIP,
+	"uri":                     func(r *Request) string { return CleanPath(r.r.URL.Path) },
 }
 
 // families are variables whose name ends with that of a part of the request.
@@ -81,11 +86,13 @@ func scheme(r *Request) string {
 }
 
 // requestURI is what the client sent, whatever was made of it since.
-func requestURI(r *Request) string {
-	if original, ok := r.r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+func requestURI(r *Request) string { return originalURI(r.r) }
+
+func originalURI(r *http.Request) string {
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		return path(&original)
 	}
-	return path(r.r)
+	return path(r)
 }
 
 // path takes scheme and host off the target of a request to a proxy.

@@ -133,10 +133,12 @@ func (h *head) copyTo(header http.Header) {
 	for i, f := range h.fields {
 		values[i] = f.value
 		// Whoever appends to one of them must not write over the next.
-		if before, ok := header[f.name]; ok {
-			header[f.name] = append(before, f.value)
-		} else {
+		before, ok := header[f.name]
+		switch {
+		case !ok:
 			header[f.name] = values[i : i+1 : i+1]
+		case f.name != ours:
+			header[f.name] = append(before, f.value)
 		}
 	}
 }

@@ -95,6 +95,9 @@ func passInterim(w http.ResponseWriter, response *http.Response) {
 	}
 }
 
+// ours is the header that the endpoint cannot say where we do.
+const ours = "Strict-Transport-Security"
+
 // copyHeader moves the headers of an answer that are meant for the client.
 func copyHeader(to, from http.Header) {
 	for _, value := range from["Connection"] {
@@ -106,11 +109,13 @@ func copyHeader(to, from http.Header) {
 		delete(from, name)
 	}
 	for name, values := range from {
-		if own, ok := to[name]; ok {
+		own, ok := to[name]
+		switch {
+		case !ok:
+			to[name] = values
+		case name != ours:
 			to[name] = append(own, values...)
-			continue
 		}
-		to[name] = values
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func (m chains) host(h *ir.VirtualHost) part[document.Host] {
-	host := &document.Host{Routes: make([]*document.Route, 0, len(h.Routes))}
+	host := &document.Host{TLS: h.TLS, Routes: make([]*document.Route, 0, len(h.Routes))}
 	for _, route := range h.Routes {
 		host.Routes = append(host.Routes, m.route(route))
 	}
@@ -38,7 +38,9 @@ func clientAuth(a *ir.ClientAuth) *document.ClientAuth {
 // route makes a panic a refusal of the route that caused it. Without the route its requests would go to another one, which
 // may let in everybody.
 func (m chains) route(route *ir.Route) (r *document.Route) {
-	r = &document.Route{Type: string(route.Match.Type), Path: route.Match.Path, Origin: route.Origin.String()}
+	r = &document.Route{
+		Type: string(route.Match.Type), Path: route.Match.Path, Origin: route.Origin.String(), HTTPSRedirect: route.HTTPSRedirect,
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			r.Chain, r.TLS, r.Access, r.Refused = nil, nil, "", fmt.Sprintf("what they should meet cannot be rendered: %v", p)
@@ -60,7 +62,7 @@ func chain(route *ir.Route) (whole json.RawMessage, access string) {
 			guards = append(guards, handler)
 		}
 	}
-	handlers = append(handlers, proxy(route))
+	handlers = append(handlers, proxyHandler(route))
 	return mustJSON(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
 }
 

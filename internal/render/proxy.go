@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy/fastcgi"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 // What ingress-nginx does where nobody says otherwise: proxy-connect-timeout, proxy-read-timeout and proxy-send-timeout,
@@ -24,8 +25,8 @@ const (
 
 var retryOn = []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout}
 
-// proxy ends every chain.
-func proxy(route *ir.Route) json.RawMessage {
+// proxyHandler ends every chain.
+func proxyHandler(route *ir.Route) json.RawMessage {
 	a, f := route.Attempts, route.Forwarding
 	if a.On == nil {
 		a.On = retryOn
@@ -36,31 +37,20 @@ func proxy(route *ir.Route) json.RawMessage {
 	}
 	connect := caddy.Duration(cmp.Or(a.Connect, connectTimeout))
 	return mustJSON(struct {
-		Handler        string             `json:"handler"`
-		ConnectTimeout caddy.Duration     `json:"connect_timeout"`
-		ReadTimeout    caddy.Duration     `json:"read_timeout"`
-		WriteTimeout   caddy.Duration     `json:"write_timeout"`
-		Tries          int                `json:"tries"`
-		RetryTimeout   caddy.Duration     `json:"retry_timeout,omitempty"`
-		RetryOn        []ir.RetryOn       `json:"retry_on,omitempty"`
-		Protocol       ir.BackendProtocol `json:"protocol,omitempty"`
-		Host           string             `json:"host,omitempty"`
-		Connection     string             `json:"connection,omitempty"`
-		MaxBody        int64              `json:"max_body,omitempty"`
-		StreamRequest  bool               `json:"stream_request,omitempty"`
-		BufferResponse bool               `json:"buffer_response,omitempty"`
-		Prefix         string             `json:"prefix,omitempty"`
-		Index          string             `json:"index,omitempty"`
-		ReverseProxy   json.RawMessage    `json:"reverse_proxy"`
+		Handler string `json:"handler"`
+		proxy.Config
+		ReverseProxy json.RawMessage `json:"reverse_proxy"`
 	}{
-		Handler:        "k8singress_proxy",
-		ConnectTimeout: connect,
-		ReadTimeout:    caddy.Duration(cmp.Or(a.Read, silence)),
-		WriteTimeout:   caddy.Duration(cmp.Or(a.Write, silence)),
-		Tries:          cmp.Or(a.Tries, tries), RetryTimeout: caddy.Duration(a.Total), RetryOn: a.On,
-		Protocol: f.Protocol, Host: f.Host, Connection: f.Connection, MaxBody: limit,
-		StreamRequest: f.StreamRequest, BufferResponse: f.BufferResponse, Prefix: f.Prefix, Index: f.Index,
-		ReverseProxy: reverseProxy(cmp.Or(a.Tries, tries), connect, &f),
+		"k8singress_proxy",
+		proxy.Config{
+			ConnectTimeout: connect,
+			ReadTimeout:    caddy.Duration(cmp.Or(a.Read, silence)),
+			WriteTimeout:   caddy.Duration(cmp.Or(a.Write, silence)),
+			Tries:          cmp.Or(a.Tries, tries), RetryTimeout: caddy.Duration(a.Total), RetryOn: a.On,
+			Protocol: f.Protocol, Host: f.Host, Connection: f.Connection, MaxBody: limit,
+			StreamRequest: f.StreamRequest, BufferResponse: f.BufferResponse, Prefix: f.Prefix, Index: f.Index,
+		},
+		reverseProxy(cmp.Or(a.Tries, tries), connect, &f),
 	})
 }
 

@@ -127,5 +127,8 @@ func certificate(c *ir.Certificate) part[document.Certificate] {
 	if !c.Automated {
 		value.Secret = c.SecretNamespace + "/" + c.SecretName
 	}
+	if c.SecondSecretName != "" {
+		value.SecondSecret = c.SecretNamespace + "/" + c.SecondSecretName
+	}
 	return part[document.Certificate]{c.Host, value}
 }

@@ -69,6 +69,9 @@ const (
 	CertificateExpired     Reason = "CertificateExpired"
 	CertificateNotYetValid Reason = "CertificateNotYetValid"
 	RevocationListExpired  Reason = "RevocationListExpired"
+	NotPublic              Reason = "NotPublic"
+	NoDNSChallenge         Reason = "NoDNSChallenge"
+	QuotaExceeded          Reason = "QuotaExceeded"
 )
 
 // Problem is one finding on an object, worded so that its owner can mend it.

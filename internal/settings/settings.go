@@ -22,6 +22,9 @@ const (
 // DefaultShutdownTimeout is ingress-nginx's worker-shutdown-timeout.
 const DefaultShutdownTimeout = Duration(240 * time.Second)
 
+// DefaultHostsPerNamespace keeps one namespace from using up what an authority issues in a week.
+const DefaultHostsPerNamespace = 100
+
 // AdminOff is Config.Admin of a Caddy whose admin API is turned off.
 const AdminOff = "off"
 
@@ -35,6 +38,12 @@ const (
 const (
 	AutoHTTPSAll = "all"
 	AutoHTTPSOff = "off"
+)
+
+// SecretsAll and SecretsReferenced are the values of Kubernetes.Secrets.
+const (
+	SecretsAll        = "all"
+	SecretsReferenced = "referenced"
 )
 
 // Config is the options of the controller. The zero value of a field stands for its default.
@@ -103,6 +112,8 @@ type Config struct {
 	// AutoHTTPS says which hosts of Ingresses get a certificate from an issuer: "off" is none, "all" is every host that no
 	// Secret is for. Default: those of a tls entry without secretName.
 	AutoHTTPS string `json:"auto_https,omitempty"`
+	// AutoHTTPSExcept are the namespaces whose Ingresses get no certificate from an issuer. Default: none.
+	AutoHTTPSExcept []string `json:"auto_https_except,omitempty"`
 	// ACMEOnMissingSecret asks an issuer for the hosts of a tls entry whose Secret does not exist, too. Default: false.
 	ACMEOnMissingSecret bool `json:"acme_on_missing_secret,omitempty"`
 	// Email is the address that the certificate authority may write to about the certificates of Ingress hosts.
@@ -151,6 +162,9 @@ type Kubernetes struct {
 	// NamespaceSelector is a label selector, such as "team=shop,tier!=test". Ingresses in namespaces whose labels it does
 	// not match are not served, and their status is left alone. Default: all.
 	NamespaceSelector string `json:"namespace_selector,omitempty"`
+	// Secrets says which Secrets are read: "all" of the namespaces, or only those "referenced" by Ingresses and options, each
+	// by a watch for its name, so that the right to read no others is enough. Default: all.
+	Secrets string `json:"secrets,omitempty"`
 }
 
 // Manifests is a folder that objects come from.

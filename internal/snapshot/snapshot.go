@@ -27,6 +27,8 @@ type Snapshot struct {
 	// Namespaces are there in a cluster only if an option needs them.
 	Namespaces Objects[*corev1.Namespace]
 	slices     Objects[*discoveryv1.EndpointSlice]
+	// denied is never changed.
+	denied map[ir.Ref]bool
 
 	// Sequence counts the snapshots of a store from 1.
 	Sequence uint64
@@ -63,6 +65,9 @@ func (s *Snapshot) Counts() map[string]int {
 		kinds.Namespace: s.Namespaces.Len(),
 	}
 }
+
+// Denied says that the source may not read an object. Whether there is one nobody knows.
+func (s *Snapshot) Denied(ref ir.Ref) bool { return s.denied[ref] }
 
 // Objects are the objects of one kind, by namespace and name.
 type Objects[T any] struct{ tree btree.Map[string, T] }

@@ -60,6 +60,26 @@ func (s *Store) Apply(set, gone []kinds.Object) {
 	}
 }
 
+// Deny notes that an object may not be read, or that it may be. That is a change of the object.
+func (s *Store) Deny(ref ir.Ref, denied bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.current.denied[ref] == denied {
+		return
+	}
+	// Snapshots have the old one.
+	next := maps.Clone(s.current.denied)
+	if next == nil {
+		next = map[ir.Ref]bool{}
+	}
+	next[ref] = true
+	if !denied {
+		delete(next, ref)
+	}
+	s.current.denied = next
+	s.record(ref)
+}
+
 // Get returns the object of the same kind, namespace and name, or nil. It is there for sources, which save a copy of an
 // object that has not changed; all others look at a Snapshot.
 func (s *Store) Get(object kinds.Object) kinds.Object {
@@ -108,6 +128,7 @@ func (s *Store) Take() *Snapshot {
 		ConfigMaps: s.current.ConfigMaps.copy(),
 		Namespaces: s.current.Namespaces.copy(),
 		slices:     s.current.slices.copy(),
+		denied:     s.current.denied,
 		Sequence:   s.current.Sequence,
 		Changed:    slices.Collect(maps.Keys(s.changed)),
 		Since:      s.current.Sequence - 1,

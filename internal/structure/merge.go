@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -14,8 +15,8 @@ import (
 // sites, their certificates, and what somebody added to our servers. Merging twice changes nothing more.
 //
 // It returns an error, worded for whoever wrote the configuration, where the configuration wants the same as we do.
-func Merge(config map[string]any, c settings.Config) error {
-	wanted := Structure(c)
+func Merge(config map[string]any, c settings.Config, handshakes ...ir.Handshake) error {
+	wanted := Structure(c, handshakes...)
 	apps, err := child(config, "apps")
 	if err != nil {
 		return err
@@ -32,6 +33,10 @@ func Merge(config map[string]any, c settings.Config) error {
 	if err := mergeTLS(apps, wanted); err != nil {
 		return fmt.Errorf("apps.tls: %w", err)
 	}
+	if err := mergePKI(apps, wanted); err != nil {
+		return fmt.Errorf("apps.pki: %w", err)
+	}
+	mergeTickets(config, at(apps, "tls"))
 	return nil
 }
 
@@ -142,6 +147,8 @@ func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, 
 	}
 	delete(base, "get_certificate")
 	merged = append(merged, sitePolicies(base, uncovered(names, merged))...)
+	// The issuers of sites are not those of Ingresses.
+	delete(base, "issuers")
 	maps.Copy(base, ours)
 	return append(merged, base), nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -47,27 +48,30 @@ const probeTimeout = caddy.Duration(10 * time.Second)
 const handshakeTimeout = caddy.Duration(10 * time.Second)
 
 // Structure returns the parts of a Caddy configuration that the options ask for, in a tree as encoding/json decodes it.
-// Options that are not given count with their defaults.
-func Structure(c settings.Config) map[string]any {
+// Options that are not given count with their defaults. The handshakes are those in use that are not always there.
+func Structure(c settings.Config, handshakes ...ir.Handshake) map[string]any {
 	persist := false
+	apps := map[string]any{
+		"http":       httpApp(c.WithDefaults(), handshakes),
+		"tls":        tlsApp(c),
+		"k8singress": c.WithoutDefaults(),
+	}
+	if keepsToItself(c) {
+		apps["pki"] = pkiApp()
+	}
 	return Tree(map[string]any{
-		"admin": &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &persist}},
-		"apps": map[string]any{
-			"http":       httpApp(c.WithDefaults()),
-			"tls":        tlsApp(c),
-			"k8singress": c.WithoutDefaults(),
-		},
+		"admin": &caddy.AdminConfig{Config: &caddy.ConfigSettings{Persist: &persist}}, "apps": apps,
 	})
 }
 
-func httpApp(c settings.Config) *caddyhttp.App {
+func httpApp(c settings.Config, handshakes []ir.Handshake) *caddyhttp.App {
 	return &caddyhttp.App{
-		Servers: servers(c), Metrics: &caddyhttp.Metrics{},
+		Servers: servers(c, handshakes), Metrics: &caddyhttp.Metrics{},
 		ShutdownDelay: caddy.Duration(c.ShutdownDelay), GracePeriod: caddy.Duration(c.ShutdownTimeout),
 	}
 }
 
-func servers(c settings.Config) map[string]*caddyhttp.Server {
+func servers(c settings.Config, handshakes []ir.Handshake) map[string]*caddyhttp.Server {
 	all := map[string]*caddyhttp.Server{}
 	if len(c.HTTP) > 0 {
 		all[HTTPServer] = server(c.HTTP)
@@ -75,7 +79,7 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 	}
 	if len(c.HTTPS) > 0 {
 		all[HTTPSServer] = server(c.HTTPS)
-		all[HTTPSServer].TLSConnPolicies = caddytls.ConnectionPolicies{{}}
+		all[HTTPSServer].TLSConnPolicies, all[HTTPSServer].StrictSNIHost = connectionPolicies(handshakes), new(bool)
 		all[HTTPSServer].ListenerWrappersRaw = []json.RawMessage{
 			encode(map[string]any{"wrapper": "k8singress", "handshake_timeout": handshakeTimeout}),
 			json.RawMessage(`{"wrapper":"tls"}`),

@@ -79,7 +79,10 @@ func TestParametersOfAClass(t *testing.T) {
 	}{
 		{"none", nil, "a/global", "", true},
 		{"namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "accepted", true},
-		{"an empty group", &reference{APIGroup: new(""), Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "accepted", true},
+		{
+			"an empty group", &reference{APIGroup: new(""), Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "",
+			"accepted", true,
+		},
 		{"cluster, beside the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "b/global", "accepted", true},
 		{"no scope is the cluster", &reference{Kind: "ConfigMap", Name: "class"}, "b/global", "accepted", true},
 		{"cluster, without the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "", "spec.parameters.scope", false},

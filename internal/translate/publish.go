@@ -16,9 +16,9 @@ func (t *Translator) publish(c *change) {
 	backends := t.backends(c)
 	hosts, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
 	for host := range c.hosts {
-		hosts[host], certificates[host] = nil, nil
+		hosts[host], certificates[host] = nil, t.issuance.certificate(host, t.merged[host])
 		if m := t.merged[host]; m != nil {
-			hosts[host], certificates[host] = m.Host, m.Certificate
+			hosts[host] = m.Host
 		}
 	}
 	config := &ir.Config{
@@ -55,11 +55,13 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	for host := range r.Certificates {
 		hosts[host] = true
 	}
-	for _, host := range slices.Sorted(maps.Keys(hosts)) {
+	names := slices.Sorted(maps.Keys(hosts))
+	for _, host := range names {
 		if m := t.merged[host]; m != nil {
 			v.Problems = append(v.Problems, m.Problems[ref]...)
 		}
 	}
+	v.Problems = append(v.Problems, t.issuance.problems(names, ref, t.options.HostsPerNamespace)...)
 	for _, id := range r.Backends {
 		if b := t.balanced[id]; b != nil {
 			v.Problems = append(v.Problems, b.problems[ref]...)

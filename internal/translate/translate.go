@@ -21,6 +21,8 @@ type Options struct {
 	ConfigMap string
 	// DefaultCertificate is the "namespace/name" of the Secret for names without a certificate; it may be empty.
 	DefaultCertificate string
+	// HostsPerNamespace is for how many hosts of one namespace an issuer is asked. Zero is no limit.
+	HostsPerNamespace int
 }
 
 // Translate returns what is to be served, and what became of each object. It depends on nothing but its arguments.

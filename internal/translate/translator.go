@@ -32,6 +32,7 @@ type Translator struct {
 	ofHost    groups[string]
 	fallbacks set[ir.Ref]
 	merged    map[string]*ingress.Merged
+	issuance  *issuance
 	streams   *streams.Result
 	// users counts the routes that have a backend, found is what there is of it in the cluster.
 	users     map[string]int
@@ -50,7 +51,7 @@ func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
 		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*ingress.Merged{},
-		streams: &streams.Result{}, users: map[string]int{}, found: map[string]*ir.Backend{},
+		issuance: newIssuance(), streams: &streams.Result{}, users: map[string]int{}, found: map[string]*ir.Backend{},
 		ofBackend: groups[string]{}, balanced: map[string]*balanced{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
@@ -70,11 +71,21 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 		t.touched(c, s)
 	}
 	t.seen = s.Sequence
-	for host := range c.hosts {
-		t.mergeHost(c, host)
-	}
+	t.mergeHosts(c)
+	t.issue(c)
 	t.publish(c)
 	return t.config, t.report
+}
+
+// Secrets are those that the Ingresses of the last snapshot refer to, whether they exist or not.
+func (t *Translator) Secrets() iter.Seq[ir.Ref] {
+	return func(yield func(ir.Ref) bool) {
+		for ref := range t.dependent {
+			if ref.Kind == kinds.Secret && !yield(ref) {
+				return
+			}
+		}
+	}
 }
 
 // change is what one call touches.
@@ -203,7 +214,11 @@ func (t *Translator) note(
 // mergeHost joins what the Ingresses say of one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old := t.merged[host]
-	next := ingress.MergeCarefully(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)))
+	next := ingress.MergeCarefully(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)), t.secureAbove(host))
+	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
+		// What everybody has need not be said of each host.
+		next.Host.TLS = nil
+	}
 	if old != nil {
 		t.count(c, old.Host, -1)
 		for ref := range old.Problems {
@@ -216,7 +231,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	for ref := range next.Problems {
 		c.objects[ref] = struct{}{}
 	}
-	if next.Host == nil && next.Certificate == nil {
+	if next.Host == nil && next.Certificate == nil && next.Implied == nil {
 		delete(t.merged, host)
 		return
 	}

@@ -38,10 +38,19 @@ var narrow = translate.Options{
 	ConfigMap: "a/global",
 }
 
+// scarce are options with which issuers are asked for as much as they can be, and of each namespace for two hosts.
+var scarce = translate.Options{
+	Ingress: ingress.Options{
+		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true,
+		Issuance: ingress.Issuance{Mode: "all", OnMissingSecret: true, AnyName: true, Wildcards: true},
+	},
+	ConfigMap: "a/global", HostsPerNamespace: 2,
+}
+
 // The worlds that objects are drawn from are small, so that objects meet.
 var (
 	names  = []string{"one", "two", "three"}
-	hosts  = []string{"", "a.example", "b.example", "*.example", "{env.HOME}"}
+	hosts  = []string{"", "a.example", "b.example", "*.example", "c.example", "c.a.example", "*.a.example", "{env.HOME}"}
 	paths  = []string{"/", "/foo", "/foo/", "/foo/(.*)", "/(", "", "no-slash"}
 	ports  = []networkingv1.ServiceBackendPort{{Number: 80}, {Name: "http"}, {Name: "nope"}}
 	stamps = []time.Time{time.Unix(1, 0), time.Unix(2, 0)}
@@ -52,11 +61,15 @@ var (
 		"affinity":              {"cookie"},
 		"service-upstream":      {"true"},
 		"proxy-connect-timeout": {"1", "2"},
+		"ssl-redirect":          {"true", "false"},
+		"force-ssl-redirect":    {"true", "false"},
 	}
 	data = map[string][]string{
 		"load-balance":          {"ewma", "round_robin", "bad"},
 		"proxy-connect-timeout": {"7", "8", "bad"},
 		"use-forwarded-headers": {"true", "false"},
+		"auto-https":            {"off", "tls", "all"},
+		"ssl-redirect":          {"true", "false"},
 	}
 )
 
@@ -112,8 +125,15 @@ func drawIngress(t *rapid.T) *networkingv1.Ingress {
 		}
 		object.Spec.Rules = append(object.Spec.Rules, rule)
 	}
-	if rapid.Bool().Draw(t, "tls") {
-		object.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{draw(t, hosts)}, SecretName: draw(t, names)}}
+	if word := draw(t, []string{"", "", "", "off", "all"}); word != "" {
+		object.Annotations["k8singress.io/auto-https"] = word
+	}
+	for range rapid.IntRange(0, 2).Draw(t, "tls") {
+		entry := networkingv1.IngressTLS{SecretName: draw(t, append([]string{""}, names...))}
+		if rapid.IntRange(0, 4).Draw(t, "listed") > 0 {
+			entry.Hosts = []string{draw(t, hosts)}
+		}
+		object.Spec.TLS = append(object.Spec.TLS, entry)
 	}
 	return object
 }
@@ -178,7 +198,7 @@ func drawObject(t *rapid.T) kinds.Object {
 func TestIncrementalEqualsFull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, translator := snapshot.NewStore(), translate.New()
-		options := draw(t, []translate.Options{options, narrow})
+		options := draw(t, []translate.Options{options, narrow, scarce, scarce})
 		var waiting *snapshot.Snapshot
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
 			if object := drawObject(t); rapid.IntRange(0, 3).Draw(t, "delete") == 0 {

@@ -18,7 +18,8 @@ type Template struct {
 var names = []string{
 	"args", "best_http_host", "binary_remote_addr", "host", "http_host", "ingress_name", "is_args", "location_path", "namespace",
 	"pass_access_scheme", "query_string", "remote_addr", "remote_port", "request_id", "request_method", "request_uri", "scheme",
-	"server_name", "server_port", "service_name", "service_port", "the_real_ip", "uri",
+	"server_name", "server_port", "service_name", "service_port", "ssl_client_escaped_cert", "ssl_client_i_dn",
+	"ssl_client_s_dn", "ssl_client_verify", "the_real_ip", "uri",
 }
 
 var prefixes = []string{"http_", "cookie_", "arg_"}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var tlsTermination = []sentence{
@@ -95,6 +96,7 @@ func tlsWithoutHosts(f *conformance) {
 func withSecret(name string, hosts ...string) func(*networkingv1.Ingress) {
 	return func(i *networkingv1.Ingress) {
 		i.Spec.TLS = append(i.Spec.TLS, networkingv1.IngressTLS{Hosts: hosts, SecretName: name})
+		metav1.SetMetaDataAnnotation(&i.ObjectMeta, sslRedirect, "false")
 	}
 }
 

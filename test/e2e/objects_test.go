@@ -134,7 +134,7 @@ func (c *cluster) ingress(name, service string, changes ...func(*networkingv1.In
 	c.must(err)
 }
 
-// withTLS adds a Secret for all hosts of an Ingress.
+// withTLS adds a Secret for all hosts of an Ingress, which go on to be served by HTTP, too.
 func withTLS(secret string) func(*networkingv1.Ingress) {
 	return func(i *networkingv1.Ingress) {
 		tls := networkingv1.IngressTLS{SecretName: secret}
@@ -142,8 +142,11 @@ func withTLS(secret string) func(*networkingv1.Ingress) {
 			tls.Hosts = append(tls.Hosts, rule.Host)
 		}
 		i.Spec.TLS = append(i.Spec.TLS, tls)
+		metav1.SetMetaDataAnnotation(&i.ObjectMeta, sslRedirect, "false")
 	}
 }
+
+const sslRedirect = "nginx.ingress.kubernetes.io/ssl-redirect"
 
 func withClass(name string) func(*networkingv1.Ingress) {
 	return func(i *networkingv1.Ingress) { i.Spec.IngressClassName = &name }

@@ -24,6 +24,8 @@ type Options struct {
 	Admin, HTTP, HTTPS string
 	// Lines are the lines of the global option k8singress.
 	Lines []string
+	// Global are other global options, and Sites what is below all of them.
+	Global, Sites string
 }
 
 // NewOptions returns the options of a Caddy that serves the class nginx of the cluster. Processes that run at the same
@@ -38,7 +40,7 @@ func (c *Cluster) NewOptions(name string, number int, lines ...string) Options {
 }
 
 func (o Options) caddyfile() string {
-	return "{\n\tadmin " + o.Admin + "\n\tmetrics\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n}\n"
+	return "{\n\tadmin " + o.Admin + "\n\tmetrics\n\tk8singress {\n\t\t" + strings.Join(o.Lines, "\n\t\t") + "\n\t}\n" + o.Global + "}\n" + o.Sites
 }
 
 // Caddy is a running process. Stop or Kill ends it.

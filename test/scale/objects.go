@@ -157,6 +157,7 @@ func (w *world) createIngress(ctx context.Context, i int, service string, secure
 		Spec:       networkingv1.IngressSpec{IngressClassName: ptr.To("nginx"), Rules: []networkingv1.IngressRule{rule}},
 	}
 	if secure {
+		metav1.SetMetaDataAnnotation(&ingress.ObjectMeta, "nginx.ingress.kubernetes.io/ssl-redirect", "false")
 		ingress.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{hostOf(i)}, SecretName: nameOf(i)}}
 	}
 	_, err := w.client.NetworkingV1().Ingresses(namespace).Create(ctx, ingress, metav1.CreateOptions{})

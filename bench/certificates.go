@@ -1,0 +1,126 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// maker issues certificates with keys of P-256.
+type maker struct {
+	authority *x509.Certificate
+	key       *ecdsa.PrivateKey
+	serial    int64
+}
+
+func newMaker() (*maker, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return &maker{key: key, authority: &x509.Certificate{
+		Subject: pkix.Name{CommonName: "bench"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	}}, nil
+}
+
+// issue returns a new certificate for a host and its key, in PEM. Its serial number is larger than all before.
+func (m *maker) issue(host string) (certificate, key []byte, err error) {
+	m.serial++
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(m.serial), DNSNames: []string{host},
+		NotBefore: m.authority.NotBefore, NotAfter: m.authority.NotAfter,
+	}, m.authority, own.Public(), m.key)
+	if err != nil {
+		return nil, nil, err
+	}
+	private, err := x509.MarshalECPrivateKey(own)
+	if err != nil {
+		return nil, nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}), nil
+}
+
+// secured is an Ingress with a certificate. Its values are the number and the host.
+const secured = `---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: app-%05[1]d, namespace: bench}
+spec:
+  ingressClassName: nginx
+  tls: [{hosts: [%[2]s], secretName: app-%05[1]d}]
+  rules:
+    - host: %[2]s
+      http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: app, port: {number: 80}}}}]}
+`
+
+// securedService is what those Ingresses name. Nobody asks it.
+const securedService = `---
+apiVersion: v1
+kind: Service
+metadata: {name: app, namespace: bench}
+spec: {ports: [{port: 80}]}
+`
+
+// tlsSecret has the number, the certificate and the key.
+const tlsSecret = `---
+apiVersion: v1
+kind: Secret
+type: kubernetes.io/tls
+metadata: {name: app-%05d, namespace: bench}
+data: {tls.crt: %s, tls.key: %s}
+`
+
+// writeSecured writes an Ingress with a Secret for each host.
+func writeSecured(folder string, m *maker, hosts int) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	var text strings.Builder
+	text.WriteString(class + securedService)
+	for i := 1; i <= hosts; i++ {
+		fmt.Fprintf(&text, secured, i, hostName(i))
+	}
+	if err := os.WriteFile(filepath.Join(folder, "ingresses.yaml"), []byte(text.String()), 0o644); err != nil {
+		return err
+	}
+	return writeSecrets(folder, m, hosts)
+}
+
+// writeSecrets gives the first hosts new certificates.
+func writeSecrets(folder string, m *maker, hosts int) error {
+	for first := 1; first <= hosts; first += perFile {
+		var text strings.Builder
+		for i := first; i < first+perFile && i <= hosts; i++ {
+			certificate, key, err := m.issue(hostName(i))
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&text, tlsSecret, i, base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
+		}
+		// At once, as an editor does: half a file is not what is measured.
+		draft := filepath.Join(filepath.Dir(folder), "secrets.draft")
+		if err := os.WriteFile(draft, []byte(text.String()), 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(draft, filepath.Join(folder, fmt.Sprintf("secrets-%05d.yaml", first))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

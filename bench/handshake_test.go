@@ -1,0 +1,88 @@
+package main
+
+import (
+	"crypto/tls"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// serveTLS shows one certificate to everybody.
+func serveTLS(t *testing.T, host string) (address string) {
+	t.Helper()
+	m, err := newMaker()
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, key, err := m.issue(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go untilEnd(conn)
+		}
+	}()
+	return listener.Addr().String()
+}
+
+func untilEnd(conn net.Conn) {
+	defer conn.Close()
+	_, _ = conn.Read(make([]byte, 1))
+}
+
+func TestHandshakes(t *testing.T) {
+	address := serveTLS(t, hostName(1))
+	got := handshakes{address: address, hosts: 1, clients: 2, duration: 100 * time.Millisecond}.count(t.Context())
+	if got.first != nil || got.perSecond == 0 || got.p50 == 0 {
+		t.Errorf("figures are %+v, error %v", got.figures, got.first)
+	}
+}
+
+// TestHandshakesWithTheWrongCertificate: one that is not the host's is a failure.
+func TestHandshakesWithTheWrongCertificate(t *testing.T) {
+	address := serveTLS(t, "other.test")
+	for _, tolerant := range []bool{false, true} {
+		got := handshakes{address: address, hosts: 1, clients: 1, duration: 100 * time.Millisecond, tolerant: tolerant}.count(t.Context())
+		if got.failed == 0 || len(got.latencies) > 0 || tolerant != (got.failed > 1) {
+			t.Errorf("tolerant %v: %d failed, %d did not", tolerant, got.failed, len(got.latencies))
+		}
+	}
+}
+
+func TestBarsOfHandshakes(t *testing.T) {
+	fast, slow := []figures{{perSecond: 100}}, []figures{{perSecond: 90}}
+	of := func(rounds []figures) *contestant { return &contestant{first: rounds, hosts: 1} }
+	f := &terminators{plain: of(fast), one: of(slow), many: of(slow), rotation: &tally{latencies: make([]time.Duration, 7)}}
+	met := func() (all string) {
+		for _, b := range f.bars() {
+			all += b.Met + " "
+		}
+		return all
+	}
+	if got := met(); got != "yes no yes " {
+		t.Errorf("met: %s", got)
+	}
+	f.rotation.fail(net.ErrClosed)
+	if got := met(); got != "yes no no " {
+		t.Errorf("met with a failure: %s", got)
+	}
+	var text strings.Builder
+	if err := f.write(options{rounds: 1}, &text); err != nil || !strings.Contains(text.String(), "| plain Caddy | 1 | 100 | 1.00 |") {
+		t.Errorf("error %v in:\n%s", err, text.String())
+	}
+}

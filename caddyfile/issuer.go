@@ -1,0 +1,53 @@
+package caddyfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/certmagic"
+)
+
+const issuers = "tls.issuance"
+
+// setIssuer reads
+//
+//	issuer <module> [<arguments...>] {
+//		<options...>
+//	}
+//
+// into the JSON of the module, as Caddy's own directives do.
+func setIssuer(d *draft, args []string, segment caddyfile.Segment) error {
+	id := issuers + "." + args[0]
+	if _, err := caddy.GetModule(id); err != nil {
+		return noIssuer(args[0])
+	}
+	tokens := caddyfile.NewDispenser(segment[1:])
+	tokens.Next()
+	module, err := caddyfile.UnmarshalModule(tokens, id)
+	if err != nil {
+		return err
+	}
+	if _, ok := module.(certmagic.Issuer); !ok {
+		return fmt.Errorf("%s issues no certificates", id)
+	}
+	var warnings []caddyconfig.Warning
+	raw := caddyconfig.JSONModuleObject(module, "module", args[0], &warnings)
+	if len(warnings) > 0 {
+		return fmt.Errorf("%s: %s", args[0], warnings[0].Message)
+	}
+	d.config.Issuers = append(d.config.Issuers, raw)
+	return nil
+}
+
+func noIssuer(name string) error {
+	var names []string
+	for _, module := range caddy.GetModules(issuers) {
+		names = append(names, module.ID.Name())
+	}
+	slices.Sort(names)
+	return fmt.Errorf("this Caddy has no issuer %q: there are %s", name, strings.Join(names, ", "))
+}

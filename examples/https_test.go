@@ -1,0 +1,73 @@
+package examples_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// TestHTTPS holds that each case of docs/https.md is what its manifest says: where the certificates come from, and what the owner
+// of an Ingress is told.
+func TestHTTPS(t *testing.T) {
+	result, err := engine.RunOffline("https/manifests", optionsOf(t, "https/Caddyfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]string{}
+	for host, c := range result.Document.Certificates {
+		sources[host] = c.Secret
+		if c.Automated {
+			sources[host] = "issuer"
+		}
+	}
+	want := map[string]string{
+		"acme.localhost": "issuer", "*.wild.localhost": "issuer",
+		"secret.localhost": "default/secret-tls", "managed.localhost": "default/managed-tls",
+	}
+	if diff := cmp.Diff(want, sources); diff != "" {
+		t.Errorf("certificates (-want +got):\n%s", diff)
+	}
+	told := map[string][]string{}
+	for _, v := range result.Report.Verdicts {
+		for _, p := range v.Problems {
+			told[v.Object.Name] = append(told[v.Object.Name], string(p.Reason))
+		}
+	}
+	if diff := cmp.Diff(map[string][]string{"cert-manager": {"NoSecret"}}, told); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+func optionsOf(t *testing.T, file string) settings.Config {
+	t.Helper()
+	adapted, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(read(t, file)), map[string]any{"filename": file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Apps struct {
+			K8singress settings.Config `json:"k8singress"`
+		} `json:"apps"`
+	}
+	if err := json.Unmarshal(adapted, &config); err != nil {
+		t.Fatal(err)
+	}
+	return config.Apps.K8singress.WithDefaults()
+}
+
+// TestHTTPSAnswers is what somebody sees who runs the example.
+func TestHTTPSAnswers(t *testing.T) {
+	ports := copyWithFreePorts(t, "https")
+	start(t, "https")
+	client := newClient(ports)
+	for _, host := range []string{"acme.localhost", "any.wild.localhost", "secret.localhost", "managed.localhost"} {
+		await(t, client, "https://"+host+":8443/", "web: /\n")
+	}
+	const challenge = "/.well-known/acme-challenge/token"
+	await(t, client, "http://managed.localhost:8080"+challenge, "web: "+challenge+"\n")
+}

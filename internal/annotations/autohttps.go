@@ -1,0 +1,42 @@
+package annotations
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+// The words for which hosts get a certificate from an issuer.
+const (
+	// AutoHTTPSOff is none.
+	AutoHTTPSOff = "off"
+	// AutoHTTPSListed are those that an entry of tls without a Secret lists.
+	AutoHTTPSListed = "tls"
+	// AutoHTTPSAll are all that no Secret is for.
+	AutoHTTPSAll = "all"
+)
+
+// AutoHTTPS is the row of the annotation; the key of the ConfigMap means the same.
+var AutoHTTPS = Annotation{
+	Name: "auto-https", Own: true,
+	Doc: "Which hosts of the Ingress get a certificate from an issuer, such as Let's Encrypt: with `tls` those of an entry of `spec.tls` " +
+		"without `secretName`, with `all` or `true` all that no Secret is for, and with `off` or `false` none. " +
+		"[HTTPS](https.md) says more.",
+	Values: "true, false, off, tls or all", Example: "true", Default: "tls, or what the option auto_https says",
+	Scope: ScopeIngress, Risk: RiskLow,
+	parse: values.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),
+}
+
+// ReadAutoHTTPS reads which hosts get a certificate from an issuer.
+func ReadAutoHTTPS(value string) (string, error) {
+	switch strings.ToLower(value) {
+	case AutoHTTPSOff, "false":
+		return AutoHTTPSOff, nil
+	case AutoHTTPSAll, "true":
+		return AutoHTTPSAll, nil
+	case AutoHTTPSListed:
+		return AutoHTTPSListed, nil
+	}
+	return "", fmt.Errorf("%s is not one of true, false, off, tls and all", values.Quote(value))
+}

@@ -1,0 +1,139 @@
+package annotations
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+// The rows of auth-tls-*: clients are let in by their certificates.
+var (
+	authTLSSecret = Annotation{
+		Name: "auth-tls-secret",
+		Doc: "Asks the clients of every host of this Ingress for a certificate, and lets those in whose certificate was issued by one in " +
+			"`ca.crt` of the Secret, and is not in a list of `ca.crl`, if there is one. It holds for the host with all of its Ingresses; of " +
+			"several, the oldest counts. While the Secret is missing or cannot be read, every request gets 403.",
+		Values: "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources", Example: "shop/client-ca",
+		Default: "no certificates", Scope: ScopeIngress, Risk: RiskMedium,
+		parse: readAuthority, fail: func(s *Settings) { s.Asked.NoAuthority = true },
+	}
+	authTLSVerifyClient = Annotation{
+		Name: "auth-tls-verify-client",
+		Doc: "With `on`, a client without a good certificate gets 400. With `optional`, one without any is let in, and with " +
+			"`optional_no_ca` one whose certificate somebody else has issued, too. `off` asks for none. The backend is told by the header " +
+			"ssl-client-verify. A wrong value is `on`.",
+		Values: "on, off, optional or optional_no_ca", Example: "optional", Default: "on", Scope: ScopeIngress, Risk: RiskMedium,
+		parse: values.Into(func(s *Settings) *ir.ClientVerify { return &s.ClientAuth.Verify }, readVerify), check: checkAuthority,
+	}
+	authTLSVerifyDepth = Annotation{
+		Name:   "auth-tls-verify-depth",
+		Doc:    "How many certificates may stand between that of a client and the topmost one of its issuers in `ca.crt`. 0 is 1.",
+		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, values.Number(0, mostDepth)), check: checkAuthority,
+	}
+	authTLSErrorPage = Annotation{
+		Name:   "auth-tls-error-page",
+		Doc:    "Where a client is sent, with status 302, in place of an answer with status 400.",
+		Values: "a URL", Example: "https://example.com/certificates", Default: "none", Scope: ScopeIngress, Risk: RiskHigh,
+		parse: values.Into(func(s *Settings) *string { return &s.ClientAuth.ErrorPage }, readErrorPage), check: checkAuthority,
+	}
+	authTLSPassCertificate = Annotation{
+		Name:   "auth-tls-pass-certificate-to-upstream",
+		Doc:    "Hands the certificate of the client to the backend, in the header ssl-client-cert: PEM, escaped as in a URL.",
+		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *bool { return &s.ClientAuth.PassCertificate }, values.Bool), check: checkAuthority,
+	}
+	authTLSMatchCN = Annotation{
+		Name: "auth-tls-match-cn",
+		Doc: "A regular expression of the kind RE2 that is searched in the distinguished name of the client, such as " +
+			"`CN=alice,O=Shop`: it may be found in a part of a longer name, too. Clients without it get 403; if it cannot be read, everybody " +
+			"does.",
+		Values: "CN= and a regular expression", Example: "CN=alice,", Default: "every client", Scope: ScopeIngress, Risk: RiskHigh,
+		parse: values.Into(func(s *Settings) *string { return &s.ClientAuth.Subject }, readSubject), check: checkAuthority,
+		fail: func(s *Settings) { s.Asked.NoSubject = true },
+	}
+)
+
+const (
+	mostDepth = 100
+	// mostSubjectBytes is what paths may have, too.
+	mostSubjectBytes = 1 << 10
+)
+
+const hostClosed = "every request for the hosts of this Ingress gets 403"
+
+func checkAuthority(s *Settings) string {
+	return unless(s.AsksClients(), "this has no effect without auth-tls-secret, as in ingress-nginx")
+}
+
+// AsksClients says whether clients are asked for a certificate, or refused because nobody knows how to.
+func (s *Settings) AsksClients() bool { return s.ClientAuth.SecretName != "" || s.ClientAuth.Closed }
+
+// finishClientAuth closes the hosts if what guards them cannot be understood.
+func (s *Settings) finishClientAuth() {
+	s.ClientAuth.Closed = s.Asked.NoAuthority || s.ClientAuth.SecretName != "" && s.Asked.NoSubject
+	if s.ClientAuth.SecretName == "" {
+		return
+	}
+	s.ClientAuth.Verify = cmp.Or(s.ClientAuth.Verify, ir.VerifyOn)
+	s.ClientAuth.Depth = cmp.Or(s.ClientAuth.Depth, 1)
+}
+
+func readAuthority(s *Settings, value string) error {
+	namespace, name, ok := strings.Cut(value, "/")
+	if !ok || !isName(namespace) || !isName(name) {
+		return fmt.Errorf("%s does not name a Secret: write namespace/name; until then, %s", values.Quote(value), hostClosed)
+	}
+	s.ClientAuth.SecretNamespace, s.ClientAuth.SecretName = namespace, name
+	return nil
+}
+
+// isName says whether an object could have a name.
+func isName(name string) bool {
+	return name != "" && len(name) <= mostDomainBytes && !strings.ContainsFunc(name, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '.')
+	})
+}
+
+func readVerify(value string) (ir.ClientVerify, error) {
+	switch v := ir.ClientVerify(value); v {
+	case ir.VerifyOn, ir.VerifyOff, ir.VerifyOptional, ir.VerifyOptionalNoCA:
+		return v, nil
+	}
+	return "", fmt.Errorf("%s is none of on, off, optional and optional_no_ca; it counts as on", values.Quote(value))
+}
+
+// readErrorPage writes the URL anew, so that nothing in it can end a header.
+func readErrorPage(value string) (string, error) {
+	switch {
+	case strings.HasPrefix(value, "@"), strings.HasPrefix(value, "/"):
+		return "", unsupportedError(values.Quote(value) + " is a page of nginx's own, which is not supported: give a URL with https://; " +
+			"until then, clients get 400")
+	case strings.ContainsAny(value, "${}"):
+		return "", fmt.Errorf("%s has a character in it that a URL has not: there are no variables here; until then, clients get 400",
+			values.Quote(value))
+	}
+	u, err := url.Parse(value)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {
+		return "", fmt.Errorf("%s is no URL such as https://example.com/page; until it is, clients get 400", values.Quote(value))
+	}
+	return u.String(), nil
+}
+
+func readSubject(value string) (string, error) {
+	if !strings.HasPrefix(value, "CN=") {
+		return "", fmt.Errorf("%s does not begin with CN=; until it does, %s", values.Quote(value), hostClosed)
+	}
+	if len(value) > mostSubjectBytes {
+		return "", fmt.Errorf("%w; until it is shorter, %s", tooLong(mostSubjectBytes), hostClosed)
+	}
+	if _, err := regexp.Compile(value); err != nil {
+		return "", fmt.Errorf("%s is no regular expression of the kind RE2: %w; until it is, %s", values.Quote(value), err, hostClosed)
+	}
+	return value, nil
+}

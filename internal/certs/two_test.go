@@ -1,0 +1,101 @@
+package certs_test
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+)
+
+// withRSA is a Secret with an RSA certificate.
+func withRSA(t testing.TB, template *x509.Certificate) map[string][]byte {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber = big.NewInt(1)
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), crypto.Signer(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{
+		"tls.crt": pemBlock("CERTIFICATE", der), "tls.key": pemBlock("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)),
+	}
+}
+
+func two(first, second string) map[string]*document.Certificate {
+	return map[string]*document.Certificate{"web.example": {Secret: first, SecondSecret: second, Origin: "Ingress/a/web"}}
+}
+
+func expectKey(t testing.TB, s *certs.Store, hello *tls.ClientHelloInfo, want x509.PublicKeyAlgorithm) {
+	t.Helper()
+	c, err := s.GetCertificate(hello)
+	if err != nil || c.Leaf.PublicKeyAlgorithm != want || c.Leaf.Subject.CommonName == fake {
+		t.Errorf("a client with %v gets %v for %v, error %v, want %v",
+			hello.SignatureSchemes, c.Leaf.PublicKeyAlgorithm, c.Leaf.Subject, err, want)
+	}
+}
+
+func TestTwoKeysForOneHost(t *testing.T) {
+	names := []string{"web.example"}
+	for title, template := range map[string]*x509.Certificate{
+		"names": {DNSNames: names}, "common name only": {Subject: pkix.Name{CommonName: "web.example"}},
+	} {
+		for _, order := range [][2]string{{"a/ecdsa", "a/rsa"}, {"a/rsa", "a/ecdsa"}} {
+			t.Run(title+", "+strings.Join(order[:], ","), func(t *testing.T) {
+				s := certs.NewStore()
+				s.Update(two(order[0], order[1]))
+				other, modern := clientOf(tls.PSSWithSHA256), clientOf(tls.ECDSAWithP256AndSHA256, tls.PSSWithSHA256)
+				copied := *template
+				s.SetSecret("a", "rsa", withRSA(t, &copied), true)
+				// The only one there is, is shown to everybody.
+				expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.RSA)
+				copied = *template
+				s.SetSecret("a", "ecdsa", issue(t, nil, &copied).data(), true)
+				expectKey(t, s, other, x509.RSA)
+				expectKey(t, s, modern, x509.ECDSA)
+				s.SetSecret("a", "ecdsa", expired(t, names...).data(), true)
+				expectKey(t, s, modern, x509.RSA)
+				s.SetSecret("a", "ecdsa", forNames(t, "stray.example").data(), true)
+				expectKey(t, s, modern, x509.RSA)
+				expectProblem(t, s, "its certificate is for \"stray.example\", not for web.example; that of the host's other Secret is shown")
+				s.SetSecret("a", "ecdsa", forNames(t, names...).data(), true)
+				s.Update(changes("web.example", "a/ecdsa"))
+				expectKey(t, s, other, x509.ECDSA)
+				s.Update(changes("web.example", ""))
+				expectFake(t, s, "web.example")
+			})
+		}
+	}
+}
+
+func TestOneOfTwoSecretsIsGarbage(t *testing.T) {
+	s := certs.NewStore()
+	s.Update(two("a/one", "a/two"))
+	s.SetSecret("a", "one", garbage(), true)
+	s.SetSecret("a", "two", forNames(t, "web.example").data(), true)
+	expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.ECDSA)
+	expectProblem(t, s, "that of the host's other Secret is shown until it is mended")
+}
+
+// expectProblem wants one problem that has these words.
+func expectProblem(t testing.TB, s *certs.Store, words string) {
+	t.Helper()
+	all := s.Problems()
+	if len(all) != 1 || len(all[0].Problems) != 1 || !strings.Contains(all[0].Problems[0].Message, words) {
+		t.Errorf("problems are %+v, want one that says %q", all, words)
+	}
+}

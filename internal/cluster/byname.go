@@ -1,0 +1,166 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"sync"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// byName follows single objects of one kind, each by a watch for its name alone. Rights that name the objects are enough
+// for that. An informer for each would keep a second copy, and ten goroutines; a watch here has two, and shares its
+// connection with a hundred others.
+type byName struct {
+	kind   kinds.Kind
+	client rest.Interface
+	store  *snapshot.Store
+	errors *watchErrors
+	gate   *gate
+
+	mu sync.Mutex
+	// followed are the objects that somebody wants.
+	followed map[ir.Ref]*single
+	// changed receives when followed did.
+	changed chan struct{}
+	// unread counts those of them that have not been read.
+	unread int
+}
+
+// single is one object that is followed.
+type single struct {
+	// read says that the API server has answered: with the object, that there is none, or that it is not ours to see.
+	read bool
+	// stop is nil as long as no goroutine has it.
+	stop context.CancelFunc
+}
+
+func (f *factory) byName(name string) (*byName, error) {
+	kind, ok := kinds.ByName(name)
+	if !ok {
+		return nil, fmt.Errorf("there is no kind %s", name)
+	}
+	client, err := f.client(kind.GroupVersion)
+	if err != nil {
+		return nil, fmt.Errorf("making a client for %s: %w", kind.Resource, err)
+	}
+	return &byName{
+		kind: kind, client: client, store: f.store, errors: f.errors, gate: newGate(),
+		followed: map[ir.Ref]*single{}, changed: make(chan struct{}, 1),
+	}, nil
+}
+
+// follow replaces the set of objects that are followed, and says whether all of them have been read once. The store wakes
+// its reader when the last one has been. What is not followed any more leaves the store at once.
+func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wanted, changed := map[ir.Ref]bool{}, false
+	for ref := range refs {
+		wanted[ref] = true
+		if b.followed[ref] == nil {
+			b.followed[ref] = &single{}
+			b.unread++
+			changed = true
+		}
+	}
+	for ref, one := range b.followed {
+		if !wanted[ref] {
+			b.forget(ref, one)
+		}
+	}
+	if changed {
+		select {
+		case b.changed <- struct{}{}:
+		default:
+		}
+	}
+	return b.unread == 0
+}
+
+func (b *byName) forget(ref ir.Ref, one *single) {
+	delete(b.followed, ref)
+	if !one.read {
+		b.unread--
+	}
+	if one.stop != nil {
+		one.stop()
+	}
+	b.store.Delete(b.named(ref))
+	b.store.Deny(ref, false)
+}
+
+// named returns an object that has nothing but its name.
+func (b *byName) named(ref ir.Ref) kinds.Object {
+	o := b.kind.New()
+	o.SetNamespace(ref.Namespace)
+	o.SetName(ref.Name)
+	return o
+}
+
+// run follows the objects until the context ends.
+func (b *byName) run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		for ref, one := range b.fresh() {
+			watching, stop := context.WithCancel(ctx)
+			if !b.begin(ref, one, stop) {
+				stop()
+				continue
+			}
+			running.Go(func() {
+				defer stop()
+				newReader(b, ref, one).run(watching)
+			})
+		}
+		select {
+		case <-b.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// fresh are the objects that no goroutine has yet.
+func (b *byName) fresh() map[ir.Ref]*single {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := maps.Clone(b.followed)
+	maps.DeleteFunc(all, func(_ ir.Ref, one *single) bool { return one.stop != nil })
+	return all
+}
+
+// begin says that a goroutine has an object now, unless it is no longer wanted.
+func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.followed[ref] != one {
+		return false
+	}
+	one.stop = stop
+	return true
+}
+
+// tell changes the store by what an answer says of an object, unless it is no longer wanted.
+func (b *byName) tell(ref ir.Ref, one *single, change func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.followed[ref] != one {
+		return
+	}
+	change()
+	if one.read {
+		return
+	}
+	one.read = true
+	if b.unread--; b.unread == 0 {
+		b.store.Wake()
+	}
+}

@@ -1,0 +1,80 @@
+package cluster
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/access"
+)
+
+const (
+	// atOnce is how many of the readers of single objects ask the API server at the same time.
+	atOnce = 16
+	// shortestWait and longestWait are how long none of them asks after the API server has not answered.
+	shortestWait = 500 * time.Millisecond
+	longestWait  = 15 * time.Second
+)
+
+// gate holds back requests: thousands of readers must not ask at once, and one API server that is away is not asked by
+// each of them again.
+type gate struct {
+	slots chan struct{}
+
+	mu    sync.Mutex
+	until time.Time
+	wait  time.Duration
+}
+
+func newGate() *gate { return &gate{slots: make(chan struct{}, atOnce), wait: shortestWait} }
+
+// pass asks when it may, and returns the error of that or of the context.
+func (g *gate) pass(ctx context.Context, ask func() error) error {
+	select {
+	case g.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-g.slots }()
+	pauseFor(ctx, g.left())
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	err := ask()
+	if ctx.Err() == nil {
+		g.answered(err)
+	}
+	return err
+}
+
+func (g *gate) left() time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Until(g.until)
+}
+
+// answered closes the gate for a while if there was no answer. Of requests that failed together, one counts.
+func (g *gate) answered(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch now := time.Now(); {
+	case err == nil || !access.Away(err):
+		g.wait = shortestWait
+	case now.After(g.until):
+		g.until = now.Add(g.wait/2 + rand.N(g.wait))
+		g.wait = min(2*g.wait, longestWait)
+	}
+}
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/k8singress/k8singress/internal/access"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+)
+
+const (
+	// watchTime is how long a watch is asked for at least, as by informers: the API server ends it then.
+	watchTime = 5 * time.Minute
+	// shortWatch is a watch that ended so soon that the next one has to wait.
+	shortWatch = time.Second
+	// firstPause and lastPause are how long the reader of an object waits after the API server has refused it.
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+// reader lists and watches one object.
+type reader struct {
+	of    *byName
+	ref   ir.Ref
+	one   *single
+	scope scope
+	lists *cache.ListWatch
+	trim  cache.TransformFunc
+	// version is where the next watch goes on; it is empty when the object has to be listed first.
+	version string
+	pause   time.Duration
+}
+
+func newReader(b *byName, ref ir.Ref, one *single) *reader {
+	return &reader{
+		of: b, ref: ref, one: one, trim: transform(b.kind, b.store), pause: firstPause,
+		scope: scope{kind: b.kind, namespace: ref.Namespace, name: ref.Name},
+		lists: cache.NewListWatchFromClient(b.client, b.kind.Resource, ref.Namespace,
+			fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name)),
+	}
+}
+
+// run reads until the context ends.
+func (r *reader) run(ctx context.Context) {
+	// An answer out of the memory of the API server is good enough at first: what it lacks is told by the watch.
+	from := "0"
+	for ctx.Err() == nil {
+		var err error
+		if r.version == "" {
+			err = r.list(ctx, from)
+			from = ""
+		} else {
+			err = r.watch(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			r.failed(ctx, err)
+		}
+	}
+}
+
+// failed decides how to go on.
+func (r *reader) failed(ctx context.Context, err error) {
+	r.of.errors.add(r.scope, err)
+	switch {
+	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
+		r.version = ""
+		return
+	case access.Away(err) && !errors.Is(err, errShortWatch):
+		// The gate lets nobody through for a while.
+		return
+	case apierrors.IsForbidden(err):
+		r.of.tell(r.ref, r.one, func() { r.of.store.Deny(r.ref, true) })
+	}
+	r.version = ""
+	pauseFor(ctx, r.pause+rand.N(r.pause))
+	r.pause = min(2*r.pause, lastPause)
+}
+
+func (r *reader) list(ctx context.Context, from string) error {
+	var answer runtime.Object
+	err := r.of.gate.pass(ctx, func() (err error) {
+		answer, err = r.lists.ListWithContext(ctx, metav1.ListOptions{ResourceVersion: from})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	list, err := meta.ListAccessor(answer)
+	if err != nil {
+		return fmt.Errorf("reading a list of %s: %w", r.scope.kind.Resource, err)
+	}
+	objects, err := meta.ExtractList(answer)
+	if err != nil {
+		return fmt.Errorf("reading a list of %s: %w", r.scope.kind.Resource, err)
+	}
+	r.version, r.pause = list.GetResourceVersion(), firstPause
+	if len(objects) == 0 {
+		r.gone()
+		return nil
+	}
+	return r.set(objects[0])
+}
+
+var errShortWatch = errors.New("the watch ended at once")
+
+// watch returns without an error when the API server has ended the watch as it does after some time.
+func (r *reader) watch(ctx context.Context) error {
+	begin := time.Now()
+	var events watch.Interface
+	err := r.of.gate.pass(ctx, func() (err error) {
+		seconds := int64((watchTime + rand.N(watchTime)).Seconds())
+		events, err = r.lists.WatchWithContext(ctx, metav1.ListOptions{
+			ResourceVersion: r.version, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		if err := r.event(event); err != nil {
+			return err
+		}
+	}
+	if time.Since(begin) < shortWatch {
+		return errShortWatch
+	}
+	return nil
+}
+
+func (r *reader) event(e watch.Event) error {
+	if e.Type == watch.Error {
+		return apierrors.FromObject(e.Object)
+	}
+	o, err := meta.Accessor(e.Object)
+	if err != nil {
+		return fmt.Errorf("reading a watch of %s: %w", r.scope.kind.Resource, err)
+	}
+	r.version = o.GetResourceVersion()
+	switch e.Type {
+	case watch.Added, watch.Modified:
+		return r.set(e.Object)
+	case watch.Deleted:
+		r.gone()
+	case watch.Bookmark, watch.Error:
+	}
+	return nil
+}
+
+func (r *reader) set(object runtime.Object) error {
+	trimmed, err := r.trim(object)
+	o, ok := trimmed.(kinds.Object)
+	if err != nil || !ok {
+		return fmt.Errorf("the API server sent a %T for one of %s: %w", object, r.scope.kind.Resource, err)
+	}
+	r.of.tell(r.ref, r.one, func() {
+		r.of.store.Set(o)
+		r.of.store.Deny(r.ref, false)
+	})
+	return nil
+}
+
+func (r *reader) gone() {
+	r.of.tell(r.ref, r.one, func() {
+		r.of.store.Delete(r.of.named(r.ref))
+		r.of.store.Deny(r.ref, false)
+	})
+}

@@ -1,0 +1,50 @@
+package configmap
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+// The rows of the redirect to HTTPS that an Ingress cannot say.
+var (
+	httpRedirectCode = Key{
+		Name:   "http-redirect-code",
+		Doc:    "The status of the redirect from HTTP to HTTPS.",
+		Values: "301, 302, 307 or 308", Example: "301", Default: "308",
+		parse: values.Into(func(c *Config) *int { return &c.Defaults.Redirect.Status }, readRedirectCode),
+	}
+	noTLSRedirectLocations = Key{
+		Name: "no-tls-redirect-locations",
+		Doc: "Paths of Ingresses that begin with one of these are not redirected to HTTPS, also with force-ssl-redirect. It is for those " +
+			"who can ask by HTTP only, such as an ACME issuer for its HTTP-01 challenge.",
+		Values: "the beginnings of paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
+		Default: "/.well-known/acme-challenge",
+		parse:   values.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, readLocations),
+	}
+)
+
+func readRedirectCode(value string) (int, error) {
+	if _, err := values.OneOf("301", "302", "307", "308")(value); err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(value)
+}
+
+// readLocations wants a slash in front: without, a typing error would say nothing, and a comma too many exempt everything.
+func readLocations(value string) ([]string, error) {
+	var list []string
+	for text := range strings.SplitSeq(value, ",") {
+		location := strings.TrimSpace(text)
+		if location == "" {
+			continue
+		}
+		if !strings.HasPrefix(location, "/") {
+			return nil, fmt.Errorf("%s is no beginning of a path: write /%s", values.Quote(location), location)
+		}
+		list = append(list, location)
+	}
+	return list, nil
+}

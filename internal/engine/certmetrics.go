@@ -1,0 +1,42 @@
+package engine
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// ofCertificates are the reasons of problems with a Secret that a certificate comes from.
+var ofCertificates = []report.Reason{
+	report.NoSecret, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired, report.CertificateNotYetValid,
+}
+
+// countProblems brings the metric up to date with what is published.
+func (m *metrics) countProblems(r *report.Report) {
+	counts := map[report.Reason]int{}
+	for _, v := range r.Verdicts {
+		for _, p := range v.Problems {
+			counts[p.Reason]++
+		}
+	}
+	for _, reason := range ofCertificates {
+		m.certificates.WithLabelValues(string(reason)).Set(float64(counts[reason]))
+	}
+}
+
+var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",
+	"When the certificate of a Secret ends that is shown to clients, in seconds since 1970.", []string{"namespace", "secret"}, nil)
+
+// expiries collects when certificates end. The table is asked at each scrape, so that a change costs nothing.
+type expiries struct{ store *certs.Store }
+
+func (expiries) Describe(all chan<- *prometheus.Desc) { all <- expiry }
+
+func (e expiries) Collect(all chan<- prometheus.Metric) {
+	for name, end := range e.store.Ends() {
+		if namespace, name, ok := splitName(name); ok {
+			all <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(end.Unix()), namespace, name)
+		}
+	}
+}

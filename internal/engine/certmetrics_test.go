@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"maps"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// contents are those of a TLS Secret whose certificate ends at a time.
+func contents(t testing.TB, end time.Time, host string) map[string][]byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotAfter: end}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]byte{
+		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		"tls.key": pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}),
+	}
+}
+
+func TestExpiryOfCertificates(t *testing.T) {
+	store := certs.NewStore()
+	store.Update(map[string]*document.Certificate{
+		"shop.example": {Secret: "a/shop", Origin: "Ingress/a/web"}, "bad.example": {Secret: "a/bad", Origin: "Ingress/a/web"},
+	})
+	store.SetSecret("a", "shop", contents(t, time.Unix(1900000000, 0), "shop.example"), true)
+	store.SetSecret("a", "bad", nil, true)
+	expect := func(want map[string]float64) {
+		t.Helper()
+		if got := gathered(t, expiries{store}); !maps.Equal(got, want) {
+			t.Errorf("the metrics are %v, want %v", got, want)
+		}
+	}
+	expect(map[string]float64{"a/shop": 1900000000})
+	store.SetSecret("a", "shop", contents(t, time.Unix(2000000000, 0), "shop.example"), true)
+	expect(map[string]float64{"a/shop": 2000000000})
+	store.Update(map[string]*document.Certificate{"shop.example": nil})
+	expect(map[string]float64{})
+}
+
+// gathered are the values of gauges by their labels, joined by slashes.
+func gathered(t testing.TB, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(c)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, label := range metric.GetLabel() {
+				labels = append(labels, label.GetValue())
+			}
+			all[strings.Join(labels, "/")] = metric.GetGauge().GetValue()
+		}
+	}
+	return all
+}
+
+func TestProblemsOfCertificatesAreCounted(t *testing.T) {
+	m := newMetrics()
+	problem := func(reason report.Reason) report.Problem { return report.Problem{Reason: reason} }
+	m.countProblems(&report.Report{Verdicts: []*report.Verdict{
+		{Problems: []report.Problem{problem(report.NoSecret), problem(report.CertificateExpired)}},
+		{Problems: []report.Problem{problem(report.NoSecret), problem(report.NoService)}},
+	}})
+	want := map[string]float64{
+		"NoSecret": 2, "CertificateExpired": 1, "InvalidTLSSecret": 0, "CertificateMismatch": 0, "CertificateNotYetValid": 0,
+	}
+	if got := gathered(t, m.certificates); !maps.Equal(got, want) {
+		t.Errorf("the metrics are %v, want %v", got, want)
+	}
+	m.countProblems(&report.Report{})
+	if got := gathered(t, m.certificates); got["NoSecret"] != 0 {
+		t.Errorf("problems that are gone are still counted: %v", got)
+	}
+}
+
+func BenchmarkExpiryOfCertificates(b *testing.B) {
+	store, all := certs.NewStore(), map[string]*document.Certificate{}
+	for i := range 10_000 {
+		all[fmt.Sprintf("host-%d.example", i)] = &document.Certificate{Secret: fmt.Sprintf("a/tls-%d", i), Origin: "Ingress/a/web"}
+	}
+	store.Update(all)
+	data := contents(b, time.Unix(1900000000, 0), "*.example")
+	for i := range 10_000 {
+		store.SetSecret("a", fmt.Sprintf("tls-%d", i), data, true)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(expiries{store})
+	for b.Loop() {
+		if families, err := registry.Gather(); err != nil || len(families[0].GetMetric()) != 10_000 {
+			b.Fatal(err)
+		}
+	}
+}

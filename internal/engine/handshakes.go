@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"context"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// mostHandshakes is how many sets of versions and ciphers Caddy's configuration holds, besides those that are always there.
+// Each of them makes every handshake a little slower, and whoever may write an Ingress may ask for one.
+const mostHandshakes = 32
+
+// offered are the handshakes that hosts want beyond the versions alone. It is immutable.
+type offered []ir.Handshake
+
+func (o offered) has(h *ir.Handshake) bool {
+	return slices.ContainsFunc(o, func(have ir.Handshake) bool { return have.Name() == h.Name() })
+}
+
+// with adds the handshakes that are wanted. What nobody wants any more stays, because to take it away would be a reload,
+// unless there is no room. It returns what there is no room for.
+func (o offered) with(wanted offered) (next, left offered) {
+	fresh := slices.DeleteFunc(slices.Clone(wanted), func(h ir.Handshake) bool { return o.has(&h) })
+	if len(fresh) == 0 {
+		return o, nil
+	}
+	next = slices.Clone(o)
+	if len(next)+len(fresh) > mostHandshakes {
+		next = slices.DeleteFunc(next, func(h ir.Handshake) bool { return !wanted.has(&h) })
+	}
+	room := min(mostHandshakes-len(next), len(fresh))
+	return append(next, fresh[:room]...), fresh[room:]
+}
+
+// offer brings the handshakes that hosts want into Caddy's configuration. Until they are there, and where they cannot come
+// there, the hosts have the versions that they want, and all ciphers.
+func (e *Engine) offer(ctx context.Context) {
+	before := *e.offered.Load()
+	next, left := before.with(e.live.Table.Wanted())
+	if len(left) > 0 {
+		e.log.Warn("too many different ssl-ciphers: some hosts get all ciphers", zap.Int("sets left out", len(left)),
+			zap.Int("most", mostHandshakes))
+	}
+	if len(next) == len(before) && !slices.ContainsFunc(next, func(h ir.Handshake) bool { return !before.has(&h) }) {
+		return
+	}
+	e.offered.Store(&next)
+	if e.Settings().Admin == settings.AdminOff {
+		e.log.Warn("ssl-ciphers have no effect, because Caddy's admin API is off and its configuration cannot be changed")
+		return
+	}
+	e.mend(ctx, handshakeReason)
+}

@@ -1,0 +1,146 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// follower is a source that reads Secrets when it is asked to. The test says when it has.
+type follower struct {
+	*source
+	read   atomic.Bool
+	wanted atomic.Pointer[[]ir.Ref]
+}
+
+func (f *follower) Follow(secrets iter.Seq[ir.Ref]) bool {
+	wanted := slices.Collect(secrets)
+	f.wanted.Store(&wanted)
+	return f.read.Load()
+}
+
+// answer says that all Secrets have been read.
+func (f *follower) answer(objects ...kinds.Object) {
+	f.set(objects...)
+	f.read.Store(true)
+	f.store.Wake()
+}
+
+// wants waits until the source has been asked for a Secret.
+func (f *follower) wants(t testing.TB, name string) {
+	t.Helper()
+	wait(t, "the Secret "+name+" is asked for", func() error {
+		wanted := f.wanted.Load()
+		if wanted == nil || !slices.Contains(*wanted, ir.Ref{Kind: kinds.Secret, Namespace: "a", Name: name}) {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+}
+
+func startFollower(t testing.TB, objects ...kinds.Object) (*follower, *running) {
+	t.Helper()
+	f := &follower{source: newSource(objects...)}
+	e := &running{engine.New(f, nil, zaptest.NewLogger(t)), t}
+	t.Cleanup(e.end)
+	o := options()
+	o.DefaultCertificate = "a/default"
+	e.Adopt(provisioned(t), o, nil)
+	close(f.synced)
+	return f, e
+}
+
+// missing says what is said of a Secret that cannot be had.
+func (e *running) missing(name string) string {
+	v := e.Report().Get(ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: name})
+	if v == nil {
+		return ""
+	}
+	for _, p := range v.Problems {
+		if p.Reason == report.NoSecret {
+			return p.Message
+		}
+	}
+	return ""
+}
+
+func TestNothingIsAppliedBeforeTheSecretsAreRead(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example", "tls"))
+	f.wants(t, "tls")
+	f.wants(t, "default")
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+	defer cancel()
+	if err := e.Await(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || e.Status().Ready {
+		t.Errorf("ready %v before the Secret is read, error %v", e.Status().Ready, err)
+	}
+	f.answer(secret("tls", 1))
+	e.await(1)
+	if got := e.missing("one"); got != "" || e.Table().Hosts() != 1 {
+		t.Errorf("%d hosts, and it is said that %q", e.Table().Hosts(), got)
+	}
+}
+
+func TestNewIngressWaitsForItsSecret(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example"), addresses("127.0.0.1"))
+	f.answer()
+	e.await(1)
+	f.read.Store(false)
+	f.set(ingress("two", "two.example", "tls"))
+	f.wants(t, "tls")
+	if e.Table().Hosts() != 1 {
+		t.Error("it is served without its Secret")
+	}
+	// What is no matter of Secrets goes on.
+	f.set(addresses("127.0.0.1", "127.0.0.2"))
+	e.eventually("endpoints change", func() bool { return len(e.Document().Backends["a/web/80"].Endpoints) == 2 })
+	f.answer(secret("tls", 1))
+	e.eventually("it is served", func() bool { return e.Table().Hosts() == 2 })
+	if got := e.missing("two"); got != "" {
+		t.Errorf("it is said that %q", got)
+	}
+}
+
+// TestOneSecretDoesNotHoldUpTheRest: an API server that does not answer for one Secret must not stop all changes.
+func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example"))
+	f.answer()
+	e.await(1)
+	f.read.Store(false)
+	f.set(ingress("two", "two.example", "tls"))
+	e.eventually("it is served without its Secret after a while", func() bool { return e.Table().Hosts() == 2 })
+	if got := e.missing("two"); got == "" {
+		t.Error("nobody is told that the Secret is missing")
+	}
+	begin := time.Now()
+	f.set(ingress("three", "three.example"))
+	e.eventually("the next one is served", func() bool { return e.Table().Hosts() == 3 })
+	if took := time.Since(begin); took > 1500*time.Millisecond {
+		t.Errorf("the next change waited as well, %v", took)
+	}
+}
+
+func TestSecretThatMayNotBeRead(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example", "tls"))
+	f.wants(t, "tls")
+	ref := ir.Ref{Kind: kinds.Secret, Namespace: "a", Name: "tls"}
+	f.store.Deny(ref, true)
+	f.answer()
+	e.await(1)
+	if got := e.missing("one"); !strings.Contains(got, "the controller may not read the Secret a/tls") {
+		t.Errorf("it is said that %q", got)
+	}
+	f.store.Deny(ref, false)
+	e.eventually("it is told that there is none", func() bool { return strings.Contains(e.missing("one"), "there is no Secret a/tls") })
+}

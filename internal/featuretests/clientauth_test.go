@@ -1,0 +1,391 @@
+package featuretests
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+// identity is a certificate with its key, and with those that issued it, but for the topmost.
+type identity struct {
+	leaf    *x509.Certificate
+	key     *ecdsa.PrivateKey
+	between []*identity
+}
+
+// identify makes an identity. Without an issuer it is of itself.
+func identify(t testing.TB, issuer *identity, template *x509.Certificate) *identity {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template.SerialNumber, _ = rand.Int(rand.Reader, big.NewInt(1<<62))
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	}
+	id := &identity{key: key}
+	parent, signer := template, key
+	if issuer != nil {
+		parent, signer = issuer.leaf, issuer.key
+		if issuer.between != nil || !issuer.selfIssued() {
+			id.between = append([]*identity{issuer}, issuer.between...)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id.leaf, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func (i *identity) selfIssued() bool { return i.leaf.Subject.String() == i.leaf.Issuer.String() }
+
+// authority makes one that issues others.
+func authority(t testing.TB, issuer *identity, name string) *identity {
+	t.Helper()
+	return identify(t, issuer, &x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+	})
+}
+
+// person makes a client.
+func person(t testing.TB, issuer *identity, name string) *identity {
+	t.Helper()
+	return identify(t, issuer, &x509.Certificate{
+		Subject: pkix.Name{CommonName: name, Organization: []string{"Shop"}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+}
+
+// outdated makes a client whose certificate ended a while ago.
+func outdated(t testing.TB, issuer *identity) *identity {
+	t.Helper()
+	return identify(t, issuer, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
+}
+
+func (i *identity) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.leaf.Raw})
+}
+
+// without is a list of revoked certificates.
+func (i *identity) without(t testing.TB, until time.Time, revoked ...*identity) []byte {
+	t.Helper()
+	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-2 * time.Hour), NextUpdate: until}
+	for _, r := range revoked {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: r.leaf.SerialNumber, RevocationTime: time.Now().Add(-time.Minute)})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, i.leaf, i.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
+}
+
+// opaque is a Secret in default.
+func opaque(name string, data map[string][]byte) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata:\n", name)
+	for key, value := range data {
+		fmt.Fprintf(&b, "  %s: %q\n", key, base64.StdEncoding.EncodeToString(value))
+	}
+	return b.String()
+}
+
+func caSecret(name string, ca *identity) string {
+	return opaque(name, map[string][]byte{"ca.crt": ca.pem()})
+}
+
+// asking is an Ingress "default/NAME" for NAME.example that asks clients for certificates, with more annotations, key and
+// value in turn.
+func asking(name, secret string, annotations ...string) string {
+	return annotated(name, name+".example", "one", append([]string{"auth-tls-secret", "default/" + secret}, annotations...)...)
+}
+
+// showing returns clients of each protocol who begin connections for a server name with an identity, which may be nil.
+func (in *ingress) showing(who *identity, server string) map[string]*http.Client {
+	in.Helper()
+	config := func() *tls.Config {
+		c := &tls.Config{ServerName: server, InsecureSkipVerify: true}
+		if who != nil {
+			pair := tls.Certificate{Certificate: [][]byte{who.leaf.Raw}, PrivateKey: who.key}
+			for _, b := range who.between {
+				pair.Certificate = append(pair.Certificate, b.leaf.Raw)
+			}
+			// Whatever authorities the server names.
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+		}
+		return c
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", in.https)
+	}
+	one := &http.Transport{TLSClientConfig: config(), DialContext: dial}
+	two := &http.Transport{TLSClientConfig: config(), DialContext: dial, Protocols: new(http.Protocols)}
+	two.Protocols.SetHTTP2(true)
+	three := &http3.Transport{
+		TLSClientConfig: config(),
+		Dial: func(ctx context.Context, _ string, t *tls.Config, q *quic.Config) (*quic.Conn, error) {
+			if server == "" {
+				t.ServerName = ""
+			} else {
+				t.ServerName = server
+			}
+			return quic.DialAddr(ctx, in.https, t, q)
+		},
+	}
+	in.Cleanup(func() {
+		one.CloseIdleConnections()
+		two.CloseIdleConnections()
+		_ = three.Close()
+	})
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	all := map[string]*http.Client{}
+	for name, transport := range map[string]http.RoundTripper{"HTTP/1.1": one, "HTTP/2.0": two, "HTTP/3.0": three} {
+		all[name] = &http.Client{Transport: transport, Timeout: deadline, CheckRedirect: stay}
+	}
+	return all
+}
+
+// fetch sends a request with headers such as "Name: value".
+func (in *ingress) fetch(client *http.Client, url string, headers ...string) answer {
+	in.Helper()
+	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		in.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			request.Host = value
+			continue
+		}
+		request.Header[name] = append(request.Header[name], value)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		in.Fatal(err)
+	}
+	return read(in, response)
+}
+
+// toldClient starts an endpoint that answers with what it is told of the client, as "verify|subject|issuer|certificate".
+func toldClient(t testing.TB) (ip, port string) {
+	t.Helper()
+	return endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		var told []string
+		for _, name := range []string{"Verify", "Subject-Dn", "Issuer-Dn", "Cert"} {
+			told = append(told, strings.Join(r.Header.Values("Ssl-Client-"+name), "+"))
+		}
+		fmt.Fprint(w, strings.Join(told, "|"))
+	})
+}
+
+// TestClientCertificates holds who is let in with each value of auth-tls-verify-client, on each protocol, and what the
+// backend is told.
+func TestClientCertificates(t *testing.T) {
+	ip, port := toldClient(t)
+	root, other := authority(t, nil, "root"), authority(t, nil, "other")
+	middle := authority(t, root, "middle")
+	const (
+		none = "400 No required SSL certificate was sent"
+		bad  = "400 The SSL certificate error"
+	)
+	alice := "SUCCESS|CN=alice,O=Shop|CN=root|"
+	people := map[string]*identity{
+		"nobody": nil, "alice": person(t, root, "alice"), "a stranger": person(t, other, "alice"), "outdated": outdated(t, root),
+		"one between": person(t, middle, "bob"), "two between": person(t, authority(t, middle, "lower"), "bob"),
+	}
+	manifests := class + service("one", port, ip) + caSecret("ca", root)
+	wants := map[string]map[string]string{
+		"on": {
+			"nobody": none, "alice": alice, "a stranger": bad, "outdated": bad,
+			"one between": "SUCCESS|CN=bob,O=Shop|CN=middle|", "two between": bad,
+		},
+		"off":      {"nobody": "NONE|||", "alice": "NONE|||", "a stranger": "NONE|||"},
+		"optional": {"nobody": "NONE|||", "alice": alice, "a stranger": bad, "outdated": bad},
+		"optional_no_ca": {
+			"nobody": "NONE|||", "alice": alice, "outdated": bad,
+			"a stranger": "FAILED:unable to verify the first certificate|CN=alice,O=Shop|CN=other|",
+		},
+	}
+	hostOf := func(verify string) string { return "h" + strings.ReplaceAll(verify, "_", "-") }
+	for verify := range wants {
+		manifests += asking(hostOf(verify), "ca", "auth-tls-verify-client", verify)
+	}
+	in := start(t, manifests)
+	for verify, want := range wants {
+		for who, want := range want {
+			host := hostOf(verify) + ".example"
+			for protocol, client := range in.showing(people[who], host) {
+				t.Run(verify+", "+who+", "+protocol, func(t *testing.T) {
+					got := in.fetch(client, "https://"+host+"/", "Ssl-Client-Verify: SUCCESS", "ssl-client-subject-dn: CN=root",
+						"SSL-CLIENT-ISSUER-DN: CN=root", "Ssl-Client-Cert: x", "Ssl-Client-Other: x")
+					if strings.HasPrefix(want, "400") {
+						if got.status != http.StatusBadRequest || !strings.Contains(got.body, "<title>"+want+"</title>") {
+							t.Errorf("%d %q, want %q", got.status, got.body, want)
+						}
+					} else if got.status != http.StatusOK || got.body != want {
+						t.Errorf("%d %q, want %q", got.status, got.body, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestClientCertificateOptions holds what the other annotations do.
+func TestClientCertificateOptions(t *testing.T) {
+	ip, port := toldClient(t)
+	root := authority(t, nil, "root")
+	alice, bob, gone := person(t, root, "alice"), person(t, root, "bob"), person(t, root, "gone")
+	deep := person(t, authority(t, authority(t, root, "one"), "two"), "deep")
+	listed := opaque("listed", map[string][]byte{"ca.crt": root.pem(), "ca.crl": root.without(t, time.Now().Add(time.Hour), gone)})
+	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+listed+
+		asking("page", "ca", "auth-tls-error-page", "https://example.com/no?a=b")+
+		asking("pass", "ca", "auth-tls-pass-certificate-to-upstream", "true")+
+		asking("match", "ca", "auth-tls-match-cn", "CN=(alice|carol),")+
+		asking("any", "ca", "auth-tls-match-cn", "CN=alice", "auth-tls-verify-client", "optional")+
+		asking("deep", "ca", "auth-tls-verify-depth", "2")+asking("shallow", "ca", "auth-tls-verify-depth", "0")+asking("listed", "listed"))
+	for _, test := range []struct {
+		host   string
+		who    *identity
+		status int
+		body   string
+	}{
+		{"page", nil, http.StatusFound, ""},
+		{"page", alice, http.StatusOK, ""},
+		{"match", alice, http.StatusOK, ""},
+		{"match", bob, http.StatusForbidden, "client certificate unauthorized"},
+		{"match", nil, http.StatusBadRequest, ""},
+		{"any", alice, http.StatusOK, ""},
+		{"any", nil, http.StatusForbidden, "client certificate unauthorized"},
+		{"deep", deep, http.StatusOK, ""},
+		{"shallow", deep, http.StatusBadRequest, ""},
+		{"shallow", alice, http.StatusOK, ""},
+		{"listed", alice, http.StatusOK, ""},
+		{"listed", gone, http.StatusBadRequest, ""},
+	} {
+		got := in.fetch(in.showing(test.who, test.host+".example")["HTTP/2.0"], "https://"+test.host+".example/")
+		if got.status != test.status || test.body != "" && got.body != test.body {
+			t.Errorf("%s: %d %q, want %d %q", test.host, got.status, got.body, test.status, test.body)
+		}
+		if location := got.header.Get("Location"); test.status == http.StatusFound && location != "https://example.com/no?a=b" {
+			t.Errorf("%s: sent to %q", test.host, location)
+		}
+	}
+	got := in.fetch(in.showing(alice, "pass.example")["HTTP/1.1"], "https://pass.example/").body
+	want := strings.NewReplacer("+", "%2B", "/", "%2F", "=", "%3D", "\n", "%0A", " ", "%20").Replace(string(alice.pem()))
+	if !strings.HasSuffix(got, "|"+want) {
+		t.Errorf("the backend is handed %q, want %q", got, want)
+	}
+}
+
+// TestUnusableAuthority holds that a host lets nobody in while nobody knows whom to believe, and says so.
+func TestUnusableAuthority(t *testing.T) {
+	ip, port := toldClient(t)
+	root := authority(t, nil, "root")
+	old := root.without(t, time.Now().Add(-time.Hour))
+	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+
+		asking("missing", "missing")+
+		asking("without", "without")+opaque("without", map[string][]byte{"tls.crt": root.pem()})+
+		asking("garbage", "garbage", "auth-tls-verify-client", "optional")+opaque("garbage", map[string][]byte{"ca.crt": []byte("garbage")})+
+		asking("list", "list")+opaque("list", map[string][]byte{"ca.crt": root.pem(), "ca.crl": old})+
+		asking("regex", "ca", "auth-tls-match-cn", "(")+
+		asking("other", "ca")+strings.Replace(asking("elsewhere", "ca"), "default/ca", "kube-system/ca", 1)+
+		strings.Replace(asking("nowhere", "ca"), "default/ca", "ca", 1))
+	for host, want := range map[string]struct {
+		status int
+		reason string
+	}{
+		"missing":   {http.StatusForbidden, "NoSecret"},
+		"without":   {http.StatusForbidden, "InvalidAuthority"},
+		"garbage":   {http.StatusForbidden, "InvalidAuthority"},
+		"list":      {http.StatusBadRequest, "RevocationListExpired"},
+		"regex":     {http.StatusForbidden, "InvalidAnnotation"},
+		"elsewhere": {http.StatusForbidden, "InvalidAnnotation"},
+		"nowhere":   {http.StatusForbidden, "InvalidAnnotation"},
+		"other":     {http.StatusOK, ""},
+	} {
+		for protocol, client := range in.showing(person(t, root, "alice"), host+".example") {
+			if got := in.fetch(client, "https://"+host+".example/"); got.status != want.status {
+				t.Errorf("%s, %s: %d %q, want %d", host, protocol, got.status, got.body, want.status)
+			}
+		}
+		if got := strings.Join(in.reasons("Ingress/default/"+host), " "); got != want.reason {
+			t.Errorf("%s: reasons are %q, want %q", host, got, want.reason)
+		}
+	}
+	in.write("mended.yaml", caSecret("missing", root))
+	client := in.showing(person(t, root, "alice"), "missing.example")["HTTP/1.1"]
+	in.eventually("the Secret counts", func() error {
+		if got := in.fetch(client, "https://missing.example/"); got.status != http.StatusOK {
+			return fmt.Errorf("%d %q", got.status, got.body)
+		}
+		return nil
+	})
+}
+
+// TestMisdirected holds that nobody comes round the certificates by a connection for another host.
+func TestMisdirected(t *testing.T) {
+	ip, port := toldClient(t)
+	root := authority(t, nil, "root")
+	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+asking("a", "ca")+rule("open", "open.example", "Prefix", "/", "one")+
+		strings.Replace(asking("w", "ca", "auth-tls-verify-client", "optional"), "w.example", "*.w.example", 1)+
+		rule("plain", "*.plain.example", "Prefix", "/", "one")+rule("all", "", "Prefix", "/", "one"))
+	alice := person(t, root, "alice")
+	for _, test := range []struct {
+		server, host string
+		status       int
+	}{
+		{"open.example", "a.example", http.StatusMisdirectedRequest},
+		{"a.example", "open.example", http.StatusMisdirectedRequest},
+		{"nobody.example", "a.example", http.StatusMisdirectedRequest},
+		{"a.example", "nobody.example", http.StatusMisdirectedRequest},
+		{"", "a.example", http.StatusMisdirectedRequest},
+		{"", "x.w.example", http.StatusMisdirectedRequest},
+		{"x.plain.example", "x.w.example", http.StatusMisdirectedRequest},
+		{"x.w.example", "y.w.example", http.StatusMisdirectedRequest},
+		{"w.example", "x.w.example", http.StatusMisdirectedRequest},
+		{"a.example", "a.example", http.StatusOK},
+		{"A.Example", "a.example", http.StatusOK},
+		{"a.example", "A.EXAMPLE", http.StatusOK},
+		{"a.example", "a.example.", http.StatusOK},
+		{"a.example", "a.example:8443", http.StatusOK},
+		{"X.W.example", "x.w.example.:443", http.StatusOK},
+		{"open.example", "A.example", http.StatusMisdirectedRequest},
+		{"open.example", "a.example.:443", http.StatusMisdirectedRequest},
+		{"open.example", "x.plain.example", http.StatusOK},
+		{"", "nobody.example", http.StatusOK},
+		{"", "", http.StatusOK},
+	} {
+		for protocol, client := range in.showing(alice, test.server) {
+			host := test.host
+			if host == "" {
+				host = in.https
+			}
+			if got := in.fetch(client, "https://"+in.https+"/", "Host: "+host); got.status != test.status {
+				t.Errorf("%s: %d for the host %q by a connection for %q, want %d", protocol, got.status, test.host, test.server, test.status)
+			}
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package featuretests
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestRedirectToHTTPS asks what testdata/redirect/table.txt says.
+func TestRedirectToHTTPS(t *testing.T) {
+	in := startRedirecting(t)
+	_, port, err := net.SplitHostPort(in.https)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open("testdata/redirect/table.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	asked := 0
+	for scanner := bufio.NewScanner(file); scanner.Scan(); {
+		line := strings.TrimSpace(scanner.Text())
+		switch keys, isConfigMap := strings.CutPrefix(line, "configmap"); {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case isConfigMap:
+			in.globalKeys(strings.Fields(keys)...)
+		default:
+			asked++
+			question, want, _ := strings.Cut(line, " -> ")
+			want = strings.ReplaceAll(want, "PORT", port)
+			if got := in.redirected(strings.Fields(question)); got != want {
+				t.Errorf("%s: got %s, want %s", question, got, want)
+			}
+		}
+	}
+	if asked < 50 {
+		t.Errorf("only %d requests", asked)
+	}
+}
+
+func startRedirecting(t *testing.T) *ingress {
+	t.Helper()
+	ingresses, err := os.ReadFile("testdata/redirect/ingresses.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ip, port := backend(t, "web")
+	return start(t, service("web", port, ip)+service("nobody", port)+"---\n"+string(ingresses), "configmap default/global")
+}
+
+// globalKeys replaces the ConfigMap by one with these keys, each "name=value", and waits until it is in effect.
+func (in *ingress) globalKeys(keys ...string) {
+	in.Helper()
+	var data strings.Builder
+	for _, key := range keys {
+		name, value, _ := strings.Cut(key, "=")
+		fmt.Fprintf(&data, "\n  %s: %q", name, value)
+	}
+	before := in.status().Generation
+	in.write("configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata:"+data.String()+"\n")
+	in.eventually("the ConfigMap", func() error {
+		if in.status().Generation == before {
+			return fmt.Errorf("it has no effect: %v", keys)
+		}
+		return nil
+	})
+}
+
+// redirected asks for a host and a path with headers, and returns the status and the Location.
+func (in *ingress) redirected(question []string) string {
+	in.Helper()
+	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, "http://"+in.http, nil)
+	if err != nil {
+		in.Fatal(err)
+	}
+	// As it stands, which url.Parse would not leave it.
+	request.URL.Opaque = question[1]
+	request.Host = question[0]
+	for _, header := range question[2:] {
+		name, value, _ := strings.Cut(header, "=")
+		request.Header.Set(name, value)
+	}
+	response, err := in.client.Do(request)
+	if err != nil {
+		in.Fatal(err)
+	}
+	got := read(in, response)
+	if got.header.Get("Strict-Transport-Security") != "" {
+		in.Errorf("%v: HSTS over HTTP", question)
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", got.status, got.header.Get("Location")))
+}
+
+// TestRedirectBehindBalancer: a load balancer that was asked on port 443 has ended TLS.
+func TestRedirectBehindBalancer(t *testing.T) {
+	in := startRedirecting(t)
+	in.globalKeys("use-proxy-protocol=true")
+	for port, want := range map[string]int{"443": http.StatusOK, "80": http.StatusPermanentRedirect, "4430": http.StatusPermanentRedirect} {
+		conn, err := net.Dial("tcp", in.http)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "PROXY TCP4 203.0.113.7 198.51.100.1 4660 %s\r\nGET / HTTP/1.1\r\nHost: forced.example\r\n\r\n", port)
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if read(t, response).status != want {
+			t.Errorf("on port %s: %s, want %d", port, response.Status, want)
+		}
+	}
+}
+
+// TestRedirectWithoutHost: HTTP/1.0 may leave the host out, and there is nowhere to send it to.
+func TestRedirectWithoutHost(t *testing.T) {
+	ip, port := backend(t, "web")
+	all := strings.Replace(rule("all", "", "Prefix", "/", "web"), "spec:",
+		"  annotations: {nginx.ingress.kubernetes.io/force-ssl-redirect: \"true\"}\nspec:", 1)
+	all = strings.Replace(all, "metadata: {name: all}", "metadata:\n  name: all", 1)
+	in := start(t, class+service("web", port, ip)+all)
+	conn, err := net.Dial("tcp", in.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "GET /secret HTTP/1.0\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, response); got.status != http.StatusBadRequest {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+}

@@ -1,0 +1,34 @@
+package ingress
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// handshake takes the versions of the oldest Ingress of the host, and the ciphers of the oldest one that asks for some.
+func (m *merging) handshake(results []*Result) {
+	var chosen *Result
+	for _, r := range results {
+		if _, ok := r.Paths[m.Host.Host]; !ok {
+			continue
+		}
+		if m.Host.TLS == nil {
+			policy := r.TLS
+			m.Host.TLS = &policy
+		}
+		switch {
+		case !r.AsksCiphers:
+		case chosen == nil:
+			chosen = r
+			m.Host.TLS = &ir.TLSPolicy{Version: m.Host.TLS.Version, Ciphers: r.TLS.Ciphers}
+		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
+			m.problem(r, report.Problem{
+				Severity: report.Warning, Reason: report.HostConflict, Field: "metadata.annotations[nginx.ingress.kubernetes.io/ssl-ciphers]",
+				Message: fmt.Sprintf("the older %s has other ssl-ciphers for %s, which count", refOf(chosen), orEvery(m.Host.Host)),
+			})
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package ingress
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// tlsEntry is one entry of spec.tls.
+type tlsEntry struct {
+	// secret may be empty. exists says that there is one of the name, denied that the controller may not look.
+	secret string
+	exists bool
+	denied bool
+	// hosts are those of the rules if the entry has none. The empty one is not among them.
+	hosts []string
+	field string
+}
+
+// tls decides where the certificate of each host comes from: a Secret that exists beats an issuer, and an issuer a Secret
+// that does not.
+func (r *reading) tls() {
+	entries := make([]*tlsEntry, 0, len(r.Object.Spec.TLS))
+	for i := range r.Object.Spec.TLS {
+		entries = append(entries, r.tlsEntry(&r.Object.Spec.TLS[i], fmt.Sprintf("spec.tls[%d]", i)))
+	}
+	for _, e := range entries {
+		if e.exists {
+			r.secret(e)
+		}
+	}
+	mode := r.mode()
+	for _, e := range entries {
+		if mode != annotations.AutoHTTPSOff && (e.secret == "" || !e.exists && !e.denied && r.options.Issuance.OnMissingSecret) {
+			r.issuer(e)
+		}
+	}
+	for _, e := range entries {
+		if !e.exists {
+			r.without(e, entries)
+		}
+	}
+	if mode == annotations.AutoHTTPSAll {
+		r.askForRest()
+	}
+}
+
+func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) *tlsEntry {
+	e := &tlsEntry{secret: entry.SecretName, field: field}
+	if e.secret != "" {
+		ref := ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: e.secret}
+		r.depend(ref)
+		_, e.exists = r.snapshot.Secrets.Get(ref.Namespace, ref.Name)
+		e.denied = !e.exists && r.snapshot.Denied(ref)
+	}
+	if len(entry.Hosts) == 0 {
+		e.hosts = slices.Sorted(maps.Keys(r.Paths))
+	}
+	for _, h := range entry.Hosts {
+		host, err := Host(h)
+		if err != nil {
+			r.problem(report.Error, report.InvalidHost, field+".hosts", "%v", err)
+			continue
+		}
+		e.hosts = append(e.hosts, host)
+	}
+	e.hosts = slices.DeleteFunc(e.hosts, func(host string) bool { return host == "" })
+	for _, host := range e.hosts {
+		r.listed[host] = true
+	}
+	return e
+}
+
+// secret takes the Secret of an entry for the source of the certificates of its hosts. A host may have those of two, because
+// ingress-nginx's own way to give an ECDSA and an RSA key, two pairs in one Secret, is gone.
+func (r *reading) secret(e *tlsEntry) {
+	for _, host := range e.hosts {
+		c := r.Certificates[host]
+		switch {
+		case c == nil:
+			r.Certificates[host] = &ir.Certificate{
+				Host: host, SecretNamespace: r.Object.Namespace, SecretName: e.secret, Origin: r.origin(),
+			}
+			if !e.exists {
+				r.Absent = append(r.Absent, host)
+			}
+		case c.Automated || c.SecretName == e.secret || c.SecondSecretName == e.secret:
+		case c.SecondSecretName == "":
+			c.SecondSecretName = e.secret
+		default:
+			r.problem(report.Warning, report.HostConflict, e.field+".secretName",
+				"%s has the certificates of the Secrets %s and %s already, and there is no use for a third: this one is left out",
+				host, c.SecretName, c.SecondSecretName)
+		}
+	}
+}
+
+func (r *reading) issuer(e *tlsEntry) {
+	if len(e.hosts) == 0 && e.secret == "" {
+		r.problem(report.Warning, report.InvalidHost, e.field,
+			"no certificate is asked for, because neither the entry nor a rule has a host: list the hosts")
+	}
+	for _, host := range e.hosts {
+		r.ask(host, e.field)
+	}
+}
+
+// without is for an entry whose Secret does not exist, or that has none.
+func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
+	if e.secret == "" {
+		if key := r.manager(); key != "" && key != managerSolver {
+			r.problem(report.Warning, report.NoSecret, e.field,
+				"%s leaves the certificates of the Ingress to cert-manager, which needs a secretName here: the default certificate is shown", key)
+		}
+		return
+	}
+	asked := len(e.hosts) > 0
+	for _, host := range e.hosts {
+		asked = asked && r.Certificates[host] != nil && r.Certificates[host].Automated
+	}
+	r.secret(e)
+	if asked {
+		r.problem(report.Info, report.NoSecret, e.field+".secretName",
+			"there is no Secret %s/%s: an issuer is asked for a certificate, which is shown until there is one", r.Object.Namespace, e.secret)
+		return
+	}
+	missing := "there is no Secret %s/%s: %s until there is one"
+	if e.denied {
+		missing = "the controller may not read the Secret %s/%s: give its service account the verbs list and watch on it; %s until then"
+	}
+	r.problem(report.Error, report.NoSecret, e.field+".secretName", missing, r.Object.Namespace, e.secret, shownWithout(e, all))
+}
+
+// shownWithout is what clients are shown while the Secret of an entry is missing.
+func shownWithout(e *tlsEntry, all []*tlsEntry) string {
+	for _, other := range all {
+		if other.exists && slices.Equal(other.hosts, e.hosts) {
+			return "that of the other entry for the same hosts is shown"
+		}
+	}
+	return "the default certificate is shown"
+}

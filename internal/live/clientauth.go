@@ -1,0 +1,89 @@
+package live
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/clientauth"
+)
+
+// AsksClient says whether the handshake for a server name is to ask the client for a certificate. The name is as the client
+// wrote it, or empty.
+func (t *Table) AsksClient(name string) bool {
+	x := t.index.Load()
+	return x.asking > 0 && x.find(hostname(name)).asksClient()
+}
+
+// asking is one for a host that has a policy for the certificates of its clients.
+func (h *host) asking() int {
+	if h == nil || h.clients == nil {
+		return 0
+	}
+	return 1
+}
+
+func (h *host) asksClient() bool { return h != nil && h.clients != nil && h.clients.Asks() }
+
+// admitsLike says whether two hosts let in the same clients, so that a stream may go on from one to the other.
+func (h *host) admitsLike(other *host) bool {
+	a, b := h.clientAuth, other.clientAuth
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Origin, y.Origin = "", ""
+	return x == y
+}
+
+// admit answers in place of everybody else if the connection that a request comes by was made for another host, and one of
+// the two asks for certificates, or if the client is not to be let in. Otherwise it returns who the client is, and has
+// written that into the request; on a host that does not want to know it returns nil.
+func (x *index) admit(w http.ResponseWriter, r *http.Request, name string, h *host, route *Route) (client *clientauth.Client, refused bool) {
+	if r.TLS != nil && x.misdirected(r.TLS.ServerName, name, h) {
+		clientauth.Misdirected.Write(w, r)
+		return nil, true
+	}
+	if h == nil || h.clients == nil {
+		return nil, false
+	}
+	client, refusal := h.clients.Check(r.TLS)
+	if refusal != nil && !route.answersChallenges(r) {
+		refusal.Write(w, r)
+		return nil, true
+	}
+	h.clients.Tell(client, r.Header)
+	return client, false
+}
+
+// misdirected compares the name of the handshake with the host of the request: the handshake has asked for a certificate, or
+// not, as the one wants it. A client that names nobody has been served as the host for everybody else.
+func (x *index) misdirected(server, name string, h *host) bool {
+	server = hostname(server)
+	if server == name {
+		return false
+	}
+	served := x.find(server)
+	if server == "" && served == h {
+		return false
+	}
+	return h.asksClient() || served.asksClient()
+}
+
+// challenges is where authorities look for the answers to their challenges.
+const challenges = "/.well-known/acme-challenge"
+
+// answersChallenges says whether a request is for such an answer, and the route for nothing else: an authority has no
+// certificate to show. That a regular expression begins like that does not say that its requests do.
+func (r *Route) answersChallenges(request *http.Request) bool {
+	return r != nil && strings.HasPrefix(r.Path, challenges) && strings.HasPrefix(CleanPath(request.URL.Path), challenges+"/")
+}
+
+// ofPeer makes a variable of what is known of a client with a certificate.
+func ofPeer(value func(*clientauth.Client) string) func(*Request) string {
+	return func(r *Request) string {
+		if r.peer == nil {
+			return ""
+		}
+		return value(r.peer)
+	}
+}

@@ -1,0 +1,58 @@
+package live_test
+
+import (
+	"maps"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/live"
+)
+
+// TestAsksClient holds which handshakes ask for a certificate.
+func TestAsksClient(t *testing.T) {
+	store := certs.NewStore()
+	table := live.NewTable(endpoints.NewTable(), store)
+	on := func() *document.Host {
+		return &document.Host{ClientAuth: &document.ClientAuth{Secret: "shop/ca", Verify: "on"}}
+	}
+	store.Follow(maps.All(map[string][]*document.Reference{"a": {{Secret: "shop/ca", CA: true}}}))
+	off := &document.Host{ClientAuth: &document.ClientAuth{Secret: "shop/ca", Verify: "off"}}
+	check := func(want map[string]bool) {
+		t.Helper()
+		for name, asks := range want {
+			if table.AsksClient(name) != asks {
+				t.Errorf("%q: asks %t", name, !asks)
+			}
+		}
+	}
+	table.Update(map[string]*document.Host{"open.example": {}})
+	check(map[string]bool{"": false, "a.example": false, "open.example": false})
+	table.Update(map[string]*document.Host{"a.example": on(), "*.w.example": on(), "x.w.example": {}, "off.example": off})
+	check(map[string]bool{
+		"a.example": true, "A.Example": true, "b.w.example": true, "x.w.example": false, "w.example": false, "a.b.w.example": false,
+		"off.example": false, "open.example": false, "": false, "other.example": false,
+	})
+	table.Update(map[string]*document.Host{"": on(), "a.example": {}})
+	check(map[string]bool{"": true, "other.example": true, "a.example": false, "b.w.example": true, "open.example": false})
+	table.Update(map[string]*document.Host{"": nil, "*.w.example": nil, "off.example": nil})
+	check(map[string]bool{"": false, "other.example": false, "b.w.example": false})
+}
+
+// TestStreamsOfOthersEnd holds that a stream does not go on for ever on a host that lets in others by now.
+func TestStreamsOfOthersEnd(t *testing.T) {
+	table := newTable(t)
+	table.SetGlobal(&ir.Global{Drain: time.Millisecond})
+	host := func(auth *document.ClientAuth) *document.Host {
+		return &document.Host{Routes: []*document.Route{endlessRoute("/")}, ClientAuth: auth}
+	}
+	table.Update(map[string]*document.Host{"shop.example": host(nil)})
+	ended := open(t, table, "/", http.Header{"Upgrade": {"websocket"}})
+	table.Update(map[string]*document.Host{"shop.example": host(nil)})
+	table.Update(map[string]*document.Host{"shop.example": host(&document.ClientAuth{Secret: "shop/ca", Verify: "on"})})
+	await(t, ended, "the stream goes on")
+}

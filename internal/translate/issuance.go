@@ -1,0 +1,224 @@
+package translate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// issuance remembers for which hosts an issuer is asked. Three things decide that beyond what one host knows: a wildcard that
+// answers for a host which nobody listed, the quota of the namespace, and which hosts are older than others there.
+type issuance struct {
+	asks map[string]*ask
+	// queues have the asks of a namespace, in the order in which the quota takes them.
+	queues map[string][]*ask
+	// below has, by wildcard, the hosts that it answers for if nobody listed them. answers are the wildcards that do.
+	below   map[string]set[string]
+	answers set[string]
+}
+
+// ask is a host whose certificate is to come from an issuer.
+type ask struct {
+	object      *networkingv1.Ingress
+	certificate *ir.Certificate
+	// refusal says why no issuer is asked. It is nil where one is.
+	refusal *report.Problem
+	// over says that the quota of the namespace has no room for it.
+	over bool
+}
+
+func newIssuance() *issuance {
+	return &issuance{
+		asks: map[string]*ask{}, queues: map[string][]*ask{}, below: map[string]set[string]{}, answers: set[string]{},
+	}
+}
+
+// certificate returns the one that is shown for a host. m may be nil.
+func (n *issuance) certificate(host string, m *ingress.Merged) *ir.Certificate {
+	switch a := n.asks[host]; {
+	case a != nil && (a.over || a.refusal != nil):
+		return nil
+	case a != nil:
+		return a.certificate
+	case m != nil:
+		return m.Certificate
+	}
+	return nil
+}
+
+// problems says to an Ingress why no issuer is asked for some of its hosts.
+func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Problem {
+	var all []report.Problem
+	var over []string
+	for _, host := range hosts {
+		a := n.asks[host]
+		switch {
+		case a == nil || a.certificate.Origin != of:
+		case a.refusal != nil:
+			all = append(all, *a.refusal)
+		case a.over:
+			over = append(over, host)
+		}
+	}
+	if len(over) == 0 {
+		return all
+	}
+	names := over[0]
+	if len(over) > 1 {
+		names = fmt.Sprintf("%s and %d more", names, len(over)-1)
+	}
+	return append(all, report.Problem{
+		Severity: report.Warning, Reason: report.QuotaExceeded, Field: "spec",
+		Message: fmt.Sprintf("no issuer is asked for a certificate of %s: older hosts of the namespace %s have %d already, and that is the "+
+			"most; name a Secret, or let the administrator raise hosts_per_namespace", names, of.Namespace, quota),
+	})
+}
+
+// issue brings up to date what the touched hosts have to do with issuers. Wildcards come first: other hosts depend on them,
+// and they on no other.
+func (t *Translator) issue(c *change) {
+	var wildcards []string
+	for host := range c.hosts {
+		t.issuance.place(host, t.merged[host])
+		if strings.HasPrefix(host, "*.") {
+			wildcards = append(wildcards, host)
+		}
+	}
+	t.settle(c, wildcards)
+	var others []string
+	for host := range c.hosts {
+		if !strings.HasPrefix(host, "*.") {
+			others = append(others, host)
+			continue
+		}
+		for dependent := range t.turned(host) {
+			others = append(others, dependent)
+		}
+	}
+	t.settle(c, others)
+}
+
+// place notes a host under the wildcard that may answer for it.
+func (n *issuance) place(host string, m *ingress.Merged) {
+	wildcard := wildcardOf(host)
+	if m == nil || m.Implied == nil {
+		if delete(n.below[wildcard], host); len(n.below[wildcard]) == 0 {
+			delete(n.below, wildcard)
+		}
+		return
+	}
+	if n.below[wildcard] == nil {
+		n.below[wildcard] = set[string]{}
+	}
+	n.below[wildcard][host] = struct{}{}
+}
+
+// wildcardOf returns the wildcard that answers for a host; for a wildcard that is none that there can be.
+func wildcardOf(host string) string {
+	label, parent, _ := strings.Cut(host, ".")
+	if label == "*" {
+		return ""
+	}
+	return "*." + parent
+}
+
+// turned returns the hosts below a wildcard if it answers now and did not before, or the other way round.
+func (t *Translator) turned(wildcard string) set[string] {
+	n, m := t.issuance, t.merged[wildcard]
+	_, did := n.answers[wildcard]
+	does := n.certificate(wildcard, m) != nil && (n.asks[wildcard] != nil || !m.Absent)
+	switch {
+	case does == did:
+		return nil
+	case does:
+		n.answers[wildcard] = struct{}{}
+	default:
+		delete(n.answers, wildcard)
+	}
+	return n.below[wildcard]
+}
+
+// settle gives hosts their places in the queues, and tells everybody whom that moves over the quota, or back.
+func (t *Translator) settle(c *change, hosts []string) {
+	n, namespaces := t.issuance, set[string]{}
+	for _, host := range hosts {
+		c.hosts[host] = struct{}{}
+		old, next := n.asks[host], t.wanted(host)
+		n.leave(old)
+		n.enter(next)
+		delete(n.asks, host)
+		if next != nil {
+			n.asks[host] = next
+		}
+		for _, a := range []*ask{old, next} {
+			if a != nil {
+				c.objects[a.certificate.Origin] = struct{}{}
+				namespaces[a.object.Namespace] = struct{}{}
+			}
+		}
+	}
+	for namespace := range namespaces {
+		for i, a := range n.queues[namespace] {
+			if over := t.options.HostsPerNamespace > 0 && i >= t.options.HostsPerNamespace; over != a.over {
+				a.over = over
+				c.hosts[a.certificate.Host], c.objects[a.certificate.Origin] = struct{}{}, struct{}{}
+			}
+		}
+	}
+}
+
+// wanted is what the Ingresses say of a host, if that is an issuer.
+func (t *Translator) wanted(host string) *ask {
+	m := t.merged[host]
+	switch {
+	case m == nil:
+		return nil
+	case m.Certificate != nil && m.Certificate.Automated:
+		return &ask{certificate: m.Certificate, object: t.results[m.Certificate.Origin].Object}
+	case m.Certificate != nil || m.Implied == nil:
+		return nil
+	}
+	if _, answered := t.issuance.answers[wildcardOf(host)]; answered {
+		return nil
+	}
+	certificate := m.Implied.Certificate
+	return &ask{certificate: certificate, object: t.results[certificate.Origin].Object, refusal: m.Implied.Refusal}
+}
+
+// enter puts an ask into the queue of its namespace, leave takes it out.
+func (n *issuance) enter(a *ask) {
+	if a == nil || a.refusal != nil {
+		return
+	}
+	queue := n.queues[a.object.Namespace]
+	i, _ := slices.BinarySearchFunc(queue, a, compareAsks)
+	n.queues[a.object.Namespace] = slices.Insert(queue, i, a)
+}
+
+func (n *issuance) leave(a *ask) {
+	if a == nil || a.refusal != nil {
+		return
+	}
+	namespace := a.object.Namespace
+	i, found := slices.BinarySearchFunc(n.queues[namespace], a, compareAsks)
+	if !found {
+		panic("an ask is not where it was put")
+	}
+	if n.queues[namespace] = slices.Delete(n.queues[namespace], i, i+1); len(n.queues[namespace]) == 0 {
+		delete(n.queues, namespace)
+	}
+}
+
+// compareAsks lets wildcards go first, because they answer for many, and the hosts of older Ingresses before others.
+func compareAsks(a, b *ask) int {
+	wild := func(a *ask) int { return strings.Count(a.certificate.Host, "*") }
+	return cmp.Or(wild(b)-wild(a), snapshot.Older(a.object, b.object), cmp.Compare(a.certificate.Host, b.certificate.Host))
+}

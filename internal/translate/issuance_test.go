@@ -1,0 +1,125 @@
+package translate_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/translate"
+)
+
+// listing is an Ingress like numbered, of one second of the epoch, that lists its host in an entry of tls.
+func listing(i int, host, secret string) *networkingv1.Ingress {
+	object := numbered(i, "/")
+	object.CreationTimestamp = metav1.Unix(int64(i), 0)
+	object.Spec.Rules[0].Host = host
+	object.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{host}, SecretName: secret}}
+	return object
+}
+
+func plain(i int, host string) *networkingv1.Ingress {
+	object := listing(i, host, "")
+	object.Spec.TLS = nil
+	return object
+}
+
+func tlsSecret(name string) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
+}
+
+// sources says by host where the certificates come from.
+func sources(c *ir.Config) map[string]string {
+	all := map[string]string{}
+	for _, certificate := range c.Certificates {
+		all[certificate.Host] = certificate.SecretName
+		if certificate.Automated {
+			all[certificate.Host] = "issuer"
+		}
+	}
+	return all
+}
+
+// steps changes a store, and holds what the certificates are after each change.
+type steps struct {
+	*testing.T
+	store      *snapshot.Store
+	translator *translate.Translator
+	config     *ir.Config
+}
+
+func newSteps(t *testing.T) *steps {
+	return &steps{T: t, store: fill(0), translator: translate.New()}
+}
+
+func (s *steps) expect(after string, want map[string]string) {
+	s.Helper()
+	s.config, _ = s.translator.Translate(s.store.Take(), scarce)
+	if diff := cmp.Diff(want, sources(s.config)); diff != "" {
+		s.Errorf("%s (-want +got):\n%s", after, diff)
+	}
+}
+
+// TestASecretThatComesLaterTakesOver: and an issuer is asked again when it goes.
+func TestASecretThatComesLaterTakesOver(t *testing.T) {
+	s := newSteps(t)
+	s.store.Set(listing(1, "a.example", "later"))
+	s.expect("without the Secret", map[string]string{"a.example": "issuer"})
+	s.store.Set(tlsSecret("later"))
+	s.expect("with the Secret", map[string]string{"a.example": "later"})
+	s.store.Delete(tlsSecret("later"))
+	s.expect("without it again", map[string]string{"a.example": "issuer"})
+}
+
+// TestAWildcardAnswersForWhatNobodyListed: for as long as it has a certificate.
+func TestAWildcardAnswersForWhatNobodyListed(t *testing.T) {
+	s := newSteps(t)
+	s.store.Set(plain(1, "a.w.example"))
+	s.store.Set(listing(2, "b.w.example", ""))
+	s.store.Set(plain(3, "w.example"))
+	s.expect("without the wildcard", map[string]string{"a.w.example": "issuer", "b.w.example": "issuer"})
+	s.store.Set(tlsSecret("wild"))
+	s.store.Set(listing(4, "*.w.example", "wild"))
+	s.expect("with the wildcard", map[string]string{"*.w.example": "wild", "b.w.example": "issuer", "w.example": "issuer"})
+	s.store.Delete(numbered(4, "/"))
+	s.expect("without it again", map[string]string{"a.w.example": "issuer", "b.w.example": "issuer"})
+}
+
+// TestTheNextHostMovesUp: what is over the quota gets its certificate when something older goes, and loses none before.
+func TestTheNextHostMovesUp(t *testing.T) {
+	s := newSteps(t)
+	for i, host := range []string{"zero.example", "one.example", "two.example", "three.example"} {
+		s.store.Set(listing(i, host, ""))
+	}
+	s.expect("four hosts", map[string]string{"zero.example": "issuer", "one.example": "issuer"})
+	one := s.config.Certificates[0]
+	s.store.Delete(numbered(0, "/"))
+	s.expect("without the oldest", map[string]string{"one.example": "issuer", "two.example": "issuer"})
+	if s.config.Certificates[0] != one {
+		t.Error("the certificate of a host that did not change is another one")
+	}
+	s.store.Set(listing(2, "two.example", "own"))
+	s.store.Set(tlsSecret("own"))
+	s.expect("with a Secret", map[string]string{"one.example": "issuer", "two.example": "own", "three.example": "issuer"})
+}
+
+// BenchmarkOneOf10000Asked is like BenchmarkOneOf10000, with an issuer asked for as many hosts as the quota lets.
+func BenchmarkOneOf10000Asked(b *testing.B) {
+	o := scarce
+	o.HostsPerNamespace = 5_000
+	store, translator := fill(10_000), translate.New()
+	translator.Translate(store.Take(), o)
+	i := 0
+	for b.Loop() {
+		i++
+		object := numbered(77, fmt.Sprint("/", i%2))
+		object.CreationTimestamp = metav1.Unix(int64(i%2), 0)
+		store.Set(object)
+		translator.Translate(store.Take(), o)
+	}
+}

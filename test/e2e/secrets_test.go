@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+// limited makes an account with the rights of deploy/rbac.yaml but those on Secrets. It returns the options of a Caddy that
+// has it.
+func (c *cluster) limited(lines ...string) harness.Options {
+	c.Helper()
+	role, err := c.RbacV1().ClusterRoles().Get(c.Context(), "k8singress", metav1.GetOptions{})
+	c.must(err)
+	rules := role.DeepCopy().Rules
+	for i := range rules {
+		rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool { return r == "secrets" })
+	}
+	name := metav1.ObjectMeta{Name: c.namespace}
+	_, err = c.RbacV1().ClusterRoles().Create(c.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
+	c.must(err)
+	_, err = c.RbacV1().ClusterRoleBindings().Create(c.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: name, Subjects: c.user(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: c.namespace},
+	}, metav1.CreateOptions{})
+	c.must(err)
+	c.bind(c.namespace, "secrets")
+	c.bind("k8singress", "k8singress")
+	config, err := clientcmd.LoadFromFile(c.inside.AccountKubeconfig())
+	c.must(err)
+	for _, user := range config.AuthInfos {
+		user.Impersonate = c.namespace
+	}
+	path := filepath.Join(c.TempDir(), "kubeconfig")
+	c.must(clientcmd.WriteToFile(*config, path))
+	o := c.options(0, append(lines, "secrets referenced")...)
+	for i, line := range o.Lines {
+		if strings.HasPrefix(line, "kubeconfig ") {
+			o.Lines[i] = "kubeconfig " + path
+		}
+	}
+	return o
+}
+
+func (c *cluster) user() []rbacv1.Subject {
+	return []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: c.namespace}}
+}
+
+// allow lets that account read some Secrets of the namespace by their names; no name is all of them.
+func (c *cluster) allow(secrets ...string) {
+	c.Helper()
+	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "secrets"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"list", "watch"}, ResourceNames: secrets,
+	}}}
+	// An update makes a role that is not there.
+	_, err := c.RbacV1().Roles(c.namespace).Update(c.Context(), role, metav1.UpdateOptions{})
+	c.must(err)
+}
+
+// bind gives that account a Role of this namespace, or one of the controller's.
+func (c *cluster) bind(namespace, role string) {
+	c.Helper()
+	_, err := c.RbacV1().RoleBindings(namespace).Create(c.Context(), &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: c.namespace}, Subjects: c.user(),
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role},
+	}, metav1.CreateOptions{})
+	c.must(err)
+}
+
+// awaitRight waits until the API server knows of the right to read a Secret.
+func (c *cluster) awaitRight(secret string) {
+	c.Helper()
+	c.await("the right to read "+secret, func() error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: c.namespace, ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: c.namespace, Verb: "watch", Resource: "secrets", Name: secret,
+			},
+		}}
+		answer, err := c.AuthorizationV1().SubjectAccessReviews().Create(c.Context(), review, metav1.CreateOptions{})
+		if err == nil && !answer.Status.Allowed {
+			err = errors.New(answer.Status.Reason)
+		}
+		return err
+	})
+}
+
+// serial returns that of the certificate that a client of a host is shown.
+func (c *cluster) serial(caddy *harness.Caddy, host string) (string, error) {
+	conn, err := tls.Dial("tcp", caddy.HTTPS, &tls.Config{ServerName: host, InsecureSkipVerify: true})
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return serial(conn.ConnectionState().PeerCertificates[0]), nil
+}
+
+func (c *cluster) awaitSerial(caddy *harness.Caddy, host string, want keyPair) {
+	c.Helper()
+	c.await("the certificate of "+host, func() error {
+		got, err := c.serial(caddy, host)
+		if err == nil && got != leaf(want) {
+			err = fmt.Errorf("it is %s, want %s", got, leaf(want))
+		}
+		return err
+	})
+}
+
+// TestSecretsByName has a controller that may read two Secrets and no others.
+func TestSecretsByName(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("web", 1)
+	c.awaitEndpoints("web", 1, 0)
+	first, denied, unnamed := c.newPair(c.host("first")), c.newPair(c.host("denied")), c.newPair(c.host("default"))
+	c.secret("first", first)
+	c.secret("denied", denied)
+	c.secret("default-tls", unnamed)
+	c.ingress("first", "web", withTLS("first"))
+	c.ingress("denied", "web", withTLS("denied"))
+	c.allow("first", "default-tls")
+	o := c.limited("default_certificate " + c.namespace + "/default-tls")
+	c.awaitRight("first")
+	caddy := c.caddy(o)
+
+	// At its first handshake, without waiting: it was not ready before.
+	for host, want := range map[string]keyPair{c.host("first"): first, "unknown.test": unnamed, c.host("denied"): unnamed} {
+		if got, err := c.serial(caddy, host); err != nil || got != leaf(want) {
+			t.Errorf("%s is shown %s, error %v, want %s", host, got, err, leaf(want))
+		}
+	}
+	problem := c.awaitReason(caddy, "denied", "NoSecret")
+	if !strings.Contains(problem.Message, "may not read the Secret") {
+		t.Errorf("the problem is %q", problem.Message)
+	}
+	c.awaitCode(caddy, c.host("denied"), "/", http.StatusOK, "")
+	status, err := caddy.Status(t.Context())
+	c.must(err)
+	if status.Objects["Secret"] != 2 {
+		t.Errorf("Caddy holds %d Secrets", status.Objects["Secret"])
+	}
+
+	c.allow("first", "default-tls", "denied")
+	c.awaitSerial(caddy, c.host("denied"), denied)
+	next := c.newPair(c.host("first"))
+	c.secret("first", next)
+	c.awaitSerial(caddy, c.host("first"), next)
+	c.deleteIngress("denied")
+	c.await("the Secret that nobody refers to is let go", func() error {
+		status, err := caddy.Status(t.Context())
+		if err == nil && status.Objects["Secret"] != 2 {
+			err = fmt.Errorf("Caddy holds %d Secrets", status.Objects["Secret"])
+		}
+		return err
+	})
+	c.checkNoReload(caddy)
+}
+
+// TestManySecretsByName has a thousand Secrets, each with a watch of its own.
+func TestManySecretsByName(t *testing.T) {
+	const count = 1000
+	c := newCluster(t)
+	pair := c.newPair("*." + c.namespace + ".test")
+	name := func(i int) string { return fmt.Sprintf("tls-%d", i) }
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := worker; i < count; i += 8 {
+				c.secret(name(i), pair)
+			}
+		})
+	}
+	group.Wait()
+	c.service("web", "nobody")
+	c.ingress("many", "web", func(i *networkingv1.Ingress) {
+		for n := range count {
+			i.Spec.TLS = append(i.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{c.host(name(n))}, SecretName: name(n)})
+		}
+	})
+	c.allow()
+	o := c.limited()
+	c.awaitRight(name(0))
+	caddy := c.caddy(o)
+	ready := time.Since(caddy.Started)
+	if problems, err := caddy.Verdicts(t.Context()); err != nil || slices.ContainsFunc(problems, c.lacksSecret) {
+		t.Errorf("a Secret was missing at the start, error %v", err)
+	}
+	t.Logf("ready with %d watches after %v, %d MB", count, ready.Round(time.Millisecond), c.resident(caddy))
+	all := c.caddy(c.options(1))
+	t.Logf("ready with one watch for all after %v, %d MB", time.Since(all.Started).Round(time.Millisecond), c.resident(all))
+	for _, i := range []int{0, count / 2, count - 1} {
+		next := c.newPair(c.host(name(i)))
+		c.secret(name(i), next)
+		c.awaitSerial(caddy, c.host(name(i)), next)
+	}
+}
+
+// lacksSecret says that a verdict is on an Ingress of this namespace without its Secret.
+func (c *cluster) lacksSecret(v harness.Verdict) bool {
+	return v.Object.Namespace == c.namespace &&
+		slices.ContainsFunc(v.Problems, func(p harness.Problem) bool { return p.Reason == "NoSecret" })
+}
+
+// resident is the memory of a process in MB.
+func (c *cluster) resident(caddy *harness.Caddy) int64 {
+	c.Helper()
+	memory, err := caddy.Memory("VmRSS")
+	c.must(err)
+	return memory >> 20
+}
