@@ -124,7 +124,9 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 		h := &document.Host{}
 		for _, name := range secrets {
 			for range 2 {
-				h.Routes = append(h.Routes, &document.Route{Origin: "Ingress/shop/" + name, TLS: &ir.BackendTLS{Secret: "shop/" + name, Verify: true}})
+				h.Routes = append(h.Routes, &document.Route{
+					Origin: "Ingress/shop/" + name, TLS: &ir.BackendTLS{Secret: "shop/" + name, Verify: true},
+				})
 			}
 		}
 		return &document.Delta{Hosts: map[string]*document.Host{"a": h}}
@@ -142,7 +144,8 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 	s.SetSecret("shop", "one", nil, false)
 	s.SetSecret("shop", "two", nil, false)
 	s.SetSecret("shop", "three", map[string][]byte{"ca.crt": newAuthority(t, nil, "ca").certPEM()}, true)
-	expectSaid(t, s, "error NoSecret Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: Secret shop/one does not exist: 502 is the answer to every request for a until it does")
+	expectSaid(t, s, "error NoSecret Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
+		"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
 	s.Follow((&document.Delta{Hosts: map[string]*document.Host{"a": nil}}).References())
 	expectSaid(t, s)
 }

@@ -81,19 +81,28 @@ func (f *followed) check(ref *document.Reference, names string, now time.Time) [
 	case ref.CA:
 		c.sayValidity(now, say)
 	}
-	switch pair, err := c.pairForServers(); {
-	case ref.Client && ref.CA && errors.Is(err, errNoPair):
-		// What is the matter with ca.crt has been said, and it is all that is needed.
-	case ref.Client && err != nil:
-		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.Without, names)
-	case ref.Client && pair != nil:
-		sayExpiry(pair.Leaf, now, certKey, "servers refuse it", say)
-	case ref.Pair && c.pairErr != nil:
-		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", c.pairErr, ref.Without, names)
-	case ref.Pair:
-		sayExpiry(c.pair.Leaf, now, certKey, "servers refuse it", say)
-	}
+	f.checkPair(ref, names, now, say)
 	return found
+}
+
+// checkPair says what is the matter with the pair, for those who need it, or take it if there is one.
+func (f *followed) checkPair(ref *document.Reference, names string, now time.Time, say sayer) {
+	if !ref.Pair && !ref.Client {
+		return
+	}
+	c := f.Contents()
+	pair, err := c.Pair()
+	if ref.Client {
+		pair, err = c.pairForServers()
+	}
+	switch {
+	case !ref.Pair && ref.CA && errors.Is(err, errNoPair):
+		// What is the matter with ca.crt has been said, and it is all that is needed.
+	case err != nil:
+		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.Without, names)
+	case pair != nil:
+		sayExpiry(pair.Leaf, now, certKey, "servers refuse it", say)
+	}
 }
 
 func (c *Contents) sayValidity(now time.Time, say sayer) {

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	stdlog "log"
 	"maps"
 	"math/big"
 	"net"
@@ -23,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 )
@@ -152,7 +152,7 @@ func serving(t testing.TB, config *tls.Config, handler http.HandlerFunc) (ip, po
 	server := httptest.NewUnstartedServer(handler)
 	server.TLS = config
 	// A handshake that fails is what the test wants.
-	server.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	server.Config.ErrorLog = zap.NewStdLog(zap.NewNop())
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return hostPort(t, server.Listener.Addr())
@@ -177,14 +177,16 @@ func TestEndpointsThatAreVerified(t *testing.T) {
 		annotations []string
 		want        int
 	}{
-		"good":              {web, trusted, verify, 200},
-		"good-of-two":       {web, map[string]string{"ca.crt": other.certificate() + ca.certificate()}, verify, 200},
-		"common-name":       {ca.commonly(t, "web.internal"), trusted, verify, 200},
-		"wildcard":          {ca.named(t, "*.internal"), trusted, verify, 200},
-		"itself":            {web, map[string]string{"ca.crt": web.certificate()}, verify, 200},
-		"wrong-authority":   {web, map[string]string{"ca.crt": other.certificate()}, verify, 502},
-		"wrong-name":        {ca.named(t, "mail.internal"), trusted, verify, 502},
-		"name-besides":      {keep(t, ca, x509.Certificate{Subject: pkix.Name{CommonName: "web.internal"}, DNSNames: []string{"x"}}), trusted, verify, 502},
+		"good":            {web, trusted, verify, 200},
+		"good-of-two":     {web, map[string]string{"ca.crt": other.certificate() + ca.certificate()}, verify, 200},
+		"common-name":     {ca.commonly(t, "web.internal"), trusted, verify, 200},
+		"wildcard":        {ca.named(t, "*.internal"), trusted, verify, 200},
+		"itself":          {web, map[string]string{"ca.crt": web.certificate()}, verify, 200},
+		"wrong-authority": {web, map[string]string{"ca.crt": other.certificate()}, verify, 502},
+		"wrong-name":      {ca.named(t, "mail.internal"), trusted, verify, 502},
+		"name-besides": {keep(t, ca, x509.Certificate{
+			Subject: pkix.Name{CommonName: "web.internal"}, DNSNames: []string{"x"},
+		}), trusted, verify, 502},
 		"no-name":           {web, trusted, []string{"proxy-ssl-verify", "on"}, 502},
 		"upstream-balancer": {ca.named(t, "upstream_balancer"), trusted, []string{"proxy-ssl-verify", "on"}, 200},
 		"expired": {keep(t, ca, x509.Certificate{

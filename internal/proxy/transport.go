@@ -16,7 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// newTransports makes one transport for each protocol, which all routes share that do not say how TLS is spoken. Timeouts belong to requests, and are not here.
+// newTransports makes one transport for each protocol, which all routes share that do not say how TLS is spoken. Timeouts
+// belong to requests, and are not here.
 func newTransports(perAddress int, idleTimeout time.Duration) map[ir.BackendProtocol]*http.Transport {
 	all := map[ir.BackendProtocol]*http.Transport{}
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.HTTPS, ir.GRPC, ir.GRPCS} {
