@@ -62,8 +62,8 @@ const (
 var (
 	backendProtocol = Annotation{
 		Name: "backend-protocol",
-		Doc: "What the endpoints speak. The certificates of HTTPS and GRPCS are not verified, as in ingress-nginx. AUTO_HTTP is what the " +
-			"client speaks. A wrong value is HTTP.",
+		Doc: "What the endpoints speak. The certificates of HTTPS and GRPCS are not verified, as in ingress-nginx, unless proxy-ssl-verify is on. " +
+			"AUTO_HTTP is what the client speaks. A wrong value is HTTP.",
 		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation, Risk: RiskLow,
 		parse: values.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol),
 	}

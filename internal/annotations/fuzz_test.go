@@ -63,6 +63,7 @@ func fuzzOne(t *testing.T, key, value, path string) {
 		want := annotations.Settings{Closed: settings.Closed}
 		want.ClientAuth.Closed, want.Asked.NoAuthority, want.Asked.NoSubject =
 			settings.ClientAuth.Closed, settings.Asked.NoAuthority, settings.Asked.NoSubject
+		want.Asked.NoBackendSecret = settings.Asked.NoBackendSecret
 		if !reflect.DeepEqual(settings, &want) {
 			t.Errorf("refused with %v, and yet there is %+v", problems, settings)
 		}

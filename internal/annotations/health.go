@@ -139,5 +139,8 @@ func (s *Settings) healthCheck() *ir.HealthCheck {
 	check.Healthy = cmp.Or(check.Healthy, checkHealthy)
 	check.Unhealthy = cmp.Or(check.Unhealthy, checkUnhealthy)
 	check.TLS = s.Forwarding.Protocol == ir.HTTPS || s.Forwarding.Protocol == ir.GRPCS
+	if check.TLS && s.Forwarding.TLS != nil {
+		check.Secured = *s.Forwarding.TLS
+	}
 	return &check
 }

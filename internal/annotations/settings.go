@@ -28,6 +28,8 @@ type Settings struct {
 	ClientAuth ir.ClientAuth
 	// CrossNamespace lets an Ingress refer to objects of other namespaces. It is for defaults, and no annotation changes it.
 	CrossNamespace bool
+	// BackendTLSByPath says that everybody knows that proxy-ssl-* hold for their own paths only. It is for defaults, too.
+	BackendTLSByPath bool
 	// Closed says that every request is refused.
 	Closed bool
 	// Asked is what has its effect together with others only.
@@ -55,6 +57,10 @@ type Asked struct {
 	Prefix string
 	// NoAuthority says that auth-tls-secret cannot be read, NoSubject that auth-tls-match-cn cannot.
 	NoAuthority, NoSubject bool
+	// TLS is for endpoints if it has a Secret. What is zero has its default. NoBackendSecret says that the Secret is not known,
+	// because its name cannot be read.
+	TLS             ir.BackendTLS
+	NoBackendSecret bool
 }
 
 // finish makes what several values make together. It may be done again when more values are known.
@@ -66,6 +72,7 @@ func (s *Settings) finish() {
 	}
 	s.balance()
 	s.finishClientAuth()
+	s.finishBackendTLS()
 	s.LoadBalancing.SessionCookie = s.Asked.sessionCookie()
 	s.LoadBalancing.HealthCheck = s.healthCheck()
 }

@@ -18,6 +18,7 @@ var Table = []Annotation{
 	healthCheckPath, healthCheckInterval, healthCheckTimeout, healthCheckHealthyAfter, healthCheckUnhealthyAfter, healthCheckStatus,
 	healthCheckHost,
 	backendProtocol, proxyHTTPVersion, upstreamVhost, connectionProxyHeader, xForwardedPrefix, fastcgiIndex,
+	proxySSLSecret, proxySSLVerify, proxySSLVerifyDepth, proxySSLName, proxySSLServerName, proxySSLProtocols, proxySSLCiphers,
 	proxyConnectTimeout, proxySendTimeout, proxyReadTimeout,
 	proxyNextUpstream, proxyNextUpstreamTimeout, proxyNextUpstreamTries,
 	proxyBuffering,

@@ -40,12 +40,13 @@ type Live struct {
 
 // NewLive returns tables without entries.
 func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
-	certificates := certs.NewStore()
+	certificates, checker := certs.NewStore(), health.New()
+	checker.Trust(certificates.Authority)
 	return &Live{
 		Table: live.NewTable(table, certificates), Certificates: certificates, endpoints: table, ports: l4app.New(log),
 		// Addresses go into effect without the one goroutine: the table takes them from any.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
-		Health: health.New(),
+		Health: checker,
 		held:   map[string]*report.Verdict{},
 	}
 }

@@ -72,7 +72,7 @@ type shown struct {
 func NewStore() *Store {
 	return &Store{
 		secrets: map[string]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned),
-		trust: trust{authorities: map[string]*followed{}, references: map[string]*document.Reference{}},
+		trust: trust{authorities: map[string]*followed{}, references: map[string][]*document.Reference{}},
 	}
 }
 

@@ -17,7 +17,7 @@ type trust struct {
 	mu          sync.RWMutex
 	authorities map[string]*followed
 	// references are by who refers.
-	references map[string]*document.Reference
+	references map[string][]*document.Reference
 	asked      time.Time
 }
 
@@ -30,23 +30,25 @@ type followed struct {
 	sum    [sha256.Size]byte
 }
 
-// Follow changes who refers to which Secret for what it says of trust; nil is somebody who refers to none. It returns the
+// Follow changes who refers to which Secrets for what they say of trust; nil is somebody who refers to none. It returns the
 // Secrets that nobody has referred to before: until SetSecret tells what is in them, whoever has to be verified is kept
 // out, so tell it before the references are in effect. A Secret that nobody refers to is forgotten; its Authority stays as
 // it was.
-func (s *Store) Follow(changes iter.Seq2[string, *document.Reference]) (added []string) {
+func (s *Store) Follow(changes iter.Seq2[string, []*document.Reference]) (added []string) {
 	t := &s.trust
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	left := false
-	for user, ref := range changes {
-		if old := t.references[user]; old != nil {
+	for user, refs := range changes {
+		for _, old := range t.references[user] {
 			delete(t.authorities[old.Secret].users, user)
-			delete(t.references, user)
 			left = true
 		}
-		if ref != nil && t.refer(user, ref) {
-			added = append(added, ref.Secret)
+		delete(t.references, user)
+		for _, ref := range refs {
+			if t.refer(user, ref) {
+				added = append(added, ref.Secret)
+			}
 		}
 	}
 	if left {
@@ -63,7 +65,7 @@ func (t *trust) refer(user string, ref *document.Reference) (added bool) {
 		t.authorities[ref.Secret] = f
 	}
 	f.users[user] = struct{}{}
-	t.references[user] = ref
+	t.references[user] = append(t.references[user], ref)
 	return added
 }
 

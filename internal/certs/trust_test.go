@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"maps"
 	"math/big"
 	"strings"
 	"testing"
@@ -28,7 +27,17 @@ func reference(host string) *document.Reference {
 }
 
 func follow(s *certs.Store, refs map[string]*document.Reference) []string {
-	return s.Follow(maps.All(refs))
+	return s.Follow(func(yield func(string, []*document.Reference) bool) {
+		for user, ref := range refs {
+			list := []*document.Reference{ref}
+			if ref == nil {
+				list = nil
+			}
+			if !yield(user, list) {
+				return
+			}
+		}
+	})
 }
 
 // trusting is a store in which one host verifies its clients with the Secret.

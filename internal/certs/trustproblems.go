@@ -33,7 +33,11 @@ func (t *trust) problems(now time.Time) []*report.Verdict {
 func (t *trust) byOrigin(f *followed) [][]*document.Reference {
 	var refs []*document.Reference
 	for user := range f.users {
-		refs = append(refs, t.references[user])
+		for _, ref := range t.references[user] {
+			if ref.Secret == f.name && ref.Origin != "" {
+				refs = append(refs, ref)
+			}
+		}
 	}
 	slices.SortFunc(refs, func(a, b *document.Reference) int {
 		return cmp.Or(cmp.Compare(a.Origin, b.Origin), cmp.Compare(a.Field, b.Field), cmp.Compare(a.For, b.For))
@@ -77,13 +81,28 @@ func (f *followed) check(ref *document.Reference, names string, now time.Time) [
 	case ref.CA:
 		c.sayValidity(now, say)
 	}
-	switch {
-	case ref.Pair && c.pairErr != nil:
-		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", c.pairErr, ref.Without, names)
-	case ref.Pair:
-		sayExpiry(c.pair.Leaf, now, certKey, "servers refuse it", say)
-	}
+	f.checkPair(ref, names, now, say)
 	return found
+}
+
+// checkPair says what is the matter with the pair, for those who need it, or take it if there is one.
+func (f *followed) checkPair(ref *document.Reference, names string, now time.Time, say sayer) {
+	if !ref.Pair && !ref.Client {
+		return
+	}
+	c := f.Contents()
+	pair, err := c.Pair()
+	if ref.Client {
+		pair, err = c.pairForServers()
+	}
+	switch {
+	case !ref.Pair && ref.CA && errors.Is(err, errNoPair):
+		// What is the matter with ca.crt has been said, and it is all that is needed.
+	case err != nil:
+		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.Without, names)
+	case pair != nil:
+		sayExpiry(pair.Leaf, now, certKey, "servers refuse it", say)
+	}
 }
 
 func (c *Contents) sayValidity(now time.Time, say sayer) {
@@ -93,10 +112,10 @@ func (c *Contents) sayValidity(now time.Time, say sayer) {
 	for _, r := range c.lists {
 		switch err := r.at(now); {
 		case errors.Is(err, errListTooLate):
-			say(report.Error, report.RevocationListExpired, ": the list of %s in %s had to be renewed by %s, and every client that it is "+
+			say(report.Error, report.RevocationListExpired, ": the list of %s in %s had to be renewed by %s, and everybody whom it is "+
 				"about is refused; put a new one there", quote(r.list.Issuer.String()), revocationKey, date(r.list.NextUpdate))
 		case errors.Is(err, errListTooSoon):
-			say(report.Error, report.RevocationListExpired, ": the list of %s in %s is not valid before %s, and every client that it is "+
+			say(report.Error, report.RevocationListExpired, ": the list of %s in %s is not valid before %s, and everybody whom it is "+
 				"about is refused; put one there that is valid now, or set the clock right", quote(r.list.Issuer.String()), revocationKey,
 				date(r.list.ThisUpdate))
 		}

@@ -17,7 +17,7 @@ func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.T
 	if c.trustErr != nil {
 		return now.Add(again), c.trustErr
 	}
-	if until, err = c.verify(chain, depth, now); err != nil {
+	if until, err = c.verify(chain, x509.ExtKeyUsageClientAuth, depth, now); err != nil {
 		return now.Add(again), err
 	}
 	return until, nil
@@ -34,13 +34,13 @@ var (
 	errInvalid = errors.New("invalid certificate")
 )
 
-func (c *Contents) verify(chain []*x509.Certificate, depth int, now time.Time) (time.Time, error) {
+func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, depth int, now time.Time) (time.Time, error) {
 	between := c.inner.Clone()
 	for _, other := range chain[1:] {
 		between.AddCert(other)
 	}
 	found, err := chain[0].Verify(x509.VerifyOptions{
-		Roots: c.tops, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		Roots: c.tops, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage},
 	})
 	if err != nil {
 		return now, worded(err, chain[0], now)

@@ -33,6 +33,7 @@ var Table = []Key{
 	autoHTTPS,
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"),
+	proxySSLLocationOnly,
 
 	useHTTP2, sslRejectHandshake, sslSessionTickets,
 	hsts, hstsMaxAge, hstsIncludeSubdomains, hstsPreload,
@@ -40,8 +41,8 @@ var Table = []Key{
 	useProxyProtocol, proxyProtocolHeaderTimeout,
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
 	workerShutdownTimeout,
-	generateRequestID,
 	allowCrossNamespaceResources,
+	generateRequestID,
 }
 
 // annotation is a key that means for all Ingresses what the annotation of its name means for one.

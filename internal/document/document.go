@@ -46,6 +46,8 @@ type Route struct {
 	Chain json.RawMessage `json:"chain,omitempty"`
 	// Backend is the ID of the backend that the chain's reverse_proxy asks for endpoints.
 	Backend string `json:"backend,omitempty"`
+	// TLS is how TLS is spoken with the endpoints of the backend; nil is without verification, and without a certificate.
+	TLS *ir.BackendTLS `json:"tls,omitempty"`
 	// Access is a digest of all in Chain that decides who gets to the backend; it is empty where nothing does. Streams of a
 	// route with another Access than before are ended: who opened them may not get in any more.
 	Access string `json:"access,omitempty"`

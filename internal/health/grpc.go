@@ -42,7 +42,11 @@ func (c *Checker) askGRPC(ctx context.Context, address string, check *ir.HealthC
 	}
 	request.Host = check.Host
 	request.Header = http.Header{"User-Agent": {userAgent}, "Content-Type": {"application/grpc"}, "Te": {"trailers"}}
-	response, err := c.grpc(check.TLS).Do(request)
+	client, err := c.clientFor(check)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}
@@ -52,13 +56,6 @@ func (c *Checker) askGRPC(ctx context.Context, address string, check *ir.HealthC
 		return err
 	}
 	return judgeGRPC(response, body)
-}
-
-func (c *Checker) grpc(secure bool) *http.Client {
-	if secure {
-		return c.grpcs
-	}
-	return c.h2c
 }
 
 func judgeGRPC(response *http.Response, body []byte) error {

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -28,6 +29,8 @@ type Backend interface {
 type Checker struct {
 	// client asks over HTTP, h2c and grpcs the health service of gRPC, with and without TLS.
 	client, h2c, grpcs *http.Client
+	// authority is that of Trust.
+	authority func(secret string) *certs.Authority
 
 	mu      sync.Mutex
 	running map[string]*round
@@ -50,20 +53,17 @@ type round struct {
 func New() *Checker {
 	return &Checker{
 		running: map[string]*round{},
-		client:  client((*http.Protocols).SetHTTP1),
-		h2c:     client((*http.Protocols).SetUnencryptedHTTP2),
-		grpcs:   client((*http.Protocols).SetHTTP2),
+		client:  client((*http.Protocols).SetHTTP1, careless()),
+		h2c:     client((*http.Protocols).SetUnencryptedHTTP2, nil),
+		grpcs:   client((*http.Protocols).SetHTTP2, careless()),
 	}
 }
 
 // client speaks one protocol.
-func client(speaks func(*http.Protocols, bool)) *http.Client {
+func client(speaks func(*http.Protocols, bool), secure *tls.Config) *http.Client {
 	t := &http.Transport{
 		// A connection that is kept would say that the endpoint was well once.
-		DisableKeepAlives: true, DisableCompression: true,
-		// The certificate of an endpoint is not looked at when requests go there either.
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		Protocols:       new(http.Protocols),
+		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: secure, Protocols: new(http.Protocols),
 	}
 	speaks(t.Protocols, true)
 	return &http.Client{
@@ -261,7 +261,11 @@ func (c *Checker) askHTTP(ctx context.Context, address string, check *ir.HealthC
 	}
 	request.Host = check.Host
 	request.Header.Set("User-Agent", userAgent)
-	response, err := c.client.Do(request)
+	client, err := c.clientFor(check)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		return err
 	}

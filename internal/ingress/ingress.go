@@ -67,6 +67,8 @@ type Result struct {
 	Implied map[string]*Implied
 	// ClientAuth is nil for an Ingress that asks clients for no certificate.
 	ClientAuth *ir.ClientAuth
+	// Unsecured says that TLS is spoken with the endpoints, that nothing is said of how, and that the owner may not know.
+	Unsecured bool
 	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
 	Backends []string
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
@@ -123,6 +125,7 @@ func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *R
 	}
 	r.settings()
 	r.clientAuth()
+	r.backendTLS()
 	for i := range object.Spec.Rules {
 		r.rule(&object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
 	}

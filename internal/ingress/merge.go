@@ -78,6 +78,7 @@ func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Mer
 	for _, r := range results {
 		m.paths(r, r.Paths[host], true)
 	}
+	m.unsecured(results)
 	for _, r := range fallbacks {
 		m.fallback(r, host)
 	}

@@ -107,6 +107,8 @@ type HealthCheck struct {
 	Host string `json:"host,omitempty"`
 	// GRPC asks the standard health service of gRPC for the service that the path names; / is the server as a whole.
 	GRPC bool `json:"grpc,omitempty"`
-	// TLS asks over HTTPS, without a look at the certificate.
+	// TLS asks over HTTPS, without a look at the certificate unless Secured says so.
 	TLS bool `json:"tls,omitempty"`
+	// Secured is how that is done where requests do it in another way, too. It has no Secret for those that do not.
+	Secured BackendTLS `json:"secured,omitzero"`
 }

@@ -76,6 +76,8 @@ type Forwarding struct {
 	Prefix string
 	// Index is for FastCGI: the file that a path with a slash at its end means.
 	Index string
+	// TLS is for endpoints that speak TLS; nil is without verification, and without a certificate.
+	TLS *BackendTLS
 }
 
 // Global is what holds for every request and every host. What is zero has ingress-nginx's default.

@@ -1,11 +1,14 @@
 package ir
 
-import "iter"
+import (
+	"iter"
+	"strings"
+)
 
 // Secrets yields every Secret that the configuration refers to, for whatever it holds. One may come several times.
 func (c *Config) Secrets() iter.Seq[Ref] {
 	return func(yield func(Ref) bool) {
-		_ = c.certificateSecrets(yield) && c.clientSecrets(yield)
+		_ = c.certificateSecrets(yield) && c.clientSecrets(yield) && c.routeSecrets(yield) && c.checkSecrets(yield)
 	}
 }
 
@@ -31,6 +34,31 @@ func (c *Config) clientSecrets(yield func(Ref) bool) bool {
 		}
 	}
 	return true
+}
+
+func (c *Config) routeSecrets(yield func(Ref) bool) bool {
+	for _, h := range c.VirtualHosts {
+		for _, r := range h.Routes {
+			if t := r.Forwarding.TLS; t != nil && !yield(t.secretRef()) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (c *Config) checkSecrets(yield func(Ref) bool) bool {
+	for _, b := range c.Backends {
+		if check := b.LoadBalancing.HealthCheck; check != nil && check.Secured.Secret != "" && !yield(check.Secured.secretRef()) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *BackendTLS) secretRef() Ref {
+	namespace, name, _ := strings.Cut(t.Secret, "/")
+	return secretRef(namespace, name)
 }
 
 func secretRef(namespace, name string) Ref {

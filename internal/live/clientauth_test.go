@@ -20,7 +20,7 @@ func TestAsksClient(t *testing.T) {
 	on := func() *document.Host {
 		return &document.Host{ClientAuth: &document.ClientAuth{Secret: "shop/ca", Verify: "on"}}
 	}
-	store.Follow(maps.All(map[string]*document.Reference{"a": {Secret: "shop/ca", CA: true}}))
+	store.Follow(maps.All(map[string][]*document.Reference{"a": {{Secret: "shop/ca", CA: true}}}))
 	off := &document.Host{ClientAuth: &document.ClientAuth{Secret: "shop/ca", Verify: "off"}}
 	check := func(want map[string]bool) {
 		t.Helper()

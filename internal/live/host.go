@@ -9,6 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 // Route is what requests with one path of one host meet.
@@ -23,11 +24,16 @@ type Route struct {
 	// redirect is for requests without TLS; it may be nil.
 	redirect *ir.HTTPSRedirect
 	chain    *chain
+	// secured are the connections to endpoints over TLS; nil is those that others use as well.
+	secured *proxy.Secured
 	// access is as in the document.
 	access  string
 	regex   *regexp.Regexp
 	streams *streams
 }
+
+// Secured returns how TLS is spoken with the endpoints; nil is without verification, and without a certificate.
+func (r *Route) Secured() *proxy.Secured { return r.secured }
 
 // Submatch returns where the route's regular expression matches path, as regexp.FindStringSubmatchIndex does; it is nil
 // if the route has none.

@@ -118,8 +118,11 @@ func (t *Table) route(h *host, d *document.Route) {
 	if d.Backend != "" {
 		r.Backend = t.backends.Backend(d.Backend)
 	}
+	if d.TLS != nil {
+		r.secured = t.connections.Secure(d.TLS, t.authorities.Authority(d.TLS.Secret))
+	}
 	if err := h.add(r); err != nil {
-		t.forget(r.chain)
+		t.dropRoute(r)
 		t.refuse(r, err)
 	} else if r.chain.refused != nil {
 		t.refuse(r, nil)
@@ -147,8 +150,13 @@ func (t *Table) intern(source []byte) *chain {
 
 func (t *Table) drop(h *host) {
 	for _, r := range h.all {
-		t.forget(r.chain)
+		t.dropRoute(r)
 	}
+}
+
+func (t *Table) dropRoute(r *Route) {
+	t.forget(r.chain)
+	r.secured.Release()
 }
 
 func (t *Table) forget(c *chain) {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Endpoints are those that a request may be sent to, one after the other.
@@ -30,7 +32,9 @@ type Exchange struct {
 	settings  *Settings
 	endpoints Endpoints
 	told      told
-	body      *body
+	// transports are those of the route, by protocol; nil is those of the pool.
+	transports map[ir.BackendProtocol]*http.Transport
+	body       *body
 	// rest is a body that is not kept, and of which the beginning stands in a file.
 	rest  *body
 	begun time.Time

@@ -35,6 +35,8 @@ type Pool struct {
 	endpoints iter.Seq[string]
 	// transports are for what Forward does not do, by what the endpoint speaks.
 	transports map[ir.BackendProtocol]*http.Transport
+	// secured are for routes that say how TLS is spoken.
+	secured map[way]*Secured
 }
 
 const (
@@ -49,7 +51,7 @@ const (
 
 // NewPool returns a pool without connections.
 func NewPool() *Pool {
-	p := &Pool{idle: map[string][]*conn{}}
+	p := &Pool{idle: map[string][]*conn{}, secured: map[way]*Secured{}}
 	p.Configure(0, 0)
 	return p
 }
@@ -57,11 +59,20 @@ func NewPool() *Pool {
 // Configure says how many idle connections to one address are kept, less than zero none, and for how long. Zero is
 // ingress-nginx's default: 320, and 60 seconds. Connections with requests on them stay.
 func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
+	if p.configure(perAddress, idleTimeout) {
+		for _, s := range p.everySecured() {
+			s.forget()
+		}
+	}
+}
+
+// configure says whether that is another configuration.
+func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	perAddress, idleTimeout = cmp.Or(perAddress, defaultPerAddress), cmp.Or(idleTimeout, defaultIdleTimeout)
 	if p.perAddress == perAddress && p.idleTimeout == idleTimeout {
-		return
+		return false
 	}
 	p.perAddress, p.idleTimeout = perAddress, idleTimeout
 	p.keepsNone.Store(perAddress < 0)
@@ -69,6 +80,7 @@ func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 		t.CloseIdleConnections()
 	}
 	p.transports = newTransports(perAddress, idleTimeout)
+	return true
 }
 
 // Follow has the pool close idle connections to addresses that are not among these any more. It is to be called once, before
@@ -84,6 +96,9 @@ func (p *Pool) Close() {
 		t.CloseIdleConnections()
 	}
 	p.mu.Unlock()
+	for _, s := range p.everySecured() {
+		s.forget()
+	}
 	for _, c := range p.unused(time.Now()) {
 		c.close()
 	}

@@ -16,38 +16,42 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// newTransports makes one transport for each protocol, which all routes share. Timeouts belong to requests, and are not here.
+// newTransports makes one transport for each protocol, which all routes share that do not say how TLS is spoken. Timeouts
+// belong to requests, and are not here.
 func newTransports(perAddress int, idleTimeout time.Duration) map[ir.BackendProtocol]*http.Transport {
 	all := map[ir.BackendProtocol]*http.Transport{}
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.HTTPS, ir.GRPC, ir.GRPCS} {
-		t := &http.Transport{
-			DialContext: dial, DialTLSContext: dialTLS(secure(protocol)), DisableCompression: true,
-			MaxIdleConnsPerHost: max(perAddress, 0), DisableKeepAlives: perAddress < 0, IdleConnTimeout: idleTimeout,
-			Protocols: new(http.Protocols), MaxResponseHeaderBytes: maxHead,
-		}
-		t.Protocols.SetHTTP1(protocol == ir.HTTP || protocol == ir.HTTPS)
-		t.Protocols.SetHTTP2(protocol == ir.GRPCS)
-		t.Protocols.SetUnencryptedHTTP2(protocol == ir.GRPC)
-		all[protocol] = t
+		all[protocol] = newTransport(protocol, secure(protocol), perAddress, idleTimeout)
 	}
 	return all
 }
 
-// secure is how the TLS of a protocol is spoken.
-func secure(protocol ir.BackendProtocol) *tls.Config {
-	speaks := "http/1.1"
-	if protocol == ir.GRPCS {
-		speaks = "h2"
+func newTransport(protocol ir.BackendProtocol, secure *tls.Config, perAddress int, idleTimeout time.Duration) *http.Transport {
+	t := &http.Transport{
+		DialContext: dial, DialTLSContext: dialTLS(secure), DisableCompression: true,
+		MaxIdleConnsPerHost: max(perAddress, 0), DisableKeepAlives: perAddress < 0, IdleConnTimeout: idleTimeout,
+		Protocols: new(http.Protocols), MaxResponseHeaderBytes: maxHead,
 	}
-	return &tls.Config{
+	t.Protocols.SetHTTP1(protocol == ir.HTTP || protocol == ir.HTTPS)
+	t.Protocols.SetHTTP2(protocol == ir.GRPCS)
+	t.Protocols.SetUnencryptedHTTP2(protocol == ir.GRPC)
+	return t
+}
+
+// secure is how the TLS of a protocol is spoken where nobody says otherwise.
+func secure(protocol ir.BackendProtocol) *tls.Config {
+	return speaking(protocol, &tls.Config{
 		// As ingress-nginx: an endpoint is verified when proxy-ssl-verify asks for it.
 		InsecureSkipVerify: true,
 		ClientSessionCache: tls.NewLRUClientSessionCache(0),
-		NextProtos:         []string{speaks},
-	}
+	})
 }
 
-func (p *Pool) transport(protocol ir.BackendProtocol) *http.Transport {
+// transport returns that of an exchange which is not secured in a way of its own.
+func (p *Pool) transport(x *Exchange, protocol ir.BackendProtocol) *http.Transport {
+	if x.transports != nil {
+		return x.transports[protocol]
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.transports[protocol]
@@ -61,7 +65,7 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 	protocol := x.settings.protocol(r)
 	x.address(r, protocol)
 	if inner == nil {
-		inner = p.transport(protocol)
+		inner = p.transport(x, protocol)
 	} else {
 		inner = abandoning{inner}
 	}
@@ -99,7 +103,7 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) 
 func (x *Exchange) address(r *http.Request, protocol ir.BackendProtocol) {
 	x.told.apply(r)
 	r.URL.Scheme = "http"
-	if protocol == ir.HTTPS || protocol == ir.GRPCS {
+	if speaksTLS(protocol) {
 		r.URL.Scheme = "https"
 	}
 	if x.settings.Close && !Upgrades(r) {

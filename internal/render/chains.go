@@ -25,7 +25,10 @@ const remembered = 8
 
 // of returns the chain of a route. Nobody may change it.
 func (m chains) of(route *ir.Route) made {
-	list := m[route.Forwarding]
+	// The chain does not know how TLS is spoken: see document.Route.
+	same := route.Forwarding
+	same.TLS = nil
+	list := m[same]
 	for _, known := range list {
 		if reflect.DeepEqual(known.route.Filters, route.Filters) && reflect.DeepEqual(known.route.Attempts, route.Attempts) {
 			return known
@@ -38,7 +41,7 @@ func (m chains) of(route *ir.Route) made {
 		copy(list, list[1:])
 		list[remembered-1] = next
 	} else {
-		m[route.Forwarding] = append(list, next)
+		m[same] = append(list, next)
 	}
 	return next
 }

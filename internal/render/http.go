@@ -43,10 +43,10 @@ func (m chains) route(route *ir.Route) (r *document.Route) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			r.Chain, r.Access, r.Refused = nil, "", fmt.Sprintf("what they should meet cannot be rendered: %v", p)
+			r.Chain, r.TLS, r.Access, r.Refused = nil, nil, "", fmt.Sprintf("what they should meet cannot be rendered: %v", p)
 		}
 	}()
-	r.Backend = route.Backend.ID
+	r.Backend, r.TLS = route.Backend.ID, route.Forwarding.TLS
 	made := m.of(route)
 	r.Chain, r.Access = made.json, made.access
 	return r

@@ -1,0 +1,162 @@
+package annotations
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+// The rows of proxy-ssl-*: TLS with the endpoints.
+var (
+	proxySSLSecret = Annotation{
+		Name: "proxy-ssl-secret",
+		Doc: "The Secret for TLS with the endpoints, with backend-protocol HTTPS, GRPCS or AUTO_HTTP: `tls.crt` and `tls.key` are what they " +
+			"are shown, `ca.crt` is what their own certificates are verified with, and `ca.crl` lists those that are revoked. It may have the " +
+			"pair, the authority, or both. While it is missing, or anything that is needed of it cannot be read, every request gets 502; if " +
+			"the annotation cannot be read, 503. A change of the Secret holds for the next request. It holds for the paths of this Ingress only. " +
+			"No other proxy-ssl-* has an effect without it.",
+		Values: "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources", Example: "shop/backend-tls",
+		Default: "no certificate, and no verification", Scope: ScopeLocation, Risk: RiskMedium,
+		parse: readBackendSecret, fail: func(s *Settings) { s.Asked.NoBackendSecret = true },
+		check: func(s *Settings) string {
+			return unless(s.UsesTLS(), "this has no effect, because the backend is not asked over TLS: set backend-protocol to HTTPS or GRPCS")
+		},
+	}
+	proxySSLVerify = Annotation{
+		Name: "proxy-ssl-verify",
+		Doc: "With `on`, an endpoint gets a request only if its certificate was issued by one in `ca.crt` of the Secret, and is for the name in " +
+			"proxy-ssl-name. The authorities of the system count for nothing. A wrong value is `off`, as in ingress-nginx.",
+		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *bool { return &s.Asked.TLS.Verify }, readVerifyBackend),
+		check: func(s *Settings) string {
+			return cmp.Or(checkBackendSecret(s), unless(!s.Asked.TLS.Verify || s.Asked.TLS.Name != "", noName))
+		},
+	}
+	proxySSLVerifyDepth = Annotation{
+		Name:   "proxy-ssl-verify-depth",
+		Doc:    "How many certificates may stand between that of an endpoint and the topmost one of its issuers in `ca.crt`. 0 is 1.",
+		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *int { return &s.Asked.TLS.Depth }, values.Number(0, mostBackendDepth)), check: checkBackendSecret,
+	}
+	proxySSLName = Annotation{
+		Name: "proxy-ssl-name",
+		Doc: "The name that the certificate of an endpoint has to be for, with proxy-ssl-verify, and the one that the endpoint is told, with " +
+			"proxy-ssl-server-name. Without it that is " + proxyHost + ", which ingress-nginx calls every backend: set it for verification.",
+		Values: "a name", Example: "web.shop.svc", Default: proxyHost, Scope: ScopeLocation, Risk: RiskHigh,
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.TLS.Name }, values.Chars(".-_:", mostDomainBytes)), check: checkBackendSecret,
+	}
+	proxySSLServerName = Annotation{
+		Name:   "proxy-ssl-server-name",
+		Doc:    "With `on`, the name in proxy-ssl-name is sent in the handshake (SNI).",
+		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
+		parse: values.Into(func(s *Settings) *bool { return &s.Asked.TLS.SendName }, values.OnOff), check: checkBackendSecret,
+	}
+	proxySSLProtocols = Annotation{
+		Name: "proxy-ssl-protocols",
+		Doc: "The versions of TLS that are spoken with endpoints. All between the oldest and the newest of them are. Older ones than TLSv1 " +
+			"do not exist here.",
+		Values: "some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3, with spaces between them", Example: "TLSv1.3", Default: "TLSv1.2 TLSv1.3",
+		Scope: ScopeLocation, Risk: RiskLow,
+		parse: readProtocols, check: checkBackendSecret,
+	}
+	proxySSLCiphers = Annotation{
+		Name: "proxy-ssl-ciphers",
+		Doc: "The ciphers for TLS 1.2 and older with endpoints, by OpenSSL's names. Their order means nothing, and those of TLS 1.3 are always " +
+			"on.",
+		Values: "names with colons between them: " + strings.Join(cipherNames(), ", "), Example: "ECDHE-RSA-AES256-GCM-SHA384",
+		Default: "those that are good", Scope: ScopeLocation, Risk: RiskMedium,
+		parse: values.Into(func(s *Settings) *string { return &s.Asked.TLS.Ciphers }, func(value string) (string, error) {
+			ciphers, err := readCiphers(value)
+			return strings.Join(ciphers, " "), err
+		}),
+		check: checkBackendSecret,
+	}
+)
+
+const (
+	// proxyHost is nginx's $proxy_host, which is the same for every location of ingress-nginx.
+	proxyHost        = "upstream_balancer"
+	mostBackendDepth = 100
+	noName           = "there is no proxy-ssl-name, so the certificate of an endpoint has to be for " + proxyHost + ", as in ingress-nginx, or " +
+		"every request gets 502: set proxy-ssl-name to a name that it is for"
+	backendClosed = "all requests for this Ingress get 503"
+)
+
+func checkBackendSecret(s *Settings) string {
+	return unless(s.Asked.TLS.Secret != "" || s.Asked.NoBackendSecret, "this has no effect without proxy-ssl-secret, as in ingress-nginx")
+}
+
+// UsesTLS says whether endpoints are, or may be, asked over TLS.
+func (s *Settings) UsesTLS() bool {
+	return slices.Contains([]ir.BackendProtocol{ir.HTTPS, ir.GRPCS, ir.AutoHTTP}, s.Forwarding.Protocol)
+}
+
+// finishBackendTLS makes what proxy-ssl-* say together. Where nobody can tell who the endpoints are to be, nothing is sent.
+func (s *Settings) finishBackendTLS() {
+	s.Forwarding.TLS = nil
+	if !s.UsesTLS() {
+		return
+	}
+	if s.Asked.NoBackendSecret {
+		s.Closed = true
+		return
+	}
+	if s.Asked.TLS.Secret == "" {
+		return
+	}
+	all := s.Asked.TLS
+	all.Name, all.Depth = cmp.Or(all.Name, proxyHost), cmp.Or(all.Depth, 1)
+	s.Forwarding.TLS = &all
+}
+
+func readBackendSecret(s *Settings, value string) error {
+	namespace, name, ok := strings.Cut(value, "/")
+	if !ok || !isName(namespace) || !isName(name) {
+		return fmt.Errorf("%s does not name a Secret: write namespace/name; until then, with a backend that is asked over TLS, %s",
+			values.Quote(value), backendClosed)
+	}
+	s.Asked.TLS.Secret = value
+	return nil
+}
+
+func readVerifyBackend(value string) (bool, error) {
+	on, err := values.OnOff(value)
+	if err != nil {
+		err = fmt.Errorf("%w, and counts as off, as in ingress-nginx: endpoints are not verified", err)
+	}
+	return on, err
+}
+
+// protocolNames are nginx's names of ir.TLSVersions.
+var protocolNames = []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
+
+func readProtocols(s *Settings, value string) error {
+	found := map[int]bool{}
+	least, most, gone := len(protocolNames), -1, []string(nil)
+	for _, name := range strings.Fields(value) {
+		i := slices.Index(protocolNames, name)
+		switch {
+		case name == "SSLv2" || name == "SSLv3":
+			gone = append(gone, name)
+		case i < 0:
+			return fmt.Errorf("%s is no version: TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3 are, with spaces between them", values.Quote(name))
+		default:
+			found[i], least, most = true, min(least, i), max(most, i)
+		}
+	}
+	if most < 0 {
+		return fmt.Errorf("%s has no version that is spoken: some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3", values.Quote(value))
+	}
+	s.Asked.TLS.MinVersion, s.Asked.TLS.MaxVersion = ir.TLSVersions[least], ir.TLSVersions[most]
+	switch {
+	case len(gone) > 0:
+		return values.Remark("left out, because nobody speaks it here: " + strings.Join(gone, " "))
+	case len(found) <= most-least:
+		return values.Remark("all versions from " + protocolNames[least] + " to " + protocolNames[most] + " are spoken, without a gap")
+	}
+	return nil
+}

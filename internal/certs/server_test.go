@@ -1,0 +1,151 @@
+package certs_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// greet makes a handshake with a server that has a certificate. It returns what the client makes of it.
+func greet(t *testing.T, config *tls.Config, server *tls.Config) (tls.ConnectionState, error) {
+	t.Helper()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_ = conn.(*tls.Conn).Handshake()
+	}()
+	socket, err := net.DialTimeout("tcp", listener.Addr().String(), 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := tls.Client(socket, config)
+	defer conn.Close()
+	err = conn.Handshake()
+	return conn.ConnectionState(), err
+}
+
+// asServer is a server with a certificate, which has its sessions resumed in TLS 1.2, where that is told at once.
+func (i *issued) asServer(t *testing.T) *tls.Config {
+	t.Helper()
+	pair, err := tls.X509KeyPair(i.certPEM(), i.keyPEM())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MaxVersion: tls.VersionTLS12}
+}
+
+func TestServerNames(t *testing.T) {
+	ca := newAuthority(t, nil, "ca")
+	limited := issue(t, nil, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "limited"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		PermittedDNSDomains: []string{"inside"}, PermittedDNSDomainsCritical: true,
+	})
+	address := &x509.Certificate{IPAddresses: []net.IP{net.IPv4(192, 0, 2, 1)}}
+	named := func(names ...string) *x509.Certificate {
+		return &x509.Certificate{Subject: pkix.Name{CommonName: "common.inside"}, DNSNames: names}
+	}
+	for _, test := range []struct {
+		what     string
+		issuer   *issued
+		template *x509.Certificate
+		name     string
+		want     string
+	}{
+		{"a name", ca, named("web.inside"), "web.inside", ""},
+		{"in capitals", ca, named("web.inside"), "WEB.inside.", ""},
+		{"a wildcard", ca, named("*.inside"), "web.inside", ""},
+		{"a label more", ca, named("*.inside"), "a.web.inside", "is for"},
+		{"common name", ca, named(), "common.inside", ""},
+		{"common name beside others", ca, named("web.inside"), "common.inside", `is for "web.inside", not for "common.inside"`},
+		{"an address", ca, address, "192.0.2.1", ""},
+		{"another address", ca, address, "192.0.2.2", "is for"},
+		{"an address in a common name", ca, &x509.Certificate{Subject: pkix.Name{CommonName: "192.0.2.1"}}, "192.0.2.1", "is for"},
+		{"within limits", limited, named("web.inside"), "web.inside", ""},
+		{"outside of limits", limited, named("web.outside"), "web.outside", "refused"},
+		{"common name and limits", limited, named(), "common.inside", "limited to certain names"},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			contents := certs.ReadContents(map[string][]byte{"ca.crt": test.issuer.certPEM()})
+			config, err := contents.Client(&ir.BackendTLS{Verify: true, Name: test.name, Depth: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = greet(t, config, issue(t, test.issuer, test.template).asServer(t))
+			switch {
+			case test.want == "" && err != nil:
+				t.Error(err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
+// TestSessionsBelongToContents: who is verified with other contents, or shown another pair, is so from the beginning.
+func TestSessionsBelongToContents(t *testing.T) {
+	ca := newAuthority(t, nil, "ca")
+	server := issue(t, ca, &x509.Certificate{DNSNames: []string{"web"}}).asServer(t)
+	data := map[string][]byte{"ca.crt": ca.certPEM()}
+	how := &ir.BackendTLS{Verify: true, Name: "web", SendName: true}
+	for round := range 2 {
+		config, err := certs.ReadContents(data).Client(how)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for time := range 2 {
+			state, err := greet(t, config, server)
+			if err != nil || state.DidResume != (time == 1) {
+				t.Errorf("round %d, handshake %d: resumed %v, error %v", round, time, state.DidResume, err)
+			}
+		}
+	}
+}
+
+// TestOneUserWithSeveralSecrets: a host has routes with Secrets of their own.
+func TestOneUserWithSeveralSecrets(t *testing.T) {
+	s := certs.NewStore()
+	host := func(secrets ...string) *document.Delta {
+		h := &document.Host{}
+		for _, name := range secrets {
+			for range 2 {
+				h.Routes = append(h.Routes, &document.Route{
+					Origin: "Ingress/shop/" + name, TLS: &ir.BackendTLS{Secret: "shop/" + name, Verify: true},
+				})
+			}
+		}
+		return &document.Delta{Hosts: map[string]*document.Host{"a": h}}
+	}
+	if got := strings.Join(s.Follow(host("one", "two").References()), " "); got != "shop/one shop/two" {
+		t.Errorf("added are %s", got)
+	}
+	one := s.Authority("shop/one")
+	if got := strings.Join(s.Follow(host("one", "three").References()), " "); got != "shop/three" {
+		t.Errorf("added are %s", got)
+	}
+	if s.Authority("shop/one") != one {
+		t.Error("who is referred to all the time is another one now")
+	}
+	s.SetSecret("shop", "one", nil, false)
+	s.SetSecret("shop", "two", nil, false)
+	s.SetSecret("shop", "three", map[string][]byte{"ca.crt": newAuthority(t, nil, "ca").certPEM()}, true)
+	expectSaid(t, s, "error NoSecret Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
+		"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
+	s.Follow((&document.Delta{Hosts: map[string]*document.Host{"a": nil}}).References())
+	expectSaid(t, s)
+}

@@ -1,0 +1,12 @@
+package configmap
+
+import "github.com/k8singress/k8singress/internal/values"
+
+// proxySSLLocationOnly is about proxy-ssl-*, which hold for the paths of their Ingress here in any case.
+var proxySSLLocationOnly = Key{
+	Name: "proxy-ssl-location-only",
+	Doc: "What proxy-ssl-* say holds for the paths of their Ingress only, whatever stands here. In ingress-nginx that needs `true`: else the " +
+		"oldest Ingress of a host says it for those of the host that say nothing. With `false` the Events of such an Ingress tell.",
+	Values: booleans, Example: "true", Default: "false",
+	parse: values.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, values.Bool),
+}

@@ -1,0 +1,46 @@
+package health
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// Trust says where the contents of Secrets are found, for checks that verify endpoints or show them a certificate. It is to be
+// called before the checker is used; without it such a check fails.
+func (c *Checker) Trust(authority func(secret string) *certs.Authority) { c.authority = authority }
+
+// clientFor returns who asks as a check wants it.
+func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
+	switch {
+	case check.TLS && check.Secured.Secret != "":
+		return c.secured(check)
+	case check.GRPC && check.TLS:
+		return c.grpcs, nil
+	case check.GRPC:
+		return c.h2c, nil
+	}
+	return c.client, nil
+}
+
+// secured makes a client for one question: no connection is kept anyway, and the Secret may change until the next one.
+func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
+	if c.authority == nil {
+		return nil, errors.New("nobody knows the Secret " + check.Secured.Secret)
+	}
+	config, err := c.authority(check.Secured.Secret).Contents().Client(&check.Secured)
+	if err != nil {
+		return nil, fmt.Errorf("the Secret %s is no good: %w", check.Secured.Secret, err)
+	}
+	if check.GRPC {
+		return client((*http.Protocols).SetHTTP2, config), nil
+	}
+	return client((*http.Protocols).SetHTTP1, config), nil
+}
+
+// careless is the TLS of endpoints that are not verified when requests go there either.
+func careless() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }
