@@ -53,7 +53,7 @@ func trust(t testing.TB, lifetime time.Duration) *trusting {
 	ca := issue(template, template)
 	client := issue(&x509.Certificate{Subject: pkix.Name{CommonName: "alice"}, NotAfter: time.Now().Add(lifetime)}, ca)
 	s := certs.NewStore()
-	s.Follow(maps.All(map[string]*document.Reference{"host": {Secret: "shop/ca", CA: true}}))
+	s.Follow(maps.All(map[string][]*document.Reference{"host": {{Secret: "shop/ca", CA: true}}}))
 	tr := &trusting{store: s, state: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client}}}
 	tr.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw})
 	tr.tell(map[string][]byte{"ca.crt": tr.pem})

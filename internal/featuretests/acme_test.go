@@ -13,7 +13,9 @@ import (
 
 // automatic is an Ingress whose tls entry names no Secret.
 func automatic(name, host string) string {
-	return strings.Replace(rule(name, host, "Prefix", "/", "web"), "  rules:", fmt.Sprintf("  tls: [{hosts: [%q]}]\n  rules:", host), 1)
+	text := strings.Replace(rule(name, host, "Prefix", "/", "web"), "  rules:", fmt.Sprintf("  tls: [{hosts: [%q]}]\n  rules:", host), 1)
+	// So that tests can see by HTTP what a host answers before it has its certificate.
+	return strings.Replace(text, "{name: "+name+"}", "{name: "+name+`, annotations: {nginx.ingress.kubernetes.io/ssl-redirect: "false"}}`, 1)
 }
 
 func TestCertificateFromACME(t *testing.T) {
