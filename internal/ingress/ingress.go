@@ -99,31 +99,45 @@ type reading struct {
 	refs  map[ir.Ref]bool
 	// listed are the hosts that an entry of tls is about.
 	listed map[string]bool
+	// stands says that this is what stands in for an Ingress that cannot be read.
+	stands bool
 }
 
 // Translate reads one Ingress.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
-	r := &reading{
+	r := newReading(s, object, o)
+	r.read()
+	return r.Result
+}
+
+func newReading(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *reading {
+	return &reading{
 		Result:   &Result{Object: object, Paths: map[string][]*Path{}, Certificates: map[string]*ir.Certificate{}},
 		snapshot: s, options: o, refs: map[ir.Ref]bool{}, listed: map[string]bool{},
 	}
-	if r.Ours = r.selected() && r.ours(o); !r.Ours {
-		return r.Result
+}
+
+func (r *reading) read() {
+	if r.Ours = r.selected() && r.ours(r.options); !r.Ours {
+		return
 	}
 	r.settings()
-	for i := range object.Spec.Rules {
-		r.rule(&object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
-	}
+	r.rules()
 	r.defaultBackend()
 	r.tls()
-	return r.Result
+}
+
+func (r *reading) rules() {
+	for i := range r.Object.Spec.Rules {
+		r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
+	}
 }
 
 // settings reads the annotations, on top of what the class or the ConfigMap says.
 func (r *reading) settings() {
-	defaults := r.options.Defaults
+	defaults := r.defaults()
 	if class, ok := r.options.Classes[r.class]; ok {
-		if defaults = class.Defaults; class.Unread {
+		if class.Unread {
 			r.problem(report.Error, report.InvalidParameters, classField, "the parameters of the IngressClass %s cannot be read: all requests "+
 				"for this Ingress get 503, because they may keep requests out. The verdict on the class says why", r.class)
 		}
@@ -136,6 +150,14 @@ func (r *reading) settings() {
 	r.LoadBalancing = settings.LoadBalancing
 	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
 	r.Problems = append(r.Problems, problems...)
+}
+
+// defaults are the settings without annotations.
+func (r *reading) defaults() annotations.Settings {
+	if class, ok := r.options.Classes[r.class]; ok {
+		return class.Defaults
+	}
+	return r.options.Defaults
 }
 
 func (r *reading) origin() ir.Ref {
@@ -221,6 +243,9 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 
 // with adds what the annotations say of a path.
 func (r *reading) with(p *Path) *Path {
+	if r.stands {
+		return r.closed(p)
+	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Attempts, p.Forwarding = r.annotations.Attempts, r.annotations.ForwardingFor(p.Match.Path)
 	return p
