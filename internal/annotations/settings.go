@@ -20,6 +20,8 @@ type Settings struct {
 	AvailableChains []string
 	// AutoHTTPS says which hosts get a certificate from an issuer; it is empty where nobody says.
 	AutoHTTPS string
+	// ParamsConfigMap is the name of a ConfigMap with parameters of FastCGI, with or without its namespace in front.
+	ParamsConfigMap string
 	// Closed says that every request is refused.
 	Closed bool
 	// Asked is what has its effect together with others only.

@@ -14,7 +14,7 @@ var Table = []Annotation{
 	slowStart, ejectAfterFailures,
 	healthCheckPath, healthCheckInterval, healthCheckTimeout, healthCheckHealthyAfter, healthCheckUnhealthyAfter, healthCheckStatus,
 	healthCheckHost,
-	backendProtocol, proxyHTTPVersion, upstreamVhost, connectionProxyHeader, xForwardedPrefix, fastcgiIndex,
+	backendProtocol, proxyHTTPVersion, upstreamVhost, connectionProxyHeader, xForwardedPrefix, fastcgiIndex, fastcgiParams,
 	proxyConnectTimeout, proxySendTimeout, proxyReadTimeout,
 	proxyNextUpstream, proxyNextUpstreamTimeout, proxyNextUpstreamTries,
 	proxyBuffering,

@@ -79,6 +79,7 @@ type Path struct {
 	Filters    []ir.Filter
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
+	Params     map[string]string
 	Backend    *ir.Backend
 	// Regex says that the path makes all paths of its host regular expressions.
 	Regex bool
@@ -99,6 +100,8 @@ type reading struct {
 	refs  map[ir.Ref]bool
 	// listed are the hosts that an entry of tls is about.
 	listed map[string]bool
+	// params are those of FastCGI.
+	params map[string]string
 	// stands says that this is what stands in for an Ingress that cannot be read.
 	stands bool
 }
@@ -150,6 +153,7 @@ func (r *reading) settings() {
 	r.LoadBalancing = settings.LoadBalancing
 	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
 	r.Problems = append(r.Problems, problems...)
+	r.readParams()
 }
 
 // defaults are the settings without annotations.
@@ -248,6 +252,7 @@ func (r *reading) with(p *Path) *Path {
 	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Attempts, p.Forwarding = r.annotations.Attempts, r.annotations.ForwardingFor(p.Match.Path)
+	p.Params = r.params
 	return p
 }
 

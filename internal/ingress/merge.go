@@ -118,7 +118,7 @@ func (m *merging) add(r *Result, p *Path) {
 	}
 	m.taken[key] = claim{r, p}
 	m.Host.Routes = append(m.Host.Routes, &ir.Route{
-		Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Origin: refOf(r),
+		Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Params: p.Params, Origin: refOf(r),
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/fastcgi"
 )
 
 // Endpoints are those that a request may be sent to, one after the other.
@@ -30,7 +32,9 @@ type Exchange struct {
 	settings  *Settings
 	endpoints Endpoints
 	told      told
-	body      *body
+	// cgi are the parameters of FastCGI that do not come from headers.
+	cgi  []fastcgi.Param
+	body *body
 	// rest is a body that is not kept, and of which the beginning stands in a file.
 	rest  *body
 	begun time.Time
