@@ -43,13 +43,18 @@ func (a applications) RoundTrip(r *http.Request) (*http.Response, error) {
 			err = context.Cause(ctx)
 		}
 		if errors.Is(err, fastcgi.ErrInvalid) {
-			err = fmt.Errorf("%w: %w", errInvalid, err)
+			err = noCGI{err}
 		}
 		return nil, err
 	}
 	response.Body = &lasting{response.Body, end}
 	return response, nil
 }
+
+// noCGI is an errInvalid that says so in its own words.
+type noCGI struct{ error }
+
+func (n noCGI) Unwrap() []error { return []error{errInvalid, n.error} }
 
 // ask sends the request and reads the head of the answer. An application may answer before it has read all of the body.
 func ask(conn net.Conn, params []fastcgi.Param, r *http.Request) (*http.Response, error) {

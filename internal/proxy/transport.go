@@ -125,7 +125,7 @@ func (b *buffered) Close() error {
 func (x *Exchange) retried(ctx context.Context, method, address string, err error, whole bool) error {
 	var dialing reverseproxy.DialError
 	unsent := errors.As(err, &dialing)
-	if strings.Contains(err.Error(), "malformed") {
+	if strings.Contains(err.Error(), "malformed") && !errors.Is(err, errInvalid) {
 		// net/http has no other word for it.
 		err = fmt.Errorf("%w: %w", errInvalid, err)
 	}
