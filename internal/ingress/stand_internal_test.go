@@ -60,7 +60,8 @@ func TestAnIngressThatCannotBeRead(t *testing.T) {
 				t.Errorf("the rest is %+v", r)
 			}
 			for _, ref := range []ir.Ref{
-				{Kind: kinds.IngressClass}, {Kind: kinds.Service, Namespace: "shop", Name: "web"}, {Kind: kinds.Secret, Namespace: "shop", Name: "cert"},
+				{Kind: kinds.IngressClass}, {Kind: kinds.Service, Namespace: "shop", Name: "web"},
+				{Kind: kinds.Secret, Namespace: "shop", Name: "cert"},
 			} {
 				if !slices.Contains(r.Refs, ref) {
 					t.Errorf("it does not depend on %s", ref)

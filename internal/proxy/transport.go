@@ -53,8 +53,8 @@ func (p *Pool) transport(protocol ir.BackendProtocol) *http.Transport {
 	return p.transports[protocol]
 }
 
-// RoundTrip sends a request that Caddy's reverse_proxy has prepared to the endpoint that it has been given by Next. An error that is a DialError lets reverse_proxy ask for another endpoint; what
-// the client is to be told stands in Failure.
+// RoundTrip sends a request that Caddy's reverse_proxy has prepared to the endpoint that it has been given by Next. An error
+// that is a DialError lets reverse_proxy ask for another endpoint; what the client is to be told stands in Failure.
 func (p *Pool) RoundTrip(r *http.Request, x *Exchange) (*http.Response, error) {
 	address := r.URL.Host
 	protocol := x.settings.protocol(r)
