@@ -2,7 +2,10 @@ package annotations
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/values"
@@ -103,12 +106,33 @@ var (
 		Doc:    "The file that a path with a slash at its end means, with backend-protocol FCGI.",
 		Values: "a file name", Example: "index.php", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		parse: values.Into(func(s *Settings) *string { return &s.Forwarding.Index }, values.Chars(indexChars, mostPathBytes)),
-		check: func(s *Settings) string {
-			return unless(s.Forwarding.Protocol == ir.FastCGI, "this has no effect, because the backend is not asked by FastCGI: "+
-				"set backend-protocol to FCGI")
-		},
+		check: checkCGI,
+	}
+	fastcgiParams = Annotation{
+		Name: "fastcgi-params-configmap",
+		Doc: "The ConfigMap whose data are parameters for backend-protocol FCGI, besides nginx's usual ones or in place of them. Values may " +
+			"have nginx variables in them, such as /var/www$fastcgi_script_name. While the ConfigMap does not exist, or is in another " +
+			"namespace, or cannot be read, all requests get 503.",
+		Values: "name or namespace/name", Example: "params", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
+		parse: values.Into(func(s *Settings) *string { return &s.ParamsConfigMap }, readObjectName), closes: true,
+		check: checkCGI,
 	}
 )
+
+func checkCGI(s *Settings) string {
+	return unless(s.Forwarding.Protocol == ir.FastCGI, "this has no effect, because the backend is not asked by FastCGI: "+
+		"set backend-protocol to FCGI")
+}
+
+// readObjectName takes the name of an object, with or without its namespace.
+func readObjectName(value string) (string, error) {
+	parts := strings.Split(value, "/")
+	if len(parts) > 2 || slices.ContainsFunc(parts, func(part string) bool { return len(validation.IsDNS1123Subdomain(part)) > 0 }) {
+		return "", fmt.Errorf("%s is no name of an object: write its name, or its namespace, / and its name; all requests for this "+
+			"Ingress get 503", values.Quote(value))
+	}
+	return value, nil
+}
 
 func readProtocol(value string) (ir.BackendProtocol, error) {
 	var names []string

@@ -30,6 +30,8 @@ type Settings struct {
 	CrossNamespace bool
 	// BackendTLSByPath says that everybody knows that proxy-ssl-* hold for their own paths only. It is for defaults, too.
 	BackendTLSByPath bool
+	// ParamsConfigMap is the name of a ConfigMap with parameters of FastCGI, with or without its namespace in front.
+	ParamsConfigMap string
 	// Closed says that every request is refused.
 	Closed bool
 	// Asked is what has its effect together with others only.

@@ -17,7 +17,7 @@ var Table = []Annotation{
 	slowStart, ejectAfterFailures,
 	healthCheckPath, healthCheckInterval, healthCheckTimeout, healthCheckHealthyAfter, healthCheckUnhealthyAfter, healthCheckStatus,
 	healthCheckHost,
-	backendProtocol, proxyHTTPVersion, upstreamVhost, connectionProxyHeader, xForwardedPrefix, fastcgiIndex,
+	backendProtocol, proxyHTTPVersion, upstreamVhost, connectionProxyHeader, xForwardedPrefix, fastcgiIndex, fastcgiParams,
 	proxySSLSecret, proxySSLVerify, proxySSLVerifyDepth, proxySSLName, proxySSLServerName, proxySSLProtocols, proxySSLCiphers,
 	proxyConnectTimeout, proxySendTimeout, proxyReadTimeout,
 	proxyNextUpstream, proxyNextUpstreamTimeout, proxyNextUpstreamTries,

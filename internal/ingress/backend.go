@@ -15,6 +15,13 @@ import (
 // backend returns nil for what is no Service at all. A Service or a port that does not exist is a backend without
 // endpoints, so that requests get 503 and not somebody else's answer.
 func (r *reading) backend(b *networkingv1.IngressBackend, field string) *ir.Backend {
+	if r.stands {
+		return r.standIn(b, field)
+	}
+	return r.find(b, field)
+}
+
+func (r *reading) find(b *networkingv1.IngressBackend, field string) *ir.Backend {
 	switch {
 	case b.Resource != nil:
 		r.problem(report.Error, report.InvalidBackend, field+".resource", "backends other than Services are not supported; the path is left out")

@@ -87,7 +87,7 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Result) {
 
 // closedOn is what stands in for an Ingress that cannot be merged on a host: its paths, which answer 503.
 func (r *Result) closedOn(host string) *Result {
-	stand := &Result{Object: r.Object, Ours: true, Paths: map[string][]*Path{}, Certificates: r.Certificates}
+	stand := &Result{Object: r.Object, Ours: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, ClientAuth: r.ClientAuth}
 	if paths, ok := r.Paths[host]; ok {
 		stand.Paths[host] = nil
 		for _, p := range paths {

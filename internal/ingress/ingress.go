@@ -92,6 +92,7 @@ type Path struct {
 	Filters    []ir.Filter
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
+	Params     map[string]string
 	Backend    *ir.Backend
 	// Regex says that the path makes all paths of its host regular expressions.
 	Regex bool
@@ -112,33 +113,49 @@ type reading struct {
 	refs  map[ir.Ref]bool
 	// listed are the hosts that an entry of tls is about.
 	listed map[string]bool
+	// params are those of FastCGI.
+	params map[string]string
+	// stands says that this is what stands in for an Ingress that cannot be read.
+	stands bool
 }
 
 // Translate reads one Ingress.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
-	r := &reading{
+	r := newReading(s, object, o)
+	r.read()
+	return r.Result
+}
+
+func newReading(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *reading {
+	return &reading{
 		Result:   &Result{Object: object, Paths: map[string][]*Path{}, Certificates: map[string]*ir.Certificate{}},
 		snapshot: s, options: o, refs: map[ir.Ref]bool{}, listed: map[string]bool{},
 	}
-	if r.Ours = r.selected() && r.ours(o); !r.Ours {
-		return r.Result
+}
+
+func (r *reading) read() {
+	if r.Ours = r.selected() && r.ours(r.options); !r.Ours {
+		return
 	}
 	r.settings()
 	r.clientAuth()
 	r.backendTLS()
-	for i := range object.Spec.Rules {
-		r.rule(&object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
-	}
+	r.rules()
 	r.defaultBackend()
 	r.tls()
-	return r.Result
+}
+
+func (r *reading) rules() {
+	for i := range r.Object.Spec.Rules {
+		r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i))
+	}
 }
 
 // settings reads the annotations, on top of what the class or the ConfigMap says.
 func (r *reading) settings() {
-	defaults := r.options.Defaults
+	defaults := r.defaults()
 	if class, ok := r.options.Classes[r.class]; ok {
-		if defaults = class.Defaults; class.Unread {
+		if class.Unread {
 			r.problem(report.Error, report.InvalidParameters, classField, "the parameters of the IngressClass %s cannot be read: all requests "+
 				"for this Ingress get 503, because they may keep requests out. The verdict on the class says why", r.class)
 		}
@@ -152,6 +169,15 @@ func (r *reading) settings() {
 	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
 	r.TLS, r.AsksCiphers = settings.TLS, !slices.Equal(settings.TLS.Ciphers, defaults.TLS.Ciphers)
 	r.Problems = append(r.Problems, problems...)
+	r.readParams()
+}
+
+// defaults are the settings without annotations.
+func (r *reading) defaults() annotations.Settings {
+	if class, ok := r.options.Classes[r.class]; ok {
+		return class.Defaults
+	}
+	return r.options.Defaults
 }
 
 func (r *reading) origin() ir.Ref {
@@ -237,9 +263,13 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 
 // with adds what the annotations say of a path.
 func (r *reading) with(p *Path) *Path {
+	if r.stands {
+		return r.closed(p)
+	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Attempts, p.Forwarding = r.annotations.Attempts, r.annotations.ForwardingFor(p.Match.Path)
 	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
+	p.Params = r.params
 	return p
 }
 

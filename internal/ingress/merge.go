@@ -128,7 +128,8 @@ func (m *merging) add(r *Result, p *Path) {
 	}
 	m.taken[key] = claim{r, p}
 	route := &ir.Route{
-		Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Origin: refOf(r),
+		Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Params: p.Params,
+		Origin: refOf(r),
 	}
 	if m.secure || p.RedirectAlways {
 		route.HTTPSRedirect = p.Redirect

@@ -50,7 +50,9 @@ type Route struct {
 	Backend    *Backend
 	Attempts   Attempts
 	Forwarding Forwarding
-	Origin     Origin
+	// Params are for FastCGI: parameters besides the usual ones, with nginx variables in their values.
+	Params map[string]string
+	Origin Origin
 }
 
 // MatchType says how Match.Path is compared with the path of a request.

@@ -9,8 +9,6 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // inMemory is how much of a body is held in memory. What is longer goes into a file that has no name.
@@ -80,7 +78,7 @@ func (b *body) readRest(r *http.Request) (whole bool, err error) {
 
 // streams says whether the body is sent on as it comes in. FastCGI has to know its length.
 func (x *Exchange) streams(r *http.Request) bool {
-	return x.settings.StreamRequest && (x.settings.Protocol != ir.FastCGI || r.ContentLength >= 0)
+	return x.settings.StreamRequest && (!x.settings.speaksCGI() || r.ContentLength >= 0)
 }
 
 // rejoined is a body of which a part has been read, and given back.

@@ -38,6 +38,9 @@ type Config struct {
 	Prefix string `json:"prefix,omitempty"`
 	// Index is the file that a path with a slash at its end means to FastCGI. Default: none.
 	Index string `json:"index,omitempty"`
+	// Params are parameters of FastCGI, with nginx variables in their values. Default: nginx's fastcgi_params, which are there
+	// besides these.
+	Params map[string]string `json:"params,omitempty"`
 }
 
 // Settings checks the values.
@@ -57,6 +60,11 @@ func (c *Config) Settings() (Settings, error) {
 	}
 	if s.Connect <= 0 || s.Read <= 0 || s.Write <= 0 {
 		return Settings{}, errors.New("connect_timeout, read_timeout and write_timeout are above zero")
+	}
+	if s.speaksCGI() {
+		if s.Params, err = paramsOf(c.Params); err != nil {
+			return Settings{}, fmt.Errorf("params: %w", err)
+		}
 	}
 	if c.Host != "" {
 		if s.Host, err = variables.Parse(c.Host); err != nil {

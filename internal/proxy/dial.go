@@ -27,15 +27,6 @@ const lookAgain = 100 * time.Millisecond
 // errGone is for an endpoint that left while a connection to it was opened. It has got nothing.
 var errGone = errors.New("the endpoint has gone")
 
-// errConnect is a time limit that has passed while a connection was opened.
-var errConnect error = unconnected{}
-
-type unconnected struct{}
-
-func (unconnected) Error() string   { return "no connection within the connect timeout" }
-func (unconnected) Timeout() bool   { return true }
-func (unconnected) Temporary() bool { return true }
-
 // limit returns a context that ends after the connect timeout, or when the endpoint leaves the list.
 func (d *dialing) limit(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)

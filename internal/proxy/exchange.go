@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/fastcgi"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -34,7 +35,9 @@ type Exchange struct {
 	told      told
 	// transports are those of the route, by protocol; nil is those of the pool.
 	transports map[ir.BackendProtocol]*http.Transport
-	body       *body
+	// cgi are the parameters of FastCGI that do not come from headers.
+	cgi  []fastcgi.Param
+	body *body
 	// rest is a body that is not kept, and of which the beginning stands in a file.
 	rest  *body
 	begun time.Time

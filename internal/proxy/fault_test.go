@@ -121,7 +121,7 @@ func long(p *proxy.Pool, r *http.Request, s *proxy.Settings, endpoints *inTurn) 
 		attempt := r.Clone(r.Context())
 		attempt.URL.Host = address
 		attempt.Body = io.NopCloser(r.Body)
-		response, err := p.RoundTrip(attempt, x, nil)
+		response, err := p.RoundTrip(attempt, x)
 		if err == nil {
 			w := httptest.NewRecorder()
 			w.WriteHeader(response.StatusCode)

@@ -35,6 +35,8 @@ type Settings struct {
 	Prefix string
 	// Index is the file that a path with a slash at its end means to FastCGI.
 	Index string
+	// Params are the parameters that FastCGI is told, besides headers.
+	Params []param
 }
 
 // Retry is what nginx's proxy_next_upstream says.

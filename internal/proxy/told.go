@@ -39,6 +39,9 @@ func (x *Exchange) Tell(r *http.Request, c *clients.Client, id, forwardedFor str
 		id, c.IP, forwardedFor, c.Host, c.Port, c.Proto, c.Proto,
 		c.Proto, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Host"), x.settings.Prefix, via(r),
 	}}
+	if x.settings.speaksCGI() {
+		x.tellCGI(r, lookup)
+	}
 }
 
 // via adds this proxy to those that the request has come through, by RFC 9110 7.6.3.

@@ -57,17 +57,15 @@ func (p *Pool) transport(x *Exchange, protocol ir.BackendProtocol) *http.Transpo
 	return p.transports[protocol]
 }
 
-// RoundTrip sends a request that Caddy's reverse_proxy has prepared to the endpoint that it has been given by Next: inner is
-// nil but for protocols that are Caddy's own. An error that is a DialError lets reverse_proxy ask for another endpoint; what
-// the client is to be told stands in Failure.
-func (p *Pool) RoundTrip(r *http.Request, x *Exchange, inner http.RoundTripper) (*http.Response, error) {
+// RoundTrip sends a request that Caddy's reverse_proxy has prepared to the endpoint that it has been given by Next. An error
+// that is a DialError lets reverse_proxy ask for another endpoint; what the client is to be told stands in Failure.
+func (p *Pool) RoundTrip(r *http.Request, x *Exchange) (*http.Response, error) {
 	address := r.URL.Host
 	protocol := x.settings.protocol(r)
 	x.address(r, protocol)
-	if inner == nil {
+	var inner http.RoundTripper = applications{x}
+	if protocol != ir.FastCGI {
 		inner = p.transport(x, protocol)
-	} else {
-		inner = abandoning{inner}
 	}
 	client := r.Context()
 	idle := newIdle(client, x.settings)
@@ -109,44 +107,11 @@ func (x *Exchange) address(r *http.Request, protocol ir.BackendProtocol) {
 	if x.settings.Close && !Upgrades(r) {
 		r.Close = true
 	}
-	if protocol == ir.FastCGI && strings.HasSuffix(r.URL.Path, "/") {
-		r.URL.Path, r.URL.RawPath = r.URL.Path+x.settings.Index, ""
-	}
 }
 
 // switches says whether an answer switches to the protocol that was asked for. reverse_proxy would say nothing to any other.
 func switches(r *http.Request, response *http.Response) bool {
 	return Upgrades(r) && strings.EqualFold(response.Header.Get("Upgrade"), "websocket")
-}
-
-// abandoning ends the wait for a transport that does not look at the context itself. The connection is closed when the
-// endpoint says something.
-type abandoning struct{ http.RoundTripper }
-
-func (a abandoning) RoundTrip(r *http.Request) (*http.Response, error) {
-	type result struct {
-		response *http.Response
-		err      error
-	}
-	results := make(chan result, 1)
-	go func() {
-		response, err := a.RoundTripper.RoundTrip(r) //nolint:bodyclose // Whoever gets it closes it.
-		results <- result{response, err}
-	}()
-	select {
-	case got := <-results:
-		if got.err == nil {
-			context.AfterFunc(r.Context(), func() { _ = got.response.Body.Close() })
-		}
-		return got.response, got.err
-	case <-r.Context().Done():
-		go func() {
-			if got := <-results; got.err == nil {
-				_ = got.response.Body.Close()
-			}
-		}()
-		return nil, r.Context().Err()
-	}
 }
 
 // buffered is an answer that the endpoint gets rid of at once.
@@ -164,13 +129,9 @@ func (b *buffered) Close() error {
 func (x *Exchange) retried(ctx context.Context, method, address string, err error, whole bool) error {
 	var dialing reverseproxy.DialError
 	unsent := errors.As(err, &dialing)
-	if strings.Contains(err.Error(), "malformed") {
+	if strings.Contains(err.Error(), "malformed") && !errors.Is(err, errInvalid) {
 		// net/http has no other word for it.
 		err = fmt.Errorf("%w: %w", errInvalid, err)
-	}
-	if unsent && strings.HasSuffix(err.Error(), "i/o timeout") {
-		// Nor has Caddy's FastCGI for a connect timeout.
-		err = fmt.Errorf("%w: %w", errConnect, err)
 	}
 	kind := x.fail(ctx, address, err)
 	if kind != refused {
@@ -194,7 +155,7 @@ func (x *Exchange) sends(r *http.Request, idle *idle) {
 		r.Body, r.ContentLength, r.TransferEncoding = x.body.reader(), x.body.size, nil
 		r.GetBody = func() (io.ReadCloser, error) { return &sending{ReadCloser: x.body.reader(), idle: idle}, nil }
 		switch {
-		case len(r.Trailer) > 0:
+		case len(r.Trailer) > 0 && !x.settings.speaksCGI():
 			// Only a chunked body has trailers.
 			r.ContentLength = -1
 		case x.body.size == 0:

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -30,7 +31,8 @@ func (m chains) of(route *ir.Route) made {
 	same.TLS = nil
 	list := m[same]
 	for _, known := range list {
-		if reflect.DeepEqual(known.route.Filters, route.Filters) && reflect.DeepEqual(known.route.Attempts, route.Attempts) {
+		if reflect.DeepEqual(known.route.Filters, route.Filters) && reflect.DeepEqual(known.route.Attempts, route.Attempts) &&
+			maps.Equal(known.route.Params, route.Params) {
 			return known
 		}
 	}

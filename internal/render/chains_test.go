@@ -25,6 +25,7 @@ func TestRoutesShareChainsOnlyWhenEqual(t *testing.T) {
 		{Forwarding: ir.Forwarding{Host: "a.example"}},
 		{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}},
 		{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"}},
+		{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"}, Params: map[string]string{"A": "b"}},
 	}
 	host := &ir.VirtualHost{Host: "h"}
 	for range 3 {

@@ -8,7 +8,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy/fastcgi"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
@@ -35,7 +34,6 @@ func proxyHandler(route *ir.Route) json.RawMessage {
 	if limit == ir.NoLimit {
 		limit = 0
 	}
-	connect := caddy.Duration(cmp.Or(a.Connect, connectTimeout))
 	return mustJSON(struct {
 		Handler string `json:"handler"`
 		proxy.Config
@@ -43,27 +41,27 @@ func proxyHandler(route *ir.Route) json.RawMessage {
 	}{
 		"k8singress_proxy",
 		proxy.Config{
-			ConnectTimeout: connect,
+			ConnectTimeout: caddy.Duration(cmp.Or(a.Connect, connectTimeout)),
 			ReadTimeout:    caddy.Duration(cmp.Or(a.Read, silence)),
 			WriteTimeout:   caddy.Duration(cmp.Or(a.Write, silence)),
 			Tries:          cmp.Or(a.Tries, tries), RetryTimeout: caddy.Duration(a.Total), RetryOn: a.On,
 			Protocol: f.Protocol, Host: f.Host, Connection: f.Connection, MaxBody: limit,
-			StreamRequest: f.StreamRequest, BufferResponse: f.BufferResponse, Prefix: f.Prefix, Index: f.Index,
+			StreamRequest: f.StreamRequest, BufferResponse: f.BufferResponse, Prefix: f.Prefix, Index: f.Index, Params: route.Params,
 		},
-		reverseProxy(cmp.Or(a.Tries, tries), connect, &f),
+		reverseProxy(cmp.Or(a.Tries, tries)),
 	})
 }
 
 // reverseProxy is for requests that are not ordinary. Its one upstream at a time comes from the picker of the route's
 // backend, and its transport decides whether another one follows.
-func reverseProxy(tries int, connect caddy.Duration, f *ir.Forwarding) json.RawMessage {
+func reverseProxy(tries int) json.RawMessage {
 	handler := reverseproxy.Handler{
 		DynamicUpstreamsRaw: json.RawMessage(`{"source":"k8singress"}`),
 		LoadBalancing: &reverseproxy.LoadBalancing{
 			SelectionPolicyRaw: json.RawMessage(`{"policy":"first"}`),
 			Retries:            tries - 1,
 		},
-		TransportRaw: transport(f, connect),
+		TransportRaw: json.RawMessage(`{"protocol":"k8singress"}`),
 	}
 	if handler.LoadBalancing.Retries > 0 {
 		handler.LoadBalancing.RetryMatchRaw = never
@@ -73,17 +71,3 @@ func reverseProxy(tries int, connect caddy.Duration, f *ir.Forwarding) json.RawM
 
 // never matches no request: reverse_proxy would repeat each GET by itself.
 var never = caddyhttp.RawMatcherSets{{"not": json.RawMessage(`[{}]`)}}
-
-// transport names the transport for the protocol of the endpoints. The files of a FastCGI application are the endpoint's: its
-// root is not looked for here.
-func transport(f *ir.Forwarding, connect caddy.Duration) json.RawMessage {
-	if f.Protocol != ir.FastCGI {
-		return json.RawMessage(`{"protocol":"k8singress"}`)
-	}
-	return mustJSON(struct {
-		Protocol string          `json:"protocol"`
-		Inner    json.RawMessage `json:"inner"`
-	}{"k8singress", tagged("protocol", "fastcgi", fastcgi.Transport{
-		Root: "/", SplitPath: []string{".php"}, DialTimeout: connect,
-	})})
-}

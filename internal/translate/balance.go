@@ -132,7 +132,7 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 		delete(t.balanced, id)
 		return nil
 	}
-	next := balance(t.found[id], t.resultsOf(t.ofBackend[id].all()))
+	next := carefully(balance, t.found[id], t.resultsOf(t.ofBackend[id].all()))
 	t.balanced[id] = next
 	tell(next)
 	return next.backend

@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"fmt"
 	"iter"
 	"maps"
 	"reflect"
@@ -157,24 +156,11 @@ func (t *Translator) one(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 		t.note(c, &ref, old, groups[string].remove, groups[ir.Ref].remove)
 	}
 	if object, ok := s.Ingresses.Get(ref.Namespace, ref.Name); ok {
-		result := translateOne(s, object, t.defaults.ingress)
+		result := ingress.TranslateCarefully(s, object, t.defaults.ingress)
 		t.results[ref] = result
 		t.note(c, &ref, result, groups[string].add, groups[ir.Ref].add)
 	}
 	c.objects[ref] = struct{}{}
-}
-
-// translateOne makes a panic a verdict on the Ingress that caused it.
-func translateOne(s *snapshot.Snapshot, object *networkingv1.Ingress, o ingress.Options) (result *ingress.Result) {
-	defer func() {
-		if p := recover(); p != nil {
-			result = &ingress.Result{Object: object, Ours: true, Problems: []report.Problem{{
-				Severity: report.Error, Reason: report.Quarantined,
-				Message: fmt.Sprintf("the Ingress is left out, because reading it fails: %v", p),
-			}}}
-		}
-	}()
-	return ingress.Translate(s, object, o)
 }
 
 // note enters a result into the indexes, or takes it out of them.

@@ -22,10 +22,17 @@ var names = []string{
 	"ssl_client_s_dn", "ssl_client_verify", "the_real_ip", "uri",
 }
 
+// FastCGI are the variables besides, for parameters of FastCGI.
+var FastCGI = []string{
+	"content_length", "content_type", "document_root", "document_uri", "fastcgi_path_info", "fastcgi_script_name", "https",
+	"server_addr", "server_protocol",
+}
+
 var prefixes = []string{"http_", "cookie_", "arg_"}
 
-// Parse reads a template. A dollar sign begins a variable, as $name or ${name}; one that is unknown is an error.
-func Parse(text string) (*Template, error) {
+// Parse reads a template. A dollar sign begins a variable, as $name or ${name}; one that is unknown is an error. more are
+// the names of variables that there are in this place besides.
+func Parse(text string, more ...string) (*Template, error) {
 	t := &Template{}
 	rest := text
 	for {
@@ -34,7 +41,7 @@ func Parse(text string) (*Template, error) {
 		if !found {
 			return t, nil
 		}
-		name, after, err := cutName(behind)
+		name, after, err := cutName(behind, more)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +51,7 @@ func Parse(text string) (*Template, error) {
 }
 
 // cutName takes a name off what follows a dollar sign.
-func cutName(s string) (name, rest string, err error) {
+func cutName(s string, more []string) (name, rest string, err error) {
 	if inner, ok := strings.CutPrefix(s, "{"); ok {
 		name, rest, ok = strings.Cut(inner, "}")
 		if !ok {
@@ -57,7 +64,7 @@ func cutName(s string) (name, rest string, err error) {
 		}
 		name, rest = s[:end], s[end:]
 	}
-	if !known(name) {
+	if !known(name) && !slices.Contains(more, name) {
 		return "", "", fmt.Errorf("there is no variable $%s here", name)
 	}
 	return name, rest, nil

@@ -1,0 +1,124 @@
+package ingress
+
+import (
+	"fmt"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/backends"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// TranslateCarefully is Translate, and makes a panic a verdict on the Ingress. Its paths answer 503, as far as they can be
+// read, because they may be there to keep requests from a path of another Ingress. What cannot be read even so is left out.
+// An Ingress of which nobody can say whose it is is taken for ours.
+func TranslateCarefully(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
+	return readCarefully((*reading).read, newReading(s, object, o))
+}
+
+func readCarefully(read func(*reading), r *reading) *Result {
+	fault := try(func() { read(r) })
+	if fault == nil {
+		return r.Result
+	}
+	stand := newReading(r.snapshot, r.Object, r.options)
+	// What it would depend on if it could be read may be what is wrong with it.
+	stand.dependOnSpec()
+	for _, ref := range r.Refs {
+		stand.depend(ref)
+	}
+	if try(func() { stand.Ours = stand.selected() && stand.ours(stand.options) }) != nil {
+		stand.Ours = true
+	}
+	if stand.Problems = nil; stand.Ours {
+		stand.close()
+	}
+	stand.Problems = []report.Problem{{
+		Severity: report.Error, Reason: report.Quarantined,
+		Message: fmt.Sprintf("all requests for this Ingress get 503, because reading it fails: %v", fault),
+	}}
+	return stand.Result
+}
+
+// try returns what do panics with.
+func try(do func()) (fault any) {
+	defer func() { fault = recover() }()
+	do()
+	return nil
+}
+
+// dependOnSpec names the objects that the Ingress itself names, and those that every Ingress depends on.
+func (r *reading) dependOnSpec() {
+	r.depend(ir.Ref{Kind: kinds.IngressClass})
+	if r.options.Namespaces != nil {
+		r.depend(ir.Ref{Kind: kinds.Namespace, Name: r.Object.Namespace})
+	}
+	backend := func(b *networkingv1.IngressBackend) {
+		if b != nil && b.Service != nil {
+			r.depend(ir.Ref{Kind: kinds.Service, Namespace: r.Object.Namespace, Name: b.Service.Name})
+		}
+	}
+	backend(r.Object.Spec.DefaultBackend)
+	for _, rule := range r.Object.Spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		for i := range rule.HTTP.Paths {
+			backend(&rule.HTTP.Paths[i].Backend)
+		}
+	}
+	for _, entry := range r.Object.Spec.TLS {
+		if entry.SecretName != "" {
+			r.depend(ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: entry.SecretName})
+		}
+	}
+}
+
+// close reads hosts, paths and certificates, each by itself, and closes the paths.
+func (r *reading) close() {
+	r.stands = true
+	if try(r.closedSettings) != nil {
+		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
+	}
+	r.LoadBalancing = r.defaults().LoadBalancing
+	if r.Object.Annotations[annotations.Prefix+"auth-tls-secret"] != "" {
+		// It would hold for the paths of others, too.
+		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
+	}
+	for i := range r.Object.Spec.Rules {
+		_ = try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // It is known that something is wrong.
+	}
+	_ = try(r.defaultBackend) // As above.
+	if try(r.tls) != nil {
+		r.Certificates, r.Absent, r.Implied = map[string]*ir.Certificate{}, nil, nil
+	}
+}
+
+// closedSettings reads the annotations that say how paths are meant, and who answers for the certificates. No other counts.
+func (r *reading) closedSettings() {
+	few := map[string]string{}
+	for _, key := range []string{annotations.Prefix + "rewrite-target", annotations.OwnPrefix + "auto-https"} {
+		if value, ok := r.Object.Annotations[key]; ok {
+			few[key] = value
+		}
+	}
+	r.annotations, _ = annotations.Parse(annotations.Settings{}, few)
+}
+
+// closed is a path that answers 503.
+func (r *reading) closed(p *Path) *Path {
+	p.Filters, p.Regex = []ir.Filter{ir.DirectResponse{Status: 503}}, r.annotations.Regex(p.Match.Path)
+	return p
+}
+
+// standIn is the backend of a path that is closed. Where the Service is what cannot be read, it is one that no Service has.
+func (r *reading) standIn(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
+	if try(func() { found = r.find(b, field) }) == nil {
+		return found
+	}
+	return &ir.Backend{ID: backends.Prefix(r.Object.Namespace, ""), Namespace: r.Object.Namespace, Protocol: ir.TCP, Missing: true}
+}

@@ -1,0 +1,107 @@
+package ingress
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// guarded is an Ingress with a path, a default backend, a certificate and these annotations.
+func guarded(notes map[string]string) *networkingv1.Ingress {
+	to := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
+	return &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bad", Annotations: notes},
+		Spec: networkingv1.IngressSpec{
+			DefaultBackend: &to,
+			TLS:            []networkingv1.IngressTLS{{Hosts: []string{"a.example"}, SecretName: "cert"}},
+			Rules: []networkingv1.IngressRule{{Host: "a.example", IngressRuleValue: networkingv1.IngressRuleValue{
+				HTTP: &networkingv1.HTTPIngressRuleValue{Paths: []networkingv1.HTTPIngressPath{{Path: "/admin", Backend: to}}},
+			}}},
+		},
+	}
+}
+
+func world() *snapshot.Snapshot {
+	store := snapshot.NewStore()
+	store.Set(&corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+	})
+	return store.Take()
+}
+
+// TestAnIngressThatCannotBeRead keeps its paths closed, however far it was read, and is read again with all that it names.
+func TestAnIngressThatCannotBeRead(t *testing.T) {
+	o := Options{WatchWithoutClass: true, Defaults: annotations.Settings{LoadBalancing: ir.LoadBalancing{Policy: ir.PolicyEWMA}}}
+	for name, read := range map[string]func(*reading){
+		"at once":         func(*reading) { panic("fault") },
+		"its annotations": func(r *reading) { r.Ours = true; panic("fault") },
+		"at the end":      func(r *reading) { r.read(); r.depend(ir.Ref{Kind: kinds.ConfigMap, Name: "last"}); panic("fault") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := readCarefully(read, newReading(world(), guarded(nil), o))
+			m := Merge("a.example", []*Result{r, aged(9, "other", "/")}, nil, false)
+			if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / other []" {
+				t.Errorf("served is %s", got)
+			}
+			if len(r.Problems) != 1 || r.Problems[0].Reason != report.Quarantined || !strings.HasSuffix(r.Problems[0].Message, "fault") {
+				t.Errorf("it is told %+v", r.Problems)
+			}
+			if r.LoadBalancing.Policy != ir.PolicyEWMA || r.Balances || r.Certificates["a.example"] == nil {
+				t.Errorf("the rest is %+v", r)
+			}
+			for _, ref := range []ir.Ref{
+				{Kind: kinds.IngressClass}, {Kind: kinds.Service, Namespace: "shop", Name: "web"},
+				{Kind: kinds.Secret, Namespace: "shop", Name: "cert"},
+			} {
+				if !slices.Contains(r.Refs, ref) {
+					t.Errorf("it does not depend on %s", ref)
+				}
+			}
+			if last := slices.Contains(r.Refs, ir.Ref{Kind: kinds.ConfigMap, Name: "last"}); last != (name == "at the end") {
+				t.Errorf("that it depends on the last one is %t", last)
+			}
+		})
+	}
+}
+
+// TestClosedPathsAreMeantAsBefore: with a rewrite, paths are regular expressions.
+func TestClosedPathsAreMeantAsBefore(t *testing.T) {
+	object := guarded(map[string]string{annotations.Prefix + "rewrite-target": "/$1"})
+	r := readCarefully(func(*reading) { panic("fault") }, newReading(world(), object, Options{WatchWithoutClass: true}))
+	if paths := r.Paths["a.example"]; len(paths) != 2 || !paths[0].Regex || len(paths[0].Filters) != 1 {
+		t.Errorf("the paths are %+v", paths)
+	}
+}
+
+// TestAnIngressOfOthersThatCannotBeRead closes nothing.
+func TestAnIngressOfOthersThatCannotBeRead(t *testing.T) {
+	r := readCarefully(func(*reading) { panic("fault") }, newReading(world(), guarded(nil), Options{}))
+	if r.Ours || len(r.Paths) != 0 || len(r.Certificates) != 0 {
+		t.Errorf("read is %+v", r)
+	}
+}
+
+// TestWhatCannotBeFoundIsClosed: without objects, nobody knows whose the Ingress is, nor what its Services are.
+func TestWhatCannotBeFoundIsClosed(t *testing.T) {
+	r := TranslateCarefully(nil, guarded(nil), Options{})
+	m := Merge("a.example", []*Result{r}, nil, false)
+	if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / bad [{503}]" {
+		t.Errorf("served is %s", got)
+	}
+	if b := m.Host.Routes[0].Backend; b.ID != "shop//" || !b.Missing {
+		t.Errorf("the backend is %+v", b)
+	}
+	if len(r.Problems) != 1 || r.Problems[0].Reason != report.Quarantined {
+		t.Errorf("it is told %+v", r.Problems)
+	}
+}
