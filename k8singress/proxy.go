@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
@@ -22,7 +23,7 @@ func init() { caddy.RegisterModule(new(Proxy)) }
 // HTTP/1.1 are left to the handler in ReverseProxy, whose transport and upstreams are those of this project. It works behind
 // the k8singress handler only.
 type Proxy struct {
-	proxy.Config
+	document.Proxy
 	// ReverseProxyRaw is the handler for everything that is not ordinary.
 	ReverseProxyRaw json.RawMessage `json:"reverse_proxy,omitempty" caddy:"namespace=http.handlers inline_key=handler"`
 
@@ -39,7 +40,7 @@ func (*Proxy) CaddyModule() caddy.ModuleInfo {
 // Provision loads the other handler.
 func (p *Proxy) Provision(ctx caddy.Context) error {
 	p.log = ctx.Logger()
-	settings, err := p.Settings()
+	settings, err := proxy.SettingsOf(&p.Proxy)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,8 @@ package ingress
 
 import "strings"
 
-// secures says whether the Ingress has an entry of tls for a host of its rules, or asks an issuer for all of them. What the entry is good for does not matter:
-// also one whose Secret is missing says that the host is meant to be asked by HTTPS.
+// secures says whether the Ingress has an entry of tls for a host of its rules, or asks an issuer for all of them. What the
+// entry is good for does not matter: also one whose Secret is missing says that the host is meant to be asked by HTTPS.
 func (r *Result) secures(host string) bool {
 	if _, ok := r.Paths[host]; !ok || host == "" {
 		return false

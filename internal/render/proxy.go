@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 // What ingress-nginx does where nobody says otherwise: proxy-connect-timeout, proxy-read-timeout and proxy-send-timeout,
@@ -36,15 +35,15 @@ func proxyHandler(route *ir.Route) json.RawMessage {
 	}
 	return mustJSON(struct {
 		Handler string `json:"handler"`
-		proxy.Config
+		document.Proxy
 		ReverseProxy json.RawMessage `json:"reverse_proxy"`
 	}{
 		"k8singress_proxy",
-		proxy.Config{
-			ConnectTimeout: caddy.Duration(cmp.Or(a.Connect, connectTimeout)),
-			ReadTimeout:    caddy.Duration(cmp.Or(a.Read, silence)),
-			WriteTimeout:   caddy.Duration(cmp.Or(a.Write, silence)),
-			Tries:          cmp.Or(a.Tries, tries), RetryTimeout: caddy.Duration(a.Total), RetryOn: a.On,
+		document.Proxy{
+			ConnectTimeout: cmp.Or(a.Connect, connectTimeout),
+			ReadTimeout:    cmp.Or(a.Read, silence),
+			WriteTimeout:   cmp.Or(a.Write, silence),
+			Tries:          cmp.Or(a.Tries, tries), RetryTimeout: a.Total, RetryOn: a.On,
 			Protocol: f.Protocol, Host: f.Host, Connection: f.Connection, MaxBody: limit,
 			StreamRequest: f.StreamRequest, BufferResponse: f.BufferResponse, Prefix: f.Prefix, Index: f.Index, Params: route.Params,
 		},
