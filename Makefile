@@ -72,10 +72,10 @@ MICROBENCH := $(addprefix ./internal/,live endpoints balancer snapshot translate
 e2e: ## the tests of test/ alone: real etcd, API server and pods; the first build takes some ten minutes
 	$(call in-test,go test $(E2E) ./...)
 
-# With the race detector in the tests and in Caddy, not in Kubernetes.
+# With the race detector in the tests and in Caddy, not in Kubernetes; and with fewer certificates, which take a second each.
 .PHONY: e2e-race
 e2e-race:
-	$(call in-test,go test -race $(E2E) ./e2e && go test $(E2E) $$(go list ./... | grep -v /e2e))
+	$(call in-test,go test -race -short $(E2E) ./e2e && go test $(E2E) $$(go list ./... | grep -v /e2e))
 
 # A test there builds the control plane, which counts as part of its time.
 E2E := -count=1 -timeout 40m
