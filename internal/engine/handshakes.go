@@ -22,8 +22,9 @@ func (o offered) has(h *ir.Handshake) bool {
 }
 
 // with adds the handshakes that are wanted. What nobody wants any more stays, because to take it away would be a reload,
-// unless there is no room. It returns what there is no room for.
-func (o offered) with(wanted offered) (next, left offered) {
+// unless there is no room. It returns what there is no room for. There always is for that of all hosts without a policy of
+// their own, by its name: nobody who may write an Ingress is to take from all others what the administrator asks for.
+func (o offered) with(wanted offered, global string) (next, left offered) {
 	fresh := slices.DeleteFunc(slices.Clone(wanted), func(h ir.Handshake) bool { return o.has(&h) })
 	if len(fresh) == 0 {
 		return o, nil
@@ -32,7 +33,10 @@ func (o offered) with(wanted offered) (next, left offered) {
 	if len(next)+len(fresh) > mostHandshakes {
 		next = slices.DeleteFunc(next, func(h ir.Handshake) bool { return !wanted.has(&h) })
 	}
-	room := min(mostHandshakes-len(next), len(fresh))
+	if i := slices.IndexFunc(fresh, func(h ir.Handshake) bool { return h.Name() == global }); i >= 0 {
+		next, fresh = append(next, fresh[i]), slices.Delete(fresh, i, i+1)
+	}
+	room := min(max(mostHandshakes-len(next), 0), len(fresh))
 	return append(next, fresh[:room]...), fresh[room:]
 }
 
@@ -40,7 +44,9 @@ func (o offered) with(wanted offered) (next, left offered) {
 // there, the hosts have the versions that they want, and all ciphers.
 func (e *Engine) offer(ctx context.Context) {
 	before := *e.offered.Load()
-	next, left := before.with(e.live.Table.Wanted())
+	options := e.live.Table.Global()
+	global := options.TLS.Effective(options.OnlyHTTP1)
+	next, left := before.with(e.live.Table.Wanted(), global.Name())
 	if len(left) > 0 {
 		e.log.Warn("too many different ssl-ciphers: some hosts get all ciphers", zap.Int("sets left out", len(left)),
 			zap.Int("most", mostHandshakes))

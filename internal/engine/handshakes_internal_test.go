@@ -33,7 +33,7 @@ func TestOffered(t *testing.T) {
 		"many at once":                {sets(0, 1), sets(0, 100), mostHandshakes, 100 - mostHandshakes},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next, left := c.have.with(c.wanted)
+			next, left := c.have.with(c.wanted, "")
 			if len(next) != c.next || len(left) != c.left {
 				t.Errorf("%d and %d left out, want %d and %d", len(next), len(left), c.next, c.left)
 			}
@@ -43,5 +43,17 @@ func TestOffered(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheAdministratorsCiphersAreOffered: however many sets Ingresses ask for, before or after that of the ConfigMap.
+func TestTheAdministratorsCiphersAreOffered(t *testing.T) {
+	for name, have := range map[string]offered{"at once": nil, "full": sets(0, mostHandshakes), "full again": sets(0, mostHandshakes+1)} {
+		wanted := sets(0, 2*mostHandshakes)
+		global := wanted[len(wanted)-1]
+		next, _ := have.with(wanted, global.Name())
+		if !next.has(&global) || len(next) > max(mostHandshakes, len(have)+1) {
+			t.Errorf("%s: %d are offered, and that of all hosts is among them: %t", name, len(next), next.has(&global))
+		}
 	}
 }

@@ -38,6 +38,9 @@ func (e *Engine) pipeline() {
 		e.secrets = nil
 	}
 	e.apply(delta, s)
+	if !delta.Empty() {
+		e.dropSecrets()
+	}
 	e.settleEndpoints(s)
 	e.metrics.applySeconds.Observe(time.Since(begin).Seconds())
 	if !e.publish() && slices.ContainsFunc(s.Changed, matterToStatus) {

@@ -63,9 +63,22 @@ func (e *Engine) awaitSecrets(s *snapshot.Snapshot) {
 	e.hold.later(patience)
 }
 
-// needed are the Secrets that Ingresses and options refer to.
+// dropSecrets tells the source which Secrets were needed by what has just been replaced only.
+func (e *Engine) dropSecrets() {
+	if source, ok := e.source.(Follower); ok {
+		source.Follow(e.needed())
+	}
+}
+
+// needed are the Secrets that Ingresses and options refer to, and those of what is in effect: a source has nothing of those that
+// it is not asked for, and while others are waited for, nobody is to be turned away for the lack of them.
 func (e *Engine) needed() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
+		for ref := range e.config.Secrets() {
+			if !yield(ref) {
+				return
+			}
+		}
 		if namespace, name, ok := splitName(e.settings.DefaultCertificate); ok &&
 			!yield(ir.Ref{Kind: kinds.Secret, Namespace: namespace, Name: name}) {
 			return

@@ -112,6 +112,22 @@ func TestNewIngressWaitsForItsSecret(t *testing.T) {
 	}
 }
 
+// TestSecretIsKeptUntilItsSuccessorIsRead: a source has nothing of a Secret that it is not asked for, and a host that changes to
+// another one goes on with the one that it has until then.
+func TestSecretIsKeptUntilItsSuccessorIsRead(t *testing.T) {
+	f, e := startFollower(t, service(), ingress("one", "one.example", "old"))
+	f.answer(secret("old", 1))
+	e.await(1)
+	f.read.Store(false)
+	f.set(ingress("one", "one.example", "new"))
+	f.wants(t, "new")
+	f.wants(t, "old")
+	f.answer(secret("new", 2))
+	e.eventually("nobody asks for the old one", func() bool {
+		return !slices.Contains(*f.wanted.Load(), ir.Ref{Kind: kinds.Secret, Namespace: "a", Name: "old"})
+	})
+}
+
 // TestOneSecretDoesNotHoldUpTheRest: an API server that does not answer for one Secret must not stop all changes.
 func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
 	f, e := startFollower(t, service(), ingress("one", "one.example"))

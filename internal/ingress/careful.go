@@ -85,9 +85,13 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Result) {
 	q.stands[(*list)[first]] = true
 }
 
-// closedOn is what stands in for an Ingress that cannot be merged on a host: its paths, which answer 503.
+// closedOn is what stands in for an Ingress that cannot be merged on a host: its paths, which answer 503. What it says of the
+// host as a whole stays, because that holds for the paths of others, too.
 func (r *Result) closedOn(host string) *Result {
-	stand := &Result{Object: r.Object, Ours: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, ClientAuth: r.ClientAuth}
+	stand := &Result{
+		Object: r.Object, Ours: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
+		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers,
+	}
 	if paths, ok := r.Paths[host]; ok {
 		stand.Paths[host] = nil
 		for _, p := range paths {

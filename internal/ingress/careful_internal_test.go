@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -112,5 +113,21 @@ func TestAPathThatIsNone(t *testing.T) {
 	m := MergeCarefully("a.example", []*Result{bad, aged(2, "good", "/good")}, nil, false)
 	if got := strings.Join(served(m), "; "); got != "/good good []; /bad bad [{503}]" {
 		t.Errorf("served is %s", got)
+	}
+}
+
+// TestAPanicLeavesTheHostAsItIs: what the Ingress says of handshakes, of clients and of certificates holds for the paths of others.
+func TestAPanicLeavesTheHostAsItIs(t *testing.T) {
+	bad := aged(1, "bad", "/bad")
+	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
+	bad.ClientAuth = &ir.ClientAuth{Closed: true}
+	bad.TLS, bad.AsksCiphers = ir.TLSPolicy{Version: ir.TLS12, Ciphers: []string{"one"}}, true
+	bad.Implied = map[string]*Implied{"a.example": {Certificate: &ir.Certificate{Host: "a.example", Automated: true}}}
+	m := MergeCarefully("a.example", []*Result{bad, aged(2, "good", "/good")}, nil, false)
+	if m.Host.ClientAuth == nil || !reflect.DeepEqual(*m.Host.TLS, bad.TLS) {
+		t.Errorf("the host is %+v", m.Host)
+	}
+	if m.Implied == nil || !m.Secure {
+		t.Errorf("its certificate is %+v, and it is secure: %t", m.Implied, m.Secure)
 	}
 }

@@ -84,7 +84,9 @@ func (r *reading) close() {
 	if try(r.closedSettings) != nil {
 		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
 	}
-	r.LoadBalancing = r.defaults().LoadBalancing
+	defaults := r.defaults()
+	// Without it, the handshakes for its hosts would be those of nobody: with versions that are turned off.
+	r.LoadBalancing, r.TLS = defaults.LoadBalancing, defaults.TLS
 	if r.Object.Annotations[annotations.Prefix+"auth-tls-secret"] != "" {
 		// It would hold for the paths of others, too.
 		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}

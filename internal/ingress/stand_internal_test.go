@@ -41,7 +41,9 @@ func world() *snapshot.Snapshot {
 
 // TestAnIngressThatCannotBeRead keeps its paths closed, however far it was read, and is read again with all that it names.
 func TestAnIngressThatCannotBeRead(t *testing.T) {
-	o := Options{WatchWithoutClass: true, Defaults: annotations.Settings{LoadBalancing: ir.LoadBalancing{Policy: ir.PolicyEWMA}}}
+	o := Options{WatchWithoutClass: true, Defaults: annotations.Settings{
+		LoadBalancing: ir.LoadBalancing{Policy: ir.PolicyEWMA}, TLS: ir.TLSPolicy{Version: ir.TLS13},
+	}}
 	for name, read := range map[string]func(*reading){
 		"at once":         func(*reading) { panic("fault") },
 		"its annotations": func(r *reading) { r.Ours = true; panic("fault") },
@@ -58,6 +60,9 @@ func TestAnIngressThatCannotBeRead(t *testing.T) {
 			}
 			if r.LoadBalancing.Policy != ir.PolicyEWMA || r.Balances || r.Certificates["a.example"] == nil {
 				t.Errorf("the rest is %+v", r)
+			}
+			if m.Host.TLS == nil || m.Host.TLS.Version != ir.TLS13 {
+				t.Errorf("the handshakes are %+v", m.Host.TLS)
 			}
 			for _, ref := range []ir.Ref{
 				{Kind: kinds.IngressClass}, {Kind: kinds.Service, Namespace: "shop", Name: "web"},

@@ -148,13 +148,16 @@ func (m *Manager) wasRead(h *host) {
 	}
 }
 
-// look has the certificate of a host read from the storage as soon as may be.
+// look has the certificate of a host read from the storage as soon as may be. What else the host waits for waits until then:
+// only one works on a host at a time.
 func (m *Manager) look(h *host) {
 	if h.busy {
 		h.again = true
 		return
 	}
 	m.agenda.drop(h)
+	m.asks.drop(h)
+	m.polls.drop(h)
 	m.looks.push(h, true)
 }
 

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap/zaptest"
+
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -55,6 +58,32 @@ func TestQueueForgets(t *testing.T) {
 	q.push(first, true)
 	if h := q.pop(); h != first || q.pop() != nil {
 		t.Errorf("it is %v", h)
+	}
+}
+
+// A host that waits for an issuer, and of which the storage has something new, is read first: two at work on it would ask the
+// issuer twice.
+func TestOneWorksOnAHost(t *testing.T) {
+	m := New(zaptest.NewLogger(t))
+	m.leads = true
+	m.Want(map[string]*document.Certificate{"a.example": {Automated: true, Origin: "Ingress/shop/web"}})
+	h := m.hosts["a.example"]
+	read := func() {
+		t.Helper()
+		if m.looks.pop() != h {
+			t.Fatal("nobody looks for its certificate")
+		}
+		h.busy = true
+		m.settle(h)
+	}
+	read()
+	m.heard("certificates/one/a.example/a.example.crt")
+	if m.asks.pop() != nil {
+		t.Error("an issuer is asked before it is read")
+	}
+	read()
+	if m.asks.pop() != h || m.asks.pop() != nil {
+		t.Error("no issuer is asked once")
 	}
 }
 
