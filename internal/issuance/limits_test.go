@@ -3,7 +3,10 @@ package issuance
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -91,5 +94,29 @@ func TestWordsAreFitForALog(t *testing.T) {
 	}
 	if got := words(fmt.Errorf("x: %w", acme.Problem{Type: "t", Title: "the title"})); got != "the title" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	authority := strings.TrimPrefix(server.URL, "https://")
+	_, err := (&http.Client{}).Get(server.URL + "/dir")
+	err = fmt.Errorf("registering: %w", err)
+	for issuer, want := range map[string][]string{
+		authority: {authority + " cannot be asked: Get", "unknown authority", "trusted_roots"},
+		"other":   {"other says: registering: Get"},
+	} {
+		got := answer(issuer, err)
+		for _, part := range want {
+			if !strings.Contains(got, part) {
+				t.Errorf("%q has no %q", got, part)
+			}
+		}
+		if issuer == "other" && strings.Contains(got, "trusted_roots") {
+			t.Errorf("%q is not about the authority", got)
+		}
 	}
 }
