@@ -3,8 +3,6 @@ package issuance
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/mholt/acmez/v3/acme"
+	"go.uber.org/zap"
 )
 
 const limited = acme.ProblemTypeRateLimited
@@ -99,11 +98,15 @@ func TestWordsAreFitForALog(t *testing.T) {
 
 func TestAnswer(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ErrorLog = zap.NewStdLog(zap.NewNop())
 	server.StartTLS()
 	defer server.Close()
 	authority := strings.TrimPrefix(server.URL, "https://")
-	_, err := (&http.Client{}).Get(server.URL + "/dir")
+	response, err := (&http.Client{}).Get(server.URL + "/dir")
+	if err == nil {
+		response.Body.Close()
+		t.Fatal("a client trusts a server that it cannot know")
+	}
 	err = fmt.Errorf("registering: %w", err)
 	for issuer, want := range map[string][]string{
 		authority: {authority + " cannot be asked: Get", "unknown authority", "trusted_roots"},
