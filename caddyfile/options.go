@@ -263,7 +263,8 @@ var options = []option{
 		name: "acme_ca", args: "<url>", least: 1, most: 1,
 		set: one(func(d *draft) *string { return &d.config.ACMECA }, directoryURL),
 		doc: "The directory of the ACME certificate authority for the certificates of Ingress hosts. One that is none of the public ones " +
-			"may issue for any name, such as `web.local`. Sites of your own have Caddy's global option `acme_ca`.",
+			"may issue for any name, such as `web.local`; if this machine does not trust the certificate that it shows, write `issuer acme` " +
+			"with `dir` and `trusted_roots` instead. Sites of your own have Caddy's global option `acme_ca`.",
 		example:  "acme_ca https://localhost:14000/dir",
 		fallback: "those of Caddy",
 	},

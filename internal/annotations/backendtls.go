@@ -33,7 +33,7 @@ var (
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
 		parse: values.Into(func(s *Settings) *bool { return &s.Asked.TLS.Verify }, readVerifyBackend),
 		check: func(s *Settings) string {
-			return cmp.Or(checkBackendSecret(s), unless(!s.Asked.TLS.Verify || s.Asked.TLS.Name != "", noName))
+			return cmp.Or(checkBackendSecret(s), unless(!s.Asked.TLS.Verify || s.Asked.TLS.Name != "" || !s.UsesTLS(), noName))
 		},
 	}
 	proxySSLVerifyDepth = Annotation{

@@ -18,6 +18,10 @@ import (
 // Authority.Contents returns others, and to give up sessions and connections made with it: they are those of an old pair,
 // or of somebody who is not believed any more.
 func (c *Contents) Client(o *ir.BackendTLS) (*tls.Config, error) {
+	// First, so that a Secret for verification only is not said to have no pair.
+	if o.Verify && c.trustErr != nil {
+		return nil, c.trustErr
+	}
 	pair, err := c.pairForServers()
 	if err != nil {
 		return nil, err
@@ -30,9 +34,6 @@ func (c *Contents) Client(o *ir.BackendTLS) (*tls.Config, error) {
 		ClientSessionCache: tls.NewLRUClientSessionCache(0),
 	}
 	if o.Verify {
-		if c.trustErr != nil {
-			return nil, c.trustErr
-		}
 		config.VerifyConnection = func(state tls.ConnectionState) error {
 			return c.verifyServer(state.PeerCertificates, o.Name, o.Depth, time.Now())
 		}

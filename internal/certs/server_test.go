@@ -98,6 +98,15 @@ func TestServerNames(t *testing.T) {
 }
 
 // TestSessionsBelongToContents: who is verified with other contents, or shown another pair, is so from the beginning.
+// TestBrokenAuthorityOfServers has the log say what the verdict on the object says: ca.crt, not the pair that nobody needs.
+func TestBrokenAuthorityOfServers(t *testing.T) {
+	contents := certs.ReadContents(map[string][]byte{"ca.crt": []byte("garbage")})
+	_, err := contents.Client(&ir.BackendTLS{Verify: true})
+	if err == nil || !strings.Contains(err.Error(), "ca.crt has no certificate") {
+		t.Errorf("%v, want what is the matter with ca.crt", err)
+	}
+}
+
 func TestSessionsBelongToContents(t *testing.T) {
 	ca := newAuthority(t, nil, "ca")
 	server := issue(t, ca, &x509.Certificate{DNSNames: []string{"web"}}).asServer(t)

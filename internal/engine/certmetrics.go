@@ -7,9 +7,10 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// ofCertificates are the reasons of problems with a Secret that a certificate comes from.
+// ofCertificates are the reasons of problems with a Secret that certificates, or those who are to verify them, come from.
 var ofCertificates = []report.Reason{
 	report.NoSecret, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired, report.CertificateNotYetValid,
+	report.InvalidAuthority, report.RevocationListExpired,
 }
 
 // countProblems brings the metric up to date with what is published.

@@ -89,10 +89,11 @@ func TestProblemsOfCertificatesAreCounted(t *testing.T) {
 	problem := func(reason report.Reason) report.Problem { return report.Problem{Reason: reason} }
 	m.countProblems(&report.Report{Verdicts: []*report.Verdict{
 		{Problems: []report.Problem{problem(report.NoSecret), problem(report.CertificateExpired)}},
-		{Problems: []report.Problem{problem(report.NoSecret), problem(report.NoService)}},
+		{Problems: []report.Problem{problem(report.NoSecret), problem(report.NoService), problem(report.InvalidAuthority)}},
 	}})
 	want := map[string]float64{
 		"NoSecret": 2, "CertificateExpired": 1, "InvalidTLSSecret": 0, "CertificateMismatch": 0, "CertificateNotYetValid": 0,
+		"InvalidAuthority": 1, "RevocationListExpired": 0,
 	}
 	if got := gathered(t, m.certificates); !maps.Equal(got, want) {
 		t.Errorf("the metrics are %v, want %v", got, want)

@@ -128,7 +128,8 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	r.secret(e)
 	if asked {
 		r.problem(report.Info, report.NoSecret, e.field+".secretName",
-			"there is no Secret %s/%s: an issuer is asked for a certificate, which is shown until there is one", r.Object.Namespace, e.secret)
+			"there is no Secret %s/%s: until there is one, the entry counts as one without secretName (acme_on_missing_secret)",
+			r.Object.Namespace, e.secret)
 		return
 	}
 	missing := "there is no Secret %s/%s: %s until there is one"

@@ -2,9 +2,11 @@ package issuance
 
 import (
 	"cmp"
+	"crypto/x509"
 	"errors"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -101,6 +103,21 @@ func about(host string, p acme.Problem) bool {
 
 // most is how much of the words of an authority is repeated, in bytes. The note of an Event has 1,024.
 const most = 400
+
+// answer is what an issuer says, or why it could not be asked, in words for the owner of a host.
+func answer(issuer string, err error) string {
+	var unasked *url.Error
+	// A DNS provider is asked by HTTP, too.
+	if !errors.As(err, &unasked) || !strings.Contains(unasked.URL, "//"+issuer+"/") {
+		return issuer + " says: " + words(err)
+	}
+	said := issuer + " cannot be asked: " + clean(unasked.Error())
+	var stranger x509.UnknownAuthorityError
+	if errors.As(err, &stranger) {
+		said += "; the administrator can name the root of its certificate: issuer acme { trusted_roots <file> }"
+	}
+	return said
+}
 
 // words are those of an error that its reader can do something with.
 func words(err error) string {

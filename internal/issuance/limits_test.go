@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/mholt/acmez/v3/acme"
+	"go.uber.org/zap"
 )
 
 const limited = acme.ProblemTypeRateLimited
@@ -91,5 +93,33 @@ func TestWordsAreFitForALog(t *testing.T) {
 	}
 	if got := words(fmt.Errorf("x: %w", acme.Problem{Type: "t", Title: "the title"})); got != "the title" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = zap.NewStdLog(zap.NewNop())
+	server.StartTLS()
+	defer server.Close()
+	authority := strings.TrimPrefix(server.URL, "https://")
+	response, err := (&http.Client{}).Get(server.URL + "/dir")
+	if err == nil {
+		response.Body.Close()
+		t.Fatal("a client trusts a server that it cannot know")
+	}
+	err = fmt.Errorf("registering: %w", err)
+	for issuer, want := range map[string][]string{
+		authority: {authority + " cannot be asked: Get", "unknown authority", "trusted_roots"},
+		"other":   {"other says: registering: Get"},
+	} {
+		got := answer(issuer, err)
+		for _, part := range want {
+			if !strings.Contains(got, part) {
+				t.Errorf("%q has no %q", got, part)
+			}
+		}
+		if issuer == "other" && strings.Contains(got, "trusted_roots") {
+			t.Errorf("%q is not about the authority", got)
+		}
 	}
 }

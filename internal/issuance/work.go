@@ -226,7 +226,7 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 	f.NotBefore = now.Add(backoff(s.retry, f.Attempts))
 	var reasons []string
 	for _, e := range errs {
-		reasons = append(reasons, e.issuer.name()+" says: "+words(e.err))
+		reasons = append(reasons, answer(e.issuer.name(), e.err))
 		status, after := e.seen.last()
 		l := limitOf(h.subject, e.err, status, after, now)
 		switch {
