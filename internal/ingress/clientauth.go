@@ -31,13 +31,26 @@ func (r *reading) clientAuth() {
 	r.ClientAuth = &auth
 }
 
-// clientAuth is that of the oldest Ingress which has one, for all of the host.
+// clientAuth is that of the oldest Ingress which has one, for all of the host. Within a namespace the owners of both are
+// taken for the same people, as with ingress-nginx; an Ingress of another one is closed rather than opened to clients that it
+// did not ask for.
 func (m *merging) clientAuth(r *Result) {
 	switch {
 	case r.ClientAuth == nil:
 	case m.Host.ClientAuth == nil:
 		m.Host.ClientAuth = r.ClientAuth
-	case !sameClientAuth(m.Host.ClientAuth, r.ClientAuth):
+	case sameClientAuth(m.Host.ClientAuth, r.ClientAuth):
+	case m.Host.ClientAuth.Origin.Namespace != r.Object.Namespace:
+		if m.outvoted == nil {
+			m.outvoted = map[*Result]bool{}
+		}
+		m.outvoted[r] = true
+		m.problem(r, report.Problem{
+			Severity: report.Error, Reason: report.HostConflict, Field: clientAuthField,
+			Message: fmt.Sprintf("the older %s asks the clients of %s for certificates in another way, which counts for the whole host: "+
+				"the paths of this Ingress get 403 there. Ask for the same, or use another host", m.Host.ClientAuth.Origin, orEvery(m.Host.Host)),
+		})
+	default:
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict, Field: clientAuthField,
 			Message: fmt.Sprintf("the older %s asks the clients of %s for certificates in another way, which counts for the whole host",

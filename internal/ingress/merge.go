@@ -37,6 +37,8 @@ type merging struct {
 	// secure is Secure of the host or of the wildcard above.
 	secure bool
 	taken  map[ir.Match]claim
+	// outvoted has the Ingress whose paths nobody may ask for, because the host asks its clients for something else.
+	outvoted map[*Result]bool
 }
 
 // claim is a path that answers, and whose it is.
@@ -127,8 +129,12 @@ func (m *merging) add(r *Result, p *Path) {
 		return
 	}
 	m.taken[key] = claim{r, p}
+	filters := p.Filters
+	if m.outvoted[r] {
+		filters = slices.Concat([]ir.Filter{ir.DirectResponse{Status: 403}}, filters)
+	}
 	route := &ir.Route{
-		Match: match, Filters: p.Filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Params: p.Params,
+		Match: match, Filters: filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Params: p.Params,
 		Origin: refOf(r),
 	}
 	if m.secure || p.RedirectAlways {
