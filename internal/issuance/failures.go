@@ -26,8 +26,19 @@ type failure struct {
 	NotBefore time.Time `json:"not_before"`
 	// Reason is what the issuers say.
 	Reason string `json:"reason"`
+	// Issuers is the mark of the issuers that were asked. Nobody but the administrator changes those, and a host need not wait
+	// for others than they are.
+	Issuers string `json:"issuers,omitempty"`
 	// Limits are the times before which single issuers want to hear nothing of the host, by key.
 	Limits map[string]time.Time `json:"limits,omitempty"`
+}
+
+// under is what is left of a failure for the issuers with a mark: if they are others, only what single ones have said.
+func (f *failure) under(mark string) *failure {
+	if f.Issuers == mark {
+		return f
+	}
+	return &failure{Limits: f.Limits}
 }
 
 // pause is what the storage remembers of an issuer that wants to hear nothing of any host.

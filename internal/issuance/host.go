@@ -99,3 +99,10 @@ func (h *host) next(now time.Time, leads bool) time.Time {
 
 // jitter returns between nine tenths of a time and all of it, so that what began together does not stay together.
 func jitter(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/10+1)) }
+
+// meet forgets what the host has heard from other issuers than those with a mark, so that these are asked at once.
+func (h *host) meet(mark string) {
+	if h.trouble != nil && h.trouble.Issuers != mark {
+		h.trouble, h.asked = nil, time.Time{}
+	}
+}

@@ -84,6 +84,7 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 		m.setup, last = nil, next
 	}
 	for _, h := range m.hosts {
+		h.meet(next.mark)
 		m.look(h)
 	}
 	m.mu.Unlock()

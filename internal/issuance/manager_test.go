@@ -109,6 +109,10 @@ func (b *bench) issuer(name string) *script {
 	return plan
 }
 
+func (b *bench) storage() json.RawMessage {
+	return fmt.Appendf(nil, `{"module":"file_system","root":%q}`, b.folder)
+}
+
 // replica is one that runs.
 type replica struct {
 	*Manager
@@ -120,8 +124,7 @@ type replica struct {
 
 func (b *bench) replica(leads bool, retry time.Duration) *replica {
 	b.Helper()
-	storage := fmt.Appendf(nil, `{"module":"file_system","root":%q}`, b.folder)
-	ctx, err := caddy.ProvisionContext(&caddy.Config{StorageRaw: storage})
+	ctx, err := caddy.ProvisionContext(&caddy.Config{StorageRaw: b.storage()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -253,6 +256,38 @@ func TestFailureOutlivesTheLeader(t *testing.T) {
 	if got := plan.count(); got != 1 {
 		t.Errorf("the issuer was asked %d times", got)
 	}
+}
+
+func TestOtherIssuersAreAskedAtOnce(t *testing.T) {
+	b := newBench(t)
+	b.issuer("one").set(errors.New("the sea is rough"))
+	r := b.replica(true, time.Hour)
+	r.want("a.example", "b.example")
+	r.tells("a.example", "the sea is rough")
+	r.tells("b.example", "the sea is rough")
+	b.issuers = nil
+	b.issuer("two")
+	ctx, err := caddy.ProvisionContext(&caddy.Config{StorageRaw: b.storage()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Configure(ctx, Options{Issuers: b.issuers}); err != nil {
+		t.Fatal(err)
+	}
+	r.gets("a.example")
+	r.stop()
+	// The storage remembers what the first issuer said, too.
+	b.issuer("three").set(errors.New("the wind is high"))
+	b.issuers = b.issuers[1:]
+	other := b.replica(true, time.Hour)
+	other.want("c.example")
+	other.tells("c.example", "the wind is high")
+	other.stop()
+	b.issuers = nil
+	b.issuer("four")
+	last := b.replica(true, time.Hour)
+	last.want("c.example")
+	last.gets("c.example")
 }
 
 func TestOnlyTheLeaderAsks(t *testing.T) {

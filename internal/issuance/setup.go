@@ -1,6 +1,8 @@
 package issuance
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"sync"
@@ -27,6 +29,8 @@ type Options struct {
 type setup struct {
 	storage certmagic.Storage
 	issuers []*issuer
+	// mark tells these issuers, and all that the administrator says of them, from others.
+	mark string
 	// config is the one that the issuers know. Each attempt has a copy, with a log of its own.
 	config *certmagic.Config
 	// pauses are those of the issuers, by key.
@@ -62,7 +66,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		cancel()
 		return nil, err
 	}
-	s := &setup{pauses: newPauses(), retry: m.retry, cancel: cancel}
+	s := &setup{mark: markOf(o.Issuers), pauses: newPauses(), retry: m.retry, cancel: cancel}
 	s.cache = certmagic.NewCache(certmagic.CacheOptions{
 		// Nothing is ever in it: certmagic wants one.
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return s.config, nil },
@@ -91,6 +95,14 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 	}
 	s.users.Store(1)
 	return s, nil
+}
+
+func markOf(issuers []json.RawMessage) string {
+	sum := sha256.New()
+	for _, raw := range issuers {
+		fmt.Fprintf(sum, "%d %s", len(raw), raw)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
 // provision makes the issuers.

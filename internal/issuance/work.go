@@ -78,6 +78,7 @@ func (m *Manager) ask(ctx context.Context, s *setup, h *host) {
 	last := &failure{}
 	known, err := recall(ctx, s.storage, failureKey(h), last)
 	m.note(err, h)
+	last = last.under(s.mark)
 	usable, resting := s.usable(ctx, h, last)
 	if time.Now().Before(last.NotBefore) {
 		usable, resting = nil, last
@@ -222,7 +223,7 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 
 // judge makes of the errors what is to be remembered, of the host and of issuers that want a rest.
 func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError, now time.Time) *failure {
-	f := &failure{Attempts: last.Attempts + 1, Limits: maps.Clone(last.Limits)}
+	f := &failure{Attempts: last.Attempts + 1, Issuers: s.mark, Limits: maps.Clone(last.Limits)}
 	f.NotBefore = now.Add(backoff(s.retry, f.Attempts))
 	var reasons []string
 	for _, e := range errs {
