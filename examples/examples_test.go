@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,18 +86,25 @@ func copyWithFreePorts(t *testing.T, example string) map[string]string {
 	return ports
 }
 
+// given has the ports that freePort returned: the kernel may offer one again at once.
+var given sync.Map
+
 func freePort(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		listener.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, again := given.LoadOrStore(port, true); !again {
+			return port
+		}
 	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // start runs Caddy in this process.

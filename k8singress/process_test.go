@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -52,15 +53,23 @@ func start(t testing.TB, address, apps string) *process {
 // socket is an admin address that no other test has.
 func socket(t testing.TB) string { return "unix/" + filepath.Join(t.TempDir(), "admin.sock") }
 
-// free returns an address with a port that is free.
+// given has the addresses that free returned: the kernel may offer one again at once.
+var given sync.Map
+
+// free returns an address with a port that is free, and that it has returned to nobody else.
 func free(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		l.Close()
+		if _, again := given.LoadOrStore(address, true); !again {
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // reply is the answer to a request.

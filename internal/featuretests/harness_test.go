@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -310,12 +311,21 @@ metadata: {name: nginx}
 spec: {controller: k8s.io/ingress-nginx}
 `
 
+// given has the addresses that free returned: the kernel may offer one again at once.
+var given sync.Map
+
+// free returns an address with a port that is free, and that it has returned to nobody else.
 func free(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		address := l.Addr().String()
+		l.Close()
+		if _, again := given.LoadOrStore(address, true); !again {
+			return address
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
