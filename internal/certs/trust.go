@@ -19,6 +19,8 @@ type trust struct {
 	// references are by who refers.
 	references map[string][]*document.Reference
 	asked      time.Time
+	// changed is told the name of a Secret whose contents are others by now.
+	changed func(secret string)
 }
 
 // followed is an authority with what only its owner needs to know.
@@ -29,6 +31,10 @@ type followed struct {
 	parsed bool
 	sum    [sha256.Size]byte
 }
+
+// OnTrust has f called with the name of a Secret, "namespace/name", when its Authority has other contents. It is called on
+// the goroutine that changes the store.
+func (s *Store) OnTrust(f func(secret string)) { s.trust.changed = f }
 
 // Follow changes who refers to which Secrets for what they say of trust; nil is somebody who refers to none. It returns the
 // Secrets that nobody has referred to before: until SetSecret tells what is in them, whoever has to be verified is kept
@@ -88,7 +94,7 @@ func (t *trust) setSecret(name string, data map[string][]byte, present bool) {
 	}
 	if !present {
 		f.parsed = false
-		f.contents.Store(unread(errMissing))
+		t.replace(f, unread(errMissing))
 		return
 	}
 	sum := sumOf(data[authorityKey], data[revocationKey], data[certKey], data[privateKey])
@@ -96,5 +102,12 @@ func (t *trust) setSecret(name string, data map[string][]byte, present bool) {
 		return
 	}
 	f.parsed, f.sum = true, sum
-	f.contents.Store(ReadContents(data))
+	t.replace(f, ReadContents(data))
+}
+
+func (t *trust) replace(f *followed, by *Contents) {
+	f.contents.Store(by)
+	if t.changed != nil {
+		t.changed(f.name)
+	}
 }

@@ -134,6 +134,9 @@ func TestVerifyClient(t *testing.T) {
 	server := issue(t, root, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	old := issue(t, root, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
 	early := issue(t, root, &x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(2 * time.Hour)})
+	stranger := newAuthority(t, nil, "stranger")
+	between, twin, forged := newAuthority(t, stranger, "between"), newAuthority(t, nil, "between"), newAuthority(t, other, "forged")
+	ordinary := client(t, root, "d")
 	for _, test := range []struct {
 		name  string
 		chain []*issued
@@ -141,8 +144,15 @@ func TestVerifyClient(t *testing.T) {
 	}{
 		{"good", []*issued{client(t, root, "c")}, "good"},
 		{"without a purpose", []*issued{issue(t, root, &x509.Certificate{})}, "good"},
-		{"of another authority of that name", []*issued{client(t, other, "c")}, "unable to verify the first certificate"},
-		{"that brings its own authority", []*issued{client(t, other, "c"), other}, "unable to verify the first certificate"},
+		{"of another authority of that name", []*issued{client(t, other, "c")}, "certificate signature failure"},
+		{"that brings its own authority of that name", []*issued{client(t, other, "c"), other}, "certificate signature failure"},
+		{"of an unknown authority", []*issued{client(t, stranger, "c")}, "unable to verify the first certificate"},
+		{"that brings its unknown authority", []*issued{client(t, stranger, "c"), stranger}, "unable to verify the first certificate"},
+		{"that brings one in between", []*issued{client(t, between, "c"), between}, "unable to verify the first certificate"},
+		{"behind a forged one", []*issued{client(t, forged, "c"), forged}, "certificate signature failure"},
+		{"that brings another issuer of that name", []*issued{client(t, between, "c"), twin}, "certificate signature failure"},
+		{"of no authority, but of a client", []*issued{client(t, client(t, root, "d"), "c")}, "unable to verify the first certificate"},
+		{"of a client that it brings", []*issued{client(t, ordinary, "c"), ordinary}, "certificate signature failure"},
 		{"of itself", []*issued{client(t, nil, "c")}, "unable to verify the first certificate"},
 		{"for servers", []*issued{server}, "unsuitable certificate purpose"},
 		{"expired", []*issued{old}, "certificate has expired"},

@@ -1,8 +1,10 @@
 package certs
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -17,21 +19,27 @@ func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.T
 	if c.trustErr != nil {
 		return now.Add(again), c.trustErr
 	}
-	if until, err = c.verify(chain, x509.ExtKeyUsageClientAuth, depth, now); err != nil {
+	until, err = c.verify(chain, x509.ExtKeyUsageClientAuth, depth, now)
+	switch {
+	case errors.Is(err, ErrIssuer) && !c.unknown(chain):
+		return now.Add(again), errSignature
+	case err != nil:
 		return now.Add(again), err
 	}
 	return until, nil
 }
 
-// ErrIssuer says that nobody in ca.crt has issued a certificate. Nothing else is the matter with it.
+// ErrIssuer says that nobody in ca.crt has issued a certificate, nor has the name of who has. Nothing else is the matter
+// with it.
 var ErrIssuer = errors.New("unable to verify the first certificate")
 
 var (
-	errTooLong = errors.New("certificate chain too long")
-	errExpired = errors.New("certificate has expired")
-	errTooSoon = errors.New("certificate is not yet valid")
-	errPurpose = errors.New("unsuitable certificate purpose")
-	errInvalid = errors.New("invalid certificate")
+	errTooLong   = errors.New("certificate chain too long")
+	errExpired   = errors.New("certificate has expired")
+	errTooSoon   = errors.New("certificate is not yet valid")
+	errPurpose   = errors.New("unsuitable certificate purpose")
+	errInvalid   = errors.New("invalid certificate")
+	errSignature = errors.New("certificate signature failure")
 )
 
 func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, depth int, now time.Time) (time.Time, error) {
@@ -56,6 +64,39 @@ func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, dep
 		}
 	}
 	return now, err
+}
+
+// mostSignatures bounds what one chain of a client may cost, as crypto/x509 does.
+const mostSignatures = 100
+
+// unknown says whether a chain comes to a certificate of an issuer whose name nobody has, neither in ca.crt nor in the
+// chain, with true signatures up to there. A backend is to be told of none that only claims to be of an issuer in ca.crt.
+func (c *Contents) unknown(chain []*x509.Certificate) bool {
+	cert, left := chain[0], mostSignatures
+	others := slices.Concat(c.authorities, chain[1:])
+	for {
+		others = slices.DeleteFunc(others, cert.Equal)
+		named, issuer := false, (*x509.Certificate)(nil)
+		for _, other := range others {
+			if !bytes.Equal(other.RawSubject, cert.RawIssuer) {
+				continue
+			}
+			if left--; left < 0 {
+				return false
+			}
+			if named = true; cert.CheckSignatureFrom(other) == nil {
+				issuer = other
+				break
+			}
+		}
+		if issuer == nil {
+			return !named
+		}
+		if slices.ContainsFunc(c.authorities, issuer.Equal) {
+			return false
+		}
+		cert = issuer
+	}
 }
 
 // end is when the first certificate of a chain expires.

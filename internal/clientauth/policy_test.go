@@ -136,6 +136,14 @@ func TestRemembers(t *testing.T) {
 	}
 }
 
+// TestForged holds that who only claims an issuer whom the Secret knows is not passed on as the client of an unknown one.
+func TestForged(t *testing.T) {
+	tr, other := trust(t, time.Hour), trust(t, time.Hour)
+	if client, refusal := tr.policy(document.ClientAuth{Verify: "optional_no_ca"}).Check(other.state); refusal == nil || refusal.Status != 400 {
+		t.Errorf("a client of a false %s is let in: %s", client.Issuer, client.Verify)
+	}
+}
+
 func TestExpiresWhileItIsRemembered(t *testing.T) {
 	tr := trust(t, 2*time.Second)
 	p := tr.policy(document.ClientAuth{Verify: "on"})

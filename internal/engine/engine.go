@@ -77,6 +77,8 @@ type Engine struct {
 	state    atomic.Pointer[state]
 	// offered are the handshakes that are in Caddy's configuration, or on their way there. Only the loop changes them.
 	offered atomic.Pointer[offered]
+	// crowdedOut are those that found no room there. They belong to the loop.
+	crowdedOut offered
 	// latest is the newest snapshot; it is nil before there is one.
 	latest atomic.Pointer[snapshot.Snapshot]
 

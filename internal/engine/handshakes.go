@@ -1,12 +1,17 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -47,10 +52,7 @@ func (e *Engine) offer(ctx context.Context) {
 	options := e.live.Table.Global()
 	global := options.TLS.Effective(options.OnlyHTTP1)
 	next, left := before.with(e.live.Table.Wanted(), global.Name())
-	if len(left) > 0 {
-		e.log.Warn("too many different ssl-ciphers: some hosts get all ciphers", zap.Int("sets left out", len(left)),
-			zap.Int("most", mostHandshakes))
-	}
+	e.leaveOut(left)
 	if len(next) == len(before) && !slices.ContainsFunc(next, func(h ir.Handshake) bool { return !before.has(&h) }) {
 		return
 	}
@@ -60,4 +62,44 @@ func (e *Engine) offer(ctx context.Context) {
 		return
 	}
 	e.mend(ctx, handshakeReason)
+}
+
+// leaveOut tells of the handshakes that there is no room for, once.
+func (e *Engine) leaveOut(left offered) {
+	if slices.EqualFunc(left, e.crowdedOut, func(a, b ir.Handshake) bool { return a.Name() == b.Name() }) {
+		return
+	}
+	e.crowdedOut = left
+	if e.source != nil {
+		e.publish()
+	} else if len(left) > 0 {
+		e.log.Warn("too many different ssl-ciphers: some hosts get all ciphers", zap.Int("sets left out", len(left)),
+			zap.Int("most", mostHandshakes))
+	}
+}
+
+// withoutCiphers returns a verdict for each object whose ciphers found no room.
+func (e *Engine) withoutCiphers() []*report.Verdict {
+	if len(e.crowdedOut) == 0 {
+		return nil
+	}
+	hosts := map[string][]string{}
+	for _, h := range e.config.VirtualHosts {
+		if h.TLS == nil {
+			continue
+		}
+		wanted := h.TLS.Effective(e.live.Table.Global().OnlyHTTP1)
+		if e.crowdedOut.has(&wanted) {
+			hosts[h.TLSOrigin] = append(hosts[h.TLSOrigin], cmp.Or(h.Host, "every other host"))
+		}
+	}
+	all := make([]*report.Verdict, 0, len(hosts))
+	for _, origin := range slices.Sorted(maps.Keys(hosts)) {
+		all = append(all, &report.Verdict{Object: ir.ParseRef(origin), Problems: []report.Problem{{
+			Severity: report.Warning, Reason: report.QuotaExceeded, Field: "metadata.annotations[nginx.ingress.kubernetes.io/ssl-ciphers]",
+			Message: fmt.Sprintf("there is room for %d different lists of ssl-ciphers, and other hosts have them all: %s gets Caddy's own "+
+				"ciphers; use the same list as another Ingress", mostHandshakes, strings.Join(hosts[origin], ", ")),
+		}}})
+	}
+	return all
 }

@@ -36,7 +36,7 @@ func (e *Engine) publish() bool {
 
 // verdicts merges those of all stages.
 func (e *Engine) verdicts() *report.Report {
-	merged := e.translated.With(e.live.Verdicts()).With(e.issuance.Problems())
+	merged := e.translated.With(e.live.Verdicts()).With(e.issuance.Problems()).With(e.withoutCiphers())
 	if r, ok := e.source.(Reporter); ok {
 		merged = merged.With(r.Verdicts())
 	}

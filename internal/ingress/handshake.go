@@ -17,13 +17,14 @@ func (m *merging) handshake(results []*Result) {
 		}
 		if m.Host.TLS == nil {
 			policy := r.TLS
-			m.Host.TLS = &policy
+			m.Host.TLS, m.Host.TLSOrigin = &policy, refOf(r).String()
 		}
 		switch {
 		case !r.AsksCiphers:
 		case chosen == nil:
 			chosen = r
 			m.Host.TLS = &ir.TLSPolicy{Version: m.Host.TLS.Version, Ciphers: r.TLS.Ciphers}
+			m.Host.TLSOrigin = refOf(r).String()
 		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
 			m.problem(r, report.Problem{
 				Severity: report.Warning, Reason: report.HostConflict, Field: "metadata.annotations[nginx.ingress.kubernetes.io/ssl-ciphers]",

@@ -32,6 +32,8 @@ type VirtualHost struct {
 	Regex bool
 	// TLS is nil for a host that has what Global says.
 	TLS *TLSPolicy
+	// TLSOrigin is the object whose ciphers TLS has, as "Kind/namespace/name".
+	TLSOrigin string
 	// Routes are in the order in which they are tried: the first that matches answers.
 	Routes []*Route
 	// ClientAuth is nil for a host that asks its clients for no certificate.

@@ -69,6 +69,31 @@ func (x *index) misdirected(server, name string, h *host) bool {
 	return h.asksClient() || served.asksClient()
 }
 
+// checkStreams ends, when their time is over, the streams of clients whom a Secret lets in no longer. Until then it may let
+// them in again.
+func (t *Table) checkStreams(secret string) {
+	x := t.index.Load()
+	if x.asking == 0 {
+		return
+	}
+	var list []ending
+	x.all(func(h *host) {
+		if h.clients == nil || h.clientAuth.Secret != secret {
+			return
+		}
+		for _, r := range h.all {
+			list = append(list, ending{r.streams, h.keepsOut})
+		}
+	})
+	t.drain(list)
+}
+
+// keepsOut says whether the client of a stream would not be let in by now.
+func (h *host) keepsOut(s stream) bool {
+	_, refusal := h.clients.Check(s.connection)
+	return refusal != nil && !s.anybody
+}
+
 // challenges is where authorities look for the answers to their challenges.
 const challenges = "/.well-known/acme-challenge"
 

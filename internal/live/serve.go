@@ -66,8 +66,8 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 
 func (t *Table) serveOn(i *instance, route *Route, client *clientauth.Client, w http.ResponseWriter, r *http.Request) error {
 	defer i.release()
-	if isStream(r) {
-		followed, end := route.streams.follow(r, i.parts)
+	if isStream(r) || client != nil && isCall(r) {
+		followed, end := route.streams.follow(r, stream{i.parts, r.TLS, client != nil && route.answersChallenges(r)})
 		defer end()
 		r = followed
 	}

@@ -2,6 +2,8 @@ package live
 
 import (
 	"context"
+	"crypto/tls"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,10 +15,19 @@ import (
 // the route through all its changes but those of who gets in.
 type streams struct {
 	// all counts those of every route.
-	all *crowd
-	mu  sync.Mutex
-	// open has, for each, what its chain took from the configuration.
-	open map[*context.CancelFunc]*parts
+	all  *crowd
+	mu   sync.Mutex
+	open map[*context.CancelFunc]stream
+}
+
+// stream is what is remembered of one.
+type stream struct {
+	// of is what its chain took from the configuration.
+	of *parts
+	// connection is nil without TLS.
+	connection *tls.ConnectionState
+	// anybody says that it is let in whatever certificate it comes with.
+	anybody bool
 }
 
 // isStream says whether a request asks for something that need not end.
@@ -27,16 +38,21 @@ func isStream(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// follow returns the request with a context that ends with its streams, and what to call when it has been served. of
-// is what its chain took from the configuration.
-func (s *streams) follow(r *http.Request, of *parts) (*http.Request, func()) {
+// isCall says whether a request is a call of gRPC. Most of them end soon, and any may be a stream.
+func isCall(r *http.Request) bool {
+	kind := r.Header["Content-Type"]
+	return len(kind) > 0 && strings.HasPrefix(kind[0], "application/grpc")
+}
+
+// follow returns the request with a context that ends with its streams, and what to call when it has been served.
+func (s *streams) follow(r *http.Request, is stream) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
-		s.open = map[*context.CancelFunc]*parts{}
+		s.open = map[*context.CancelFunc]stream{}
 	}
-	s.open[&cancel] = of
+	s.open[&cancel] = is
 	s.all.add(1)
 	return r.WithContext(ctx), func() {
 		s.mu.Lock()
@@ -47,20 +63,23 @@ func (s *streams) follow(r *http.Request, of *parts) (*http.Request, func()) {
 	}
 }
 
-// ending are streams that are to end: all of a route, or those whose chain took some parts from the configuration.
-type ending struct {
-	streams *streams
-	of      *parts
+// now returns those that are open.
+func (s *streams) now() map[*context.CancelFunc]stream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.open)
 }
 
-func (e ending) has(of *parts) bool { return e.of == nil || e.of == of }
+// ending are streams that are to end: all of a route, or those that has, if it is not nil, says it of.
+type ending struct {
+	streams *streams
+	has     func(stream) bool
+}
 
 // close ends those that are open.
 func (e ending) close() {
-	e.streams.mu.Lock()
-	defer e.streams.mu.Unlock()
-	for cancel, of := range e.streams.open {
-		if e.has(of) {
+	for cancel, s := range e.streams.now() {
+		if e.has == nil || e.has(s) {
 			(*cancel)()
 		}
 	}
@@ -68,10 +87,8 @@ func (e ending) close() {
 
 // none says whether none is open.
 func (e ending) none() bool {
-	e.streams.mu.Lock()
-	defer e.streams.mu.Unlock()
-	for _, of := range e.streams.open {
-		if e.has(of) {
+	for _, s := range e.streams.now() {
+		if e.has == nil || e.has(s) {
 			return false
 		}
 	}
@@ -118,7 +135,7 @@ func (t *Table) streamsOf(before map[*chain]*parts) []ending {
 	t.index.Load().all(func(h *host) {
 		for _, r := range h.all {
 			if of, ok := before[r.chain]; ok {
-				list = append(list, ending{r.streams, of})
+				list = append(list, ending{r.streams, func(s stream) bool { return s.of == of }})
 			}
 		}
 	})

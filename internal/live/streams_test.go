@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -40,10 +41,16 @@ func endlessRoute(path string) *document.Route {
 // open begins a request, and returns what is closed when it has ended.
 func open(t *testing.T, table *live.Table, path string, header http.Header) <-chan struct{} {
 	t.Helper()
+	return openBy(t, table, path, header, nil)
+}
+
+// openBy is open by a connection over TLS.
+func openBy(t *testing.T, table *live.Table, path string, header http.Header, by *tls.ConnectionState) <-chan struct{} {
+	t.Helper()
 	begun, ended := make(chan struct{}), make(chan struct{})
 	w := &recorder{ResponseWriter: httptest.NewRecorder(), begun: begun}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://shop.example"+path, nil)
-	r.Header = header
+	r.Header, r.TLS = header, by
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
 	go func() {
 		defer close(ended)

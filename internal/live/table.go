@@ -48,6 +48,7 @@ func NewTable(backends *endpoints.Table, authorities *certs.Store) *Table {
 	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
+	authorities.OnTrust(t.checkStreams)
 	return t
 }
 

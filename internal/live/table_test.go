@@ -29,12 +29,18 @@ func newTable(t testing.TB) *live.Table {
 // tableWith is newTable with backends that the test changes.
 func tableWith(t testing.TB, backends *endpoints.Table) *live.Table {
 	t.Helper()
+	return tableOf(t, backends, certs.NewStore())
+}
+
+// tableOf is tableWith with a store that the test changes.
+func tableOf(t testing.TB, backends *endpoints.Table, store *certs.Store) *live.Table {
+	t.Helper()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx.Context = context.WithoutCancel(ctx.Context)
-	table := live.NewTable(backends, certs.NewStore())
+	table := live.NewTable(backends, store)
 	if err := table.Adopt(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -203,7 +203,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	next := ingress.MergeCarefully(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)), t.secureAbove(host))
 	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
 		// What everybody has need not be said of each host.
-		next.Host.TLS = nil
+		next.Host.TLS, next.Host.TLSOrigin = nil, ""
 	}
 	if old != nil {
 		t.count(c, old.Host, -1)
