@@ -38,6 +38,8 @@ type host struct {
 	// due and place are those of the agenda; place is -1 for a host that is not on it.
 	due   time.Time
 	place int
+	// holds is the namespace of whose share it is worked on. It may have another origin by now.
+	holds string
 	// queues are those that it waits in.
 	queues map[*queue]bool
 }
