@@ -2,6 +2,7 @@ package caddyfile
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -131,6 +132,10 @@ func (b *draft) finish() error {
 		if b.given[c.one] && b.given[c.other] {
 			return fmt.Errorf("%s and %s cannot stand together: %s", c.one, c.other, c.remedy)
 		}
+	}
+	if b.config.ACMEOnMissingSecret && b.config.AutoHTTPS == settings.AutoHTTPSOff {
+		return errors.New("acme_on_missing_secret and auto_https off cannot stand together: with auto_https off no issuer is asked for " +
+			"any host, and a missing Secret changes nothing; remove one of them")
 	}
 	if err := structure.CheckAddresses(b.config); err != nil {
 		return err

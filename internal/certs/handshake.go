@@ -20,7 +20,7 @@ func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 		return c, nil
 	}
 	if entry, ok := s.hosts.Load(""); ok {
-		if c := entry.(*host).known().good(); c != nil {
+		if c := entry.(*host).good(); c != nil {
 			return c.pair, nil
 		}
 	}
@@ -50,7 +50,7 @@ func (s *Store) find(entry, name string, hello *tls.ClientHelloInfo) *tls.Certif
 		return nil
 	}
 	h := value.(*host)
-	first := h.known().goodFor(name)
+	first := h.good().goodFor(name)
 	if h.second == nil {
 		return first
 	}
@@ -86,8 +86,10 @@ func worth(hello *tls.ClientHelloInfo, c *tls.Certificate) (points int) {
 }
 
 // goodFor returns what may be shown for a name, or nil.
-func (s *secret) goodFor(name string) *tls.Certificate {
-	if c := s.good(); c != nil && c.names.Cover(name) {
+func (s *secret) goodFor(name string) *tls.Certificate { return s.good().goodFor(name) }
+
+func (c *shown) goodFor(name string) *tls.Certificate {
+	if c != nil && c.names.Cover(name) {
 		return c.pair
 	}
 	return nil

@@ -30,5 +30,6 @@ func (s *Store) SetIssued(name string, pair *tls.Certificate) {
 		return
 	}
 	of.show(&shown{pair: pair, names: NamesOf(pair.Leaf)})
+	s.ends.Store(of.name, pair.Leaf.NotAfter)
 	s.tell(of)
 }

@@ -3,6 +3,7 @@ package certs
 import (
 	"crypto/tls"
 	"testing"
+	"time"
 
 	"github.com/k8singress/k8singress/internal/document"
 )
@@ -45,5 +46,35 @@ func TestIssuedCertificate(t *testing.T) {
 	s.Update(map[string]*document.Certificate{"a.example": nil})
 	if show() == second || len(s.secrets) != 0 {
 		t.Error("it is shown for a host that has gone")
+	}
+}
+
+// What a host showed before an issuer was to be asked is shown until it expires, and not for as long as the issuer fails.
+func TestExpiredCertificateOfTheSecretBefore(t *testing.T) {
+	s := NewStore()
+	show := func() *tls.Certificate {
+		pair, err := s.GetCertificate(&tls.ClientHelloInfo{ServerName: "a.example"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pair
+	}
+	old := makeSelfSigned()
+	old.Leaf.DNSNames = []string{"a.example"}
+	ofSecret := &document.Certificate{Secret: "shop/tls", Origin: "Ingress/shop/web"}
+	s.Update(map[string]*document.Certificate{"a.example": ofSecret, "b.example": ofSecret})
+	s.secrets["shop/tls"].show(&shown{pair: old, names: NamesOf(old.Leaf)})
+	s.tell(s.secrets["shop/tls"])
+	s.Update(map[string]*document.Certificate{"a.example": {Automated: true, Origin: "Ingress/shop/web"}})
+	if show() != old {
+		t.Error("the certificate of the Secret is not shown until there is another one")
+	}
+	old.Leaf.NotAfter = time.Now().Add(-time.Minute)
+	if show() == old {
+		t.Error("it is shown though it has expired, and nobody renews it")
+	}
+	s.Update(map[string]*document.Certificate{"a.example": ofSecret})
+	if show() != old {
+		t.Error("what the Secret holds is not shown because it has expired")
 	}
 }

@@ -172,7 +172,7 @@ func (s *Store) wild(name string) bool {
 		return false
 	}
 	value, ok := s.hosts.Load("*." + parent)
-	return ok && value.(*host).known().goodFor(name) != nil
+	return ok && value.(*host).good().goodFor(name) != nil
 }
 
 func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
-	"iter"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -22,7 +21,7 @@ type Store struct {
 	secrets map[string]*secret
 	// selfSigned answers where there is nothing else.
 	selfSigned func() *tls.Certificate
-	// ends has, by the name of the Secret, when the certificate ends that is shown.
+	// ends has, by the name of the Secret, when the certificate ends that is shown; what is issued has such a name, too.
 	ends sync.Map
 	// asked is when Problems was called last.
 	asked time.Time
@@ -36,7 +35,8 @@ type host struct {
 	// second is nil but for a host with two Secrets.
 	second *secret
 	origin string
-	// before goes on to be shown until the contents of the Secret are told. It is nil for a Secret that is known.
+	// before goes on to be shown until the contents of the Secret are told, or until it has expired. It is nil for a Secret that
+	// is known.
 	before *secret
 }
 
@@ -198,14 +198,6 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 	s.ends.Store(of.name, pair.Leaf.NotAfter)
 }
 
-// Ends yields the "namespace/name" of each Secret with a certificate, and when that ends, in no particular order. It is
-// for any goroutine.
-func (s *Store) Ends() iter.Seq2[string, time.Time] {
-	return func(yield func(string, time.Time) bool) {
-		s.ends.Range(func(name, end any) bool { return yield(name.(string), end.(time.Time)) })
-	}
-}
-
 // sumOf takes the place of a copy of the contents, to see whether others are told.
 func sumOf(parts ...[]byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
@@ -254,11 +246,25 @@ func (h *host) known() *secret {
 	return h.secret
 }
 
+// good returns what the host shows, or nil. That of the Secret before is no longer what the host is to have: nobody renews it
+// for the host, so that it goes when it has expired.
+func (h *host) good() *shown {
+	if h.before == nil {
+		return h.secret.good()
+	}
+	if last := h.before.good(); last != nil && !last.expired() {
+		return last
+	}
+	return nil
+}
+
 // good returns what may be shown, or nil. What the Secret holds is shown even when it has expired, as ingress-nginx does.
 func (s *secret) good() *shown {
 	last := s.shown.Load()
-	if last == nil || last.old && time.Now().After(last.pair.Leaf.NotAfter) {
+	if last == nil || last.old && last.expired() {
 		return nil
 	}
 	return last
 }
+
+func (c *shown) expired() bool { return time.Now().After(c.pair.Leaf.NotAfter) }

@@ -27,7 +27,8 @@ func (m *metrics) countProblems(r *report.Report) {
 }
 
 var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",
-	"When the certificate of a Secret ends that is shown to clients, in seconds since 1970.", []string{"namespace", "secret"}, nil)
+	"When a certificate ends that is shown to clients, in seconds since 1970. It is that of a Secret, or was issued for a host.",
+	[]string{"namespace", "secret", "host"}, nil)
 
 // expiries collects when certificates end. The table is asked at each scrape, so that a change costs nothing.
 type expiries struct{ store *certs.Store }
@@ -35,9 +36,7 @@ type expiries struct{ store *certs.Store }
 func (expiries) Describe(all chan<- *prometheus.Desc) { all <- expiry }
 
 func (e expiries) Collect(all chan<- prometheus.Metric) {
-	for name, end := range e.store.Ends() {
-		if namespace, name, ok := splitName(name); ok {
-			all <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(end.Unix()), namespace, name)
-		}
+	for end := range e.store.Ends() {
+		all <- prometheus.MustNewConstMetric(expiry, prometheus.GaugeValue, float64(end.At.Unix()), end.Namespace, end.Secret, end.Host)
 	}
 }

@@ -46,6 +46,9 @@ func TestExpiryOfCertificates(t *testing.T) {
 	store := certs.NewStore()
 	store.Update(map[string]*document.Certificate{
 		"shop.example": {Secret: "a/shop", Origin: "Ingress/a/web"}, "bad.example": {Secret: "a/bad", Origin: "Ingress/a/web"},
+		"issued.example": {Automated: true, Origin: "Ingress/b/web"}, "later.example": {Automated: true, Origin: "Ingress/b/web"},
+		// A Secret may have the name of a host.
+		"named.example": {Secret: "b/issued.example", Origin: "Ingress/b/web"},
 	})
 	store.SetSecret("a", "shop", contents(t, time.Unix(1900000000, 0), "shop.example"), true)
 	store.SetSecret("a", "bad", nil, true)
@@ -55,10 +58,18 @@ func TestExpiryOfCertificates(t *testing.T) {
 			t.Errorf("the metrics are %v, want %v", got, want)
 		}
 	}
-	expect(map[string]float64{"a/shop": 1900000000})
+	expect(map[string]float64{"/a/shop": 1900000000})
 	store.SetSecret("a", "shop", contents(t, time.Unix(2000000000, 0), "shop.example"), true)
-	expect(map[string]float64{"a/shop": 2000000000})
-	store.Update(map[string]*document.Certificate{"shop.example": nil})
+	expect(map[string]float64{"/a/shop": 2000000000})
+	store.SetSecret("b", "issued.example", contents(t, time.Unix(1800000000, 0), "named.example"), true)
+	issued := contents(t, time.Unix(1700000000, 0), "issued.example")
+	pair, err := certs.Parse(issued["tls.crt"], issued["tls.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.SetIssued("issued.example", pair)
+	expect(map[string]float64{"/a/shop": 2000000000, "/b/issued.example": 1800000000, "issued.example/b/": 1700000000})
+	store.Update(map[string]*document.Certificate{"shop.example": nil, "issued.example": nil, "named.example": nil})
 	expect(map[string]float64{})
 }
 

@@ -102,6 +102,27 @@ func (r *reading) askForRest() {
 	}
 }
 
+// rules says that a rule has the host.
+func (r *Result) rules(host string) bool {
+	_, ok := r.Paths[host]
+	return ok
+}
+
+// answersFor says that the Ingress answers for a host that it has no rule for: by a wildcard, or for every host. The
+// certificate of a wildcard is for the hosts below it, whosoever they are.
+func (r *Result) answersFor(host string) bool {
+	above := WildcardOf(host)
+	return r.Fallback != nil || r.rules("") || above == "" || r.rules(above)
+}
+
+// unruled says that no issuer is asked for a host that nobody answers for. ingress-nginx needs a rule, too.
+func unruled(host string) *report.Problem {
+	return &report.Problem{
+		Severity: report.Warning, Reason: report.InvalidHost, Field: "spec.tls", Message: fmt.Sprintf(
+			"no issuer is asked for a certificate of %s: no rule has this host; write one, or take the host out of tls", host),
+	}
+}
+
 // refuse says why no issuer can be asked for a host, and what to do about it. Empty is that one can.
 func (o *Issuance) refuse(host string) (report.Reason, string) {
 	name, wildcard := strings.CutPrefix(host, "*.")

@@ -61,15 +61,18 @@ func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Mer
 	m.Host = &ir.VirtualHost{Host: host, Regex: m.regex}
 	m.Secure = slices.ContainsFunc(results, func(r *Result) bool { return r.secures(host) })
 	m.secure = m.Secure || above
-	known := host == "" && len(fallbacks) > 0
+	known := host == "" && len(fallbacks) > 0 || slices.ContainsFunc(results, func(r *Result) bool { return r.rules(host) })
 	m.handshake(results)
 	for _, r := range results {
-		if _, ok := r.Paths[host]; ok {
-			known = true
+		if r.rules(host) {
 			m.clientAuth(r)
 		}
 		m.paths(r, r.Paths[host], false)
-		m.certificate(r, r.Certificates[host])
+		if c := r.Certificates[host]; known || c == nil || !c.Automated || r.answersFor(host) {
+			m.certificate(r, c)
+		} else {
+			m.problem(r, *unruled(host))
+		}
 		if m.Implied == nil {
 			m.Implied = r.Implied[host]
 		}

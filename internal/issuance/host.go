@@ -33,11 +33,15 @@ type host struct {
 	busy, asking, again bool
 	// asked is when an issuer was asked last, polled when it was asked for the time of the renewal.
 	asked, polled time.Time
-	gone          bool
+	// got is the result of the last order, whose certificate has not been read from the storage yet; empty is none.
+	got  string
+	gone bool
 
 	// due and place are those of the agenda; place is -1 for a host that is not on it.
 	due   time.Time
 	place int
+	// holds is the namespace of whose share it is worked on. It may have another origin by now.
+	holds string
 	// queues are those that it waits in.
 	queues map[*queue]bool
 }

@@ -19,6 +19,9 @@ const (
 	maxAsking  = 16
 	maxLooking = 8
 	maxPolling = 2
+	// askingShare is how many orders one namespace may have under way. An order hangs for minutes where its owner's DNS or
+	// server does: the rest is for the others, and is kept free for those that come later, too.
+	askingShare = maxAsking / 2
 )
 
 // beat is how often a Manager looks whether this replica leads, and whether somebody has waited for long.
@@ -64,7 +67,8 @@ func New(log *zap.Logger) *Manager {
 	m := &Manager{
 		log: log, retry: firstRetry, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		hosts: map[string]*host{}, stored: map[string]*host{}, fresh: map[string]*host{}, troubled: map[string]*host{},
-		asks: newQueue(maxAsking), looks: newQueue(maxLooking), polls: newQueue(maxPolling), read: make(chan struct{}),
+		asks: newQueue(maxAsking, askingShare), looks: newQueue(maxLooking, maxLooking), polls: newQueue(maxPolling, maxPolling),
+		read: make(chan struct{}),
 	}
 	close(m.read)
 	m.metrics = newMetrics(m)

@@ -24,7 +24,10 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/filestorage"
 	"github.com/caddyserver/certmagic"
 	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/k8singress/k8singress/internal/document"
 )
@@ -120,6 +123,7 @@ type replica struct {
 	leading atomic.Bool
 	stop    func()
 	shown   map[string]*tls.Certificate
+	logs    *observer.ObservedLogs
 }
 
 func (b *bench) replica(leads bool, retry time.Duration) *replica {
@@ -128,7 +132,9 @@ func (b *bench) replica(leads bool, retry time.Duration) *replica {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := &replica{Manager: New(zaptest.NewLogger(b)), bench: b, shown: map[string]*tls.Certificate{}}
+	core, logs := observer.New(zap.InfoLevel)
+	log := zaptest.NewLogger(b, zaptest.WrapOptions(zap.WrapCore(func(c zapcore.Core) zapcore.Core { return zapcore.NewTee(c, core) })))
+	r := &replica{Manager: New(log), bench: b, shown: map[string]*tls.Certificate{}, logs: logs}
 	r.retry = retry
 	r.leading.Store(leads)
 	if err := r.Configure(ctx, Options{Issuers: b.issuers}); err != nil {
@@ -290,6 +296,23 @@ func TestOtherIssuersAreAskedAtOnce(t *testing.T) {
 	last.gets("c.example")
 }
 
+// announced are the certificates that the log says were got, each as "how host issuer", if the time that they end is right.
+func (r *replica) announced() []string {
+	var all []string
+	for _, e := range r.logs.FilterLevelExact(zap.InfoLevel).All() {
+		if !strings.HasPrefix(e.Message, "certificate ") {
+			continue
+		}
+		fields := e.ContextMap()
+		host := fields["host"].(string)
+		if end := r.gets(host).Leaf.NotAfter; !end.Equal(fields["until"].(time.Time)) {
+			r.Errorf("%s is valid until %v, and the log says %v", host, end, fields["until"])
+		}
+		all = append(all, fmt.Sprint(e.Message, " ", host, " ", fields["issuer"]))
+	}
+	return all
+}
+
 func TestOnlyTheLeaderAsks(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
@@ -301,6 +324,9 @@ func TestOnlyTheLeaderAsks(t *testing.T) {
 		if one, two := leader.gets(host), other.gets(host); !one.Leaf.Equal(two.Leaf) {
 			t.Errorf("the replicas have different certificates for %s", host)
 		}
+	}
+	if got := other.announced(); len(got) != 0 || len(leader.announced()) != 2 {
+		t.Errorf("the replicas log %q and %q", got, leader.announced())
 	}
 	if other.ordered(issuedResult) != 0 || plan.count() != 2 {
 		t.Errorf("%d orders, the follower's %v", plan.count(), other.ordered(issuedResult))
@@ -356,6 +382,12 @@ func TestRenewal(t *testing.T) {
 	})
 	if third.ordered(renewedResult) != 1 {
 		t.Error("it was not a renewal")
+	}
+	if got := fmt.Sprint(first.announced()); got != "[certificate obtained successfully a.example testrenewal-one]" {
+		t.Errorf("the first replica logs %s", got)
+	}
+	if got := fmt.Sprint(third.announced()); got != "[certificate renewed successfully a.example testrenewal-one]" {
+		t.Errorf("the one that renews logs %s", got)
 	}
 }
 

@@ -12,15 +12,20 @@ import (
 type queue struct {
 	// most is how many may be worked on at once, and running how many are.
 	most, running int
-	turns         []string
-	waiting       map[string]*line
-	length        int
+	// share is how many of those one namespace may have, and held how many each has.
+	share   int
+	held    map[string]int
+	turns   []string
+	waiting map[string]*line
+	length  int
 }
 
 // line is what waits in one namespace: first, what has never been tried.
 type line struct{ first, later []*host }
 
-func newQueue(most int) *queue { return &queue{most: most, waiting: map[string]*line{}} }
+func newQueue(most, share int) *queue {
+	return &queue{most: most, share: share, held: map[string]int{}, waiting: map[string]*line{}}
+}
 
 func (q *queue) push(h *host, first bool) {
 	if h.queues[q] {
@@ -49,11 +54,16 @@ func (q *queue) drop(h *host) {
 	}
 }
 
-// pop returns the next host, or nil when there is none, or enough are worked on.
+// pop returns the next host, or nil when there is none, or enough are worked on. It is worked on until done. A namespace that
+// has its share keeps its place.
 func (q *queue) pop() *host {
-	for q.running < q.most && len(q.turns) > 0 {
-		namespace := q.turns[0]
-		q.turns = slices.Delete(q.turns, 0, 1)
+	for turn := 0; q.running < q.most && turn < len(q.turns); {
+		namespace := q.turns[turn]
+		if q.held[namespace] >= q.share {
+			turn++
+			continue
+		}
+		q.turns = slices.Delete(q.turns, turn, turn+1)
 		h := q.waiting[namespace].pop(q)
 		if h == nil {
 			delete(q.waiting, namespace)
@@ -62,9 +72,19 @@ func (q *queue) pop() *host {
 		q.turns = append(q.turns, namespace)
 		q.drop(h)
 		q.running++
+		q.held[namespace]++
+		h.holds = namespace
 		return h
 	}
 	return nil
+}
+
+// done says that a host is no longer worked on.
+func (q *queue) done(h *host) {
+	q.running--
+	if q.held[h.holds]--; q.held[h.holds] == 0 {
+		delete(q.held, h.holds)
+	}
 }
 
 func (l *line) pop(q *queue) *host {

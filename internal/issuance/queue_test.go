@@ -17,7 +17,7 @@ func hostIn(namespace, name string) *host {
 
 // A namespace with thousands of hosts does not hold up the first one of another.
 func TestNamespacesTakeTurns(t *testing.T) {
-	q := newQueue(3)
+	q := newQueue(3, 3)
 	for n := range 5000 {
 		q.push(hostIn("large", fmt.Sprintf("h%d.example", n)), true)
 	}
@@ -41,8 +41,40 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
+// Orders of one namespace that hang leave room for those of others, and it goes on with the next when one has ended.
+func TestNamespaceHasItsShare(t *testing.T) {
+	q := newQueue(maxAsking, askingShare)
+	for n := range 100 {
+		q.push(hostIn("hanging", fmt.Sprintf("h%d.example", n)), true)
+	}
+	var hanging []*host
+	for h := q.pop(); h != nil; h = q.pop() {
+		hanging = append(hanging, h)
+	}
+	if len(hanging) != maxAsking/2 {
+		t.Fatalf("one namespace has %d of %d", len(hanging), maxAsking)
+	}
+	other := hostIn("other", "one.example")
+	q.push(other, false)
+	if h := q.pop(); h != other || q.pop() != nil {
+		t.Errorf("the other namespace has to wait: %v", h)
+	}
+	q.done(other)
+	// A host that went to another namespace in the meantime gives back the place that it had.
+	hanging[0].origin.Namespace = "other"
+	q.done(hanging[0])
+	if h := q.pop(); h == nil || h.holds != "hanging" || q.pop() != nil {
+		t.Errorf("what comes next is %v", h)
+	}
+	for h := range q.held {
+		if h != "hanging" {
+			t.Errorf("%s still holds %d", h, q.held[h])
+		}
+	}
+}
+
 func TestQueueForgets(t *testing.T) {
-	q := newQueue(10)
+	q := newQueue(10, 10)
 	first, second, third := hostIn("a", "1.example"), hostIn("a", "2.example"), hostIn("a", "3.example")
 	for _, h := range []*host{first, second, second, third} {
 		q.push(h, false)

@@ -127,7 +127,7 @@ func (m *Manager) start(ctx context.Context, running *sync.WaitGroup, q *queue, 
 	running.Go(func() {
 		do(ctx, s, h)
 		m.mu.Lock()
-		q.running--
+		q.done(h)
 		m.settle(h)
 		m.mu.Unlock()
 		s.release()

@@ -47,11 +47,32 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	if before == nil || !before.pair.Leaf.Equal(found.pair.Leaf) {
 		m.fresh[h.name] = h
 		h.trouble = nil
+		m.announce(s, h)
 		signal(m.changed)
 	}
 	if h.trouble == nil {
 		delete(m.troubled, h.name)
 	}
+}
+
+// announce logs that a certificate was got that this replica has asked for. The others only read it.
+func (m *Manager) announce(s *setup, h *host) {
+	if h.got == "" {
+		return
+	}
+	issuer := h.issued.issuerKey
+	for _, i := range s.issuers {
+		if i.key == issuer {
+			issuer = i.name()
+		}
+	}
+	m.log.Info(announcements[h.got], zap.String("host", h.name), zap.String("issuer", issuer), zap.Time("until", h.issued.pair.Leaf.NotAfter))
+	h.got = ""
+}
+
+// announcements has, by result, what is logged of a certificate. The words are those of Caddy, which people look for.
+var announcements = map[string]string{
+	issuedResult: "certificate obtained successfully", renewedResult: "certificate renewed successfully",
 }
 
 // poll asks when a certificate is to be renewed.
@@ -123,6 +144,9 @@ func (m *Manager) asked(h *host, trouble *failure) {
 		result = failedResult
 	case h.issued != nil:
 		result = renewedResult
+	}
+	if h.got = ""; trouble == nil {
+		h.got = result
 	}
 	m.metrics.orders.WithLabelValues(result).Inc()
 	h.asked = time.Now()

@@ -217,7 +217,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	for ref := range next.Problems {
 		c.objects[ref] = struct{}{}
 	}
-	if next.Host == nil && next.Certificate == nil && next.Implied == nil {
+	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil {
 		delete(t.merged, host)
 		return
 	}

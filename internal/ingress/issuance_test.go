@@ -1,0 +1,58 @@
+package ingress_test
+
+import (
+	"slices"
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+)
+
+const listed = "a.example.com"
+
+// listing is an Ingress that lists a host without a Secret, so that an issuer is to be asked.
+func listing(o *networkingv1.Ingress) *networkingv1.Ingress {
+	o.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{listed}}}
+	return aged(o, 1)
+}
+
+// No issuer is asked for a host that nobody answers for.
+func TestIssuerNeedsARule(t *testing.T) {
+	web := prefix("/", backend("a", 80))
+	other := object("other", "b.example.com", web)
+	for _, test := range []struct {
+		name    string
+		objects []*networkingv1.Ingress
+		asked   bool
+	}{
+		{"a rule of the Ingress", []*networkingv1.Ingress{listing(object("one", listed, web))}, true},
+		{"a rule without paths", []*networkingv1.Ingress{listing(object("one", listed))}, true},
+		{"no rule", []*networkingv1.Ingress{listing(other.DeepCopy())}, false},
+		{"a rule of another Ingress", []*networkingv1.Ingress{listing(other.DeepCopy()), aged(object("one", listed, web), 2)}, true},
+		{"a rule for every host", []*networkingv1.Ingress{listing(object("one", "", web))}, true},
+		{"a rule for every host of another Ingress", []*networkingv1.Ingress{listing(other.DeepCopy()), object("one", "", web)}, false},
+		{"a rule for the wildcard above", []*networkingv1.Ingress{listing(object("one", "*.example.com", web))}, true},
+		{"only a default backend", []*networkingv1.Ingress{listing(catchAll("one", "a"))}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := merge(t, listed, test.objects...)
+			if asked := m.Certificate != nil && m.Certificate.Automated; asked != test.asked {
+				t.Errorf("an issuer is asked: %v", asked)
+			}
+			said := slices.Concat(complaints(m)["one"], complaints(m)["other"])
+			if told := slices.Contains(said, "InvalidHost spec.tls"); told == test.asked {
+				t.Errorf("the Ingress is told %q", said)
+			}
+		})
+	}
+}
+
+// The Secret of another Ingress is shown for a host that the older one lists in vain, and nobody has lost anything.
+func TestSecretBesideAListedHostWithoutRule(t *testing.T) {
+	web := prefix("/", backend("a", 80))
+	secret := aged(object("secret", "c.example.com", web), 2)
+	secret.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{listed}, SecretName: "tls"}}
+	m := merge(t, listed, listing(object("older", "b.example.com", web)), secret)
+	if m.Certificate == nil || m.Certificate.SecretName != "tls" || len(complaints(m)["secret"]) != 0 {
+		t.Errorf("the certificate is %+v, problems are %v", m.Certificate, complaints(m))
+	}
+}
