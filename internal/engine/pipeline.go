@@ -26,8 +26,13 @@ func (e *Engine) pipeline() {
 	}
 	e.pending = nil
 	config, verdicts := e.translator.Translate(s, options(e.settings))
+	waited := e.unread.waiting()
 	if s.Changed = append(e.unread.left(), s.Changed...); !e.secretsRead() {
 		e.awaitSecrets(s)
+		return
+	}
+	if waited {
+		e.lookAgain(s)
 		return
 	}
 	render := newRenderer(e.settings, s)

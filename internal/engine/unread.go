@@ -56,11 +56,23 @@ func (e *Engine) awaitSecrets(s *snapshot.Snapshot) {
 	if !e.unread.waiting() {
 		e.unread.since = time.Now()
 	}
+	e.setAside(s)
+	e.hold.later(patience)
+}
+
+// lookAgain ends the waiting: the Secrets that were read last may be newer than the snapshot.
+func (e *Engine) lookAgain(s *snapshot.Snapshot) {
+	e.setAside(s)
+	e.observe()
+	e.hold.now()
+}
+
+// setAside keeps what was translated until it is applied.
+func (e *Engine) setAside(s *snapshot.Snapshot) {
 	e.unread.changed = s.Changed
 	rest := *s
 	rest.Changed, rest.Since = nil, s.Sequence
 	e.pending = &rest
-	e.hold.later(patience)
 }
 
 // dropSecrets tells the source which Secrets were needed by what has just been replaced only.
