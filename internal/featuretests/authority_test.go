@@ -16,7 +16,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 
 	"github.com/k8singress/k8singress/internal/document"
@@ -188,10 +187,7 @@ func (in *ingress) run(o settings.Config, storage any, live *document.Live) {
 	if err != nil {
 		in.Fatal(err)
 	}
-	if err := caddy.Load(data, true); err != nil {
-		in.Fatal(err)
-	}
-	in.client.CloseIdleConnections()
+	in.reload(data)
 	in.awaitReady()
 }
 

@@ -138,9 +138,7 @@ func TestDocumentRunsAsConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := caddy.Load(config, true); err != nil {
-		t.Fatal(err)
-	}
+	in.reload(config)
 	in.awaitReady()
 	if after := in.converse(); after != before {
 		t.Errorf("the answers were\n%s\nand are\n%s", before, after)

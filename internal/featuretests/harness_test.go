@@ -5,12 +5,16 @@ package featuretests
 import (
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,11 +80,52 @@ func (in *ingress) loadCaddyfile(text string) {
 	if err != nil {
 		in.Fatal(err)
 	}
+	in.reload(config)
+}
+
+// reload replaces the configuration that Caddy runs, and waits until the servers of the one before have closed their
+// listeners, which Caddy goes on with after it says that it has loaded the next one: it resets connections that have sent no
+// request by then.
+func (in *ingress) reload(config []byte) {
+	in.Helper()
 	if err := caddy.Load(config, true); err != nil {
 		in.Fatal(err)
 	}
-	// Loading closes the connections of the admin API.
+	in.eventually("the listeners of before", func() error {
+		for _, address := range []string{in.http, in.https} {
+			if n := listening(in, address); n > 1 {
+				return fmt.Errorf("%d sockets listen on %s", n, address)
+			}
+		}
+		return nil
+	})
+	// Connections of the admin API are closed as well.
 	in.client.CloseIdleConnections()
+}
+
+// listening returns how many sockets listen on an address, as Linux counts them: one whose listener is closed goes when the
+// last call of Accept has returned. Elsewhere it is 0.
+func listening(t testing.TB, address string) int {
+	t.Helper()
+	const state = "0A"
+	sockets, err := os.ReadFile("/proc/self/net/tcp")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(address)
+	ip := at.Addr().As4()
+	// The address is a number in the order of this machine's bytes, in hexadecimal digits.
+	wanted := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), at.Port())
+	count := 0
+	for line := range strings.Lines(string(sockets)) {
+		if fields := strings.Fields(line); len(fields) > 3 && fields[1] == wanted && fields[3] == state {
+			count++
+		}
+	}
+	return count
 }
 
 // write replaces a file of the folder at once, as an editor does.

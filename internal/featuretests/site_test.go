@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 )
 
@@ -31,10 +30,7 @@ func (in *ingress) behindASite(limits map[string]any) (address string) {
 	if config, err = json.Marshal(tree); err != nil {
 		in.Fatal(err)
 	}
-	if err := caddy.Load(config, true); err != nil {
-		in.Fatal(err)
-	}
-	in.client.CloseIdleConnections()
+	in.reload(config)
 	in.awaitReady()
 	return address
 }
