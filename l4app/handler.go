@@ -17,13 +17,13 @@ import (
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/variables"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
 const (
-	proxyV1 = "v1"
 	// dialTimeout is how long one endpoint has to accept: ingress-nginx's proxy-connect-timeout, which is for HTTP. It has
 	// none for streams, where nginx's own 60 seconds count, which is longer than most clients wait for three endpoints.
 	dialTimeout = 5 * time.Second
@@ -55,7 +55,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if table == nil {
 		return errors.New("this handler works on ports that the ingress controller opens: list them in the ConfigMap of tcp_services or udp_services")
 	}
-	if h.ProxyProtocol != "" && h.ProxyProtocol != proxyV1 {
+	if h.ProxyProtocol != "" && h.ProxyProtocol != string(ir.ProxyV1) {
 		return fmt.Errorf("proxy_protocol %q: there is v1 only", h.ProxyProtocol)
 	}
 	h.backend = table.Backend(h.Backend)
@@ -76,7 +76,7 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	if !ok {
 		return relayDatagrams(cx, backend)
 	}
-	if h.ProxyProtocol == proxyV1 {
+	if h.ProxyProtocol == string(ir.ProxyV1) {
 		header := proxyproto.HeaderProxyFromAddrs(1, cx.RemoteAddr(), cx.LocalAddr())
 		if _, err := header.WriteTo(tcp); err != nil {
 			return fmt.Errorf("sending the PROXY protocol header: %w", err)

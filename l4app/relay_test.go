@@ -117,7 +117,7 @@ func TestBackendBreaksOff(t *testing.T) {
 func TestProxyProtocol(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
-	r.AcceptProxy, r.SendProxy = true, true
+	r.AcceptProxy, r.SendProxy = true, ir.ProxyV1
 	w.set(r, named(t, ""))
 
 	conn := dial(t, r)
@@ -140,7 +140,7 @@ func TestProxyProtocol(t *testing.T) {
 func TestSendProxyOfPlainClient(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
-	r.SendProxy = true
+	r.SendProxy = ir.ProxyV1
 	w.set(r, named(t, ""))
 	conn := dial(t, r)
 	client, server := conn.LocalAddr().(*net.TCPAddr), conn.RemoteAddr().(*net.TCPAddr)

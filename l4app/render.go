@@ -40,8 +40,8 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 			Timeout: caddy.Duration(proxyHeaderTimeout), FallbackPolicy: l4proxyprotocol.PolicyREQUIRE,
 		}))
 	}
-	if r.Protocol == ir.TCP && r.SendProxy {
-		handler.ProxyProtocol = proxyV1
+	if r.Protocol == ir.TCP {
+		handler.ProxyProtocol = string(r.SendProxy)
 	}
 	server.Routes = layer4.RouteList{{HandlersRaw: append(handlers, module("k8singress", handler))}}
 	return &document.Port{Server: mustJSON(server), Backend: r.Backend.ID, Origin: r.Origin.String()}

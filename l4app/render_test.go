@@ -14,9 +14,9 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 
 func TestRender(t *testing.T) {
 	proxied := route(ir.TCP, 5432, "db")
-	proxied.AcceptProxy, proxied.SendProxy = true, true
+	proxied.AcceptProxy, proxied.SendProxy = true, ir.ProxyV1
 	datagrams := route(ir.UDP, 53, "dns")
-	datagrams.AcceptProxy, datagrams.SendProxy = true, true
+	datagrams.AcceptProxy, datagrams.SendProxy = true, ir.ProxyV1
 	odd := route(ir.TCP, 1, `{env.HOME}"`)
 	for name, c := range map[string]struct {
 		route *ir.StreamRoute

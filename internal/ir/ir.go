@@ -108,17 +108,6 @@ const (
 	UDP Protocol = "udp"
 )
 
-// StreamRoute sends the connections of one port to a backend.
-type StreamRoute struct {
-	Protocol Protocol
-	Port     uint16
-	Backend  *Backend
-	// AcceptProxy says that clients send a PROXY protocol header, SendProxy that the backend gets one (version 1).
-	AcceptProxy bool
-	SendProxy   bool
-	Origin      Origin
-}
-
 // Certificate says where the certificate of a host name comes from: a Secret, or an issuer. Its contents are not part of
 // the model: package certs reads them, so that private keys appear nowhere else.
 type Certificate struct {

@@ -173,7 +173,7 @@ func (r *reading) entry(key, value string, protocol ir.Protocol) (*ir.StreamRout
 		case i == 0:
 			route.AcceptProxy = true
 		default:
-			route.SendProxy = true
+			route.SendProxy = ir.ProxyV1
 		}
 	}
 	backend, p := r.backend(ir.Ref{Kind: kinds.Service, Namespace: namespace, Name: service}, parts[1], protocol)

@@ -79,8 +79,8 @@ func TestEntry(t *testing.T) {
 		{name: "number", value: "shop/db:5432", want: ir.StreamRoute{Backend: db}},
 		{name: "name", value: "shop/db:pg", want: ir.StreamRoute{Backend: db}},
 		{name: "PROXY from clients", value: "shop/db:pg:PROXY", want: ir.StreamRoute{Backend: db, AcceptProxy: true}},
-		{name: "PROXY to the backend", value: "shop/db:pg::PROXY", want: ir.StreamRoute{Backend: db, SendProxy: true}},
-		{name: "both", value: "shop/db:pg:proxy:Proxy", want: ir.StreamRoute{Backend: db, AcceptProxy: true, SendProxy: true}},
+		{name: "PROXY to the backend", value: "shop/db:pg::PROXY", want: ir.StreamRoute{Backend: db, SendProxy: ir.ProxyV1}},
+		{name: "both", value: "shop/db:pg:proxy:Proxy", want: ir.StreamRoute{Backend: db, AcceptProxy: true, SendProxy: ir.ProxyV1}},
 		{
 			name: "a Service that begins like its port", value: "shop/http-echo:http",
 			want: ir.StreamRoute{Backend: backendOf("http-echo", "shop/http-echo/8080", "http")},
