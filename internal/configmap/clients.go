@@ -1,7 +1,6 @@
 package configmap
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/values"
@@ -56,7 +55,7 @@ var (
 		Name: "proxy-protocol-header-timeout", Global: true,
 		Doc:    "How long the PROXY protocol header may take to come.",
 		Values: "a time such as 5s", Example: "2s", Default: "5s",
-		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, readTimeout),
+		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, values.Timeout),
 	}
 )
 
@@ -64,16 +63,4 @@ var (
 func parseTrusted(c *Config, value string) (err error) {
 	c.Global.Clients.Trusted, err = values.Networks(value)
 	return err
-}
-
-// readTimeout reads a time of Go, as ingress-nginx does, or one of nginx.
-func readTimeout(value string) (time.Duration, error) {
-	d, err := time.ParseDuration(value)
-	if err != nil {
-		d, err = values.Time(value)
-	}
-	if err != nil || d <= 0 || d > values.MostSeconds*time.Second {
-		return 0, fmt.Errorf("%s is not a time above 0 and up to a year, such as 5s", values.Quote(value))
-	}
-	return d, nil
 }
