@@ -94,7 +94,7 @@ func (a *Annotation) read(s *Settings, value string) error {
 	if a.Ignored != "" {
 		return nil
 	}
-	if err := checkText(value); err != nil {
+	if err := CheckText(value); err != nil {
 		return err
 	}
 	if !a.raw {
