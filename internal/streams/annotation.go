@@ -90,12 +90,12 @@ func (p *parsing) one(name, value string) {
 		return
 	}
 	row := Table[i]
-	p.settings.given = true
 	err := annotations.CheckText(value)
 	if err == nil {
 		if value = strings.TrimSpace(value); value == "" {
 			return
 		}
+		p.settings.given = true
 		err = row.parse(p.settings, value)
 	}
 	var partly partlyError
