@@ -95,7 +95,7 @@ func (r *reading) annotated() {
 		r.ports(s, &udpPorts, ir.UDP, s.settings.UDPPorts)
 	}
 	for _, s := range all {
-		if s.settings.given && !s.used {
+		if s.settings.given && !s.used && s.verdict.Accepted() {
 			s.say(&report.Problem{
 				Severity: report.Info, Reason: report.InvalidAnnotation, Field: "metadata.annotations",
 				Message: "what they say of TCP and UDP ports has no effect: no such port leads to this Service",
