@@ -137,6 +137,10 @@ func (b *draft) finish() error {
 		return errors.New("acme_on_missing_secret and auto_https off cannot stand together: with auto_https off no issuer is asked for " +
 			"any host, and a missing Secret changes nothing; remove one of them")
 	}
+	if b.given["service_port_namespaces"] && !b.given["service_tcp_ports"] && !b.given["service_udp_ports"] {
+		return errors.New("service_port_namespaces says whose Services may open ports, and none may open any without service_tcp_ports or " +
+			"service_udp_ports; add one of them")
+	}
 	if err := structure.CheckAddresses(b.config); err != nil {
 		return err
 	}

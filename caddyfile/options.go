@@ -182,6 +182,30 @@ var options = []option{
 		fallback: "all",
 	},
 	{
+		name: "service_tcp_ports", args: "<port or range>...", least: 1, most: anyNumber,
+		set: many(func(d *draft) *[]string { return &d.config.ServiceTCPPorts }, portRange),
+		doc: "The TCP ports that a Service may open by its annotation `k8singress.io/tcp-ports`: [TCP and UDP](tcp-udp.md) says how. The " +
+			"ports of `http`, `https`, `health` and of the admin API are not among them, whatever stands here, and a port of the ConfigMap of " +
+			"`tcp_services` stays its own.",
+		example:  "service_tcp_ports 5000-5999 6379",
+		fallback: "none",
+	},
+	{
+		name: "service_udp_ports", args: "<port or range>...", least: 1, most: anyNumber,
+		set:      many(func(d *draft) *[]string { return &d.config.ServiceUDPPorts }, portRange),
+		doc:      "The UDP ports that a Service may open by its annotation `k8singress.io/udp-ports`. As for TCP.",
+		example:  "service_udp_ports 5300-5399",
+		fallback: "none",
+	},
+	{
+		name: "service_port_namespaces", args: "<namespace>...", least: 1, most: anyNumber,
+		set: many(func(d *draft) *[]string { return &d.config.ServicePortNamespaces }, namespacePattern),
+		doc: "The namespaces whose Services may open those ports: names, and beginnings of names with a `*` behind them. It goes with " +
+			"`service_tcp_ports` or `service_udp_ports`.",
+		example:  "service_port_namespaces shop team-*",
+		fallback: "all",
+	},
+	{
 		name: "external_names", args: "off | all", least: 1, most: 1,
 		set: one(func(d *draft) *string { return &d.config.ExternalNames }, externalNames),
 		doc: "Where the names of Services of type `ExternalName` may lead. Without the option, they lead neither to loopback, " +

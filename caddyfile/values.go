@@ -116,6 +116,23 @@ func label(s string) error {
 	return nil
 }
 
+// namespacePattern lets a star stand at the end.
+func namespacePattern(s string) error {
+	begin, some := strings.CutSuffix(s, "*")
+	if some && (begin == "" || label(begin+"x") == nil) {
+		return nil
+	}
+	if err := label(s); err != nil {
+		return fmt.Errorf("%w; a star may stand at the end, as in team-*", err)
+	}
+	return nil
+}
+
+func portRange(s string) error {
+	_, err := settings.ParsePortRange(s)
+	return err
+}
+
 func chainName(s string) error {
 	if !labelPattern.MatchString(s) {
 		return fmt.Errorf("%q is no name of a chain: those have lower-case letters, digits and hyphens", s)

@@ -170,7 +170,8 @@ func TestRenderOfNothing(t *testing.T) {
 func TestLintOfPorts(t *testing.T) {
 	got := run(t, "lint", "-f", manifests("ports"), "--config", filepath.Join("testdata", "config", "ports.Caddyfile"))
 	const want = "error    ConfigMap/ingress-nginx/tcp-services data[99999]: (InvalidEntry)\n" +
-		"warning  ConfigMap/ingress-nginx/udp-service: (NoConfigMap)\n"
+		"warning  ConfigMap/ingress-nginx/udp-service: (NoConfigMap)\n" +
+		"error    Service/shop/db metadata.annotations[k8singress.io/tcp-ports]: (PortNotAllowed)\n"
 	if diff := cmp.Diff(want, withoutMessages(got.stdout)); got.status != 1 || diff != "" {
 		t.Errorf("status %d, -want +got:\n%s", got.status, diff)
 	}

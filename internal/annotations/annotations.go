@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
 )
 
 const (
 	// Prefix is that of ingress-nginx's annotations.
 	Prefix = "nginx.ingress.kubernetes.io/"
 	// OwnPrefix is that of the annotations for what ingress-nginx has no word for.
-	OwnPrefix = "k8singress.io/"
+	OwnPrefix = kinds.OwnPrefix
 )
 
 // Scope says what an annotation changes.
@@ -93,7 +94,7 @@ func (a *Annotation) read(s *Settings, value string) error {
 	if a.Ignored != "" {
 		return nil
 	}
-	if err := checkText(value); err != nil {
+	if err := CheckText(value); err != nil {
 		return err
 	}
 	if !a.raw {

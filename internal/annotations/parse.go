@@ -128,8 +128,8 @@ func (e unsupportedError) Error() string { return string(e) }
 // mostBytes is longer than any value that anybody has a use for. It bounds what is copied into every route.
 const mostBytes = 8192
 
-// checkText refuses what could mean something to a log, a header or a terminal.
-func checkText(value string) error {
+// CheckText refuses what could mean something to a log, a header or a terminal, and what is longer than anything of use.
+func CheckText(value string) error {
 	if len(value) > mostBytes {
 		return fmt.Errorf("the value is %d bytes long: %d are the most", len(value), mostBytes)
 	}

@@ -1,11 +1,7 @@
 package configmap
 
 import (
-	"fmt"
-	"net/netip"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/k8singress/k8singress/internal/values"
 )
@@ -59,63 +55,12 @@ var (
 		Name: "proxy-protocol-header-timeout", Global: true,
 		Doc:    "How long the PROXY protocol header may take to come.",
 		Values: "a time such as 5s", Example: "2s", Default: "5s",
-		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, readTimeout),
+		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, values.Timeout),
 	}
 )
 
-// nobody is a network from which no connection comes: the address of a broadcast.
-const nobody = "255.255.255.255/32"
-
 // parseTrusted leaves out what it cannot read. An empty list would be everybody.
-func parseTrusted(c *Config, value string) error {
-	var trusted, bad []string
-	for _, text := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
-		network, err := readNetwork(text)
-		if err != nil {
-			bad = append(bad, values.Quote(text))
-			continue
-		}
-		trusted = append(trusted, network.String())
-	}
-	c.Global.Clients.Trusted = trusted
-	switch {
-	case len(trusted) == 0:
-		c.Global.Clients.Trusted = []string{nobody}
-		return fmt.Errorf("there is no network in %s, so nobody is believed: write networks such as 10.0.0.0/8", values.Quote(value))
-	case len(bad) > 0:
-		return fmt.Errorf("left out, because these are no networks such as 10.0.0.0/8: %s", strings.Join(bad, ", "))
-	}
-	return nil
-}
-
-// readNetwork reads a network or an address. IPv4 in the clothes of IPv6 is IPv4.
-func readNetwork(text string) (netip.Prefix, error) {
-	if !strings.Contains(text, "/") {
-		addr, err := netip.ParseAddr(text)
-		if err != nil || addr.Zone() != "" {
-			return netip.Prefix{}, fmt.Errorf("%q is no address", text)
-		}
-		addr = addr.Unmap()
-		return netip.PrefixFrom(addr, addr.BitLen()), nil
-	}
-	network, err := netip.ParsePrefix(text)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	if mapped := 128 - 32; network.Addr().Is4In6() && network.Bits() >= mapped {
-		network = netip.PrefixFrom(network.Addr().Unmap(), network.Bits()-mapped)
-	}
-	return network.Masked(), nil
-}
-
-// readTimeout reads a time of Go, as ingress-nginx does, or one of nginx.
-func readTimeout(value string) (time.Duration, error) {
-	d, err := time.ParseDuration(value)
-	if err != nil {
-		d, err = values.Time(value)
-	}
-	if err != nil || d <= 0 || d > values.MostSeconds*time.Second {
-		return 0, fmt.Errorf("%s is not a time above 0 and up to a year, such as 5s", values.Quote(value))
-	}
-	return d, nil
+func parseTrusted(c *Config, value string) (err error) {
+	c.Global.Clients.Trusted, err = values.Networks(value)
+	return err
 }

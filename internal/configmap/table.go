@@ -40,6 +40,7 @@ var Table = []Key{
 	useForwardedHeaders, computeFullForwardedFor, forwardedForHeader, enableRealIP, proxyRealIPCIDR,
 	useProxyProtocol, proxyProtocolHeaderTimeout,
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
+	proxyStreamTimeout, proxyStreamNextUpstream, proxyStreamNextUpstreamTimeout, proxyStreamNextUpstreamTries, proxyStreamResponses,
 	workerShutdownTimeout,
 	allowCrossNamespaceResources,
 	generateRequestID,

@@ -31,7 +31,7 @@ func RunOffline(folder string, o settings.Config) (*Offline, error) {
 // applied. verdicts are those of who read the objects. It changes no object.
 func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) *Offline {
 	t := options(o)
-	t.Ingress.Folder = true
+	t.Ingress.Folder, t.Streams.Services.Folder = true, true
 	config, translated := translate.Translate(s, t)
 	live := newRenderer(o, s).Live(config)
 	return &Offline{

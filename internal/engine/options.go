@@ -33,6 +33,8 @@ func options(o settings.Config) translate.Options {
 	t.ConfigMap = o.ConfigMap
 	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
 	t.Streams.Reserved = reserved(o)
+	t.Streams.Services = servicePorts(o, t.Ingress.Namespaces)
+	t.Streams.NoIssuer, t.Streams.NoIssuerFor = o.AutoHTTPS == settings.AutoHTTPSOff, o.AutoHTTPSExcept
 	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
 	t.DefaultCertificate = o.DefaultCertificate
 	t.Ingress.Issuance = issuing(o)
@@ -72,6 +74,23 @@ func namespaces(o settings.Config) labels.Selector {
 		return labels.Nothing()
 	}
 	return selector
+}
+
+// servicePorts are those that Services may open. A range that cannot be read, which the Caddyfile refuses, has none.
+func servicePorts(o settings.Config, namespaces labels.Selector) streams.ServicePorts {
+	read := func(texts []string) []settings.PortRange {
+		var ranges []settings.PortRange
+		for _, text := range texts {
+			if r, err := settings.ParsePortRange(text); err == nil {
+				ranges = append(ranges, r)
+			}
+		}
+		return ranges
+	}
+	return streams.ServicePorts{
+		TCP: read(o.ServiceTCPPorts), UDP: read(o.ServiceUDPPorts), Namespaces: o.ServicePortNamespaces,
+		Selector: namespaces, Folder: o.Source != nil && o.Source.Manifests != nil,
+	}
 }
 
 // reserved are the ports that this process itself listens on. Caddy would share them without an error.

@@ -57,39 +57,53 @@ func (e *Engine) told() *report.Report {
 // Endpoints come and go without the pipeline, so that is looked up for each call.
 func (e *Engine) Report() *report.Report {
 	s := e.state.Load()
-	var silent []*report.Verdict
-	said := map[ir.Ref]map[string]bool{}
+	silent := silence{of: map[ir.Ref]map[string]bool{}, problem: e.endpointProblem}
 	for _, h := range s.config.VirtualHosts {
 		for _, r := range h.Routes {
-			if said[r.Origin][r.Backend.ID] {
-				continue
-			}
-			problem := e.endpointProblem(r.Backend)
-			if problem == nil {
-				continue
-			}
-			if said[r.Origin] == nil {
-				said[r.Origin] = map[string]bool{}
-			}
-			said[r.Origin][r.Backend.ID] = true
-			silent = append(silent, &report.Verdict{Object: r.Origin, Problems: []report.Problem{*problem}})
+			silent.add(r.Origin, r.Backend, "requests get 503")
 		}
 	}
-	return e.told().With(silent)
+	for _, r := range s.config.StreamRoutes {
+		silent.add(r.Origin, r.Backend, "connections are closed")
+	}
+	return e.told().With(silent.verdicts)
 }
 
-// endpointProblem says what is wrong with the endpoints of a backend at this moment; it is nil when nothing is.
-func (e *Engine) endpointProblem(b *ir.Backend) *report.Problem {
+// silence gathers the problems of endpoints, one for each object and backend.
+type silence struct {
+	of       map[ir.Ref]map[string]bool
+	verdicts []*report.Verdict
+	problem  func(b *ir.Backend, without string) *report.Problem
+}
+
+func (s *silence) add(origin ir.Ref, b *ir.Backend, without string) {
+	if s.of[origin][b.ID] {
+		return
+	}
+	problem := s.problem(b, without)
+	if problem == nil {
+		return
+	}
+	if s.of[origin] == nil {
+		s.of[origin] = map[string]bool{}
+	}
+	s.of[origin][b.ID] = true
+	s.verdicts = append(s.verdicts, &report.Verdict{Object: origin, Problems: []report.Problem{*problem}})
+}
+
+// endpointProblem says what is wrong with the endpoints of a backend at this moment; it is nil when nothing is. without is what
+// happens where there is none.
+func (e *Engine) endpointProblem(b *ir.Backend, without string) *report.Problem {
 	none := len(e.endpoints.Backend(b.ID).Endpoints()) == 0
 	switch {
 	case b.Missing:
 		return nil
 	case b.ExternalName != "":
-		return e.nameProblem(b, none)
+		return e.nameProblem(b, none, without)
 	case none:
 		return &report.Problem{
 			Severity: report.Info, Reason: report.NoEndpoints,
-			Message: fmt.Sprintf("the Service %s/%s has no ready endpoints: requests get 503", b.Namespace, b.Service),
+			Message: fmt.Sprintf("the Service %s/%s has no ready endpoints: %s", b.Namespace, b.Service, without),
 		}
 	}
 	return e.healthProblem(b)
@@ -114,7 +128,7 @@ func (e *Engine) healthProblem(b *ir.Backend) *report.Problem {
 }
 
 // nameProblem is that of a Service which stands for a name.
-func (e *Engine) nameProblem(b *ir.Backend, none bool) *report.Problem {
+func (e *Engine) nameProblem(b *ir.Backend, none bool, without string) *report.Problem {
 	name, _ := e.live.Names.State(b.ID)
 	refused := strings.Join(name.Refused, ", ")
 	service := fmt.Sprintf("the name %s of the Service %s/%s", cmp.Or(name.Name, b.ExternalName), b.Namespace, b.Service)
@@ -130,7 +144,7 @@ func (e *Engine) nameProblem(b *ir.Backend, none bool) *report.Problem {
 		return e.healthProblem(b)
 	}
 	if none {
-		return &report.Problem{Severity: report.Info, Reason: report.NoEndpoints, Message: message + ": requests get 503"}
+		return &report.Problem{Severity: report.Info, Reason: report.NoEndpoints, Message: message + ": " + without}
 	}
 	return &report.Problem{Severity: report.Warning, Reason: report.RefusedAddress, Message: message}
 }

@@ -32,6 +32,9 @@ const (
 	Namespace     = "Namespace"
 )
 
+// OwnPrefix is that of the annotations which other controllers do not have.
+const OwnPrefix = "k8singress.io/"
+
 // Kind is one row.
 type Kind struct {
 	// Name is the kind, such as "Ingress".

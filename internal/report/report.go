@@ -43,6 +43,7 @@ const (
 	IgnoredKind       Reason = "IgnoredKind"
 	PathConflict      Reason = "PathConflict"
 	PortConflict      Reason = "PortConflict"
+	PortNotAllowed    Reason = "PortNotAllowed"
 	HostConflict      Reason = "HostConflict"
 	NoService         Reason = "NoService"
 	NoEndpoints       Reason = "NoEndpoints"

@@ -87,6 +87,13 @@ type Config struct {
 	UDPServices string `json:"udp_services,omitempty"`
 	// StreamBind are the IP addresses that TCP and UDP ports listen on. Default: all.
 	StreamBind []string `json:"stream_bind,omitempty"`
+	// ServiceTCPPorts and ServiceUDPPorts are the ports that a Service may ask for in its annotations k8singress.io/tcp-ports
+	// and k8singress.io/udp-ports: numbers, and ranges such as 5000-5999. Default: none.
+	ServiceTCPPorts []string `json:"service_tcp_ports,omitempty"`
+	ServiceUDPPorts []string `json:"service_udp_ports,omitempty"`
+	// ServicePortNamespaces are the namespaces whose Services may: names, and beginnings of names such as team-*.
+	// Default: all.
+	ServicePortNamespaces []string `json:"service_port_namespaces,omitempty"`
 
 	// ExternalNames says where the name of a Service of type ExternalName may lead: "all" is anywhere, "off" nowhere, and such
 	// Services are refused. Default: anywhere but to loopback, link-local and multicast addresses, to those of the machine

@@ -60,3 +60,26 @@ func TestDuration(t *testing.T) {
 		}
 	}
 }
+
+func TestPortRange(t *testing.T) {
+	for text, want := range map[string]settings.PortRange{
+		"5432": {First: 5432, Last: 5432}, "1-65535": {First: 1, Last: 65535}, "5-5": {First: 5, Last: 5},
+	} {
+		got, err := settings.ParsePortRange(text)
+		if err != nil || got != want || !got.Has(want.First) || !got.Has(want.Last) {
+			t.Errorf("%s is %v and %v", text, got, err)
+		}
+		if again, err := settings.ParsePortRange(got.String()); err != nil || again != got {
+			t.Errorf("%s is written as %s, which is %v and %v", text, got, again, err)
+		}
+	}
+	for _, text := range []string{"", "0", "65536", "-1", "1-", "-", "2-1", "0-5", "1-65536", "1-2-3", "+1", " 1", "pg", "*"} {
+		if got, err := settings.ParsePortRange(text); err == nil {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+	r := settings.PortRange{First: 5000, Last: 5999}
+	if r.Has(4999) || r.Has(6000) || !r.Has(5500) {
+		t.Errorf("%s has other ports than its own", r)
+	}
+}

@@ -19,9 +19,11 @@ import (
 
 // Snapshot is the objects of one moment. Neither it nor an object in it may be changed.
 type Snapshot struct {
-	Ingresses  Objects[*networkingv1.Ingress]
-	Classes    Objects[*networkingv1.IngressClass]
-	Services   Objects[*corev1.Service]
+	Ingresses Objects[*networkingv1.Ingress]
+	Classes   Objects[*networkingv1.IngressClass]
+	Services  Objects[*corev1.Service]
+	// Annotated are those of the Services that have an annotation of our own. In a large cluster they are few.
+	Annotated  Objects[*corev1.Service]
 	Secrets    Objects[*corev1.Secret]
 	ConfigMaps Objects[*corev1.ConfigMap]
 	// Namespaces are there in a cluster only if an option needs them.

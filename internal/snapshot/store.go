@@ -3,6 +3,7 @@ package snapshot
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -124,6 +125,7 @@ func (s *Store) Take() *Snapshot {
 		Ingresses:  s.current.Ingresses.copy(),
 		Classes:    s.current.Classes.copy(),
 		Services:   s.current.Services.copy(),
+		Annotated:  s.current.Annotated.copy(),
 		Secrets:    s.current.Secrets.copy(),
 		ConfigMaps: s.current.ConfigMaps.copy(),
 		Namespaces: s.current.Namespaces.copy(),
@@ -146,6 +148,7 @@ func (s *Store) set(object kinds.Object) {
 		changed = set(&s.current.Classes, key("", o.Name), o)
 	case *corev1.Service:
 		changed = set(&s.current.Services, key(o.Namespace, o.Name), o)
+		s.setAnnotated(o)
 	case *corev1.Secret:
 		changed = set(&s.current.Secrets, key(o.Namespace, o.Name), o)
 	case *corev1.ConfigMap:
@@ -158,6 +161,17 @@ func (s *Store) set(object kinds.Object) {
 	if changed {
 		s.record(RefOf(object))
 	}
+}
+
+func (s *Store) setAnnotated(o *corev1.Service) {
+	k := key(o.Namespace, o.Name)
+	for name := range o.Annotations {
+		if strings.HasPrefix(name, kinds.OwnPrefix) {
+			s.current.Annotated.tree.Set(k, o)
+			return
+		}
+	}
+	remove(&s.current.Annotated, k)
 }
 
 func (s *Store) setSlice(o *discoveryv1.EndpointSlice) {
@@ -180,6 +194,7 @@ func (s *Store) remove(object kinds.Object) {
 		removed = remove(&s.current.Classes, key("", o.Name))
 	case *corev1.Service:
 		removed = remove(&s.current.Services, key(o.Namespace, o.Name))
+		remove(&s.current.Annotated, key(o.Namespace, o.Name))
 	case *corev1.Secret:
 		removed = remove(&s.current.Secrets, key(o.Namespace, o.Name))
 	case *corev1.ConfigMap:

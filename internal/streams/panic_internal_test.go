@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/k8singress/k8singress/internal/backends"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -16,17 +17,17 @@ func TestAPanicStaysInItsEntry(t *testing.T) {
 	store := snapshot.NewStore()
 	store.Set(&corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "tcp"},
-		Data:       map[string]string{"1": "shop/web:80", "2": "shop/web:80", "3": "shop/web:80"},
+		Data:       map[string]string{"1": "shop/web:80", "2": "shop/bad:80", "3": "shop/web:80"},
 	})
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	web.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 	store.Set(web)
-	r := &reading{snapshot: store.Take(), options: Options{TCP: "shop/tcp"}, result: &Result{}}
-	r.read = func(key, value string, protocol ir.Protocol) (*ir.StreamRoute, *report.Problem) {
-		if key == "2" {
+	r := newReading(store.Take(), Options{TCP: "shop/tcp"})
+	r.find = func(s *snapshot.Snapshot, of ir.Ref, port string, p ir.Protocol, o backends.Options) (*ir.Backend, *report.Problem) {
+		if of.Name == "bad" {
 			panic("out of range")
 		}
-		return r.entry(key, value, protocol)
+		return backends.Find(s, of, port, p, o)
 	}
 	got := r.translate()
 	if len(got.Routes) != 2 || got.Routes[0].Port != 1 || got.Routes[1].Port != 3 {

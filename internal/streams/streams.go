@@ -1,35 +1,52 @@
-// Package streams turns the tcp-services and udp-services ConfigMaps of ingress-nginx into the model. It is pure.
+// Package streams turns what asks for TCP and UDP ports into the model: the tcp-services and udp-services ConfigMaps of
+// ingress-nginx, and annotations of Services. It is pure.
 package streams
 
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/backends"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Options name the ConfigMaps.
+// Options are what, besides the objects, decides about ports.
 type Options struct {
-	// TCP and UDP are "namespace/name", or empty.
+	// TCP and UDP are the "namespace/name" of the ConfigMaps, or empty.
 	TCP, UDP string
+	// Services is for the ports that Services ask for themselves.
+	Services ServicePorts
+	// Policy is for the Services that do not say otherwise.
+	Policy ir.StreamPolicy
 	// Reserved are the ports that the process itself listens on. In one process, Caddy shares a port among its listeners
 	// without an error.
 	Reserved []ReservedPort
 	// ExternalNames is that of settings.Config.
 	ExternalNames string
+	// NoIssuer says that no issuer is asked for a certificate, NoIssuerFor are the namespaces for which none is.
+	NoIssuer    bool
+	NoIssuerFor []string
 }
 
-// ReservedPort is one port that no entry may have.
+// ServicePorts are the ports that the annotations of Services may open. The zero value is none.
+type ServicePorts struct {
+	TCP, UDP []settings.PortRange
+	// Namespaces are names, and beginnings of names with a star behind them. Without any, all namespaces may.
+	Namespaces []string
+	// Selector selects namespaces by their labels, as for Ingresses; nil selects all.
+	Selector labels.Selector
+	// Folder says that the objects come from files, where a namespace may be meant that is not there.
+	Folder bool
+}
+
+// ReservedPort is one port that nobody else may have.
 type ReservedPort struct {
 	Protocol ir.Protocol
 	Port     uint16
@@ -37,169 +54,130 @@ type ReservedPort struct {
 	Owner string
 }
 
-// Result is what the ConfigMaps ask for.
+// Result is what is asked for.
 type Result struct {
 	// Routes are sorted by protocol and port.
 	Routes   []*ir.StreamRoute
 	Verdicts []*report.Verdict
-	// Refs are the objects that the result depends on.
+	// Refs are the objects that the result depends on, besides Services that get an annotation of our own.
 	Refs []ir.Ref
 }
 
-// Translate reads both ConfigMaps. One that does not exist has no entries, and a verdict all the same.
+// Translate reads the ConfigMaps and the Services. A ConfigMap that does not exist has no entries, and a verdict all the
+// same. What asks for a port does not get it if it belongs to somebody: first to the process itself, then to a ConfigMap,
+// then to the oldest Service.
 func Translate(s *snapshot.Snapshot, o Options) *Result {
-	r := &reading{snapshot: s, options: o, result: &Result{}}
-	r.read = r.entry
-	return r.translate()
+	return newReading(s, o).translate()
+}
+
+// reading is one translation.
+type reading struct {
+	snapshot *snapshot.Snapshot
+	options  Options
+	result   *Result
+	// owners are the objects that ports belong to, even if those stay closed.
+	owners map[place]ir.Ref
+	// services are those whose annotations have been read.
+	services map[ir.Ref]*service
+	// find is backends.Find.
+	find func(*snapshot.Snapshot, ir.Ref, string, ir.Protocol, backends.Options) (*ir.Backend, *report.Problem)
+}
+
+// place is a port that one object can have.
+type place struct {
+	protocol ir.Protocol
+	port     uint16
+}
+
+func (p place) String() string { return fmt.Sprintf("%s port %d", upper(p.protocol), p.port) }
+
+func newReading(s *snapshot.Snapshot, o Options) *reading {
+	return &reading{
+		snapshot: s, options: o, result: &Result{}, owners: map[place]ir.Ref{}, services: map[ir.Ref]*service{}, find: backends.Find,
+	}
 }
 
 func (r *reading) translate() *Result {
 	r.configMap(r.options.TCP, "tcp_services", ir.TCP)
 	r.configMap(r.options.UDP, "udp_services", ir.UDP)
+	r.annotated()
 	slices.SortFunc(r.result.Routes, func(a, b *ir.StreamRoute) int {
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 	})
 	return r.result
 }
 
-type reading struct {
-	snapshot *snapshot.Snapshot
-	options  Options
-	result   *Result
-	// read reads one entry.
-	read func(key, value string, protocol ir.Protocol) (*ir.StreamRoute, *report.Problem)
+// wish is a port that somebody asks for.
+type wish struct {
+	place
+	// service and target are where it is to lead: a Service, and a port of it by number or name.
+	service ir.Ref
+	target  string
+	// acceptProxy and sendProxy are the flags of a ConfigMap.
+	acceptProxy bool
+	sendProxy   ir.ProxyVersion
 }
 
-// configMap reads the ConfigMap that an option names.
-func (r *reading) configMap(name, option string, protocol ir.Protocol) {
-	namespace, name, ok := strings.Cut(name, "/")
-	if !ok {
-		return
-	}
-	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: namespace, Name: name}
-	r.result.Refs = append(r.result.Refs, ref)
-	verdict := r.verdict(ref)
-	object, ok := r.snapshot.ConfigMaps.Get(namespace, name)
-	if !ok {
-		verdict.Problems = append(verdict.Problems, missing(namespace+"/"+name, option, protocol))
-		return
-	}
-	used := map[uint16]bool{}
-	for _, key := range slices.SortedFunc(maps.Keys(object.Data), byNumber) {
-		route, p := r.carefully(key, object.Data[key], protocol)
-		if p == nil && used[route.Port] {
-			p = invalid("port %d is there twice, and the first entry counts", route.Port)
-		}
-		if p != nil {
-			p.Field = "data[" + key + "]"
-			verdict.Problems = append(verdict.Problems, *p)
-		}
-		if route != nil && !used[route.Port] {
-			used[route.Port] = true
-			route.Origin = ref
-			r.result.Routes = append(r.result.Routes, route)
-		}
-	}
-}
-
-// verdict returns the one on a ConfigMap. Both options may name the same.
-func (r *reading) verdict(ref ir.Ref) *report.Verdict {
-	for _, v := range r.result.Verdicts {
-		if v.Object == ref {
-			return v
-		}
-	}
-	v := &report.Verdict{Object: ref}
-	r.result.Verdicts = append(r.result.Verdicts, v)
-	return v
-}
-
-func missing(name, option string, protocol ir.Protocol) report.Problem {
-	return report.Problem{
-		Severity: report.Warning, Reason: report.NoConfigMap,
-		Message: fmt.Sprintf("there is no ConfigMap %s, which %s names: no %s ports are open until there is one",
-			name, option, strings.ToUpper(string(protocol))),
-	}
-}
-
-// byNumber puts a port before the same one with zeros in front, so that such an entry takes nothing from a good one.
-func byNumber(a, b string) int {
-	return cmp.Or(cmp.Compare(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")), cmp.Compare(len(a), len(b)))
-}
-
-// carefully makes a panic a problem of the entry that causes it.
-func (r *reading) carefully(key, value string, protocol ir.Protocol) (route *ir.StreamRoute, p *report.Problem) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			route, p = nil, &report.Problem{
-				Severity: report.Error, Reason: report.Quarantined,
-				Message: fmt.Sprintf("the entry is left out, because reading it fails: %v", fault),
-			}
-		}
-	}()
-	return r.read(key, value, protocol)
-}
-
-// entry reads "namespace/service:port[:PROXY][:PROXY]": the first PROXY says that clients send a PROXY protocol header,
-// the second that the backend gets one. A route and a problem may come together: a Service that is missing may appear.
-func (r *reading) entry(key, value string, protocol ir.Protocol) (*ir.StreamRoute, *report.Problem) {
-	number, err := strconv.ParseUint(key, 10, 16)
-	if err != nil || number == 0 {
-		return nil, invalid("%q is no port: the key is a number from 1 to 65535", key)
-	}
-	port := uint16(number)
-	if owner := r.reserved(protocol, port); owner != "" {
-		return nil, &report.Problem{
-			Severity: report.Error, Reason: report.PortConflict,
-			Message: fmt.Sprintf("port %d is the %s port of the controller itself: choose another one", port, owner),
-		}
-	}
-	parts := strings.Split(value, ":")
-	if len(parts) < 2 || len(parts) > 4 {
-		return nil, invalid("%q is no entry: write namespace/service:port", value)
-	}
-	namespace, service, _ := strings.Cut(parts[0], "/")
-	if !named(namespace, service, parts[1]) {
-		return nil, invalid("%q is no entry: write namespace/service:port", value)
-	}
-	route := &ir.StreamRoute{Protocol: protocol, Port: port}
-	for i, flag := range parts[2:] {
-		switch {
-		case flag == "":
-		case !strings.EqualFold(flag, "PROXY"):
-			return nil, invalid("%q is unknown: PROXY is what may stand there", flag)
-		case protocol == ir.UDP:
-			return nil, invalid("the PROXY protocol is for TCP ports only")
-		case i == 0:
-			route.AcceptProxy = true
-		default:
-			route.SendProxy = ir.ProxyV1
-		}
-	}
-	backend, p := r.backend(ir.Ref{Kind: kinds.Service, Namespace: namespace, Name: service}, parts[1], protocol)
-	route.Backend = backend
-	return route, p
-}
-
-// named says whether these could be a namespace, a Service in it and its port. Nobody checks a ConfigMap before, and the
-// names become the ID of a backend, which must not be another one's.
-func named(namespace, service, port string) bool {
-	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(service)) == 0 &&
-		len(validation.IsDNS1123Label(port)) == 0
-}
-
-func (r *reading) reserved(protocol ir.Protocol, port uint16) string {
+// take makes a port belong to an object, unless it belongs to another one.
+func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	for _, p := range r.options.Reserved {
-		if p.Protocol == protocol && p.Port == port {
-			return p.Owner
+		if p.Protocol == w.protocol && p.Port == w.port {
+			return conflict("port %d is the %s port of the controller itself: choose another one", w.port, p.Owner)
 		}
 	}
-	return ""
+	owner, taken := r.owners[w.place]
+	switch {
+	case !taken:
+		r.owners[w.place] = of
+		return nil
+	case owner == of:
+		return invalid("port %d is there twice, and the first entry counts", w.port)
+	case owner.Kind == kinds.ConfigMap:
+		return conflict("the %s belongs to an entry of the ConfigMap of %s_services: choose another one", w.place, w.protocol)
+	case owner.Namespace == of.Namespace:
+		return conflict("the %s belongs to the older %s: choose another one", w.place, owner)
+	}
+	// Who that is, is none of their business.
+	return conflict("the %s belongs to an older Service of another namespace: choose another one", w.place)
 }
 
-func (r *reading) backend(ref ir.Ref, wanted string, protocol ir.Protocol) (*ir.Backend, *report.Problem) {
-	r.result.Refs = append(r.result.Refs, ref)
-	found, p := backends.Find(r.snapshot, ref, wanted, protocol, backends.Options{ExternalNames: r.options.ExternalNames})
+// open makes the route of a port. A route and a problem may come together: a Service that is missing may appear.
+func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
+	s, p := r.settings(w.service), (*report.Problem)(nil)
+	if s.Closed {
+		return closed(w.service, of)
+	}
+	route := &ir.StreamRoute{Protocol: w.protocol, Port: w.port, Policy: s.Policy, Origin: of}
+	if w.protocol == ir.TCP {
+		s.tcp(route, w)
+	}
+	route.Backend, p = r.backend(w)
+	r.result.Routes = append(r.result.Routes, route)
+	return p
+}
+
+// tcp is what a Service says of TCP only.
+func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
+	route.Policy.Responses = 0
+	route.SendProxy = cmp.Or(s.SendProxy, w.sendProxy)
+	if route.AcceptProxy = s.AcceptProxy || w.acceptProxy; route.AcceptProxy {
+		route.Trusted = s.Trusted
+	}
+	route.TLS, route.BackendTLS = s.TLS, s.BackendTLS
+}
+
+// closed says to somebody else than the Service that it keeps its ports closed.
+func closed(service, of ir.Ref) *report.Problem {
+	if service == of {
+		return nil
+	}
+	return &report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Message: fmt.Sprintf(
+		"the port stays closed, because an annotation of %s cannot be used: what is said of that object says which", service)}
+}
+
+func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {
+	r.depend(w.service)
+	found, p := r.find(r.snapshot, w.service, w.target, w.protocol, backends.Options{ExternalNames: r.options.ExternalNames})
 	switch {
 	case p == nil:
 		return found, nil
@@ -212,6 +190,37 @@ func (r *reading) backend(ref ir.Ref, wanted string, protocol ir.Protocol) (*ir.
 	return found, p
 }
 
+func (r *reading) depend(on ir.Ref) { r.result.Refs = append(r.result.Refs, on) }
+
+// verdict returns the one on an object. Both options may name the same ConfigMap.
+func (r *reading) verdict(ref ir.Ref) *report.Verdict {
+	for _, v := range r.result.Verdicts {
+		if v.Object == ref {
+			return v
+		}
+	}
+	v := &report.Verdict{Object: ref}
+	r.result.Verdicts = append(r.result.Verdicts, v)
+	return v
+}
+
+// carefully makes a panic a problem of what causes it.
+func carefully(do func() *report.Problem) (p *report.Problem) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			p = &report.Problem{
+				Severity: report.Error, Reason: report.Quarantined,
+				Message: fmt.Sprintf("the entry is left out, because reading it fails: %v", fault),
+			}
+		}
+	}()
+	return do()
+}
+
 func invalid(message string, args ...any) *report.Problem {
 	return &report.Problem{Severity: report.Error, Reason: report.InvalidEntry, Message: fmt.Sprintf(message, args...)}
+}
+
+func conflict(message string, args ...any) *report.Problem {
+	return &report.Problem{Severity: report.Error, Reason: report.PortConflict, Message: fmt.Sprintf(message, args...)}
 }

@@ -25,7 +25,7 @@ func (t *Translator) publish(c *change) {
 		VirtualHosts:       patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host }, cmp.Compare[string]),
 		Certificates:       patched(t.config.Certificates, certificates, func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
 		Backends:           patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID }, cmp.Compare[string]),
-		StreamRoutes:       t.streams.Routes,
+		StreamRoutes:       t.streams.routes,
 		Global:             keep(t.config.Global, t.defaults.global),
 		DefaultCertificate: keep(t.config.DefaultCertificate, defaultCertificate(t.options.DefaultCertificate)),
 	}
@@ -70,19 +70,16 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
-// settingsVerdict is on a ConfigMap or an IngressClass. One ConfigMap may serve several ends.
+// settingsVerdict is on a ConfigMap, an IngressClass or a Service. One ConfigMap may serve several ends.
 func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
-	of := t.defaults.verdicts[ref]
-	for _, v := range t.streams.Verdicts {
-		switch {
-		case v.Object != ref:
-		case of == nil:
-			return v
-		default:
-			return &report.Verdict{Object: ref, Problems: slices.Concat(of.Problems, v.Problems)}
-		}
+	of, ports := t.defaults.verdicts[ref], t.streams.verdicts[ref]
+	switch {
+	case ports == nil:
+		return of
+	case of == nil:
+		return ports
 	}
-	return of
+	return &report.Verdict{Object: ref, Problems: slices.Concat(of.Problems, ports.Problems)}
 }
 
 // patched returns a sorted list in which the given entries are different; nil is one that is gone. Entries that are equal

@@ -17,7 +17,7 @@ type Options struct {
 	Ingress ingress.Options
 	Streams streams.Options
 	// ConfigMap is the "namespace/name" of the ConfigMap with the options for all Ingresses; it may be empty. What it says
-	// takes the place of Ingress.Defaults.
+	// takes the place of Ingress.Defaults and of Streams.Policy.
 	ConfigMap string
 	// DefaultCertificate is the "namespace/name" of the Secret for names without a certificate; it may be empty.
 	DefaultCertificate string

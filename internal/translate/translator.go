@@ -13,7 +13,6 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
-	"github.com/k8singress/k8singress/internal/streams"
 )
 
 // Translator translates one snapshot after another of the same store. It is for one goroutine.
@@ -32,7 +31,7 @@ type Translator struct {
 	fallbacks set[ir.Ref]
 	merged    map[string]*ingress.Merged
 	issuance  *issuance
-	streams   *streams.Result
+	streams   *ports
 	// users counts the routes that have a backend, found is what there is of it in the cluster.
 	users     map[string]int
 	found     map[string]*ir.Backend
@@ -50,7 +49,7 @@ func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
 		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*ingress.Merged{},
-		issuance: newIssuance(), streams: &streams.Result{}, users: map[string]int{}, found: map[string]*ir.Backend{},
+		issuance: newIssuance(), streams: &ports{}, users: map[string]int{}, found: map[string]*ir.Backend{},
 		ofBackend: groups[string]{}, balanced: map[string]*balanced{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
@@ -76,9 +75,14 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 	return t.config, t.report
 }
 
-// Secrets are those that the Ingresses of the last snapshot refer to, whether they exist or not.
+// Secrets are those that the Ingresses and the ports of the last snapshot refer to, whether they exist or not.
 func (t *Translator) Secrets() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
+		for ref := range t.streams.refs {
+			if ref.Kind == kinds.Secret && !yield(ref) {
+				return
+			}
+		}
 		for ref := range t.dependent {
 			if ref.Kind == kinds.Secret && !yield(ref) {
 				return
@@ -101,12 +105,13 @@ func refOf(object *networkingv1.Ingress) ir.Ref {
 // touched translates the Ingresses again that changed, or that refer to something that did.
 func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
 	again := set[ir.Ref]{}
-	streamsToo := false
+	policy := t.defaults.streams
 	if t.defaultsTouched(s) && t.readDefaults(c, s) {
 		for ref := range t.results {
 			again[ref] = struct{}{}
 		}
 	}
+	streamsToo := t.defaults.streams != policy
 	for _, ref := range s.Changed {
 		switch ref.Kind {
 		case kinds.Ingress:
@@ -119,7 +124,7 @@ func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
 		for dependent := range t.dependent[ref].all() {
 			again[dependent] = struct{}{}
 		}
-		streamsToo = streamsToo || slices.Contains(t.streams.Refs, ref)
+		streamsToo = streamsToo || t.streams.dependOn(s, ref)
 	}
 	for ref := range again {
 		t.one(c, s, ref)
@@ -257,33 +262,4 @@ func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
 	if n > 0 {
 		t.found[b.ID] = b
 	}
-}
-
-func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
-	for _, r := range t.streams.Routes {
-		t.countBackend(c, r.Backend, -1)
-	}
-	for _, v := range t.streams.Verdicts {
-		c.objects[v.Object] = struct{}{}
-	}
-	next := streams.Translate(s, t.options.Streams)
-	next.Routes = keepRoutes(t.streams.Routes, next.Routes)
-	for _, r := range next.Routes {
-		t.countBackend(c, r.Backend, 1)
-	}
-	for _, v := range next.Verdicts {
-		c.objects[v.Object] = struct{}{}
-	}
-	t.streams = next
-}
-
-func keepRoutes(old, next []*ir.StreamRoute) []*ir.StreamRoute {
-	for i, r := range next {
-		for _, o := range old {
-			if reflect.DeepEqual(o, r) {
-				next[i] = o
-			}
-		}
-	}
-	return next
 }

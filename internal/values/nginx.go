@@ -35,6 +35,18 @@ func Time(text string) (time.Duration, error) {
 	}
 }
 
+// Timeout reads a time above 0 of Go or of nginx, such as 1m30s.
+func Timeout(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		d, err = Time(text)
+	}
+	if err != nil || d <= 0 || d > MostSeconds*time.Second {
+		return 0, fmt.Errorf("%s is not a time above 0 and up to a year, such as 5s", Quote(text))
+	}
+	return d, nil
+}
+
 // cutTime takes a number and its unit off a time. The number is negative if there is none.
 func cutTime(text string) (n int64, unit, rest string) {
 	digits := strings.TrimLeft(text, "0123456789")

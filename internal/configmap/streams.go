@@ -1,0 +1,72 @@
+package configmap
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+const (
+	mostStreamTries = 100
+	// oneTry asks no other endpoint.
+	oneTry = 1
+)
+
+// The rows of proxy-stream-*.
+var (
+	proxyStreamTimeout = Key{
+		Name: "proxy-stream-timeout", Global: true,
+		Doc: "For how long nothing may move in either direction on a TCP connection, or between a client of a UDP port and its endpoint, " +
+			"before it is ended.",
+		Values: "a time such as 600s or 10m", Example: "10m", Default: "600s for TCP, and 60s for UDP",
+		parse: values.Into(func(c *Config) *time.Duration { return &c.Streams.IdleTimeout }, values.Timeout),
+	}
+	proxyStreamNextUpstream = Key{
+		Name: "proxy-stream-next-upstream", Global: true,
+		Doc:    "Lets a TCP connection go to another endpoint where one does not accept it.",
+		Values: booleans, Example: "false", Default: "true",
+		parse: func(c *Config, value string) error {
+			others, err := values.Bool(value)
+			if err == nil && !others {
+				c.Streams.Tries = oneTry
+			}
+			return err
+		},
+	}
+	proxyStreamNextUpstreamTimeout = Key{
+		Name: "proxy-stream-next-upstream-timeout", Global: true,
+		Doc:    "For how long after a connection has come another endpoint may still be asked. 0 is without limit.",
+		Values: "a time such as 600s or 10m", Example: "30s", Default: "600s",
+		parse: values.Into(func(c *Config) *time.Duration { return &c.Streams.TriesTimeout }, readDrain),
+	}
+	proxyStreamNextUpstreamTries = Key{
+		Name: "proxy-stream-next-upstream-tries", Global: true,
+		Doc: "How many endpoints are asked at most, one after the other, to accept a connection. ingress-nginx has no limit at 0: here it is " +
+			"the most.",
+		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostStreamTries), Example: "2", Default: "3",
+		parse: parseStreamTries,
+	}
+	proxyStreamResponses = Key{
+		Name: "proxy-stream-responses", Global: true,
+		Doc: "After how many answers to each of its datagrams the session of a UDP client ends, which spares the memory of clients that ask " +
+			"one question, as those of DNS do. 0 ends it when it is idle.",
+		Values: "a number from 0 to 1000000", Example: "1", Default: "0; it is 1 in ingress-nginx",
+		parse: values.Into(func(c *Config) *int { return &c.Streams.Responses }, values.Number(0, 1_000_000)),
+	}
+)
+
+// parseStreamTries leaves it at one where proxy-stream-next-upstream has been read before and is off.
+func parseStreamTries(c *Config, value string) error {
+	n, err := values.Number(0, 1<<31-1)(value)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s is not a number from 0 to %d", values.Quote(value), mostStreamTries)
+	case c.Streams.Tries == oneTry:
+		return nil
+	case n == 0:
+		n = mostStreamTries
+	}
+	c.Streams.Tries = min(n, mostStreamTries)
+	return nil
+}

@@ -1,0 +1,287 @@
+package featuretests
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// exposed is the Service "default/NAME" of service with annotations, each "name: value" without its prefix.
+func exposed(name, port, ip string, annotations ...string) string {
+	all := make([]string, 0, len(annotations))
+	for _, a := range annotations {
+		key, value, _ := strings.Cut(a, ": ")
+		all = append(all, fmt.Sprintf("k8singress.io/%s: %q", key, value))
+	}
+	return strings.Replace(service(name, port, ip), "metadata: {name: "+name+"}",
+		"metadata: {name: "+name+", annotations: {"+strings.Join(all, ", ")+"}}", 1)
+}
+
+// freePort is the port of free.
+func freePort(t testing.TB) string {
+	_, port, err := net.SplitHostPort(free(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+const servicePorts = "stream_bind 127.0.0.1\nservice_tcp_ports 1024-65535"
+
+// TestServiceOpensAPort holds that an annotation opens and closes a port without a reload, and touches no other.
+func TestServiceOpensAPort(t *testing.T) {
+	ip, backendPort := backend(t, "one")
+	first, second := freePort(t), freePort(t)
+	in := start(t, class+exposed("one", backendPort, ip, "tcp-ports: "+first+":http"), servicePorts)
+	in.eventually("the port", func() error { _, err := tryTCP(first); return err })
+	reloads := in.reloads()
+	open := in.hold(first)
+
+	in.write("manifests.yaml", class+exposed("one", backendPort, ip, "tcp-ports: "+first+":http, "+second+":80"))
+	in.eventually("the second port", func() error { _, err := tryTCP(second); return err })
+	in.write("manifests.yaml", class+exposed("one", backendPort, ip, "tcp-ports: "+second+":80"))
+	in.eventually("no port", func() error {
+		if _, err := tryTCP(first); err == nil {
+			return fmt.Errorf("it still answers")
+		}
+		return nil
+	})
+	if got := in.overTCP(second); got != "one /tcp" {
+		t.Errorf("the second port answers %q", got)
+	}
+	open.ask("one /held")
+	in.write("manifests.yaml", class+service("one", backendPort, ip))
+	in.eventually("no second port", func() error {
+		if _, err := tryTCP(second); err == nil {
+			return fmt.Errorf("it still answers")
+		}
+		return nil
+	})
+	if now := in.reloads(); now != reloads {
+		t.Errorf("Caddy was made to reload: %q, then %q", reloads, now)
+	}
+}
+
+// held is a connection that stays open between requests.
+type held struct {
+	testing.TB
+	net.Conn
+	reader *bufio.Reader
+}
+
+func (in *ingress) hold(port string) *held {
+	in.Helper()
+	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, deadline)
+	if err != nil {
+		in.Fatal(err)
+	}
+	in.Cleanup(func() { conn.Close() })
+	h := &held{in.TB, conn, bufio.NewReader(conn)}
+	h.ask("")
+	return h
+}
+
+// ask sends a request over the connection, and fails unless the answer is want, if that is not empty.
+func (h *held) ask(want string) {
+	h.Helper()
+	if _, err := io.WriteString(h.Conn, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		h.Fatal(err)
+	}
+	response, err := http.ReadResponse(h.reader, nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	if got := read(h.TB, response).body; want != "" && got != want {
+		h.Errorf("the connection answers %q, want %q", got, want)
+	}
+}
+
+// TestServicePortConflicts holds that a port goes to one Service, that the other is told, and that it gets the port when the
+// first one goes.
+func TestServicePortConflicts(t *testing.T) {
+	ip, onePort := backend(t, "one")
+	_, twoPort := backend(t, "two")
+	shared, own, listed := freePort(t), freePort(t), freePort(t)
+	two := exposed("two", twoPort, ip, "tcp-ports: "+shared+":80, "+own+":80, "+listed+":80")
+	in := newIngress(t)
+	in.write("one.yaml", exposed("one", onePort, ip, "tcp-ports: "+shared+":80"))
+	in.write("two.yaml", class+two+tcpServices(fmt.Sprintf(`%q: "default/one:80"`, listed)))
+	in.load("manifests " + in.folder + "\ntcp_services default/tcp-services\n" + servicePorts)
+	in.awaitReady()
+	for port, want := range map[string]string{shared: "one /tcp", own: "two /tcp", listed: "one /tcp"} {
+		if got := in.overTCP(port); got != want {
+			t.Errorf("port %s answers %q, want %q", port, got, want)
+		}
+	}
+	want := []string{
+		"the TCP port " + shared + " belongs to the older Service/default/one: choose another one",
+		"the TCP port " + listed + " belongs to an entry of the ConfigMap of tcp_services: choose another one",
+	}
+	if got := in.messages("Service/default/two", "PortConflict"); !slices.Equal(got, want) {
+		t.Errorf("it is told %q", got)
+	}
+	in.write("one.yaml", service("one", onePort, ip))
+	in.eventually("the port of the other Service", func() error {
+		got, err := tryTCP(shared)
+		if err == nil && got != "two /tcp" {
+			err = fmt.Errorf("it answers %q", got)
+		}
+		return err
+	})
+}
+
+// TestServicePortNotAllowed holds that nothing opens without the administrator.
+func TestServicePortNotAllowed(t *testing.T) {
+	ip, backendPort := backend(t, "one")
+	port := freePort(t)
+	manifests := class + exposed("one", backendPort, ip, "tcp-ports: "+port+":80")
+	in := start(t, manifests, "stream_bind 127.0.0.1")
+	for _, options := range []string{
+		"", "service_tcp_ports 1-10", "service_tcp_ports 1-65535\nservice_port_namespaces shop", "service_udp_ports 1-65535",
+	} {
+		in.load("manifests " + in.folder + "\nstream_bind 127.0.0.1\n" + options)
+		in.awaitReady()
+		in.eventually("a word to the Service", func() error {
+			if got := in.reasons("Service/default/one"); !slices.Equal(got, []string{"PortNotAllowed"}) {
+				return fmt.Errorf("reasons are %v", got)
+			}
+			return nil
+		})
+		if _, err := tryTCP(port); err == nil {
+			t.Errorf("with %q the port is open", options)
+		}
+	}
+	in.load("manifests " + in.folder + "\nservice_port_namespaces def*\n" + servicePorts)
+	if got := in.overTCP(port); got != "one /tcp" {
+		t.Errorf("the port answers %q", got)
+	}
+}
+
+// TestServicePortThatIsTaken holds that a port of another process is said to the Service, and tried again.
+func TestServicePortThatIsTaken(t *testing.T) {
+	ip, backendPort := backend(t, "one")
+	holder, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, taken, _ := net.SplitHostPort(holder.Addr().String())
+	good := freePort(t)
+	in := start(t, class+exposed("one", backendPort, ip, "tcp-ports: "+taken+":80, "+good+":80"), servicePorts)
+	if got := in.overTCP(good); got != "one /tcp" {
+		t.Errorf("the free port answers %q", got)
+	}
+	if got := in.reasons("Service/default/one"); !slices.Equal(got, []string{"PortConflict"}) {
+		t.Errorf("reasons are %v", got)
+	}
+	if err := holder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := in.overTCP(taken); got != "one /tcp" {
+		t.Errorf("the port answers %q", got)
+	}
+	in.eventually("nothing more to say", func() error {
+		if got := in.reasons("Service/default/one"); len(got) > 0 {
+			return fmt.Errorf("reasons are %v", got)
+		}
+		return nil
+	})
+}
+
+// TestPortOfAnExternalName holds that a stream follows a name as requests do, and goes nowhere near.
+func TestPortOfAnExternalName(t *testing.T) {
+	backendPort, dnsServer := twins(t), serveNames(t)
+	dnsServer.set("db.example", "127.0.0.1")
+	port := freePort(t)
+	manifests := class + external("db", "db.example") + tcpServices(fmt.Sprintf(`%q: "default/db:%s"`, port, backendPort))
+	options := "\ntcp_services default/tcp-services\nstream_bind 127.0.0.1\nresolvers " + dnsServer.address
+	in := start(t, manifests, "external_names all"+options)
+	expect := func(want string) {
+		t.Helper()
+		in.eventually("the port", func() error {
+			got, err := tryTCP(port)
+			if err == nil && got != want {
+				err = fmt.Errorf("it answers %q", got)
+			}
+			return err
+		})
+	}
+	expect("127.0.0.1 /tcp")
+	dnsServer.set("db.example", "127.0.0.2")
+	expect("127.0.0.2 /tcp")
+
+	in.load("manifests " + in.folder + options)
+	in.eventually("a word on the address", func() error {
+		got := in.messages("ConfigMap/default/tcp-services", "NoEndpoints")
+		if len(got) != 1 || !strings.Contains(got[0], "127.0.0.2 (loopback)") || !strings.HasSuffix(got[0], ": connections are closed") {
+			return fmt.Errorf("%q", got)
+		}
+		return nil
+	})
+	if got, err := tryTCP(port); err == nil {
+		t.Errorf("a name of this machine answers %q", got)
+	}
+}
+
+// TestStreamKeysAreLive holds that a change of a key of the ConfigMap, or of an annotation, reloads nothing and ends no
+// connection, and is in effect.
+func TestStreamKeysAreLive(t *testing.T) {
+	ip, backendPort := backend(t, "one")
+	port := freePort(t)
+	one := exposed("one", backendPort, ip, "tcp-ports: "+port+":80")
+	in := start(t, class+one+globals("proxy-stream-timeout: 10m"), servicePorts, "configmap default/globals")
+	in.overTCP(port)
+	reloads, generation := in.reloads(), in.status().Generation
+	open := in.hold(port)
+	for _, manifests := range []string{
+		class + one + globals("proxy-stream-timeout: 20m", `proxy-stream-next-upstream: "false"`),
+		class + exposed("one", backendPort, ip, "tcp-ports: "+port+":80", "stream-idle-timeout: 1h") + globals("proxy-stream-timeout: 20m"),
+	} {
+		in.write("manifests.yaml", manifests)
+		in.eventually("another generation", func() error {
+			if now := in.status().Generation; now == generation {
+				return fmt.Errorf("it is still %d", now)
+			}
+			return nil
+		})
+		generation = in.status().Generation
+		open.ask("one /held")
+		if got := in.overTCP(port); got != "one /tcp" {
+			t.Errorf("the port answers %q", got)
+		}
+	}
+	if now := in.reloads(); now != reloads {
+		t.Errorf("Caddy was made to reload: %q, then %q", reloads, now)
+	}
+}
+
+func globals(entries ...string) string {
+	return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: globals}\ndata:\n  " + strings.Join(entries, "\n  ") + "\n"
+}
+
+// TestServicePortStaysClosed holds that what keeps people out keeps out everybody while it cannot be read.
+func TestServicePortStaysClosed(t *testing.T) {
+	ip, backendPort := backend(t, "one")
+	port, other := freePort(t), freePort(t)
+	in := start(t, class+exposed("one", backendPort, ip, "tcp-ports: "+port+":80", "stream-tls-secret: Not A Name")+
+		exposed("two", backendPort, ip, "tcp-ports: "+other+":80"), servicePorts)
+	if got := in.overTCP(other); got != "one /tcp" {
+		t.Errorf("the other port answers %q", got)
+	}
+	dialer := net.Dialer{}
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	if conn, err := dialer.DialContext(ctx, "tcp", "127.0.0.1:"+port); err == nil {
+		conn.Close()
+		t.Error("the port is open")
+	}
+	in.write("manifests.yaml", class+exposed("one", backendPort, ip, "tcp-ports: "+port+":80"))
+	if got := in.overTCP(port); got != "one /tcp" {
+		t.Errorf("the port answers %q", got)
+	}
+}

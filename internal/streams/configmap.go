@@ -1,0 +1,114 @@
+package streams
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// configMap reads the ConfigMap that an option names.
+func (r *reading) configMap(name, option string, protocol ir.Protocol) {
+	namespace, name, ok := strings.Cut(name, "/")
+	if !ok {
+		return
+	}
+	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: namespace, Name: name}
+	r.depend(ref)
+	verdict := r.verdict(ref)
+	object, ok := r.snapshot.ConfigMaps.Get(namespace, name)
+	if !ok {
+		verdict.Problems = append(verdict.Problems, missing(namespace+"/"+name, option, protocol))
+		return
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(object.Data), byNumber) {
+		p := carefully(func() *report.Problem { return r.entry(key, object.Data[key], protocol, ref) })
+		if p != nil {
+			p.Field = "data[" + key + "]"
+			verdict.Problems = append(verdict.Problems, *p)
+		}
+	}
+}
+
+func missing(name, option string, protocol ir.Protocol) report.Problem {
+	return report.Problem{
+		Severity: report.Warning, Reason: report.NoConfigMap,
+		Message: fmt.Sprintf("there is no ConfigMap %s, which %s names: no %s ports are open until there is one",
+			name, option, upper(protocol)),
+	}
+}
+
+func upper(protocol ir.Protocol) string { return strings.ToUpper(string(protocol)) }
+
+// byNumber puts a port before the same one with zeros in front, so that such an entry takes nothing from a good one.
+func byNumber(a, b string) int {
+	return cmp.Or(cmp.Compare(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")), cmp.Compare(len(a), len(b)))
+}
+
+// entry opens the port of one entry.
+func (r *reading) entry(key, value string, protocol ir.Protocol, of ir.Ref) *report.Problem {
+	w, p := readEntry(key, value, protocol)
+	if p != nil {
+		return p
+	}
+	if p := r.take(w, of); p != nil {
+		return p
+	}
+	return r.open(w, of)
+}
+
+// readEntry reads "namespace/service:port[:PROXY][:PROXY]": the first PROXY says that clients send a PROXY protocol header,
+// the second that the backend gets one.
+func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem) {
+	port, ok := readPort(key)
+	if !ok {
+		return nil, invalid("%q is no port: the key is a number from 1 to 65535", key)
+	}
+	parts := strings.Split(value, ":")
+	if len(parts) < 2 || len(parts) > 4 {
+		return nil, invalid("%q is no entry: write namespace/service:port", value)
+	}
+	namespace, service, _ := strings.Cut(parts[0], "/")
+	if !named(namespace, service, parts[1]) {
+		return nil, invalid("%q is no entry: write namespace/service:port", value)
+	}
+	w := &wish{
+		place: place{protocol, port}, target: parts[1],
+		service: ir.Ref{Kind: kinds.Service, Namespace: namespace, Name: service},
+	}
+	for i, flag := range parts[2:] {
+		switch {
+		case flag == "":
+		case !strings.EqualFold(flag, "PROXY"):
+			return nil, invalid("%q is unknown: PROXY is what may stand there", flag)
+		case protocol == ir.UDP:
+			return nil, invalid("the PROXY protocol is for TCP ports only")
+		case i == 0:
+			w.acceptProxy = true
+		default:
+			w.sendProxy = ir.ProxyV1
+		}
+	}
+	return w, nil
+}
+
+// readPort reads a number from 1 to 65535.
+func readPort(text string) (uint16, bool) {
+	number, err := strconv.ParseUint(text, 10, 16)
+	return uint16(number), err == nil && number != 0
+}
+
+// named says whether these could be a namespace, a Service in it and its port. Nobody checks a ConfigMap before, and the
+// names become the ID of a backend, which must not be another one's.
+func named(namespace, service, port string) bool {
+	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(service)) == 0 &&
+		len(validation.IsDNS1123Label(port)) == 0
+}

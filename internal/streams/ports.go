@@ -1,0 +1,77 @@
+package streams
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+const listValues = "numbers from 1 to 65535 with commas between them, each with a colon and the number or the name of a port of the Service " +
+	"behind it, if that is another one"
+
+// The rows of the ports that a Service asks for.
+var (
+	tcpPorts = Annotation{
+		Name: "tcp-ports",
+		Doc: "The TCP ports that are opened for the Service, if the administrator allows them by " +
+			"[`service_tcp_ports`](caddyfile.md#service_tcp_ports). A port that the ConfigMap or an older Service has stays theirs.",
+		Values: listValues, Example: "5432:pg, 6379", Default: "none",
+		parse: func(s *Settings, value string) (err error) {
+			s.TCPPorts, err = readList(value)
+			return err
+		},
+	}
+	udpPorts = Annotation{
+		Name: "udp-ports",
+		Doc: "The UDP ports that are opened for the Service, if the administrator allows them by " +
+			"[`service_udp_ports`](caddyfile.md#service_udp_ports).",
+		Values: listValues, Example: "5353:dns", Default: "none",
+		parse: func(s *Settings, value string) (err error) {
+			s.UDPPorts, err = readList(value)
+			return err
+		},
+	}
+)
+
+// readList leaves out the entries that it cannot read.
+func readList(value string) ([]Listed, error) {
+	var list []Listed
+	var bad []string
+	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+		listed, err := readListed(word)
+		switch {
+		case err != nil:
+			bad = append(bad, err.Error())
+		case slices.ContainsFunc(list, func(l Listed) bool { return l.Port == listed.Port }):
+			bad = append(bad, fmt.Sprintf("port %d is there twice, and the first entry counts", listed.Port))
+		default:
+			list = append(list, listed)
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		return list, partlyError{errors.New(strings.Join(bad, "; "))}
+	case len(list) == 0:
+		return nil, fmt.Errorf("%s has no port in it: write a list such as 5432:pg, 6379", values.Quote(value))
+	}
+	return list, nil
+}
+
+func readListed(word string) (Listed, error) {
+	number, target, named := strings.Cut(word, ":")
+	port, ok := readPort(number)
+	if !named {
+		target = strconv.Itoa(int(port))
+	}
+	if !ok || len(validation.IsDNS1123Label(target)) > 0 {
+		return Listed{}, fmt.Errorf("%s is no entry: write a port from 1 to 65535, alone or as in 5432:pg", values.Quote(word))
+	}
+	return Listed{Port: port, Target: target}, nil
+}

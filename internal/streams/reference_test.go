@@ -1,0 +1,64 @@
+package streams
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in docs")
+
+const referenceFile = "../../docs/service-annotations.md"
+
+func TestReference(t *testing.T) {
+	if *update {
+		if err := os.WriteFile(referenceFile, []byte(reference()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), reference()); diff != "" {
+		t.Errorf("docs/service-annotations.md is not what the table says; run make generate (-file +table):\n%s", diff)
+	}
+}
+
+// TestRows holds that every row has what the documentation prints, and an example that works. Alone it may have no effect,
+// of which its owner is warned.
+func TestRows(t *testing.T) {
+	seen := map[string]bool{}
+	for _, row := range Table {
+		for name, text := range map[string]string{
+			"Name": row.Name, "Doc": row.Doc, "Values": row.Values, "Example": row.Example, "Default": row.Default,
+		} {
+			if text == "" || strings.ContainsAny(text, "\n|") {
+				t.Errorf("%s: %s is %q, which cannot be printed", row.Name, name, text)
+			}
+		}
+		if seen[row.Name] {
+			t.Errorf("%s is there twice", row.Name)
+		}
+		seen[row.Name] = true
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "db", Annotations: map[string]string{row.Key(): row.Example}}}
+		settings, problems := Parse(ir.StreamPolicy{}, service)
+		for _, p := range problems {
+			if p.Severity == report.Error || row.check == nil {
+				t.Errorf("%s: the example does not work: %v", row.Name, p)
+			}
+		}
+		if settings.Closed {
+			t.Errorf("%s: the example closes the ports", row.Name)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package streams
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// service is one with annotations of our own.
+type service struct {
+	object   *corev1.Service
+	settings *Settings
+	verdict  *report.Verdict
+	// used says that a port leads to it, or was to.
+	used bool
+}
+
+// settings returns what a Service says of its ports, and what the ConfigMap says in its place.
+func (r *reading) settings(of ir.Ref) *Settings {
+	if object, ok := r.snapshot.Annotated.Get(of.Namespace, of.Name); ok {
+		s := r.service(object)
+		s.used = true
+		return s.settings
+	}
+	return &Settings{Policy: r.options.Policy}
+}
+
+// service reads the annotations of a Service once.
+func (r *reading) service(object *corev1.Service) *service {
+	ref := snapshot.RefOf(object)
+	if s := r.services[ref]; s != nil {
+		return s
+	}
+	s := &service{object: object, settings: &Settings{Closed: true}}
+	r.services[ref] = s
+	var problems []report.Problem
+	if p := carefully(func() *report.Problem {
+		s.settings, problems = Parse(r.options.Policy, object)
+		return r.issuable(ref, s.settings)
+	}); p != nil {
+		s.settings.Closed = true
+		problems = append(problems, *p)
+	}
+	// There is one verdict for each: no need to look for it among those that there are.
+	s.verdict = &report.Verdict{Object: ref, Problems: problems}
+	r.result.Verdicts = append(r.result.Verdicts, s.verdict)
+	for secret := range s.settings.secrets() {
+		r.depend(secret)
+	}
+	return s
+}
+
+// issuable says why no issuer may be asked for the certificate of a Service.
+func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
+	option := ""
+	switch {
+	case s.TLS == nil || s.TLS.Host == "":
+		return nil
+	case r.options.NoIssuer:
+		option = "auto_https off"
+	case slices.Contains(r.options.NoIssuerFor, ref.Namespace):
+		option = "auto_https_except"
+	default:
+		return nil
+	}
+	return &report.Problem{
+		Severity: report.Error, Reason: report.InvalidAnnotation, Field: field(streamTLSHost.Name), Message: fmt.Sprintf(
+			"the option %s lets nobody here have a certificate from an issuer, so that %s: name a Secret in %s", option, staysClosed,
+			streamTLSSecret.Key()),
+	}
+}
+
+// annotated opens the ports that Services ask for, the oldest first.
+func (r *reading) annotated() {
+	var all []*service
+	for object := range r.snapshot.Annotated.All() {
+		r.depend(snapshot.RefOf(object))
+		if r.selected(object.Namespace) {
+			all = append(all, r.service(object))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *service) int { return older(a.object, b.object) })
+	for _, s := range all {
+		r.ports(s, &tcpPorts, ir.TCP, s.settings.TCPPorts)
+		r.ports(s, &udpPorts, ir.UDP, s.settings.UDPPorts)
+	}
+	for _, s := range all {
+		if s.settings.given && !s.used && s.verdict.Accepted() {
+			s.say(&report.Problem{
+				Severity: report.Info, Reason: report.InvalidAnnotation, Field: "metadata.annotations",
+				Message: "what they say of TCP and UDP ports has no effect: no such port leads to this Service",
+			})
+		}
+	}
+}
+
+// older orders Services by precedence.
+func older(a, b *corev1.Service) int {
+	return cmp.Or(
+		a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time),
+		cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name),
+	)
+}
+
+// selected says whether Services of a namespace are looked at.
+func (r *reading) selected(namespace string) bool {
+	o := &r.options.Services
+	if o.Selector == nil {
+		return true
+	}
+	r.depend(ir.Ref{Kind: kinds.Namespace, Name: namespace})
+	all := labels.Set{corev1.LabelMetadataName: namespace}
+	object, ok := r.snapshot.Namespaces.Get("", namespace)
+	if ok {
+		all = labels.Merge(all, object.Labels)
+	}
+	return (ok || o.Folder) && o.Selector.Matches(all)
+}
+
+// ports opens those of one annotation.
+func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list []Listed) {
+	of := snapshot.RefOf(s.object)
+	for _, listed := range list {
+		s.used = true
+		w := &wish{place: place{protocol, listed.Port}, service: of, target: listed.Target}
+		p := carefully(func() *report.Problem {
+			if p := r.options.Services.refuse(of.Namespace, w.place); p != nil {
+				return p
+			}
+			if p := r.take(w, of); p != nil {
+				return p
+			}
+			return r.open(w, of)
+		})
+		if p != nil {
+			p.Field = field(row.Name)
+			s.say(p)
+		}
+	}
+}
+
+// say adds a problem to the verdict, once.
+func (s *service) say(p *report.Problem) {
+	if !slices.Contains(s.verdict.Problems, *p) {
+		s.verdict.Problems = append(s.verdict.Problems, *p)
+	}
+}
+
+// refuse says why the Services of a namespace may not have a port.
+func (o *ServicePorts) refuse(namespace string, at place) *report.Problem {
+	ranges := o.TCP
+	if at.protocol == ir.UDP {
+		ranges = o.UDP
+	}
+	message := ""
+	switch {
+	case len(ranges) == 0:
+		message = fmt.Sprintf("no Service may open a %s port here: the administrator allows it by the option service_%s_ports",
+			upper(at.protocol), at.protocol)
+	case !o.namespace(namespace):
+		message = fmt.Sprintf("the Services of the namespace %s may open no ports here: the administrator allows it by the option "+
+			"service_port_namespaces", namespace)
+	case !slices.ContainsFunc(ranges, func(r settings.PortRange) bool { return r.Has(at.port) }):
+		message = fmt.Sprintf("the %s is none that Services may open here, which are %s: choose one of them, or let the administrator add it "+
+			"to the option service_%s_ports", at, listOf(ranges), at.protocol)
+	default:
+		return nil
+	}
+	return &report.Problem{Severity: report.Error, Reason: report.PortNotAllowed, Message: message}
+}
+
+func listOf(ranges []settings.PortRange) string {
+	var all []string
+	for _, r := range ranges {
+		all = append(all, r.String())
+	}
+	return strings.Join(all, ", ")
+}
+
+func (o *ServicePorts) namespace(name string) bool {
+	return len(o.Namespaces) == 0 || slices.ContainsFunc(o.Namespaces, func(pattern string) bool {
+		begin, open := strings.CutSuffix(pattern, "*")
+		return pattern == name || open && strings.HasPrefix(name, begin)
+	})
+}

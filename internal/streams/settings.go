@@ -1,0 +1,57 @@
+package streams
+
+import (
+	"iter"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+)
+
+// Settings are the annotations of one Service as typed values. They hold for all ports that lead to it.
+type Settings struct {
+	// TCPPorts and UDPPorts are those that the Service itself asks for.
+	TCPPorts, UDPPorts []Listed
+	Policy             ir.StreamPolicy
+	// What follows is for TCP only.
+	AcceptProxy bool
+	Trusted     []string
+	SendProxy   ir.ProxyVersion
+	TLS         *ir.StreamTLS
+	BackendTLS  *ir.BackendTLS
+	// Closed keeps the ports closed: an annotation that nobody can read may say who gets in.
+	Closed bool
+
+	// given says that there are annotations of the table at all.
+	given bool
+	// tls and backend are what was asked for, before all of it is known. Secrets are names in the namespace of the Service.
+	tls     ir.StreamTLS
+	backend ir.BackendTLS
+	overTLS bool
+}
+
+// Listed is one entry of a list of ports.
+type Listed struct {
+	Port uint16
+	// Target is the port of the Service, by number or name.
+	Target string
+}
+
+// secrets are those that the settings name.
+func (s *Settings) secrets() iter.Seq[ir.Ref] {
+	return func(yield func(ir.Ref) bool) {
+		var names []string
+		if s.TLS != nil {
+			names = append(names, s.TLS.Secret)
+		}
+		if s.BackendTLS != nil {
+			names = append(names, s.BackendTLS.Secret)
+		}
+		for _, name := range names {
+			namespace, name, ok := strings.Cut(name, "/")
+			if ok && !yield(ir.Ref{Kind: kinds.Secret, Namespace: namespace, Name: name}) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package streams
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+const ownSecret = "the name of a Secret in the namespace of the Service"
+
+// The rows of TLS, which is for TCP.
+var (
+	streamTLSSecret = Annotation{
+		Name: "stream-tls-secret",
+		Doc: "The TLS of clients ends at the port, with the certificate and key in this Secret, and the endpoints get what is inside of it. " +
+			"The ports are never opened without TLS then.",
+		Values: ownSecret, Example: "pg-tls", Default: "bytes are passed on as they come",
+		parse: values.Into(func(s *Settings) *string { return &s.tls.Secret }, readSecret), closes: true,
+	}
+	streamTLSHost = Annotation{
+		Name:   "stream-tls-host",
+		Doc:    "As stream-tls-secret, with a certificate for this host that an issuer is asked for, as for the hosts of Ingresses.",
+		Values: "a host name", Example: "db.example.com", Default: "none",
+		parse: values.Into(func(s *Settings) *string { return &s.tls.Host }, readHost), closes: true,
+		check: func(s *Settings) string {
+			return when(s.tls.Secret != "", "this has no effect beside "+streamTLSSecret.Key()+": remove one of them")
+		},
+	}
+	streamBackendTLS = Annotation{
+		Name:   "stream-backend-tls",
+		Doc:    "The endpoints are spoken to over TLS. Without stream-backend-tls-verify their certificates may be anybody's.",
+		Values: booleans, Example: "true", Default: "false",
+		parse: values.Into(func(s *Settings) *bool { return &s.overTLS }, values.Bool), closes: true,
+	}
+	streamBackendTLSSecret = Annotation{
+		Name: "stream-backend-tls-secret",
+		Doc: "The Secret for that: `tls.crt` and `tls.key` are what endpoints are shown, `ca.crt` is what their own certificates are verified " +
+			"with. It may have the pair, the authority, or both. While it is no good, connections are closed.",
+		Values: ownSecret, Example: "pg-client", Default: "no certificate, and no verification",
+		parse: values.Into(func(s *Settings) *string { return &s.backend.Secret }, readSecret), closes: true, check: checkOverTLS,
+	}
+	streamBackendTLSVerify = Annotation{
+		Name: "stream-backend-tls-verify",
+		Doc: "An endpoint gets a connection only if its certificate was issued by one in `ca.crt` of the Secret, and is for the name in " +
+			"stream-backend-tls-name.",
+		Values: booleans, Example: "true", Default: "false",
+		parse: values.Into(func(s *Settings) *bool { return &s.backend.Verify }, values.Bool), closes: true, check: checkOverTLS,
+	}
+	streamBackendTLSName = Annotation{
+		Name:   "stream-backend-tls-name",
+		Doc:    "The name that the certificate of an endpoint has to be for, and that the endpoint is told (SNI).",
+		Values: "a host name", Example: "pg.internal", Default: "SERVICE.NAMESPACE.svc where certificates are verified",
+		parse: values.Into(func(s *Settings) *string { return &s.backend.Name }, readHost), closes: true, check: checkOverTLS,
+	}
+)
+
+func checkOverTLS(s *Settings) string {
+	return when(!s.overTLS, "this has no effect, because the endpoints are not spoken to over TLS: set "+streamBackendTLS.Key()+` to "true"`)
+}
+
+func when(condition bool, message string) string {
+	if condition {
+		return message
+	}
+	return ""
+}
+
+// readSecret reads the name of a Secret. One of another namespace is somebody else's.
+func readSecret(value string) (string, error) {
+	if strings.Contains(value, "/") {
+		return "", fmt.Errorf("%s has a namespace in it: write the name of a Secret in the namespace of the Service, and nothing else",
+			values.Quote(value))
+	}
+	if len(validation.IsDNS1123Subdomain(value)) > 0 {
+		return "", fmt.Errorf("%s is no name of a Secret: those have lower-case letters, digits, hyphens and dots", values.Quote(value))
+	}
+	return value, nil
+}
+
+func readHost(value string) (string, error) {
+	host := strings.ToLower(value)
+	if _, err := netip.ParseAddr(host); err == nil || len(validation.IsDNS1123Subdomain(host)) > 0 {
+		return "", fmt.Errorf("%s is no host name, such as db.example.com", values.Quote(value))
+	}
+	return host, nil
+}
+
+const unproven = "there is no stream-backend-tls-secret with the authority that the certificates of endpoints are to be from; " +
+	staysClosed + " until there is"
+
+// finishTLS makes of several annotations what they say together.
+func (p *parsing) finishTLS(service *corev1.Service) {
+	s := p.settings
+	switch {
+	case s.tls.Secret != "":
+		s.TLS = &ir.StreamTLS{Secret: service.Namespace + "/" + s.tls.Secret}
+	case s.tls.Host != "":
+		s.TLS = &ir.StreamTLS{Host: s.tls.Host}
+	}
+	if !s.overTLS {
+		return
+	}
+	t := s.backend
+	if t.Verify && t.Secret == "" {
+		s.Closed = true
+		p.say(streamBackendTLSVerify.Name, report.Error, report.InvalidAnnotation, unproven)
+	}
+	if t.Verify {
+		t.Name, t.Depth = cmp.Or(t.Name, service.Name+"."+service.Namespace+".svc"), 1
+	}
+	if t.SendName = t.Name != ""; t.Secret != "" {
+		t.Secret = service.Namespace + "/" + t.Secret
+	}
+	s.BackendTLS = &t
+}
