@@ -65,7 +65,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 	}
 	h.backend = table.Backend(h.Backend)
-	h.log, h.account, h.ends = ctx.Logger(), scope.account, scope.ends
+	h.log, h.account, h.ends = scope.log, scope.account, scope.ends
 	h.watch = &watch{idle: orDefault(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
 	scope.most = h.Policy.MaxConnections
 	return nil

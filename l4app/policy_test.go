@@ -225,7 +225,5 @@ func TestConnectionsEndWhenTheirEndpointHasBeenGoneForLong(t *testing.T) {
 	if took := time.Since(begin); took < 300*time.Millisecond {
 		t.Errorf("it took %v", took)
 	}
-	if w.failed(r, drained) != 1 {
-		t.Error("it is not counted")
-	}
+	await(t, "the count of it", func() bool { return w.failed(r, drained) == 1 })
 }

@@ -40,7 +40,7 @@ const idleDefault = 30 * time.Second
 
 // newChain provisions a server. What its handlers are to know of the port is in s, and what they want of it comes to stand
 // there.
-func newChain(ctx caddy.Context, server json.RawMessage, of *scope, log *zap.Logger) (*chain, error) {
+func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, error) {
 	var s layer4.Server
 	if err := caddy.StrictUnmarshalJSON(server, &s); err != nil {
 		return nil, fmt.Errorf("decoding the caddy-l4 server: %w", err)
@@ -66,9 +66,9 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope, log *zap.Log
 	}
 	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
 	return &chain{
-		log: log, addresses: s.Listen, idle: idle, end: end, most: of.most, connections: newConnections(),
+		log: of.log, addresses: s.Listen, idle: idle, end: end, most: of.most, connections: newConnections(),
 		cancel:  func() { end(); cancel() },
-		handler: s.Routes.Compile(log, matching, unhandled),
+		handler: s.Routes.Compile(of.log, matching, unhandled),
 	}, nil
 }
 

@@ -133,8 +133,8 @@ func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals [
 }
 
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
-	of := &scope{account: p.accounts.use(name), drain: p.drainTime}
-	c, err := newChain(ctx, wanted.Server, of, p.log.With(zap.String("port", name)))
+	of := &scope{account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), drain: p.drainTime}
+	c, err := newChain(ctx, wanted.Server, of)
 	if err != nil {
 		p.accounts.release(name)
 		p.remove(name)

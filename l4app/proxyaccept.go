@@ -58,10 +58,9 @@ func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 		p.Timeout = caddy.Duration(proxyHeaderTimeout)
 	}
 	p.trusted = peers.New(ir.Clients{Trusted: p.Trusted})
-	p.log = ctx.Logger()
-	p.account = new(account)
+	p.log, p.account = ctx.Logger(), new(account)
 	if s := scopeOf(ctx); s != nil {
-		p.account = s.account
+		p.log, p.account = s.log, s.account
 	}
 	return nil
 }

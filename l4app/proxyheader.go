@@ -2,6 +2,7 @@ package l4app
 
 import (
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"net"
@@ -48,14 +49,20 @@ func plain(address net.Addr) net.Addr {
 // extras are the name that the client has asked for, if it is known, and an identifier of the connection.
 func extras(cx *layer4.Connection) []proxyproto.TLV {
 	var all []proxyproto.TLV
-	if name, _ := cx.Replacer().GetString(serverNameKey); name != "" {
+	if name := serverName(cx); name != "" {
 		all = append(all, proxyproto.TLV{Type: proxyproto.PP2_TYPE_AUTHORITY, Value: []byte(name)})
 	}
 	return append(all, proxyproto.TLV{Type: proxyproto.PP2_TYPE_UNIQUE_ID, Value: []byte(uniqueID())})
 }
 
-// serverNameKey is where caddy-l4 has the name of a ClientHello.
-const serverNameKey = "l4.tls.server_name"
+// serverName is the name of the ClientHello: of TLS that ended here, or that a matcher has looked at.
+func serverName(cx *layer4.Connection) string {
+	if secure, ok := cx.Conn.(*tls.Conn); ok {
+		return secure.ConnectionState().ServerName
+	}
+	name, _ := cx.Replacer().GetString("l4.tls.server_name")
+	return name
+}
 
 var (
 	processID = func() string {

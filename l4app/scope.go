@@ -4,12 +4,15 @@ import (
 	"context"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/k8singress/k8singress/internal/certs"
 )
 
 // scope is what the handlers of a port know of it, and what they tell it.
 type scope struct {
 	account *account
+	log     *zap.Logger
 	// most is how many connections there may be at once. It is said by a handler while it is provisioned.
 	most int
 	// ends is over when open connections have to end.
