@@ -4,44 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/mholt/caddy-l4/layer4"
-	"github.com/pires/go-proxyproto"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/variables"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-const (
-	// dialTimeout is how long one endpoint has to accept: ingress-nginx's proxy-connect-timeout, which is for HTTP. It has
-	// none for streams, where nginx's own 60 seconds count, which is longer than most clients wait for three endpoints.
-	dialTimeout = 5 * time.Second
-	// dialTries is how many endpoints are asked: ingress-nginx's proxy-stream-next-upstream-tries.
-	dialTries = 3
-)
-
 // Handler passes a connection, or the datagrams of a client, to an endpoint of a backend. It is the last handler of a
-// port that a Kubernetes object asks for. When an endpoint does not answer, another one is asked; at most three are.
+// port that a Kubernetes object asks for. When an endpoint does not answer, another one is asked.
 type Handler struct {
 	// Backend is the ID of the backend: "namespace/service/port".
 	Backend string `json:"backend"`
-	// ProxyProtocol is "v1" to send the endpoint the address of the client in a PROXY protocol header first. It is for
-	// TCP. Default: none is sent.
-	ProxyProtocol string `json:"proxy_protocol,omitempty"`
+	// ProxyProtocol is "v1" or "v2" to send the endpoint the address of the client in a PROXY protocol header first. It is
+	// for TCP. Default: none is sent.
+	ProxyProtocol ir.ProxyVersion `json:"proxy_protocol,omitempty"`
+	// Policy has the timeouts and limits.
+	Policy ir.StreamPolicy `json:"policy,omitzero"`
+	// TLS is how TLS is spoken with the endpoints. It is for TCP. Default: it is not.
+	TLS *ir.BackendTLS `json:"tls,omitempty"`
 
 	backend *balancer.Backend
-	log     *zap.Logger
+	secured *secured
+	account *account
+	watch   *watch
+	// ends is over when connections have to end, even those that have no endpoint yet.
+	ends context.Context //nolint:containedctx // a connection has none of its own
+	log  *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -51,91 +48,118 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the endpoints.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	table := endpoints.FromContext(ctx)
-	if table == nil {
+	table, scope := endpoints.FromContext(ctx), scopeOf(ctx)
+	if table == nil || scope == nil {
 		return errors.New("this handler works on ports that the ingress controller opens: list them in the ConfigMap of tcp_services or udp_services")
 	}
-	if h.ProxyProtocol != "" && h.ProxyProtocol != string(ir.ProxyV1) {
-		return fmt.Errorf("proxy_protocol %q: there is v1 only", h.ProxyProtocol)
+	if !slices.Contains([]ir.ProxyVersion{"", ir.ProxyV1, ir.ProxyV2}, h.ProxyProtocol) {
+		return fmt.Errorf("proxy_protocol %q: there are v1 and v2", h.ProxyProtocol)
+	}
+	if err := check(&h.Policy); err != nil {
+		return err
+	}
+	if h.TLS != nil {
+		var err error
+		if h.secured, err = newSecured(h.TLS, authoritiesOf(ctx)); err != nil {
+			return err
+		}
 	}
 	h.backend = table.Backend(h.Backend)
-	h.log = ctx.Logger()
+	h.log, h.account, h.ends = scope.log, scope.account, scope.ends
+	h.watch = &watch{idle: orDefault(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
+	scope.most = h.Policy.MaxConnections
+	return nil
+}
+
+// check refuses what can mean nothing.
+func check(p *ir.StreamPolicy) error {
+	for name, value := range map[string]int64{
+		"idle_timeout": int64(p.IdleTimeout), "connect_timeout": int64(p.ConnectTimeout), "tries": int64(p.Tries),
+		"tries_timeout": int64(p.TriesTimeout), "responses": int64(p.Responses), "max_connections": int64(p.MaxConnections),
+	} {
+		if value < 0 {
+			return fmt.Errorf("policy: %s is less than zero", name)
+		}
+	}
 	return nil
 }
 
 // Handle serves a connection until it ends.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
-	backend, choice, err := h.dial(cx.Context, strings.TrimRight(cx.LocalAddr().Network(), "46"), cx.RemoteAddr())
-	if err != nil {
-		h.log.Warn("no endpoint for a connection", zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
+	if network := strings.TrimRight(cx.LocalAddr().Network(), "46"); network != "tcp" {
+		return h.handleDatagrams(cx, network)
+	}
+	a := attempt{handler: h, network: "tcp", client: asker{cx.RemoteAddr()}}
+	var err error
+	if a.greeting, err = greeting(h.ProxyProtocol, cx); err != nil {
 		return err
+	}
+	client, ahead, err := clientOf(cx)
+	if err != nil {
+		return err
+	}
+	backend, choice, err := a.dial(h.ends)
+	if err != nil {
+		return h.unreachable(cx, err)
 	}
 	defer choice.End()
 	defer backend.Close()
-	tcp, ok := backend.(*net.TCPConn)
-	if !ok {
-		return relayDatagrams(cx, backend)
-	}
-	if h.ProxyProtocol == string(ir.ProxyV1) {
-		header := proxyproto.HeaderProxyFromAddrs(1, cx.RemoteAddr(), cx.LocalAddr())
-		if _, err := header.WriteTo(tcp); err != nil {
-			return fmt.Errorf("sending the PROXY protocol header: %w", err)
-		}
-	}
-	return relay(cx, tcp)
+	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
+	h.watch.add(l)
+	begin := time.Now()
+	err = l.carry(ahead)
+	h.watch.remove(l)
+	h.ended(cx, l, time.Since(begin), err)
+	return nil
 }
 
-var errNoEndpoint = errors.New("there is no endpoint that is ready")
-
-// dial connects to an endpoint. The choice that it returns is under way.
-func (h *Handler) dial(ctx context.Context, network string, client net.Addr) (net.Conn, balancer.Choice, error) {
-	err := errNoEndpoint
-	var tried []*balancer.Endpoint
-	for range dialTries {
-		choice, ok := h.backend.Pick(asker{client}, tried)
-		if !ok || slices.Contains(tried, choice.Endpoint) {
-			break
-		}
-		tried = append(tried, choice.Endpoint)
-		var conn net.Conn
-		if conn, err = attempt(ctx, network, choice); err == nil {
-			return conn, choice, nil
-		}
-	}
-	return nil, balancer.Choice{}, err
-}
-
-// attempt connects to one endpoint. What counts as its latency is the time until it accepts: a connection lasts as long as
-// the client likes.
-func attempt(ctx context.Context, network string, choice balancer.Choice) (net.Conn, error) {
-	dialer, begin := net.Dialer{Timeout: dialTimeout}, time.Now()
-	choice.Begin()
-	conn, err := dialer.DialContext(ctx, network, choice.Endpoint.Address())
-	if err == nil || ctx.Err() == nil {
-		choice.Observe(time.Since(begin), err != nil)
-	}
+func (h *Handler) handleDatagrams(cx *layer4.Connection, network string) error {
+	a := attempt{handler: h, network: network, client: asker{cx.RemoteAddr()}}
+	backend, choice, err := a.dial(cx.Context)
 	if err != nil {
-		choice.End()
+		return h.unreachable(cx, err)
 	}
-	return conn, err
+	defer choice.End()
+	defer backend.Close()
+	return relayDatagrams(cx, backend)
 }
 
-// asker is what load balancing may know of a connection: where it comes from.
-type asker struct{ client net.Addr }
-
-func (asker) Hash(*variables.Template) string { return "" }
-
-func (asker) Cookie(string) string { return "" }
-
-func (a asker) ClientIP() string {
-	address, err := netip.ParseAddrPort(a.client.String())
-	if err != nil {
-		return ""
+// unreachable says that a connection has found no endpoint. Nobody is told when it was closed from our side.
+func (h *Handler) unreachable(cx *layer4.Connection, err error) error {
+	if h.ends.Err() != nil {
+		return nil
 	}
-	return address.Addr().Unmap().String()
+	h.account.fail(noEndpoint)
+	h.log.Warn("no endpoint for a connection", zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
+	return nil
+}
+
+// ended says what became of a connection.
+func (h *Handler) ended(cx *layer4.Connection, l *link, took time.Duration, err error) {
+	switch {
+	case errors.Is(err, errIdle):
+		h.account.fail(idled)
+	case errors.Is(err, errGone):
+		h.account.fail(drained)
+	}
+	if entry := h.log.Check(zap.DebugLevel, "a connection has ended"); entry != nil {
+		entry.Write(zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()),
+			zap.String("endpoint", l.endpoint.Address()), zap.Duration("duration", took),
+			zap.Uint64("bytes_in", l.up.Load()), zap.Uint64("bytes_out", l.down.Load()), zap.Error(err))
+	}
+}
+
+// orDefault is value, unless that is zero.
+func orDefault[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
 }
 
 var (
 	_ caddy.Provisioner  = (*Handler)(nil)
 	_ layer4.NextHandler = (*Handler)(nil)
+	_ balancer.Asker     = asker{}
 )

@@ -29,12 +29,18 @@ type chain struct {
 	handler     layer4.Handler
 	cancel      context.CancelFunc
 	connections *connections
+	// end is called when the connections have to end, before they are closed.
+	end context.CancelFunc
+	// most is how many connections the port may have; zero is any number.
+	most int
 }
 
 // idleDefault is caddy-l4's own.
 const idleDefault = 30 * time.Second
 
-func newChain(ctx caddy.Context, server json.RawMessage, log *zap.Logger) (*chain, error) {
+// newChain provisions a server. What its handlers are to know of the port is in s, and what they want of it comes to stand
+// there.
+func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, error) {
 	var s layer4.Server
 	if err := caddy.StrictUnmarshalJSON(server, &s); err != nil {
 		return nil, fmt.Errorf("decoding the caddy-l4 server: %w", err)
@@ -42,9 +48,13 @@ func newChain(ctx caddy.Context, server json.RawMessage, log *zap.Logger) (*chai
 	if len(s.Listen) == 0 {
 		return nil, errors.New("the caddy-l4 server has no address to listen on")
 	}
+	var end context.CancelFunc
+	of.ends, end = context.WithCancel(ctx.Context)
+	ctx.Context = withScope(ctx.Context, of)
 	own, cancel := caddy.NewContext(ctx)
 	if err := s.Routes.Provision(own); err != nil {
 		cancel()
+		end()
 		return nil, fmt.Errorf("provisioning the caddy-l4 server: %w", err)
 	}
 	matching, idle := time.Duration(s.MatchingTimeout), time.Duration(s.IdleTimeout)
@@ -56,9 +66,16 @@ func newChain(ctx caddy.Context, server json.RawMessage, log *zap.Logger) (*chai
 	}
 	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
 	return &chain{
-		log: log, addresses: s.Listen, idle: idle, cancel: cancel, connections: newConnections(),
-		handler: s.Routes.Compile(log, matching, unhandled),
+		log: of.log, addresses: s.Listen, idle: idle, end: end, most: of.most, connections: newConnections(),
+		cancel:  func() { end(); cancel() },
+		handler: s.Routes.Compile(of.log, matching, unhandled),
 	}, nil
+}
+
+// close ends the connections that are there.
+func (c *chain) close() {
+	c.end()
+	c.connections.close()
 }
 
 // buffers hold what caddy-l4 reads while it looks for a route.
@@ -86,6 +103,7 @@ type port struct {
 	// wanted is what the port was made from. It belongs to Ports.
 	wanted    *document.Port
 	addresses []string
+	account   *account
 	chain     atomic.Pointer[chain]
 	listeners []io.Closer
 	// serving are the loops that accept, and the connections under way.
@@ -94,8 +112,8 @@ type port struct {
 	gone chan struct{}
 }
 
-func openPort(ctx caddy.Context, c *chain) (*port, error) {
-	p := &port{addresses: c.addresses, gone: make(chan struct{})}
+func openPort(ctx caddy.Context, c *chain, of *account) (*port, error) {
+	p := &port{addresses: c.addresses, account: of, gone: make(chan struct{})}
 	p.chain.Store(c)
 	var sockets []any
 	for _, address := range c.addresses {
@@ -219,5 +237,11 @@ func (p *port) handle(conn net.Conn) {
 		c = next
 	}
 	defer c.connections.remove(conn)
+	if !p.account.enter(c.most) {
+		p.account.tell(c.log, tooMany, "refusing a connection: the port has as many as it may have",
+			zap.Stringer("client", conn.RemoteAddr()), zap.Int("max_connections", c.most))
+		return
+	}
+	defer p.account.leave()
 	c.serve(conn)
 }

@@ -4,9 +4,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/document"
@@ -27,8 +29,10 @@ type Refusal struct {
 // Ports are the TCP and UDP ports that are open. Opening, changing or closing one touches no other. One goroutine may
 // call the methods; connections are served on their own.
 type Ports struct {
-	log   *zap.Logger
-	drain time.Duration
+	log      *zap.Logger
+	accounts *accounts
+	// drain is in nanoseconds.
+	drain atomic.Int64
 
 	open    map[string]*port
 	refused map[string]*document.Port
@@ -42,11 +46,21 @@ type Ports struct {
 
 // New returns an empty set of ports.
 func New(log *zap.Logger) *Ports {
-	return &Ports{
-		log: log.Named("l4"), drain: drainTime,
+	p := &Ports{
+		log: log.Named("l4"), accounts: &accounts{all: map[string]*account{}},
 		open: map[string]*port{}, refused: map[string]*document.Port{}, closing: make(chan struct{}),
 	}
+	p.SetDrain(0)
+	return p
 }
+
+// SetDrain says how long connections may last whose port or endpoint is gone; zero is four minutes.
+func (p *Ports) SetDrain(d time.Duration) { p.drain.Store(int64(orDefault(d, drainTime))) }
+
+func (p *Ports) drainTime() time.Duration { return time.Duration(p.drain.Load()) }
+
+// Collector returns the metrics of all ports.
+func (p *Ports) Collector() prometheus.Collector { return p.accounts }
 
 // Adopt makes room for the servers of another Caddy configuration, whose apps are all provisioned: a port that one of them
 // listens on is closed and returned. Its connections go on as those of a port that is gone. Nothing is opened; Retry
@@ -119,11 +133,15 @@ func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals [
 }
 
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
-	c, err := newChain(ctx, wanted.Server, p.log.With(zap.String("port", name)))
+	of := &scope{account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), drain: p.drainTime}
+	c, err := newChain(ctx, wanted.Server, of)
 	if err != nil {
+		p.accounts.release(name)
 		p.remove(name)
 		return err
 	}
+	release, cancel := sync.OnceFunc(func() { p.accounts.release(name) }), c.cancel
+	c.cancel = func() { cancel(); release() }
 	if err := p.check(c.addresses); err != nil {
 		p.remove(name)
 		c.cancel()
@@ -135,7 +153,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 		return nil
 	}
 	p.remove(name)
-	opened, err := openPort(ctx, c)
+	opened, err := openPort(ctx, c, of.account)
 	if err != nil {
 		c.cancel()
 		return err
@@ -170,12 +188,12 @@ func (p *Ports) retire(of *port, c *chain) {
 			case <-ended:
 				return
 			case <-gone:
-				gone, late = nil, time.After(p.drain)
+				gone, late = nil, time.After(p.drainTime())
 			case <-late:
-				c.connections.close()
+				c.close()
 			case <-closing:
 				closing = nil
-				c.connections.close()
+				c.close()
 			}
 		}
 	})

@@ -69,7 +69,7 @@ func TestOpenConnectionsOutliveTheirPort(t *testing.T) {
 
 func TestConnectionsOfAPortThatIsGoneEndAfterTheDrainTime(t *testing.T) {
 	w := newWorld(t)
-	w.ports.drain = 10 * time.Millisecond
+	w.ports.SetDrain(10 * time.Millisecond)
 	r := route(ir.TCP, freePort(t), "a")
 	w.set(r, named(t, "a"))
 	open := dial(t, r)

@@ -4,122 +4,106 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/mholt/caddy-l4/layer4"
-	"github.com/pires/go-proxyproto"
+	"github.com/k8singress/k8singress/internal/balancer"
 )
 
-const (
-	// idleTimeout is ingress-nginx's proxy-stream-timeout.
-	idleTimeout = 600 * time.Second
-	// idleCheck is how often it is looked whether bytes moved; a connection lasts that much longer at most.
-	idleCheck = idleTimeout / 8
+var (
+	errIdle = errors.New("nothing was said for too long")
+	errGone = errors.New("the endpoint has been gone for longer than connections are drained")
 )
 
-// relay copies both ways between a client and its backend. When one side has said all, the other one is told so and may
-// go on. A connection on which nothing moves for idleTimeout is closed.
-func relay(cx *layer4.Connection, backend *net.TCPConn) error {
-	if err := flush(cx, backend); err != nil {
-		return err
-	}
-	r := &relaying{tick: idleCheck, longest: idleTimeout}
-	r.moved()
-	done := make(chan error, 1)
-	go func() {
-		err := r.pump(writable(cx), backend)
-		if err != nil {
-			// Nothing can reach the client any more, so what it says is of no use.
-			_, _ = cx.Close(), backend.Close()
-		}
-		done <- err
-	}()
-	err := r.pump(backend, readable(cx))
-	if err != nil {
-		_, _ = cx.Close(), backend.Close()
-	}
-	return errors.Join(err, <-done)
+// link is a client's connection with an endpoint.
+type link struct {
+	client, backend side
+	endpoint        *balancer.Endpoint
+	// up and down count the bytes that have gone to the endpoint and to the client. They are what tells that something moves.
+	up, down atomic.Uint64
+	// cause is why it was ended, if it did not end by itself.
+	cause atomic.Pointer[error]
+
+	// What follows belongs to the watch.
+	counted   [2]uint64
+	moved     time.Time
+	goneSince time.Time
 }
 
-// flush passes on what was read while caddy-l4 looked for a route.
-func flush(cx *layer4.Connection, to io.Writer) error {
-	_, err := io.CopyN(to, cx, int64(len(cx.MatchingBytes())))
+// carry copies both ways until both sides have said all. When one has, the other one is told so and may go on. What is in
+// ahead was read of the client before.
+func (l *link) carry(ahead []byte) error {
+	if len(ahead) > 0 {
+		if _, err := l.backend.Write(ahead); err != nil {
+			return err
+		}
+		l.up.Add(uint64(len(ahead)))
+	}
+	var back error
+	var answers sync.WaitGroup
+	answers.Go(func() { back = l.pump(l.client, l.backend, &l.down) })
+	there := l.pump(l.backend, l.client, &l.up)
+	answers.Wait()
+	if cause := l.cause.Load(); cause != nil {
+		return *cause
+	}
+	if there != nil && !errors.Is(there, net.ErrClosed) {
+		return there
+	}
+	return back
+}
+
+// pump copies one way. When that fails, nothing said in the other direction is of use any more.
+func (l *link) pump(to, from side, count *atomic.Uint64) error {
+	err := move(to.Conn, from.Conn, func(n int) { count.Add(uint64(n)) })
+	if err == nil {
+		err = closeWrite(to.Conn)
+	}
+	if err != nil {
+		l.close()
+	}
 	return err
 }
 
-// readable is what the bytes of the client are read from: the socket itself if nothing is in between, so that they do not
-// pass through this process.
-func readable(cx *layer4.Connection) net.Conn {
-	if tcp, ok := cx.Conn.(*net.TCPConn); ok {
-		return tcp
-	}
-	return cx
+// end closes the connection for a reason. The first one counts.
+func (l *link) end(cause error) {
+	l.cause.CompareAndSwap(nil, &cause)
+	l.close()
 }
 
-// writable is what the bytes for the client are written to. A PROXY protocol header came before what the client sent, and
-// is no concern of what it gets.
-func writable(cx *layer4.Connection) net.Conn {
-	var conn net.Conn = cx
-	for {
-		switch layer := conn.(type) {
-		case *layer4.Connection:
-			conn = layer.Conn
-		case *proxyproto.Conn:
-			conn = layer.Raw()
-		case *net.TCPConn:
-			return layer
-		case interface{ CloseWrite() error }:
-			return conn
-		default:
-			return cx
-		}
-	}
-}
+func (l *link) close() { _, _ = l.client.socket.Close(), l.backend.socket.Close() }
 
-// relaying is what both directions of a connection know of each other.
-type relaying struct {
-	tick    time.Duration
-	longest time.Duration
-	// last is when bytes moved in either direction, in nanoseconds.
-	last atomic.Int64
-}
-
-func (r *relaying) moved() { r.last.Store(time.Now().UnixNano()) }
-
-func (r *relaying) idle() time.Duration { return time.Since(time.Unix(0, r.last.Load())) }
-
-var errIdle = errors.New("nothing was said for too long")
-
-// pump copies until the source has said all. It looks up from time to time to see whether the connection is idle: bytes
-// may move in the kernel, without anybody here to count them.
-func (r *relaying) pump(to, from net.Conn) error {
-	for {
-		now := time.Now()
-		give := now.Add(r.tick + r.longest)
-		if err := errors.Join(from.SetReadDeadline(now.Add(r.tick)), to.SetWriteDeadline(give)); err != nil {
+// move copies until the source has said all, and tells of each lot that has gone. Between two sockets without anything in
+// between, the bytes do not come into this process.
+func move(to, from net.Conn, note func(int)) error {
+	destination, plain := to.(*net.TCPConn)
+	if source, ok := from.(*net.TCPConn); ok && plain {
+		if err := splice(destination, source, note); !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
-		n, err := io.Copy(to, from)
+	}
+	buffer := copying.Get().(*[]byte)
+	defer copying.Put(buffer)
+	for {
+		n, err := from.Read(*buffer)
 		if n > 0 {
-			r.moved()
+			if _, err := to.Write((*buffer)[:n]); err != nil {
+				return err
+			}
+			note(n)
 		}
 		switch {
-		case err == nil:
-			return closeWrite(to)
-		case !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(give):
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
 			return err
-		case n == 0 && r.idle() >= r.longest:
-			return errIdle
 		}
 	}
 }
 
-// closeWrite tells a side that the other one has said all. One that cannot be told is closed.
-func closeWrite(conn net.Conn) error {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return conn.Close()
-}
+// copying are the buffers for what cannot be moved in the kernel. They hold two records of TLS.
+var copying = sync.Pool{New: func() any {
+	buffer := make([]byte, 32<<10)
+	return &buffer
+}}

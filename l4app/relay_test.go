@@ -3,7 +3,6 @@ package l4app
 import (
 	"bytes"
 	"crypto/rand"
-	"errors"
 	"io"
 	"net"
 	"testing"
@@ -112,74 +111,6 @@ func TestBackendBreaksOff(t *testing.T) {
 	conn := dial(t, r)
 	send(t, conn, "x")
 	expectEnd(t, conn)
-}
-
-func TestProxyProtocol(t *testing.T) {
-	w := newWorld(t)
-	r := route(ir.TCP, freePort(t), "a")
-	r.AcceptProxy, r.SendProxy = true, ir.ProxyV1
-	w.set(r, named(t, ""))
-
-	conn := dial(t, r)
-	header := "PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n"
-	send(t, conn, header+"first")
-	// What the backend hears comes back: the header with the client's own address, then the rest.
-	expect(t, conn, header+"first")
-	send(t, conn, "second")
-	expect(t, conn, "second")
-	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	expectEnd(t, conn)
-
-	without := dial(t, r)
-	send(t, without, "no header at all, just bytes that go on for a while\r\n")
-	expectEnd(t, without)
-}
-
-func TestSendProxyOfPlainClient(t *testing.T) {
-	w := newWorld(t)
-	r := route(ir.TCP, freePort(t), "a")
-	r.SendProxy = ir.ProxyV1
-	w.set(r, named(t, ""))
-	conn := dial(t, r)
-	client, server := conn.LocalAddr().(*net.TCPAddr), conn.RemoteAddr().(*net.TCPAddr)
-	expect(t, conn, "PROXY TCP4 127.0.0.1 127.0.0.1 "+itoa(client.Port)+" "+itoa(server.Port)+"\r\n")
-}
-
-func TestIdleConnectionEnds(t *testing.T) {
-	client, server := pair(t)
-	r := &relaying{tick: time.Millisecond, longest: 20 * time.Millisecond}
-	r.moved()
-	if err := r.pump(client, server); !errors.Is(err, errIdle) {
-		t.Errorf("got %v, want %v", err, errIdle)
-	}
-}
-
-// TestBusyDirectionKeepsTheOtherOpen holds that a connection counts as busy when bytes move one way only.
-func TestBusyDirectionKeepsTheOtherOpen(t *testing.T) {
-	client, server := pair(t)
-	r := &relaying{tick: time.Millisecond, longest: time.Second}
-	r.moved()
-	done := make(chan error, 1)
-	go func() { done <- r.pump(client, server) }()
-	until := time.After(3 * r.longest / 2)
-	for {
-		r.moved()
-		select {
-		case err := <-done:
-			t.Fatalf("ended: %v", err)
-		case <-time.After(time.Millisecond):
-			continue
-		case <-until:
-		}
-		break
-	}
-	client.Close()
-	server.Close()
-	if err := <-done; !errors.Is(err, net.ErrClosed) {
-		t.Errorf("got %v, want %v", err, net.ErrClosed)
-	}
 }
 
 // pair returns the two ends of a TCP connection.

@@ -10,15 +10,12 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/mholt/caddy-l4/layer4"
-	"github.com/mholt/caddy-l4/modules/l4proxyprotocol"
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
 const (
-	// proxyHeaderTimeout is ingress-nginx's proxy-protocol-header-timeout.
-	proxyHeaderTimeout = 5 * time.Second
 	// datagramIdle is when a UDP client that sends and gets nothing is forgotten. Each one costs a socket, and most ask
 	// one question only.
 	datagramIdle = time.Minute
@@ -33,18 +30,18 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	if r.Protocol == ir.UDP {
 		server.IdleTimeout = caddy.Duration(datagramIdle)
 	}
-	handler := Handler{Backend: r.Backend.ID}
+	port := &document.Port{Backend: r.Backend.ID, Origin: r.Origin.String()}
+	handler := Handler{Backend: r.Backend.ID, Policy: r.Policy}
 	var handlers []json.RawMessage
-	if r.Protocol == ir.TCP && r.AcceptProxy {
-		handlers = append(handlers, module("proxy_protocol", l4proxyprotocol.Handler{
-			Timeout: caddy.Duration(proxyHeaderTimeout), FallbackPolicy: l4proxyprotocol.PolicyREQUIRE,
-		}))
-	}
 	if r.Protocol == ir.TCP {
-		handler.ProxyProtocol = string(r.SendProxy)
+		if r.AcceptProxy {
+			handlers = append(handlers, module("k8singress_proxy_protocol", ProxyAccept{Trusted: r.Trusted}))
+		}
+		handler.ProxyProtocol, handler.TLS, port.BackendTLS = r.SendProxy, r.BackendTLS, r.BackendTLS
 	}
 	server.Routes = layer4.RouteList{{HandlersRaw: append(handlers, module("k8singress", handler))}}
-	return &document.Port{Server: mustJSON(server), Backend: r.Backend.ID, Origin: r.Origin.String()}
+	port.Server = mustJSON(server)
+	return port
 }
 
 func addresses(r *ir.StreamRoute, bind []string) []string {

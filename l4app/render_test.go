@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,6 +18,12 @@ func TestRender(t *testing.T) {
 	proxied.AcceptProxy, proxied.SendProxy = true, ir.ProxyV1
 	datagrams := route(ir.UDP, 53, "dns")
 	datagrams.AcceptProxy, datagrams.SendProxy = true, ir.ProxyV1
+	all := route(ir.TCP, 5432, "db")
+	all.AcceptProxy, all.Trusted, all.SendProxy = true, []string{"192.0.2.0/24"}, ir.ProxyV2
+	all.Policy = ir.StreamPolicy{
+		IdleTimeout: time.Hour, ConnectTimeout: time.Second, Tries: 2, TriesTimeout: time.Minute, MaxConnections: 100,
+	}
+	all.BackendTLS = &ir.BackendTLS{Secret: "test/ca", Verify: true, Depth: 1, Name: "db.test", SendName: true}
 	odd := route(ir.TCP, 1, `{env.HOME}"`)
 	for name, c := range map[string]struct {
 		route *ir.StreamRoute
@@ -25,6 +32,7 @@ func TestRender(t *testing.T) {
 		"tcp":          {route(ir.TCP, 5432, "db"), nil},
 		"tcp-bind":     {route(ir.TCP, 5432, "db"), []string{"127.0.0.1", "::1"}},
 		"tcp-proxy":    {proxied, nil},
+		"tcp-all":      {all, nil},
 		"udp":          {datagrams, []string{"127.0.0.1"}},
 		"placeholders": {odd, nil},
 	} {

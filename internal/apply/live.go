@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/certs"
@@ -54,6 +55,7 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 // Adopt provisions chains under another Caddy configuration; ctx must outlive it. Ports that the configuration listens on
 // itself are closed.
 func (l *Live) Adopt(ctx caddy.Context) error {
+	ctx.Context = l4app.WithAuthorities(ctx.Context, l.Certificates.Authority)
 	l.ctx = ctx
 	l.notePorts(nil, l.ports.Adopt(ctx))
 	return l.Table.Adopt(ctx)
@@ -63,6 +65,7 @@ func (l *Live) Adopt(ctx caddy.Context) error {
 func (l *Live) Apply(d *document.Delta) {
 	if d.Global != nil {
 		l.Table.SetGlobal(d.Global)
+		l.ports.SetDrain(d.Global.Drain)
 	}
 	for id, b := range d.Backends {
 		if b != nil {
@@ -157,6 +160,9 @@ func (l *Live) Verdicts() []*report.Verdict {
 	}
 	return append(all, l.Certificates.Problems()...)
 }
+
+// PortMetrics counts what is served by the TCP and UDP ports.
+func (l *Live) PortMetrics() prometheus.Collector { return l.ports.Collector() }
 
 // Close ends everything that runs.
 func (l *Live) Close() {

@@ -74,6 +74,8 @@ type Port struct {
 	Server json.RawMessage `json:"server"`
 	// Backend is the ID of the backend that the server's terminal handler asks for endpoints.
 	Backend string `json:"backend,omitempty"`
+	// BackendTLS is how that handler speaks TLS with them, as it stands there, too. Its Secret is followed because of this one.
+	BackendTLS *ir.BackendTLS `json:"backend_tls,omitempty"`
 	// Origin is the object that the port comes from, as "Kind/namespace/name".
 	Origin string `json:"origin,omitempty"`
 }

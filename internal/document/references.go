@@ -37,6 +37,11 @@ func (d *Delta) References() iter.Seq2[string, []*Reference] {
 				return
 			}
 		}
+		for name, p := range d.Ports {
+			if !yield("port "+name, p.references(name)) {
+				return
+			}
+		}
 	}
 }
 
@@ -79,6 +84,15 @@ func (b *Backend) references(id string) []*Reference {
 	}
 	next := backendTLS(&b.LoadBalancing.HealthCheck.Secured)
 	next.For = id
+	return []*Reference{next}
+}
+
+func (p *Port) references(name string) []*Reference {
+	if p == nil || p.BackendTLS == nil || p.BackendTLS.Secret == "" {
+		return nil
+	}
+	next := backendTLS(p.BackendTLS)
+	next.Origin, next.For, next.Without = p.Origin, "port "+name, "every connection is closed"
 	return []*Reference{next}
 }
 

@@ -8,7 +8,8 @@ import (
 // Secrets yields every Secret that the configuration refers to, for whatever it holds. One may come several times.
 func (c *Config) Secrets() iter.Seq[Ref] {
 	return func(yield func(Ref) bool) {
-		_ = c.certificateSecrets(yield) && c.clientSecrets(yield) && c.routeSecrets(yield) && c.checkSecrets(yield)
+		_ = c.certificateSecrets(yield) && c.clientSecrets(yield) && c.routeSecrets(yield) && c.checkSecrets(yield) &&
+			c.streamSecrets(yield)
 	}
 }
 
@@ -50,6 +51,15 @@ func (c *Config) routeSecrets(yield func(Ref) bool) bool {
 func (c *Config) checkSecrets(yield func(Ref) bool) bool {
 	for _, b := range c.Backends {
 		if check := b.LoadBalancing.HealthCheck; check != nil && check.Secured.Secret != "" && !yield(check.Secured.secretRef()) {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Config) streamSecrets(yield func(Ref) bool) bool {
+	for _, r := range c.StreamRoutes {
+		if t := r.BackendTLS; t != nil && t.Secret != "" && !yield(t.secretRef()) {
 			return false
 		}
 	}

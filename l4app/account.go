@@ -1,0 +1,146 @@
+package l4app
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// failure is why a connection came to nothing.
+type failure int
+
+const (
+	// tooMany is one beyond the limit of its port.
+	tooMany failure = iota
+	// notTrusted is one of a peer that may not say who the client is.
+	notTrusted
+	// noHeader is one without a PROXY protocol header where there has to be one.
+	noHeader
+	// noEndpoint is one for which no endpoint could be reached.
+	noEndpoint
+	// idled is one on which nothing moved for too long.
+	idled
+	// drained is one whose endpoint was gone for too long.
+	drained
+	failures
+)
+
+// reasons are the failures as the metrics have them.
+var reasons = [failures]string{"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone"}
+
+// quiet is for how long a port says nothing more of a failure that clients can cause as often as they like.
+const quiet = 10 * time.Second
+
+// account is what is counted of a port. It goes on when the port gets other handlers, and when it is opened again while
+// connections of the one before last.
+type account struct {
+	protocol, port string
+	// users are the ports that count here, those included whose last connections have not ended. It belongs to the accounts.
+	users int
+
+	opened, active atomic.Int64
+	up, down       atomic.Uint64
+	failed         [failures]atomic.Uint64
+	told           [failures]atomic.Int64
+	untold         [failures]atomic.Uint64
+}
+
+// enter counts a connection as open until leave. It returns false when there are as many as there may be; zero is no limit.
+func (a *account) enter(most int) bool {
+	if n := a.active.Add(1); most > 0 && n > int64(most) {
+		a.active.Add(-1)
+		return false
+	}
+	a.opened.Add(1)
+	return true
+}
+
+func (a *account) leave() { a.active.Add(-1) }
+
+// fail counts a failure.
+func (a *account) fail(f failure) { a.failed[f].Add(1) }
+
+// tell counts a failure, and logs it unless one of the same kind was logged shortly before.
+func (a *account) tell(log *zap.Logger, f failure, message string, fields ...zap.Field) {
+	a.fail(f)
+	now, last := time.Now().UnixNano(), a.told[f].Load()
+	if now-last < int64(quiet) || !a.told[f].CompareAndSwap(last, now) {
+		a.untold[f].Add(1)
+		return
+	}
+	log.Warn(message, append(fields, zap.Uint64("others_since_the_last_such_line", a.untold[f].Swap(0)))...)
+}
+
+// accounts are those of all ports. It is a prometheus.Collector.
+type accounts struct {
+	mu  sync.Mutex
+	all map[string]*account
+}
+
+// use returns the account of a port by its name, until release.
+func (a *accounts) use(name string) *account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found := a.all[name]
+	if found == nil {
+		protocol, port, _ := strings.Cut(name, "/")
+		found = &account{protocol: protocol, port: port}
+		a.all[name] = found
+	}
+	found.users++
+	return found
+}
+
+func (a *accounts) release(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all[name].users--; a.all[name].users == 0 {
+		delete(a.all, name)
+	}
+}
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("k8singress_stream_"+name, help, append([]string{"port", "protocol"}, labels...), nil)
+}
+
+var (
+	connectionsTotal = describe("connections_total",
+		"How many connections a TCP port has taken, or clients a UDP port. Those that were refused by a limit are not among them.")
+	connectionsActive = describe("connections_active", "How many connections, or clients, there are.")
+	bytesTotal        = describe("bytes_total",
+		"How many bytes have gone from clients to endpoints (direction in), and back (direction out).", "direction")
+	failuresTotal = describe("failures_total", "How many connections were refused or ended, by reason.", "reason")
+)
+
+// Describe implements prometheus.Collector.
+func (*accounts) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{connectionsTotal, connectionsActive, bytesTotal, failuresTotal} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (a *accounts) Collect(to chan<- prometheus.Metric) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, each := range a.all {
+		each.collect(to)
+	}
+}
+
+func (a *account) collect(to chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{a.port, a.protocol}, labels...)...)
+	}
+	send(connectionsTotal, prometheus.CounterValue, float64(a.opened.Load()))
+	send(connectionsActive, prometheus.GaugeValue, float64(a.active.Load()))
+	send(bytesTotal, prometheus.CounterValue, float64(a.up.Load()), "in")
+	send(bytesTotal, prometheus.CounterValue, float64(a.down.Load()), "out")
+	for f, reason := range reasons {
+		send(failuresTotal, prometheus.CounterValue, float64(a.failed[f].Load()), reason)
+	}
+}

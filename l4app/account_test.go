@@ -1,0 +1,140 @@
+package l4app
+
+import (
+	"io"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// metrics returns the values of all metrics by name and labels, without k8singress_stream_.
+func (w *world) metrics() map[string]float64 {
+	w.t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(w.ports.Collector()); err != nil {
+		w.t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	all := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			var labels []string
+			for _, l := range metric.GetLabel() {
+				labels = append(labels, l.GetValue())
+			}
+			key := strings.TrimPrefix(family.GetName(), "k8singress_stream_") + " " + strings.Join(labels, " ")
+			all[key] = metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
+		}
+	}
+	return all
+}
+
+func TestMetrics(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	// The bytes of open connections are counted eight times within the idle timeout.
+	r.Policy.IdleTimeout = 8 * time.Second
+	w.set(r, named(t, "a"))
+	conn := dial(t, r)
+	send(t, conn, "hello")
+	expect(t, conn, "ahello")
+	on := strconv.Itoa(int(r.Port)) + " tcp"
+	want := map[string]float64{
+		"bytes_total in " + on: 5, "bytes_total out " + on: 6, "connections_active " + on: 1, "connections_total " + on: 1,
+	}
+	for _, reason := range reasons {
+		want["failures_total "+on+" "+reason] = 0
+	}
+	await(t, "what is counted while it is open", func() bool { return maps.Equal(w.metrics(), want) })
+	conn.Close()
+	await(t, "the end", func() bool { return w.active(r) == 0 })
+	want["connections_active "+on] = 0
+	if diff := cmp.Diff(want, w.metrics()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	// Another set of handlers goes on counting, and a port that is gone is forgotten.
+	w.set(route(ir.TCP, r.Port, "b"))
+	if diff := cmp.Diff(want, w.metrics()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	w.remove(r)
+	await(t, "the end of its metrics", func() bool { return len(w.metrics()) == 0 })
+}
+
+func TestWhatIsLogged(t *testing.T) {
+	core, logs := observer.New(zapcore.DebugLevel)
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	r.Policy.MaxConnections = 1
+	w.ports.log = zap.New(core)
+	w.set(r, named(t, "a"))
+	conn := dial(t, r)
+	expect(t, conn, "a")
+	for range 20 {
+		expectEnd(t, dial(t, r))
+	}
+	await(t, "the count of all", func() bool { return w.failed(r, tooMany) == 20 })
+	if lines := logs.FilterMessageSnippet("refusing a connection").All(); len(lines) != 1 || !strings.HasPrefix(lines[0].ContextMap()["client"].(string), "127.0.0.1:") {
+		t.Errorf("logged is %v", lines)
+	}
+	conn.Close()
+	ended := logs.FilterMessage("a connection has ended")
+	await(t, "the line of its end", func() bool {
+		ended = logs.FilterMessage("a connection has ended")
+		return ended.Len() == 1
+	})
+	line := ended.All()[0]
+	if line.Level != zap.DebugLevel || line.ContextMap()["client"] != conn.LocalAddr().String() || line.ContextMap()["bytes_out"] != uint64(1) {
+		t.Errorf("logged is %v", line.ContextMap())
+	}
+	await(t, "the end", func() bool { return w.active(r) == 0 })
+	w.endpoints(r)
+	unreachable := dial(t, r)
+	expectEnd(t, unreachable)
+	await(t, "the line of a failure", func() bool { return logs.FilterMessage("no endpoint for a connection").Len() == 1 })
+	if line := logs.FilterMessage("no endpoint for a connection").All()[0]; line.ContextMap()["client"] != unreachable.LocalAddr().String() {
+		t.Errorf("logged is %v", line.ContextMap())
+	}
+}
+
+// TestNothingIsLeft holds that connections leave neither goroutines, which goleak sees, nor file descriptors.
+func TestNothingIsLeft(t *testing.T) {
+	w := newWorld(t)
+	plain, through := route(ir.TCP, freePort(t), "a"), route(ir.TCP, freePort(t), "b")
+	through.AcceptProxy, through.SendProxy = true, ir.ProxyV2
+	w.set(plain, named(t, "a"))
+	w.set(through, named(t, ""))
+	run := func(n int) {
+		for i := range n {
+			conn := dial(t, plain)
+			expect(t, conn, "a")
+			if i%2 == 0 {
+				_ = conn.(*net.TCPConn).SetLinger(0)
+			}
+			conn.Close()
+			conn = dial(t, through)
+			_, _ = io.WriteString(conn, []string{"PROXY UNKNOWN\r\nx", "nothing"}[i%2])
+			conn.Close()
+		}
+		await(t, "the end of all", func() bool { return w.active(plain) == 0 && w.active(through) == 0 })
+	}
+	run(50)
+	before := descriptors(t)
+	run(1000)
+	// Those that are shared by all, and the backends' own, may differ a little.
+	await(t, "the end of the file descriptors", func() bool { return descriptors(t) <= before+2*idlePipes })
+}

@@ -1,0 +1,83 @@
+package l4app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// secured is how TLS is spoken with the endpoints of a port. What the Secret says at the moment of a handshake counts;
+// while it is no good there is none.
+type secured struct {
+	way       ir.BackendTLS
+	authority *certs.Authority
+
+	mu      sync.Mutex
+	current atomic.Pointer[generation]
+}
+
+// generation is what the contents of a Secret amount to.
+type generation struct {
+	contents *certs.Contents
+	config   *tls.Config
+	err      error
+}
+
+func newSecured(way *ir.BackendTLS, authority func(secret string) *certs.Authority) (*secured, error) {
+	if way.Secret == "" && way.Verify {
+		return nil, errors.New("endpoints can be verified with the authorities of a Secret only: name one")
+	}
+	if authority == nil {
+		return nil, errors.New("nobody knows the Secret " + way.Secret)
+	}
+	s := &secured{way: *way}
+	if way.Secret != "" {
+		s.authority = authority(way.Secret)
+	}
+	return s, nil
+}
+
+func (s *secured) contents() *certs.Contents {
+	if s.authority == nil {
+		return nothing
+	}
+	return s.authority.Contents()
+}
+
+// nothing is for those who neither verify nor show a certificate.
+var nothing = new(certs.Contents)
+
+func (s *secured) now() *generation {
+	contents := s.contents()
+	if g := s.current.Load(); g != nil && g.contents == contents {
+		return g
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := &generation{contents: contents}
+	if g.config, g.err = contents.Client(&s.way); g.err != nil {
+		g.err = fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.Secret, g.err)
+	}
+	s.current.Store(g)
+	return g
+}
+
+// speak does the handshake on a connection.
+func (s *secured) speak(ctx context.Context, conn net.Conn) (net.Conn, error) {
+	g := s.now()
+	if g.err != nil {
+		return nil, g.err
+	}
+	secure := tls.Client(conn, g.config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, fmt.Errorf("the TLS handshake with the endpoint: %w", err)
+	}
+	return secure, nil
+}

@@ -1,0 +1,121 @@
+package l4app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/variables"
+)
+
+const (
+	// idleTimeout is ingress-nginx's proxy-stream-timeout.
+	idleTimeout = 600 * time.Second
+	// connectTimeout is how long one endpoint has to accept: ingress-nginx's proxy-connect-timeout, which is for HTTP. It has
+	// none for streams, where nginx's own 60 seconds count, which is longer than most clients wait for three endpoints.
+	connectTimeout = 5 * time.Second
+	// tries is how many endpoints are asked: ingress-nginx's proxy-stream-next-upstream-tries.
+	tries = 3
+	// triesTimeout is for how long another one is asked: ingress-nginx's proxy-stream-next-upstream-timeout.
+	triesTimeout = 600 * time.Second
+)
+
+var errNoEndpoint = errors.New("there is no endpoint that is ready")
+
+// attempt is the search for an endpoint that takes a client's connection.
+type attempt struct {
+	handler *Handler
+	network string
+	client  asker
+	// greeting is what each endpoint hears first.
+	greeting []byte
+}
+
+// dial connects to an endpoint. The choice that it returns is under way.
+func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
+	err, policy := errNoEndpoint, &a.handler.Policy
+	if a.handler.secured != nil {
+		// That is no fault of an endpoint.
+		if err := a.handler.secured.now().err; err != nil {
+			return nil, balancer.Choice{}, err
+		}
+	}
+	begin, most := time.Now(), orDefault(policy.TriesTimeout, triesTimeout)
+	var tried []*balancer.Endpoint
+	for range orDefault(policy.Tries, tries) {
+		choice, ok := a.handler.backend.Pick(a.client, tried)
+		if !ok || slices.Contains(tried, choice.Endpoint) {
+			break
+		}
+		var conn net.Conn
+		if conn, err = a.try(ctx, choice); err == nil {
+			return conn, choice, nil
+		}
+		err = fmt.Errorf("endpoint %s: %w", choice.Endpoint.Address(), err)
+		if ctx.Err() != nil || time.Since(begin) >= most {
+			break
+		}
+		tried = append(tried, choice.Endpoint)
+	}
+	return nil, balancer.Choice{}, err
+}
+
+// try connects to one endpoint. What counts as its latency is the time until it accepts: a connection lasts as long as
+// the client likes.
+func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, error) {
+	begin := time.Now()
+	choice.Begin()
+	conn, err := a.connect(ctx, choice.Endpoint.Address())
+	if err == nil || ctx.Err() == nil {
+		choice.Observe(time.Since(begin), err != nil)
+	}
+	if err != nil {
+		choice.End()
+	}
+	return conn, err
+}
+
+// connect has an endpoint ready for what the client says.
+func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error) {
+	deadline := time.Now().Add(orDefault(a.handler.Policy.ConnectTimeout, connectTimeout))
+	dialer := net.Dialer{Deadline: deadline}
+	conn, err := dialer.DialContext(ctx, a.network, address)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.greeting) > 0 {
+		if _, err := conn.Write(a.greeting); err != nil {
+			conn.Close()
+			return nil, fmt.Errorf("sending the PROXY protocol header: %w", err)
+		}
+	}
+	if a.handler.secured == nil {
+		return conn, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	secure, err := a.handler.secured.speak(ctx, conn)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return secure, nil
+}
+
+// asker is what load balancing may know of a connection: where it comes from.
+type asker struct{ client net.Addr }
+
+func (asker) Hash(*variables.Template) string { return "" }
+
+func (asker) Cookie(string) string { return "" }
+
+func (a asker) ClientIP() string {
+	if address := addressOf(a.client); address.IsValid() {
+		return address.Addr().Unmap().String()
+	}
+	return ""
+}

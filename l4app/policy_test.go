@@ -1,0 +1,229 @@
+package l4app
+
+import (
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// impatient is a route whose connections end after a short silence.
+func impatient(t *testing.T) *ir.StreamRoute {
+	r := route(ir.TCP, freePort(t), "a")
+	r.Policy.IdleTimeout = 100 * time.Millisecond
+	return r
+}
+
+// silent is an endpoint that accepts, and neither reads nor says anything.
+func silent(t *testing.T) string {
+	return backend(t, func(*net.TCPConn) { <-t.Context().Done() })
+}
+
+func TestEndpointThatNeverAnswers(t *testing.T) {
+	w := newWorld(t)
+	r := impatient(t)
+	w.set(r, silent(t))
+	conn := dial(t, r)
+	send(t, conn, "anybody there?")
+	expectEnd(t, conn)
+	await(t, "the end of the connection", func() bool { return w.failed(r, idled) == 1 && w.active(r) == 0 })
+}
+
+func TestClientThatNeverReads(t *testing.T) {
+	w := newWorld(t)
+	r := impatient(t)
+	ended := make(chan error, 1)
+	w.set(r, backend(t, func(conn *net.TCPConn) {
+		_, err := io.Copy(conn, zeros{})
+		ended <- err
+	}))
+	dial(t, r)
+	if err := <-ended; !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+		t.Errorf("the endpoint got %v", err)
+	}
+	await(t, "the end of the connection", func() bool { return w.failed(r, idled) == 1 && w.active(r) == 0 })
+}
+
+// zeros never end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { return len(b), nil }
+
+// TestOneWayKeepsAConnectionOpen holds that a connection is not idle while bytes move in one direction.
+func TestOneWayKeepsAConnectionOpen(t *testing.T) {
+	w := newWorld(t)
+	r := impatient(t)
+	stop := make(chan struct{})
+	w.set(r, backend(t, func(conn *net.TCPConn) {
+		tick := time.NewTicker(r.Policy.IdleTimeout / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				_, _ = io.WriteString(conn, "!")
+				return
+			case <-tick.C:
+				_, _ = io.WriteString(conn, ".")
+			}
+		}
+	}))
+	conn := dial(t, r)
+	expect(t, conn, "............")
+	close(stop)
+	rest, err := io.ReadAll(conn)
+	if err != nil || len(rest) == 0 || rest[len(rest)-1] != '!' {
+		t.Errorf("the client heard %q at last, %v", rest, err)
+	}
+}
+
+func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	r.Policy.MaxConnections = 2
+	w.set(r, named(t, "a"))
+	first, second := dial(t, r), dial(t, r)
+	expect(t, first, "a")
+	expect(t, second, "a")
+	for range 5 {
+		expectEnd(t, dial(t, r))
+	}
+	if got := w.failed(r, tooMany); got != 5 {
+		t.Errorf("%d were counted", got)
+	}
+	// The limit holds for connections of the handlers before, too.
+	other := *r
+	other.Policy.MaxConnections = 1
+	w.set(&other, named(t, "b"))
+	first.Close()
+	await(t, "the end of the first connection", func() bool { return w.active(r) == 1 })
+	expectEnd(t, dial(t, r))
+	second.Close()
+	await(t, "the end of the second connection", func() bool { return w.active(r) == 0 })
+	// Refused ones do not count.
+	for range 10 {
+		conn := dial(t, r)
+		expect(t, conn, "b")
+		conn.Close()
+		await(t, "the end of the connection", func() bool { return w.active(r) == 0 })
+	}
+}
+
+// blackhole is an address that never answers: its queue of new connections is full.
+func blackhole(t *testing.T) string {
+	t.Helper()
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(socket) })
+	if err := errors.Join(syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), syscall.Listen(socket, 0)); err != nil {
+		t.Fatal(err)
+	}
+	own, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: own.(*syscall.SockaddrInet4).Port}).String()
+	for {
+		conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
+		if err != nil {
+			return address
+		}
+		t.Cleanup(func() { conn.Close() })
+	}
+}
+
+func TestAnotherEndpointIsAskedWhenOneDoesNotAnswer(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"as configured": 300 * time.Millisecond, "by default": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			r := route(ir.TCP, freePort(t), "a")
+			r.Policy.ConnectTimeout = timeout
+			w.set(r, blackhole(t), named(t, "up"))
+			want, late := orDefault(timeout, connectTimeout), false
+			for range 2 {
+				begin := time.Now()
+				conn := dial(t, r)
+				expect(t, conn, "up")
+				took := time.Since(begin)
+				late = late || took > want-50*time.Millisecond
+				if took > want+time.Second {
+					t.Errorf("it took %v", took)
+				}
+			}
+			if !late {
+				t.Error("the endpoint that does not answer was not asked")
+			}
+		})
+	}
+}
+
+func TestTriesAreLimited(t *testing.T) {
+	for name, policy := range map[string]ir.StreamPolicy{
+		"in number": {Tries: 1}, "in time": {TriesTimeout: time.Nanosecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			r := route(ir.TCP, freePort(t), "a")
+			r.Policy = policy
+			w.table.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
+			w.set(r, net.JoinHostPort("127.0.0.1", "1"), named(t, "u"))
+			refused := 0
+			for range 4 {
+				conn := dial(t, r)
+				if n, _ := conn.Read(make([]byte, 1)); n == 0 {
+					refused++
+				}
+			}
+			if refused != 2 || w.failed(r, noEndpoint) != 2 {
+				t.Errorf("%d of 4 have found no endpoint, and %d are counted; want 2", refused, w.failed(r, noEndpoint))
+			}
+		})
+	}
+}
+
+// account returns what is counted of a port.
+func (w *world) account(r *ir.StreamRoute) *account {
+	w.t.Helper()
+	w.ports.accounts.mu.Lock()
+	defer w.ports.accounts.mu.Unlock()
+	a := w.ports.accounts.all[portName(r)]
+	if a == nil {
+		w.t.Fatalf("nothing is counted of %s", portName(r))
+	}
+	return a
+}
+
+func (w *world) failed(r *ir.StreamRoute, f failure) int { return int(w.account(r).failed[f].Load()) }
+
+func (w *world) active(r *ir.StreamRoute) int { return int(w.account(r).active.Load()) }
+
+func TestConnectionsEndWhenTheirEndpointHasBeenGoneForLong(t *testing.T) {
+	w := newWorld(t)
+	w.ports.SetDrain(300 * time.Millisecond)
+	r := route(ir.TCP, freePort(t), "a")
+	// Endpoints are looked after as often as idle connections.
+	r.Policy.IdleTimeout = 800 * time.Millisecond
+	a, b := named(t, "a"), named(t, "b")
+	w.set(r, a)
+	open := dial(t, r)
+	expect(t, open, "a")
+
+	begin := time.Now()
+	w.endpoints(r, b)
+
+	// New connections go elsewhere at once, and open ones go on for a while.
+	expect(t, dial(t, r), "b")
+	send(t, open, "still there")
+	expect(t, open, "still there")
+	expectEnd(t, open)
+	if took := time.Since(begin); took < 300*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	await(t, "the count of it", func() bool { return w.failed(r, drained) == 1 })
+}

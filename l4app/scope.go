@@ -1,0 +1,47 @@
+package l4app
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/certs"
+)
+
+// scope is what the handlers of a port know of it, and what they tell it.
+type scope struct {
+	account *account
+	log     *zap.Logger
+	// most is how many connections there may be at once. It is said by a handler while it is provisioned.
+	most int
+	// ends is over when open connections have to end.
+	ends context.Context //nolint:containedctx // it is the one of the port, for those who are provisioned with it
+	// drain returns for how long a connection may go on that nobody wants any more.
+	drain func() time.Duration
+}
+
+type scopeKey struct{}
+
+func withScope(ctx context.Context, s *scope) context.Context {
+	return context.WithValue(ctx, scopeKey{}, s)
+}
+
+// scopeOf returns nil for a handler on a port that is none of ours.
+func scopeOf(ctx context.Context) *scope {
+	s, _ := ctx.Value(scopeKey{}).(*scope)
+	return s
+}
+
+type authoritiesKey struct{}
+
+// WithAuthorities returns a context for Ports whose handlers speak TLS with endpoints: it says where the contents of
+// Secrets are found. Without it, no port can do so.
+func WithAuthorities(ctx context.Context, authority func(secret string) *certs.Authority) context.Context {
+	return context.WithValue(ctx, authoritiesKey{}, authority)
+}
+
+func authoritiesOf(ctx context.Context) func(secret string) *certs.Authority {
+	authority, _ := ctx.Value(authoritiesKey{}).(func(secret string) *certs.Authority)
+	return authority
+}
