@@ -39,6 +39,8 @@ type Handler struct {
 	// ProxyProtocol is "v1" to send the endpoint the address of the client in a PROXY protocol header first. It is for
 	// TCP. Default: none is sent.
 	ProxyProtocol string `json:"proxy_protocol,omitempty"`
+	// Policy has the timeouts and limits.
+	Policy ir.StreamPolicy `json:"policy,omitzero"`
 
 	backend *balancer.Backend
 	log     *zap.Logger
@@ -74,7 +76,7 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	defer backend.Close()
 	tcp, ok := backend.(*net.TCPConn)
 	if !ok {
-		return relayDatagrams(cx, backend)
+		return errors.New("datagrams come to this handler on ports that the ingress controller opens")
 	}
 	if h.ProxyProtocol == string(ir.ProxyV1) {
 		header := proxyproto.HeaderProxyFromAddrs(1, cx.RemoteAddr(), cx.LocalAddr())

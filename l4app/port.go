@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,16 +24,14 @@ import (
 // connections are open nor how to get other handlers, and its loop for UDP cuts datagrams and keeps the clients of a
 // socket that is closed.
 type chain struct {
-	log         *zap.Logger
-	addresses   []string
-	idle        time.Duration
+	log       *zap.Logger
+	addresses []string
+	// terms are those of a UDP port, which has no handler.
+	terms       *terms
 	handler     layer4.Handler
 	cancel      context.CancelFunc
 	connections *connections
 }
-
-// idleDefault is caddy-l4's own.
-const idleDefault = 30 * time.Second
 
 func newChain(ctx caddy.Context, server json.RawMessage, log *zap.Logger) (*chain, error) {
 	var s layer4.Server
@@ -43,22 +42,30 @@ func newChain(ctx caddy.Context, server json.RawMessage, log *zap.Logger) (*chai
 		return nil, errors.New("the caddy-l4 server has no address to listen on")
 	}
 	own, cancel := caddy.NewContext(ctx)
-	if err := s.Routes.Provision(own); err != nil {
+	c := &chain{log: log, addresses: s.Listen, cancel: cancel, connections: newConnections()}
+	var err error
+	if slices.ContainsFunc(s.Listen, isPacketAddress) {
+		c.terms, err = newTerms(own, &s, log)
+	} else {
+		c.handler, err = compile(own, &s, log)
+	}
+	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("provisioning the caddy-l4 server: %w", err)
 	}
-	matching, idle := time.Duration(s.MatchingTimeout), time.Duration(s.IdleTimeout)
+	return c, nil
+}
+
+func compile(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Handler, error) {
+	if err := s.Routes.Provision(ctx); err != nil {
+		return nil, err
+	}
+	matching := time.Duration(s.MatchingTimeout)
 	if matching <= 0 {
 		matching = layer4.MatchingTimeoutDefault
 	}
-	if idle <= 0 {
-		idle = idleDefault
-	}
 	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
-	return &chain{
-		log: log, addresses: s.Listen, idle: idle, cancel: cancel, connections: newConnections(),
-		handler: s.Routes.Compile(log, matching, unhandled),
-	}, nil
+	return s.Routes.Compile(log, matching, unhandled), nil
 }
 
 // buffers hold what caddy-l4 reads while it looks for a route.
@@ -92,6 +99,8 @@ type port struct {
 	serving sync.WaitGroup
 	// gone is closed when the port is.
 	gone chan struct{}
+	// traffic is counted for UDP.
+	traffic traffic
 }
 
 func openPort(ctx caddy.Context, c *chain) (*port, error) {
@@ -114,7 +123,13 @@ func openPort(ctx caddy.Context, c *chain) (*port, error) {
 		case net.Listener:
 			p.serving.Go(func() { p.accept(socket) })
 		case net.PacketConn:
-			p.serving.Go(func() { p.receive(socket) })
+			f, err := newForwarder(p, socket)
+			if err != nil {
+				p.close()
+				return nil, err
+			}
+			p.listeners = append(p.listeners, f)
+			p.serving.Go(f.run)
 		}
 	}
 	return p, nil

@@ -33,7 +33,7 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	if r.Protocol == ir.UDP {
 		server.IdleTimeout = caddy.Duration(datagramIdle)
 	}
-	handler := Handler{Backend: r.Backend.ID}
+	handler := Handler{Backend: r.Backend.ID, Policy: r.Policy}
 	var handlers []json.RawMessage
 	if r.Protocol == ir.TCP && r.AcceptProxy {
 		handlers = append(handlers, module("proxy_protocol", l4proxyprotocol.Handler{
