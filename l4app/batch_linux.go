@@ -53,9 +53,6 @@ func exchangeMessages(call uintptr, socket int, messages []message) (int, error)
 // name is a socket address as the kernel has it: of IPv6, or of IPv4 and shorter.
 type name [unix.SizeofSockaddrInet6]byte
 
-// control is room for the one control message that says which address a datagram is for.
-type control [64 / 8]uint64
-
 // batch is what one goroutine needs while it moves datagrams. Only the pages of it that hold datagrams use memory.
 type batch struct {
 	memory  []byte
@@ -64,12 +61,14 @@ type batch struct {
 	questions, answers [batchSize]message
 	names              [batchSize]name
 	controls           [batchSize]control
-	// outgoing are those of questions that go to one endpoint.
-	outgoing [batchSize]message
-	// next chains the questions of one session.
-	next [batchSize]int
-	// answered is how many answers there are.
+	// next chains the questions of one session; answered is how many answers there are.
+	next     [batchSize]int
 	answered int
+
+	// outgoing are messages to send: datagrams, or trains of them.
+	outgoing outgoing
+	// gathered are the questions of one session in a row.
+	gathered [batchSize]unix.Iovec
 }
 
 func newBatch() *batch {
@@ -119,26 +118,6 @@ func (b *batch) asked(i int) netip.Addr {
 		return netip.AddrFrom16((*unix.Inet6Pktinfo)(data).Addr)
 	}
 	return netip.Addr{}
-}
-
-// from makes the control message that sends a datagram from an address, and returns its length.
-func (c *control) from(address netip.Addr) int {
-	header := (*unix.Cmsghdr)(unsafe.Pointer(c))
-	data := unsafe.Add(unsafe.Pointer(header), unix.CmsgLen(0))
-	switch {
-	case !address.IsValid() || address.IsMulticast():
-		return 0
-	case address.Is4():
-		header.Level, header.Type = unix.IPPROTO_IP, unix.IP_PKTINFO
-		header.SetLen(unix.CmsgLen(unix.SizeofInet4Pktinfo))
-		(*unix.Inet4Pktinfo)(data).Spec_dst = address.As4()
-		return unix.CmsgSpace(unix.SizeofInet4Pktinfo)
-	default:
-		header.Level, header.Type = unix.IPPROTO_IPV6, unix.IPV6_PKTINFO
-		header.SetLen(unix.CmsgLen(unix.SizeofInet6Pktinfo))
-		(*unix.Inet6Pktinfo)(data).Addr = address.As16()
-		return unix.CmsgSpace(unix.SizeofInet6Pktinfo)
-	}
 }
 
 // batches are those that nobody uses. There are as many as goroutines that moved datagrams at the same time, and a

@@ -28,7 +28,9 @@ type forwarder struct {
 	port   *port
 	socket int
 	// tells says that the socket tells which address a datagram is for.
-	tells   bool
+	tells bool
+	// trains says that the kernel knows them.
+	trains  bool
 	epoll   *os.File
 	number  int
 	raw     syscall.RawConn
@@ -97,6 +99,8 @@ func (f *forwarder) take(listening net.PacketConn) error {
 		// Less is what the system allows.
 		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_RCVBUF, queueBytes)
 		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_SNDBUF, queueBytes)
+		_, unknown := unix.GetsockoptInt(f.socket, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
+		f.trains = unknown == nil && os.Getenv("NOGSO") == ""
 		if address.IP.IsUnspecified() {
 			f.tells = true
 			err = f.tell()
@@ -239,6 +243,7 @@ func (f *forwarder) admit(p peer, i int) *session {
 	traffic.sessions.Add(1)
 	traffic.opened.Add(1)
 	s := f.sessions.add(p, f.now)
+	s.ahead.single, s.back.single = !f.trains, !f.trains
 	s.back.name, s.back.nameLength = f.batch.names[i], f.batch.questions[i].Namelen
 	if f.tells {
 		s.back.controlLength = s.back.control.from(p.asked)
@@ -261,46 +266,58 @@ func (f *forwarder) makeRoom() bool {
 func (f *forwarder) pass(s *session) {
 	b, n := f.batch, 0
 	for i := s.first; i >= 0; i = b.next[i] {
-		b.vectors[i].SetLen(int(b.questions[i].length))
-		b.outgoing[n].Msghdr = unix.Msghdr{Iov: &b.vectors[i], Iovlen: 1}
+		b.gathered[n] = b.vectors[i]
+		b.gathered[n].SetLen(int(b.questions[i].length))
 		n++
 	}
 	f.sessions.touch(s, f.now)
 	if s.answers > 0 {
 		f.sessions.prove(s)
 	}
-	f.deliver(s, b.outgoing[:n])
-	s.first = -1
+	b.outgoing.add(b.gathered[:n], &s.ahead)
+	f.deliver(s)
+	b.outgoing.count, s.first = 0, -1
 }
 
 // deliver waits for nothing: what an endpoint does not take is lost.
-func (f *forwarder) deliver(s *session, messages []message) {
-	again := false
-	for len(messages) > 0 {
+func (f *forwarder) deliver(s *session) {
+	o, again := &f.batch.outgoing, false
+	for at := 0; at < o.count; {
 		if !f.terms.settled(s) && !f.settle(s) {
-			f.port.traffic.lose(noEndpointToAsk, len(messages))
+			f.port.traffic.lose(noEndpointToAsk, o.total(at, o.count).datagrams)
 			return
 		}
-		n, err := sendMessages(s.line.socket, messages)
-		if messages = messages[n:]; n > 0 {
-			f.port.traffic.in.Add(uint64(n))
-			s.ask(n, f.now)
-		}
+		n, err := sendMessages(s.line.socket, o.messages[at:o.count])
+		f.passed(s, o.total(at, at+n))
+		at += n
 		switch {
 		case err == nil:
 			again = false
 		case isUnreachable(err):
 			s.refuse(f.now)
 		case isBusy(err):
-			f.port.traffic.lose(endpointBusy, len(messages))
+			f.port.traffic.lose(endpointBusy, o.total(at, o.count).datagrams)
 			return
+		case o.isTrain(at):
+			sent := o.singly(s.line.socket, at)
+			f.passed(s, sent)
+			f.port.traffic.lose(notSendable, o.loads[at].datagrams-sent.datagrams)
+			at++
 		case again:
 			f.port.traffic.lose(notSendable, 1)
-			messages, again = messages[1:], false
+			at, again = at+1, false
 		default:
 			// It may be about a datagram before.
 			again = true
 		}
+	}
+}
+
+// passed counts what went to an endpoint.
+func (f *forwarder) passed(s *session, sent load) {
+	if sent.datagrams > 0 {
+		s.ask(sent.datagrams, f.now)
+		f.port.traffic.in.add(sent)
 	}
 }
 
@@ -335,12 +352,12 @@ func (f *forwarder) hear(s *session) {
 		}
 		return
 	}
-	for i := b.answered; i < b.answered+n; i++ {
-		m := &b.answers[i]
-		b.vectors[i].SetLen(int(m.length))
-		s.back.address(m)
-	}
+	from := b.answered
 	b.answered += n
+	for i := from; i < b.answered; i++ {
+		b.vectors[i].SetLen(int(b.answers[i].length))
+	}
+	b.outgoing.add(b.vectors[from:b.answered], &s.back)
 	f.sessions.touch(s, f.now)
 	if s.answer(n, f.now, f.terms.responses) {
 		f.end(s)
@@ -349,25 +366,30 @@ func (f *forwarder) hear(s *session) {
 
 // flush sends the answers to the clients.
 func (f *forwarder) flush() {
-	b := f.batch
-	for sent := 0; sent < b.answered; {
-		n, err := sendMessages(f.socket, b.answers[sent:b.answered])
-		f.port.traffic.out.Add(uint64(n))
-		sent += n
+	b, o, traffic := f.batch, &f.batch.outgoing, &f.port.traffic
+	for at := 0; at < o.count; {
+		n, err := sendMessages(f.socket, o.messages[at:o.count])
+		traffic.out.add(o.total(at, at+n))
+		at += n
 		switch {
 		case err == nil:
 		case isBusy(err):
-			f.port.traffic.lose(clientBusy, b.answered-sent)
-			sent = b.answered
+			traffic.lose(clientBusy, o.total(at, o.count).datagrams)
+			at = o.count
+		case o.isTrain(at):
+			sent := o.singly(f.socket, at)
+			traffic.out.add(sent)
+			traffic.lose(notSendable, o.loads[at].datagrams-sent.datagrams)
+			at++
 		default:
-			f.port.traffic.lose(notSendable, 1)
-			sent++
+			traffic.lose(notSendable, 1)
+			at++
 		}
 	}
 	for i := range b.answered {
 		b.reset(i)
 	}
-	b.answered = 0
+	b.answered, o.count = 0, 0
 }
 
 // end forgets a session.

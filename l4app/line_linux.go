@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/netip"
 	"os"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,23 +38,6 @@ func openLine(address string) (line, error) {
 		return line{}, os.NewSyscallError("connect", err)
 	}
 	return line{socket}, nil
-}
-
-// wayBack is how answers reach a client: its address, and the one to answer from.
-type wayBack struct {
-	name          name
-	nameLength    uint32
-	control       control
-	controlLength int
-}
-
-// address makes a message one for the client.
-func (w *wayBack) address(m *message) {
-	m.Name, m.Namelen = &w.name[0], w.nameLength
-	if w.controlLength > 0 {
-		m.Control = (*byte)(unsafe.Pointer(&w.control))
-		m.SetControllen(w.controlLength)
-	}
 }
 
 // isUnreachable says that the endpoint, or somebody on the way, has told us that nobody is there.

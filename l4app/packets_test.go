@@ -123,4 +123,3 @@ func TestHeldPacketPortIsRefused(t *testing.T) {
 	}
 	exchange(t, dial(t, r), []byte("1"), "a:1")
 }
-

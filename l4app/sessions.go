@@ -28,7 +28,8 @@ type session struct {
 	backend *balancer.Backend
 	choice  balancer.Choice
 	line    line
-	back    wayBack
+	// ahead and back are how datagrams go to the endpoint, and to the client.
+	ahead, back way
 	// refused says that the endpoint told us that nobody listens there.
 	refused bool
 	// questions and answers are how many datagrams went to the endpoint and came from it; asked is when the first one

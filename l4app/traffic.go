@@ -31,11 +31,26 @@ var lossReasons = [losses]string{"no_endpoint", "max_sessions", "endpoint_busy",
 type traffic struct {
 	// sessions are those that there are, opened all that there ever were, and evicted those that had to make room.
 	sessions, opened, evicted atomic.Int64
-	// in and out are datagrams to endpoints and to clients.
-	in, out           atomic.Uint64
-	inBytes, outBytes atomic.Uint64
-	lost              [losses]atomic.Uint64
-	complained        atomic.Int64
+	// in is what went to endpoints, and out what went to clients.
+	in, out    tally
+	lost       [losses]atomic.Uint64
+	complained atomic.Int64
+}
+
+// load is what one message carries, or several.
+type load struct{ datagrams, bytes int }
+
+func (l *load) add(other load) {
+	l.datagrams += other.datagrams
+	l.bytes += other.bytes
+}
+
+// tally counts datagrams and their bytes.
+type tally struct{ datagrams, bytes atomic.Uint64 }
+
+func (t *tally) add(l load) {
+	t.datagrams.Add(uint64(l.datagrams))
+	t.bytes.Add(uint64(l.bytes))
 }
 
 func (t *traffic) lose(why loss, n int) { t.lost[why].Add(uint64(n)) }
