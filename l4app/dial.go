@@ -29,7 +29,6 @@ var errNoEndpoint = errors.New("there is no endpoint that is ready")
 // attempt is the search for an endpoint that takes a client's connection.
 type attempt struct {
 	handler *Handler
-	network string
 	client  asker
 	// greeting is what each endpoint hears first.
 	greeting []byte
@@ -83,7 +82,7 @@ func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, er
 func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error) {
 	deadline := time.Now().Add(orDefault(a.handler.Policy.ConnectTimeout, connectTimeout))
 	dialer := net.Dialer{Deadline: deadline}
-	conn, err := dialer.DialContext(ctx, a.network, address)
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -86,10 +85,7 @@ func check(p *ir.StreamPolicy) error {
 
 // Handle serves a connection until it ends.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
-	if network := strings.TrimRight(cx.LocalAddr().Network(), "46"); network != "tcp" {
-		return h.handleDatagrams(cx, network)
-	}
-	a := attempt{handler: h, network: "tcp", client: asker{cx.RemoteAddr()}}
+	a := attempt{handler: h, client: asker{cx.RemoteAddr()}}
 	var err error
 	if a.greeting, err = greeting(h.ProxyProtocol, cx); err != nil {
 		return err
@@ -111,17 +107,6 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	h.watch.remove(l)
 	h.ended(cx, l, time.Since(begin), err)
 	return nil
-}
-
-func (h *Handler) handleDatagrams(cx *layer4.Connection, network string) error {
-	a := attempt{handler: h, network: network, client: asker{cx.RemoteAddr()}}
-	backend, choice, err := a.dial(cx.Context)
-	if err != nil {
-		return h.unreachable(cx, err)
-	}
-	defer choice.End()
-	defer backend.Close()
-	return relayDatagrams(cx, backend)
 }
 
 // unreachable says that a connection has found no endpoint. Nobody is told when it was closed from our side.

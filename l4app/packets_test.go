@@ -23,7 +23,7 @@ func packetBackend(t *testing.T, name string) string {
 	}
 	t.Cleanup(func() { socket.Close() })
 	go func() {
-		buffer := make([]byte, datagramSize)
+		buffer := make([]byte, 64<<10)
 		for {
 			n, from, err := socket.ReadFrom(buffer)
 			if err != nil {
@@ -40,7 +40,7 @@ func exchange(t *testing.T, conn net.Conn, question []byte, want string) {
 	if _, err := conn.Write(question); err != nil {
 		t.Fatal(err)
 	}
-	buffer := make([]byte, datagramSize)
+	buffer := make([]byte, 64<<10)
 	n, err := conn.Read(buffer)
 	if err != nil || string(buffer[:n]) != want {
 		t.Fatalf("got %d bytes, %v; want %d", n, err, len(want))
@@ -62,12 +62,14 @@ func TestDatagramsStayWhole(t *testing.T) {
 func TestEachClientKeepsItsEndpoint(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
-	w.set(r, packetBackend(t, "a:"))
+	a := packetBackend(t, "a:")
+	w.set(r, a)
 	conn := dial(t, r)
 	exchange(t, conn, []byte("1"), "a:1")
-	w.endpoints(r, packetBackend(t, "b:"))
-	exchange(t, conn, []byte("2"), "a:2")
-	exchange(t, dial(t, r), []byte("3"), "b:3")
+	w.endpoints(r, a, packetBackend(t, "b:"))
+	for range 4 {
+		exchange(t, conn, []byte("2"), "a:2")
+	}
 }
 
 // TestClientGetsAnotherEndpoint holds that a client is not stuck with an endpoint that is down.
@@ -78,7 +80,7 @@ func TestClientGetsAnotherEndpoint(t *testing.T) {
 	conn := dial(t, r)
 	send(t, conn, "lost")
 	w.endpoints(r, packetBackend(t, "a:"))
-	buffer := make([]byte, datagramSize)
+	buffer := make([]byte, 64<<10)
 	await(t, "an answer of the other endpoint", func() bool {
 		send(t, conn, "2")
 		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
@@ -120,48 +122,4 @@ func TestHeldPacketPortIsRefused(t *testing.T) {
 		t.Fatalf("refused: %v", refused)
 	}
 	exchange(t, dial(t, r), []byte("1"), "a:1")
-}
-
-func TestIdleClientIsForgotten(t *testing.T) {
-	c := newClient(nil, &net.UDPAddr{}, 10*time.Millisecond)
-	begin := time.Now()
-	if _, err := c.next(); err == nil || time.Since(begin) < c.idle {
-		t.Errorf("ended after %v with %v, want the end after %v", time.Since(begin), err, c.idle)
-	}
-	if !c.isClosed() {
-		t.Error("more datagrams of the client would be put into its queue")
-	}
-}
-
-func TestTooManyClients(t *testing.T) {
-	all := &clients{open: map[string]*client{}}
-	for i := range mostClients {
-		all.open[itoa(i)] = newClient(nil, &net.UDPAddr{}, time.Minute)
-	}
-	if c, _ := all.get("one more", func() *client { t.Error("made one more"); return nil }); c != nil {
-		t.Error("took one more")
-	}
-	if c, isNew := all.get("1", nil); c == nil || isNew {
-		t.Error("a client that is there was turned away")
-	}
-}
-
-func TestDeadlineMoves(t *testing.T) {
-	d := newDeadline()
-	d.set(time.Now().Add(time.Hour))
-	waiting := d.passed()
-	d.set(time.Now().Add(time.Millisecond))
-	select {
-	case <-waiting:
-	case <-time.After(patience):
-		t.Fatal("a wait that had begun did not see the new deadline")
-	}
-	d.set(time.Time{})
-	select {
-	case <-d.passed():
-		t.Error("never has come")
-	default:
-	}
-	d.set(time.Now().Add(-time.Second))
-	<-d.passed()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -23,9 +24,10 @@ import (
 // connections are open nor how to get other handlers, and its loop for UDP cuts datagrams and keeps the clients of a
 // socket that is closed.
 type chain struct {
-	log         *zap.Logger
-	addresses   []string
-	idle        time.Duration
+	log       *zap.Logger
+	addresses []string
+	// terms are those of a UDP port, which has no handler.
+	terms       *terms
 	handler     layer4.Handler
 	cancel      context.CancelFunc
 	connections *connections
@@ -35,10 +37,7 @@ type chain struct {
 	most int
 }
 
-// idleDefault is caddy-l4's own.
-const idleDefault = 30 * time.Second
-
-// newChain provisions a server. What its handlers are to know of the port is in s, and what they want of it comes to stand
+// newChain provisions a server. What its handlers are to know of the port is in of, and what they want of it comes to stand
 // there.
 func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, error) {
 	var s layer4.Server
@@ -52,24 +51,34 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	of.ends, end = context.WithCancel(ctx.Context)
 	ctx.Context = withScope(ctx.Context, of)
 	own, cancel := caddy.NewContext(ctx)
-	if err := s.Routes.Provision(own); err != nil {
-		cancel()
-		end()
+	c := &chain{
+		log: of.log, addresses: s.Listen, connections: newConnections(),
+		end: end, cancel: func() { end(); cancel() },
+	}
+	var err error
+	if slices.ContainsFunc(s.Listen, isPacketAddress) {
+		c.terms, err = newTerms(own, &s, of.log)
+	} else {
+		c.handler, err = compile(own, &s, of.log)
+	}
+	if err != nil {
+		c.cancel()
 		return nil, fmt.Errorf("provisioning the caddy-l4 server: %w", err)
 	}
-	matching, idle := time.Duration(s.MatchingTimeout), time.Duration(s.IdleTimeout)
+	c.most = of.most
+	return c, nil
+}
+
+func compile(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Handler, error) {
+	if err := s.Routes.Provision(ctx); err != nil {
+		return nil, err
+	}
+	matching := time.Duration(s.MatchingTimeout)
 	if matching <= 0 {
 		matching = layer4.MatchingTimeoutDefault
 	}
-	if idle <= 0 {
-		idle = idleDefault
-	}
 	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
-	return &chain{
-		log: of.log, addresses: s.Listen, idle: idle, end: end, most: of.most, connections: newConnections(),
-		cancel:  func() { end(); cancel() },
-		handler: s.Routes.Compile(of.log, matching, unhandled),
-	}, nil
+	return s.Routes.Compile(log, matching, unhandled), nil
 }
 
 // close ends the connections that are there.
@@ -110,6 +119,8 @@ type port struct {
 	serving sync.WaitGroup
 	// gone is closed when the port is.
 	gone chan struct{}
+	// traffic is counted for UDP.
+	traffic traffic
 }
 
 func openPort(ctx caddy.Context, c *chain, of *account) (*port, error) {
@@ -132,7 +143,13 @@ func openPort(ctx caddy.Context, c *chain, of *account) (*port, error) {
 		case net.Listener:
 			p.serving.Go(func() { p.accept(socket) })
 		case net.PacketConn:
-			p.serving.Go(func() { p.receive(socket) })
+			f, err := newForwarder(p, socket)
+			if err != nil {
+				p.close()
+				return nil, err
+			}
+			p.listeners = append(p.listeners, f)
+			p.serving.Go(f.run)
 		}
 	}
 	return p, nil

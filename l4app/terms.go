@@ -1,0 +1,164 @@
+package l4app
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/mholt/caddy-l4/layer4"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/variables"
+)
+
+const (
+	// mostSessions is how many clients a UDP port remembers. Each one costs a socket towards an endpoint, and their
+	// addresses may be forged, so there has to be a limit.
+	mostSessions = 16 << 10
+	// endpointTries is how many endpoints are tried for a client.
+	endpointTries = 3
+)
+
+// terms are how the datagrams of a port are passed on.
+type terms struct {
+	backend *balancer.Backend
+	idle    time.Duration
+	// responses is after how many answers to each question a session ends; zero is never.
+	responses int64
+	most      int64
+	tries     int
+	log       *zap.Logger
+}
+
+var errOneHandler = errors.New("a UDP port has one route, with the handler k8singress alone and no matcher; " +
+	"whatever needs more can be a server of the layer4 app in the Caddy configuration")
+
+// newTerms provisions the server of a UDP port. It does without caddy-l4, which makes each client a connection.
+func newTerms(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*terms, error) {
+	if len(s.Routes) != 1 || len(s.Routes[0].MatcherSetsRaw) > 0 || len(s.Routes[0].HandlersRaw) != 1 {
+		return nil, errOneHandler
+	}
+	if !slices.ContainsFunc(s.Listen, isPacketAddress) || slices.ContainsFunc(s.Listen, func(a string) bool { return !isPacketAddress(a) }) {
+		return nil, errors.New("a port has addresses of either TCP or UDP")
+	}
+	loaded, err := ctx.LoadModule(s.Routes[0], "HandlersRaw")
+	if err != nil {
+		return nil, err
+	}
+	h, ok := loaded.([]any)[0].(*Handler)
+	if !ok {
+		return nil, errOneHandler
+	}
+	t := &terms{backend: h.backend, idle: h.Policy.IdleTimeout, responses: int64(h.Policy.Responses), log: log}
+	if t.idle <= 0 {
+		t.idle = time.Duration(s.IdleTimeout)
+	}
+	if t.idle <= 0 {
+		t.idle = datagramIdle
+	}
+	if t.most = int64(h.Policy.MaxConnections); t.most <= 0 {
+		t.most = mostSessions
+	}
+	if t.tries = h.Policy.Tries; t.tries <= 0 {
+		t.tries = endpointTries
+	}
+	return t, nil
+}
+
+// isPacketAddress says whether an address is one of UDP.
+func isPacketAddress(text string) bool {
+	address, err := caddy.ParseNetworkAddress(text)
+	return err == nil && isPacket(address.Network)
+}
+
+// origin is what load balancing may know of a client.
+type origin netip.AddrPort
+
+// Hash implements balancer.Asker.
+func (origin) Hash(*variables.Template) string { return "" }
+
+// Cookie implements balancer.Asker.
+func (origin) Cookie(string) string { return "" }
+
+// ClientIP implements balancer.Asker.
+func (o origin) ClientIP() string { return netip.AddrPort(o).Addr().Unmap().WithZone("").String() }
+
+// settled says whether a session has an endpoint to which its datagrams may go on going.
+func (t *terms) settled(s *session) bool {
+	return s.line.isOpen() && s.backend == t.backend && !s.refused && s.choice.Endpoint.Listed()
+}
+
+// settle finds an endpoint for a session that is not settled: not the one that has refused it, if there is another one.
+func (t *terms) settle(s *session) error {
+	var tried []*balancer.Endpoint
+	if s.line.isOpen() && s.refused {
+		tried = append(tried, s.choice.Endpoint)
+	}
+	err := errNoEndpoint
+	for range t.tries {
+		choice, ok := t.backend.Pick(origin(s.peer.client), tried)
+		if !ok {
+			break
+		}
+		if s.line.isOpen() && s.choice.Endpoint == choice.Endpoint {
+			// Somebody may listen there by now.
+			s.refused = false
+			return nil
+		}
+		if slices.Contains(tried, choice.Endpoint) {
+			break
+		}
+		tried = append(tried, choice.Endpoint)
+		var opened line
+		if opened, err = openLine(choice.Endpoint.Address()); err == nil {
+			s.hangUp()
+			s.backend, s.choice, s.line = t.backend, choice, opened
+			choice.Begin()
+			return nil
+		}
+		if isShort(err) {
+			return err
+		}
+		choice.Observe(0, true)
+	}
+	return err
+}
+
+// hangUp lets go of the endpoint.
+func (s *session) hangUp() {
+	if !s.line.isOpen() {
+		return
+	}
+	s.line.close()
+	s.choice.End()
+	s.line, s.choice, s.refused = line{}, balancer.Choice{}, false
+	s.questions, s.answers = 0, 0
+}
+
+// refuse notes that nobody listens at the endpoint.
+func (s *session) refuse(now time.Duration) {
+	if !s.refused && s.line.isOpen() {
+		s.refused = true
+		s.choice.Observe(now-s.asked, true)
+	}
+}
+
+// ask counts datagrams that went to the endpoint.
+func (s *session) ask(n int, now time.Duration) {
+	if s.questions == 0 {
+		s.asked = now
+	}
+	s.questions += int64(n)
+}
+
+// answer counts datagrams that came from the endpoint, and returns whether these were all.
+func (s *session) answer(n int, now time.Duration, responses int64) (complete bool) {
+	if s.answers == 0 && s.questions > 0 {
+		s.choice.Observe(now-s.asked, false)
+	}
+	s.answers += int64(n)
+	return responses > 0 && s.answers >= s.questions*responses
+}
