@@ -137,6 +137,9 @@ func (b *draft) finish() error {
 		return errors.New("acme_on_missing_secret and auto_https off cannot stand together: with auto_https off no issuer is asked for " +
 			"any host, and a missing Secret changes nothing; remove one of them")
 	}
+	if b.config.PublishPorts && b.config.PublishService == "" {
+		return errors.New("publish_ports needs publish_service, which names the Service that gets the ports")
+	}
 	if err := structure.CheckAddresses(b.config); err != nil {
 		return err
 	}

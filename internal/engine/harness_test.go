@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
@@ -61,9 +62,11 @@ func (p *publisher) Run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-func (p *publisher) Leader() bool { return true }
+func (p *publisher) Leader() bool                { return true }
+func (p *publisher) Verdicts() []*report.Verdict { return nil }
+func (p *publisher) Changed() <-chan struct{}    { return nil }
 
-func (p *publisher) Publish(_ *report.Report, s *snapshot.Snapshot, o settings.Config) {
+func (p *publisher) Publish(_ *report.Report, s *snapshot.Snapshot, o settings.Config, _ []*ir.StreamRoute) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count++

@@ -48,6 +48,9 @@ const (
 	NoEndpoints       Reason = "NoEndpoints"
 	RefusedAddress    Reason = "RefusedAddress"
 
+	PortNotPublished Reason = "PortNotPublished"
+	PortUnreachable  Reason = "PortUnreachable"
+
 	EndpointsUnhealthy Reason = "EndpointsUnhealthy"
 
 	NoSecret          Reason = "NoSecret"
