@@ -58,7 +58,9 @@ type publisher struct {
 	ended    chan struct{}
 }
 
-func newPublisher() *publisher { return &publisher{ended: make(chan struct{}), changed: make(chan struct{})} }
+func newPublisher() *publisher {
+	return &publisher{ended: make(chan struct{}), changed: make(chan struct{})}
+}
 
 func (p *publisher) Run(ctx context.Context) {
 	defer close(p.ended)

@@ -215,7 +215,7 @@ func (c *cluster) echoes(network, port string) *echoed {
 
 // send sends one message, and waits for it. UDP has two attempts: the network may lose a datagram.
 func (e *echoed) send(conn net.Conn) error {
-	message := fmt.Appendf(nil, "message %d;", e.messages.Load())
+	message := fmt.Appendf(nil, "message %d\n", e.messages.Load())
 	back := make([]byte, len(message))
 	_, datagrams := conn.(*net.UDPConn)
 	for try := 1; ; try++ {
