@@ -237,6 +237,16 @@ var options = []option{
 		fallback: "none",
 	},
 	{
+		name: "publish_ports", set: func(d *draft, _ []string) error {
+			d.config.PublishPorts = true
+			return nil
+		},
+		doc: "Keeps the ports of the Service of `publish_service` in line with the TCP and UDP ports that are open, and leaves its other " +
+			"ports alone. It needs the rights of `deploy/publish-ports.yaml`; [In a cluster](kubernetes.md#ports-of-the-service) says more.",
+		example:  "publish_ports",
+		fallback: "the Service is left alone",
+	},
+	{
 		name: "publish_address", args: "<ip or host>...", least: 1, most: anyNumber,
 		set:      many(func(d *draft) *[]string { return &d.config.PublishAddress }, publicAddress),
 		doc:      "The addresses that are written to the status of the Ingresses, in place of those of a Service.",

@@ -19,6 +19,7 @@ const (
 
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 	namespaceEnv  = "POD_NAMESPACE"
+	podEnv        = "POD_NAME"
 )
 
 // ErrNotInCluster says that this process is not in a pod, so that only a kubeconfig could tell where the API server is.
@@ -30,6 +31,8 @@ type Access struct {
 	Config *rest.Config
 	// Namespace is this process' own one: that of the pod, else that of the kubeconfig.
 	Namespace string
+	// Pod is the name of the pod in that namespace that this process runs in; it is empty where that is not known.
+	Pod string
 }
 
 // Find reads a kubeconfig, or what a pod is given if there is none. It asks nothing of the API server.
@@ -57,7 +60,7 @@ func inCluster() (Access, error) {
 	if err != nil {
 		return Access{}, fmt.Errorf("reading the service account of the pod: %w", err)
 	}
-	return Access{Config: config, Namespace: podNamespace("default")}, nil
+	return Access{Config: config, Namespace: podNamespace("default"), Pod: podName()}, nil
 }
 
 func fromFile(path string) (Access, error) {
@@ -71,7 +74,7 @@ func fromFile(path string) (Access, error) {
 	if err != nil {
 		return Access{}, fmt.Errorf("reading the namespace of the kubeconfig %s: %w", path, err)
 	}
-	return Access{Config: config, Namespace: podNamespace(namespace)}, nil
+	return Access{Config: config, Namespace: podNamespace(namespace), Pod: os.Getenv(podEnv)}, nil
 }
 
 // podNamespace prefers what the pod is told, since a kubeconfig may be mounted into one.
@@ -83,4 +86,14 @@ func podNamespace(fallback string) string {
 		return strings.TrimSpace(string(data))
 	}
 	return fallback
+}
+
+// podName prefers what the pod is told: on the network of its node it has the host name of that.
+func podName() string {
+	if name := os.Getenv(podEnv); name != "" {
+		return name
+	}
+	// Without a name, nothing is known.
+	name, _ := os.Hostname()
+	return name
 }

@@ -146,6 +146,9 @@ func (l *Live) RetryPorts() {
 	l.notePorts(nil, refused)
 }
 
+// OpenPorts returns the names of the TCP and UDP ports that are open, sorted.
+func (l *Live) OpenPorts() []string { return l.ports.Names() }
+
 // Pending says whether something was refused that may work later.
 func (l *Live) Pending() bool { return len(l.held) > 0 }
 

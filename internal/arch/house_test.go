@@ -61,6 +61,7 @@ var house = []room{
 	// The model to Caddy's JSON, and what serves it.
 	{name: "internal/render", level: 6, never: []string{kubernetes}},
 	{name: "internal/structure", level: 6, never: []string{kubernetes}},
+	{name: "internal/serviceports", level: 4, never: pure},
 	{name: "internal/certs", level: 4, never: pure},
 	{name: "internal/clientauth", level: 5, never: pure},
 	{name: "internal/proxy", level: 5, never: []string{clientGo}},

@@ -40,6 +40,7 @@ type Options struct {
 type Cluster struct {
 	client    kubernetes.Interface
 	namespace string
+	pod       string
 	store     *snapshot.Store
 	informers []*informer
 	// secrets is nil if all Secrets are read.
@@ -64,7 +65,7 @@ func New(o Options, log *zap.Logger) (*Cluster, error) {
 		return nil, fmt.Errorf("making a client for the API server: %w", err)
 	}
 	c := &Cluster{
-		client: client, namespace: found.Namespace,
+		client: client, namespace: found.Namespace, pod: found.Pod,
 		store: snapshot.NewStore(), synced: make(chan struct{}), log: log,
 	}
 	f, err := newFactory(found.Config, o, c.store, log)
@@ -92,6 +93,9 @@ func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
 // Namespace is the controller's own one, where its Lease belongs.
 func (c *Cluster) Namespace() string { return c.namespace }
+
+// Pod is the name of the pod in that namespace that this process runs in, or empty.
+func (c *Cluster) Pod() string { return c.pod }
 
 // Store holds the objects. It is incomplete until Synced.
 func (c *Cluster) Store() *snapshot.Store { return c.store }

@@ -48,11 +48,15 @@ type Follower interface {
 	Follow(secrets iter.Seq[ir.Ref]) (read bool)
 }
 
-// Publisher takes what is to be written to the status of objects. Publish does not block, and the newest value wins.
+// Publisher takes what is to be written to the status of objects, with the TCP and UDP ports that are open. Publish does not
+// block, and the newest value wins.
 type Publisher interface {
+	Reporter
 	Run(ctx context.Context)
-	Publish(*report.Report, *snapshot.Snapshot, settings.Config)
+	Publish(*report.Report, *snapshot.Snapshot, settings.Config, []*ir.StreamRoute)
 	Leader() bool
+	// Changed tells when there are other Verdicts than before.
+	Changed() <-chan struct{}
 }
 
 // Engine holds the tables that requests are served from, and the loop that changes them. It outlives the Caddy

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
@@ -51,23 +52,35 @@ type publisher struct {
 	count    int
 	snapshot *snapshot.Snapshot
 	settings settings.Config
+	open     []*ir.StreamRoute
+	verdicts []*report.Verdict
+	changed  chan struct{}
 	ended    chan struct{}
 }
 
-func newPublisher() *publisher { return &publisher{ended: make(chan struct{})} }
+func newPublisher() *publisher {
+	return &publisher{ended: make(chan struct{}), changed: make(chan struct{})}
+}
 
 func (p *publisher) Run(ctx context.Context) {
 	defer close(p.ended)
 	<-ctx.Done()
 }
 
-func (p *publisher) Leader() bool { return true }
+func (p *publisher) Leader() bool             { return true }
+func (p *publisher) Changed() <-chan struct{} { return p.changed }
 
-func (p *publisher) Publish(_ *report.Report, s *snapshot.Snapshot, o settings.Config) {
+func (p *publisher) Verdicts() []*report.Verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.verdicts
+}
+
+func (p *publisher) Publish(_ *report.Report, s *snapshot.Snapshot, o settings.Config, open []*ir.StreamRoute) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count++
-	p.snapshot, p.settings = s, o
+	p.snapshot, p.settings, p.open = s, o, open
 }
 
 func (p *publisher) times() int {

@@ -28,6 +28,10 @@ func (e *Engine) loop(ctx context.Context) {
 	if e.source != nil {
 		synced = e.source.Synced()
 	}
+	var told <-chan struct{}
+	if e.publisher != nil {
+		told = e.publisher.Changed()
+	}
 	again := time.NewTicker(statusPeriod)
 	defer again.Stop()
 	for {
@@ -53,6 +57,8 @@ func (e *Engine) loop(ctx context.Context) {
 			close(l.served)
 		case <-e.issuance.Changed():
 			e.takeIssued()
+			e.publish()
+		case <-told:
 			e.publish()
 		case <-e.hold.fired():
 			e.hold.done()

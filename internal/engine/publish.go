@@ -7,6 +7,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/render"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -40,6 +41,9 @@ func (e *Engine) verdicts() *report.Report {
 	if r, ok := e.source.(Reporter); ok {
 		merged = merged.With(r.Verdicts())
 	}
+	if e.publisher != nil {
+		merged = merged.With(e.publisher.Verdicts())
+	}
 	return merged
 }
 
@@ -53,8 +57,19 @@ func same(a, b *report.Report) bool {
 // publishStatus hands over the newest objects with the verdicts on them.
 func (e *Engine) publishStatus() {
 	if s := e.latest.Load(); e.publisher != nil && s != nil {
-		e.publisher.Publish(e.state.Load().report, s, e.settings)
+		e.publisher.Publish(e.state.Load().report, s, e.settings, e.openRoutes())
 	}
+}
+
+// openRoutes returns the TCP and UDP ports that are in effect.
+func (e *Engine) openRoutes() []*ir.StreamRoute {
+	if len(e.config.StreamRoutes) == 0 {
+		return nil
+	}
+	names := e.live.OpenPorts()
+	return slices.DeleteFunc(slices.Clone(e.config.StreamRoutes), func(r *ir.StreamRoute) bool {
+		return !slices.Contains(names, render.PortName(r))
+	})
 }
 
 // matterToStatus says whether the status of objects may depend on one by more than a verdict.

@@ -6,6 +6,7 @@ package kinds
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -119,6 +120,10 @@ func trimMeta(o Object) {
 	if o.GetManagedFields() != nil {
 		o.SetManagedFields(nil)
 	}
+	trimOwners(o)
+}
+
+func trimOwners(o Object) {
 	if o.GetOwnerReferences() != nil {
 		o.SetOwnerReferences(nil)
 	}
@@ -131,14 +136,30 @@ func trimMeta(o Object) {
 // trimLabels is for kinds whose labels nobody looks at. A map of one label takes half a kilobyte.
 func trimLabels(o Object) {
 	trimMeta(o)
+	dropLabels(o)
+}
+
+func dropLabels(o Object) {
 	if o.GetLabels() != nil {
 		o.SetLabels(nil)
 	}
 }
 
-// trimService leaves what names a port, and what other addresses the Service has.
+// PortsManager is the field manager that the controller writes the ports of its own Service as.
+const PortsManager = "k8singress-ports"
+
+// trimService leaves what names a port, which ports the controller has written, and what other addresses the Service has.
 func trimService(o Object) {
-	trimLabels(o)
+	others := func(e metav1.ManagedFieldsEntry) bool { return e.Manager != PortsManager }
+	switch managed := o.GetManagedFields(); {
+	case !slices.ContainsFunc(managed, others):
+	case slices.ContainsFunc(managed, func(e metav1.ManagedFieldsEntry) bool { return !others(e) }):
+		o.SetManagedFields(slices.DeleteFunc(slices.Clone(managed), others))
+	default:
+		o.SetManagedFields(nil)
+	}
+	trimOwners(o)
+	dropLabels(o)
 	spec := &o.(*corev1.Service).Spec
 	if spec.Selector != nil || spec.ClusterIPs != nil || spec.IPFamilies != nil || spec.IPFamilyPolicy != nil || spec.InternalTrafficPolicy != nil {
 		spec.Selector, spec.ClusterIPs, spec.IPFamilies, spec.IPFamilyPolicy, spec.InternalTrafficPolicy = nil, nil, nil, nil, nil

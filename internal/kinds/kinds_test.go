@@ -120,6 +120,20 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+// TestTrimKeepsWhoWroteThePorts: from it the controller knows which ports of its Service are its own.
+func TestTrimKeepsWhoWroteThePorts(t *testing.T) {
+	row, _ := ByName(Service)
+	o := full(row)
+	own := metav1.ManagedFieldsEntry{Manager: PortsManager}
+	o.SetManagedFields(append(o.GetManagedFields(), own))
+	for range 2 {
+		row.Trim(o)
+		if got := o.GetManagedFields(); !reflect.DeepEqual(got, []metav1.ManagedFieldsEntry{own}) || o.GetLabels() != nil {
+			t.Errorf("left are %v and the labels %v", got, o.GetLabels())
+		}
+	}
+}
+
 // TestTrimWritesNothingTwice is for the race detector: a trimmed object has readers.
 func TestTrimWritesNothingTwice(*testing.T) {
 	for _, row := range All {

@@ -49,6 +49,9 @@ const (
 	NoEndpoints       Reason = "NoEndpoints"
 	RefusedAddress    Reason = "RefusedAddress"
 
+	PortNotPublished Reason = "PortNotPublished"
+	PortUnreachable  Reason = "PortUnreachable"
+
 	EndpointsUnhealthy Reason = "EndpointsUnhealthy"
 
 	NoSecret          Reason = "NoSecret"

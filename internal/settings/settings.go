@@ -110,6 +110,9 @@ type Config struct {
 	// PublishService is the namespace/name of the Service whose address is written to the status of Ingresses.
 	// Default: none.
 	PublishService string `json:"publish_service,omitempty"`
+	// PublishPorts keeps the ports of that Service in line with the TCP and UDP ports that are open. It needs the right to
+	// patch the Service. Default: false.
+	PublishPorts bool `json:"publish_ports,omitempty"`
 	// PublishAddress are the IP addresses and host names that are written to the status of Ingresses. Default: none.
 	PublishAddress []string `json:"publish_address,omitempty"`
 

@@ -49,7 +49,7 @@ type replica struct {
 func start(t *testing.T, client *fake.Clientset) *replica {
 	t.Helper()
 	w, err := status.New(client, status.Options{
-		LeaseName: "lease", LeaseNamespace: "a", Log: zaptest.NewLogger(t),
+		LeaseName: "lease", LeaseNamespace: "a", Pod: "edge-0", PodNamespace: "a", Log: zaptest.NewLogger(t),
 		Times: status.Times{Duration: 2 * time.Second, Renew: time.Second, Retry: 20 * time.Millisecond},
 	})
 	if err != nil {

@@ -40,7 +40,9 @@ type Options struct {
 	LeaseName, LeaseNamespace string
 	// Times of the Lease; the zero value is client-go's own defaults for controllers.
 	Times Times
-	Log   *zap.Logger
+	// Pod and PodNamespace name the pod that this process runs in, if that is known.
+	Pod, PodNamespace string
+	Log               *zap.Logger
 }
 
 // Writer writes what Plan says, as long as it holds the Lease. Publish may be called from any goroutine.
@@ -52,6 +54,7 @@ type Writer struct {
 	desired  atomic.Pointer[desired]
 	wake     chan struct{}
 	memory   *memory
+	ports    *ports
 }
 
 // desired is what was published last.
@@ -59,6 +62,7 @@ type desired struct {
 	report   *report.Report
 	snapshot *snapshot.Snapshot
 	options  settings.Config
+	open     []*ir.StreamRoute
 }
 
 // New returns a writer that does nothing before Run.
@@ -69,18 +73,30 @@ func New(client kubernetes.Interface, o Options) (*Writer, error) {
 	}
 	return &Writer{
 		client: client, options: o, identity: name + "_" + string(uuid.NewUUID()), wake: make(chan struct{}, 1),
-		memory: newMemory(),
+		memory: newMemory(), ports: newPorts(client, o),
 	}, nil
 }
 
-// Publish hands over the outcome of a run of the pipeline. It does not block, and the newest outcome counts.
-func (w *Writer) Publish(r *report.Report, s *snapshot.Snapshot, o settings.Config) {
-	w.desired.Store(&desired{r, s, o})
+// Publish hands over the outcome of a run of the pipeline, and the TCP and UDP ports that are open after it. It does not
+// block, and the newest outcome counts.
+func (w *Writer) Publish(r *report.Report, s *snapshot.Snapshot, o settings.Config, open []*ir.StreamRoute) {
+	w.desired.Store(&desired{r, s, o, open})
+	signal(w.wake)
+	signal(w.ports.wake)
+}
+
+func signal(c chan<- struct{}) {
 	select {
-	case w.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
+
+// Verdicts are those on what keeps clients from the ports of the controller's own Service. Only the leader has some.
+func (w *Writer) Verdicts() []*report.Verdict { return *w.ports.verdicts.Load() }
+
+// Changed tells when there are other Verdicts than before.
+func (w *Writer) Changed() <-chan struct{} { return w.ports.changed }
 
 // Leader says whether this replica holds the Lease.
 func (w *Writer) Leader() bool { return w.leader.Load() }
@@ -96,6 +112,7 @@ func (w *Writer) lead(ctx context.Context) {
 	for range workers {
 		working.Go(func() { w.work(ctx, queue) })
 	}
+	working.Go(func() { w.ports.lead(ctx, &w.desired) })
 	w.memory.newTerm()
 	w.enqueue(queue)
 	for ctx.Err() == nil {

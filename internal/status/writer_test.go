@@ -24,10 +24,10 @@ func TestStatusIsPatchedOnce(t *testing.T) {
 	client := clientOf(web, last)
 	r := leader(t, client)
 	for range 5 {
-		r.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+		r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
 		eventually(t, "the address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
 	}
-	r.Publish(reportOn("web", "zz"), taken(web, last), at("192.0.2.1"))
+	r.Publish(reportOn("web", "zz"), taken(web, last), at("192.0.2.1"), nil)
 	eventually(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.1]" })
 	r.stop()
 	if n := count(client, "patch", "ingresses", "web"); n != 1 {
@@ -45,11 +45,11 @@ func TestStatusThatSomebodyElseWroteIsWrittenAgain(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
 	r := leader(t, client)
-	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
 	eventually(t, "the address is written", func() bool { return count(client, "patch", "ingresses", "web") == 1 })
 	other := ingress("web", "192.0.2.66")
 	other.ResourceVersion = "8"
-	r.Publish(reportOn("web"), taken(other), at("192.0.2.1"))
+	r.Publish(reportOn("web"), taken(other), at("192.0.2.1"), nil)
 	eventually(t, "the address is written again", func() bool { return count(client, "patch", "ingresses", "web") == 2 })
 }
 
@@ -60,11 +60,11 @@ func TestNewestAddressWins(t *testing.T) {
 	s := taken(web)
 	// The snapshot does not know of the first write yet.
 	for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.3"} {
-		r.Publish(reportOn("web"), s, at(address))
+		r.Publish(reportOn("web"), s, at(address), nil)
 		eventually(t, address+" is written", func() bool { return addressOf(t, client, "web") == "["+address+"]" })
 	}
 	for _, address := range []string{"192.0.2.4", "192.0.2.5", "192.0.2.6"} {
-		r.Publish(reportOn("web"), s, at(address))
+		r.Publish(reportOn("web"), s, at(address), nil)
 	}
 	eventually(t, "the last one is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.6]" })
 }
@@ -77,7 +77,7 @@ func TestFailedWritesAreTriedAgain(t *testing.T) {
 	refuse(client, "patch", "ingresses", conflict, oops)
 	refuse(client, "create", "events", apierrors.NewTooManyRequests("slowly", 1))
 	r := leader(t, client)
-	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"))
+	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"), nil)
 	eventually(t, "the address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
 	eventually(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
 	if n := count(client, "patch", "ingresses", "web"); n != 3 {
@@ -93,9 +93,9 @@ func TestNewerAddressTakesThePlaceOfOneThatFails(t *testing.T) {
 		return bad, nil, apierrors.NewInternalError(errors.New("oops"))
 	})
 	r := leader(t, client)
-	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
 	eventually(t, "writing has failed", func() bool { return count(client, "patch", "ingresses", "web") > 1 })
-	r.Publish(reportOn("web"), taken(web), at("192.0.2.2"))
+	r.Publish(reportOn("web"), taken(web), at("192.0.2.2"), nil)
 	eventually(t, "the newer address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
 }
 
@@ -103,10 +103,10 @@ func TestObjectThatIsGoneIsNoError(t *testing.T) {
 	gone, last := ingress("gone"), ingress("zz")
 	client := clientOf(last)
 	r := leader(t, client)
-	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.1"))
+	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.1"), nil)
 	eventually(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.1]" })
 	eventually(t, "the missing one was tried", func() bool { return count(client, "patch", "ingresses", "gone") == 1 })
-	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.2"))
+	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.2"), nil)
 	eventually(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.2]" })
 }
 
@@ -118,7 +118,7 @@ func TestEventsDoNotWaitForTheStatus(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "ingresses"}, "web", errors.New("no"))
 	})
 	r := leader(t, client)
-	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"))
+	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"), nil)
 	eventually(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
 }
 
@@ -127,7 +127,7 @@ func TestEventIsWrittenOnceByAllReplicas(t *testing.T) {
 	client := clientOf(web)
 	first := leader(t, client)
 	for range 3 {
-		first.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"))
+		first.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"), nil)
 		eventually(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
 	}
 	e := eventsIn(t, client)[0]
@@ -139,9 +139,9 @@ func TestEventIsWrittenOnceByAllReplicas(t *testing.T) {
 		t.Errorf("one replica wrote %d Events", n)
 	}
 	second := leader(t, client)
-	second.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"))
+	second.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"), nil)
 	eventually(t, "the second replica has tried", func() bool { return count(client, "create", "events", "") == 2 })
-	second.Publish(warned("web", "another problem"), taken(web), at("192.0.2.1"))
+	second.Publish(warned("web", "another problem"), taken(web), at("192.0.2.1"), nil)
 	eventually(t, "what is new is written", func() bool { return len(eventsIn(t, client)) == 2 })
 	second.stop()
 	if n := count(client, "create", "events", ""); n != 3 {
@@ -154,9 +154,9 @@ func TestOnlyTheHolderOfTheLeaseWrites(t *testing.T) {
 	client := clientOf(web)
 	first := leader(t, client)
 	second := start(t, client)
-	second.Publish(reportOn("web"), taken(web), at("192.0.2.2"))
+	second.Publish(reportOn("web"), taken(web), at("192.0.2.2"), nil)
 	eventually(t, "the second replica has looked at the Lease", func() bool { return count(client, "get", "leases", "") > 5 })
-	first.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+	first.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
 	eventually(t, "the leader writes", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
 	if second.Leader() || count(client, "patch", "ingresses", "") != 1 {
 		t.Errorf("the second replica leads, or there are %d patches", count(client, "patch", "ingresses", ""))
@@ -207,7 +207,7 @@ func TestPublishFromManyGoroutines(t *testing.T) {
 	for i := range 4 {
 		go func() {
 			for ctx.Err() == nil && !r.Leader() {
-				r.Publish(reportOn("web"), taken(web), at([]string{"192.0.2.1", "192.0.2.2"}[i%2]))
+				r.Publish(reportOn("web"), taken(web), at([]string{"192.0.2.1", "192.0.2.2"}[i%2]), nil)
 			}
 		}()
 	}
@@ -217,8 +217,8 @@ func TestPublishFromManyGoroutines(t *testing.T) {
 func TestReportWithoutObjectsWritesNothing(t *testing.T) {
 	client := clientOf(ingress("web"))
 	r := leader(t, client)
-	r.Publish(&report.Report{}, taken(), at("192.0.2.1"))
-	r.Publish(reportOn("web"), taken(), at("192.0.2.1"))
+	r.Publish(&report.Report{}, taken(), at("192.0.2.1"), nil)
+	r.Publish(reportOn("web"), taken(), at("192.0.2.1"), nil)
 	r.stop()
 	if n := count(client, "patch", "ingresses", ""); n != 0 {
 		t.Errorf("%d patches", n)
@@ -237,7 +237,7 @@ func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	const rounds = 50
 	for i := range rounds {
 		busy.ResourceVersion = strconv.Itoa(i + 1)
-		r.Publish(reportOn("busy", "web"), taken(web, busy), at("192.0.2.1"))
+		r.Publish(reportOn("busy", "web"), taken(web, busy), at("192.0.2.1"), nil)
 		eventually(t, "the other one is written", func() bool { return count(client, "patch", "ingresses", "busy") > i })
 	}
 	r.stop()
@@ -256,7 +256,7 @@ func TestWhoLeadsAgainWritesEverythingAgain(t *testing.T) {
 		return away.Load(), nil, apierrors.NewInternalError(errors.New("away"))
 	})
 	r := leader(t, client)
-	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"))
+	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
 	eventually(t, "the address is written", func() bool { return count(client, "patch", "ingresses", "web") == 1 })
 	away.Store(true)
 	eventually(t, "the Lease is lost", func() bool { return !r.Leader() })

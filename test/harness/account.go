@@ -1,13 +1,13 @@
 package harness
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,7 +30,7 @@ func (c *Cluster) AccountKubeconfig() string { return filepath.Join(c.Folder, "a
 
 // MakeAccount applies deploy/rbac.yaml.
 func (c *Cluster) MakeAccount(ctx context.Context) error {
-	if err := c.applyRBAC(ctx); err != nil {
+	if err := c.Deploy(ctx, "rbac.yaml", nil); err != nil {
 		return fmt.Errorf("applying deploy/rbac.yaml: %w", err)
 	}
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig())
@@ -46,14 +46,19 @@ func (c *Cluster) MakeAccount(ctx context.Context) error {
 	return clientcmd.WriteToFile(*config, c.AccountKubeconfig())
 }
 
-func (c *Cluster) applyRBAC(ctx context.Context) error {
+// Deploy creates the objects of a file in deploy/, as change makes them, which may be nil. Objects that are there already stay.
+func (c *Cluster) Deploy(ctx context.Context, file string, change func(text string) string) error {
 	root, err := repository(ctx)
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(filepath.Join(root, "deploy", "rbac.yaml"))
+	content, err := os.ReadFile(filepath.Join(root, "deploy", file))
 	if err != nil {
 		return err
+	}
+	text := string(content)
+	if change != nil {
+		text = change(text)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
@@ -63,7 +68,7 @@ func (c *Cluster) applyRBAC(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
+	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), len(text))
 	for {
 		object := &unstructured.Unstructured{}
 		err := documents.Decode(object)

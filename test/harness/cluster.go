@@ -65,7 +65,7 @@ func Run(ctx context.Context, stdout, stderr *os.File) error {
 
 // up returns when the cluster is ready.
 func up(ctx context.Context, p Programs, folder string, stderr io.Writer) (*exec.Cmd, error) {
-	cluster := exec.CommandContext(ctx, p.Testbed, "up", "--dir", folder, "--nodes", "2", "--image", "echo="+p.Echo)
+	cluster := exec.CommandContext(ctx, p.Testbed, "up", "--dir", folder, "--nodes", "2", "--image", "echo="+p.Echo, "--image", "k8singress="+p.Caddy)
 	cluster.Stderr = stderr
 	cluster.Cancel = func() error { return cluster.Process.Signal(syscall.SIGTERM) }
 	cluster.WaitDelay = endTimeout

@@ -1,0 +1,60 @@
+package serviceports
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/kinds"
+)
+
+// entriesOf parts the ports of a Service into those of others, and those that kinds.PortsManager has applied. One whose
+// name or target somebody else has taken over is not ours any more.
+func entriesOf(service *corev1.Service) (theirs, own []corev1.ServicePort) {
+	applied := appliedTo(service)
+	for _, entry := range service.Spec.Ports {
+		// It is TCP where it is not said, before the API server has said it.
+		entry.Protocol = cmp.Or(entry.Protocol, corev1.ProtocolTCP)
+		if slices.Contains(applied, listKey{entry.Port, entry.Protocol}) {
+			own = append(own, entry)
+		} else {
+			theirs = append(theirs, entry)
+		}
+	}
+	return theirs, own
+}
+
+// listKey is how the entries of spec.ports are told apart.
+type listKey struct {
+	Port     int32           `json:"port"`
+	Protocol corev1.Protocol `json:"protocol"`
+}
+
+// appliedTo reads the managedFields of a Service.
+func appliedTo(service *corev1.Service) []listKey {
+	var keys []listKey
+	for _, managed := range service.ManagedFields {
+		if managed.Manager != kinds.PortsManager || managed.Operation != metav1.ManagedFieldsOperationApply || managed.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Spec struct {
+				Ports map[string]map[string]struct{} `json:"f:ports"`
+			} `json:"f:spec"`
+		}
+		// What cannot be read says nothing.
+		_ = json.Unmarshal(managed.FieldsV1.Raw, &fields)
+		for text, entry := range fields.Spec.Ports {
+			var key listKey
+			_, named := entry["f:name"]
+			_, targeted := entry["f:targetPort"]
+			if named && targeted && len(text) > 2 && json.Unmarshal([]byte(text[2:]), &key) == nil {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}

@@ -1,0 +1,148 @@
+// Package serviceports plans the ports of the controller's own Service: which entries it is to have for the TCP and UDP
+// ports that are open, and which of those no client reaches all the same. It is pure; package status writes what it says.
+package serviceports
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// Situation is what a plan is made from.
+type Situation struct {
+	// Name is the "namespace/name" of the controller's own Service.
+	Name string
+	// Service is nil if there is none of that name. Of its managedFields, those of kinds.PortsManager count.
+	Service *corev1.Service
+	// Publish says that the Service is to have the ports of Routes; otherwise it is to have none that are ours.
+	Publish bool
+	// Routes are the ports that are open, sorted.
+	Routes []*ir.StreamRoute
+	// Pod is one of the controller's, or nil if nothing is known of them.
+	Pod *corev1.Pod
+}
+
+// Plan is what follows from a situation.
+type Plan struct {
+	// Ports are all entries of the Service that are to be ours.
+	Ports []corev1.ServicePort
+	// Write says that the Service has others.
+	Write bool
+	// Verdicts are on the objects that the ports come from.
+	Verdicts []*report.Verdict
+}
+
+// Make plans. Entries of others are left alone, also where one has the number of a port: it may lead where it should.
+func Make(s Situation) Plan {
+	p := &planning{Situation: s}
+	if s.Service != nil {
+		p.theirs, p.own = entriesOf(s.Service)
+	}
+	if s.Publish {
+		p.publish()
+	}
+	p.checkNodes()
+	return Plan{Ports: p.wanted, Write: p.differs(), Verdicts: p.verdicts}
+}
+
+type planning struct {
+	Situation
+	theirs   []corev1.ServicePort
+	own      []corev1.ServicePort
+	wanted   []corev1.ServicePort
+	verdicts []*report.Verdict
+}
+
+func (p *planning) publish() {
+	switch {
+	case p.Service == nil:
+		p.tell(report.PortNotPublished, p.Routes,
+			"there is no Service "+p.Name+", which publish_service names: create it, and it gets %s")
+	case p.Service.Spec.Type == corev1.ServiceTypeExternalName:
+		p.tell(report.PortNotPublished, p.Routes, "the Service "+p.Name+" is of type ExternalName, which passes nothing on: "+
+			"let publish_service name one that has the pods of the controller behind it, and that one gets %s")
+	case p.Service.Spec.ClusterIP == corev1.ClusterIPNone:
+		p.tell(report.PortNotPublished, p.Routes, "the Service "+p.Name+" is headless, which passes nothing on: "+
+			"let publish_service name one that has an address, and that one gets %s")
+	case len(p.theirs) == 1 && p.theirs[0].Name == "":
+		p.tell(report.PortNotPublished, slices.DeleteFunc(slices.Clone(p.Routes), p.isServed),
+			"the port of the Service "+p.Name+" has no name, and Kubernetes lets no other one stand beside it: give it a name, "+
+				"and the Service gets %s")
+	default:
+		p.entries()
+	}
+}
+
+// entries fills what is wanted.
+func (p *planning) entries() {
+	var elsewhere []*ir.StreamRoute
+	for _, route := range p.Routes {
+		switch i := slices.IndexFunc(p.theirs, isFor(route)); {
+		case i < 0:
+			p.wanted = append(p.wanted, p.entry(route))
+		case !leadsTo(p.theirs[i], route.Port):
+			elsewhere = append(elsewhere, route)
+		}
+	}
+	p.tell(report.PortNotPublished, elsewhere, "the Service "+p.Name+" has an entry of somebody else that sends clients of %s to "+
+		"another port of the pods: take that entry out, or set its targetPort to the same number")
+}
+
+// entry keeps the name that ours has, because nothing would be gained by another one.
+func (p *planning) entry(route *ir.StreamRoute) corev1.ServicePort {
+	entry := corev1.ServicePort{
+		Protocol: protocolOf(route), Port: int32(route.Port), TargetPort: intstr.FromInt32(int32(route.Port)),
+	}
+	if i := slices.IndexFunc(p.own, isFor(route)); i >= 0 && p.own[i].Name != "" {
+		entry.Name = p.own[i].Name
+		return entry
+	}
+	base := fmt.Sprintf("%s-%d", route.Protocol, route.Port)
+	entry.Name = base
+	for n := 2; p.isTaken(entry.Name); n++ {
+		entry.Name = fmt.Sprintf("%s-%d", base, n)
+	}
+	return entry
+}
+
+func (p *planning) isTaken(name string) bool {
+	named := func(e corev1.ServicePort) bool { return e.Name == name }
+	return slices.ContainsFunc(p.theirs, named) || slices.ContainsFunc(p.own, named)
+}
+
+// isServed says that the Service leads to a port, whoever the entry belongs to.
+func (p *planning) isServed(route *ir.StreamRoute) bool {
+	all := append(slices.Clone(p.theirs), p.wanted...)
+	return slices.ContainsFunc(all, func(e corev1.ServicePort) bool { return isFor(route)(e) && leadsTo(e, route.Port) })
+}
+
+// differs compares what is ours with what is to be, in any order.
+func (p *planning) differs() bool {
+	return len(p.own) != len(p.wanted) || slices.ContainsFunc(p.wanted, func(e corev1.ServicePort) bool {
+		return !slices.ContainsFunc(p.own, func(o corev1.ServicePort) bool {
+			return o.Name == e.Name && o.Protocol == e.Protocol && o.Port == e.Port && o.TargetPort == e.TargetPort
+		})
+	})
+}
+
+// isFor finds the entry of a port among those of a Service.
+func isFor(route *ir.StreamRoute) func(corev1.ServicePort) bool {
+	return func(e corev1.ServicePort) bool { return e.Port == int32(route.Port) && e.Protocol == protocolOf(route) }
+}
+
+// leadsTo takes the word of whoever gave a port of the pods a name.
+func leadsTo(e corev1.ServicePort, port uint16) bool {
+	return e.TargetPort.Type == intstr.String || e.TargetPort.IntVal == int32(port) || e.TargetPort.IntVal == 0 && e.Port == int32(port)
+}
+
+func protocolOf(route *ir.StreamRoute) corev1.Protocol {
+	if route.Protocol == ir.UDP {
+		return corev1.ProtocolUDP
+	}
+	return corev1.ProtocolTCP
+}

@@ -1,0 +1,116 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/serviceports"
+)
+
+// ownService remembers what was written to a Service, and when.
+type ownService struct {
+	uid     types.UID
+	version string
+	ports   []corev1.ServicePort
+	at      time.Time
+	// pause is for how long nothing is written after at.
+	pause time.Duration
+	// refused is what became of the last write.
+	refused *report.Verdict
+}
+
+// calm is after how long without a write the next one is no consequence of the last.
+const calm = 2 * lastRetry
+
+// bring writes what a plan says, and returns when that has to be tried again, or 0.
+func (p *ports) bring(ctx context.Context, o *ownService, service *corev1.Service, plan serviceports.Plan) time.Duration {
+	if service == nil || !plan.Write {
+		o.refused = nil
+		return 0
+	}
+	if o.knows(service, plan.Ports) {
+		return 0
+	}
+	if wait := time.Until(o.at.Add(o.pause)); wait > 0 {
+		return wait
+	}
+	err := p.write(ctx, service, plan.Ports)
+	if ctx.Err() != nil {
+		return 0
+	}
+	o.note(service, plan.Ports, err)
+	if err == nil {
+		p.options.Log.Info("the Service has its ports", zap.String("service", service.Namespace+"/"+service.Name), zap.Int("count", len(plan.Ports)))
+		return 0
+	}
+	if o.refused == nil {
+		p.options.Log.Warn("writing the ports of the Service; trying again", zap.Error(err))
+	}
+	return o.pause
+}
+
+// knows says that this was written to the Service before its snapshot was taken: until it comes back changed, the snapshot
+// does not know of it.
+func (o *ownService) knows(service *corev1.Service, ports []corev1.ServicePort) bool {
+	return o.refused == nil && o.uid == service.UID && o.version == service.ResourceVersion && slices.Equal(o.ports, ports)
+}
+
+// note remembers a write. The pause after it grows as long as writes fail, and as long as somebody undoes them.
+func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, err error) {
+	again := err != nil || o.uid == service.UID && slices.Equal(o.ports, ports)
+	if again && time.Since(o.at) < calm {
+		o.pause = min(max(2*o.pause, firstRetry), lastRetry)
+	} else {
+		o.pause = firstRetry
+	}
+	o.at, o.refused = time.Now(), refusal(service, err)
+	o.uid, o.version, o.ports = service.UID, service.ResourceVersion, ports
+	if err != nil {
+		o.version = ""
+	}
+}
+
+// refusal is what the owner of the Service can do something about. All else passes.
+func refusal(service *corev1.Service, err error) *report.Verdict {
+	switch {
+	case apierrors.IsForbidden(err):
+		return serviceports.Refused(service, "publish_ports may not change this Service: apply deploy/publish-ports.yaml, or take the option "+
+			"publish_ports out")
+	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+		return serviceports.Refused(service, "the API server does not take the ports of publish_ports: "+err.Error())
+	}
+	return nil
+}
+
+// write applies the ports as a manager of its own, who has no other fields. Without force: what somebody else has taken
+// over since the plan stays as it is. The UID keeps it from making a Service that is gone by now.
+func (p *ports) write(ctx context.Context, service *corev1.Service, entries []corev1.ServicePort) error {
+	object := map[string]any{
+		"apiVersion": "v1", "kind": kinds.Service,
+		"metadata": map[string]any{"namespace": service.Namespace, "name": service.Name, "uid": service.UID},
+	}
+	if len(entries) > 0 {
+		object["spec"] = map[string]any{"ports": entries}
+	}
+	body, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encoding the ports: %w", err)
+	}
+	_, err = p.client.CoreV1().Services(service.Namespace).Patch(
+		ctx, service.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: kinds.PortsManager})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("writing the ports: %w", err)
+	}
+	return nil
+}

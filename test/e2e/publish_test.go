@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// own is the name of the controller in deploy/, of its namespace, its Deployment and its Service.
+const own = "k8singress"
+
+// deployed is a controller in pods, from the files of deploy/.
+type deployed struct {
+	*cluster
+	tcp, udp func(map[string]string)
+}
+
+// TestPublishedPorts runs the controller in pods, as deploy/ has it, and follows a port from the ConfigMap over the Service to
+// the client: who the ports of the Service belong to, who writes them, and what is told where that cannot be.
+func TestPublishedPorts(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("web", 1)
+	c.udpService("web-udp", "web")
+	d := &deployed{c, c.entriesIn(own, "tcp-services"), c.entriesIn(own, "udp-services")}
+	d.start()
+	before := d.ports()
+
+	d.tcp(map[string]string{"5432": c.to("web:http")})
+	d.udp(map[string]string{"5353": c.to("web-udp:stream")})
+	// Without deploy/publish-ports.yaml.
+	c.awaitEventIn(own, "Service", own, "PortNotPublished", "apply deploy/publish-ports.yaml")
+	d.checkPorts(before)
+	c.must(c.inside.Deploy(t.Context(), "publish-ports.yaml", nil))
+	d.awaitPorts("http", "https", "tcp-5432", "udp-5353")
+	d.checkPorts(before)
+	d.awaitHTTP("5432", "web-")
+	d.awaitUDP("5353")
+
+	d.tcp(map[string]string{})
+	d.awaitPorts("http", "https", "udp-5353")
+	d.checkPorts(before)
+	d.awaitUDP("5353")
+
+	d.foreign()
+	d.anotherLeader()
+	d.madeAnew()
+}
+
+// start applies what there is in deploy/, but for publish-ports.yaml, and waits until both pods serve.
+func (d *deployed) start() {
+	d.Helper()
+	d.tcp(nil)
+	d.udp(nil)
+	d.must(d.inside.Deploy(d.Context(), "controller.yaml", func(text string) string {
+		return strings.NewReplacer(
+			"publish_service k8singress/k8singress\n    \t\t", strings.Join([]string{
+				"publish_service k8singress/k8singress", "publish_ports", "tcp_services k8singress/tcp-services",
+				"udp_services k8singress/udp-services", "election_id published-ports", "",
+			}, "\n    \t\t"),
+			"shutdown_delay 15s", "shutdown_delay 1s",
+			// Nodes pass on this port, and no other one.
+			"{name: http, containerPort: 80}", "{name: http, containerPort: 80, hostPort: 80}",
+		).Replace(text)
+	}))
+	d.Cleanup(d.stop)
+	d.await("two pods of the controller serve", func() error {
+		deployment, err := d.AppsV1().Deployments(own).Get(d.Context(), own, metav1.GetOptions{})
+		if err == nil && deployment.Status.ReadyReplicas != 2 {
+			return fmt.Errorf("%d are ready", deployment.Status.ReadyReplicas)
+		}
+		return err
+	})
+}
+
+// stop takes away what start made. The log of the pods is shown if the test fails.
+func (d *deployed) stop() {
+	ctx := context.Background()
+	if d.Failed() {
+		for _, pod := range d.controllers(ctx) {
+			log, _ := d.CoreV1().Pods(own).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(ctx)
+			d.Logf("log of %s, its end:\n%s", pod, log[max(0, len(log)-6000):])
+		}
+	}
+	for what, err := range map[string]error{
+		"Deployment": d.AppsV1().Deployments(own).Delete(ctx, own, metav1.DeleteOptions{}),
+		"Service":    d.CoreV1().Services(own).Delete(ctx, own, metav1.DeleteOptions{}),
+		"Role":       d.RbacV1().Roles(own).Delete(ctx, own+"-publish-ports", metav1.DeleteOptions{}),
+		"tcp":        d.CoreV1().ConfigMaps(own).Delete(ctx, "tcp-services", metav1.DeleteOptions{}),
+		"udp":        d.CoreV1().ConfigMaps(own).Delete(ctx, "udp-services", metav1.DeleteOptions{}),
+	} {
+		if err != nil && !apierrors.IsNotFound(err) {
+			d.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func (d *deployed) controllers(ctx context.Context) []string {
+	pods, err := d.CoreV1().Pods(own).List(ctx, metav1.ListOptions{LabelSelector: "app=" + own})
+	if err != nil {
+		d.Error(err)
+		return nil
+	}
+	var names []string
+	for i := range pods.Items {
+		names = append(names, pods.Items[i].Name)
+	}
+	return names
+}
+
+func (d *deployed) service() *corev1.Service {
+	d.Helper()
+	service, err := d.CoreV1().Services(own).Get(d.Context(), own, metav1.GetOptions{})
+	d.must(err)
+	return service
+}
+
+func (d *deployed) ports() []corev1.ServicePort { return d.service().Spec.Ports }
+
+// awaitPorts waits until the Service has the ports of these names, and no others.
+func (d *deployed) awaitPorts(names ...string) {
+	d.Helper()
+	d.await(fmt.Sprintf("the Service has %v", names), func() error {
+		var have []string
+		for _, port := range d.ports() {
+			have = append(have, port.Name)
+		}
+		slices.Sort(have)
+		if !slices.Equal(have, slices.Sorted(slices.Values(names))) {
+			return fmt.Errorf("it has %v", have)
+		}
+		return nil
+	})
+}
+
+// checkPorts fails the test if one of these is another one by now, or has another port of the nodes.
+func (d *deployed) checkPorts(before []corev1.ServicePort) {
+	d.Helper()
+	now := d.ports()
+	for _, port := range before {
+		if port.NodePort == 0 || !slices.Contains(now, port) {
+			d.Errorf("%+v is not among %+v any more", port, now)
+		}
+	}
+}
+
+// awaitHTTP asks through the address of the Service.
+func (d *deployed) awaitHTTP(port, deployment string) {
+	d.Helper()
+	address := net.JoinHostPort(d.service().Spec.ClusterIP, port)
+	d.await("an answer through port "+port+" of the Service", func() error {
+		r, err := once(d.Context(), address, "http://tcp.test/")
+		if err == nil && !strings.HasPrefix(r.pod, deployment) {
+			return fmt.Errorf("answered by pod %q", r.pod)
+		}
+		return err
+	})
+}
+
+func (d *deployed) awaitUDP(port string) {
+	d.Helper()
+	conn, err := net.Dial("udp", net.JoinHostPort(d.service().Spec.ClusterIP, port))
+	d.must(err)
+	defer conn.Close()
+	d.await("an echo through UDP port "+port+" of the Service", func() error { return (&echoed{}).send(conn) })
+}
+
+// foreign has an entry of somebody else for a port of the ConfigMap.
+func (d *deployed) foreign() {
+	d.Helper()
+	entry := corev1.ServicePort{Name: "cache", Port: 6379, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(16379)}
+	service := d.service()
+	service.Spec.Ports = append(service.Spec.Ports, entry)
+	service, err := d.CoreV1().Services(own).Update(d.Context(), service, metav1.UpdateOptions{FieldManager: "somebody"})
+	d.must(err)
+	d.tcp(map[string]string{"6379": d.to("web:http"), "5433": d.to("web:http")})
+	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortNotPublished", "6379/TCP")
+	d.awaitPorts("http", "https", "udp-5353", "cache", "tcp-5433")
+	d.checkPorts(service.Spec.Ports)
+	d.awaitHTTP("5433", "web-")
+}
+
+// anotherLeader deletes the pod that holds the Lease, which alone has written until then.
+func (d *deployed) anotherLeader() {
+	d.Helper()
+	const wrote = "the Service has its ports"
+	leader := d.leader()
+	for _, pod := range d.controllers(d.Context()) {
+		log, err := d.CoreV1().Pods(own).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(d.Context())
+		d.must(err)
+		if strings.Contains(string(log), wrote) != (pod == leader) {
+			d.Errorf("%s leads, and the log of %s says:\n%s", leader, pod, log)
+		}
+	}
+	d.must(d.CoreV1().Pods(own).Delete(d.Context(), leader, metav1.DeleteOptions{}))
+	d.await("another pod leads", func() error {
+		if now := d.leader(); now == leader || now == "" {
+			return errors.New("it does not")
+		}
+		return nil
+	})
+	d.tcp(map[string]string{"5434": d.to("web:http")})
+	d.awaitPorts("http", "https", "udp-5353", "cache", "tcp-5434")
+	d.awaitHTTP("5434", "web-")
+}
+
+// leader is the name of the pod that holds the Lease, or empty.
+func (d *deployed) leader() string {
+	d.Helper()
+	lease, err := d.CoordinationV1().Leases(own).Get(d.Context(), "published-ports", metav1.GetOptions{})
+	d.must(err)
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	pod, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	return pod
+}
+
+// madeAnew deletes the Service, and creates it as it once was. In between, nobody but its owner does that.
+func (d *deployed) madeAnew() {
+	d.Helper()
+	services := d.CoreV1().Services(own)
+	d.must(services.Delete(d.Context(), own, metav1.DeleteOptions{}))
+	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortNotPublished", "there is no Service")
+	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortUnreachable", "5434/TCP")
+	if _, err := services.Get(d.Context(), own, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		d.Errorf("the Service is there again: %v", err)
+	}
+	d.must(d.inside.Deploy(d.Context(), "controller.yaml", nil))
+	d.awaitPorts("http", "https", "tcp-5434", "udp-5353")
+	d.awaitHTTP("5434", "web-")
+}

@@ -1,0 +1,294 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// streamOptions name the ConfigMaps of the test's namespace.
+func (c *cluster) streamOptions() []string {
+	return []string{
+		"tcp_services " + c.namespace + "/tcp-services", "udp_services " + c.namespace + "/udp-services", "stream_bind 127.0.0.1",
+	}
+}
+
+// TestTCPAndUDPPorts adds, changes and removes ports, and scales what is behind them, while a connection of another port, and
+// a client of another UDP port, go on. Echo sends back on TCP and UDP what it gets.
+func TestTCPAndUDPPorts(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("steady", 1)
+	c.deploy("moving", 2)
+	c.udpService("steady-udp", "steady")
+	c.udpService("moving-udp", "moving")
+	tcp, udp := c.entries("tcp-services"), c.entries("udp-services")
+	tcp(map[string]string{"9201": c.to("steady:stream")})
+	udp(map[string]string{"9301": c.to("steady-udp:stream")})
+	c.awaitEndpoints("steady", 1, 0)
+	c.awaitEndpoints("moving", 2, 0)
+	caddy := c.caddy(c.options(0, c.streamOptions()...))
+	kept := []*echoed{c.echoes("tcp", "9201"), c.echoes("udp", "9301")}
+
+	// Added, and changed: HTTP tells which pods are behind a port.
+	tcp(map[string]string{"9201": c.to("steady:stream"), "9202": c.to("moving:http")})
+	udp(map[string]string{"9301": c.to("steady-udp:stream"), "9302": c.to("moving-udp:9000")})
+	c.awaitPort("9202", "moving-")
+	c.awaitEcho("udp", "9302")
+	tcp(map[string]string{"9201": c.to("steady:stream"), "9202": c.to("steady:80")})
+	c.awaitPort("9202", "steady-")
+	tcp(map[string]string{"9201": c.to("steady:stream"), "9202": c.to("moving:stream")})
+	c.awaitEcho("tcp", "9202")
+
+	// Pods come under open connections, and go: those of pods that stay live on, and there are always others for new ones.
+	moving := []*echoed{c.echoes("tcp", "9202"), c.echoes("tcp", "9202"), c.echoes("udp", "9302")}
+	c.scale("moving", 4)
+	c.awaitEndpoints("moving", 4, 0)
+	c.awaitEcho("tcp", "9202")
+	checkEchoes(c, append(moving, kept...)...)
+	c.scale("moving", 1)
+	c.awaitEndpoints("moving", 1, 3)
+	for range 20 {
+		c.must(echoOnce(c.Context(), "tcp", "9202"))
+		c.must(echoOnce(c.Context(), "udp", "9302"))
+	}
+	late := c.echoes("tcp", "9202")
+	c.awaitEndpoints("moving", 1, 0)
+	checkEchoes(c, late)
+
+	tcp(map[string]string{"9201": c.to("steady:stream")})
+	udp(map[string]string{"9301": c.to("steady-udp:stream")})
+	c.awaitClosed("9202")
+	c.awaitSilent("9302")
+	checkEchoes(c, kept...)
+	c.checkNoReload(caddy)
+}
+
+// TestBadPorts has every kind of bad entry beside good ones: each is told by an Event on the ConfigMap, and harms no other. A
+// port that another process has is opened once it is free.
+func TestBadPorts(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("web", 1)
+	c.awaitEndpoints("web", 1, 0)
+	holder, err := net.Listen("tcp", "127.0.0.1:9204")
+	c.must(err)
+	defer holder.Close()
+	c.entries("udp-services")(nil)
+	const caddyHTTP = "8080"
+	c.entries("tcp-services")(map[string]string{
+		"abc": c.to("web:stream"), "0": c.to("web:stream"), "65536": c.to("web:stream"), caddyHTTP: c.to("web:stream"),
+		"9205": "web:9000", "9206": c.to("web:absent"), "9207": c.to("absent:80"), "9208": c.to("web:stream") + ":WRONG",
+		"9203": c.to("web:stream"), "9204": c.to("web:http"),
+	})
+	caddy := c.caddy(c.options(0, c.streamOptions()...))
+	kept := c.echoes("tcp", "9203")
+	for _, told := range []struct{ word, reason string }{
+		{"data[abc]", "InvalidEntry"}, {"data[0]", "InvalidEntry"}, {"data[65536]", "InvalidEntry"}, {"data[9205]", "InvalidEntry"},
+		{"data[9206]", "InvalidBackend"}, {"data[9207]", "NoService"}, {"data[9208]", "InvalidEntry"},
+		{"data[" + caddyHTTP + "]", "PortConflict"}, {"tcp/9204", "PortConflict"},
+	} {
+		c.awaitEventOn("ConfigMap", "tcp-services", told.reason, told.word)
+	}
+	c.must(holder.Close())
+	c.awaitPort("9204", "web-")
+
+	c.service("absent", "web")
+	c.awaitPort("9207", "web-")
+	checkEchoes(c, kept)
+	c.checkNoReload(caddy)
+}
+
+// to is the value of an entry for a Service of this namespace.
+func (c *cluster) to(service string) string { return c.namespace + "/" + service }
+
+// entries returns what creates a ConfigMap of this namespace, or replaces its content.
+func (c *cluster) entries(name string) func(map[string]string) { return c.entriesIn(c.namespace, name) }
+
+func (c *cluster) entriesIn(namespace, name string) func(map[string]string) {
+	maps := c.CoreV1().ConfigMaps(namespace)
+	return func(data map[string]string) {
+		c.Helper()
+		object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+		_, err := maps.Create(c.Context(), object, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			_, err = maps.Update(c.Context(), object, metav1.UpdateOptions{})
+		}
+		c.must(err)
+	}
+}
+
+// udpService makes a Service with the UDP port of the pods of a Deployment.
+func (c *cluster) udpService(name, app string) {
+	c.Helper()
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{"app": app},
+		Ports:    []corev1.ServicePort{{Name: "stream", Port: 9000, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(9000)}},
+	}}
+	_, err := c.CoreV1().Services(c.namespace).Create(c.Context(), service, metav1.CreateOptions{})
+	c.must(err)
+}
+
+// awaitEventOn waits for a Warning Event with a reason and a word in its note, and for no second one.
+func (c *cluster) awaitEventOn(kind, name, reason, word string) {
+	c.Helper()
+	c.awaitEventIn(c.namespace, kind, name, reason, word)
+}
+
+func (c *cluster) awaitEventIn(namespace, kind, name, reason, word string) {
+	c.Helper()
+	selector := fields.Set{"involvedObject.kind": kind, "involvedObject.name": name, "reason": reason, "type": corev1.EventTypeWarning}
+	c.await(fmt.Sprintf("an Event %s %q on %s %s", reason, word, kind, name), func() error {
+		list, err := c.CoreV1().Events(namespace).List(c.Context(), metav1.ListOptions{FieldSelector: selector.String()})
+		if err != nil {
+			return err
+		}
+		var notes []string
+		for i := range list.Items {
+			notes = append(notes, list.Items[i].Message)
+		}
+		of := slices.DeleteFunc(slices.Clone(notes), func(note string) bool { return !strings.Contains(note, word) })
+		if len(of) != 1 {
+			return fmt.Errorf("there are %q", notes)
+		}
+		return nil
+	})
+}
+
+// echoed is a connection, or a client of a UDP port, whose messages come back until the test ends.
+type echoed struct {
+	name     string
+	messages atomic.Int64
+	broken   atomic.Pointer[error]
+}
+
+// echoes opens one, and waits for the first message.
+func (c *cluster) echoes(network, port string) *echoed {
+	c.Helper()
+	e := &echoed{name: network + " " + port}
+	var conn net.Conn
+	c.await(e.name+" echoes", func() (err error) {
+		if conn, err = net.Dial(network, "127.0.0.1:"+port); err == nil {
+			if err = e.send(conn); err != nil {
+				_ = conn.Close()
+			}
+		}
+		return err
+	})
+	ctx, cancel := context.WithCancel(c.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(pace)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			if err := e.send(conn); err != nil {
+				e.broken.Store(&err)
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+			}
+		}
+	}()
+	c.Cleanup(func() {
+		cancel()
+		_ = conn.Close()
+		<-ended
+	})
+	return e
+}
+
+// send sends one message, and waits for it. UDP has two attempts: the network may lose a datagram.
+func (e *echoed) send(conn net.Conn) error {
+	message := fmt.Appendf(nil, "message %d\n", e.messages.Load())
+	back := make([]byte, len(message))
+	_, datagrams := conn.(*net.UDPConn)
+	for try := 1; ; try++ {
+		err := exchange(conn, message, back)
+		if err == nil && !bytes.Equal(back, message) {
+			err = fmt.Errorf("sent %q, got %q", message, back)
+		}
+		if err == nil {
+			e.messages.Add(1)
+			return nil
+		}
+		if !datagrams || try == 2 {
+			return err
+		}
+	}
+}
+
+func exchange(conn net.Conn, message, back []byte) error {
+	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := conn.Write(message); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(conn, back)
+	return err
+}
+
+// checkEchoes fails the test if one of them does not carry messages any more.
+func checkEchoes(c *cluster, all ...*echoed) {
+	c.Helper()
+	for _, e := range all {
+		begin := e.messages.Load()
+		c.await(e.name+" goes on", func() error {
+			if err := e.broken.Load(); err != nil {
+				c.Fatalf("%s broke after %d messages: %v", e.name, e.messages.Load(), *err)
+			}
+			if e.messages.Load() < begin+3 {
+				return errors.New("no messages")
+			}
+			return nil
+		})
+	}
+}
+
+// echoOnce sends a message over a connection of its own.
+func echoOnce(ctx context.Context, network, port string) error {
+	conn, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(ctx, network, "127.0.0.1:"+port)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return (&echoed{}).send(conn)
+}
+
+func (c *cluster) awaitEcho(network, port string) {
+	c.Helper()
+	c.await(network+" "+port+" echoes", func() error { return echoOnce(c.Context(), network, port) })
+}
+
+// awaitSilent waits until nobody has a UDP port: the kernel says so.
+func (c *cluster) awaitSilent(port string) {
+	c.Helper()
+	c.await("UDP port "+port+" is closed", func() error {
+		conn, err := net.Dial("udp", "127.0.0.1:"+port)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		err = exchange(conn, []byte("x"), make([]byte, 1))
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			return nil
+		}
+		return fmt.Errorf("it answers: %w", err)
+	})
+}
