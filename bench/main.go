@@ -79,6 +79,11 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	return writeBars(out, bars)
 }
 
+// repetition is what clients do that make connections for as long as a measurement takes.
+func (o options) repetition() repetition {
+	return repetition{clients: o.connections, warmUp: o.duration / 3, duration: o.duration}
+}
+
 // compare measures the contestants, prints the figures, and returns the bars that they are held to.
 func compare(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
 	backend, err := startBackend()
