@@ -183,19 +183,18 @@ func (t *terminators) rotate(ctx context.Context, o options) error {
 // bars are those that they are held to.
 func (t *terminators) bars() []bar {
 	rotation := bar{
-		Work: fmt.Sprintf("handshakes while %s Secrets of %s get other certificates", thousands(rotated), thousands(manySecrets)),
-		Bar:  "none fails", Met: "yes",
+		Work:     fmt.Sprintf("handshakes while %s Secrets of %s get other certificates", thousands(rotated), thousands(manySecrets)),
+		Bar:      "none fails",
 		Measured: fmt.Sprintf("%d of %s failed", t.rotation.failed, thousands(float64(len(t.rotation.latencies)+t.rotation.failed))),
 	}
 	if t.rotation.failed > 0 {
 		rotation.Measured += fmt.Sprintf(" (%v)", t.rotation.first)
-		rotation.Met = "no"
 	}
 	work := fmt.Sprintf("handshakes per second with %s Secrets", thousands(manySecrets))
 	return []bar{
 		atLeast(work+" against 1", 0.95, t.many.first, t.one.first),
 		atLeast(work+" against stock Caddy with 1 certificate", 0.95, t.many.first, t.plain.first),
-		rotation,
+		held(rotation, t.rotation.failed == 0),
 	}
 }
 
