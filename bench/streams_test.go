@@ -218,7 +218,8 @@ func TestExchange(t *testing.T) {
 	if err := s.change(t.Context(), 0); err != nil || s.exchanged.failed != 0 || len(s.bars()) != 2 {
 		t.Errorf("%+v, error %v", s.exchanged, err)
 	}
-	if err := exchange(t.Context(), answerWith(t, "\x00\x00\x00\x00\x00\x00\x00\x02"), &tally{}); err == nil || !strings.Contains(err.Error(), "came back") {
+	err := exchange(t.Context(), answerWith(t, "\x00\x00\x00\x00\x00\x00\x00\x02"), &tally{})
+	if err == nil || !strings.Contains(err.Error(), "came back") {
 		t.Errorf("another number is answered: %v", err)
 	}
 }
