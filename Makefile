@@ -7,7 +7,7 @@ LINT := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run --config $(CUR
 XCADDY := go tool -modfile=$(CURDIR)/tools/go.mod xcaddy
 MODULE := github.com/k8singress/k8singress
 FUZZTIME ?= 30s
-# What is passed on to bench, such as BENCH=-quick, BENCH="-rounds 3 -hosts 1,100" or BENCH='-scale "-endpoint-changes 2000"'.
+# What is passed on to bench, such as BENCH=-quick, BENCH=-streams, BENCH="-rounds 3 -hosts 1,100" or BENCH='-scale "-endpoint-changes 2000"'.
 BENCH ?=
 
 .PHONY: help
@@ -58,7 +58,7 @@ fuzz: ## each fuzz test for FUZZTIME (30s)
 	done
 
 .PHONY: bench
-bench: bin/caddy ## what it must reach and what it reaches, beside plain Caddy and nginx, and on a real API server
+bench: bin/caddy ## what it must reach and what it reaches, beside plain Caddy, nginx and haproxy, and on a real API server
 	go build -o .cache/bench ./bench
 	.cache/bench -binary bin/caddy $(BENCH)
 

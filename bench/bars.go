@@ -54,9 +54,22 @@ func (f *field) manyAgainstOne() bar {
 // atLeast compares requests per second, round by round.
 func atLeast(work string, least float64, of, to []figures) bar {
 	all := ratios(of, to)
-	b := bar{Work: work, Bar: fmt.Sprintf("at least %.2f", least), Met: "no"}
-	b.Measured = fmt.Sprintf("%.2f (median of %d rounds, %.2f to %.2f)", middle(all), len(all), all[0], all[len(all)-1])
-	if middle(all) >= least {
+	return held(bar{Work: work, Bar: fmt.Sprintf("at least %.2f", least), Measured: spread(all)}, middle(all) >= least)
+}
+
+// atMost is for what costs: it compares how much of it one gets for the price, round by round.
+func atMost(work string, most float64, of, to []figures) bar {
+	all := ratios(to, of)
+	return held(bar{Work: work, Bar: fmt.Sprintf("at most %.2f", most), Measured: spread(all)}, middle(all) <= most)
+}
+
+func spread(all []float64) string {
+	return fmt.Sprintf("%.2f (median of %d rounds, %.2f to %.2f)", middle(all), len(all), all[0], all[len(all)-1])
+}
+
+func held(b bar, met bool) bar {
+	b.Met = "no"
+	if met {
 		b.Met = "yes"
 	}
 	return b

@@ -117,10 +117,26 @@ func (s site) caddy(folder, config string) setup {
 
 // start runs the process, waits until it is ready, checks that it serves, and pauses it.
 func (c *contestant) start(ctx context.Context, s setup, config []byte, ready func(context.Context) bool) error {
+	begin := time.Now()
+	if err := c.launch(ctx, s, config, ready); err != nil {
+		return err
+	}
+	c.toReady = time.Since(begin)
+	if !c.serves(ctx, 1) || !c.serves(ctx, c.hosts) {
+		return fmt.Errorf("%s says that it is ready and does not serve its %d hosts: %s", c.name, c.hosts, c.process.lastWords())
+	}
+	var err error
+	if c.memory, err = c.process.memory(); err != nil {
+		return err
+	}
+	return c.pause()
+}
+
+// launch runs the process, and waits until it is ready.
+func (c *contestant) launch(ctx context.Context, s setup, config []byte, ready func(context.Context) bool) error {
 	if err := os.WriteFile(s.config, config, 0o644); err != nil {
 		return err
 	}
-	begin := time.Now()
 	var err error
 	if c.process, err = startProcess(c.folder, s.program); err != nil {
 		return err
@@ -128,14 +144,7 @@ func (c *contestant) start(ctx context.Context, s setup, config []byte, ready fu
 	if err := c.process.await(ctx, ready); err != nil {
 		return fmt.Errorf("waiting for %s: %w", c.name, err)
 	}
-	c.toReady = time.Since(begin)
-	if !c.serves(ctx, 1) || !c.serves(ctx, c.hosts) {
-		return fmt.Errorf("%s says that it is ready and does not serve its %d hosts: %s", c.name, c.hosts, c.process.lastWords())
-	}
-	if c.memory, err = c.process.memory(); err != nil {
-		return err
-	}
-	return c.pause()
+	return nil
 }
 
 func (c *contestant) pause() error {

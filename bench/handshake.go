@@ -7,55 +7,23 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"time"
 )
 
 // handshakes is a number of clients that make one TLS connection after the other: TLS 1.3, and no session is resumed.
 type handshakes struct {
+	repetition
 	address string
 	// hosts is how many names they ask for, one after the other.
-	hosts    int
-	clients  int
-	warmUp   time.Duration
-	duration time.Duration
-	// tolerant says that a failure is counted. Otherwise it ends the load.
-	tolerant bool
+	hosts int
 }
 
 // count makes the handshakes, and counts those that fail, or show the certificate of another host, with the rest.
 func (h handshakes) count(ctx context.Context) *tally {
-	begin := time.Now().Add(h.warmUp)
-	ctx, cancel := context.WithDeadline(ctx, begin.Add(h.duration))
-	defer cancel()
-	tallies := make([]*tally, h.clients)
-	var group sync.WaitGroup
-	for i := range h.clients {
-		tallies[i] = &tally{}
-		group.Go(func() {
-			if h.repeat(ctx, begin, i, tallies[i]); tallies[i].failed > 0 && !h.tolerant {
-				cancel()
-			}
-		})
-	}
-	group.Wait()
-	return join(tallies, h.duration)
-}
-
-func (h handshakes) repeat(ctx context.Context, begin time.Time, number int, t *tally) {
-	for host := number; ctx.Err() == nil; host += h.clients {
-		from := time.Now()
-		_, err := handshake(h.address, hostName(host%h.hosts+1))
-		switch {
-		case err != nil:
-			t.fail(err)
-			if !h.tolerant {
-				return
-			}
-		case from.After(begin):
-			t.latencies = append(t.latencies, time.Since(from))
-		}
-	}
+	return h.repetition.count(ctx, func(turn int) error {
+		_, err := handshake(h.address, hostName(turn%h.hosts+1))
+		return err
+	})
 }
 
 // handshakeTime is how long one may take. Only a failure takes so long.

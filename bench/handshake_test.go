@@ -47,7 +47,7 @@ func untilEnd(conn net.Conn) {
 
 func TestHandshakes(t *testing.T) {
 	address := serveTLS(t, hostName(1))
-	got := handshakes{address: address, hosts: 1, clients: 2, duration: 100 * time.Millisecond}.count(t.Context())
+	got := handshakes{repetition{clients: 2, duration: 100 * time.Millisecond}, address, 1}.count(t.Context())
 	if got.first != nil || got.perSecond == 0 || got.p50 == 0 {
 		t.Errorf("figures are %+v, error %v", got.figures, got.first)
 	}
@@ -57,7 +57,7 @@ func TestHandshakes(t *testing.T) {
 func TestHandshakesWithTheWrongCertificate(t *testing.T) {
 	address := serveTLS(t, "other.test")
 	for _, tolerant := range []bool{false, true} {
-		got := handshakes{address: address, hosts: 1, clients: 1, duration: 100 * time.Millisecond, tolerant: tolerant}.count(t.Context())
+		got := handshakes{repetition{clients: 1, duration: 100 * time.Millisecond, tolerant: tolerant}, address, 1}.count(t.Context())
 		if got.failed == 0 || len(got.latencies) > 0 || tolerant != (got.failed > 1) {
 			t.Errorf("tolerant %v: %d failed, %d did not", tolerant, got.failed, len(got.latencies))
 		}

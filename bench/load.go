@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -16,6 +17,8 @@ import (
 // library would cost as much as the proxy that is measured, on the same processors.
 type load struct {
 	address string
+	// secure says that it is HTTPS.
+	secure bool
 	// hosts are taken in turn by the connections.
 	hosts []string
 	// body is what the backend answers; it is on one line at most.
@@ -79,7 +82,7 @@ func (l load) repeat(ctx context.Context, begin time.Time, number int, t *tally)
 
 // connection sends requests on one connection until ctx ends, and notes the times of those that were due after begin.
 func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally) error {
-	connection, err := new(net.Dialer).DialContext(ctx, "tcp", l.address)
+	connection, err := l.dial(ctx, p.host)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -105,6 +108,14 @@ func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally
 		}
 	}
 	return nil
+}
+
+func (l load) dial(ctx context.Context, host string) (net.Conn, error) {
+	if !l.secure {
+		return new(net.Dialer).DialContext(ctx, "tcp", l.address)
+	}
+	dialer := tls.Dialer{Config: &tls.Config{ServerName: host, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}
+	return dialer.DialContext(ctx, "tcp", l.address)
 }
 
 // pace says when one connection sends its requests, and to which host.

@@ -37,6 +37,8 @@ type options struct {
 	// scale are the flags of test/scale; noScale leaves it out.
 	scale   []string
 	noScale bool
+	// streams leaves out all but TCP and UDP; noStreams leaves those out.
+	streams, noStreams bool
 }
 
 func main() {
@@ -65,18 +67,28 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	bars, err := compare(ctx, o, folder, out)
-	if err != nil {
-		return err
+	parts := []comparison{compare, compareHandshakes, compareStreams, scale}
+	if o.streams {
+		parts = []comparison{compareStreams}
 	}
-	for _, further := range []func(context.Context, options, string, io.Writer) ([]bar, error){compareHandshakes, scale} {
-		more, err := further(ctx, o, folder, out)
+	var bars []bar
+	for _, part := range parts {
+		more, err := part(ctx, o, folder, out)
 		if err != nil {
 			return err
 		}
 		bars = append(bars, more...)
 	}
 	return writeBars(out, bars)
+}
+
+// comparison measures something, prints the figures, and returns the bars that they are held to. It has a folder for its
+// files.
+type comparison func(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error)
+
+// repetition is what clients do that make connections for as long as a measurement takes.
+func (o options) repetition() repetition {
+	return repetition{clients: o.connections, warmUp: o.duration / 3, duration: o.duration}
 }
 
 // compare measures the contestants, prints the figures, and returns the bars that they are held to.
@@ -117,6 +129,8 @@ func parse(arguments []string) (options, error) {
 	flags.BoolVar(&o.quick, "quick", false, "all of it in a few minutes, with fewer and shorter rounds")
 	flags.StringVar(&scale, "scale", "", "flags of test/scale, which measures on a real API server")
 	flags.BoolVar(&o.noScale, "no-scale", false, "leave out test/scale")
+	flags.BoolVar(&o.streams, "streams", false, "TCP and UDP alone")
+	flags.BoolVar(&o.noStreams, "no-streams", false, "leave out TCP and UDP")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -158,6 +172,9 @@ func (o options) complete(hosts string) (options, error) {
 		o.hosts = append(o.hosts, n)
 	}
 	slices.Sort(o.hosts)
+	if o.streams && o.noStreams {
+		return o, errors.New("-streams and -no-streams leave nothing")
+	}
 	if o.rounds < 1 || o.connections < 1 || o.changes < 1 {
 		return o, errors.New("-rounds, -connections and -changes are at least 1")
 	}

@@ -11,9 +11,9 @@ import (
 // nginxMissing is what the table says without nginx.
 const nginxMissing = "nginx is not installed: apt-get install nginx-light"
 
-// nginxProgram returns the path of nginx, or nothing. Debian has it where only root's shell looks.
-func nginxProgram() string {
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
+// serverProgram returns the path of a program, or nothing. Debian has servers where only root's shell looks.
+func serverProgram(name string) string {
+	for _, name := range []string{name, "/usr/sbin/" + name} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
@@ -63,7 +63,7 @@ http {
 // startNginx starts nginx with one host. It is nil if there is no nginx. The master ends its workers when it is asked to
 // end; it could not when it is killed.
 func startNginx(ctx context.Context, s site) (*contestant, error) {
-	path := nginxProgram()
+	path := serverProgram("nginx")
 	if path == "" {
 		return nil, nil //nolint:nilnil // no nginx is no fault
 	}
@@ -72,8 +72,11 @@ func startNginx(ctx context.Context, s site) (*contestant, error) {
 		return c, err
 	}
 	c.idle = true
-	config := filepath.Join(c.folder, "nginx.conf")
-	run := program{path, []string{"-p", c.folder, "-e", "stderr", "-c", config}, syscall.SIGTERM}
 	text := fmt.Appendf(nil, nginxConfig, c.folder, c.http, s.backend, hostName(1))
-	return c, c.start(ctx, setup{run, config}, text, func(ctx context.Context) bool { return c.serves(ctx, 1) })
+	return c, c.start(ctx, nginxSetup(path, c.folder), text, func(ctx context.Context) bool { return c.serves(ctx, 1) })
+}
+
+func nginxSetup(path, folder string) setup {
+	config := filepath.Join(folder, "nginx.conf")
+	return setup{program{path, []string{"-p", folder, "-e", "stderr", "-c", config}, syscall.SIGTERM}, config}
 }

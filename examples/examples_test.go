@@ -63,7 +63,7 @@ func copyWithFreePorts(t *testing.T, example string) map[string]string {
 	t.Helper()
 	ports := map[string]string{}
 	var replacements []string
-	for _, port := range []string{"2019", "8080", "8443", "9001", "9002", "9100"} {
+	for _, port := range []string{"2019", "5300", "5301", "5432", "5433", "8080", "8443", "9001", "9002", "9100", "9443"} {
 		ports[port] = freePort(t)
 		replacements = append(replacements, port, ports[port])
 	}

@@ -88,6 +88,7 @@ var house = []room{
 
 	// Tests, and what only they import.
 	{name: "internal/arch", level: 12},
+	{name: "internal/daemons", level: 0, standard: true, programs: true},
 	{name: "internal/featuretests", level: 12},
 	{name: "internal/golden", level: 12},
 	{name: "examples", level: 12},

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/net/ipv4"
+)
+
+// datagramFlows is how many clients send datagrams.
+const datagramFlows = 16
+
+// datagramSizes are how large they are, and how many one client sends before it waits for answers: all of them together
+// fit into the buffer that the kernel gives a socket which asks for none, 208 KiB with what it adds to each.
+var datagramSizes = []struct{ bytes, window int }{{64, 16}, {1400, 5}}
+
+// lostAfter is after how long without an answer what is under way is lost.
+const lostAfter = 200 * time.Millisecond
+
+// datagrams is a number of UDP clients that each keep a window of datagrams under way, which come back.
+type datagrams struct {
+	address  string
+	flows    int
+	bytes    int
+	window   int
+	warmUp   time.Duration
+	duration time.Duration
+}
+
+// echoed is what came of it.
+type echoed struct {
+	perSecond float64
+	lost      int
+}
+
+// run sends them. What comes back too late, or is not what was sent, does not count.
+func (d datagrams) run(ctx context.Context) (echoed, error) {
+	begin := time.Now().Add(d.warmUp)
+	limited, cancel := context.WithDeadline(ctx, begin.Add(d.duration))
+	defer cancel()
+	flows, errs := make([]flow, d.flows), make([]error, d.flows)
+	var group sync.WaitGroup
+	for i := range flows {
+		group.Go(func() {
+			if errs[i] = flows[i].run(limited, d, begin); errs[i] != nil {
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	total := echoed{}
+	for _, f := range flows {
+		total.perSecond += float64(f.came) / d.duration.Seconds()
+		total.lost += f.lost
+	}
+	return total, errors.Join(append(errs, ctx.Err())...)
+}
+
+// flow is one client.
+type flow struct {
+	socket  *ipv4.PacketConn
+	conn    net.Conn
+	out, in []ipv4.Message
+	// number is that of the newest datagram, and oldest that of the first one that was not given up.
+	number, oldest uint64
+	underWay       int
+	came, lost     int
+}
+
+func (f *flow) run(ctx context.Context, d datagrams, begin time.Time) error {
+	conn, err := net.Dial("udp4", d.address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	f.conn, f.socket = conn, ipv4.NewPacketConn(conn.(*net.UDPConn))
+	// One byte more shows a datagram that has grown.
+	f.out, f.in = newMessages(d.window, d.bytes), newMessages(d.window, d.bytes+1)
+	for ctx.Err() == nil {
+		if err := f.fill(); err != nil {
+			return err
+		}
+		came, err := f.receive()
+		if err != nil {
+			return err
+		}
+		if time.Now().After(begin) && ctx.Err() == nil {
+			f.came += came
+		}
+	}
+	return nil
+}
+
+// fill sends as many as there is room for in the window, each with a number.
+func (f *flow) fill() error {
+	next := f.out[:len(f.out)-f.underWay]
+	for i := range next {
+		f.number++
+		binary.BigEndian.PutUint64(next[i].Buffers[0], f.number)
+	}
+	f.underWay = len(f.out)
+	return writeAll(f.socket, next)
+}
+
+// receive returns how many came back. When none does, those under way are lost, and count no more if they come late.
+func (f *flow) receive() (int, error) {
+	if err := f.conn.SetReadDeadline(time.Now().Add(lostAfter)); err != nil {
+		return 0, err
+	}
+	n, err := f.socket.ReadBatch(f.in, 0)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		f.lost += f.underWay
+		f.underWay, f.oldest = 0, f.number+1
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	came := 0
+	for _, m := range f.in[:n] {
+		if size := len(f.out[0].Buffers[0]); m.N != size {
+			return 0, fmt.Errorf("a datagram of %d bytes came back with %d", size, m.N)
+		}
+		if binary.BigEndian.Uint64(m.Buffers[0]) >= f.oldest {
+			came++
+		}
+	}
+	f.underWay -= came
+	return came, nil
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// repetition is a number of clients that do the same thing again and again.
+type repetition struct {
+	clients  int
+	warmUp   time.Duration
+	duration time.Duration
+	// tolerant says that a failure is counted. Otherwise it ends the load.
+	tolerant bool
+}
+
+// count lets them do it, and counts what fails with the rest. Each turn has a number of its own.
+func (r repetition) count(ctx context.Context, do func(turn int) error) *tally {
+	begin := time.Now().Add(r.warmUp)
+	ctx, cancel := context.WithDeadline(ctx, begin.Add(r.duration))
+	defer cancel()
+	tallies := make([]*tally, r.clients)
+	var group sync.WaitGroup
+	for i := range r.clients {
+		tallies[i] = &tally{}
+		group.Go(func() {
+			for turn := i; ctx.Err() == nil; turn += r.clients {
+				if !r.once(begin, tallies[i], func() error { return do(turn) }) {
+					cancel()
+				}
+			}
+		})
+	}
+	group.Wait()
+	return join(tallies, r.duration)
+}
+
+// once returns false if the load is to end.
+func (r repetition) once(begin time.Time, t *tally, do func() error) bool {
+	from := time.Now()
+	err := do()
+	switch {
+	case err != nil:
+		t.fail(err)
+	case from.After(begin):
+		t.latencies = append(t.latencies, time.Since(from))
+	}
+	return err == nil || r.tolerant
+}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+)
+
+// compareStreams measures what passes TCP and UDP on, prints the figures, and returns the bars.
+func compareStreams(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
+	missing := bar{Work: "TCP and UDP", Bar: "see the README", Measured: "left out"}
+	switch {
+	case o.noStreams:
+		return []bar{missing}, nil
+	case runtime.GOOS != "linux":
+		missing.Measured = "only Linux tells what a process and its children cost"
+		return []bar{missing}, nil
+	}
+	var bars []bar
+	for _, part := range []comparison{compareRelays, comparePorts, compareWrapper} {
+		more, err := part(ctx, o, folder, out)
+		if err != nil {
+			return nil, err
+		}
+		bars = append(bars, more...)
+	}
+	return bars, nil
+}
+
+// relays are the contestants that pass on TCP and UDP. They run all the time, and all but one are paused.
+type relays struct {
+	backend     *streamBackend
+	ours, stock *relay
+	// nginx and haproxy are nil if they are not installed.
+	nginx, haproxy *relay
+	// none is no proxy.
+	none *relay
+}
+
+func compareRelays(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
+	backend, err := startStreamBackend()
+	if err != nil {
+		return nil, err
+	}
+	defer backend.stop()
+	r := &relays{backend: backend, none: direct(backend)}
+	defer r.stop()
+	if err := r.start(ctx, site{binary: o.binary, folder: filepath.Join(folder, "streams")}); err != nil {
+		return nil, err
+	}
+	for range o.rounds {
+		for _, each := range r.all() {
+			if err := each.measureRelay(ctx, o, backend); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return r.bars(), r.write(o, out)
+}
+
+func (r *relays) start(ctx context.Context, s site) error {
+	for _, each := range []struct {
+		into  **relay
+		start startRelay
+	}{{&r.ours, startOurRelay}, {&r.stock, startStockRelay}, {&r.nginx, startNginxRelay}, {&r.haproxy, startHAProxyRelay}} {
+		var err error
+		if *each.into, err = each.start(ctx, s, r.backend); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type startRelay func(context.Context, site, *streamBackend) (*relay, error)
+
+// all are in the order of a round.
+func (r *relays) all() []*relay {
+	all := []*relay{r.none, r.haproxy, r.nginx, r.ours, r.stock}
+	return slices.DeleteFunc(all, func(r *relay) bool { return r == nil })
+}
+
+func (r *relays) stop() {
+	for _, each := range r.all() {
+		each.stop()
+	}
+}
+
+// rivalry is one thing in which our relay is compared with another one.
+type rivalry struct {
+	work  string
+	limit float64
+	// cost says that the limit is the most that it may be.
+	cost bool
+	// to is nil where there is none, and missing says why.
+	to      *relay
+	missing string
+	of      func(*relay) []figures
+}
+
+func (r *relays) rivalries() []rivalry {
+	economy := func(r *relay) []figures { return r.economy }
+	throughput := func(r *relay) []figures { return r.throughput }
+	all := []rivalry{
+		{"processor time of bulk TCP, against stock caddy-l4", 0.6, true, r.stock, "", economy},
+		{"processor time of bulk TCP, against nginx", 1.1, true, r.nginx, nginxStreamMissing, economy},
+		{"bulk TCP, against stock caddy-l4", 1.8, false, r.stock, "", throughput},
+		{"bulk TCP, against nginx", 0.95, false, r.nginx, nginxStreamMissing, throughput},
+		{"bulk TCP, against haproxy", 0.95, false, r.haproxy, haproxyMissing, throughput},
+		{"new connections, against nginx", 0.7, false, r.nginx, nginxStreamMissing, func(r *relay) []figures { return r.connects }},
+	}
+	for i, size := range datagramSizes {
+		work := fmt.Sprintf("UDP, %s bytes, against ", thousands(float64(size.bytes)))
+		packets := func(r *relay) []figures { return r.datagrams[i] }
+		all = append(all, rivalry{work + "stock caddy-l4", 2, false, r.stock, "", packets},
+			rivalry{work + "nginx", 0.8, false, r.nginx, nginxStreamMissing, packets})
+	}
+	return all
+}
+
+// bars are those that they are held to.
+func (r *relays) bars() []bar {
+	var bars []bar
+	for _, c := range r.rivalries() {
+		compare, bound := atLeast, "at least"
+		if c.cost {
+			compare, bound = atMost, "at most"
+		}
+		b := bar{Work: c.work, Bar: fmt.Sprintf("%s %.2f", bound, c.limit), Measured: c.missing}
+		if c.to != nil {
+			b = compare(c.work, c.limit, c.of(r.ours), c.of(c.to))
+		}
+		bars = append(bars, b)
+	}
+	return bars
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	_ "github.com/mholt/caddy-l4/modules/l4proxy"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const short = 100 * time.Millisecond
+
+func newStreamBackend(t *testing.T) *streamBackend {
+	t.Helper()
+	b, err := startStreamBackend()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.stop)
+	return b
+}
+
+func TestBulk(t *testing.T) {
+	b := newStreamBackend(t)
+	got, err := bulk{address: b.tcpAddress(), streams: 2, duration: short}.run(t.Context(), b, nil)
+	if err != nil || got.perSecond < segment {
+		t.Errorf("%+v, error %v", got, err)
+	}
+}
+
+// TestBulkOfAnIdleProxy: what takes no time was not moved by that process.
+func TestBulkOfAnIdleProxy(t *testing.T) {
+	b := newStreamBackend(t)
+	p, err := startProcess(t.TempDir(), program{"sleep", []string{"60"}, syscall.SIGKILL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	if got, err := (bulk{address: b.tcpAddress(), streams: 1, duration: short}).run(t.Context(), b, p); err == nil {
+		t.Errorf("no error, and %+v", got)
+	}
+}
+
+func TestProcessorTimeOfChildren(t *testing.T) {
+	p, err := startProcess(t.TempDir(), program{"sh", []string{"-c", "trap 'kill $!' TERM; while :; do :; done & wait"}, syscall.SIGTERM})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.stop()
+	for end := time.Now().Add(10 * time.Second); ; {
+		spent, err := p.processorTime()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if spent > 2*clockTick {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("a busy child has had %v", spent)
+		}
+	}
+}
+
+func TestOneByte(t *testing.T) {
+	if err := oneByte(newStreamBackend(t).tcpAddress()); err != nil {
+		t.Error(err)
+	}
+	for name, answer := range map[string]string{"another": "x", "more": "bb", "none": ""} {
+		if oneByte(answerWith(t, answer)) == nil {
+			t.Errorf("%s is no error", name)
+		}
+	}
+}
+
+func TestDatagrams(t *testing.T) {
+	b := newStreamBackend(t)
+	for _, size := range datagramSizes {
+		got, err := datagrams{b.udpAddress(), 4, size.bytes, size.window, 0, short}.run(t.Context())
+		if err != nil || got.perSecond == 0 {
+			t.Errorf("%d bytes: %+v, error %v", size.bytes, got, err)
+		}
+	}
+}
+
+// answerDatagrams changes each datagram and sends it back, if there is anything left of it.
+func answerDatagrams(t *testing.T, change func([]byte) []byte) (address string) {
+	t.Helper()
+	socket, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	go func() {
+		buffer := make([]byte, 2<<10)
+		for {
+			n, from, err := socket.ReadFrom(buffer)
+			if err != nil {
+				return
+			}
+			if data := change(buffer[:n]); len(data) > 0 {
+				_, _ = socket.WriteTo(data, from)
+			}
+		}
+	}()
+	return socket.LocalAddr().String()
+}
+
+func TestDatagramsThatAreLost(t *testing.T) {
+	address := answerDatagrams(t, func([]byte) []byte { return nil })
+	got, err := datagrams{address, 1, 64, 3, 0, lostAfter / 2}.run(t.Context())
+	if err != nil || got.perSecond != 0 || got.lost != 3 {
+		t.Errorf("%+v, error %v", got, err)
+	}
+}
+
+func TestDatagramsThatAreCut(t *testing.T) {
+	address := answerDatagrams(t, func(b []byte) []byte { return b[1:] })
+	if got, err := (datagrams{address, 1, 64, 1, 0, lostAfter}).run(t.Context()); err == nil {
+		t.Errorf("no error, and %+v", got)
+	}
+}
+
+// TestOtherRelays: nginx and haproxy, where they are installed, pass on what is measured.
+func TestOtherRelays(t *testing.T) {
+	b := newStreamBackend(t)
+	o := options{connections: 2, duration: short}
+	starts := map[string]startRelay{nginxStreamMissing: startNginxRelay, haproxyMissing: startHAProxyRelay}
+	for missing, start := range starts {
+		t.Run(strings.Fields(missing)[0], func(t *testing.T) {
+			r, err := start(t.Context(), site{folder: t.TempDir()}, b)
+			if r == nil && err == nil {
+				t.Skip(missing)
+			}
+			defer r.stop()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := r.measureRelay(t.Context(), o, b); err != nil || r.throughput[0].perSecond == 0 || r.connects[0].perSecond == 0 {
+				t.Errorf("%+v %+v, error %v", r.throughput, r.connects, err)
+			}
+			if r.udp != "" && r.datagrams[0][0].perSecond == 0 {
+				t.Errorf("datagrams %+v, %d lost", r.datagrams, r.lost)
+			}
+		})
+	}
+}
+
+func TestStockConfigIsCaddys(t *testing.T) {
+	data, err := json.Marshal(stockConfig("127.0.0.1:0", map[string]string{"udp/127.0.0.1:1": "udp/127.0.0.1:2"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config caddy.Config
+	if err := json.Unmarshal(data, &config); err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Validate(&config); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStreamManifests(t *testing.T) {
+	b := newStreamBackend(t)
+	found := map[string]map[string]string{}
+	for document := range strings.SplitSeq(streamManifests(b, []string{"127.0.0.1:1", "127.0.0.1:2"}, []string{"127.0.0.1:3"}), "---\n") {
+		var m corev1.ConfigMap
+		if strings.Contains(document, "kind: ConfigMap\n") {
+			if err := yaml.UnmarshalStrict([]byte(document), &m); err != nil {
+				t.Fatal(err)
+			}
+			found[m.Name] = m.Data
+		}
+	}
+	if len(found["tcp"]) != 2 || found["tcp"]["2"] != "bench/app:tcp" || len(found["udp"]) != 1 || found["udp"]["3"] != "bench/app:udp" {
+		t.Errorf("the ports are %v", found)
+	}
+}
+
+func TestRowsAndBarsOfRelays(t *testing.T) {
+	of := func(name string, each float64) *relay {
+		rounds := []figures{{perSecond: each * 1e9}}
+		return &relay{contestant: &contestant{name: name}, udp: "some", throughput: rounds, economy: rounds, connects: rounds,
+			datagrams: [][]figures{rounds, rounds}}
+	}
+	r := &relays{ours: of("k8singress", 2), stock: of("caddy-l4", 1), none: of("no proxy", 3), haproxy: of("haproxy", 4)}
+	r.haproxy.udp = ""
+	var text strings.Builder
+	if err := r.write(options{rounds: 1}, &text); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeBars(&text, r.bars()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| k8singress | 16.0 Gbit/s | 0.50 | 2,000,000,000 | 0.0 ms | 2,000,000,000 | 2,000,000,000 | 0 |",
+		"| haproxy | 32.0 Gbit/s | 0.25 | 4,000,000,000 | 0.0 ms | - | - | - |",
+		"| processor time of bulk TCP, against stock caddy-l4 | at most 0.60 | 0.50 (median of 1 rounds, 0.50 to 0.50) | yes |",
+		"| bulk TCP, against haproxy | at least 0.95 | 0.50 (median of 1 rounds, 0.50 to 0.50) | no |",
+		"| UDP, 1,400 bytes, against nginx | at least 0.80 | " + nginxStreamMissing + " | not measured |",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("there is no %q in:\n%s", want, text.String())
+		}
+	}
+}
+
+func TestExchange(t *testing.T) {
+	b := newStreamBackend(t)
+	s := &switchboard{addresses: []string{b.tcpAddress(), b.tcpAddress()}}
+	if err := s.change(t.Context(), 0); err != nil || s.exchanged.failed != 0 || len(s.bars()) != 2 {
+		t.Errorf("%+v, error %v", s.exchanged, err)
+	}
+	err := exchange(t.Context(), answerWith(t, "\x00\x00\x00\x00\x00\x00\x00\x02"), &tally{})
+	if err == nil || !strings.Contains(err.Error(), "came back") {
+		t.Errorf("another number is answered: %v", err)
+	}
+}
+
+func TestBarsOfPorts(t *testing.T) {
+	s := &switchboard{added: []time.Duration{1, portLimit}, removed: []time.Duration{1}, exchanged: &tally{latencies: make([]time.Duration, 3)}}
+	if got := s.bars(); got[0].Met != "no" || got[1].Met != "yes" {
+		t.Errorf("%+v", got)
+	}
+	s.added = []time.Duration{1}
+	s.exchanged.fail(io.EOF)
+	if got := s.bars(); got[0].Met != "yes" || got[1].Met != "no" {
+		t.Errorf("%+v", got)
+	}
+	var text strings.Builder
+	if err := s.write(&text); err != nil || !strings.Contains(text.String(), "| add | 0.0 ms |") {
+		t.Errorf("error %v in:\n%s", err, text.String())
+	}
+}
+
+func TestWithoutPort(t *testing.T) {
+	const document = `{"apps":{"http":{},"k8singress":{"live":{"ports":{"tcp/1":{},"tcp/2":{}}}}}}`
+	got, err := withoutPort([]byte(document), "tcp/2")
+	if err != nil || string(got) != `{"apps":{"http":{},"k8singress":{"live":{"ports":{"tcp/1":{}}}}}}` {
+		t.Errorf("%s, error %v", got, err)
+	}
+	if _, err := withoutPort([]byte(document), "tcp/3"); err == nil {
+		t.Error("a port that is not there is no error")
+	}
+}
+
+func TestFreeAddresses(t *testing.T) {
+	all, err := freeAddresses(3)
+	if err != nil || len(all) != 3 || all[0] == all[1] {
+		t.Errorf("%v, error %v", all, err)
+	}
+}
+
+func TestWithoutWrapper(t *testing.T) {
+	var config object
+	const text = `{"apps":{"k8singress":{},"http":{"servers":{"a":{"listener_wrappers":[{"wrapper":"k8singress"},{"wrapper":"tls"}]}}}}}`
+	if err := json.Unmarshal([]byte(text), &config); err != nil {
+		t.Fatal(err)
+	}
+	withoutWrapper(config)
+	got, err := json.Marshal(config)
+	if err != nil || string(got) != `{"apps":{"http":{"servers":{"a":{}}},"k8singress":{"admin":"off"}}}` {
+		t.Errorf("%s, error %v", got, err)
+	}
+}
+
+func TestBarsOfFronts(t *testing.T) {
+	of := func(name string, each float64) *front {
+		rounds := []figures{{perSecond: each}}
+		return &front{&contestant{name: name, first: rounds}, rounds}
+	}
+	f := &fronts{with: of("with", 97), without: of("without", 100)}
+	if got := f.bars(); got[0].Met != "no" {
+		t.Errorf("%+v", got)
+	}
+	var text strings.Builder
+	if err := f.write(options{rounds: 1}, &text); err != nil || !strings.Contains(text.String(), "| with | 97 | 0.97 | 0.0 ms | 97 | 0.97 |") {
+		t.Errorf("error %v in:\n%s", err, text.String())
+	}
+}
+
+func TestStreamsLeftOut(t *testing.T) {
+	var text strings.Builder
+	bars, err := compareStreams(t.Context(), options{noStreams: true}, filepath.Join(t.TempDir(), "none"), &text)
+	if err != nil || len(bars) != 1 || bars[0].Measured != "left out" || text.Len() > 0 {
+		t.Errorf("%+v %q, error %v", bars, text.String(), err)
+	}
+	if _, err := parse([]string{"-streams", "-no-streams"}); err == nil {
+		t.Error("nothing to measure is no error")
+	}
+}

@@ -1,0 +1,40 @@
+package daemons
+
+import (
+	"syscall"
+	"testing"
+)
+
+// Redis is a server without data, and its client.
+type Redis struct {
+	// Address is where it listens.
+	Address string
+
+	cli string
+}
+
+// StartRedis runs a server. The test is left out where Debian's packages redis-server and redis-tools are not installed.
+func StartRedis(t testing.TB) *Redis {
+	t.Helper()
+	server := Program(t, "redis-server", "redis-server")
+	r := &Redis{Address: freeAddress(t), cli: Program(t, "redis-cli", "redis-tools")}
+	d := newDaemon(t)
+	_, port := split(t, r.Address)
+	d.start(syscall.SIGTERM, server, "--bind", "127.0.0.1", "--port", port, "--dir", d.folder, "--save", "", "--appendonly", "no")
+	d.await(func() error {
+		_, err := run(t.Context(), "", nil, r.cli, "-h", "127.0.0.1", "-p", port, "-e", "ping")
+		return err
+	})
+	return r
+}
+
+// Run runs redis-cli, which reaches the server at an address, and returns what it prints.
+func (r *Redis) Run(t testing.TB, address, input string, arguments ...string) string {
+	t.Helper()
+	host, port := split(t, address)
+	output, err := run(t.Context(), input, nil, r.cli, append([]string{"-h", host, "-p", port, "-e"}, arguments...)...)
+	if err != nil {
+		t.Fatalf("redis-cli %v: %v", arguments, err)
+	}
+	return output
+}
