@@ -254,6 +254,17 @@ var options = []option{
 		fallback: "none",
 	},
 	{
+		name: "ssl_passthrough", set: func(d *draft, _ []string) error {
+			d.config.SSLPassthrough = true
+			return nil
+		},
+		doc: "Lets Ingresses hand the TLS connections of their hosts to a backend, which ends TLS itself: the annotation `ssl-passthrough`, " +
+			"and the flag `--enable-ssl-passthrough` of ingress-nginx. Nothing is reloaded when the first host asks for it. " +
+			"[TLS](tls.md#passthrough) has the details.",
+		example:  "ssl_passthrough",
+		fallback: "the annotation has no effect, and TLS ends here",
+	},
+	{
 		name: "default_certificate", args: "<namespace/name>", least: 1, most: 1,
 		set:      one(func(d *draft) *string { return &d.config.DefaultCertificate }, namespacedName),
 		doc:      "The Secret with the certificate for names that no other certificate is for.",

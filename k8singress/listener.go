@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/netip"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -25,11 +24,15 @@ func init() { caddy.RegisterModule(new(Listener)) }
 // health checks (LOCAL, UNKNOWN), leaves the address of the peer. Any other peer is a client without a load balancer in
 // front: its own address counts, and a header from it is no HTTP or TLS, and ends the connection. nginx wants a header from
 // those as well, and does not believe it; clients inside of the cluster could not reach the port that way.
+//
+// With a limit for handshakes, which is for servers with TLS, connections for hosts with ssl-passthrough go to their backends
+// as they are, and the server sees no more of them. While there is no such host, connections are not looked at.
 type Listener struct {
 	// HandshakeTimeout is how long a TLS handshake may take. Default: as long as the head of a request.
 	HandshakeTimeout caddy.Duration `json:"handshake_timeout,omitempty"`
 
-	table *live.Table
+	table   *live.Table
+	passing *passing
 	// shortcut is for a server with TLS.
 	shortcut *shortcut
 }
@@ -46,7 +49,9 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 		return err
 	}
 	l.table = app.engine.Table()
-	l.shortcut = newShortcut(ctx, app.engine.Certificates())
+	// Connections that are passed through outlive the configuration, and so does their log.
+	l.passing = &passing{l.table, caddy.Log().Named("k8singress.passthrough")}
+	l.shortcut = newShortcut(ctx, app.engine)
 	return nil
 }
 
@@ -77,7 +82,7 @@ func (l *Listener) wrap(conn net.Conn) net.Conn {
 			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, headerTimeout)), proxyproto.ValidateHeader(keepTCP))}
 	}
 	if l.HandshakeTimeout > 0 {
-		conn = &handshaking{Conn: conn, limit: time.Duration(l.HandshakeTimeout)}
+		conn = &handshaking{Conn: conn, limit: time.Duration(l.HandshakeTimeout), passing: l.passing}
 	}
 	return conn
 }
@@ -104,25 +109,6 @@ func keepTCP(h *proxyproto.Header) error {
 	return nil
 }
 
-// handshaking is a connection of which net/http has not cleared the deadlines yet, which it does after the TLS handshake.
-// Until then none is further away than the limit.
-type handshaking struct {
-	net.Conn
-	limit time.Duration
-	done  atomic.Bool
-}
-
-func (c *handshaking) SetDeadline(t time.Time) error { return c.Conn.SetDeadline(c.clamp(t)) }
-
-func (c *handshaking) SetReadDeadline(t time.Time) error { return c.Conn.SetReadDeadline(c.clamp(t)) }
-
-func (c *handshaking) SetWriteDeadline(t time.Time) error {
-	return c.Conn.SetWriteDeadline(c.clamp(t))
-}
-
-// CloseWrite is closeWrite.
-func (c *handshaking) CloseWrite() error { return closeWrite(c.Conn) }
-
 // proxied is a connection with a PROXY protocol header, which can be closed in one direction.
 type proxied struct{ *proxyproto.Conn }
 
@@ -136,20 +122,6 @@ func closeWrite(conn net.Conn) error {
 		return half.CloseWrite()
 	}
 	return errors.ErrUnsupported
-}
-
-func (c *handshaking) clamp(t time.Time) time.Time {
-	switch {
-	case c.done.Load():
-		return t
-	case t.IsZero():
-		c.done.Store(true)
-		return t
-	}
-	if latest := time.Now().Add(c.limit); t.After(latest) {
-		return latest
-	}
-	return t
 }
 
 var (

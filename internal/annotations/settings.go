@@ -14,6 +14,8 @@ type Settings struct {
 	Forwarding ir.Forwarding
 	// Redirect is the way from HTTP to HTTPS.
 	Redirect Redirect
+	// Passthrough hands the TLS connections of the hosts to the backend as they are.
+	Passthrough bool
 	// TLS is the handshake of the hosts.
 	TLS ir.TLSPolicy
 	// LoadBalancing is what the Ingress asks for its backends.

@@ -5,7 +5,7 @@ package annotations
 var Table = []Annotation{
 	AutoHTTPS,
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
-	sslCiphers, sslPreferServerCiphers,
+	sslCiphers, sslPreferServerCiphers, sslPassthrough,
 	authTLSSecret, authTLSVerifyClient, authTLSVerifyDepth, authTLSErrorPage, authTLSPassCertificate, authTLSMatchCN,
 	chains,
 	rewriteTarget,

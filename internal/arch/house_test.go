@@ -40,6 +40,7 @@ var house = []room{
 	{name: "internal/text", level: 0, standard: true},
 	{name: "internal/headroom", level: 0, standard: true},
 	{name: "internal/fastcgi", level: 0, standard: true},
+	{name: "internal/clienthello", level: 0, standard: true},
 	{name: "internal/kinds", level: 0, never: pure},
 	{name: "internal/values", level: 1, never: pure},
 	{name: "internal/document", level: 1, never: pure},

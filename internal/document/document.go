@@ -32,6 +32,9 @@ type Host struct {
 	Routes []*Route `json:"routes"`
 	// ClientAuth asks the clients for a certificate; nil is without.
 	ClientAuth *ClientAuth `json:"client_auth,omitempty"`
+	// Passthrough is the ID of the backend that TLS connections for the host go to as they are. It is empty where TLS ends
+	// here; the routes are for requests without TLS otherwise.
+	Passthrough string `json:"passthrough,omitempty"`
 }
 
 // Route is one path of a virtual host.

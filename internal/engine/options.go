@@ -24,7 +24,7 @@ func options(o settings.Config) translate.Options {
 	t.Ingress.WatchWithoutClass = o.WatchIngressWithoutClass
 	t.Ingress.Namespaces = namespaces(o)
 	t.Ingress.DisableCatchAll = o.DisableCatchAll
-	t.Ingress.ExternalNames = o.ExternalNames
+	t.Ingress.ExternalNames, t.Ingress.Passthrough = o.ExternalNames, o.SSLPassthrough
 	if ports := portsOf(o.WithDefaults().HTTPS); len(ports) > 0 {
 		t.Ingress.HTTPSPort = int(ports[0])
 	}

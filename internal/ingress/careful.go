@@ -89,7 +89,7 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Result) {
 // host as a whole stays, because that holds for the paths of others, too.
 func (r *Result) closedOn(host string) *Result {
 	stand := &Result{
-		Object: r.Object, Ours: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
+		Object: r.Object, Ours: true, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
 		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers,
 	}
 	if paths, ok := r.Paths[host]; ok {

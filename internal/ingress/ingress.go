@@ -35,6 +35,8 @@ type Options struct {
 	DisableCatchAll bool
 	// HTTPSPort is the port of our HTTPS, for redirects that name it; zero is none.
 	HTTPSPort int
+	// Passthrough lets an Ingress hand TLS connections to its backend.
+	Passthrough bool
 	// ExternalNames is that of settings.Config.
 	ExternalNames string
 	// Issuance says which hosts get a certificate from an issuer.
@@ -65,6 +67,10 @@ type Result struct {
 	Absent       []string
 	// Implied are by host: the certificates of hosts that no entry of tls lists. They count where no Ingress lists the host.
 	Implied map[string]*Implied
+	// PassesThrough says that the backend is to end the TLS of the hosts.
+	PassesThrough bool
+	// Closed says that the Ingress cannot be read, and that its paths answer 503.
+	Closed bool
 	// ClientAuth is nil for an Ingress that asks clients for no certificate.
 	ClientAuth *ir.ClientAuth
 	// Unsecured says that TLS is spoken with the endpoints, that nothing is said of how, and that the owner may not know.
@@ -139,6 +145,7 @@ func (r *reading) read() {
 	}
 	r.settings()
 	r.clientAuth()
+	r.passthrough()
 	r.backendTLS()
 	r.rules()
 	r.defaultBackend()

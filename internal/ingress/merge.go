@@ -83,6 +83,7 @@ func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Mer
 	for _, r := range results {
 		m.paths(r, r.Paths[host], true)
 	}
+	m.passthrough(results)
 	m.unsecured(results)
 	for _, r := range fallbacks {
 		m.fallback(r, host)

@@ -80,7 +80,7 @@ func (r *reading) dependOnSpec() {
 
 // close reads hosts, paths and certificates, each by itself, and closes the paths.
 func (r *reading) close() {
-	r.stands = true
+	r.stands, r.Closed = true, true
 	if try(r.closedSettings) != nil {
 		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
 	}

@@ -38,6 +38,9 @@ type VirtualHost struct {
 	Routes []*Route
 	// ClientAuth is nil for a host that asks its clients for no certificate.
 	ClientAuth *ClientAuth
+	// Passthrough is the backend that ends the TLS of the host: connections go there as they are, and nothing else that is
+	// said here counts for them. It is that of one of the routes, and nil where TLS ends here.
+	Passthrough *Backend
 }
 
 // Route sends the requests that match to a backend, through filters.

@@ -58,6 +58,8 @@ type host struct {
 	clients *clientauth.Policy
 	// clientAuth is what clients was made of.
 	clientAuth *document.ClientAuth
+	// passthrough is nil for a host whose TLS ends here.
+	passthrough *Passthrough
 }
 
 // find returns the route for a clean path, or nil.

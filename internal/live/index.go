@@ -15,6 +15,8 @@ type index struct {
 	fallback *host
 	// asking is how many hosts have a policy for the certificates of clients.
 	asking int
+	// passing is how many hosts have a backend that ends their TLS.
+	passing int
 }
 
 // hosts is a map in shards, of which a change copies one.
@@ -45,7 +47,9 @@ func (h *hosts) set(name string, value *host) {
 func (x *index) with(changed map[string]*host) *index {
 	next := *x
 	for name, h := range changed {
-		next.asking += h.asking() - x.get(name).asking()
+		before := x.get(name)
+		next.asking += h.asking() - before.asking()
+		next.passing += h.passing() - before.passing()
 		switch {
 		case name == "":
 			next.fallback = h

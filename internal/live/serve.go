@@ -45,6 +45,11 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 		if r.TLS == nil && route != nil && route.redirect != nil && t.redirect(w, r, route.redirect) {
 			return Served, nil
 		}
+		if r.TLS != nil && h.passing() > 0 {
+			// The TLS of the host ends elsewhere, and this connection was made for another one.
+			clientauth.Misdirected.Write(w, r)
+			return Served, nil
+		}
 		var client *clientauth.Client
 		if x.asking > 0 {
 			var refused bool

@@ -47,6 +47,11 @@ func isCall(r *http.Request) bool {
 // follow returns the request with a context that ends with its streams, and what to call when it has been served.
 func (s *streams) follow(r *http.Request, is stream) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(r.Context())
+	return r.WithContext(ctx), s.enter(cancel, is)
+}
+
+// enter has cancel called with the end of the streams, and returns what to call when the stream has ended.
+func (s *streams) enter(cancel context.CancelFunc, is stream) (left func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
@@ -54,7 +59,7 @@ func (s *streams) follow(r *http.Request, is stream) (*http.Request, func()) {
 	}
 	s.open[&cancel] = is
 	s.all.add(1)
-	return r.WithContext(ctx), func() {
+	return func() {
 		s.mu.Lock()
 		delete(s.open, &cancel)
 		s.mu.Unlock()
@@ -119,7 +124,7 @@ func (h *host) inherit(before *host) []ending {
 			}
 		}
 	}
-	list := make([]ending, 0, len(left))
+	list := h.inheritPassthrough(before)
 	for _, s := range left {
 		list = append(list, ending{streams: s})
 	}

@@ -33,6 +33,8 @@ type Table struct {
 	refused map[string][]refused
 	// open are the streams of all routes, also of those that have gone.
 	open crowd
+	// passed counts the connections that were passed through to backends.
+	passed passed
 
 	global global
 	// policies are those of hosts that have one of their own, by host.
@@ -104,6 +106,9 @@ func (t *Table) build(name string, d *document.Host) *host {
 	h := newHost(name, d)
 	if d.ClientAuth != nil {
 		h.clients, h.clientAuth = clientauth.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
+	}
+	if d.Passthrough != "" {
+		h.passthrough = t.passthrough(d.Passthrough)
 	}
 	for _, r := range d.Routes {
 		t.route(h, r)
@@ -192,8 +197,10 @@ func (t *Table) Adopt(ctx caddy.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close ends all chains. Requests under way go on to their end.
+// Close ends all chains. Requests under way go on to their end; connections that are passed through have none, and end some
+// time later.
 func (t *Table) Close() {
+	t.endPassthrough()
 	t.connections.Close()
 	t.ready.Store(false)
 	t.index.Store(&index{})

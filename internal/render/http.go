@@ -18,6 +18,9 @@ func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 		host.Routes = append(host.Routes, m.route(route))
 	}
 	host.ClientAuth = clientAuth(h.ClientAuth)
+	if h.Passthrough != nil {
+		host.Passthrough = h.Passthrough.ID
+	}
 	return part[document.Host]{h.Host, host}
 }
 

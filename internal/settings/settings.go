@@ -116,6 +116,9 @@ type Config struct {
 	// PublishAddress are the IP addresses and host names that are written to the status of Ingresses. Default: none.
 	PublishAddress []string `json:"publish_address,omitempty"`
 
+	// SSLPassthrough lets Ingresses hand the TLS connections of their hosts to a backend, which ends TLS itself: the annotation
+	// ssl-passthrough of ingress-nginx, and its flag enable-ssl-passthrough. Default: false.
+	SSLPassthrough bool `json:"ssl_passthrough,omitempty"`
 	// DefaultCertificate is the namespace/name of the Secret that answers for names without a certificate.
 	// Default: a self-signed one.
 	DefaultCertificate string `json:"default_certificate,omitempty"`

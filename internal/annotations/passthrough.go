@@ -1,0 +1,40 @@
+package annotations
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/values"
+)
+
+var sslPassthrough = Annotation{
+	Name: "ssl-passthrough",
+	Doc: "Hands the TLS connections of the hosts to the backend of the path `/` as they are, so that it ends TLS itself. It needs the " +
+		"option [`ssl_passthrough`](caddyfile.md#ssl_passthrough), and whatever else is said of the hosts counts for requests without TLS only. " +
+		"[TLS](tls.md#passthrough) has the details.",
+	Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
+	parse: values.Into(func(s *Settings) *bool { return &s.Passthrough }, values.Bool),
+}
+
+// passing are the annotations that count for connections which are passed through, or are not about them.
+var passing = []string{
+	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name, AutoHTTPS.Name,
+	loadBalance.Name, serviceUpstream.Name, slowStart.Name, ejectAfterFailures.Name, backendProtocol.Name,
+}
+
+// VoidWithPassthrough returns those of an Ingress's annotations, by their names, that have no effect on connections which are
+// passed through, though one might rely on it. They are sorted.
+func VoidWithPassthrough(all map[string]string) []string {
+	var void []string
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		name, own, ours := cutPrefix(key)
+		row := find(name, own)
+		switch {
+		case !ours || strings.TrimSpace(all[key]) == "" || slices.Contains(passing, name) || strings.HasPrefix(name, "health-check-"):
+		case row != nil && row.Ignored == "", row == nil && !own && slices.Contains(guards, name):
+			void = append(void, name)
+		}
+	}
+	return void
+}

@@ -1,0 +1,451 @@
+package featuretests
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
+
+// tlsEnd is an endpoint that ends TLS itself, with a certificate of its own. It says its name and the host that the client
+// asks for, and then what the client says.
+type tlsEnd struct {
+	ip, port string
+	roots    *x509.CertPool
+}
+
+func newTLSEnd(t testing.TB, name string, hosts ...string) *tlsEnd {
+	t.Helper()
+	authority := issuing(t, nil, "authority of "+name)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{authority.named(t, hosts...).pair()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go sayAndEcho(conn.(*tls.Conn), name)
+		}
+	}()
+	e := &tlsEnd{roots: x509.NewCertPool()}
+	e.roots.AddCert(authority.leaf)
+	if e.ip, e.port, err = net.SplitHostPort(l.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// sayAndEcho fails with the connection, and its client sees that.
+func sayAndEcho(conn *tls.Conn, name string) {
+	defer conn.Close()
+	if conn.Handshake() != nil {
+		return
+	}
+	fmt.Fprintf(conn, "%s %s\n", name, conn.ConnectionState().ServerName)
+	_, _ = io.Copy(conn, conn)
+	_ = conn.CloseWrite()
+}
+
+// secureLines is a TLS connection with lines on it.
+type secureLines struct {
+	*tls.Conn
+	testing.TB
+	reader *bufio.Reader
+}
+
+// reach connects to a host, whose certificate must be one of roots.
+func (in *ingress) reach(host string, roots *x509.CertPool) (*secureLines, error) {
+	in.Helper()
+	conn, err := net.DialTimeout("tcp", in.https, deadline)
+	if err != nil {
+		in.Fatal(err)
+	}
+	return in.reachBy(conn, host, roots)
+}
+
+func (in *ingress) reachBy(conn net.Conn, host string, roots *x509.CertPool) (*secureLines, error) {
+	in.Helper()
+	in.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
+		in.Fatal(err)
+	}
+	secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: roots})
+	if err := secure.Handshake(); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return &secureLines{secure, in.TB, bufio.NewReader(secure)}, nil
+}
+
+// says waits until the endpoint of a host is reached, and returns the connection to it.
+func (in *ingress) says(host string, e *tlsEnd, line string) (conn *secureLines) {
+	in.Helper()
+	in.eventually("TLS of "+host, func() (err error) {
+		conn, err = in.reach(host, e.roots)
+		return err
+	})
+	conn.hears(line)
+	return conn
+}
+
+func (c *secureLines) hears(line string) {
+	c.Helper()
+	if got, err := c.reader.ReadString('\n'); err != nil || got != line+"\n" {
+		c.Fatalf("heard %q, %v, want %q", got, err, line)
+	}
+}
+
+// goesOn fails if the connection does not.
+func (c *secureLines) goesOn() {
+	c.Helper()
+	if _, err := io.WriteString(c.Conn, "still there\n"); err != nil {
+		c.Fatal(err)
+	}
+	c.hears("still there")
+}
+
+// ends waits until the connection does, within a time.
+func (c *secureLines) ends(within time.Duration) {
+	c.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
+		c.Fatal(err)
+	}
+	if b, err := c.reader.ReadByte(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Fatalf("read %q, %v, want the end", b, err)
+	}
+}
+
+func passed(name, host, service string, more ...string) string {
+	return annotated(name, host, service, append([]string{"ssl-passthrough", "true"}, more...)...)
+}
+
+// endsHere waits until TLS of a host ends at the ingress, which shows its own certificate.
+func (in *ingress) endsHere(host string) {
+	in.Helper()
+	in.eventually("TLS of "+host+" that ends here", func() error {
+		conn, err := tls.Dial("tcp", in.https, &tls.Config{ServerName: host, InsecureSkipVerify: true})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if name := conn.ConnectionState().PeerCertificates[0].Subject.CommonName; name != fake {
+			return fmt.Errorf("the certificate is of %q", name)
+		}
+		return nil
+	})
+}
+
+// TestPassthrough: the first host comes and the last one goes without a reload, and nobody else notices.
+func TestPassthrough(t *testing.T) {
+	e, other := newTLSEnd(t, "one", "shop.example", "*.wild.example"), newTLSEnd(t, "two", "other.example", "shop.example")
+	ip, port := backend(t, "plain")
+	in := start(t, class+service("one", e.port, e.ip)+service("two", other.port, other.ip)+service("plain", port, ip)+
+		rule("plain", "plain.example", "Prefix", "/", "plain"), "ssl_passthrough", "configmap default/global")
+	in.endsHere("shop.example")
+	reloads := in.reloads()
+	in.write("shop.yaml", passed("shop", "shop.example", "one"))
+	conn := in.says("shop.example", e, "one shop.example")
+	in.endsHere("plain.example")
+	in.endsHere("nobody.example")
+	in.endsHere("")
+	in.write("other.yaml", passed("other", "other.example", "two")+passed("wild", "*.wild.example", "one")+
+		rule("not", "not.wild.example", "Prefix", "/", "plain"))
+	in.says("other.example", other, "two other.example")
+	in.says("a.wild.example", e, "one a.wild.example")
+	in.endsHere("not.wild.example")
+	in.endsHere("a.a.wild.example")
+	conn.goesOn()
+	// Another backend gets new connections only.
+	in.write("shop.yaml", passed("shop", "shop.example", "two"))
+	in.says("shop.example", other, "two shop.example")
+	conn.goesOn()
+	in.remove("shop.yaml")
+	in.endsHere("shop.example")
+	conn.goesOn()
+	in.remove("other.yaml")
+	in.endsHere("other.example")
+	if now := in.reloads(); now != reloads {
+		t.Errorf("%s reloads, %s before", now, reloads)
+	}
+	in.passing(4)
+}
+
+// TestPassthroughEnds: connections of a host that is gone last as long as they may, and half-closed ones end well.
+func TestPassthroughEnds(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example", "stays.example")
+	in := start(t, class+service("one", e.port, e.ip)+passed("stays", "stays.example", "one"), "ssl_passthrough", "configmap default/global")
+	in.globalKeys("worker-shutdown-timeout=1s")
+	in.write("shop.yaml", passed("shop", "shop.example", "one"))
+	conn, stays := in.says("shop.example", e, "one shop.example"), in.says("stays.example", e, "one stays.example")
+	in.remove("shop.yaml")
+	in.endsHere("shop.example")
+	conn.ends(deadline)
+	stays.goesOn()
+	if err := stays.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(stays.reader); err != nil || len(rest) > 0 {
+		t.Errorf("heard %q, %v", rest, err)
+	}
+	stays.Close()
+	in.passing(0)
+	if strings.Contains(in.metrics(), "k8singress_passthrough_connections_total 0\n") {
+		t.Error("nobody has counted")
+	}
+}
+
+// passing waits until so many connections are passed through.
+func (in *ingress) passing(n int) {
+	in.Helper()
+	in.eventually("the connections", func() error {
+		if !strings.Contains(in.metrics(), fmt.Sprintf("k8singress_passthrough_connections %d\n", n)) {
+			return fmt.Errorf("there are not %d", n)
+		}
+		return nil
+	})
+}
+
+// TestPassthroughSurvivesReload: Caddy's own servers know nothing of such connections, and cannot end them.
+func TestPassthroughSurvivesReload(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
+	conn := in.says("shop.example", e, "one shop.example")
+	in.load(fmt.Sprintf("manifests %s\nssl_passthrough\nshutdown_timeout 1s\n", in.folder))
+	in.says("shop.example", e, "one shop.example")
+	conn.goesOn()
+	// Without the option it has an end.
+	in.load(fmt.Sprintf("manifests %s\n", in.folder))
+	in.endsHere("shop.example")
+	conn.goesOn()
+}
+
+// TestPassthroughIsTurnedOff: without the option the host is served as if nobody had asked.
+func TestPassthroughIsTurnedOff(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"))
+	in.endsHere("shop.example")
+	if message := in.message("Ingress/default/shop", "InvalidAnnotation"); !strings.Contains(message, "Set the option ssl_passthrough") {
+		t.Errorf("it says %q", message)
+	}
+}
+
+// TestPassthroughWithoutTLS: requests by HTTP are those of any other host, and those that come by the connection of another
+// host are sent back.
+func TestPassthroughWithoutTLS(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example", "secure.example")
+	ip, port := backend(t, "plain")
+	in := start(t, class+service("one", e.port, e.ip)+service("plain", port, ip)+passed("shop", "shop.example", "plain")+
+		withTLS(passed("secure", "secure.example", "one"), "secure.example", "nowhere")+
+		rule("plain", "plain.example", "Prefix", "/", "plain"), "ssl_passthrough")
+	in.expect("shop.example", "/a", http.StatusOK, "plain /a")
+	in.expect("secure.example", "/a", http.StatusPermanentRedirect, "")
+	client := in.secureClient()
+	client.Transport.(*http.Transport).TLSClientConfig.ServerName = "plain.example"
+	for host, want := range map[string]int{"plain.example": http.StatusOK, "shop.example": http.StatusMisdirectedRequest} {
+		if got := in.askSecurely(client, host, "/", "X-A"); got.status != want {
+			t.Errorf("%s: %d %q", host, got.status, got.body)
+		}
+	}
+}
+
+// TestPassthroughByQUIC: nobody can pass QUIC on, and clients come by TCP once it is refused.
+func TestPassthroughByQUIC(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
+	dial := func(host string) error {
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		defer cancel()
+		conn, err := quic.DialAddr(ctx, in.https, &tls.Config{ServerName: host, InsecureSkipVerify: true, NextProtos: []string{"h3"}}, nil)
+		if err == nil {
+			_ = conn.CloseWithError(0, "")
+		}
+		return err
+	}
+	const unrecognized = 0x100 + 112
+	var refused *quic.TransportError
+	if err := dial("Shop.example"); !errors.As(err, &refused) || refused.ErrorCode != unrecognized {
+		t.Errorf("the error is %v", err)
+	}
+	if err := dial("nobody.example"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPassthroughOfAnotherNamespace: nobody takes the connections of somebody else's host away.
+func TestPassthroughOfAnotherNamespace(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	ours := strings.Replace(rule("ours", "shop.example", "Exact", "/ours", "one"), "{name: ours",
+		`{creationTimestamp: "2020-01-01T00:00:00Z", name: ours`, 1)
+	theirs := strings.Replace(passed("theirs", "shop.example", "one"), "{name: theirs",
+		`{creationTimestamp: "2021-01-01T00:00:00Z", namespace: other, name: theirs`, 1)
+	in := start(t, class+service("one", e.port, e.ip)+ours+theirs, "ssl_passthrough")
+	in.endsHere("shop.example")
+	if got := in.reasons("Ingress/other/theirs"); !slices.Contains(got, "HostConflict") {
+		t.Errorf("the reasons are %v", got)
+	}
+}
+
+// hello returns what a client says first when it asks for a host.
+func hello(t testing.TB, config *tls.Config) []byte {
+	t.Helper()
+	here, there := net.Pipe()
+	defer here.Close()
+	go func() { _ = tls.Client(there, config).Handshake() }() // It ends with the pipe.
+	all, piece := []byte(nil), make([]byte, 32<<10)
+	for len(all) < 9 || len(all) < 9+int(all[6])<<16+int(all[7])<<8+int(all[8]) {
+		n, err := here.Read(piece)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, piece[:n]...)
+	}
+	return all
+}
+
+// firstOf returns the type of the record that comes back, or 0 for the end.
+func firstOf(t testing.TB, conn net.Conn) byte {
+	t.Helper()
+	first := make([]byte, 1)
+	if n, err := conn.Read(first); n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal("nothing comes")
+	}
+	return first[0]
+}
+
+const (
+	alert     = 21
+	handshake = 22
+)
+
+// TestHellos: however a client says what it wants, it gets there, and whatever is too much or no TLS ends at the ingress.
+func TestHellos(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
+	whole := hello(t, &tls.Config{ServerName: "shop.example"})
+	large := hello(t, &tls.Config{ServerName: "large.example", NextProtos: slices.Repeat([]string{strings.Repeat("x", 255)}, 63)})
+	if len(large) < 16<<10 {
+		t.Fatalf("a large hello has %d bytes", len(large))
+	}
+	for name, c := range map[string]struct {
+		pieces [][]byte
+		want   byte
+	}{
+		"at once":      {[][]byte{whole}, handshake},
+		"in two":       {[][]byte{whole[:70], whole[70:]}, handshake},
+		"byte by byte": {slices.Collect(slices.Chunk(whole, 1)), handshake},
+		"large":        {[][]byte{large}, alert},
+		"SSLv2":        {[][]byte{[]byte("\x80\x2e\x01\x00\x02\x00\x15\x00\x00\x00\x10")}, alert},
+		"HTTP":         {[][]byte{[]byte("GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n")}, 'H'},
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.DialTimeout("tcp", in.https, deadline)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := errors.Join(conn.(*net.TCPConn).SetNoDelay(true), conn.SetDeadline(time.Now().Add(deadline))); err != nil {
+				t.Fatal(err)
+			}
+			for _, piece := range c.pieces {
+				if _, err := conn.Write(piece); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := firstOf(t, conn); got != c.want {
+				t.Errorf("a record of type %d comes back, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// TestSilentClients: they hold up nobody, and do not stay.
+func TestSilentClients(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough")
+	half := hello(t, &tls.Config{ServerName: "shop.example"})
+	begin := time.Now()
+	var silent []net.Conn
+	for i := range 20 {
+		conn, err := net.DialTimeout("tcp", in.https, deadline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write(half[:i*5]); err != nil {
+			t.Fatal(err)
+		}
+		silent = append(silent, conn)
+	}
+	in.says("shop.example", e, "one shop.example")
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("it took %v to get past them", took)
+	}
+	for _, conn := range silent {
+		if err := conn.SetReadDeadline(begin.Add(deadline)); err != nil {
+			t.Fatal(err)
+		}
+		if rest, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("heard %q, and no end", rest)
+		}
+	}
+}
+
+// TestPassthroughBehindBalancer: the header of a load balancer is for the ingress, which knows from it who the client is.
+func TestPassthroughBehindBalancer(t *testing.T) {
+	first := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", first.port, first.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough", "configmap default/global")
+	in.globalKeys("use-proxy-protocol=true")
+	for name, h := range proxyHeaders {
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.DialTimeout("tcp", in.https, deadline)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := &ingress{TB: t}
+			if _, err := io.WriteString(conn, h.header); err != nil {
+				t.Fatal(err)
+			}
+			secure, err := in.reachBy(conn, "shop.example", first.roots)
+			if h.want == "closed" {
+				if err == nil {
+					t.Error("it gets through")
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			secure.hears("one shop.example")
+			secure.goesOn()
+		})
+	}
+}
+
+// TestPassthroughWithoutEndpoints: there is nobody to say why.
+func TestPassthroughWithoutEndpoints(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port)+passed("shop", "shop.example", "one"), "ssl_passthrough")
+	if conn, err := in.reach("shop.example", e.roots); err == nil || !bytes.Contains([]byte(err.Error()), []byte("EOF")) &&
+		!errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+		t.Errorf("got %v, %v", conn, err)
+	}
+	in.write("one.yaml", strings.Replace(service("more", e.port, e.ip), "service-name: more", "service-name: one", 1))
+	in.says("shop.example", e, "one shop.example")
+}

@@ -1,0 +1,119 @@
+package ingress
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+const passthroughField = "metadata.annotations[" + annotations.Prefix + "ssl-passthrough]"
+
+// passthrough reads whether the Ingress wants the TLS of its hosts to end at the backend.
+func (r *reading) passthrough() {
+	switch {
+	case !r.annotations.Passthrough:
+		return
+	case !r.options.Passthrough:
+		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "ssl-passthrough has no effect, because the administrator has not "+
+			"turned it on: TLS ends here. Set the option ssl_passthrough in the Caddyfile")
+		return
+	}
+	r.PassesThrough = true
+	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 {
+		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "TLS connections go to the backend as they are: %s count for "+
+			"requests without TLS only. Let the backend do what they ask for, and remove them", strings.Join(void, ", "))
+	}
+}
+
+// passthrough hands the TLS connections of the host to the backend of its path "/", if an Ingress wants that. As in
+// ingress-nginx any Ingress may; but one of another namespace than the oldest one of the host would take the connections
+// away from people who have not agreed.
+func (m *merging) passthrough(results []*Result) {
+	host := m.Host.Host
+	var first, chosen *Result
+	for _, r := range results {
+		if !r.rules(host) {
+			continue
+		}
+		if first == nil {
+			first = r
+		}
+		if r.PassesThrough && m.mayPass(r, first) && chosen == nil {
+			chosen = r
+		}
+	}
+	if chosen == nil {
+		return
+	}
+	root := m.root()
+	switch {
+	case root.path == nil:
+		m.problem(chosen, report.Problem{
+			Severity: report.Warning, Reason: report.InvalidPath, Field: passthroughField,
+			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: the backend of its path / would get the connections, and there is no "+
+				"such path; write one", host),
+		})
+		return
+	case root.by.Closed || m.outvoted[root.by]:
+		// Its verdict says why nobody gets to the backend.
+		return
+	}
+	m.Host.Passthrough = root.path.Backend
+	if m.Certificate != nil && m.Certificate.Automated {
+		// Nobody would be shown it.
+		m.Certificate = nil
+	}
+	m.Implied = nil
+	m.tellOthers(results, chosen, root)
+}
+
+// mayPass says whether an Ingress may ask for the connections of the host, which belongs to the first one.
+func (m *merging) mayPass(r, first *Result) bool {
+	switch {
+	case m.Host.Host == "":
+		m.problem(r, report.Problem{
+			Severity: report.Warning, Reason: report.InvalidHost, Field: passthroughField,
+			Message: "ssl-passthrough has no effect on the rule without a host: connections are passed through by the name that the client " +
+				"asks for; give the rule a host",
+		})
+	case r.Object.Namespace != first.Object.Namespace:
+		m.problem(r, report.Problem{
+			Severity: report.Error, Reason: report.HostConflict, Field: passthroughField,
+			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: the older %s has this host, and is of another namespace. Let it ask for "+
+				"ssl-passthrough, or use another host", m.Host.Host, refOf(first)),
+		})
+	default:
+		return true
+	}
+	return false
+}
+
+// root is the path "/" of the host; without one it is empty.
+func (m *merging) root() claim {
+	for _, kind := range []ir.MatchType{ir.MatchPrefix, ir.MatchExact} {
+		if c, ok := m.taken[m.key(ir.Match{Type: kind, Path: "/"})]; ok {
+			return c
+		}
+	}
+	return claim{}
+}
+
+// tellOthers tells the Ingresses of the host that their other paths are not asked over TLS.
+func (m *merging) tellOthers(results []*Result, chosen *Result, root claim) {
+	for _, r := range results {
+		i := slices.IndexFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p != root.path })
+		if i < 0 {
+			continue
+		}
+		path := r.Paths[m.Host.Host][i]
+		m.problem(r, report.Problem{
+			Severity: report.Warning, Reason: report.PathConflict, Field: path.Field,
+			Message: fmt.Sprintf("the path %s of %s is for requests without TLS only: ssl-passthrough of %s hands all TLS connections of the "+
+				"host to the backend of its path /", path.Match.Path, m.Host.Host, refOf(chosen)),
+		})
+	}
+}

@@ -1,0 +1,85 @@
+package live
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/k8singress/k8singress/internal/balancer"
+)
+
+// Passthrough is what becomes of the TLS connections of a host whose backend ends TLS itself.
+type Passthrough struct {
+	// Backend is who gets them.
+	Backend *balancer.Backend
+
+	streams *streams
+	passed  *passed
+}
+
+// passed counts connections.
+type passed struct{ all, open atomic.Int64 }
+
+func (t *Table) passthrough(backend string) *Passthrough {
+	return &Passthrough{Backend: t.backends.Backend(backend), streams: &streams{all: &t.open}, passed: &t.passed}
+}
+
+// PassesAny says whether there is a host whose TLS ends elsewhere. Without one nobody need look at names.
+func (t *Table) PassesAny() bool { return t.index.Load().passing > 0 }
+
+// Passthrough returns what becomes of a TLS connection for a server name, as the client wrote it, or empty. It is nil where
+// TLS ends here: that is so for all names that nobody has.
+func (t *Table) Passthrough(server string) *Passthrough {
+	x := t.index.Load()
+	if x.passing == 0 || server == "" {
+		return nil
+	}
+	h := x.find(hostname(server))
+	if h == nil {
+		return nil
+	}
+	return h.passthrough
+}
+
+// Passed returns how many connections have been passed through so far, and how many of them are open.
+func (t *Table) Passed() (all, open int64) { return t.passed.all.Load(), t.passed.open.Load() }
+
+// Follow notes that a connection has begun. It has end called some time after the host has ceased to pass connections
+// through, as streams of HTTP end with their route. The function that it returns is to be called when the connection has
+// ended.
+func (p *Passthrough) Follow(end context.CancelFunc) (ended func()) {
+	left := p.streams.enter(end, stream{})
+	p.passed.all.Add(1)
+	p.passed.open.Add(1)
+	return func() {
+		p.passed.open.Add(-1)
+		left()
+	}
+}
+
+// passing is one for a host whose TLS ends elsewhere.
+func (h *host) passing() int {
+	if h == nil || h.passthrough == nil {
+		return 0
+	}
+	return 1
+}
+
+// inheritPassthrough gives a host the connections that were passed through for it before, whoever gets them from now on, and
+// returns them if nobody has them.
+func (h *host) inheritPassthrough(before *host) []ending {
+	switch {
+	case before.passthrough == nil:
+		return nil
+	case h == nil || h.passthrough == nil:
+		return []ending{{streams: before.passthrough.streams}}
+	}
+	h.passthrough.streams = before.passthrough.streams
+	return nil
+}
+
+// endPassthrough ends what was passed through, when its time is over.
+func (t *Table) endPassthrough() {
+	var list []ending
+	t.index.Load().all(func(h *host) { list = append(list, (*host)(nil).inheritPassthrough(h)...) })
+	t.drain(list)
+}
