@@ -71,14 +71,10 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 	if len(over) == 0 {
 		return all
 	}
-	names := over[0]
-	if len(over) > 1 {
-		names = fmt.Sprintf("%s and %d more", names, len(over)-1)
-	}
 	return append(all, report.Problem{
 		Severity: report.Warning, Reason: report.QuotaExceeded, Field: "spec",
 		Message: fmt.Sprintf("no issuer is asked for a certificate of %s: older hosts of the namespace %s have %d already, and that is the "+
-			"most; name a Secret, or let the administrator raise hosts_per_namespace", names, of.Namespace, quota),
+			"most; name a Secret, or let the administrator raise hosts_per_namespace", report.List(over, len(over), 1), of.Namespace, quota),
 	})
 }
 
