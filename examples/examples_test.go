@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +18,8 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/k8singress/k8singress"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // deadline is how long the first answer may take.
@@ -64,7 +65,7 @@ func copyWithFreePorts(t *testing.T, example string) map[string]string {
 	ports := map[string]string{}
 	var replacements []string
 	for _, port := range []string{"2019", "5300", "5301", "5432", "5433", "8080", "8443", "9001", "9002", "9100", "9443"} {
-		ports[port] = freePort(t)
+		ports[port] = fixture.Port(t)
 		replacements = append(replacements, port, ports[port])
 	}
 	replacer := strings.NewReplacer(replacements...)
@@ -84,27 +85,6 @@ func copyWithFreePorts(t *testing.T, example string) map[string]string {
 	}
 	t.Chdir(folder)
 	return ports
-}
-
-// given has the ports that freePort returned: the kernel may offer one again at once.
-var given sync.Map
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	for {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, port, err := net.SplitHostPort(listener.Addr().String())
-		listener.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, again := given.LoadOrStore(port, true); !again {
-			return port
-		}
-	}
 }
 
 // start runs Caddy in this process.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"reflect"
@@ -12,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 const nothing = `{"apps":{"k8singress":{"live":{}}}}`
@@ -119,11 +120,8 @@ func TestAdminWithoutObjects(t *testing.T) {
 }
 
 func TestPutIntoAnEmptyProcess(t *testing.T) {
-	_, port, err := net.SplitHostPort(free(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, address := range map[string]string{"socket": socket(t), "port": free(t), "all interfaces": ":" + port} {
+	port := fixture.Port(t)
+	for name, address := range map[string]string{"socket": socket(t), "port": fixture.Address(t), "all interfaces": ":" + port} {
 		t.Run(name, func(t *testing.T) {
 			p := start(t, address, `{}`)
 			document := `{"apps":{"k8singress":{"http":[],"https":[],"ingress_class":"public","live":{}}}}`

@@ -13,12 +13,14 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // BenchmarkRequest is a short GET on a connection that is kept, through all of the process that stands between a client and
 // an endpoint. Allocations are those of the process: neither the client nor the endpoint here has any.
 func BenchmarkRequest(b *testing.B) {
-	address := free(b)
+	address := fixture.Address(b)
 	load(b, address, raw(b, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"))
 	conn, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
@@ -51,7 +53,7 @@ func load(b *testing.B, address, backend string) {
 		b.Fatal(err)
 	}
 	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nhttp %s\nhttps %s\nhealth %s\n}\n}\n",
-		folder, address, free(b), free(b))
+		folder, address, fixture.Address(b), fixture.Address(b))
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
 	if err != nil {
 		b.Fatal(err)

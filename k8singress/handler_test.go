@@ -10,12 +10,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // serve runs a server with the handler in front of another one, and one host "h" that answers "ingress".
 func serve(t *testing.T, options string) (address string) {
 	t.Helper()
-	address = free(t)
+	address = fixture.Address(t)
 	p := start(t, socket(t), fmt.Sprintf(`{
 		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
 			{"handle": [{"handler": "k8singress"%s}, {"handler": "static_response", "body": "next"}]}

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // origin is a backend: it echoes what comes over an upgraded connection, and holds requests for /slow until the test lets
@@ -78,7 +80,7 @@ func launch(t *testing.T, o *origin, options string) *controller {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(o.Listener.Addr().String())
-	c := &controller{T: t, http: free(t), https: free(t), health: free(t)}
+	c := &controller{T: t, http: fixture.Address(t), https: fixture.Address(t), health: fixture.Address(t)}
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nhttp %s\nhttps %s\nhealth %s\n%s\n}\n}\n",
 		folder, c.http, c.https, c.health, options)
@@ -313,7 +315,7 @@ func TestStreamsThatDoNotEnd(t *testing.T) {
 
 // Before the objects are known the process works, and is not ready.
 func TestHealthBeforeTheObjects(t *testing.T) {
-	address := free(t)
+	address := fixture.Address(t)
 	p := start(t, socket(t), fmt.Sprintf(`{
 		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "routes": [
 			{"handle": [{"handler": "k8singress_health"}]}

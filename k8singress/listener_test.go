@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // A TLS handshake has a limit of its own, which ends with it.
 func TestHandshakeThatDoesNotEnd(t *testing.T) {
-	address := free(t)
+	address := fixture.Address(t)
 	start(t, socket(t), fmt.Sprintf(`{
 		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "tls_connection_policies": [{}],
 			"listener_wrappers": [{"wrapper": "k8singress", "handshake_timeout": "300ms"}, {"wrapper": "tls"}],

@@ -8,11 +8,12 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // patience is how long a test waits for what it expects.
@@ -52,25 +53,6 @@ func start(t testing.TB, address, apps string) *process {
 
 // socket is an admin address that no other test has.
 func socket(t testing.TB) string { return "unix/" + filepath.Join(t.TempDir(), "admin.sock") }
-
-// given has the addresses that free returned: the kernel may offer one again at once.
-var given sync.Map
-
-// free returns an address with a port that is free, and that it has returned to nobody else.
-func free(t testing.TB) string {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		l.Close()
-		if _, again := given.LoadOrStore(address, true); !again {
-			return address
-		}
-	}
-}
 
 // reply is the answer to a request.
 type reply struct {
@@ -115,19 +97,5 @@ func (p *process) do(request *http.Request) (reply, error) {
 // eventually fails the test if condition keeps returning an error.
 func (p *process) eventually(what string, condition func() error) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			p.Fatalf("%s: %v", what, err)
-		case <-tick.C:
-		}
-	}
+	fixture.Eventually(p, patience, what, condition)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func init() { caddy.RegisterModule(new(listening)) }
@@ -33,7 +35,7 @@ func (*listening) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.
 
 // A body has to go on, but for that of a client who only listens to a stream.
 func TestSilenceInABody(t *testing.T) {
-	address := free(t)
+	address := fixture.Address(t)
 	p := start(t, socket(t), fmt.Sprintf(`{
 		"http": {"servers": {"s": {"listen": [%q], "automatic_https": {"disable": true}, "read_idle_timeout": "300ms",
 			"routes": [{"handle": [{"handler": "k8singress"}]}]

@@ -16,6 +16,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -47,12 +48,11 @@ func newWorld(t *testing.T) *world {
 // freePort returns a port that nobody listens on at the moment.
 func freePort(t *testing.T) uint16 {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := strconv.ParseUint(fixture.Port(t), 10, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
-	return uint16(listener.Addr().(*net.TCPAddr).Port)
+	return uint16(port)
 }
 
 func route(protocol ir.Protocol, port uint16, service string) *ir.StreamRoute {

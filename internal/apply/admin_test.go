@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,12 +13,13 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
 
 	"github.com/k8singress/k8singress/internal/apply"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // runCaddy starts Caddy in this process with nothing but an admin API, and returns a client for it.
 func runCaddy(t *testing.T) (*apply.Admin, string) {
 	t.Helper()
-	address := freeAddress(t)
+	address := fixture.Address(t)
 	listen(t, address, "")
 	return client(t, address), address
 }
@@ -46,16 +46,6 @@ func client(t *testing.T, address string) *apply.Admin {
 	}
 	t.Cleanup(admin.Close)
 	return admin
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // addServer is a change that a controller makes: it adds a part, and leaves the rest alone.
@@ -93,11 +83,7 @@ func TestEveryAddress(t *testing.T) {
 		"name, origin wanted":           {"localhost:PORT", "127.0.0.1:PORT", enforced},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, port, err := net.SplitHostPort(freeAddress(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			here := strings.NewReplacer("FOLDER", t.TempDir(), "PORT", port)
+			here := strings.NewReplacer("FOLDER", t.TempDir(), "PORT", fixture.Port(t))
 			listen(t, here.Replace(c.listen), c.more)
 			changed, err := client(t, here.Replace(c.dial)).Change(t.Context(), addServer)
 			if err != nil || !changed {

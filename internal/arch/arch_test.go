@@ -42,6 +42,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{name: "peer", level: 1},
 		{name: "top", level: 2},
 		{name: "gone", level: 3},
+		{name: "stage", level: 0, tests: true},
 	}
 	own := func(name string, imports ...string) listed {
 		return listed{ImportPath: module + "/" + name, Module: &struct{ Path string }{module}, Imports: imports, Deps: imports}
@@ -56,6 +57,7 @@ func TestFaultsAreFound(t *testing.T) {
 		{"no row", own("attic"), "attic has no row in the table"},
 		{"own level", own("peer", module+"/translator"), "peer imports translator, which is not below it"},
 		{"upwards", own("peer", module+"/top"), "peer imports top, which is not below it"},
+		{"what tests have", own("top", module+"/stage"), "top imports stage, which is for tests only"},
 		{"not standard", own("low", "example.org/x"), "low imports example.org/x; it may import the standard library only"},
 		{"through another", through, "translator reaches example.org/caddy/sub"},
 		{"client-go", own("top", clientGo+"/rest"), "top imports k8s.io/client-go/rest"},
@@ -152,8 +154,12 @@ func (r room) order(p listed, rooms map[string]room) (found []string) {
 		if !own(path) {
 			continue
 		}
-		if other, ok := rooms[nameOf(path)]; ok && other.level >= r.level {
+		other, ok := rooms[nameOf(path)]
+		if ok && other.level >= r.level {
 			found = append(found, fmt.Sprintf("%s imports %s, which is not below it", r.name, other.name))
+		}
+		if other.tests {
+			found = append(found, fmt.Sprintf("%s imports %s, which is for tests only", r.name, other.name))
 		}
 	}
 	return found

@@ -24,6 +24,8 @@ type room struct {
 	client bool
 	// programs allows it to run other programs.
 	programs bool
+	// tests says that nothing but tests imports it.
+	tests bool
 }
 
 // pure is what a translation never reaches: no API server, no Caddy, no program. What it says depends on its input
@@ -32,6 +34,9 @@ var pure = []string{clientGo, caddy, caddyL4, runProgram}
 
 // house lists the rooms, the lowest first. Rooms of one level do not import each other.
 var house = []room{
+	// What tests of all rooms stand on.
+	{name: "internal/fixture", level: 0, standard: true, tests: true},
+
 	// The words that the others exchange.
 	{name: "internal/ir", level: 0, standard: true},
 	{name: "internal/settings", level: 0, standard: true},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/k8singress/k8singress/internal/report"
 )
 
 // Names are the names that a certificate is for, made for being asked at each handshake.
@@ -50,24 +52,21 @@ func (n Names) Cover(host string) bool {
 
 // String lists the names for people.
 func (n Names) String() string {
-	quoted := make([]string, 0, mostListed+1)
-	for _, name := range n.exact[:min(len(n.exact), mostListed+1)] {
+	quoted := make([]string, 0, report.MostListed)
+	for _, name := range n.exact[:min(len(n.exact), report.MostListed)] {
 		quoted = append(quoted, quote(name))
 	}
-	for _, parent := range n.parents[:min(len(n.parents), mostListed+1)] {
+	for _, parent := range n.parents[:min(len(n.parents), report.MostListed)] {
 		quoted = append(quoted, quote("*."+parent))
 	}
 	if len(quoted) == 0 {
 		return "no name"
 	}
-	return listed(quoted, len(n.exact)+len(n.parents))
+	return report.List(quoted, len(n.exact)+len(n.parents), report.MostListed)
 }
 
-// What a message has room for: the note of an Event has 1,024 bytes.
-const (
-	mostListed = 4
-	longest    = 64
-)
+// longest is how much of a name a message has room for.
+const longest = 64
 
 // quote makes a name of a certificate, which may be anything, fit for a terminal and a line of a log.
 func quote(name string) string {
@@ -75,12 +74,4 @@ func quote(name string) string {
 		return fmt.Sprintf("%q...", name[:longest])
 	}
 	return fmt.Sprintf("%q", name)
-}
-
-// listed joins the first of so many words.
-func listed(words []string, count int) string {
-	if count <= mostListed {
-		return strings.Join(words, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(words[:mostListed], ", "), count-mostListed)
 }

@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func TestNamesCover(t *testing.T) {
-	named := certs.NamesOf(forNames(t, "Web.Example", "*.wild.example", "*.Upper.Example.", "*", "*.", "dot.example.").leaf)
+	named := certs.NamesOf(forNames(t, "Web.Example", "*.wild.example", "*.Upper.Example.", "*", "*.", "dot.example.").Leaf)
 	for host, want := range map[string]bool{
 		"web.example": true, "a.wild.example": true, "dot.example": true, "*.wild.example": true, "a.upper.example": true,
 		"a.b.wild.example": false, "wild.example": false, ".wild.example": false, "cn": false, "": false, "com": false,
@@ -20,15 +21,15 @@ func TestNamesCover(t *testing.T) {
 			t.Errorf("%v cover %q: %v, want %v", named, host, got, want)
 		}
 	}
-	plain := certs.NamesOf(issue(t, nil, authorityTemplate("cn.example")).leaf)
+	plain := certs.NamesOf(fixture.Authority(t, nil, "cn.example").Leaf)
 	if !plain.Cover("cn.example") || plain.Cover("a.cn.example") {
 		t.Error("a common name covers its own name, and no other")
 	}
-	wild := certs.NamesOf(issue(t, nil, authorityTemplate("*.cn.example")).leaf)
+	wild := certs.NamesOf(fixture.Authority(t, nil, "*.cn.example").Leaf)
 	if !wild.Cover("a.cn.example") || wild.Cover("cn.example") {
 		t.Error("a wildcard in the common name covers the names below")
 	}
-	nameless := certs.NamesOf(issue(t, nil, authorityTemplate("")).leaf)
+	nameless := certs.NamesOf(fixture.Authority(t, nil, "").Leaf)
 	if nameless.Cover("") || nameless.Cover("a.example") {
 		t.Error("a certificate without a name covers nothing")
 	}
@@ -36,9 +37,9 @@ func TestNamesCover(t *testing.T) {
 
 // With DNS names the common name counts for nothing.
 func TestCommonNameGivesWayToDNSNames(t *testing.T) {
-	template := authorityTemplate("cn.example")
+	template := fixture.AuthorityTemplate("cn.example")
 	template.DNSNames = []string{"dns.example"}
-	names := certs.NamesOf(issue(t, nil, template).leaf)
+	names := certs.NamesOf(fixture.Identify(t, nil, template).Leaf)
 	if names.Cover("cn.example") || !names.Cover("dns.example") {
 		t.Errorf("the names are %v", names)
 	}

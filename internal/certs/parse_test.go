@@ -10,34 +10,35 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // join puts PEM one after the other.
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 func TestParseMendsTheOrder(t *testing.T) {
-	root := newAuthority(t, nil, "root")
-	upper := newAuthority(t, root, "upper")
-	lower := newAuthority(t, upper, "lower")
-	web := issue(t, lower, authorityTemplate("web"))
+	root := fixture.Authority(t, nil, "root")
+	upper := fixture.Authority(t, root, "upper")
+	lower := fixture.Authority(t, upper, "lower")
+	web := fixture.Authority(t, lower, "web")
 	stranger := forNames(t, "stranger.example")
-	want := [][]byte{web.leaf.Raw, lower.leaf.Raw, upper.leaf.Raw, root.leaf.Raw}
+	want := [][]byte{web.Leaf.Raw, lower.Leaf.Raw, upper.Leaf.Raw, root.Leaf.Raw}
 	for name, chain := range map[string][]byte{
-		"in order":        join(web.certPEM(), lower.certPEM(), upper.certPEM(), root.certPEM()),
-		"upside down":     join(root.certPEM(), upper.certPEM(), lower.certPEM(), web.certPEM()),
-		"mixed":           join(upper.certPEM(), web.certPEM(), root.certPEM(), lower.certPEM()),
-		"with a stranger": join(stranger.certPEM(), root.certPEM(), lower.certPEM(), upper.certPEM(), web.certPEM()),
-		"twice":           join(web.certPEM(), web.certPEM(), lower.certPEM(), lower.certPEM(), upper.certPEM(), root.certPEM(), root.certPEM()),
+		"in order":        join(web.PEM(), lower.PEM(), upper.PEM(), root.PEM()),
+		"upside down":     join(root.PEM(), upper.PEM(), lower.PEM(), web.PEM()),
+		"mixed":           join(upper.PEM(), web.PEM(), root.PEM(), lower.PEM()),
+		"with a stranger": join(stranger.PEM(), root.PEM(), lower.PEM(), upper.PEM(), web.PEM()),
+		"twice":           join(web.PEM(), web.PEM(), lower.PEM(), lower.PEM(), upper.PEM(), root.PEM(), root.PEM()),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := certs.Parse(chain, web.keyPEM())
+			got, err := certs.Parse(chain, web.KeyPEM())
 			if err != nil {
 				t.Fatal(err)
 			}
 			if !slices.EqualFunc(got.Certificate, want, bytes.Equal) {
 				t.Errorf("the chain has %d certificates, or another order", len(got.Certificate))
 			}
-			if !bytes.Equal(got.Leaf.Raw, web.leaf.Raw) {
+			if !bytes.Equal(got.Leaf.Raw, web.Leaf.Raw) {
 				t.Errorf("Leaf is %s", got.Leaf.Subject)
 			}
 		})
@@ -45,13 +46,13 @@ func TestParseMendsTheOrder(t *testing.T) {
 }
 
 func TestParseTakesALongChain(t *testing.T) {
-	last := newAuthority(t, nil, "0")
-	chain := last.certPEM()
+	last := fixture.Authority(t, nil, "0")
+	chain := last.PEM()
 	for i := range 29 {
-		last = newAuthority(t, last, fmt.Sprint(i+1))
-		chain = join(chain, last.certPEM())
+		last = fixture.Authority(t, last, fmt.Sprint(i+1))
+		chain = join(chain, last.PEM())
 	}
-	got, err := certs.Parse(chain, last.keyPEM())
+	got, err := certs.Parse(chain, last.KeyPEM())
 	if err != nil || len(got.Certificate) != 30 {
 		t.Errorf("a chain of 30 certificates: %+v, error %v", got, err)
 	}
@@ -59,30 +60,30 @@ func TestParseTakesALongChain(t *testing.T) {
 
 // Two authorities of one name are told apart by their keys.
 func TestParseTakesTheAuthorityThatHasTheKey(t *testing.T) {
-	old, renewed := newAuthority(t, nil, "root"), newAuthority(t, nil, "root")
-	web := issue(t, renewed, authorityTemplate("web"))
-	got, err := certs.Parse(join(web.certPEM(), old.certPEM(), renewed.certPEM()), web.keyPEM())
+	old, renewed := fixture.Authority(t, nil, "root"), fixture.Authority(t, nil, "root")
+	web := fixture.Authority(t, renewed, "web")
+	got, err := certs.Parse(join(web.PEM(), old.PEM(), renewed.PEM()), web.KeyPEM())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Certificate) != 2 || !bytes.Equal(got.Certificate[1], renewed.leaf.Raw) {
+	if len(got.Certificate) != 2 || !bytes.Equal(got.Certificate[1], renewed.Leaf.Raw) {
 		t.Errorf("the chain has %d certificates, or the authority of before", len(got.Certificate))
 	}
 }
 
 func TestParseTakesWhatPeopleStore(t *testing.T) {
 	web := forNames(t, "web.example")
-	authority := newAuthority(t, nil, "root")
+	authority := fixture.Authority(t, nil, "root")
 	past := expired(t, "web.example")
 	for name, pair := range map[string][2][]byte{
-		"plain":         {web.certPEM(), web.keyPEM()},
-		"text around":   {join([]byte("subject=web\n"), web.certPEM(), []byte("\nbye")), join([]byte("the key:\n"), web.keyPEM(), []byte("\n\n"))},
-		"other blocks":  {join(pemBlock("DH PARAMETERS", []byte{1}), web.certPEM(), web.keyPEM(), pemBlock("X", nil)), web.keyPEM()},
-		"junk behind":   {join(web.certPEM(), []byte("-----BEGIN CERTIFICATE-----\nnot base64")), web.keyPEM()},
-		"both in both":  {join(web.keyPEM(), web.certPEM()), join(web.certPEM(), web.keyPEM())},
-		"CRLF":          {withCRLF(web.certPEM()), withCRLF(web.keyPEM())},
-		"authority":     {authority.certPEM(), authority.keyPEM()},
-		"expired":       {past.certPEM(), past.keyPEM()},
+		"plain":         {web.PEM(), web.KeyPEM()},
+		"text around":   {join([]byte("subject=web\n"), web.PEM(), []byte("\nbye")), join([]byte("the key:\n"), web.KeyPEM(), []byte("\n\n"))},
+		"other blocks":  {join(fixture.PEM("DH PARAMETERS", []byte{1}), web.PEM(), web.KeyPEM(), fixture.PEM("X", nil)), web.KeyPEM()},
+		"junk behind":   {join(web.PEM(), []byte("-----BEGIN CERTIFICATE-----\nnot base64")), web.KeyPEM()},
+		"both in both":  {join(web.KeyPEM(), web.PEM()), join(web.PEM(), web.KeyPEM())},
+		"CRLF":          {withCRLF(web.PEM()), withCRLF(web.KeyPEM())},
+		"authority":     {authority.PEM(), authority.KeyPEM()},
+		"expired":       {past.PEM(), past.KeyPEM()},
 		"RSA":           {file(t, "rsa2048.crt"), file(t, "rsa2048.key")},
 		"RSA of 8192":   {file(t, "rsa8192.crt"), file(t, "rsa8192.key")},
 		"Ed25519":       {file(t, "ed25519.crt"), file(t, "ed25519.key")},
@@ -108,28 +109,28 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		cert, key []byte
 		want      string
 	}{
-		"no certificate":      {nil, web.keyPEM(), "tls.crt is empty: put the certificate there"},
-		"blank certificate":   {[]byte(" \n"), web.keyPEM(), "tls.crt is empty"},
-		"no key":              {web.certPEM(), nil, "tls.key is empty: put the private key there"},
-		"garbage":             {[]byte("garbage"), web.keyPEM(), "tls.crt has no certificate in PEM"},
-		"garbage key":         {web.certPEM(), []byte("garbage"), "tls.key has no PEM block"},
-		"garbage in PEM":      {pemBlock("CERTIFICATE", []byte("x")), web.keyPEM(), "a certificate in tls.crt cannot be read"},
-		"garbage key in PEM":  {web.certPEM(), pemBlock("PRIVATE KEY", []byte("x")), "the key in tls.key cannot be read"},
-		"swapped":             {web.keyPEM(), web.certPEM(), "tls.key has no private key in PEM"},
-		"of another":          {web.certPEM(), other.keyPEM(), "the key in tls.key belongs to none of the certificates in tls.crt"},
-		"of none of two":      {join(web.certPEM(), web.certPEM()), other.keyPEM(), "belongs to none of the certificates"},
-		"encrypted":           {web.certPEM(), file(t, "encrypted.key"), "the key in tls.key is encrypted: store it without a passphrase"},
-		"encrypted as of old": {web.certPEM(), file(t, "encrypted-legacy.key"), "is encrypted"},
-		"long certificate":    {long, web.keyPEM(), "tls.crt has 1048577 bytes, and at most 1048576 are read"},
-		"long key":            {web.certPEM(), long, "tls.key has 1048577 bytes, and at most 1048576 are read"},
-		"too many names":      {crowded.certPEM(), crowded.keyPEM(), "and clients take at most 102400: use one with fewer names or issuers"},
+		"no certificate":      {nil, web.KeyPEM(), "tls.crt is empty: put the certificate there"},
+		"blank certificate":   {[]byte(" \n"), web.KeyPEM(), "tls.crt is empty"},
+		"no key":              {web.PEM(), nil, "tls.key is empty: put the private key there"},
+		"garbage":             {[]byte("garbage"), web.KeyPEM(), "tls.crt has no certificate in PEM"},
+		"garbage key":         {web.PEM(), []byte("garbage"), "tls.key has no PEM block"},
+		"garbage in PEM":      {fixture.PEM("CERTIFICATE", []byte("x")), web.KeyPEM(), "a certificate in tls.crt cannot be read"},
+		"garbage key in PEM":  {web.PEM(), fixture.PEM("PRIVATE KEY", []byte("x")), "the key in tls.key cannot be read"},
+		"swapped":             {web.KeyPEM(), web.PEM(), "tls.key has no private key in PEM"},
+		"of another":          {web.PEM(), other.KeyPEM(), "the key in tls.key belongs to none of the certificates in tls.crt"},
+		"of none of two":      {join(web.PEM(), web.PEM()), other.KeyPEM(), "belongs to none of the certificates"},
+		"encrypted":           {web.PEM(), file(t, "encrypted.key"), "the key in tls.key is encrypted: store it without a passphrase"},
+		"encrypted as of old": {web.PEM(), file(t, "encrypted-legacy.key"), "is encrypted"},
+		"long certificate":    {long, web.KeyPEM(), "tls.crt has 1048577 bytes, and at most 1048576 are read"},
+		"long key":            {web.PEM(), long, "tls.key has 1048577 bytes, and at most 1048576 are read"},
+		"too many names":      {crowded.PEM(), crowded.KeyPEM(), "and clients take at most 102400: use one with fewer names or issuers"},
 		"RSA of 8320 bits":    {file(t, "rsa8320.crt"), file(t, "rsa8320.key"), "the RSA key has 8320 bits, and clients take at most 8192"},
-		"RSA without end":     {web.certPEM(), pemBlock("RSA PRIVATE KEY", long[:9000]), "tls.key is too long: use an RSA key of at most 8192 bits"},
-		"DSA":                 {web.certPEM(), pemBlock("DSA PRIVATE KEY", []byte("x")), "TLS cannot use the key in tls.key"},
-		"OpenSSH":             {web.certPEM(), pemBlock("OPENSSH PRIVATE KEY", []byte("x")), "TLS cannot use the key in tls.key"},
+		"RSA without end":     {web.PEM(), fixture.PEM("RSA PRIVATE KEY", long[:9000]), "tls.key is too long: use an RSA key of at most 8192 bits"},
+		"DSA":                 {web.PEM(), fixture.PEM("DSA PRIVATE KEY", []byte("x")), "TLS cannot use the key in tls.key"},
+		"OpenSSH":             {web.PEM(), fixture.PEM("OPENSSH PRIVATE KEY", []byte("x")), "TLS cannot use the key in tls.key"},
 		"RSA of 512 bits":     {file(t, "rsa512.crt"), file(t, "rsa512.key"), "the RSA key has 512 bits, and TLS needs at least 1024"},
 		"P-224":               {file(t, "p224.crt"), file(t, "p224.key"), "curve P-224"},
-		"X25519":              {web.certPEM(), file(t, "x25519.key"), "TLS cannot use the key in tls.key"},
+		"X25519":              {web.PEM(), file(t, "x25519.key"), "TLS cannot use the key in tls.key"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := certs.Parse(c.cert, c.key)
@@ -142,15 +143,15 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 
 // A Secret has room for thousands of certificates. One whose key belongs to none of them must not hold up the rest.
 func TestParseOfAFullSecretIsFast(t *testing.T) {
-	authority := newAuthority(t, nil, "root")
-	looping := authorityTemplate("root")
-	one := issueFor(t, authority, looping, authority.key).certPEM()
+	authority := fixture.Authority(t, nil, "root")
+	looping := fixture.AuthorityTemplate("root")
+	one := fixture.Certify(t, authority, looping, authority.Key).PEM()
 	full := bytes.Repeat(one, 1<<20/len(one))
 	begin := time.Now()
-	if _, err := certs.Parse(full, forNames(t, "x").keyPEM()); err == nil {
+	if _, err := certs.Parse(full, forNames(t, "x").KeyPEM()); err == nil {
 		t.Error("the key of another is accepted")
 	}
-	if _, err := certs.Parse(full, authority.keyPEM()); err != nil {
+	if _, err := certs.Parse(full, authority.KeyPEM()); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(begin); took > 5*time.Second {
@@ -159,10 +160,10 @@ func TestParseOfAFullSecretIsFast(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	root := newAuthority(f, nil, "root")
-	web := issue(f, root, authorityTemplate("web"))
-	f.Add(join(root.certPEM(), web.certPEM()), web.keyPEM())
-	f.Add(web.certPEM(), root.keyPEM())
+	root := fixture.Authority(f, nil, "root")
+	web := fixture.Authority(f, root, "web")
+	f.Add(join(root.PEM(), web.PEM()), web.KeyPEM())
+	f.Add(web.PEM(), root.KeyPEM())
 	f.Add(file(f, "rsa2048.crt"), file(f, "rsa2048.key"))
 	f.Add(file(f, "parameters.crt"), file(f, "parameters.key"))
 	f.Add(file(f, "rsa512.crt"), file(f, "encrypted.key"))

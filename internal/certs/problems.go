@@ -192,25 +192,21 @@ func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {
 		hint = "; * stands for one label"
 	}
 	say(report.Warning, report.CertificateMismatch, ": its certificate is for %s, not for %s; %s there until the Secret has one "+
-		"with that name%s", names, listed(strays, len(strays)), instead, hint)
+		"with that name%s", names, report.List(strays, len(strays), report.MostListed), instead, hint)
 }
 
 func (s *secret) sayValidity(now time.Time, hosts []string, say sayer) {
 	forHosts := ""
 	if hosts[0] != "" {
-		forHosts = " for " + listed(hosts, len(hosts))
+		forHosts = " for " + report.List(hosts, len(hosts), report.MostListed)
 	}
 	switch s.current(now) {
 	case tooEarly:
 		say(report.Warning, report.CertificateNotYetValid, ": its certificate%s is not valid before %s, and clients refuse it until "+
-			"then; put one there that is valid now, or set the clock right", forHosts, date(s.valid.from))
+			"then; put one there that is valid now, or set the clock right", forHosts, report.Date(s.valid.from))
 	case tooLate:
 		say(report.Warning, report.CertificateExpired, ": its certificate%s expired on %s, and clients refuse it; put a new one there",
-			forHosts, date(s.valid.until))
+			forHosts, report.Date(s.valid.until))
 	case valid:
 	}
-}
-
-func date(t time.Time) string {
-	return strings.Replace(t.UTC().Format(time.DateTime), " ", " at ", 1) + " UTC"
 }

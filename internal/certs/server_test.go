@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -41,18 +42,13 @@ func greet(t *testing.T, config *tls.Config, server *tls.Config) (tls.Connection
 }
 
 // asServer is a server with a certificate, which has its sessions resumed in TLS 1.2, where that is told at once.
-func (i *issued) asServer(t *testing.T) *tls.Config {
-	t.Helper()
-	pair, err := tls.X509KeyPair(i.certPEM(), i.keyPEM())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MaxVersion: tls.VersionTLS12}
+func asServer(i *fixture.Identity) *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{i.Pair()}, MaxVersion: tls.VersionTLS12}
 }
 
 func TestServerNames(t *testing.T) {
-	ca := newAuthority(t, nil, "ca")
-	limited := issue(t, nil, &x509.Certificate{
+	ca := fixture.Authority(t, nil, "ca")
+	limited := fixture.Identify(t, nil, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "limited"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		PermittedDNSDomains: []string{"inside"}, PermittedDNSDomainsCritical: true,
 	})
@@ -62,7 +58,7 @@ func TestServerNames(t *testing.T) {
 	}
 	for _, test := range []struct {
 		what     string
-		issuer   *issued
+		issuer   *fixture.Identity
 		template *x509.Certificate
 		name     string
 		want     string
@@ -81,12 +77,12 @@ func TestServerNames(t *testing.T) {
 		{"common name and limits", limited, named(), "common.inside", "limited to certain names"},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			contents := certs.ReadContents(map[string][]byte{"ca.crt": test.issuer.certPEM()})
+			contents := certs.ReadContents(map[string][]byte{"ca.crt": test.issuer.PEM()})
 			config, err := contents.Client(&ir.BackendTLS{Verify: true, Name: test.name, Depth: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = greet(t, config, issue(t, test.issuer, test.template).asServer(t))
+			_, err = greet(t, config, asServer(fixture.Identify(t, test.issuer, test.template)))
 			switch {
 			case test.want == "" && err != nil:
 				t.Error(err)
@@ -108,9 +104,9 @@ func TestBrokenAuthorityOfServers(t *testing.T) {
 }
 
 func TestSessionsBelongToContents(t *testing.T) {
-	ca := newAuthority(t, nil, "ca")
-	server := issue(t, ca, &x509.Certificate{DNSNames: []string{"web"}}).asServer(t)
-	data := map[string][]byte{"ca.crt": ca.certPEM()}
+	ca := fixture.Authority(t, nil, "ca")
+	server := asServer(fixture.Identify(t, ca, &x509.Certificate{DNSNames: []string{"web"}}))
+	data := map[string][]byte{"ca.crt": ca.PEM()}
 	how := &ir.BackendTLS{Verify: true, Name: "web", SendName: true}
 	for round := range 2 {
 		config, err := certs.ReadContents(data).Client(how)
@@ -152,7 +148,7 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 	}
 	s.SetSecret("shop", "one", nil, false)
 	s.SetSecret("shop", "two", nil, false)
-	s.SetSecret("shop", "three", map[string][]byte{"ca.crt": newAuthority(t, nil, "ca").certPEM()}, true)
+	s.SetSecret("shop", "three", map[string][]byte{"ca.crt": fixture.Authority(t, nil, "ca").PEM()}, true)
 	expectSaid(t, s, "error NoSecret Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
 		"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
 	s.Follow((&document.Delta{Hosts: map[string]*document.Host{"a": nil}}).References())

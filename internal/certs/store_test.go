@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // changes are entries for Store.Update: host, Secret, and so on. All come from the Ingress a/web; an empty Secret removes
@@ -36,10 +37,10 @@ func shown(t testing.TB, s *certs.Store, name string) []byte {
 	return c.Leaf.Raw
 }
 
-func expect(t testing.TB, s *certs.Store, name string, want *issued) {
+func expect(t testing.TB, s *certs.Store, name string, want *fixture.Identity) {
 	t.Helper()
-	if !bytes.Equal(shown(t, s, name), want.leaf.Raw) {
-		t.Errorf("%q gets another certificate than that for %q", name, want.leaf.DNSNames)
+	if !bytes.Equal(shown(t, s, name), want.Leaf.Raw) {
+		t.Errorf("%q gets another certificate than that for %q", name, want.Leaf.DNSNames)
 	}
 }
 
@@ -54,15 +55,15 @@ func expectFake(t testing.TB, s *certs.Store, name string) {
 func TestCertificateOfAName(t *testing.T) {
 	s := certs.NewStore()
 	web, wild, other := forNames(t, "web.example"), forNames(t, "*.example"), forNames(t, "default.example")
-	plain := issue(t, nil, authorityTemplate("plain.test"))
+	plain := fixture.Authority(t, nil, "plain.test")
 	s.Update(changes("web.example", "a/web", "*.example", "a/wild", "plain.test", "a/plain", "stray.test", "a/web", "", "a/other"))
 	expectFake(t, s, "web.example")
-	s.SetSecret("a", "web", web.data(), true)
-	s.SetSecret("a", "wild", wild.data(), true)
-	s.SetSecret("a", "plain", plain.data(), true)
+	s.SetSecret("a", "web", web.Secret(), true)
+	s.SetSecret("a", "wild", wild.Secret(), true)
+	s.SetSecret("a", "plain", plain.Secret(), true)
 	expectFake(t, s, "unknown.test")
-	s.SetSecret("a", "other", other.data(), true)
-	for name, want := range map[string]*issued{
+	s.SetSecret("a", "other", other.Secret(), true)
+	for name, want := range map[string]*fixture.Identity{
 		"web.example": web, "WEB.example": web, "web.example.": web, "a.example": wild, "plain.test": plain,
 		"a.b.example": other, "example": other, ".example": other, "": other, "stray.test": other, "192.0.2.1": other,
 	} {
@@ -74,8 +75,8 @@ func TestCertificateThatIsNotForItsHostGivesWayToTheWildcard(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("web.example", "a/stray", "*.example", "a/wild"))
 	wild := forNames(t, "*.example")
-	s.SetSecret("a", "stray", forNames(t, "stray.example").data(), true)
-	s.SetSecret("a", "wild", wild.data(), true)
+	s.SetSecret("a", "stray", forNames(t, "stray.example").Secret(), true)
+	s.SetSecret("a", "wild", wild.Secret(), true)
 	expect(t, s, "web.example", wild)
 }
 
@@ -90,8 +91,8 @@ func TestSecretsOfOneNameInTwoNamespaces(t *testing.T) {
 	s := certs.NewStore()
 	one, two := forNames(t, "one.example"), forNames(t, "two.example")
 	s.Update(changes("one.example", "a/tls", "two.example", "b/tls"))
-	s.SetSecret("a", "tls", one.data(), true)
-	s.SetSecret("b", "tls", two.data(), true)
+	s.SetSecret("a", "tls", one.Secret(), true)
+	s.SetSecret("b", "tls", two.Secret(), true)
 	expect(t, s, "one.example", one)
 	expect(t, s, "two.example", two)
 	s.SetSecret("b", "tls", garbage(), true)
@@ -107,9 +108,9 @@ func TestRotation(t *testing.T) {
 	s := certs.NewStore()
 	before, after := forNames(t, "web.example", "www.example"), forNames(t, "web.example", "www.example")
 	s.Update(changes("web.example", "a/tls", "www.example", "a/tls"))
-	s.SetSecret("a", "tls", before.data(), true)
+	s.SetSecret("a", "tls", before.Secret(), true)
 	expect(t, s, "web.example", before)
-	s.SetSecret("a", "tls", after.data(), true)
+	s.SetSecret("a", "tls", after.Secret(), true)
 	expect(t, s, "web.example", after)
 	expect(t, s, "www.example", after)
 	s.Update(changes("www.example", ""))
@@ -122,11 +123,11 @@ func TestContentsThatChangeInPlaceAreReadAgain(t *testing.T) {
 	s := certs.NewStore()
 	before, after := forNames(t, "web.example"), forNames(t, "web.example")
 	s.Update(changes("web.example", "a/tls"))
-	data := before.data()
+	data := before.Secret()
 	s.SetSecret("a", "tls", data, true)
 	data["tls.key"][60] ^= 1
-	data["tls.crt"] = after.certPEM()
-	copy(data["tls.key"], after.keyPEM())
+	data["tls.crt"] = after.PEM()
+	copy(data["tls.key"], after.KeyPEM())
 	s.SetSecret("a", "tls", data, true)
 	expect(t, s, "web.example", after)
 }
@@ -141,16 +142,16 @@ func TestLastGoodCertificateIsShownWhileItIsValid(t *testing.T) {
 			s := certs.NewStore()
 			s.Update(changes("web.example", "a/tls"))
 			valid, past := forNames(t, "web.example"), expired(t, "web.example")
-			s.SetSecret("a", "tls", valid.data(), true)
+			s.SetSecret("a", "tls", valid.Secret(), true)
 			spoil(s)
 			expect(t, s, "web.example", valid)
 			spoil(s)
 			expect(t, s, "web.example", valid)
-			s.SetSecret("a", "tls", past.data(), true)
+			s.SetSecret("a", "tls", past.Secret(), true)
 			expect(t, s, "web.example", past)
 			spoil(s)
 			expectFake(t, s, "web.example")
-			s.SetSecret("a", "tls", valid.data(), true)
+			s.SetSecret("a", "tls", valid.Secret(), true)
 			expect(t, s, "web.example", valid)
 		})
 	}
@@ -165,7 +166,7 @@ func TestMissingSecretAppears(t *testing.T) {
 	if p := s.Problems(); len(p) != 0 {
 		t.Errorf("problems of a missing Secret: %+v", p[0])
 	}
-	s.SetSecret("a", "tls", web.data(), true)
+	s.SetSecret("a", "tls", web.Secret(), true)
 	expect(t, s, "web.example", web)
 }
 
@@ -186,14 +187,14 @@ func TestHostMovesToASecretThatIsNotKnownYet(t *testing.T) {
 	s := certs.NewStore()
 	one, two := forNames(t, "web.example"), forNames(t, "web.example")
 	s.Update(changes("web.example", "a/one"))
-	s.SetSecret("a", "one", one.data(), true)
+	s.SetSecret("a", "one", one.Secret(), true)
 	s.Update(changes("web.example", "a/two"))
 	expect(t, s, "web.example", one)
 	s.Update(changes("web.example", "a/three"))
 	expect(t, s, "web.example", one)
 	s.Update(changes("web.example", "a/three"))
 	expect(t, s, "web.example", one)
-	s.SetSecret("a", "three", two.data(), true)
+	s.SetSecret("a", "three", two.Secret(), true)
 	expect(t, s, "web.example", two)
 	s.Update(changes("web.example", "a/missing"))
 	expect(t, s, "web.example", two)
@@ -204,9 +205,9 @@ func TestHostMovesToASecretThatIsNotKnownYet(t *testing.T) {
 // TestHostMovesUnderLoad has handshakes and a host that moves between Secrets; the race detector watches.
 func TestHostMovesUnderLoad(t *testing.T) {
 	s := certs.NewStore()
-	pairs := []*issued{forNames(t, "web.example"), forNames(t, "web.example")}
+	pairs := []*fixture.Identity{forNames(t, "web.example"), forNames(t, "web.example")}
 	s.Update(changes("web.example", "a/0"))
-	s.SetSecret("a", "0", pairs[0].data(), true)
+	s.SetSecret("a", "0", pairs[0].Secret(), true)
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {
@@ -228,7 +229,7 @@ func TestHostMovesUnderLoad(t *testing.T) {
 	for i := range 400 {
 		name := fmt.Sprint((i + 1) % 2)
 		s.Update(changes("web.example", "a/"+name))
-		s.SetSecret("a", name, pairs[(i+1)%2].data(), true)
+		s.SetSecret("a", name, pairs[(i+1)%2].Secret(), true)
 		s.SetSecret("a", name, garbage(), true)
 	}
 	close(stop)
@@ -243,7 +244,7 @@ func BenchmarkGetCertificate(b *testing.B) {
 				all[fmt.Sprintf("host-%d.example", i)] = &document.Certificate{Secret: "a/tls", Origin: "Ingress/a/web"}
 			}
 			s.Update(all)
-			s.SetSecret("a", "tls", forNames(b, "*.example").data(), true)
+			s.SetSecret("a", "tls", forNames(b, "*.example").Secret(), true)
 			hello := &tls.ClientHelloInfo{ServerName: fmt.Sprintf("host-%d.example", n-1)}
 			if c, err := s.GetCertificate(hello); err != nil || c.Leaf.Subject.CommonName == fake {
 				b.Fatalf("not the certificate of the Secret, error %v", err)

@@ -2,10 +2,8 @@ package certs_test
 
 import (
 	"bytes"
-	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"math/big"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -52,45 +51,30 @@ func trusting(t testing.TB, data map[string][]byte) (*certs.Store, *certs.Author
 }
 
 // client makes a certificate for a client.
-func client(t testing.TB, parent *issued, name string) *issued {
+func client(t testing.TB, parent *fixture.Identity, name string) *fixture.Identity {
 	t.Helper()
-	return issue(t, parent, &x509.Certificate{
+	return fixture.Identify(t, parent, &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 }
 
-// crl makes a list of revoked certificates.
-func (i *issued) crl(t testing.TB, next time.Time, revoked ...*issued) []byte {
-	t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-48 * time.Hour), NextUpdate: next}
-	for _, r := range revoked {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
-			x509.RevocationListEntry{SerialNumber: r.leaf.SerialNumber, RevocationTime: time.Now().Add(-time.Hour)})
-	}
-	der, err := x509.CreateRevocationList(rand.Reader, list, i.leaf, i.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pemBlock("X509 CRL", der)
-}
-
-func chainOf(all ...*issued) []*x509.Certificate {
+func chainOf(all ...*fixture.Identity) []*x509.Certificate {
 	var chain []*x509.Certificate
 	for _, i := range all {
-		chain = append(chain, i.leaf)
+		chain = append(chain, i.Leaf)
 	}
 	return chain
 }
 
-func bundle(all ...*issued) []byte {
+func bundle(all ...*fixture.Identity) []byte {
 	var b bytes.Buffer
 	for _, i := range all {
-		b.Write(i.certPEM())
+		b.Write(i.PEM())
 	}
 	return b.Bytes()
 }
 
-func verify(c *certs.Contents, depth int, chain ...*issued) string {
+func verify(c *certs.Contents, depth int, chain ...*fixture.Identity) string {
 	if _, err := c.VerifyClient(chainOf(chain...), depth, time.Now()); err != nil {
 		return err.Error()
 	}
@@ -98,26 +82,26 @@ func verify(c *certs.Contents, depth int, chain ...*issued) string {
 }
 
 func TestDepth(t *testing.T) {
-	root := newAuthority(t, nil, "root")
-	one := newAuthority(t, root, "one")
-	two := newAuthority(t, one, "two")
+	root := fixture.Authority(t, nil, "root")
+	one := fixture.Authority(t, root, "one")
+	two := fixture.Authority(t, one, "two")
 	direct, behindOne, behindTwo := client(t, root, "c"), client(t, one, "c"), client(t, two, "c")
 	for _, test := range []struct {
 		name        string
 		authorities []byte
 		depth       int
-		chain       []*issued
+		chain       []*fixture.Identity
 		want        string
 	}{
-		{"issued by the root", bundle(root), 0, []*issued{direct}, "good"},
-		{"one between, none allowed", bundle(root), 0, []*issued{behindOne, one}, "certificate chain too long"},
-		{"one between", bundle(root), 1, []*issued{behindOne, one}, "good"},
-		{"two between, one allowed", bundle(root), 1, []*issued{behindTwo, two, one}, "certificate chain too long"},
-		{"two between", bundle(root), 2, []*issued{behindTwo, two, one}, "good"},
-		{"those in the bundle count, too", bundle(root, one, two), 1, []*issued{behindTwo}, "certificate chain too long"},
-		{"the client need not send those in the bundle", bundle(root, one), 1, []*issued{behindOne}, "good"},
-		{"an intermediate alone is the top", bundle(two), 0, []*issued{behindTwo}, "good"},
-		{"the issuer is not sent", bundle(root), 9, []*issued{behindOne}, "unable to verify the first certificate"},
+		{"issued by the root", bundle(root), 0, []*fixture.Identity{direct}, "good"},
+		{"one between, none allowed", bundle(root), 0, []*fixture.Identity{behindOne, one}, "certificate chain too long"},
+		{"one between", bundle(root), 1, []*fixture.Identity{behindOne, one}, "good"},
+		{"two between, one allowed", bundle(root), 1, []*fixture.Identity{behindTwo, two, one}, "certificate chain too long"},
+		{"two between", bundle(root), 2, []*fixture.Identity{behindTwo, two, one}, "good"},
+		{"those in the bundle count, too", bundle(root, one, two), 1, []*fixture.Identity{behindTwo}, "certificate chain too long"},
+		{"the client need not send those in the bundle", bundle(root, one), 1, []*fixture.Identity{behindOne}, "good"},
+		{"an intermediate alone is the top", bundle(two), 0, []*fixture.Identity{behindTwo}, "good"},
+		{"the issuer is not sent", bundle(root), 9, []*fixture.Identity{behindOne}, "unable to verify the first certificate"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, a := trusting(t, map[string][]byte{"ca.crt": test.authorities})
@@ -129,34 +113,34 @@ func TestDepth(t *testing.T) {
 }
 
 func TestVerifyClient(t *testing.T) {
-	root, other := newAuthority(t, nil, "root"), newAuthority(t, nil, "root")
-	_, a := trusting(t, map[string][]byte{"ca.crt": root.certPEM()})
-	server := issue(t, root, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
-	old := issue(t, root, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
-	early := issue(t, root, &x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(2 * time.Hour)})
-	stranger := newAuthority(t, nil, "stranger")
-	between, twin, forged := newAuthority(t, stranger, "between"), newAuthority(t, nil, "between"), newAuthority(t, other, "forged")
+	root, other := fixture.Authority(t, nil, "root"), fixture.Authority(t, nil, "root")
+	_, a := trusting(t, map[string][]byte{"ca.crt": root.PEM()})
+	server := fixture.Identify(t, root, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	old := fixture.Identify(t, root, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
+	early := fixture.Identify(t, root, &x509.Certificate{NotBefore: time.Now().Add(time.Hour), NotAfter: time.Now().Add(2 * time.Hour)})
+	stranger := fixture.Authority(t, nil, "stranger")
+	between, twin, forged := fixture.Authority(t, stranger, "between"), fixture.Authority(t, nil, "between"), fixture.Authority(t, other, "forged")
 	ordinary := client(t, root, "d")
 	for _, test := range []struct {
 		name  string
-		chain []*issued
+		chain []*fixture.Identity
 		want  string
 	}{
-		{"good", []*issued{client(t, root, "c")}, "good"},
-		{"without a purpose", []*issued{issue(t, root, &x509.Certificate{})}, "good"},
-		{"of another authority of that name", []*issued{client(t, other, "c")}, "certificate signature failure"},
-		{"that brings its own authority of that name", []*issued{client(t, other, "c"), other}, "certificate signature failure"},
-		{"of an unknown authority", []*issued{client(t, stranger, "c")}, "unable to verify the first certificate"},
-		{"that brings its unknown authority", []*issued{client(t, stranger, "c"), stranger}, "unable to verify the first certificate"},
-		{"that brings one in between", []*issued{client(t, between, "c"), between}, "unable to verify the first certificate"},
-		{"behind a forged one", []*issued{client(t, forged, "c"), forged}, "certificate signature failure"},
-		{"that brings another issuer of that name", []*issued{client(t, between, "c"), twin}, "certificate signature failure"},
-		{"of no authority, but of a client", []*issued{client(t, client(t, root, "d"), "c")}, "unable to verify the first certificate"},
-		{"of a client that it brings", []*issued{client(t, ordinary, "c"), ordinary}, "certificate signature failure"},
-		{"of itself", []*issued{client(t, nil, "c")}, "unable to verify the first certificate"},
-		{"for servers", []*issued{server}, "unsuitable certificate purpose"},
-		{"expired", []*issued{old}, "certificate has expired"},
-		{"not yet valid", []*issued{early}, "certificate is not yet valid"},
+		{"good", []*fixture.Identity{client(t, root, "c")}, "good"},
+		{"without a purpose", []*fixture.Identity{fixture.Identify(t, root, &x509.Certificate{})}, "good"},
+		{"of another authority of that name", []*fixture.Identity{client(t, other, "c")}, "certificate signature failure"},
+		{"that brings its own authority of that name", []*fixture.Identity{client(t, other, "c"), other}, "certificate signature failure"},
+		{"of an unknown authority", []*fixture.Identity{client(t, stranger, "c")}, "unable to verify the first certificate"},
+		{"that brings its unknown authority", []*fixture.Identity{client(t, stranger, "c"), stranger}, "unable to verify the first certificate"},
+		{"that brings one in between", []*fixture.Identity{client(t, between, "c"), between}, "unable to verify the first certificate"},
+		{"behind a forged one", []*fixture.Identity{client(t, forged, "c"), forged}, "certificate signature failure"},
+		{"that brings another issuer of that name", []*fixture.Identity{client(t, between, "c"), twin}, "certificate signature failure"},
+		{"of no authority, but of a client", []*fixture.Identity{client(t, client(t, root, "d"), "c")}, "unable to verify the first certificate"},
+		{"of a client that it brings", []*fixture.Identity{client(t, ordinary, "c"), ordinary}, "certificate signature failure"},
+		{"of itself", []*fixture.Identity{client(t, nil, "c")}, "unable to verify the first certificate"},
+		{"for servers", []*fixture.Identity{server}, "unsuitable certificate purpose"},
+		{"expired", []*fixture.Identity{old}, "certificate has expired"},
+		{"not yet valid", []*fixture.Identity{early}, "certificate is not yet valid"},
 	} {
 		if got := verify(a.Contents(), 1, test.chain...); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
@@ -166,31 +150,32 @@ func TestVerifyClient(t *testing.T) {
 
 func TestRevocation(t *testing.T) {
 	tomorrow, yesterday := time.Now().Add(24*time.Hour), time.Now().Add(-24*time.Hour)
-	root := newAuthority(t, nil, "root")
-	middle := newAuthority(t, root, "middle")
+	root := fixture.Authority(t, nil, "root")
+	middle := fixture.Authority(t, root, "middle")
 	good, bad, behind := client(t, root, "good"), client(t, root, "bad"), client(t, middle, "behind")
 	list := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	for _, test := range []struct {
 		name  string
 		crl   []byte
-		chain []*issued
+		chain []*fixture.Identity
 		want  string
 	}{
-		{"not in the list", root.crl(t, tomorrow, bad), []*issued{good}, "good"},
-		{"in the list", root.crl(t, tomorrow, bad), []*issued{bad}, "certificate revoked"},
-		{"in an old list", root.crl(t, yesterday, bad), []*issued{bad}, "certificate revoked"},
-		{"old list", root.crl(t, yesterday), []*issued{good}, "CRL has expired"},
-		{"old list and new one", list(root.crl(t, yesterday), root.crl(t, tomorrow)), []*issued{good}, "good"},
-		{"old list and new one, revoked by the new one", list(root.crl(t, yesterday), root.crl(t, tomorrow, bad)), []*issued{bad},
+		{"not in the list", root.Revoking(t, tomorrow, bad), []*fixture.Identity{good}, "good"},
+		{"in the list", root.Revoking(t, tomorrow, bad), []*fixture.Identity{bad}, "certificate revoked"},
+		{"in an old list", root.Revoking(t, yesterday, bad), []*fixture.Identity{bad}, "certificate revoked"},
+		{"old list", root.Revoking(t, yesterday), []*fixture.Identity{good}, "CRL has expired"},
+		{"old list and new one", list(root.Revoking(t, yesterday), root.Revoking(t, tomorrow)), []*fixture.Identity{good}, "good"},
+		{"old list and new one, revoked by the new one", list(root.Revoking(t, yesterday), root.Revoking(t, tomorrow, bad)), []*fixture.Identity{bad},
 			"certificate revoked"},
-		{"no list of the issuer", root.crl(t, tomorrow), []*issued{behind, middle}, "unable to get certificate CRL"},
-		{"lists of all issuers", list(root.crl(t, tomorrow), middle.crl(t, tomorrow)), []*issued{behind, middle}, "good"},
-		{"issuer revoked", list(root.crl(t, tomorrow, middle), middle.crl(t, tomorrow)), []*issued{behind, middle}, "certificate revoked"},
-		{"list of another authority of that name", newAuthority(t, nil, "root").crl(t, tomorrow), []*issued{good},
+		{"no list of the issuer", root.Revoking(t, tomorrow), []*fixture.Identity{behind, middle}, "unable to get certificate CRL"},
+		{"lists of all issuers", list(root.Revoking(t, tomorrow), middle.Revoking(t, tomorrow)), []*fixture.Identity{behind, middle}, "good"},
+		{"issuer revoked", list(root.Revoking(t, tomorrow, middle), middle.Revoking(t, tomorrow)), []*fixture.Identity{behind, middle},
+			"certificate revoked"},
+		{"list of another authority of that name", fixture.Authority(t, nil, "root").Revoking(t, tomorrow), []*fixture.Identity{good},
 			"unable to get certificate CRL"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, a := trusting(t, map[string][]byte{"ca.crt": root.certPEM(), "ca.crl": test.crl})
+			_, a := trusting(t, map[string][]byte{"ca.crt": root.PEM(), "ca.crl": test.crl})
 			if got := verify(a.Contents(), 1, test.chain...); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
@@ -200,13 +185,13 @@ func TestRevocation(t *testing.T) {
 
 // An answer holds until something that it rests on has run out.
 func TestAnswerHoldsUntil(t *testing.T) {
-	root, soon := newAuthority(t, nil, "root"), time.Now().Add(time.Hour).Truncate(time.Second)
+	root, soon := fixture.Authority(t, nil, "root"), time.Now().Add(time.Hour).Truncate(time.Second)
 	c := client(t, root, "c")
-	_, plain := trusting(t, map[string][]byte{"ca.crt": root.certPEM()})
-	_, listed := trusting(t, map[string][]byte{"ca.crt": root.certPEM(), "ca.crl": root.crl(t, soon)})
+	_, plain := trusting(t, map[string][]byte{"ca.crt": root.PEM()})
+	_, listed := trusting(t, map[string][]byte{"ca.crt": root.PEM(), "ca.crl": root.Revoking(t, soon)})
 	until, _ := plain.Contents().VerifyClient(chainOf(c), 1, time.Now())
-	if !until.Equal(root.leaf.NotAfter) {
-		t.Errorf("until %s, and the authority expires %s", until, root.leaf.NotAfter)
+	if !until.Equal(root.Leaf.NotAfter) {
+		t.Errorf("until %s, and the authority expires %s", until, root.Leaf.NotAfter)
 	}
 	if until, _ = listed.Contents().VerifyClient(chainOf(c), 1, time.Now()); !until.Equal(soon) {
 		t.Errorf("until %s, and the list expires %s", until, soon)
@@ -215,9 +200,9 @@ func TestAnswerHoldsUntil(t *testing.T) {
 
 // Whatever is wrong with the Secret, nobody is believed.
 func TestUnreadableAuthorityKeepsOut(t *testing.T) {
-	root := newAuthority(t, nil, "root")
+	root := fixture.Authority(t, nil, "root")
 	c := client(t, root, "c")
-	ca := root.certPEM()
+	ca := root.PEM()
 	for _, test := range []struct {
 		name, reason, message string
 		data                  map[string][]byte
@@ -227,10 +212,10 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 		{"empty", "InvalidAuthority", "ca.crt is empty", map[string][]byte{"ca.crt": []byte("\n")}},
 		{"garbage", "InvalidAuthority", "ca.crt has no certificate in PEM", map[string][]byte{"ca.crt": []byte("garbage")}},
 		{"garbage in PEM", "InvalidAuthority", "a certificate in ca.crt cannot be read",
-			map[string][]byte{"ca.crt": append(bytes.Clone(ca), pemBlock("CERTIFICATE", []byte("x"))...)}},
+			map[string][]byte{"ca.crt": append(bytes.Clone(ca), fixture.PEM("CERTIFICATE", []byte("x"))...)}},
 		{"empty list", "InvalidAuthority", "ca.crl has no X509 CRL in PEM", map[string][]byte{"ca.crt": ca, "ca.crl": nil}},
 		{"garbage list", "InvalidAuthority", "a list in ca.crl cannot be read",
-			map[string][]byte{"ca.crt": ca, "ca.crl": pemBlock("X509 CRL", []byte("x"))}},
+			map[string][]byte{"ca.crt": ca, "ca.crl": fixture.PEM("X509 CRL", []byte("x"))}},
 		{"huge", "InvalidAuthority", "at most", map[string][]byte{"ca.crt": bytes.Repeat(ca, 1<<20/len(ca)+1)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -254,14 +239,14 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 }
 
 func TestAuthorityFollowsItsSecret(t *testing.T) {
-	first, second := newAuthority(t, nil, "first"), newAuthority(t, nil, "second")
-	s, a := trusting(t, map[string][]byte{"ca.crt": first.certPEM()})
+	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
+	s, a := trusting(t, map[string][]byte{"ca.crt": first.PEM()})
 	before := a.Contents()
-	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": first.certPEM(), "other": []byte("x")}, true)
+	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": first.PEM(), "other": []byte("x")}, true)
 	if a.Contents() != before {
 		t.Error("the same certificates were read again")
 	}
-	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": second.certPEM()}, true)
+	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": second.PEM()}, true)
 	if got := verify(a.Contents(), 1, client(t, second, "c")); got != "good" || verify(a.Contents(), 1, client(t, first, "c")) == "good" {
 		t.Error("the Secret was replaced, and the authority was not")
 	}
@@ -269,15 +254,15 @@ func TestAuthorityFollowsItsSecret(t *testing.T) {
 	if got := verify(a.Contents(), 1, client(t, second, "c")); got == "good" {
 		t.Error("the Secret has gone, and the authority has not")
 	}
-	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": second.certPEM()}, true)
+	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": second.PEM()}, true)
 	if got := verify(a.Contents(), 1, client(t, second, "c")); got != "good" {
 		t.Error("the Secret is back, and the authority is not:", got)
 	}
 }
 
 func TestFollow(t *testing.T) {
-	root := newAuthority(t, nil, "root")
-	s, a := trusting(t, map[string][]byte{"ca.crt": root.certPEM()})
+	root := fixture.Authority(t, nil, "root")
+	s, a := trusting(t, map[string][]byte{"ca.crt": root.PEM()})
 	if added := follow(s, map[string]*document.Reference{"host b": reference("b"), "host c": nil}); len(added) != 0 {
 		t.Errorf("%v come again", added)
 	}
@@ -307,11 +292,11 @@ func TestPair(t *testing.T) {
 		name, message string
 		data          map[string][]byte
 	}{
-		{"good", "", pair.data()},
-		{"none", "there is neither tls.crt nor tls.key", map[string][]byte{"ca.crt": pair.certPEM()}},
-		{"without a key", "tls.key is empty", map[string][]byte{"tls.crt": pair.certPEM()}},
-		{"of two", "belongs to none", map[string][]byte{"tls.crt": pair.certPEM(), "tls.key": other.keyPEM()}},
-		{"expired", "servers refuse it", expired(t, "client").data()},
+		{"good", "", pair.Secret()},
+		{"none", "there is neither tls.crt nor tls.key", map[string][]byte{"ca.crt": pair.PEM()}},
+		{"without a key", "tls.key is empty", map[string][]byte{"tls.crt": pair.PEM()}},
+		{"of two", "belongs to none", map[string][]byte{"tls.crt": pair.PEM(), "tls.key": other.KeyPEM()}},
+		{"expired", "servers refuse it", expired(t, "client").Secret()},
 	} {
 		s := certs.NewStore()
 		follow(s, map[string]*document.Reference{"backend a": ref})
@@ -332,11 +317,11 @@ func TestPair(t *testing.T) {
 
 func TestTrustProblems(t *testing.T) {
 	yesterday := time.Now().Add(-24 * time.Hour)
-	gone := issue(t, nil, &x509.Certificate{
+	gone := fixture.Identify(t, nil, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "gone"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: yesterday.Add(-time.Hour), NotAfter: yesterday, KeyUsage: x509.KeyUsageCRLSign | x509.KeyUsageCertSign,
 	})
-	s, _ := trusting(t, map[string][]byte{"ca.crt": gone.certPEM(), "ca.crl": gone.crl(t, yesterday)})
+	s, _ := trusting(t, map[string][]byte{"ca.crt": gone.PEM(), "ca.crl": gone.Revoking(t, yesterday)})
 	follow(s, map[string]*document.Reference{"host b": reference("b")})
 	var got []string
 	for _, v := range s.Problems() {
@@ -354,11 +339,11 @@ func TestTrustProblems(t *testing.T) {
 
 // FuzzContents holds that whatever a Secret holds, it is either read as a whole, or lets nobody in.
 func FuzzContents(f *testing.F) {
-	root := newAuthority(f, nil, "root")
+	root := fixture.Authority(f, nil, "root")
 	c := client(f, root, "c")
-	f.Add(root.certPEM(), root.crl(f, time.Now().Add(time.Hour)))
+	f.Add(root.PEM(), root.Revoking(f, time.Now().Add(time.Hour)))
 	f.Add([]byte("garbage"), []byte("garbage"))
-	f.Add(root.certPEM(), []byte{})
+	f.Add(root.PEM(), []byte{})
 	f.Fuzz(func(t *testing.T, ca, crl []byte) {
 		contents := certs.ReadContents(map[string][]byte{"ca.crt": ca, "ca.crl": crl})
 		pool, err := contents.Pool()

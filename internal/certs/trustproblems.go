@@ -58,7 +58,7 @@ func listedFor(refs []*document.Reference) string {
 	for _, r := range refs {
 		names = append(names, r.For)
 	}
-	return listed(names, len(names))
+	return report.List(names, len(names), report.MostListed)
 }
 
 // check says what is the matter with a Secret for one reference, and for those that are like it.
@@ -113,11 +113,11 @@ func (c *Contents) sayValidity(now time.Time, say sayer) {
 		switch err := r.at(now); {
 		case errors.Is(err, errListTooLate):
 			say(report.Error, report.RevocationListExpired, ": the list of %s in %s had to be renewed by %s, and everybody whom it is "+
-				"about is refused; put a new one there", quote(r.list.Issuer.String()), revocationKey, date(r.list.NextUpdate))
+				"about is refused; put a new one there", quote(r.list.Issuer.String()), revocationKey, report.Date(r.list.NextUpdate))
 		case errors.Is(err, errListTooSoon):
 			say(report.Error, report.RevocationListExpired, ": the list of %s in %s is not valid before %s, and everybody whom it is "+
 				"about is refused; put one there that is valid now, or set the clock right", quote(r.list.Issuer.String()), revocationKey,
-				date(r.list.ThisUpdate))
+				report.Date(r.list.ThisUpdate))
 		}
 	}
 }
@@ -128,10 +128,10 @@ func sayExpiry(cert *x509.Certificate, now time.Time, key, effect string, say sa
 	switch p.at(now) {
 	case tooEarly:
 		say(report.Warning, report.CertificateNotYetValid, ": the certificate %s in %s is not valid before %s, and %s until then",
-			name, key, date(p.from), effect)
+			name, key, report.Date(p.from), effect)
 	case tooLate:
 		say(report.Warning, report.CertificateExpired, ": the certificate %s in %s expired on %s, and %s; put a new one there",
-			name, key, date(p.until), effect)
+			name, key, report.Date(p.until), effect)
 	case valid:
 	}
 }

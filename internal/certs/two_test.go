@@ -14,6 +14,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // withRSA is a Secret with an RSA certificate.
@@ -32,7 +33,7 @@ func withRSA(t testing.TB, template *x509.Certificate) map[string][]byte {
 		t.Fatal(err)
 	}
 	return map[string][]byte{
-		"tls.crt": pemBlock("CERTIFICATE", der), "tls.key": pemBlock("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)),
+		"tls.crt": fixture.PEM("CERTIFICATE", der), "tls.key": fixture.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key)),
 	}
 }
 
@@ -64,15 +65,15 @@ func TestTwoKeysForOneHost(t *testing.T) {
 				// The only one there is, is shown to everybody.
 				expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.RSA)
 				copied = *template
-				s.SetSecret("a", "ecdsa", issue(t, nil, &copied).data(), true)
+				s.SetSecret("a", "ecdsa", fixture.Identify(t, nil, &copied).Secret(), true)
 				expectKey(t, s, other, x509.RSA)
 				expectKey(t, s, modern, x509.ECDSA)
-				s.SetSecret("a", "ecdsa", expired(t, names...).data(), true)
+				s.SetSecret("a", "ecdsa", expired(t, names...).Secret(), true)
 				expectKey(t, s, modern, x509.RSA)
-				s.SetSecret("a", "ecdsa", forNames(t, "stray.example").data(), true)
+				s.SetSecret("a", "ecdsa", forNames(t, "stray.example").Secret(), true)
 				expectKey(t, s, modern, x509.RSA)
 				expectProblem(t, s, "its certificate is for \"stray.example\", not for web.example; that of the host's other Secret is shown")
-				s.SetSecret("a", "ecdsa", forNames(t, names...).data(), true)
+				s.SetSecret("a", "ecdsa", forNames(t, names...).Secret(), true)
 				s.Update(changes("web.example", "a/ecdsa"))
 				expectKey(t, s, other, x509.ECDSA)
 				s.Update(changes("web.example", ""))
@@ -86,7 +87,7 @@ func TestOneOfTwoSecretsIsGarbage(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(two("a/one", "a/two"))
 	s.SetSecret("a", "one", garbage(), true)
-	s.SetSecret("a", "two", forNames(t, "web.example").data(), true)
+	s.SetSecret("a", "two", forNames(t, "web.example").Secret(), true)
 	expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.ECDSA)
 	expectProblem(t, s, "that of the host's other Secret is shown until it is mended")
 }

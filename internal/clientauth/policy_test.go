@@ -1,15 +1,10 @@
 package clientauth_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"maps"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -20,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // trusting is an authority "shop/ca" of a store, with a client of it.
@@ -31,31 +27,14 @@ type trusting struct {
 
 func trust(t testing.TB, lifetime time.Duration) *trusting {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	issue := func(template, parent *x509.Certificate) *x509.Certificate {
-		template.SerialNumber, template.NotBefore = big.NewInt(1), time.Now().Add(-time.Hour)
-		der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cert
-	}
-	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: "ca"}, IsCA: true, BasicConstraintsValid: true, NotAfter: time.Now().Add(time.Hour),
-	}
-	ca := issue(template, template)
-	client := issue(&x509.Certificate{Subject: pkix.Name{CommonName: "alice"}, NotAfter: time.Now().Add(lifetime)}, ca)
+	ca := fixture.Authority(t, nil, "ca")
+	client := fixture.Identify(t, ca, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
+	})
 	s := certs.NewStore()
 	s.Follow(maps.All(map[string][]*document.Reference{"host": {{Secret: "shop/ca", CA: true}}}))
-	tr := &trusting{store: s, state: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client}}}
-	tr.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw})
+	tr := &trusting{store: s, state: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client.Leaf}}}
+	tr.pem = ca.PEM()
 	tr.tell(map[string][]byte{"ca.crt": tr.pem})
 	return tr
 }

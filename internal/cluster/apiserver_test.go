@@ -3,7 +3,6 @@ package cluster
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -71,10 +70,10 @@ func startAPIServer(t testing.TB) *apiServer {
 
 // kubeconfig writes a file that leads to the server.
 func (s *apiServer) kubeconfig(t testing.TB) string {
-	return writeKubeconfig(t, s.http.Listener.Addr())
+	return writeKubeconfig(t, s.http.Listener.Addr().String())
 }
 
-func writeKubeconfig(t testing.TB, address net.Addr) string {
+func writeKubeconfig(t testing.TB, address string) string {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`apiVersion: v1
 kind: Config

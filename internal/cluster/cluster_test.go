@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -305,14 +306,7 @@ func TestLostWatch(t *testing.T) {
 }
 
 func TestServerIsAwayAtTheStart(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := fixture.Address(t)
 	failed := make(chan string, 100)
 	c := run(t, Options{
 		Kubeconfig: writeKubeconfig(t, address), OnWatchError: func(kind string) { failed <- kind },
@@ -327,7 +321,8 @@ func TestServerIsAwayAtTheStart(t *testing.T) {
 	}
 	api := newAPIServer(t)
 	api.set(oneOfEach("shop", "web")...)
-	if api.http.Listener, err = net.Listen("tcp", address.String()); err != nil {
+	var err error
+	if api.http.Listener, err = net.Listen("tcp", address); err != nil {
 		t.Fatal(err)
 	}
 	api.http.Start()

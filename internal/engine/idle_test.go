@@ -1,12 +1,8 @@
 package engine_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"encoding/pem"
-	"math/big"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +12,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 )
@@ -203,23 +200,9 @@ func TestExpiryIsTold(t *testing.T) {
 // valid is a Secret with a certificate that is good for a while from now.
 func valid(t *testing.T, name, host string, while time.Duration) *corev1.Secret {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: time.Now(), NotAfter: time.Now().Add(while),
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := secret(name, 1)
-	o.Data["tls.crt"] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
-	o.Data["tls.key"] = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	maps.Copy(o.Data, fixture.Identify(t, nil, &x509.Certificate{
+		DNSNames: []string{host}, NotBefore: time.Now(), NotAfter: time.Now().Add(while),
+	}).Secret())
 	return o
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func TestEngineEnds(t *testing.T) {
@@ -126,7 +127,7 @@ func TestSettingsAreThoseOfTheNewestConfiguration(t *testing.T) {
 
 // A configuration that is the app alone gets the rest by the admin API, and again when the next one lacks it.
 func TestStructureWithoutASource(t *testing.T) {
-	admin, address := free(t), free(t)
+	admin, address := fixture.Address(t), fixture.Address(t)
 	t.Cleanup(func() {
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)
@@ -154,22 +155,9 @@ func load(t *testing.T, config map[string]any) {
 	}
 }
 
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // The address that TCP ports listen on is an option; the objects stay as they are.
 func TestStreamBindOfTheNextConfiguration(t *testing.T) {
-	_, port, err := net.SplitHostPort(free(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := fixture.Port(t)
 	services := &corev1.ConfigMap{ObjectMeta: meta("tcp"), Data: map[string]string{port: "a/web:80"}}
 	s := newSource(service(), addresses("127.0.0.1"), services)
 	o := options()

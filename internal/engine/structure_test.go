@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func init() { caddy.RegisterModule(new(slow)) }
@@ -36,7 +37,7 @@ func (*slow) Stop() error { return nil }
 
 // While Caddy loads a configuration, its admin API answers nobody. Objects are followed meanwhile.
 func TestObjectsWhileCaddyLoads(t *testing.T) {
-	admin, address := free(t), free(t)
+	admin, address := fixture.Address(t), fixture.Address(t)
 	var loading sync.WaitGroup
 	loading.Go(func() {
 		config := fmt.Sprintf(`{"admin":{"listen":%q,"config":{"persist":false}},"apps":{"engine_test_slow":{},`+
@@ -62,7 +63,7 @@ func TestObjectsWhileCaddyLoads(t *testing.T) {
 	close(s.synced)
 	e.await(1)
 	// The newest options go into the structure, those that Caddy loads meanwhile too.
-	o.HTTP = []string{free(t)}
+	o.HTTP = []string{fixture.Address(t)}
 	e.Adopt(provisioned(t), o, nil)
 	s.set(addresses("192.0.2.2"))
 	e.eventually("the endpoints follow", func() bool {

@@ -14,6 +14,7 @@ import (
 	"testing/iotest"
 
 	"github.com/k8singress/k8singress/internal/fastcgi"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // record is one record as an application writes it.
@@ -212,22 +213,5 @@ func pairs(t *testing.T, wire []byte) []string {
 		}
 		wire = wire[8+n+int(wire[6]):]
 	}
-	length := func() int {
-		n := int(text[0])
-		if n < 128 {
-			text = text[1:]
-			return n
-		}
-		n = (n&127)<<24 | int(text[1])<<16 | int(text[2])<<8 | int(text[3])
-		text = text[4:]
-		return n
-	}
-	var all []string
-	for len(text) > 0 {
-		name := length()
-		value := length()
-		all = append(all, string(text[:name]), string(text[name:name+value]))
-		text = text[name+value:]
-	}
-	return all
+	return fixture.FastCGIParams(text)
 }

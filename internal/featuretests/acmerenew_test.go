@@ -89,19 +89,27 @@ func (a *authority) renewal(leaf *x509.Certificate) {
 	})
 }
 
-// A process that starts shows what the storage has from its first handshake on, and orders nothing.
-func TestRestartOrdersNothing(t *testing.T) {
+// issuingBoth is a controller that asks an authority for a.example and b.example. It runs from begin on, and finds in the
+// storage what it had before it was stopped.
+func issuingBoth(t *testing.T) (in *ingress, ca *authority, storage stored, begin func()) {
+	t.Helper()
 	ip, port := backend(t, "one")
-	in, storage := newIngress(t), stored{t.TempDir()}
-	ca := newAuthority(in)
+	in, storage = newIngress(t), stored{t.TempDir()}
+	ca = newAuthority(in)
 	options := settings.Config{Issuers: []json.RawMessage{ca.issuer("")}}
 	in.write("manifests.yaml", class+service("web", port, ip)+automatic("a", "a.example")+automatic("b", "b.example"))
-	in.issuingFrom(options, storage.module())
+	return in, ca, storage, func() { in.issuingFrom(options, storage.module()) }
+}
+
+// A process that starts shows what the storage has from its first handshake on, and orders nothing.
+func TestRestartOrdersNothing(t *testing.T) {
+	in, ca, _, begin := issuingBoth(t)
+	begin()
 	roots := ca.roots()
 	before := in.trusted(roots, "a.example")
 	in.trusted(roots, "b.example")
 	in.stop()
-	in.issuingFrom(options, storage.module())
+	begin()
 	after, err := in.verified(roots, "a.example")
 	if err != nil || !after.Equal(before) {
 		t.Errorf("the first handshake after the start: %v", err)
@@ -116,12 +124,8 @@ func TestRestartOrdersNothing(t *testing.T) {
 
 // What the authority has revoked is replaced: it says so by the time of the renewal.
 func TestRevokedCertificateIsReplaced(t *testing.T) {
-	ip, port := backend(t, "one")
-	in, storage := newIngress(t), stored{t.TempDir()}
-	ca := newAuthority(in)
-	options := settings.Config{Issuers: []json.RawMessage{ca.issuer("")}}
-	in.write("manifests.yaml", class+service("web", port, ip)+automatic("a", "a.example")+automatic("b", "b.example"))
-	in.issuingFrom(options, storage.module())
+	in, ca, storage, begin := issuingBoth(t)
+	begin()
 	roots := ca.roots()
 	old, kept := in.trusted(roots, "a.example"), in.trusted(roots, "b.example")
 	storage.revoke(t, ca, in, "a.example")
@@ -129,7 +133,7 @@ func TestRevokedCertificateIsReplaced(t *testing.T) {
 	in.stop()
 	storage.overdue(t, "a.example")
 	storage.overdue(t, "b.example")
-	in.issuingFrom(options, storage.module())
+	begin()
 	in.eventually("another certificate", func() error {
 		leaf, err := in.verified(roots, "a.example")
 		if err == nil && leaf.Equal(old) {

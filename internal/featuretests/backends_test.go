@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // encrypted starts an endpoint with a certificate that nobody has signed. It notes the server names it is asked for.
@@ -136,7 +138,7 @@ func (b *both) hand() {
 // TestNobodyBehind: an endpoint that does not listen is a bad gateway, and a Service without endpoints is not available,
 // whatever they speak.
 func TestNobodyBehind(t *testing.T) {
-	_, nobody, _ := net.SplitHostPort(free(t))
+	nobody := fixture.Port(t)
 	for _, protocol := range []string{"HTTP", "HTTPS", "AUTO_HTTP", "GRPC", "GRPCS", "FCGI"} {
 		in := inFrontOf(t, "127.0.0.1", nobody, "backend-protocol: "+protocol)
 		for _, way := range ways {

@@ -1,18 +1,12 @@
 package featuretests
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -25,114 +19,22 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// keeper has a certificate and its key. above are those between it and the topmost.
-type keeper struct {
-	leaf  *x509.Certificate
-	key   *ecdsa.PrivateKey
-	above []*keeper
-}
-
-// keep makes a keeper. Without an issuer it is one of itself.
-func keep(t testing.TB, issuer *keeper, template x509.Certificate) *keeper {
+// named is an endpoint's.
+func named(t testing.TB, issuer *fixture.Identity, names ...string) *fixture.Identity {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template.SerialNumber, _ = rand.Int(rand.Reader, big.NewInt(1<<62))
-	if template.NotAfter.IsZero() {
-		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	}
-	k, parent, signer := &keeper{key: key}, &template, key
-	if issuer != nil {
-		parent, signer = issuer.leaf, issuer.key
-		if issuer.leaf.Subject.String() != issuer.leaf.Issuer.String() {
-			k.above = append([]*keeper{issuer}, issuer.above...)
-		}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, &template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if k.leaf, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
-
-func issuing(t testing.TB, issuer *keeper, name string) *keeper {
-	t.Helper()
-	return keep(t, issuer, x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	})
-}
-
-func (k *keeper) named(t testing.TB, names ...string) *keeper {
-	t.Helper()
-	return keep(t, k, x509.Certificate{
+	return fixture.Identify(t, issuer, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "endpoint"}, DNSNames: names, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
 }
 
 // commonly is a certificate with nothing but a common name.
-func (k *keeper) commonly(t testing.TB, name string) *keeper {
+func commonly(t testing.TB, issuer *fixture.Identity, name string) *fixture.Identity {
 	t.Helper()
-	return keep(t, k, x509.Certificate{Subject: pkix.Name{CommonName: name}})
-}
-
-func (k *keeper) pair() tls.Certificate {
-	pair := tls.Certificate{Certificate: [][]byte{k.leaf.Raw}, PrivateKey: k.key}
-	for _, a := range k.above {
-		pair.Certificate = append(pair.Certificate, a.leaf.Raw)
-	}
-	return pair
-}
-
-func (k *keeper) certificate() string {
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.leaf.Raw}))
-}
-
-func (k *keeper) private(t testing.TB) string {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(k.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
-}
-
-func (k *keeper) revokes(t testing.TB, other *keeper) string {
-	t.Helper()
-	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
-		Number: big.NewInt(1), ThisUpdate: time.Now().Add(-time.Hour), NextUpdate: time.Now().Add(time.Hour),
-		RevokedCertificateEntries: []x509.RevocationListEntry{{SerialNumber: other.leaf.SerialNumber, RevocationTime: time.Now()}},
-	}, k.leaf, k.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der}))
-}
-
-// holding is a Secret "default/NAME". nil is none.
-func holding(name string, data map[string]string) string {
-	if data == nil {
-		return ""
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Secret\nmetadata: {name: %s}\nstringData:\n", name)
-	for _, key := range slices.Sorted(maps.Keys(data)) {
-		fmt.Fprintf(&b, "  %s: %q\n", key, data[key])
-	}
-	return b.String()
-}
-
-// shows is the data of a Secret with a pair.
-func (k *keeper) shows(t testing.TB) map[string]string {
-	t.Helper()
-	return map[string]string{"tls.crt": k.certificate(), "tls.key": k.private(t)}
+	return fixture.Identify(t, issuer, &x509.Certificate{Subject: pkix.Name{CommonName: name}})
 }
 
 // over starts an endpoint that speaks TLS in some way, and answers with the common name of its client and the server name.
@@ -159,72 +61,72 @@ func serving(t testing.TB, config *tls.Config, handler http.HandlerFunc) (ip, po
 }
 
 // secured is an Ingress "default/NAME" for NAME.example, with a Service of its own and the Secret of its name.
-func secured(name, ip, port string, secret map[string]string, annotations ...string) string {
+func secured(name, ip, port string, secret map[string][]byte, annotations ...string) string {
 	all := append([]string{"backend-protocol", "HTTPS", "proxy-ssl-secret", "default/" + name}, annotations...)
-	return service(name, port, ip) + holding(name, secret) + annotated(name, name+".example", name, all...)
+	return service(name, port, ip) + opaque(name, secret) + annotated(name, name+".example", name, all...)
 }
 
 // TestEndpointsThatAreVerified: who has another certificate than the Ingress wants gets no request.
 func TestEndpointsThatAreVerified(t *testing.T) {
-	ca, other := issuing(t, nil, "ca"), issuing(t, nil, "other")
-	lower := issuing(t, issuing(t, ca, "upper"), "lower")
-	web := ca.named(t, "web.internal")
-	trusted := map[string]string{"ca.crt": ca.certificate()}
+	ca, other := fixture.Authority(t, nil, "ca"), fixture.Authority(t, nil, "other")
+	lower := fixture.Authority(t, fixture.Authority(t, ca, "upper"), "lower")
+	web := named(t, ca, "web.internal")
+	trusted := map[string][]byte{"ca.crt": ca.PEM()}
 	verify := []string{"proxy-ssl-verify", "on", "proxy-ssl-name", "web.internal"}
 	cases := map[string]struct {
-		endpoint    *keeper
-		secret      map[string]string
+		endpoint    *fixture.Identity
+		secret      map[string][]byte
 		annotations []string
 		want        int
 	}{
 		"good":            {web, trusted, verify, 200},
-		"good-of-two":     {web, map[string]string{"ca.crt": other.certificate() + ca.certificate()}, verify, 200},
-		"common-name":     {ca.commonly(t, "web.internal"), trusted, verify, 200},
-		"wildcard":        {ca.named(t, "*.internal"), trusted, verify, 200},
-		"itself":          {web, map[string]string{"ca.crt": web.certificate()}, verify, 200},
-		"wrong-authority": {web, map[string]string{"ca.crt": other.certificate()}, verify, 502},
-		"wrong-name":      {ca.named(t, "mail.internal"), trusted, verify, 502},
-		"name-besides": {keep(t, ca, x509.Certificate{
+		"good-of-two":     {web, map[string][]byte{"ca.crt": slices.Concat(other.PEM(), ca.PEM())}, verify, 200},
+		"common-name":     {commonly(t, ca, "web.internal"), trusted, verify, 200},
+		"wildcard":        {named(t, ca, "*.internal"), trusted, verify, 200},
+		"itself":          {web, map[string][]byte{"ca.crt": web.PEM()}, verify, 200},
+		"wrong-authority": {web, map[string][]byte{"ca.crt": other.PEM()}, verify, 502},
+		"wrong-name":      {named(t, ca, "mail.internal"), trusted, verify, 502},
+		"name-besides": {fixture.Identify(t, ca, &x509.Certificate{
 			Subject: pkix.Name{CommonName: "web.internal"}, DNSNames: []string{"x"},
 		}), trusted, verify, 502},
 		"no-name":           {web, trusted, []string{"proxy-ssl-verify", "on"}, 502},
-		"upstream-balancer": {ca.named(t, "upstream_balancer"), trusted, []string{"proxy-ssl-verify", "on"}, 200},
-		"expired": {keep(t, ca, x509.Certificate{
+		"upstream-balancer": {named(t, ca, "upstream_balancer"), trusted, []string{"proxy-ssl-verify", "on"}, 200},
+		"expired": {fixture.Identify(t, ca, &x509.Certificate{
 			DNSNames: []string{"web.internal"}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
 		}), trusted, verify, 502},
-		"for-clients": {keep(t, ca, x509.Certificate{
+		"for-clients": {fixture.Identify(t, ca, &x509.Certificate{
 			DNSNames: []string{"web.internal"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 		}), trusted, verify, 502},
-		"revoked": {web, map[string]string{"ca.crt": ca.certificate(), "ca.crl": ca.revokes(t, web)}, verify, 502},
+		"revoked": {web, map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": ca.Revoking(t, time.Now().Add(time.Hour), web)}, verify, 502},
 		"not-revoked": {
-			web, map[string]string{"ca.crt": ca.certificate(), "ca.crl": ca.revokes(t, lower)}, verify, 200,
+			web, map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": ca.Revoking(t, time.Now().Add(time.Hour), lower)}, verify, 200,
 		},
-		"too-deep":           {lower.named(t, "web.internal"), trusted, verify, 502},
-		"deep":               {lower.named(t, "web.internal"), trusted, append([]string{"proxy-ssl-verify-depth", "2"}, verify...), 200},
-		"verify-off":         {other.named(t, "x"), trusted, []string{"proxy-ssl-verify", "off", "proxy-ssl-name", "web.internal"}, 200},
+		"too-deep":           {named(t, lower, "web.internal"), trusted, verify, 502},
+		"deep":               {named(t, lower, "web.internal"), trusted, append([]string{"proxy-ssl-verify-depth", "2"}, verify...), 200},
+		"verify-off":         {named(t, other, "x"), trusted, []string{"proxy-ssl-verify", "off", "proxy-ssl-name", "web.internal"}, 200},
 		"no-secret":          {web, nil, verify, 502},
 		"no-secret-off":      {web, nil, []string{"proxy-ssl-verify", "off"}, 502},
-		"no-authority":       {web, web.shows(t), verify, 502},
-		"no-authority-off":   {web, web.shows(t), nil, 200},
-		"garbage":            {web, map[string]string{"ca.crt": "garbage"}, verify, 502},
-		"garbage-list":       {web, map[string]string{"ca.crt": ca.certificate(), "ca.crl": "garbage"}, verify, 502},
-		"garbage-pair":       {web, map[string]string{"ca.crt": ca.certificate(), "tls.crt": "garbage", "tls.key": "garbage"}, verify, 502},
-		"nothing-in-it":      {web, map[string]string{"else": "x"}, nil, 502},
+		"no-authority":       {web, web.Secret(), verify, 502},
+		"no-authority-off":   {web, web.Secret(), nil, 200},
+		"garbage":            {web, map[string][]byte{"ca.crt": []byte("garbage")}, verify, 502},
+		"garbage-list":       {web, map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": []byte("garbage")}, verify, 502},
+		"garbage-pair":       {web, map[string][]byte{"ca.crt": ca.PEM(), "tls.crt": []byte("garbage"), "tls.key": []byte("garbage")}, verify, 502},
+		"nothing-in-it":      {web, map[string][]byte{"else": []byte("x")}, nil, 502},
 		"newest-version":     {web, trusted, append([]string{"proxy-ssl-protocols", "TLSv1.3"}, verify...), 200},
 		"not-his-version":    {web, trusted, append([]string{"proxy-ssl-protocols", "TLSv1.2"}, verify...), 502},
 		"another-namespace":  {web, trusted, append([]string{"proxy-ssl-secret", "shop/x"}, verify...), 503},
 		"no-name-of-secret":  {web, trusted, append([]string{"proxy-ssl-secret", "x"}, verify...), 503},
-		"verify-means-other": {other.named(t, "x"), trusted, []string{"proxy-ssl-verify", "true", "proxy-ssl-name", "web.internal"}, 200},
+		"verify-means-other": {named(t, other, "x"), trusted, []string{"proxy-ssl-verify", "true", "proxy-ssl-name", "web.internal"}, 200},
 	}
 	var manifests strings.Builder
 	asked := map[string]*log{}
 	for name, c := range cases {
 		requests := &log{}
-		ip, port := serving(t, &tls.Config{Certificates: []tls.Certificate{c.endpoint.pair()}, MinVersion: tls.VersionTLS13},
+		ip, port := serving(t, &tls.Config{Certificates: []tls.Certificate{c.endpoint.Pair()}, MinVersion: tls.VersionTLS13},
 			func(http.ResponseWriter, *http.Request) { requests.add("one") })
 		asked[name] = requests
 		if slices.Contains(c.annotations, "proxy-ssl-secret") {
-			manifests.WriteString(service(name, port, ip) + holding(name, c.secret) +
+			manifests.WriteString(service(name, port, ip) + opaque(name, c.secret) +
 				annotated(name, name+".example", name, append([]string{"backend-protocol", "HTTPS"}, c.annotations...)...))
 			continue
 		}
@@ -256,19 +158,19 @@ func TestEndpointsThatAreVerified(t *testing.T) {
 
 // TestEndpointsThatAskForACertificate: each Ingress shows its own, on connections of its own, to the same endpoint.
 func TestEndpointsThatAskForACertificate(t *testing.T) {
-	ca := issuing(t, nil, "ca")
-	alice, bob, none := ca.commonly(t, "alice"), ca.commonly(t, "bob"), ca.commonly(t, "none")
+	ca := fixture.Authority(t, nil, "ca")
+	alice, bob, none := commonly(t, ca, "alice"), commonly(t, ca, "bob"), commonly(t, ca, "none")
 	pool := x509.NewCertPool()
-	pool.AddCert(ca.leaf)
+	pool.AddCert(ca.Leaf)
 	ip, port := over(t, &tls.Config{
-		Certificates: []tls.Certificate{ca.named(t, "web.internal").pair()}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool,
+		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: pool,
 	})
-	stranger := issuing(t, nil, "stranger").commonly(t, "stranger")
+	stranger := commonly(t, fixture.Authority(t, nil, "stranger"), "stranger")
 	in := start(t, class+
-		secured("alice", ip, port, alice.shows(t))+
-		secured("bob", ip, port, bob.shows(t), "proxy-ssl-server-name", "on", "proxy-ssl-name", "web.internal")+
-		secured("none", ip, port, map[string]string{"ca.crt": none.certificate()}, "proxy-ssl-server-name", "off", "proxy-ssl-name", "web.internal")+
-		secured("stranger", ip, port, stranger.shows(t))+
+		secured("alice", ip, port, alice.Secret())+
+		secured("bob", ip, port, bob.Secret(), "proxy-ssl-server-name", "on", "proxy-ssl-name", "web.internal")+
+		secured("none", ip, port, map[string][]byte{"ca.crt": none.PEM()}, "proxy-ssl-server-name", "off", "proxy-ssl-name", "web.internal")+
+		secured("stranger", ip, port, stranger.Secret())+
 		service("plain", port, ip)+annotated("plain", "plain.example", "plain", "backend-protocol", "HTTPS")+
 		annotated("bobs", "bobs.example", "bob", "backend-protocol", "HTTPS", "proxy-ssl-secret", "default/bob",
 			"proxy-ssl-server-name", "on", "proxy-ssl-name", "mail.internal"))
@@ -284,16 +186,16 @@ func TestEndpointsThatAskForACertificate(t *testing.T) {
 
 // TestSecretOfEndpointsThatChanges: who shows himself to endpoints changes under load, and no request fails.
 func TestSecretOfEndpointsThatChanges(t *testing.T) {
-	ca := issuing(t, nil, "ca")
+	ca := fixture.Authority(t, nil, "ca")
 	pool := x509.NewCertPool()
-	pool.AddCert(ca.leaf)
+	pool.AddCert(ca.Leaf)
 	ip, port := over(t, &tls.Config{
-		Certificates: []tls.Certificate{ca.named(t, "web.internal").pair()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	})
 	as := func(name string) string {
-		data := ca.commonly(t, name).shows(t)
-		data["ca.crt"] = ca.certificate()
-		return holding("web", data)
+		data := commonly(t, ca, name).Secret()
+		data["ca.crt"] = ca.PEM()
+		return opaque("web", data)
 	}
 	rest := class + secured("web", ip, port, nil, "proxy-ssl-verify", "on", "proxy-ssl-name", "web.internal")
 	in := start(t, rest)
@@ -331,13 +233,13 @@ func TestSecretOfEndpointsThatChanges(t *testing.T) {
 	}
 
 	// Those who are verified: nobody is, with what nobody can read, on a connection that is there either.
-	in.write("secret.yaml", holding("web", map[string]string{"ca.crt": "garbage"}))
+	in.write("secret.yaml", opaque("web", map[string][]byte{"ca.crt": []byte("garbage")}))
 	in.becomes("web.example", "/", 502, "")
 	in.write("secret.yaml", as("mended"))
 	in.becomes("web.example", "/", 200, `mended ""`)
-	other := ca.commonly(t, "another").shows(t)
-	other["ca.crt"] = issuing(t, nil, "another").certificate()
-	in.write("secret.yaml", holding("web", other))
+	other := commonly(t, ca, "another").Secret()
+	other["ca.crt"] = fixture.Authority(t, nil, "another").PEM()
+	in.write("secret.yaml", opaque("web", other))
 	in.becomes("web.example", "/", 502, "")
 	in.remove("secret.yaml")
 	in.eventually("verdict", func() error {
@@ -371,15 +273,15 @@ func (in *ingress) post(host string) error {
 
 // TestGRPCWithCertificates: both sides have one.
 func TestGRPCWithCertificates(t *testing.T) {
-	ca := issuing(t, nil, "ca")
+	ca := fixture.Authority(t, nil, "ca")
 	pool := x509.NewCertPool()
-	pool.AddCert(ca.leaf)
+	pool.AddCert(ca.Leaf)
 	_, ip, port := serveGRPC(t, grpc.Creds(credentials.NewTLS(&tls.Config{
-		Certificates: []tls.Certificate{ca.named(t, "web.internal").pair()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	})))
-	data := ca.commonly(t, "me").shows(t)
-	data["ca.crt"] = ca.certificate()
-	in := start(t, class+service("one", port, ip)+holding("one", data)+oneWith("backend-protocol: GRPCS", "proxy-ssl-secret: default/one",
+	data := commonly(t, ca, "me").Secret()
+	data["ca.crt"] = ca.PEM()
+	in := start(t, class+service("one", port, ip)+opaque("one", data)+oneWith("backend-protocol: GRPCS", "proxy-ssl-secret: default/one",
 		"proxy-ssl-verify: on", "proxy-ssl-name: web.internal"))
 	conn := caller(t, in.https, trusting)
 	oneAnswer(t, conn)
@@ -388,10 +290,10 @@ func TestGRPCWithCertificates(t *testing.T) {
 
 // TestWebSocketWithCertificates: an upgrade is verified as everything else is.
 func TestWebSocketWithCertificates(t *testing.T) {
-	ca := issuing(t, nil, "ca")
+	ca := fixture.Authority(t, nil, "ca")
 	ends := make(chan string, 10)
-	ip, port := serving(t, &tls.Config{Certificates: []tls.Certificate{ca.named(t, "web.internal").pair()}}, sockets(t, ends))
-	in := start(t, class+service("one", port, ip)+holding("one", map[string]string{"ca.crt": ca.certificate()})+
+	ip, port := serving(t, &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}}, sockets(t, ends))
+	in := start(t, class+service("one", port, ip)+opaque("one", map[string][]byte{"ca.crt": ca.PEM()})+
 		oneWith("backend-protocol: HTTPS", "proxy-ssl-secret: default/one", "proxy-ssl-verify: on", "proxy-ssl-name: web.internal"))
 	d := in.socket("/echo")
 	d.say("hello\n")
@@ -402,19 +304,19 @@ func TestWebSocketWithCertificates(t *testing.T) {
 
 // TestHealthCheckWithCertificates: endpoints are asked as requests go there. Who is not verified is not well.
 func TestHealthCheckWithCertificates(t *testing.T) {
-	ca := issuing(t, nil, "ca")
+	ca := fixture.Authority(t, nil, "ca")
 	pool := x509.NewCertPool()
-	pool.AddCert(ca.leaf)
+	pool.AddCert(ca.Leaf)
 	checked := make(chan string, 100)
 	ip, port := serving(t, &tls.Config{
-		Certificates: []tls.Certificate{ca.named(t, "web.internal").pair()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
+		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
 	}, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/healthz" {
 			checked <- fmt.Sprintf("%s %q", r.TLS.PeerCertificates[0].Subject.CommonName, r.TLS.ServerName)
 		}
 	})
-	data := ca.commonly(t, "me").shows(t)
-	data["ca.crt"] = ca.certificate()
+	data := commonly(t, ca, "me").Secret()
+	data["ca.crt"] = ca.PEM()
 	in := start(t, class+secured("web", ip, port, data, "proxy-ssl-verify", "on", "proxy-ssl-name", "web.internal", "proxy-ssl-server-name", "on",
 		"k8singress.io/health-check-path", "/healthz", "k8singress.io/health-check-interval", "1"))
 	if got := await(t, "a health check", checked); got != `me "web.internal"` {
@@ -425,9 +327,9 @@ func TestHealthCheckWithCertificates(t *testing.T) {
 
 // TestConnectionsOfASecret: they are kept for the next request, and end with the Secret and with the last Ingress.
 func TestConnectionsOfASecret(t *testing.T) {
-	ca := issuing(t, nil, "ca")
+	ca := fixture.Authority(t, nil, "ca")
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{ca.named(t, "web.internal").pair()}, ClientAuth: tls.RequestClientCert}
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, ClientAuth: tls.RequestClientCert}
 	var mu sync.Mutex
 	opened, open := 0, 0
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
@@ -444,7 +346,7 @@ func TestConnectionsOfASecret(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ip, port := hostPort(t, server.Listener.Addr())
-	in := start(t, class+secured("a", ip, port, ca.commonly(t, "a").shows(t)))
+	in := start(t, class+secured("a", ip, port, commonly(t, ca, "a").Secret()))
 	in.write("same.yaml", annotated("b", "b.example", "a", "backend-protocol", "HTTPS", "proxy-ssl-secret", "default/a"))
 	in.becomes("b.example", "/", 200, "")
 	expect := func(what string, wantOpened, wantOpen int) {
@@ -467,7 +369,7 @@ func TestConnectionsOfASecret(t *testing.T) {
 	in.expect("a.example", "/", 200, "")
 	expect("the same one after a reload", 1, 1)
 
-	in.write("manifests.yaml", class+secured("a", ip, port, ca.commonly(t, "another").shows(t)))
+	in.write("manifests.yaml", class+secured("a", ip, port, commonly(t, ca, "another").Secret()))
 	in.eventually("another connection", func() error {
 		in.expect("a.example", "/", 200, "")
 		mu.Lock()

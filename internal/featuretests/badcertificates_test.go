@@ -2,7 +2,6 @@ package featuretests
 
 import (
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +12,8 @@ import (
 
 	"crypto/x509"
 	"crypto/x509/pkix"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // fake is the common name of the certificate for names that no other one is for.
@@ -56,14 +57,10 @@ func spoiled(t testing.TB) map[string]struct {
 		"broken":    {[]byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), good.key, "cannot be read"},
 		"mismatch":  {good.certificate, other.key, "belongs to none of the certificates"},
 		"encrypted": {good.certificate, testFile(t, "encrypted.key"), "is encrypted"},
-		"dsa":       {good.certificate, pemOf("DSA PRIVATE KEY", []byte("x")), "make an RSA or ECDSA key"},
+		"dsa":       {good.certificate, fixture.PEM("DSA PRIVATE KEY", []byte("x")), "make an RSA or ECDSA key"},
 		"rsa512":    {testFile(t, "rsa512.crt"), testFile(t, "rsa512.key"), "has 512 bits"},
 		"900kb":     {large, good.key, "tls.crt has no certificate in PEM"},
 	}
-}
-
-func pemOf(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
 // TestBadSecrets has a host for each way in which a Secret is no good: at first, and after it was good.

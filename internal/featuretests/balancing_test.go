@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // fleet is the endpoints of one Service: servers on one port of several loopback addresses. Each answers with its address.
@@ -34,7 +36,7 @@ func newFleet(t testing.TB, n int, handler func(ip string, w http.ResponseWriter
 			server.Close()
 		}
 	})
-	_, f.port, _ = net.SplitHostPort(free(t))
+	f.port = fixture.Port(t)
 	for i := range n {
 		f.asked[f.ip(i)] = new(atomic.Int32)
 		f.up(f.ip(i))

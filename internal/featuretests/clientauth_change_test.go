@@ -10,11 +10,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // handshakes begins a connection for a host again and again, with a request on it each, until the test calls what it returns,
 // which fails the test if one of them failed.
-func (in *ingress) handshakes(host string, who *identity) (stop func()) {
+func (in *ingress) handshakes(host string, who *fixture.Identity) (stop func()) {
 	ctx, cancel := context.WithCancel(in.Context())
 	clients := in.showing(who, host)
 	var running sync.WaitGroup
@@ -83,7 +85,7 @@ func (in *ingress) answers(client *http.Client, host string, status int) {
 // one believes another authority, while all the others go on, and that Caddy loads nothing for it.
 func TestClientAuthChangesWithoutReload(t *testing.T) {
 	ip, port := toldClient(t)
-	first, second := clientAuthority(t, nil, "first"), clientAuthority(t, nil, "second")
+	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
 	alice, carol := person(t, first, "alice"), person(t, second, "carol")
 	open := func(name string) string { return rule(name, name+".example", "Prefix", "/", "one") }
 	in := start(t, class+service("one", port, ip)+caSecret("stays", first)+open("open")+asking("guarded", "stays"))
@@ -127,7 +129,7 @@ func TestClientAuthChangesWithoutReload(t *testing.T) {
 // connection only.
 func TestAuthorityChangesOnAnOpenConnection(t *testing.T) {
 	ip, port := toldClient(t)
-	first, second := clientAuthority(t, nil, "first"), clientAuthority(t, nil, "second")
+	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
 	in := start(t, class+service("one", port, ip)+asking("a", "ca"))
 	in.write("ca.yaml", caSecret("ca", first))
 	for protocol, client := range in.showing(person(t, first, "alice"), "a.example") {
@@ -152,7 +154,7 @@ func TestAuthorityChangesOnAnOpenConnection(t *testing.T) {
 // the host asked for one: a connection, or the session of one.
 func TestConnectionFromBefore(t *testing.T) {
 	ip, port := toldClient(t)
-	root := clientAuthority(t, nil, "root")
+	root := fixture.Authority(t, nil, "root")
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root))
 	alice := person(t, root, "alice")
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
@@ -189,7 +191,7 @@ func TestConnectionFromBefore(t *testing.T) {
 // the answer to its challenge gets it.
 func TestClientAuthWithoutTLS(t *testing.T) {
 	ip, port := toldClient(t)
-	root := clientAuthority(t, nil, "root")
+	root := fixture.Authority(t, nil, "root")
 	optional := asking("optional", "ca", "auth-tls-verify-client", "optional")
 	solver := rule("solver", "a.example", "Exact", "/.well-known/acme-challenge/token", "one")
 	unasked := asking("unasked", "ca", "auth-tls-verify-client", "off")
@@ -220,7 +222,7 @@ func TestClientAuthWithoutTLS(t *testing.T) {
 // TestTheOldestAsksForAll holds that the oldest Ingress with auth-tls-secret speaks for the whole host, and the other is told.
 func TestTheOldestAsksForAll(t *testing.T) {
 	ip, port := toldClient(t)
-	first, second := clientAuthority(t, nil, "first"), clientAuthority(t, nil, "second")
+	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
 	dated := func(ingress, name, date string) string {
 		return strings.Replace(ingress, "{name: "+name, "{name: "+name+", creationTimestamp: "+date, 1)
 	}

@@ -2,117 +2,54 @@ package featuretests
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
-	"encoding/pem"
 	"fmt"
-	"math/big"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// identity is a certificate with its key, and with those that issued it, but for the topmost.
-type identity struct {
-	leaf    *x509.Certificate
-	key     *ecdsa.PrivateKey
-	between []*identity
-}
-
-// identify makes an identity. Without an issuer it is of itself.
-func identify(t testing.TB, issuer *identity, template *x509.Certificate) *identity {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template.SerialNumber, _ = rand.Int(rand.Reader, big.NewInt(1<<62))
-	if template.NotAfter.IsZero() {
-		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	}
-	id := &identity{key: key}
-	parent, signer := template, key
-	if issuer != nil {
-		parent, signer = issuer.leaf, issuer.key
-		if issuer.between != nil || !issuer.selfIssued() {
-			id.between = append([]*identity{issuer}, issuer.between...)
-		}
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if id.leaf, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return id
-}
-
-func (i *identity) selfIssued() bool { return i.leaf.Subject.String() == i.leaf.Issuer.String() }
-
-// authority makes one that issues others.
-func clientAuthority(t testing.TB, issuer *identity, name string) *identity {
-	t.Helper()
-	return identify(t, issuer, &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-	})
-}
-
 // person makes a client.
-func person(t testing.TB, issuer *identity, name string) *identity {
+func person(t testing.TB, issuer *fixture.Identity, name string) *fixture.Identity {
 	t.Helper()
-	return identify(t, issuer, &x509.Certificate{
+	return fixture.Identify(t, issuer, &x509.Certificate{
 		Subject: pkix.Name{CommonName: name, Organization: []string{"Shop"}}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	})
 }
 
 // outdated makes a client whose certificate ended a while ago.
-func outdated(t testing.TB, issuer *identity) *identity {
+func outdated(t testing.TB, issuer *fixture.Identity) *fixture.Identity {
 	t.Helper()
-	return identify(t, issuer, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
+	return fixture.Identify(t, issuer, &x509.Certificate{NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour)})
 }
 
-func (i *identity) pem() []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: i.leaf.Raw})
-}
-
-// without is a list of revoked certificates.
-func (i *identity) without(t testing.TB, until time.Time, revoked ...*identity) []byte {
-	t.Helper()
-	list := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: time.Now().Add(-2 * time.Hour), NextUpdate: until}
-	for _, r := range revoked {
-		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
-			x509.RevocationListEntry{SerialNumber: r.leaf.SerialNumber, RevocationTime: time.Now().Add(-time.Minute)})
-	}
-	der, err := x509.CreateRevocationList(rand.Reader, list, i.leaf, i.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "X509 CRL", Bytes: der})
-}
-
-// opaque is a Secret in default.
+// opaque is a Secret in default. nil is none.
 func opaque(name string, data map[string][]byte) string {
+	if data == nil {
+		return ""
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "---\napiVersion: v1\nkind: Secret\nmetadata: {name: %s}\ndata:\n", name)
-	for key, value := range data {
-		fmt.Fprintf(&b, "  %s: %q\n", key, base64.StdEncoding.EncodeToString(value))
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		fmt.Fprintf(&b, "  %s: %q\n", key, base64.StdEncoding.EncodeToString(data[key]))
 	}
 	return b.String()
 }
 
-func caSecret(name string, ca *identity) string {
-	return opaque(name, map[string][]byte{"ca.crt": ca.pem()})
+func caSecret(name string, ca *fixture.Identity) string {
+	return opaque(name, map[string][]byte{"ca.crt": ca.PEM()})
 }
 
 // asking is an Ingress "default/NAME" for NAME.example that asks clients for certificates, with more annotations, key and
@@ -122,15 +59,12 @@ func asking(name, secret string, annotations ...string) string {
 }
 
 // showing returns clients of each protocol who begin connections for a server name with an identity, which may be nil.
-func (in *ingress) showing(who *identity, server string) map[string]*http.Client {
+func (in *ingress) showing(who *fixture.Identity, server string) map[string]*http.Client {
 	in.Helper()
 	config := func() *tls.Config {
 		c := &tls.Config{ServerName: server, InsecureSkipVerify: true}
 		if who != nil {
-			pair := tls.Certificate{Certificate: [][]byte{who.leaf.Raw}, PrivateKey: who.key}
-			for _, b := range who.between {
-				pair.Certificate = append(pair.Certificate, b.leaf.Raw)
-			}
+			pair := who.Pair()
 			// Whatever authorities the server names.
 			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 		}
@@ -204,16 +138,16 @@ func toldClient(t testing.TB) (ip, port string) {
 // backend is told.
 func TestClientCertificates(t *testing.T) {
 	ip, port := toldClient(t)
-	root, other := clientAuthority(t, nil, "root"), clientAuthority(t, nil, "other")
-	middle := clientAuthority(t, root, "middle")
+	root, other := fixture.Authority(t, nil, "root"), fixture.Authority(t, nil, "other")
+	middle := fixture.Authority(t, root, "middle")
 	const (
 		none = "400 No required SSL certificate was sent"
 		bad  = "400 The SSL certificate error"
 	)
 	alice := "SUCCESS|CN=alice,O=Shop|CN=root|"
-	people := map[string]*identity{
+	people := map[string]*fixture.Identity{
 		"nobody": nil, "alice": person(t, root, "alice"), "a stranger": person(t, other, "alice"), "outdated": outdated(t, root),
-		"one between": person(t, middle, "bob"), "two between": person(t, clientAuthority(t, middle, "lower"), "bob"),
+		"one between": person(t, middle, "bob"), "two between": person(t, fixture.Authority(t, middle, "lower"), "bob"),
 	}
 	manifests := class + service("one", port, ip) + caSecret("ca", root)
 	wants := map[string]map[string]string{
@@ -256,10 +190,10 @@ func TestClientCertificates(t *testing.T) {
 // TestClientCertificateOptions holds what the other annotations do.
 func TestClientCertificateOptions(t *testing.T) {
 	ip, port := toldClient(t)
-	root := clientAuthority(t, nil, "root")
+	root := fixture.Authority(t, nil, "root")
 	alice, bob, gone := person(t, root, "alice"), person(t, root, "bob"), person(t, root, "gone")
-	deep := person(t, clientAuthority(t, clientAuthority(t, root, "one"), "two"), "deep")
-	listed := opaque("listed", map[string][]byte{"ca.crt": root.pem(), "ca.crl": root.without(t, time.Now().Add(time.Hour), gone)})
+	deep := person(t, fixture.Authority(t, fixture.Authority(t, root, "one"), "two"), "deep")
+	listed := opaque("listed", map[string][]byte{"ca.crt": root.PEM(), "ca.crl": root.Revoking(t, time.Now().Add(time.Hour), gone)})
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+listed+
 		asking("page", "ca", "auth-tls-error-page", "https://example.com/no?a=b")+
 		asking("pass", "ca", "auth-tls-pass-certificate-to-upstream", "true")+
@@ -268,7 +202,7 @@ func TestClientCertificateOptions(t *testing.T) {
 		asking("deep", "ca", "auth-tls-verify-depth", "2")+asking("shallow", "ca", "auth-tls-verify-depth", "0")+asking("listed", "listed"))
 	for _, test := range []struct {
 		host   string
-		who    *identity
+		who    *fixture.Identity
 		status int
 		body   string
 	}{
@@ -294,7 +228,7 @@ func TestClientCertificateOptions(t *testing.T) {
 		}
 	}
 	got := in.fetch(in.showing(alice, "pass.example")["HTTP/1.1"], "https://pass.example/").body
-	want := strings.NewReplacer("+", "%2B", "/", "%2F", "=", "%3D", "\n", "%0A", " ", "%20").Replace(string(alice.pem()))
+	want := strings.NewReplacer("+", "%2B", "/", "%2F", "=", "%3D", "\n", "%0A", " ", "%20").Replace(string(alice.PEM()))
 	if !strings.HasSuffix(got, "|"+want) {
 		t.Errorf("the backend is handed %q, want %q", got, want)
 	}
@@ -303,13 +237,13 @@ func TestClientCertificateOptions(t *testing.T) {
 // TestUnusableAuthority holds that a host lets nobody in while nobody knows whom to believe, and says so.
 func TestUnusableAuthority(t *testing.T) {
 	ip, port := toldClient(t)
-	root := clientAuthority(t, nil, "root")
-	old := root.without(t, time.Now().Add(-time.Hour))
+	root := fixture.Authority(t, nil, "root")
+	old := root.Revoking(t, time.Now().Add(-time.Hour))
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+
 		asking("missing", "missing")+
-		asking("without", "without")+opaque("without", map[string][]byte{"tls.crt": root.pem()})+
+		asking("without", "without")+opaque("without", map[string][]byte{"tls.crt": root.PEM()})+
 		asking("garbage", "garbage", "auth-tls-verify-client", "optional")+opaque("garbage", map[string][]byte{"ca.crt": []byte("garbage")})+
-		asking("list", "list")+opaque("list", map[string][]byte{"ca.crt": root.pem(), "ca.crl": old})+
+		asking("list", "list")+opaque("list", map[string][]byte{"ca.crt": root.PEM(), "ca.crl": old})+
 		asking("regex", "ca", "auth-tls-match-cn", "(")+
 		asking("other", "ca")+strings.Replace(asking("elsewhere", "ca"), "default/ca", "kube-system/ca", 1)+
 		strings.Replace(asking("nowhere", "ca"), "default/ca", "ca", 1))
@@ -348,7 +282,7 @@ func TestUnusableAuthority(t *testing.T) {
 // TestMisdirected holds that nobody comes round the certificates by a connection for another host.
 func TestMisdirected(t *testing.T) {
 	ip, port := toldClient(t)
-	root := clientAuthority(t, nil, "root")
+	root := fixture.Authority(t, nil, "root")
 	in := start(t, class+service("one", port, ip)+caSecret("ca", root)+asking("a", "ca")+rule("open", "open.example", "Prefix", "/", "one")+
 		strings.Replace(asking("w", "ca", "auth-tls-verify-client", "optional"), "w.example", "*.w.example", 1)+
 		rule("plain", "*.plain.example", "Prefix", "/", "one")+rule("all", "", "Prefix", "/", "one"))

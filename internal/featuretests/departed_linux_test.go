@@ -2,50 +2,18 @@ package featuretests
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
-	"strconv"
-	"syscall"
 	"testing"
 	"time"
-)
 
-// unreachable returns the address of an endpoint that takes no connection and refuses none: its queue is full. So it is with
-// the address of a pod that has gone.
-func unreachable(t *testing.T) (ip, port string) {
-	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ip, port = "127.0.0.1", strconv.Itoa(name.(*syscall.SockaddrInet4).Port)
-	for range 16 {
-		conn, err := net.DialTimeout("tcp", net.JoinHostPort(ip, port), 200*time.Millisecond)
-		if err != nil {
-			return ip, port
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-	}
-	t.Fatal("the queue is never full")
-	return "", ""
-}
+	"github.com/k8singress/k8singress/internal/fixture"
+)
 
 // TestTheLastPodGoes: a request that is on its way to a pod which has gone is told so at once, and does not wait for the
 // connect timeout. Of several, another one gets it, whatever its method.
 func TestTheLastPodGoes(t *testing.T) {
-	ip, port := unreachable(t)
+	ip, port := hostPort(t, fixture.Unreachable(t))
 	one := oneWith("proxy-connect-timeout: 9", "proxy-next-upstream: off")
 	in := start(t, class+service("one", port, ip)+one)
 	for _, way := range ways {
@@ -65,7 +33,7 @@ func TestTheLastPodGoes(t *testing.T) {
 
 // TestConnectTimeoutOfFastCGI is 504 as for any other protocol.
 func TestConnectTimeoutOfFastCGI(t *testing.T) {
-	ip, port := unreachable(t)
+	ip, port := hostPort(t, fixture.Unreachable(t))
 	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "proxy-connect-timeout: 1", "proxy-next-upstream-tries: 1")
 	if got := in.send(http.MethodGet, "/index.php", nil); got.status != http.StatusGatewayTimeout {
 		t.Errorf("got %d", got.status)

@@ -3,12 +3,13 @@ package featuretests
 import (
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // large is the name whose answer fits into 4 KiB, and larger that of one that fits into TCP only.
@@ -79,27 +80,6 @@ func bothOn(t *testing.T) (net.PacketConn, net.Listener) {
 	}
 }
 
-// port53 is a number from 5300 on which is free for UDP and TCP.
-func port53(t *testing.T) string {
-	t.Helper()
-	for number := 5300; number < 5400; number++ {
-		port := strconv.Itoa(number)
-		listener, errTCP := net.Listen("tcp", "127.0.0.1:"+port)
-		packets, errUDP := net.ListenPacket("udp", "127.0.0.1:"+port)
-		if errTCP == nil {
-			listener.Close()
-		}
-		if errUDP == nil {
-			packets.Close()
-		}
-		if _, again := given.LoadOrStore("127.0.0.1:"+port, true); errTCP == nil && errUDP == nil && !again {
-			return port
-		}
-	}
-	t.Fatal("none of the ports from 5300 to 5399 is free")
-	return ""
-}
-
 // nameService has port 53 twice, as that of a cluster has.
 const nameService = `---
 apiVersion: v1
@@ -132,7 +112,7 @@ data: {"%[3]s": "default/kube-dns:53"}
 func behindNamePort(t *testing.T) (address string) {
 	t.Helper()
 	ip, port := nameServer(t)
-	own := port53(t)
+	own := fixture.Port(t)
 	address = "127.0.0.1:" + own
 	in := start(t, class+fmt.Sprintf(nameService, port, ip, own),
 		"tcp_services default/tcp-services", "udp_services default/udp-services", "stream_bind 127.0.0.1")

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // document takes the document of the running process.
@@ -94,7 +95,7 @@ data: {"%s": "default/one:80"}
 }
 
 func TestDocumentOfOneProcessServesTheSameInAnother(t *testing.T) {
-	_, port, _ := net.SplitHostPort(free(t))
+	port := fixture.Port(t)
 	in := start(t, whole(t, port), "tcp_services default/tcp-services", "stream_bind 127.0.0.1")
 	before := in.converse() + in.overTCP(port)
 	document := in.document()
@@ -125,7 +126,7 @@ func TestDocumentOfOneProcessServesTheSameInAnother(t *testing.T) {
 
 // TestDocumentRunsAsConfiguration is `caddy k8singress render -f DIR >caddy.json; caddy run --config caddy.json`.
 func TestDocumentRunsAsConfiguration(t *testing.T) {
-	_, port, _ := net.SplitHostPort(free(t))
+	port := fixture.Port(t)
 	in := start(t, whole(t, port), "tcp_services default/tcp-services", "stream_bind 127.0.0.1")
 	before := in.converse()
 	var document map[string]any

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 const paramsMap = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: params}\ndata: {%s}\n"
@@ -285,22 +287,9 @@ func requested(conn net.Conn) map[string]string {
 }
 
 func pairs(text []byte) map[string]string {
-	length := func() int {
-		n := int(text[0])
-		if n < 128 {
-			text = text[1:]
-			return n
-		}
-		n = (n&127)<<24 | int(text[1])<<16 | int(text[2])<<8 | int(text[3])
-		text = text[4:]
-		return n
-	}
 	all := map[string]string{}
-	for len(text) > 0 {
-		name := length()
-		value := length()
-		all[string(text[:name])] = string(text[name : name+value])
-		text = text[name+value:]
+	for pair := range slices.Chunk(fixture.FastCGIParams(text), 2) {
+		all[pair[0]] = pair[1]
 	}
 	return all
 }

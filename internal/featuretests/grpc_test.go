@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // echo is a gRPC service that says what it hears: Say once, Tell three times, Talk for each message. A message "fail" is
@@ -218,7 +220,7 @@ func TestGRPCOfASilentClient(t *testing.T) {
 
 // TestGRPCNobody: what a client of gRPC is told when nobody is there.
 func TestGRPCNobody(t *testing.T) {
-	_, nobody, _ := net.SplitHostPort(free(t))
+	nobody := fixture.Port(t)
 	for _, ips := range [][]string{{"127.0.0.1"}, nil} {
 		in := start(t, class+service("one", nobody, ips...)+oneWith("backend-protocol: GRPC"))
 		conn := caller(t, in.https, trusting)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // startSecure runs a controller with shop.example and other.example, both with a certificate of the ECDSA kind.
@@ -260,7 +262,7 @@ func TestHSTSOfASite(t *testing.T) {
 	ip, port := backend(t, "web")
 	in := newIngress(t)
 	in.write("manifests.yaml", class+service("web", port, ip)+rule("web", "site.localhost", "Prefix", "/web", "web"))
-	site := free(t)
+	site := fixture.Address(t)
 	_, sitePort, _ := strings.Cut(site, ":")
 	in.loadCaddyfile(fmt.Sprintf(`{
 	admin %s

@@ -3,7 +3,6 @@
 package featuretests
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/binary"
 	"encoding/json"
@@ -18,7 +17,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,6 +25,8 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/k8singress/k8singress"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // deadline is how long a test waits for what it expects.
@@ -55,7 +55,7 @@ func start(t testing.TB, manifests string, options ...string) *ingress {
 
 func newIngress(t testing.TB) *ingress {
 	t.Helper()
-	in := &ingress{TB: t, folder: t.TempDir(), admin: free(t), http: free(t), https: free(t)}
+	in := &ingress{TB: t, folder: t.TempDir(), admin: fixture.Address(t), http: fixture.Address(t), https: fixture.Address(t)}
 	in.client = &http.Client{Timeout: deadline, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse
 	}}
@@ -189,21 +189,7 @@ func (in *ingress) awaitReady() {
 // eventually fails the test if condition keeps returning an error.
 func (in *ingress) eventually(what string, condition func() error) {
 	in.Helper()
-	ctx, cancel := context.WithTimeout(in.Context(), deadline)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			in.Fatalf("%s: %v", what, err)
-		case <-tick.C:
-		}
-	}
+	fixture.Eventually(in, deadline, what, condition)
 }
 
 // answer is what a client sees.
@@ -355,22 +341,3 @@ kind: IngressClass
 metadata: {name: nginx}
 spec: {controller: k8s.io/ingress-nginx}
 `
-
-// given has the addresses that free returned: the kernel may offer one again at once.
-var given sync.Map
-
-// free returns an address with a port that is free, and that it has returned to nobody else.
-func free(t testing.TB) string {
-	t.Helper()
-	for {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		address := l.Addr().String()
-		l.Close()
-		if _, again := given.LoadOrStore(address, true); !again {
-			return address
-		}
-	}
-}

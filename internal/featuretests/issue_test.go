@@ -1,24 +1,21 @@
 package featuretests
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"fmt"
-	"math/big"
 	"testing"
-	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// tlsPair is a certificate and its key in PEM, and the same for issuing others.
+// tlsPair is an identity in PEM, with the key as OpenSSL writes it.
 type tlsPair struct {
 	certificate, key []byte
-	leaf             *x509.Certificate
-	signer           *ecdsa.PrivateKey
+	*fixture.Identity
 }
 
 // newCertificate has a common name and DNS names; the common name is one of them if no others are given.
@@ -31,37 +28,14 @@ func newCertificate(t testing.TB, commonName string, names ...string) tlsPair {
 }
 
 // issueCertificate makes one that is valid now, if nothing else is said; a nil issuer is itself.
-func issueCertificate(t testing.TB, template *x509.Certificate, issuer *tlsPair) tlsPair {
+func issueCertificate(t testing.TB, template *x509.Certificate, issuer *fixture.Identity) tlsPair {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	made := fixture.Identify(t, issuer, template)
+	private, err := x509.MarshalECPrivateKey(made.Key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	complete(template)
-	parent, signer := template, key
-	if issuer != nil {
-		parent, signer = issuer.leaf, issuer.signer
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tlsPair{pemOf("CERTIFICATE", der), pemOf("EC PRIVATE KEY", private), leaf, key}
-}
-
-func complete(template *x509.Certificate) {
-	template.SerialNumber = big.NewInt(1)
-	if template.NotAfter.IsZero() {
-		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	}
+	return tlsPair{made.PEM(), fixture.PEM("EC PRIVATE KEY", private), made}
 }
 
 // rsaCertificate is for one host.
@@ -72,18 +46,18 @@ func rsaCertificate(t testing.TB, commonName, host string) tlsPair {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{Subject: pkix.Name{CommonName: commonName}, DNSNames: []string{host}}
-	complete(template)
+	fixture.Complete(t, template)
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tlsPair{certificate: pemOf("CERTIFICATE", der), key: pemOf("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))}
+	return tlsPair{certificate: fixture.PEM("CERTIFICATE", der), key: fixture.PEM("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key))}
 }
 
 // chainOf is a leaf with so many certificates in all, the issuers in the wrong order.
 func chainOf(t testing.TB, length int, host string) tlsPair {
 	t.Helper()
-	var issuer *tlsPair
+	var issuer *fixture.Identity
 	var chain []byte
 	for i := range length - 1 {
 		next := issueCertificate(t, &x509.Certificate{
@@ -91,7 +65,7 @@ func chainOf(t testing.TB, length int, host string) tlsPair {
 			SubjectKeyId: []byte{byte(i)},
 		}, issuer)
 		chain = append(chain, next.certificate...)
-		issuer = &next
+		issuer = next.Identity
 	}
 	leaf := issueCertificate(t, &x509.Certificate{Subject: pkix.Name{CommonName: "leaf"}, DNSNames: []string{host}}, issuer)
 	leaf.certificate = append(chain, leaf.certificate...)

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // tlsEnd is an endpoint that ends TLS itself, with a certificate of its own. It says its name and the host that the client
@@ -29,8 +31,8 @@ type tlsEnd struct {
 
 func newTLSEnd(t testing.TB, name string, hosts ...string) *tlsEnd {
 	t.Helper()
-	authority := issuing(t, nil, "authority of "+name)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{authority.named(t, hosts...).pair()}})
+	authority := fixture.Authority(t, nil, "authority of "+name)
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{fixture.Identify(t, authority, &x509.Certificate{DNSNames: hosts}).Pair()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +47,7 @@ func newTLSEnd(t testing.TB, name string, hosts ...string) *tlsEnd {
 		}
 	}()
 	e := &tlsEnd{roots: x509.NewCertPool()}
-	e.roots.AddCert(authority.leaf)
+	e.roots.AddCert(authority.Leaf)
 	if e.ip, e.port, err = net.SplitHostPort(l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func init() { caddy.RegisterModule(new(failing)) }
@@ -77,7 +79,7 @@ func TestRefusedReload(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"))
 	other := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\ningress_class other\n}\n}\n",
-		in.admin, free(t), in.https, in.folder)
+		in.admin, fixture.Address(t), in.https, in.folder)
 	for range orders {
 		in.refused(other)
 		in.expect("shop.example", "/", http.StatusOK, "one /")

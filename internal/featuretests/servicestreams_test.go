@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // exposed is the Service "default/NAME" of service with annotations, each "name: value" without its prefix.
@@ -23,21 +25,12 @@ func exposed(name, port, ip string, annotations ...string) string {
 		"metadata: {name: "+name+", annotations: {"+strings.Join(all, ", ")+"}}", 1)
 }
 
-// freePort is the port of free.
-func freePort(t testing.TB) string {
-	_, port, err := net.SplitHostPort(free(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 const servicePorts = "stream_bind 127.0.0.1\nservice_tcp_ports 1024-65535"
 
 // TestServiceOpensAPort holds that an annotation opens and closes a port without a reload, and touches no other.
 func TestServiceOpensAPort(t *testing.T) {
 	ip, backendPort := backend(t, "one")
-	first, second := freePort(t), freePort(t)
+	first, second := fixture.Port(t), fixture.Port(t)
 	in := start(t, class+exposed("one", backendPort, ip, "tcp-ports: "+first+":http"), servicePorts)
 	in.eventually("the port", func() error { _, err := tryTCP(first); return err })
 	reloads := in.reloads()
@@ -107,7 +100,7 @@ func (h *held) ask(want string) {
 func TestServicePortConflicts(t *testing.T) {
 	ip, onePort := backend(t, "one")
 	_, twoPort := backend(t, "two")
-	shared, own, listed := freePort(t), freePort(t), freePort(t)
+	shared, own, listed := fixture.Port(t), fixture.Port(t), fixture.Port(t)
 	two := exposed("two", twoPort, ip, "tcp-ports: "+shared+":80, "+own+":80, "+listed+":80")
 	in := newIngress(t)
 	in.write("one.yaml", exposed("one", onePort, ip, "tcp-ports: "+shared+":80"))
@@ -139,7 +132,7 @@ func TestServicePortConflicts(t *testing.T) {
 // TestServicePortNotAllowed holds that nothing opens without the administrator.
 func TestServicePortNotAllowed(t *testing.T) {
 	ip, backendPort := backend(t, "one")
-	port := freePort(t)
+	port := fixture.Port(t)
 	manifests := class + exposed("one", backendPort, ip, "tcp-ports: "+port+":80")
 	in := start(t, manifests, "stream_bind 127.0.0.1")
 	for _, options := range []string{
@@ -171,7 +164,7 @@ func TestServicePortThatIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, taken, _ := net.SplitHostPort(holder.Addr().String())
-	good := freePort(t)
+	good := fixture.Port(t)
 	in := start(t, class+exposed("one", backendPort, ip, "tcp-ports: "+taken+":80, "+good+":80"), servicePorts)
 	if got := in.overTCP(good); got != "one /tcp" {
 		t.Errorf("the free port answers %q", got)
@@ -197,7 +190,7 @@ func TestServicePortThatIsTaken(t *testing.T) {
 func TestPortOfAnExternalName(t *testing.T) {
 	backendPort, dnsServer := twins(t), serveNames(t)
 	dnsServer.set("db.example", "127.0.0.1")
-	port := freePort(t)
+	port := fixture.Port(t)
 	manifests := class + external("db", "db.example") + tcpServices(fmt.Sprintf(`%q: "default/db:%s"`, port, backendPort))
 	options := "\ntcp_services default/tcp-services\nstream_bind 127.0.0.1\nresolvers " + dnsServer.address
 	in := start(t, manifests, "external_names all"+options)
@@ -232,7 +225,7 @@ func TestPortOfAnExternalName(t *testing.T) {
 // connection, and is in effect.
 func TestStreamKeysAreLive(t *testing.T) {
 	ip, backendPort := backend(t, "one")
-	port := freePort(t)
+	port := fixture.Port(t)
 	one := exposed("one", backendPort, ip, "tcp-ports: "+port+":80")
 	in := start(t, class+one+globals("proxy-stream-timeout: 10m"), servicePorts, "configmap default/globals")
 	in.overTCP(port)
@@ -267,7 +260,7 @@ func globals(entries ...string) string {
 // TestServicePortStaysClosed holds that what keeps people out keeps out everybody while it cannot be read.
 func TestServicePortStaysClosed(t *testing.T) {
 	ip, backendPort := backend(t, "one")
-	port, other := freePort(t), freePort(t)
+	port, other := fixture.Port(t), fixture.Port(t)
 	in := start(t, class+exposed("one", backendPort, ip, "tcp-ports: "+port+":80", "stream-tls-secret: Not A Name")+
 		exposed("two", backendPort, ip, "tcp-ports: "+other+":80"), servicePorts)
 	if got := in.overTCP(other); got != "one /tcp" {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/pires/go-proxyproto"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // behindTCPPort runs an ingress with a TCP port in front of an address, and returns the address of the port. The flags are
@@ -22,7 +24,7 @@ func behindTCPPort(t *testing.T, backend, flags string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address = free(t)
+	address = fixture.Address(t)
 	_, own, _ := net.SplitHostPort(address)
 	in := start(t, class+service("app", port, ip)+tcpServices(fmt.Sprintf(`%q: "default/app:80%s"`, own, flags)),
 		"tcp_services default/tcp-services", "stream_bind 127.0.0.1")

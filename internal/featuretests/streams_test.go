@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // overTCP asks the HTTP backend behind a TCP port, and returns its answer.
@@ -51,8 +53,8 @@ func tcpServices(entries ...string) string {
 
 func TestTCPPortComesAndGoes(t *testing.T) {
 	ip, backendPort := backend(t, "one")
-	_, port, _ := net.SplitHostPort(free(t))
-	_, second, _ := net.SplitHostPort(free(t))
+	port := fixture.Port(t)
+	second := fixture.Port(t)
 	in := start(t, class+service("one", backendPort, ip), "tcp_services default/tcp-services", "stream_bind 127.0.0.1")
 	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:80"`, port)))
 	in.eventually("the port", func() error { _, err := tryTCP(port); return err })
@@ -75,8 +77,8 @@ func TestTCPPortComesAndGoes(t *testing.T) {
 
 func TestTCPPortThatIsTaken(t *testing.T) {
 	ip, backendPort := backend(t, "one")
-	_, good, _ := net.SplitHostPort(free(t))
-	holder, err := net.Listen("tcp", "127.0.0.1:0")
+	good := fixture.Port(t)
+	holder, err := net.Listen("tcp", fixture.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func TestTCPPortThatIsTaken(t *testing.T) {
 // is told, and that the port is back when the site is gone.
 func TestReloadWithASiteOnATCPPort(t *testing.T) {
 	ip, backendPort := backend(t, "one")
-	_, port, _ := net.SplitHostPort(free(t))
+	port := fixture.Port(t)
 	const options = "tcp_services default/tcp-services\nstream_bind 127.0.0.1"
 	in := start(t, class+service("one", backendPort, ip)+tcpServices(fmt.Sprintf(`%q: "default/one:80"`, port)), options)
 	if got := in.overTCP(port); got != "one /tcp" {

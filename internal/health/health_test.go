@@ -1,7 +1,6 @@
 package health_test
 
 import (
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/health"
 	"github.com/k8singress/k8singress/internal/ir"
 )
@@ -88,18 +88,14 @@ func TestAnEndpointFallsIllAndRecovers(t *testing.T) {
 }
 
 func TestAnEndpointThatIsNotThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	b := &backend{list: []ir.Endpoint{{Address: l.Addr().String()}}, said: make(chan string, 10)}
+	address := fixture.Address(t)
+	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
 	c := health.New()
 	c.Set("b", b, check())
-	b.await(t, l.Addr().String()+" is ill")
+	b.await(t, address+" is ill")
 	// Whoever is not asked any more must not be passed over for ever.
 	c.Set("b", b, nil)
-	b.await(t, l.Addr().String()+" is well")
+	b.await(t, address+" is well")
 	c.Close()
 }
 

@@ -34,13 +34,11 @@ func (r *reading) backendTLS() {
 // unsecured tells the Ingresses of a host that speak TLS with their endpoints, and say nothing of it, that another one does: with
 // ingress-nginx that would hold for them, too. Here it does not, because nobody may show the certificate of another one.
 func (m *merging) unsecured(results []*Result) {
-	of := func(r *Result) *ir.BackendTLS {
-		for _, p := range r.Paths[m.Host.Host] {
-			return p.Forwarding.TLS
-		}
-		return nil
-	}
-	i := slices.IndexFunc(results, func(r *Result) bool { return of(r) != nil })
+	// All paths of an Ingress have the same.
+	i := slices.IndexFunc(results, func(r *Result) bool {
+		paths := r.Paths[m.Host.Host]
+		return len(paths) > 0 && paths[0].Forwarding.TLS != nil
+	})
 	if i < 0 {
 		return
 	}

@@ -47,8 +47,8 @@ func carefully(merge merge, host string, results []*Result, fallbacks []*Result)
 
 // try returns what merge panics with.
 func (m merge) try(host string, results, fallbacks []*Result) (merged *Merged, fault any) {
-	defer func() { fault = recover() }()
-	return m(host, results, fallbacks), nil
+	fault = Try(func() { merged = m(host, results, fallbacks) })
+	return merged, fault
 }
 
 // quarantine are the Ingresses of a host that make Merge panic.
@@ -106,6 +106,7 @@ func (r *Result) closedOn(host string) *Result {
 	return stand
 }
 
+// closed is the path, answering 503.
 func (p *Path) closed() *Path {
 	return &Path{
 		Match: p.Match, Filters: []ir.Filter{ir.DirectResponse{Status: 503}}, Backend: p.Backend, Regex: p.Regex, Last: p.Last, Field: p.Field,

@@ -271,7 +271,8 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 // with adds what the annotations say of a path.
 func (r *reading) with(p *Path) *Path {
 	if r.stands {
-		return r.closed(p)
+		p.Regex = r.annotations.Regex(p.Match.Path)
+		return p.closed()
 	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Attempts, p.Forwarding = r.annotations.Attempts, r.annotations.ForwardingFor(p.Match.Path)

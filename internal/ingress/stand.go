@@ -21,7 +21,7 @@ func TranslateCarefully(s *snapshot.Snapshot, object *networkingv1.Ingress, o Op
 }
 
 func readCarefully(read func(*reading), r *reading) *Result {
-	fault := try(func() { read(r) })
+	fault := Try(func() { read(r) })
 	if fault == nil {
 		return r.Result
 	}
@@ -31,7 +31,7 @@ func readCarefully(read func(*reading), r *reading) *Result {
 	for _, ref := range r.Refs {
 		stand.depend(ref)
 	}
-	if try(func() { stand.Ours = stand.selected() && stand.ours(stand.options) }) != nil {
+	if Try(func() { stand.Ours = stand.selected() && stand.ours(stand.options) }) != nil {
 		stand.Ours = true
 	}
 	if stand.Problems = nil; stand.Ours {
@@ -44,8 +44,8 @@ func readCarefully(read func(*reading), r *reading) *Result {
 	return stand.Result
 }
 
-// try returns what do panics with.
-func try(do func()) (fault any) {
+// Try returns what do panics with.
+func Try(do func()) (fault any) {
 	defer func() { fault = recover() }()
 	do()
 	return nil
@@ -81,7 +81,7 @@ func (r *reading) dependOnSpec() {
 // close reads hosts, paths and certificates, each by itself, and closes the paths.
 func (r *reading) close() {
 	r.stands, r.Closed = true, true
-	if try(r.closedSettings) != nil {
+	if Try(r.closedSettings) != nil {
 		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
 	}
 	defaults := r.defaults()
@@ -92,10 +92,10 @@ func (r *reading) close() {
 		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
 	}
 	for i := range r.Object.Spec.Rules {
-		_ = try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // It is known that something is wrong.
+		_ = Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // It is known that something is wrong.
 	}
-	_ = try(r.defaultBackend) // As above.
-	if try(r.tls) != nil {
+	_ = Try(r.defaultBackend) // As above.
+	if Try(r.tls) != nil {
 		r.Certificates, r.Absent, r.Implied = map[string]*ir.Certificate{}, nil, nil
 	}
 }
@@ -111,15 +111,9 @@ func (r *reading) closedSettings() {
 	r.annotations, _ = annotations.Parse(annotations.Settings{}, few)
 }
 
-// closed is a path that answers 503.
-func (r *reading) closed(p *Path) *Path {
-	p.Filters, p.Regex = []ir.Filter{ir.DirectResponse{Status: 503}}, r.annotations.Regex(p.Match.Path)
-	return p
-}
-
 // standIn is the backend of a path that is closed. Where the Service is what cannot be read, it is one that no Service has.
 func (r *reading) standIn(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
-	if try(func() { found = r.find(b, field) }) == nil {
+	if Try(func() { found = r.find(b, field) }) == nil {
 		return found
 	}
 	return &ir.Backend{ID: backends.Prefix(r.Object.Namespace, ""), Namespace: r.Object.Namespace, Protocol: ir.TCP, Missing: true}

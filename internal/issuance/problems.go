@@ -80,13 +80,13 @@ func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 	}
 	if len(unsaid) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
-			Severity: report.Warning, Reason: report.ACMEFailed, Message: "the same goes for " + listed(unsaid),
+			Severity: report.Warning, Reason: report.ACMEFailed, Message: "the same goes for " + report.List(unsaid, len(unsaid), mostSaid),
 		})
 	}
 	if len(pending) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
 			Severity: report.Info, Reason: report.CertificatePending,
-			Message: "a certificate is being waited for, and the default one is shown until it is there: " + listed(pending),
+			Message: "a certificate is being waited for, and the default one is shown until it is there: " + report.List(pending, len(pending), mostSaid),
 		})
 	}
 	for n := range v.Problems {
@@ -102,19 +102,8 @@ func (h *host) problem() report.Problem {
 	state := "no certificate for " + h.name + ", and the default one is shown: "
 	if h.issued != nil {
 		p.Severity = report.Warning
-		state = fmt.Sprintf("the certificate for %s, which is valid until %s, is not renewed: ", h.name, date(h.issued.pair.Leaf.NotAfter))
+		state = fmt.Sprintf("the certificate for %s, which is valid until %s, is not renewed: ", h.name, report.Date(h.issued.pair.Leaf.NotAfter))
 	}
-	p.Message = state + cmp.Or(h.trouble.Reason, "nobody says why") + "; the next attempt is after " + date(h.trouble.NotBefore)
+	p.Message = state + cmp.Or(h.trouble.Reason, "nobody says why") + "; the next attempt is after " + report.Date(h.trouble.NotBefore)
 	return p
-}
-
-func listed(hosts []string) string {
-	if len(hosts) <= mostSaid {
-		return strings.Join(hosts, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:mostSaid], ", "), len(hosts)-mostSaid)
-}
-
-func date(t time.Time) string {
-	return strings.Replace(t.UTC().Format(time.DateTime), " ", " at ", 1) + " UTC"
 }

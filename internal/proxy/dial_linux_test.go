@@ -5,44 +5,18 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
-// unreachable returns an address that takes no connection and refuses none, as that of a pod that has gone: its queue is full.
+// unreachable is a pod that has gone.
 func unreachable(t *testing.T) *endpoint {
 	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Listen(fd, 0); err != nil {
-		t.Fatal(err)
-	}
-	name, err := syscall.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := net.JoinHostPort("127.0.0.1", strconv.Itoa(name.(*syscall.SockaddrInet4).Port))
-	for range 16 {
-		conn, err := net.DialTimeout("tcp", at, 200*time.Millisecond)
-		if err != nil {
-			address, _ := net.ResolveTCPAddr("tcp", at)
-			return &endpoint{Listener: named{address: address}}
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-	}
-	t.Fatal("the queue is never full")
-	return nil
+	return &endpoint{Listener: named{address: fixture.Unreachable(t)}}
 }
 
 // named is nothing but an address.

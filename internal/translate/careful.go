@@ -14,8 +14,8 @@ type balancing func(found *ir.Backend, users []*ingress.Result) *balanced
 
 // try returns what balancing panics with.
 func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balanced, fault any) {
-	defer func() { fault = recover() }()
-	return b(found, users), nil
+	fault = ingress.Try(func() { whole = b(found, users) })
+	return whole, fault
 }
 
 // carefully makes a panic a verdict on the Ingresses with which it comes, from the oldest on. The others are asked how the

@@ -71,14 +71,10 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 	if len(over) == 0 {
 		return all
 	}
-	names := over[0]
-	if len(over) > 1 {
-		names = fmt.Sprintf("%s and %d more", names, len(over)-1)
-	}
 	return append(all, report.Problem{
 		Severity: report.Warning, Reason: report.QuotaExceeded, Field: "spec",
 		Message: fmt.Sprintf("no issuer is asked for a certificate of %s: older hosts of the namespace %s have %d already, and that is the "+
-			"most; name a Secret, or let the administrator raise hosts_per_namespace", names, of.Namespace, quota),
+			"most; name a Secret, or let the administrator raise hosts_per_namespace", report.List(over, len(over), 1), of.Namespace, quota),
 	})
 }
 
@@ -106,9 +102,12 @@ func (t *Translator) issue(c *change) {
 	t.settle(c, others)
 }
 
-// place notes a host under the wildcard that may answer for it.
+// place notes a host under the wildcard that may answer for it, if one may.
 func (n *issuance) place(host string, m *ingress.Merged) {
-	wildcard := wildcardOf(host)
+	wildcard := ingress.WildcardOf(host)
+	if wildcard == "" {
+		return
+	}
 	if m == nil || m.Implied == nil {
 		if delete(n.below[wildcard], host); len(n.below[wildcard]) == 0 {
 			delete(n.below, wildcard)
@@ -119,15 +118,6 @@ func (n *issuance) place(host string, m *ingress.Merged) {
 		n.below[wildcard] = set[string]{}
 	}
 	n.below[wildcard][host] = struct{}{}
-}
-
-// wildcardOf returns the wildcard that answers for a host; for a wildcard that is none that there can be.
-func wildcardOf(host string) string {
-	label, parent, _ := strings.Cut(host, ".")
-	if label == "*" {
-		return ""
-	}
-	return "*." + parent
 }
 
 // turned returns the hosts below a wildcard if it answers now and did not before, or the other way round.
@@ -186,7 +176,7 @@ func (t *Translator) wanted(host string) *ask {
 	case m.Certificate != nil || m.Implied == nil:
 		return nil
 	}
-	if _, answered := t.issuance.answers[wildcardOf(host)]; answered {
+	if _, answered := t.issuance.answers[ingress.WildcardOf(host)]; answered {
 		return nil
 	}
 	certificate := m.Implied.Certificate
