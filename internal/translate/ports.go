@@ -14,7 +14,7 @@ import (
 
 // ports is the outcome for TCP and UDP ports. They are few, and are translated together.
 type ports struct {
-	routes   []*ir.StreamRoute
+	Routes   []*ir.StreamRoute
 	verdicts map[ir.Ref]*report.Verdict
 	refs     set[ir.Ref]
 }
@@ -35,17 +35,19 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	o := t.options.Streams
 	o.Policy = t.defaults.streams
 	result, old := streams.Translate(s, o), t.streams
-	t.streams = &ports{routes: result.Routes, verdicts: keepVerdicts(c, old.verdicts, result.Verdicts), refs: make(set[ir.Ref], len(result.Refs))}
+	t.streams = &ports{Routes: result.Routes, verdicts: keepVerdicts(c, old.verdicts, result.Verdicts), refs: make(set[ir.Ref], len(result.Refs))}
 	for _, ref := range result.Refs {
 		t.streams.refs[ref] = struct{}{}
 	}
 	// Backends that stay are not looked at again.
-	gone, fresh := keepRoutes(old.routes, t.streams.routes)
+	gone, fresh := keepRoutes(old.Routes, t.streams.Routes)
 	for _, r := range gone {
 		t.countBackend(c, r.Backend, -1)
+		c.objects[r.Origin] = struct{}{}
 	}
 	for _, r := range fresh {
 		t.countBackend(c, r.Backend, 1)
+		c.objects[r.Origin] = struct{}{}
 	}
 }
 
