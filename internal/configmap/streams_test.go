@@ -50,7 +50,8 @@ func TestStreamsRefused(t *testing.T) {
 			t.Errorf("%s %s: the problems are %+v", name, value, problems)
 		}
 		// Ports have no class.
-		if _, problems := ParseClass(annotations.Settings{}, map[string]string{name: "1"}); len(problems) != 1 || problems[0].Reason != report.UnknownKey {
+		_, problems = ParseClass(annotations.Settings{}, map[string]string{name: "1"})
+		if len(problems) != 1 || problems[0].Reason != report.UnknownKey {
 			t.Errorf("%s in the ConfigMap of a class: the problems are %+v", name, problems)
 		}
 	}

@@ -13,7 +13,10 @@ var ofCertificates = []report.Reason{
 	report.InvalidAuthority, report.RevocationListExpired,
 }
 
-// countProblems brings the metric up to date with what is published.
+// ofPorts are the reasons for which a port that is asked for is not open.
+var ofPorts = []report.Reason{report.PortConflict, report.PortNotAllowed}
+
+// countProblems brings the metrics up to date with what is published.
 func (m *metrics) countProblems(r *report.Report) {
 	counts := map[report.Reason]int{}
 	for _, v := range r.Verdicts {
@@ -23,6 +26,9 @@ func (m *metrics) countProblems(r *report.Report) {
 	}
 	for _, reason := range ofCertificates {
 		m.certificates.WithLabelValues(string(reason)).Set(float64(counts[reason]))
+	}
+	for _, reason := range ofPorts {
+		m.ports.WithLabelValues(string(reason)).Set(float64(counts[reason]))
 	}
 }
 

@@ -95,6 +95,20 @@ func TestProblemsOfCertificatesAreCounted(t *testing.T) {
 	}
 }
 
+func TestRefusedPortsAreCounted(t *testing.T) {
+	m := newMetrics()
+	for _, n := range []int{2, 0} {
+		var r report.Report
+		for range n {
+			r.Verdicts = append(r.Verdicts, &report.Verdict{Problems: []report.Problem{{Reason: report.PortConflict}, {Reason: report.NoService}}})
+		}
+		m.countProblems(&r)
+		if got := gathered(t, m.ports); !maps.Equal(got, map[string]float64{"PortConflict": float64(n), "PortNotAllowed": 0}) {
+			t.Errorf("of %d, the metrics are %v", n, got)
+		}
+	}
+}
+
 func BenchmarkExpiryOfCertificates(b *testing.B) {
 	store, all := certs.NewStore(), map[string]*document.Certificate{}
 	for i := range 10_000 {

@@ -13,6 +13,7 @@ type metrics struct {
 	endpointUpdates prometheus.Counter
 	applySeconds    prometheus.Histogram
 	certificates    *prometheus.GaugeVec
+	ports           *prometheus.GaugeVec
 }
 
 // structureReason labels a load that put our part of the structure into the configuration.
@@ -40,6 +41,10 @@ func newMetrics() *metrics {
 			Name: "k8singress_certificate_problems",
 			Help: "How many problems there are with Secrets and their certificates, by reason.",
 		}, []string{"reason"}),
+		ports: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "k8singress_refused_ports",
+			Help: "How many TCP and UDP ports are asked for and not open, by reason.",
+		}, []string{"reason"}),
 	}
 	// So that the metrics are there, and zero, from the start.
 	m.reloads.WithLabelValues(structureReason)
@@ -51,8 +56,8 @@ func newMetrics() *metrics {
 // Collectors returns the metrics of the engine, to be registered with the registry of a Caddy configuration.
 func (e *Engine) Collectors() []prometheus.Collector {
 	own := []prometheus.Collector{
-		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, expiries{e.live.Certificates},
-		unhealthy{e.live.Health}, e.live.PortMetrics(), passings{e.live.Table},
+		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, e.metrics.ports,
+		expiries{e.live.Certificates}, unhealthy{e.live.Health}, e.live.PortMetrics(), passings{e.live.Table},
 	}
 	return append(own, e.issuance.Collectors()...)
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/streams"
 )
 
 // TestChainsReachTheTranslation: their names do, so that another list of them is another set of options, for which
@@ -28,5 +30,43 @@ func TestChainsReachTheTranslation(t *testing.T) {
 	}
 	if reflect.DeepEqual(one, options(with(`[]`, "staff"))) {
 		t.Error("a chain that has gone is not noticed")
+	}
+}
+
+// TestReservedPorts: those of the process itself, wherever the options put them.
+func TestReservedPorts(t *testing.T) {
+	got := options(settings.Config{
+		HTTP: []string{":8080", "127.0.0.1:8081-8082"}, HTTPS: []string{"[::1]:8443", "unix//run/https"}, Health: ":10254", Admin: "localhost:2019",
+	}).Streams.Reserved
+	want := []streams.ReservedPort{
+		{Protocol: ir.TCP, Port: 8080, Owner: "http"}, {Protocol: ir.TCP, Port: 8081, Owner: "http"}, {Protocol: ir.TCP, Port: 8082, Owner: "http"},
+		{Protocol: ir.TCP, Port: 8443, Owner: "https"}, {Protocol: ir.UDP, Port: 8443, Owner: "https"},
+		{Protocol: ir.TCP, Port: 2019, Owner: "admin"}, {Protocol: ir.TCP, Port: 10254, Owner: "health"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("reserved are %+v", got)
+	}
+	defaults := options(settings.Config{}.WithDefaults()).Streams.Reserved
+	for _, port := range []uint16{80, 443, 2019} {
+		if !slices.ContainsFunc(defaults, func(r streams.ReservedPort) bool { return r.Port == port && r.Protocol == ir.TCP }) {
+			t.Errorf("port %d is free by default", port)
+		}
+	}
+	if off := options(settings.Config{HTTP: []string{}, HTTPS: []string{}, Admin: settings.AdminOff}).Streams.Reserved; len(off) > 0 {
+		t.Errorf("with everything off, reserved are %+v", off)
+	}
+}
+
+// TestPortsOfServices: what cannot be read allows nothing.
+func TestPortsOfServices(t *testing.T) {
+	got := options(settings.Config{
+		ServiceTCPPorts: []string{"5000-5999", "garbage", "99999"}, ServiceUDPPorts: []string{"53"}, ServicePortNamespaces: []string{"shop"},
+		AutoHTTPS: settings.AutoHTTPSOff,
+	}).Streams
+	want := streams.ServicePorts{
+		TCP: []settings.PortRange{{First: 5000, Last: 5999}}, UDP: []settings.PortRange{{First: 53, Last: 53}}, Namespaces: []string{"shop"},
+	}
+	if !reflect.DeepEqual(got.Services, want) || !got.NoIssuer {
+		t.Errorf("the options are %+v", got)
 	}
 }

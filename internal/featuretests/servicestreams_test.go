@@ -172,6 +172,14 @@ func TestServicePortThatIsTaken(t *testing.T) {
 	if got := in.reasons("Service/default/one"); !slices.Equal(got, []string{"PortConflict"}) {
 		t.Errorf("reasons are %v", got)
 	}
+	response, err := in.client.Get("http://" + in.admin + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = "k8singress_refused_ports{reason=\"PortConflict\"} 1\n"
+	if body := read(t, response).body; !strings.Contains(body, refused) {
+		t.Errorf("the metrics do not say %s", refused)
+	}
 	if err := holder.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -122,6 +122,25 @@ func TestEventOnAnObjectOfTheCluster(t *testing.T) {
 	}
 }
 
+// TestEventOnAService: Services ask for ports, and their owners look at them with kubectl describe.
+func TestEventOnAService(t *testing.T) {
+	ref := ir.Ref{Kind: kinds.Service, Namespace: "a", Name: "db"}
+	r := &report.Report{Verdicts: []*report.Verdict{{Object: ref, Problems: []report.Problem{
+		{Severity: report.Error, Reason: report.PortConflict, Field: "metadata.annotations[k8singress.io/tcp-ports]", Message: "taken"},
+	}}}}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "db", UID: "uid"}}
+	change := status.Plan(r, taken(service), nil)[ref]
+	if change == nil || len(change.Events) != 1 || change.Addresses != nil {
+		t.Fatalf("the plan is %+v", change)
+	}
+	e := change.Events[0]
+	want := corev1.ObjectReference{APIVersion: "v1", Kind: "Service", Namespace: "a", Name: "db", UID: "uid"}
+	if d := cmp.Diff(want, e.Regarding); d != "" || e.Namespace != "a" || e.Reason != "PortConflict" ||
+		e.Note != "metadata.annotations[k8singress.io/tcp-ports]: taken" {
+		t.Errorf("the Event says %s %q in %q: %s", e.Reason, e.Note, e.Namespace, d)
+	}
+}
+
 func wantAbout(t *testing.T, e *eventsv1.Event) {
 	t.Helper()
 	want := corev1.ObjectReference{

@@ -213,13 +213,17 @@ func checkSettings(t *testing.T, name, value string, s *Settings, refused bool) 
 			t.Errorf("%q became %+v", value, l)
 		}
 	}
-	if s.AcceptProxy && len(s.Trusted) > 0 && name != "stream-trusted-proxies" {
-		t.Errorf("%s names %v", name, s.Trusted)
+	if value = strings.TrimSpace(value); value == "" || s.Closed {
+		return
 	}
-	if name == "stream-trusted-proxies" && strings.TrimSpace(value) != "" && len(s.Trusted) == 0 && !s.Closed {
-		t.Errorf("%q is everybody", value)
-	}
-	if name == "stream-tls-secret" && strings.TrimSpace(value) != "" && !refused && (s.TLS == nil || s.TLS.Secret != "shop/"+strings.TrimSpace(value)) {
-		t.Errorf("%q became %+v", value, s.TLS)
+	switch name {
+	case "stream-trusted-proxies":
+		if len(s.Trusted) == 0 {
+			t.Errorf("%q is everybody", value)
+		}
+	case "stream-tls-secret":
+		if refused || s.TLS == nil || s.TLS.Secret != "shop/"+value {
+			t.Errorf("%q became %+v", value, s.TLS)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package translate
 import (
 	"cmp"
 	"reflect"
+	"slices"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -13,7 +14,7 @@ import (
 
 // ports is the outcome for TCP and UDP ports. They are few, and are translated together.
 type ports struct {
-	routes   []*ir.StreamRoute
+	Routes   []*ir.StreamRoute
 	verdicts map[ir.Ref]*report.Verdict
 	refs     set[ir.Ref]
 }
@@ -31,43 +32,58 @@ func (p *ports) dependOn(s *snapshot.Snapshot, ref ir.Ref) bool {
 }
 
 func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
-	for _, r := range t.streams.routes {
-		t.countBackend(c, r.Backend, -1)
-	}
 	o := t.options.Streams
 	o.Policy = t.defaults.streams
-	result := streams.Translate(s, o)
-	next := &ports{
-		routes: keepRoutes(t.streams.routes, result.Routes), verdicts: make(map[ir.Ref]*report.Verdict, len(result.Verdicts)),
-		refs: make(set[ir.Ref], len(result.Refs)),
-	}
-	for _, r := range next.routes {
-		t.countBackend(c, r.Backend, 1)
-	}
-	for _, v := range result.Verdicts {
-		next.verdicts[v.Object] = v
-		c.objects[v.Object] = struct{}{}
-	}
+	result, old := streams.Translate(s, o), t.streams
+	t.streams = &ports{Routes: result.Routes, verdicts: keepVerdicts(c, old.verdicts, result.Verdicts), refs: make(set[ir.Ref], len(result.Refs))}
 	for _, ref := range result.Refs {
-		next.refs[ref] = struct{}{}
+		t.streams.refs[ref] = struct{}{}
 	}
-	for ref := range t.streams.verdicts {
-		c.objects[ref] = struct{}{}
+	// Backends that stay are not looked at again.
+	gone, fresh := keepRoutes(old.Routes, t.streams.Routes)
+	for _, r := range gone {
+		t.countBackend(c, r.Backend, -1)
+		c.objects[r.Origin] = struct{}{}
 	}
-	t.streams = next
+	for _, r := range fresh {
+		t.countBackend(c, r.Backend, 1)
+		c.objects[r.Origin] = struct{}{}
+	}
 }
 
-// keepRoutes returns the old pointer for each route that is as it was. Both lists are sorted.
-func keepRoutes(old, next []*ir.StreamRoute) []*ir.StreamRoute {
-	for i, r := range next {
-		for len(old) > 0 && comparePorts(old[0], r) < 0 {
-			old = old[1:]
+// keepVerdicts notes the objects of which something else is said than before.
+func keepVerdicts(c *change, old map[ir.Ref]*report.Verdict, next []*report.Verdict) map[ir.Ref]*report.Verdict {
+	all := make(map[ir.Ref]*report.Verdict, len(next))
+	for _, v := range next {
+		if before := old[v.Object]; before != nil && slices.Equal(before.Problems, v.Problems) {
+			v = before
+		} else {
+			c.objects[v.Object] = struct{}{}
 		}
-		if len(old) > 0 && reflect.DeepEqual(old[0], r) {
-			next[i] = old[0]
+		all[v.Object] = v
+	}
+	for ref := range old {
+		if all[ref] == nil {
+			c.objects[ref] = struct{}{}
 		}
 	}
-	return next
+	return all
+}
+
+// keepRoutes puts the old pointer into next for each route that is as it was, and returns those of either list that are not.
+// Both are sorted.
+func keepRoutes(old, next []*ir.StreamRoute) (gone, fresh []*ir.StreamRoute) {
+	for i, r := range next {
+		for len(old) > 0 && comparePorts(old[0], r) < 0 {
+			gone, old = append(gone, old[0]), old[1:]
+		}
+		if len(old) > 0 && reflect.DeepEqual(old[0], r) {
+			next[i], old = old[0], old[1:]
+		} else {
+			fresh = append(fresh, r)
+		}
+	}
+	return append(gone, old...), fresh
 }
 
 func comparePorts(a, b *ir.StreamRoute) int {

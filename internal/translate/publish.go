@@ -25,7 +25,7 @@ func (t *Translator) publish(c *change) {
 		VirtualHosts:       patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host }, cmp.Compare[string]),
 		Certificates:       patched(t.config.Certificates, certificates, func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
 		Backends:           patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID }, cmp.Compare[string]),
-		StreamRoutes:       t.streams.routes,
+		StreamRoutes:       t.streams.Routes,
 		Global:             keep(t.config.Global, t.defaults.global),
 		DefaultCertificate: keep(t.config.DefaultCertificate, defaultCertificate(t.options.DefaultCertificate)),
 	}

@@ -27,7 +27,9 @@ import (
 var options = translate.Options{
 	Ingress: ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx"},
 	Streams: streams.Options{
-		TCP: "a/tcp", Services: streams.ServicePorts{TCP: []settings.PortRange{{First: 1, Last: 9999}}, UDP: []settings.PortRange{{First: 53, Last: 53}}},
+		TCP: "a/tcp", Services: streams.ServicePorts{
+			TCP: []settings.PortRange{{First: 1, Last: 9999}}, UDP: []settings.PortRange{{First: 53, Last: 53}},
+		},
 	},
 	ConfigMap: "a/global",
 }
