@@ -101,13 +101,15 @@ xcaddy: ## bin/caddy as users build it: xcaddy, from xcaddy.json and this checko
 
 # Parts of the above.
 
+# With the race detector on a busy machine, one package needs about the ten minutes that Go gives it.
+
 .PHONY: unit
 unit:
-	go test ./...
+	go test -timeout 30m ./...
 
 .PHONY: race
 race:
-	go test -race ./...
+	go test -race -timeout 30m ./...
 
 .PHONY: format
 format:

@@ -23,7 +23,7 @@ import (
 )
 
 // deadline is how long the first answer may take.
-const deadline = 20 * time.Second
+const deadline = fixture.Patience
 
 // TestQuickstart is what a newcomer does after `make run`.
 func TestQuickstart(t *testing.T) {

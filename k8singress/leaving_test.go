@@ -207,7 +207,7 @@ func TestEndOfTheProcess(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t)
-			c := launch(t, o, "shutdown_delay 2s\nshutdown_timeout 60s")
+			c := launch(t, o, "shutdown_delay 2s\nshutdown_timeout 10m")
 			socket, slow := c.upgrade(), c.begin(o)
 			second := &http.Client{Transport: &http.Transport{
 				ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},

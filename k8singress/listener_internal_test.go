@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/pires/go-proxyproto"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // A connection can be closed in one direction, whatever is around it: net/http looks for that before it ends one on which the
@@ -33,7 +35,7 @@ func TestOneDirectionIsClosed(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer accepted.Close()
-			if err := client.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			if err := client.SetDeadline(time.Now().Add(fixture.Patience)); err != nil {
 				t.Fatal(err)
 			}
 			half, ok := wrap(accepted).(interface{ CloseWrite() error })

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -17,7 +16,7 @@ import (
 )
 
 // patience is how long a test waits for what it expects.
-const patience = 10 * time.Second
+const patience = fixture.Patience
 
 // process is a Caddy in this process.
 type process struct {
@@ -97,5 +96,5 @@ func (p *process) do(request *http.Request) (reply, error) {
 // eventually fails the test if condition keeps returning an error.
 func (p *process) eventually(what string, condition func() error) {
 	p.Helper()
-	fixture.Eventually(p, patience, what, condition)
+	fixture.Eventually(p, what, condition)
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // emptyCluster is an API server without objects, and counts the watches of Secrets that are open and that ever were.
@@ -46,7 +48,7 @@ func (e *emptyCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // awaitWatches waits until so many are open.
 func (e *emptyCluster) awaitWatches(t *testing.T, want int32) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(fixture.Patience)
 	for e.open.Load() != want {
 		select {
 		case <-deadline:

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
@@ -155,7 +154,7 @@ func post(t *testing.T, address, apps string) {
 // get reads the configuration. It asks again while Caddy replaces the listener.
 func get(t *testing.T, address string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
 	defer cancel()
 	for {
 		config, err := tryGet(ctx, address)

@@ -7,7 +7,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
@@ -31,7 +30,7 @@ func greet(t *testing.T, config *tls.Config, server *tls.Config) (tls.Connection
 		defer conn.Close()
 		_ = conn.(*tls.Conn).Handshake()
 	}()
-	socket, err := net.DialTimeout("tcp", listener.Addr().String(), 5*time.Second)
+	socket, err := net.DialTimeout("tcp", listener.Addr().String(), fixture.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

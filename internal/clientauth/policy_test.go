@@ -129,7 +129,7 @@ func TestExpiresWhileItIsRemembered(t *testing.T) {
 	if _, refusal := p.Check(tr.state); refusal != nil {
 		t.Fatal("it is not let in")
 	}
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(fixture.Patience)
 	for tick := time.Tick(20 * time.Millisecond); ; {
 		select {
 		case <-tick:

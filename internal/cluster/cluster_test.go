@@ -83,7 +83,7 @@ func waitSynced(t testing.TB, c *Cluster) {
 	t.Helper()
 	select {
 	case <-c.Synced():
-	case <-time.After(30 * time.Second):
+	case <-time.After(fixture.Patience):
 		t.Fatal("the cluster does not sync")
 	}
 }
@@ -100,7 +100,7 @@ func isSynced(c *Cluster) bool {
 // eventually waits for a condition on the store, which is looked at when the store changes.
 func eventually(t testing.TB, s *snapshot.Store, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(fixture.Patience)
 	for !condition() {
 		select {
 		case <-s.Changed():
@@ -313,7 +313,7 @@ func TestServerIsAwayAtTheStart(t *testing.T) {
 	}, quietLog(t))
 	select {
 	case <-failed:
-	case <-time.After(30 * time.Second):
+	case <-time.After(fixture.Patience):
 		t.Fatal("no error is counted although nobody listens")
 	}
 	if isSynced(c) {
@@ -350,7 +350,7 @@ func TestStopsWhileTheServerIsAway(t *testing.T) {
 	cancel()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(fixture.Patience):
 		t.Fatal("Run does not end")
 	}
 }
@@ -423,7 +423,7 @@ func TestStartIsFast(t *testing.T) {
 		t.Errorf("%d Ingresses, %d Services, %d objects", s.Ingresses.Len(), s.Services.Len(), len(s.Changed))
 	}
 	t.Logf("read %d objects in %s", 3*n, took)
-	if took > 15*time.Second {
+	if took > fixture.Patience {
 		t.Errorf("reading %d objects took %s", 3*n, took)
 	}
 }

@@ -75,7 +75,8 @@ func TestLoneChangeIsQuick(t *testing.T) {
 	s := newSource(service(), addresses("127.0.0.1"))
 	e := start(t, s)
 	best := time.Hour
-	for i := range 5 {
+	// The machine may be busy.
+	for i := 0; i < 5 || best > 200*time.Millisecond && i < 50; i++ {
 		begin, next := time.Now(), e.Generation()+1
 		s.set(ingress("web", fmt.Sprintf("host-%d.example", i)))
 		e.await(next)

@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
@@ -27,7 +28,7 @@ import (
 )
 
 // patience is how long a test waits for what has to come.
-const patience = 20 * time.Second
+const patience = fixture.Patience
 
 // source holds what a test sets.
 type source struct {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -137,12 +138,17 @@ func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
 	f.set(ingress("two", "two.example", "tls"))
 	e.eventually("it is served without its Secret after a while", func() bool { return e.Table().Hosts() == 2 })
 	e.eventually("it is told that the Secret is missing", func() bool { return e.missing("two") != "" })
-	begin := time.Now()
-	f.set(ingress("three", "three.example"))
-	e.eventually("the next one is served", func() bool { return e.Table().Hosts() == 3 })
-	if took := time.Since(begin); took > 1500*time.Millisecond {
-		t.Errorf("the next change waited as well, %v", took)
+	var took time.Duration
+	// The machine may be busy; who waits for the Secret does so each time.
+	for i := range 5 {
+		begin := time.Now()
+		f.set(ingress(fmt.Sprint("next-", i), fmt.Sprintf("next-%d.example", i)))
+		e.eventually("the next one is served", func() bool { return e.Table().Hosts() == 3+i })
+		if took = time.Since(begin); took < 1500*time.Millisecond {
+			return
+		}
 	}
+	t.Errorf("the next change waited as well, %v", took)
 }
 
 func TestSecretThatMayNotBeRead(t *testing.T) {

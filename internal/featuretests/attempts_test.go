@@ -171,15 +171,19 @@ func TestEndpointThatIsSlow(t *testing.T) {
 		if got := in.send(http.MethodGet, "/silent", nil, byWay(way)...); got.status != http.StatusGatewayTimeout {
 			t.Errorf("%s way: %d", way, got.status)
 		}
-		took(t, "silence", begin, time.Second, 3*time.Second)
+		took(t, "silence", begin, time.Second)
 		d := in.connect()
 		d.say("%s", get("/stalls", byWay(way, "X-A: 1")...))
 		if body, err := io.ReadAll(d.head(http.MethodGet).Body); string(body) != "begin" || err == nil {
 			t.Errorf("%s way: %q, %v", way, body, err)
 		}
-		if got := in.send(http.MethodGet, "/slow", nil, byWay(way)...); got.body != "0123" {
-			t.Errorf("%s way: %q", way, got.body)
-		}
+		// A machine that is busy may make a silence of it that is too long.
+		in.eventually(way+" way", func() error {
+			if got := in.send(http.MethodGet, "/slow", nil, byWay(way)...); got.body != "0123" {
+				return fmt.Errorf("got %q", got.body)
+			}
+			return nil
+		})
 	}
 }
 
@@ -196,7 +200,7 @@ func TestEndpointThatTakesNothing(t *testing.T) {
 	if got := in.send(http.MethodPost, "/", strings.NewReader(string(pattern(20<<20)))); got.status != http.StatusGatewayTimeout {
 		t.Errorf("got %d", got.status)
 	}
-	took(t, "it", begin, time.Second, 4*time.Second)
+	took(t, "it", begin, time.Second)
 }
 
 // TestClientGoesAway: the endpoint is told, on every protocol.

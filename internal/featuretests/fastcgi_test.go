@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/k8singress/k8singress/internal/fixture"
 )
@@ -28,13 +27,18 @@ func TestFastCGIThatHangs(t *testing.T) {
 			if got := in.send(http.MethodPost, "/x.php", strings.NewReader("body")); got.status != http.StatusGatewayTimeout {
 				t.Errorf("%d %q", got.status, got.body)
 			}
+			await(t, "a connection", listener.begins)
 			await(t, "the end of the connection", listener.ends)
 		})
 	}
 	t.Run("client", func(t *testing.T) {
 		in := inFrontOf(t, ip, port, "backend-protocol: FCGI")
-		ctx, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
+		go func() {
+			<-listener.begins
+			leave()
+		}()
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+in.http+"/x.php", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -30,7 +29,7 @@ import (
 )
 
 // deadline is how long a test waits for what it expects.
-const deadline = 10 * time.Second
+const deadline = fixture.Patience
 
 // ingress is a running controller, Caddy's process being this one.
 type ingress struct {
@@ -189,7 +188,7 @@ func (in *ingress) awaitReady() {
 // eventually fails the test if condition keeps returning an error.
 func (in *ingress) eventually(what string, condition func() error) {
 	in.Helper()
-	fixture.Eventually(in, deadline, what, condition)
+	fixture.Eventually(in, what, condition)
 }
 
 // answer is what a client sees.

@@ -38,8 +38,12 @@ func (in *ingress) raw(request string, most int) []string {
 	reader := bufio.NewReader(conn)
 	method, _, _ := strings.Cut(request, " ")
 	for len(answers) < most {
-		// All of the requests are there, so an answer that is to come comes soon.
-		_ = conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+		// All of the requests are there, so an answer that follows another one comes soon.
+		within := 500 * time.Millisecond
+		if len(answers) == 0 {
+			within = deadline
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(within))
 		response, err := http.ReadResponse(reader, &http.Request{Method: method})
 		if err != nil {
 			var timeout net.Error

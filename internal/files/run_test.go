@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
@@ -53,7 +54,7 @@ func (r *running) waitSynced() {
 	r.t.Helper()
 	select {
 	case <-r.Synced():
-	case <-time.After(20 * time.Second):
+	case <-time.After(fixture.Patience):
 		r.t.Fatal("the folder is not read")
 	}
 }
@@ -90,7 +91,7 @@ func (r *running) wait(want ...string) {
 
 func (r *running) until(what string, condition func() bool) {
 	r.t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(fixture.Patience)
 	for !condition() {
 		select {
 		case <-r.Store().Changed():

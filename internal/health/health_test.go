@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-const patience = 10 * time.Second
+const patience = fixture.Patience
 
 // backend is a list of endpoints, and what is said of them.
 type backend struct {

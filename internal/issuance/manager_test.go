@@ -30,6 +30,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func init() { caddy.RegisterModule(new(scripted)) }
@@ -161,20 +162,7 @@ func (r *replica) want(hosts ...string) {
 
 func (r *replica) eventually(what string, condition func() error) {
 	r.Helper()
-	limit := time.After(10 * time.Second)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-limit:
-			r.Fatalf("%s: %v", what, err)
-		case <-tick.C:
-		}
-	}
+	fixture.Eventually(r, what, condition)
 }
 
 // gets waits for a certificate.
@@ -402,7 +390,7 @@ func TestHostThatGoes(t *testing.T) {
 	if got := r.told("a.example"); got != "" || r.waiting() != 0 || len(r.hosts) != 0 {
 		t.Errorf("it is told %q", got)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), fixture.Patience)
 	defer cancel()
 	if r.Read(ctx); ctx.Err() != nil {
 		t.Error("somebody waits for it")

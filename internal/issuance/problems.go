@@ -86,7 +86,8 @@ func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 	if len(pending) > 0 {
 		v.Problems = append(v.Problems, report.Problem{
 			Severity: report.Info, Reason: report.CertificatePending,
-			Message: "a certificate is being waited for, and the default one is shown until it is there: " + report.List(pending, len(pending), mostSaid),
+			Message: "a certificate is being waited for, and the default one is shown until it is there: " +
+				report.List(pending, len(pending), mostSaid),
 		})
 	}
 	for n := range v.Problems {

@@ -237,7 +237,7 @@ func TestClocksDoNotMatter(t *testing.T) {
 			if err := p.Lock(t.Context(), "x"); err != nil {
 				t.Fatal(err)
 			}
-			if took := time.Since(begun); took < short.Duration || took > 3*short.Duration {
+			if took := time.Since(begun); took < short.Duration || took > limit {
 				t.Errorf("it took %v", took)
 			}
 			if err := p.Unlock(t.Context(), "x"); err != nil {
@@ -356,7 +356,7 @@ func TestKilledHolder(t *testing.T) {
 	if err := p.Lock(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(killed); took > 3*short.Duration {
+	if took := time.Since(killed); took > limit {
 		t.Errorf("it took %v", took)
 	}
 	if err := p.Unlock(t.Context(), "x"); err != nil {

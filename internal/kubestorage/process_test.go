@@ -18,13 +18,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // realAPI names a kubeconfig: then the tests that can, use a real API server.
 const realAPI = "K8SINGRESS_STORAGE_KUBECONFIG"
 
 // limit is how long a test waits for anything.
-const limit = 30 * time.Second
+const limit = fixture.Patience
 
 func TestMain(m *testing.M) {
 	if os.Getenv(holdVariable) != "" {
@@ -110,7 +112,7 @@ type process struct {
 }
 
 // short are times with which a test need not wait long.
-var short = Times{Duration: time.Second, Renew: 250 * time.Millisecond, Poll: 200 * time.Millisecond}
+var short = Times{Duration: 2 * time.Second, Renew: 250 * time.Millisecond, Poll: 200 * time.Millisecond}
 
 func (w *world) start(t testing.TB) *process {
 	t.Helper()

@@ -13,11 +13,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 )
 
-const patience = 20 * time.Second
+const patience = fixture.Patience
 
 func init() { caddy.RegisterModule(endless{}) }
 

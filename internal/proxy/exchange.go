@@ -11,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/fastcgi"
-	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Endpoints are those that a request may be sent to, one after the other.
@@ -34,7 +33,7 @@ type Exchange struct {
 	endpoints Endpoints
 	told      told
 	// transports are those of the route, by protocol; nil is those of the pool.
-	transports map[ir.BackendProtocol]*http.Transport
+	transports transports
 	// cgi are the parameters of FastCGI that do not come from headers.
 	cgi  []fastcgi.Param
 	body *body

@@ -5,13 +5,10 @@ import (
 	"context"
 	"iter"
 	"net"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Pool keeps connections to endpoints for the next request. It outlives the routes and the Caddy configurations that use
@@ -33,8 +30,9 @@ type Pool struct {
 	idleTimeout time.Duration
 	// endpoints yields the addresses that requests may still go to; nil is that nobody knows.
 	endpoints iter.Seq[string]
-	// transports are for what Forward does not do, by what the endpoint speaks.
-	transports map[ir.BackendProtocol]*http.Transport
+	// transports are for what Forward does not do, by what the endpoint speaks. Each request reads them, and they change with
+	// the configuration only.
+	transports atomic.Pointer[transports]
 	// secured are for routes that say how TLS is spoken.
 	secured map[way]*Secured
 }
@@ -76,10 +74,10 @@ func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	}
 	p.perAddress, p.idleTimeout = perAddress, idleTimeout
 	p.keepsNone.Store(perAddress < 0)
-	for _, t := range p.transports {
-		t.CloseIdleConnections()
+	fresh := newTransports(perAddress, idleTimeout)
+	if old := p.transports.Swap(&fresh); old != nil {
+		old.closeIdle()
 	}
-	p.transports = newTransports(perAddress, idleTimeout)
 	return true
 }
 
@@ -92,10 +90,8 @@ func (p *Pool) Follow(endpoints iter.Seq[string]) { p.endpoints = endpoints }
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
-	for _, t := range p.transports {
-		t.CloseIdleConnections()
-	}
 	p.mu.Unlock()
+	p.transports.Load().closeIdle()
 	for _, s := range p.everySecured() {
 		s.forget()
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // connected returns a connection as the pool has it, and the endpoint's end of it.
@@ -129,4 +131,19 @@ func TestThePoolForgetsAddresses(t *testing.T) {
 	if _, ok := p.idle["gone:1"]; ok || len(p.idle) != 1 {
 		t.Errorf("the pool knows %d addresses, and has connections to one", len(p.idle))
 	}
+}
+
+// BenchmarkTransport is what requests to endpoints that speak TLS or gRPC ask the pool for, many at a time.
+func BenchmarkTransport(b *testing.B) {
+	p := NewPool()
+	defer p.Close()
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		x := &Exchange{}
+		for pb.Next() {
+			if p.transport(x, ir.HTTPS) == nil {
+				b.Error("there is none")
+			}
+		}
+	})
 }

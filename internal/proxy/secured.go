@@ -36,7 +36,7 @@ type way struct {
 // generation are the transports with the contents that a Secret has for a while.
 type generation struct {
 	contents   *certs.Contents
-	transports map[ir.BackendProtocol]*http.Transport
+	transports transports
 	// err says why nothing may be sent.
 	err error
 }
@@ -104,7 +104,7 @@ func (s *Secured) make(contents *certs.Contents) *generation {
 		return &generation{contents: contents, err: fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.tls.Secret, err)}
 	}
 	perAddress, idleTimeout := s.pool.limits()
-	g := &generation{contents: contents, transports: map[ir.BackendProtocol]*http.Transport{}}
+	g := &generation{contents: contents, transports: transports{}}
 	for _, protocol := range []ir.BackendProtocol{ir.HTTPS, ir.GRPCS} {
 		g.transports[protocol] = newTransport(protocol, speaking(protocol, config.Clone()), perAddress, idleTimeout)
 	}
@@ -113,11 +113,8 @@ func (s *Secured) make(contents *certs.Contents) *generation {
 
 // retire closes the connections of a generation that comes to an end, those with requests on them after these.
 func (g *generation) retire() {
-	if g == nil {
-		return
-	}
-	for _, t := range g.transports {
-		t.CloseIdleConnections()
+	if g != nil {
+		g.transports.closeIdle()
 	}
 }
 

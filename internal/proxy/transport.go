@@ -16,10 +16,19 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
+// transports are one for each protocol that is spoken with endpoints.
+type transports map[ir.BackendProtocol]*http.Transport
+
+func (t transports) closeIdle() {
+	for _, one := range t {
+		one.CloseIdleConnections()
+	}
+}
+
 // newTransports makes one transport for each protocol, which all routes share that do not say how TLS is spoken. Timeouts
 // belong to requests, and are not here.
-func newTransports(perAddress int, idleTimeout time.Duration) map[ir.BackendProtocol]*http.Transport {
-	all := map[ir.BackendProtocol]*http.Transport{}
+func newTransports(perAddress int, idleTimeout time.Duration) transports {
+	all := transports{}
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.HTTPS, ir.GRPC, ir.GRPCS} {
 		all[protocol] = newTransport(protocol, secure(protocol), perAddress, idleTimeout)
 	}
@@ -52,9 +61,7 @@ func (p *Pool) transport(x *Exchange, protocol ir.BackendProtocol) *http.Transpo
 	if x.transports != nil {
 		return x.transports[protocol]
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.transports[protocol]
+	return (*p.transports.Load())[protocol]
 }
 
 // RoundTrip sends a request that Caddy's reverse_proxy has prepared to the endpoint that it has been given by Next. An error

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/resolver"
 )
 
@@ -501,7 +502,7 @@ func TestAtTheSameTime(t *testing.T) {
 	}
 	all.Wait()
 	f.Configure(usual(s.address))
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(fixture.Patience)
 	for {
 		if got, _ := f.told("3"); slices.Equal(got, []string{"192.0.2.1:80"}) {
 			return

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/status"
 )
@@ -22,7 +23,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for what has to come.
-const patience = 20 * time.Second
+const patience = fixture.Patience
 
 // eventually waits until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {

@@ -1,0 +1,96 @@
+package proxy_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+)
+
+func TestAnEndpointThatHangs(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	e := serve(t, func(net.Conn, *http.Request) bool { <-release; return false })
+	s := settings()
+	s.Read, s.Tries = 50*time.Millisecond, 1
+	w := httptest.NewRecorder()
+	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "error 504" {
+		t.Error(got)
+	}
+}
+
+// TestSlowButAlive holds that the timeout is for times without a byte, not for the whole answer.
+func TestSlowButAlive(t *testing.T) {
+	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
+		_, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n")
+		pace := time.NewTicker(20 * time.Millisecond)
+		defer pace.Stop()
+		for range 20 {
+			<-pace.C
+			_, err = io.WriteString(conn, "x")
+		}
+		return err == nil
+	})
+	s := settings()
+	s.Read = 200 * time.Millisecond
+	// On a machine that is busy, the endpoint says nothing for longer now and then.
+	fixture.Eventually(t, "all of it", func() error {
+		w := httptest.NewRecorder()
+		if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(e))); got != "200 "+strings.Repeat("x", 20) {
+			return errors.New(got)
+		}
+		return nil
+	})
+}
+
+// slowly is a client that takes its time for what it gets.
+type slowly struct{ *httptest.ResponseRecorder }
+
+func (s slowly) Write(b []byte) (int, error) {
+	<-time.After(150 * time.Millisecond)
+	return s.ResponseRecorder.Write(b)
+}
+
+// TestASlowClientIsNoSlowEndpoint holds that the endpoint's time does not run while the client takes its own.
+func TestASlowClientIsNoSlowEndpoint(t *testing.T) {
+	const size = 300_000
+	e := serve(t, says(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, strings.Repeat("x", size))))
+	s := settings()
+	s.Read = 50 * time.Millisecond
+	// On a machine that is busy, the endpoint is slow now and then.
+	fixture.Eventually(t, "all of it", func() error {
+		w := slowly{httptest.NewRecorder()}
+		if err := send(pool(t), w, request(t, http.MethodGet, ""), s, of(e)); err != nil || w.Body.Len() != size {
+			return fmt.Errorf("%d bytes, error %w", w.Body.Len(), err)
+		}
+		return nil
+	})
+}
+
+// TestAConnectionOutlivesItsDeadline: the deadline of the last request says nothing about the next one.
+func TestAConnectionOutlivesItsDeadline(t *testing.T) {
+	s := settings()
+	s.Read = 20 * time.Millisecond
+	// On a machine that is busy, the endpoint is slow now and then.
+	fixture.Eventually(t, "all of them", func() error {
+		e, p := serve(t, says(fine)), pool(t)
+		for range 4 {
+			w := httptest.NewRecorder()
+			if got := outcome(w, send(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
+				return errors.New(got)
+			}
+			<-time.After(2 * s.Read)
+		}
+		if n := e.connections.Load(); n != 1 {
+			return fmt.Errorf("%d connections", n)
+		}
+		return nil
+	})
+}
