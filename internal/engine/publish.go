@@ -68,7 +68,8 @@ func (e *Engine) openRoutes() []*ir.StreamRoute {
 	}
 	names := e.live.OpenPorts()
 	return slices.DeleteFunc(slices.Clone(e.config.StreamRoutes), func(r *ir.StreamRoute) bool {
-		return !slices.Contains(names, render.PortName(r))
+		_, open := slices.BinarySearch(names, render.PortName(r))
+		return !open
 	})
 }
 

@@ -28,7 +28,9 @@ func edge(name string) *corev1.Service {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1"},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.9",
-			Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString("http"), NodePort: 30080}},
+			Ports: []corev1.ServicePort{
+				{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString("http"), NodePort: 30080},
+			},
 		},
 	}
 }
@@ -223,7 +225,8 @@ func TestWithoutTheRightOneProblemIsTold(t *testing.T) {
 
 func TestPortsAreWrittenAgainAfterAFailure(t *testing.T) {
 	p := newPortsTest(t, edge("edge"))
-	refuse(p.client, "patch", "services", apierrors.NewServerTimeout(schema.GroupResource{}, "patch", 1), apierrors.NewInternalError(fmt.Errorf("no")))
+	refuse(p.client, "patch", "services",
+		apierrors.NewServerTimeout(schema.GroupResource{}, "patch", 1), apierrors.NewInternalError(fmt.Errorf("no")))
 	p.publish(publishing("edge"), open(5432))
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
 	p.told(0)
