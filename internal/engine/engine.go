@@ -92,6 +92,8 @@ type Engine struct {
 	config     *ir.Config
 	translated *report.Report
 	document   func() *document.Live
+	// open are the ports that were published last.
+	open []*ir.StreamRoute
 	// pending has what changed that the pipeline has not worked on.
 	pending *snapshot.Snapshot
 	// secrets are those that config refers to, once somebody has asked.

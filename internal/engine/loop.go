@@ -28,10 +28,6 @@ func (e *Engine) loop(ctx context.Context) {
 	if e.source != nil {
 		synced = e.source.Synced()
 	}
-	var told <-chan struct{}
-	if e.publisher != nil {
-		told = e.publisher.Changed()
-	}
 	again := time.NewTicker(statusPeriod)
 	defer again.Stop()
 	for {
@@ -58,7 +54,7 @@ func (e *Engine) loop(ctx context.Context) {
 		case <-e.issuance.Changed():
 			e.takeIssued()
 			e.publish()
-		case <-told:
+		case <-e.otherProblems():
 			e.publish()
 		case <-e.hold.fired():
 			e.hold.done()
@@ -70,6 +66,14 @@ func (e *Engine) loop(ctx context.Context) {
 			e.hasMended(ctx, m)
 		}
 	}
+}
+
+// otherProblems tells when the publisher has other verdicts than before.
+func (e *Engine) otherProblems() <-chan struct{} {
+	if e.publisher == nil {
+		return nil
+	}
+	return e.publisher.Changed()
 }
 
 // check looks at what wakes nobody: a status that somebody else has written, and the validity of certificates.

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -61,15 +62,23 @@ func (e *Engine) publishStatus() {
 	}
 }
 
-// openRoutes returns the TCP and UDP ports that are in effect.
+// openRoutes returns the TCP and UDP ports that are in effect. When the process ends, its ports close, and those of the other
+// replicas do not: it goes on to say what it said before.
 func (e *Engine) openRoutes() []*ir.StreamRoute {
-	if len(e.config.StreamRoutes) == 0 {
-		return nil
+	var open []*ir.StreamRoute
+	if len(e.config.StreamRoutes) > 0 {
+		names := e.live.OpenPorts()
+		for _, r := range e.config.StreamRoutes {
+			if _, found := slices.BinarySearch(names, render.PortName(r)); found {
+				open = append(open, r)
+			}
+		}
 	}
-	names := e.live.OpenPorts()
-	return slices.DeleteFunc(slices.Clone(e.config.StreamRoutes), func(r *ir.StreamRoute) bool {
-		return !slices.Contains(names, render.PortName(r))
-	})
+	// They close after this is true, and not before.
+	if !caddy.Exiting() {
+		e.open = open
+	}
+	return e.open
 }
 
 // matterToStatus says whether the status of objects may depend on one by more than a verdict.

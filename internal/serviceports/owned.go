@@ -46,7 +46,7 @@ func appliedTo(service *corev1.Service) []listKey {
 			} `json:"f:spec"`
 		}
 		// What cannot be read says nothing.
-		_ = json.Unmarshal(managed.FieldsV1.Raw, &fields)
+		_ = json.Unmarshal(managed.FieldsV1.GetRawBytes(), &fields)
 		for text, entry := range fields.Spec.Ports {
 			var key listKey
 			_, named := entry["f:name"]

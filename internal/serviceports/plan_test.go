@@ -63,10 +63,11 @@ func service(t *testing.T, kind corev1.ServiceType, entries ...string) *corev1.S
 	managed := func(manager string, operation metav1.ManagedFieldsOperationType, fields string) {
 		s.ManagedFields = append(s.ManagedFields, metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: operation, FieldsType: "FieldsV1", APIVersion: "v1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			FieldsV1: metav1.NewFieldsV1(fields),
 		})
 	}
-	managed("kubectl", metav1.ManagedFieldsOperationUpdate, `{"f:spec":{"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:targetPort":{}}}}}`)
+	managed("kubectl", metav1.ManagedFieldsOperationUpdate,
+		`{"f:spec":{"f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:name":{},"f:targetPort":{}}}}}`)
 	if len(ours) > 0 {
 		managed(kinds.PortsManager, metav1.ManagedFieldsOperationApply, `{"f:spec":{"f:ports":{`+strings.Join(ours, ",")+`}}}`)
 	}
@@ -269,7 +270,8 @@ func TestPortsThatNodesDoNotPassOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serviceports.Situation{
-				Name: "k8singress/edge", Publish: test.published, Pod: test.pod, Routes: routes(t, "tcp/5432", "tcp/6379", "tcp/9000", "udp/53", "tcp/53"),
+				Name: "k8singress/edge", Publish: test.published, Pod: test.pod,
+				Routes: routes(t, "tcp/5432", "tcp/6379", "tcp/9000", "udp/53", "tcp/53"),
 			}
 			if test.kind != "" {
 				s.Service = service(t, test.kind, http)

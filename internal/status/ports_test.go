@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -28,7 +27,9 @@ func edge(name string) *corev1.Service {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1"},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.96.0.9",
-			Ports: []corev1.ServicePort{{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString("http"), NodePort: 30080}},
+			Ports: []corev1.ServicePort{
+				{Name: "http", Port: 80, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromString("http"), NodePort: 30080},
+			},
 		},
 	}
 }
@@ -54,9 +55,8 @@ type portsTest struct {
 	client *fake.Clientset
 }
 
-func newPortsTest(t *testing.T, objects ...runtime.Object) *portsTest {
+func newPortsTest(t *testing.T, client *fake.Clientset) *portsTest {
 	t.Helper()
-	client := fake.NewClientset(objects...)
 	return &portsTest{t, leader(t, client), client}
 }
 
@@ -109,7 +109,7 @@ func (p *portsTest) told(count int) []string {
 const ownPort = "http:80:http:30080"
 
 func TestPortsComeAndGo(t *testing.T) {
-	p := newPortsTest(t, edge("edge"))
+	p := newPortsTest(t, fake.NewClientset(edge("edge")))
 	p.publish(publishing("edge"), open(5432))
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
 	p.publish(publishing("edge"), open(5432, 6379))
@@ -135,7 +135,7 @@ func TestPortsComeAndGo(t *testing.T) {
 func TestWithoutTheOptionNothingIsWritten(t *testing.T) {
 	inside := edge("edge")
 	inside.Spec.Type = corev1.ServiceTypeClusterIP
-	p := newPortsTest(t, inside, daemon())
+	p := newPortsTest(t, fake.NewClientset(inside, daemon()))
 	p.publish(publishing("edge"), open(5432))
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
 	p.stop()
@@ -150,7 +150,7 @@ func TestWithoutTheOptionNothingIsWritten(t *testing.T) {
 }
 
 func TestPortsMoveToAnotherService(t *testing.T) {
-	p := newPortsTest(t, edge("edge"), edge("other"))
+	p := newPortsTest(t, fake.NewClientset(edge("edge"), edge("other")))
 	p.publish(publishing("edge"), open(5432))
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
 	p.publish(publishing("other"), open(5432))
@@ -159,7 +159,7 @@ func TestPortsMoveToAnotherService(t *testing.T) {
 }
 
 func TestServiceMadeAnewIsFilledAgain(t *testing.T) {
-	p := newPortsTest(t, edge("edge"))
+	p := newPortsTest(t, fake.NewClientset(edge("edge")))
 	services := p.client.CoreV1().Services("a")
 	p.publish(publishing("edge"), open(5432))
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
@@ -182,7 +182,7 @@ func TestServiceMadeAnewIsFilledAgain(t *testing.T) {
 
 // Somebody who puts the whole Service back, again and again, does not make the controller write all the time.
 func TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly(t *testing.T) {
-	p := newPortsTest(t, edge("edge"))
+	p := newPortsTest(t, fake.NewClientset(edge("edge")))
 	begin := time.Now()
 	for version := range 3 {
 		p.publish(publishing("edge"), open(5432))
@@ -202,8 +202,9 @@ func TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly(t *testing.T) {
 var forbidden = apierrors.NewForbidden(schema.GroupResource{Resource: "services"}, "edge", nil)
 
 func TestWithoutTheRightOneProblemIsTold(t *testing.T) {
-	p := newPortsTest(t, edge("edge"))
-	refuse(p.client, "patch", "services", forbidden, forbidden)
+	client := fake.NewClientset(edge("edge"))
+	refuse(client, "patch", "services", forbidden, forbidden)
+	p := newPortsTest(t, client)
 	p.publish(publishing("edge"), open(5432))
 	want := "Service/a/edge: publish_ports may not change this Service: apply deploy/publish-ports.yaml, or take the option publish_ports out"
 	if told := p.told(1); told[0] != want {
@@ -222,8 +223,10 @@ func TestWithoutTheRightOneProblemIsTold(t *testing.T) {
 }
 
 func TestPortsAreWrittenAgainAfterAFailure(t *testing.T) {
-	p := newPortsTest(t, edge("edge"))
-	refuse(p.client, "patch", "services", apierrors.NewServerTimeout(schema.GroupResource{}, "patch", 1), apierrors.NewInternalError(fmt.Errorf("no")))
+	client := fake.NewClientset(edge("edge"))
+	refuse(client, "patch", "services",
+		apierrors.NewServerTimeout(schema.GroupResource{}, "patch", 1), apierrors.NewInternalError(fmt.Errorf("no")))
+	p := newPortsTest(t, client)
 	p.publish(publishing("edge"), open(5432))
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0")
 	p.told(0)
@@ -238,7 +241,7 @@ func daemon() *corev1.Pod {
 
 func TestOwnPod(t *testing.T) {
 	t.Run("read", func(t *testing.T) {
-		p := newPortsTest(t, daemon())
+		p := newPortsTest(t, fake.NewClientset(daemon()))
 		p.publish(settings.Config{}, open(5432))
 		if told := p.told(1); !strings.Contains(told[0], "reaches port 5432/TCP: ") {
 			t.Errorf("told: %q", told)
@@ -254,8 +257,9 @@ func TestOwnPod(t *testing.T) {
 		p.told(0)
 	})
 	t.Run("without the right", func(t *testing.T) {
-		p := newPortsTest(t, daemon(), edge("edge"))
-		refuse(p.client, "get", "pods", forbidden)
+		client := fake.NewClientset(daemon(), edge("edge"))
+		refuse(client, "get", "pods", forbidden)
+		p := newPortsTest(t, client)
 		p.publish(publishing("edge"), open(5432))
 		p.await("edge", ownPort+" tcp-5432:5432:5432:0")
 		p.publish(settings.Config{PublishService: "a/edge"}, open(5432))

@@ -42,7 +42,7 @@ func TestPublishedPorts(t *testing.T) {
 	c.must(c.inside.Deploy(t.Context(), "publish-ports.yaml", nil))
 	d.awaitPorts("http", "https", "tcp-5432", "udp-5353")
 	d.checkPorts(before)
-	d.awaitHTTP("5432", "web-")
+	d.awaitHTTP("5432")
 	d.awaitUDP("5353")
 
 	d.tcp(map[string]string{})
@@ -153,12 +153,12 @@ func (d *deployed) checkPorts(before []corev1.ServicePort) {
 }
 
 // awaitHTTP asks through the address of the Service.
-func (d *deployed) awaitHTTP(port, deployment string) {
+func (d *deployed) awaitHTTP(port string) {
 	d.Helper()
 	address := net.JoinHostPort(d.service().Spec.ClusterIP, port)
 	d.await("an answer through port "+port+" of the Service", func() error {
 		r, err := once(d.Context(), address, "http://tcp.test/")
-		if err == nil && !strings.HasPrefix(r.pod, deployment) {
+		if err == nil && !strings.HasPrefix(r.pod, "web-") {
 			return fmt.Errorf("answered by pod %q", r.pod)
 		}
 		return err
@@ -185,7 +185,7 @@ func (d *deployed) foreign() {
 	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortNotPublished", "6379/TCP")
 	d.awaitPorts("http", "https", "udp-5353", "cache", "tcp-5433")
 	d.checkPorts(service.Spec.Ports)
-	d.awaitHTTP("5433", "web-")
+	d.awaitHTTP("5433")
 }
 
 // anotherLeader deletes the pod that holds the Lease, which alone has written until then.
@@ -209,7 +209,7 @@ func (d *deployed) anotherLeader() {
 	})
 	d.tcp(map[string]string{"5434": d.to("web:http")})
 	d.awaitPorts("http", "https", "udp-5353", "cache", "tcp-5434")
-	d.awaitHTTP("5434", "web-")
+	d.awaitHTTP("5434")
 }
 
 // leader is the name of the pod that holds the Lease, or empty.
@@ -236,5 +236,5 @@ func (d *deployed) madeAnew() {
 	}
 	d.must(d.inside.Deploy(d.Context(), "controller.yaml", nil))
 	d.awaitPorts("http", "https", "tcp-5434", "udp-5353")
-	d.awaitHTTP("5434", "web-")
+	d.awaitHTTP("5434")
 }
