@@ -17,8 +17,12 @@ import (
 const datagramFlows = 16
 
 // datagramSizes are how large they are, and how many one client sends before it waits for answers: all of them together
-// fit into the buffer that the kernel gives a socket which asks for none, 208 KiB with what it adds to each.
-var datagramSizes = []struct{ bytes, window int }{{64, 16}, {1400, 5}}
+// fit into the buffer that the kernel gives a socket which asks for none. It is 208 KiB, and a small datagram takes 1 KiB of it
+// and a large one 2.25.
+var datagramSizes = []struct{ bytes, window int }{{64, 12}, {1400, 5}}
+
+// datagramBuffer is what our own sockets ask for.
+const datagramBuffer = 1 << 20
 
 // lostAfter is after how long without an answer what is under way is lost.
 const lostAfter = 200 * time.Millisecond
@@ -79,6 +83,9 @@ func (f *flow) run(ctx context.Context, d datagrams, begin time.Time) error {
 		return err
 	}
 	defer conn.Close()
+	if err := conn.(*net.UDPConn).SetReadBuffer(datagramBuffer); err != nil {
+		return err
+	}
 	f.conn, f.socket = conn, ipv4.NewPacketConn(conn.(*net.UDPConn))
 	// One byte more shows a datagram that has grown.
 	f.out, f.in = newMessages(d.window, d.bytes), newMessages(d.window, d.bytes+1)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,52 +17,67 @@ func endWithParent(signal syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: signal}
 }
 
-// clockTick is what /proc counts processor time in: USER_HZ, which is 100 for every program.
-const clockTick = time.Second / 100
-
 // processorTime returns what a process and its children have had of the processors, in their own code and in the kernel's.
 // It is zero for no process.
 func (p *process) processorTime() (time.Duration, error) {
 	if p == nil {
 		return 0, nil
 	}
-	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	own := strconv.Itoa(p.command.Process.Pid)
+	total, err := timeOf(own)
 	if err != nil {
 		return 0, err
 	}
-	own := strconv.Itoa(p.command.Process.Pid)
-	var total time.Duration
-	for _, name := range stats {
-		parent, spent, err := readStat(name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
-			// It has ended, and was not one of ours: those run on.
-		case err != nil:
-			return 0, err
-		case parent == own || strings.HasPrefix(name, "/proc/"+own+"/"):
-			total += spent
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return 0, err
+	}
+	for _, process := range processes {
+		if parentOf(process) != own {
+			continue
 		}
+		spent, err := timeOf(filepath.Base(process))
+		if err != nil {
+			return 0, err
+		}
+		total += spent
 	}
 	return total, nil
 }
 
-func readStat(name string) (parent string, spent time.Duration, err error) {
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return "", 0, err
+// timeOf adds up the threads of a process. Linux counts each in nanoseconds; for the process there are only hundredths of
+// a second. Threads that have ended are missing: none of those measured here ends any while it works.
+func timeOf(process string) (time.Duration, error) {
+	threads, err := filepath.Glob("/proc/" + process + "/task/*/schedstat")
+	if err != nil || len(threads) == 0 {
+		return 0, errors.Join(fmt.Errorf("process %s has no schedstat", process), err)
 	}
-	// The name of the program stands in brackets, and may have anything in it. What follows is counted from field 3.
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	const ppid, utime, stime = 4 - 3, 14 - 3, 15 - 3
-	if len(fields) <= stime {
-		return "", 0, fmt.Errorf("%s has only %d fields", name, len(fields))
-	}
-	for _, field := range []int{utime, stime} {
-		ticks, err := strconv.ParseInt(string(fields[field]), 10, 64)
+	var total time.Duration
+	for _, name := range threads {
+		text, err := os.ReadFile(name)
 		if err != nil {
-			return "", 0, fmt.Errorf("reading %s: %w", name, err)
+			return 0, err
 		}
-		spent += time.Duration(ticks) * clockTick
+		onProcessor, _, _ := strings.Cut(string(text), " ")
+		spent, err := strconv.ParseInt(onProcessor, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading %s: %w", name, err)
+		}
+		total += time.Duration(spent)
 	}
-	return string(fields[ppid]), spent, nil
+	return total, nil
+}
+
+// parentOf returns nothing for a process that has ended: it was not one that is measured.
+func parentOf(process string) string {
+	text, err := os.ReadFile(filepath.Join(process, "stat"))
+	if err != nil {
+		return ""
+	}
+	// The name of the program stands in brackets, and may have anything in it. Then come the state and the parent.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 2 {
+		return ""
+	}
+	return string(fields[1])
 }

@@ -40,6 +40,9 @@ func startStreamBackend() (*streamBackend, error) {
 	if err != nil {
 		return nil, errors.Join(err, tcp.Close())
 	}
+	if err := udp.SetReadBuffer(datagramBuffer); err != nil {
+		return nil, errors.Join(err, tcp.Close(), udp.Close())
+	}
 	b := &streamBackend{tcp: tcp, udp: udp}
 	go b.accept()
 	go b.echo()
