@@ -52,7 +52,7 @@ func newMetrics() *metrics {
 func (e *Engine) Collectors() []prometheus.Collector {
 	own := []prometheus.Collector{
 		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, expiries{e.live.Certificates},
-		unhealthy{e.live.Health}, e.live.PortMetrics(),
+		unhealthy{e.live.Health}, e.live.Ports().Collector(),
 	}
 	return append(own, e.issuance.Collectors()...)
 }
