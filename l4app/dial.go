@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -82,8 +83,7 @@ func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, er
 // connect has an endpoint ready for what the client says.
 func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error) {
 	deadline := time.Now().Add(orDefault(a.handler.Policy.ConnectTimeout, connectTimeout))
-	dialer := net.Dialer{Deadline: deadline}
-	conn, err := dialer.DialContext(ctx, a.network, address)
+	conn, err := a.open(ctx, address, deadline)
 	if err != nil {
 		return nil, err
 	}
@@ -104,6 +104,19 @@ func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error)
 		return nil, err
 	}
 	return secure, nil
+}
+
+// open connects. An endpoint that is gone without a word is noticed where endpoints are, and needs no probes of its own.
+func (a *attempt) open(ctx context.Context, address string, deadline time.Time) (net.Conn, error) {
+	dialer := net.Dialer{Deadline: deadline, KeepAlive: -1}
+	if ip, err := netip.ParseAddrPort(address); err == nil && a.network == "tcp" {
+		conn, err := dialer.DialTCP(ctx, a.network, netip.AddrPort{}, ip)
+		if err != nil {
+			return nil, err
+		}
+		return conn, nil
+	}
+	return dialer.DialContext(ctx, a.network, address)
 }
 
 // asker is what load balancing may know of a connection: where it comes from.

@@ -31,6 +31,7 @@ type Refusal struct {
 type Ports struct {
 	log      *zap.Logger
 	accounts *accounts
+	crew     crew
 	// drain is in nanoseconds.
 	drain atomic.Int64
 
@@ -143,7 +144,7 @@ func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals [
 }
 
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
-	of := &scope{account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), drain: p.drainTime}
+	of := &scope{account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), crew: &p.crew, drain: p.drainTime}
 	c, err := newChain(ctx, wanted.Server, of)
 	if err != nil {
 		p.accounts.release(name)
@@ -161,7 +162,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 		return nil
 	}
 	p.remove(name)
-	opened, err := openPort(ctx, c, of.account)
+	opened, err := openPort(ctx, c, of)
 	if err != nil {
 		c.cancel()
 		return err
