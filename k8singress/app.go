@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -108,6 +109,7 @@ func (a *App) Start() error {
 func (a *App) Stop() error {
 	started.leave(a)
 	if caddy.Exiting() {
+		leaving.stopped.CompareAndSwap(0, time.Now().UnixNano())
 		leaving.app.Store(a)
 		a.engine.Resign()
 	}

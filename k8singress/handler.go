@@ -38,7 +38,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.table = app.engine.Table()
-	noteShutdown(ctx)
+	noteShutdown(ctx, app)
 	return nil
 }
 

@@ -14,8 +14,8 @@ import (
 
 // The end of the process: SIGTERM makes caddy.Exiting true. From then on answers ask their clients to leave. Caddy stops its
 // apps one after the other, in any order. The http app takes new requests for shutdown_delay, closes its listeners, and
-// waits for requests under way until grace_period is over. Connections that were upgraded are no requests to it, so we wait
-// for those, for the rest of that time. Doing so in App.Stop would keep the http app from closing its listeners where ours
+// waits for requests under way until grace_period is over. Connections that were upgraded are no requests to it, and those of
+// TCP ports, which take new ones for as long as it does, are none of its; so we wait for these, for the rest of that time. Doing so in App.Stop would keep the http app from closing its listeners where ours
 // is stopped first; so it is done after all of them have been.
 
 // leaving is what the end of the process has come to.
@@ -23,8 +23,8 @@ var leaving struct {
 	once sync.Once
 	// app is the one that has been stopped because of it.
 	app atomic.Pointer[App]
-	// since is when the first HTTP server closed its listeners, in nanoseconds since 1970.
-	since atomic.Int64
+	// stopped is when that was, and since when the first HTTP server closed its listeners, in nanoseconds since 1970.
+	stopped, since atomic.Int64
 }
 
 // awaitStreamsOnExit makes Caddy wait for streams before it ends. It may be called for each configuration.
@@ -35,15 +35,28 @@ func awaitStreams(ctx context.Context) {
 	if app == nil {
 		return
 	}
-	// Where no server has noted it yet, it is now.
+	if leaving.since.Load() == 0 {
+		// Without an HTTP server, nobody has waited for shutdown_delay.
+		awaitTime(ctx, time.Unix(0, leaving.stopped.Load()).Add(time.Duration(app.ShutdownDelay)))
+	}
 	leaving.since.CompareAndSwap(0, time.Now().UnixNano())
 	ctx, cancel := context.WithDeadline(ctx, time.Unix(0, leaving.since.Load()).Add(time.Duration(app.ShutdownTimeout)))
 	defer cancel()
-	app.engine.Table().AwaitStreams(ctx)
+	var under sync.WaitGroup
+	under.Go(func() { app.engine.Table().AwaitStreams(ctx) })
+	under.Go(func() { app.engine.Ports().Leave(ctx) })
+	under.Wait()
 }
 
-// noteShutdown notes when the server that ctx belongs to closes its listeners.
-func noteShutdown(ctx caddy.Context) {
+func awaitTime(ctx context.Context, t time.Time) {
+	select {
+	case <-time.After(time.Until(t)):
+	case <-ctx.Done():
+	}
+}
+
+// noteShutdown notes when the server that ctx belongs to closes its listeners, and has the TCP and UDP ports do the same.
+func noteShutdown(ctx caddy.Context, app *App) {
 	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	if !ok {
 		return
@@ -51,6 +64,8 @@ func noteShutdown(ctx caddy.Context) {
 	server.RegisterOnShutdown(func() {
 		if caddy.Exiting() {
 			leaving.since.CompareAndSwap(0, time.Now().UnixNano())
+			app.engine.Ports().Outlast()
+			app.engine.Ports().Refuse()
 		}
 	})
 }

@@ -65,6 +65,8 @@ type controller struct {
 	*testing.T
 	command             *exec.Cmd
 	http, https, health string
+	// stream is the TCP port in front of the same backend, if there is one.
+	stream string
 }
 
 // launch runs `caddy run` with a host "h" in front of a backend, and waits until it is ready.
@@ -80,12 +82,14 @@ func launch(t *testing.T, o *origin, options string) *controller {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(o.Listener.Addr().String())
-	c := &controller{T: t, http: fixture.Address(t), https: fixture.Address(t), health: fixture.Address(t)}
+	c := &controller{
+		T: t, http: fixture.Address(t), https: fixture.Address(t), health: fixture.Address(t), stream: fixture.Address(t),
+	}
 	file := filepath.Join(t.TempDir(), "Caddyfile")
 	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nhttp %s\nhttps %s\nhealth %s\n%s\n}\n}\n",
 		folder, c.http, c.https, c.health, options)
 	for name, content := range map[string]string{
-		file: text, filepath.Join(folder, "manifests.yaml"): strings.ReplaceAll(string(manifests), "PORT", port),
+		file: text, filepath.Join(folder, "manifests.yaml"): strings.NewReplacer("STREAM", portOf(c.stream), "PORT", port).Replace(string(manifests)),
 	} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -156,7 +160,12 @@ var errClosing = errors.New("the answer says that the connection is closed")
 // upgrade opens a WebSocket, as far as a proxy knows.
 func (c *controller) upgrade() net.Conn {
 	c.Helper()
-	conn, err := net.DialTimeout("tcp", c.http, patience)
+	return c.upgradeAt(c.http)
+}
+
+func (c *controller) upgradeAt(address string) net.Conn {
+	c.Helper()
+	conn, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -81,8 +82,7 @@ func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, er
 // connect has an endpoint ready for what the client says.
 func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error) {
 	deadline := time.Now().Add(orDefault(a.handler.Policy.ConnectTimeout, connectTimeout))
-	dialer := net.Dialer{Deadline: deadline}
-	conn, err := dialer.DialContext(ctx, "tcp", address)
+	conn, err := a.open(ctx, address, deadline)
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +103,19 @@ func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error)
 		return nil, err
 	}
 	return secure, nil
+}
+
+// open connects. An endpoint that is gone without a word is noticed where endpoints are, and needs no probes of its own.
+func (a *attempt) open(ctx context.Context, address string, deadline time.Time) (net.Conn, error) {
+	dialer := net.Dialer{Deadline: deadline, KeepAlive: -1}
+	if ip, err := netip.ParseAddrPort(address); err == nil {
+		conn, err := dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, ip)
+		if err != nil {
+			return nil, err
+		}
+		return conn, nil
+	}
+	return dialer.DialContext(ctx, "tcp", address)
 }
 
 // asker is what load balancing may know of a connection: where it comes from.

@@ -34,6 +34,7 @@ type Handler struct {
 	backend *balancer.Backend
 	secured *secured
 	account *account
+	crew    *crew
 	watch   *watch
 	// ends is over when connections have to end, even those that have no endpoint yet.
 	ends context.Context //nolint:containedctx // a connection has none of its own
@@ -64,7 +65,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 	}
 	h.backend = table.Backend(h.Backend)
-	h.log, h.account, h.ends = scope.log, scope.account, scope.ends
+	h.log, h.account, h.crew, h.ends = scope.log, scope.account, scope.crew, scope.ends
 	h.watch = &watch{idle: orDefault(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
 	scope.most = h.Policy.MaxConnections
 	return nil
@@ -103,7 +104,7 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
 	h.watch.add(l)
 	begin := time.Now()
-	err = l.carry(ahead)
+	err = l.carry(ahead, h.crew)
 	h.watch.remove(l)
 	h.ended(cx, l, time.Since(begin), err)
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/goleak"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 
 	"github.com/k8singress/k8singress/internal/document"
@@ -27,15 +28,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a set of ports with its endpoints.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	table *endpoints.Table
 	ports *Ports
 	ctx   caddy.Context
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, table: endpoints.NewTable(), ports: New(zaptest.NewLogger(t))}
+	w := &world{t: t, table: endpoints.NewTable(), ports: New(zaptest.NewLogger(t, zaptest.Level(level(t))))}
 	ctx, cancel := caddy.NewContext(caddy.Context{Context: endpoints.WithTable(context.Background(), w.table)})
 	w.ctx = ctx
 	t.Cleanup(func() {
@@ -46,7 +47,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // freePort returns a port that nobody listens on at the moment.
-func freePort(t *testing.T) uint16 {
+func freePort(t testing.TB) uint16 {
 	t.Helper()
 	port, err := strconv.ParseUint(fixture.Port(t), 10, 16)
 	if err != nil {
@@ -105,7 +106,7 @@ func dial(t *testing.T, r *ir.StreamRoute) net.Conn {
 }
 
 // backend runs a TCP server on loopback until the test ends.
-func backend(t *testing.T, serve func(*net.TCPConn)) string {
+func backend(t testing.TB, serve func(*net.TCPConn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -179,4 +180,12 @@ func pretty(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(data) + "\n"
+}
+
+// level is that of the log. Nobody reads what a benchmark has to say of each connection.
+func level(t testing.TB) zapcore.Level {
+	if _, ok := t.(*testing.B); ok {
+		return zapcore.WarnLevel
+	}
+	return zapcore.DebugLevel
 }

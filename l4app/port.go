@@ -59,7 +59,7 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	if slices.ContainsFunc(s.Listen, isPacketAddress) {
 		c.terms, err = newTerms(own, &s, of.log)
 	} else {
-		c.handler, err = compile(own, &s, of.log)
+		c.handler, err = provision(own, &s, of.log)
 	}
 	if err != nil {
 		c.cancel()
@@ -69,7 +69,17 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	return c, nil
 }
 
-func compile(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Handler, error) {
+// provision makes one handler of the routes of a server. Where nothing has to be matched, as on our own ports, it goes
+// straight to what they handle connections with.
+func provision(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Handler, error) {
+	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
+	if len(s.Routes) == 1 && len(s.Routes[0].MatcherSetsRaw) == 0 {
+		modules, err := ctx.LoadModule(s.Routes[0], "HandlersRaw")
+		if err != nil {
+			return nil, err
+		}
+		return inTurn(modules.([]any), unhandled), nil
+	}
 	if err := s.Routes.Provision(ctx); err != nil {
 		return nil, err
 	}
@@ -77,8 +87,15 @@ func compile(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Handl
 	if matching <= 0 {
 		matching = layer4.MatchingTimeoutDefault
 	}
-	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
 	return s.Routes.Compile(log, matching, unhandled), nil
+}
+
+func inTurn(modules []any, last layer4.Handler) layer4.Handler {
+	for _, module := range slices.Backward(modules) {
+		handler, next := module.(layer4.NextHandler), last
+		last = layer4.HandlerFunc(func(cx *layer4.Connection) error { return handler.Handle(cx, next) })
+	}
+	return last
 }
 
 // close ends the connections that are there.
@@ -113,6 +130,7 @@ type port struct {
 	wanted    *document.Port
 	addresses []string
 	account   *account
+	crew      *crew
 	chain     atomic.Pointer[chain]
 	listeners []io.Closer
 	// serving are the loops that accept, and the connections under way.
@@ -123,8 +141,8 @@ type port struct {
 	traffic traffic
 }
 
-func openPort(ctx caddy.Context, c *chain, of *account) (*port, error) {
-	p := &port{addresses: c.addresses, account: of, gone: make(chan struct{})}
+func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
+	p := &port{addresses: c.addresses, account: of.account, crew: of.crew, gone: make(chan struct{})}
 	p.chain.Store(c)
 	var sockets []any
 	for _, address := range c.addresses {
@@ -216,7 +234,11 @@ func (p *port) accept(listener net.Listener) {
 		conn, err := listener.Accept()
 		if err == nil {
 			pause = firstPause
-			p.serving.Go(func() { p.handle(conn) })
+			p.serving.Add(1)
+			p.crew.run(func() {
+				defer p.serving.Done()
+				p.handle(conn)
+			})
 			continue
 		}
 		// Out of file descriptors, for example: that passes.

@@ -27,15 +27,21 @@ type Refusal struct {
 }
 
 // Ports are the TCP and UDP ports that are open. Opening, changing or closing one touches no other. One goroutine may
-// call the methods; connections are served on their own.
+// call the methods, but for those that say otherwise; connections are served on their own.
 type Ports struct {
 	log      *zap.Logger
 	accounts *accounts
+	crew     crew
 	// drain is in nanoseconds.
 	drain atomic.Int64
 
-	open    map[string]*port
-	refused map[string]*document.Port
+	// mu is for open, and for left, which says that nothing is to be opened any more.
+	mu   sync.Mutex
+	open map[string]*port
+	left bool
+	// outlasts says that Close leaves everything to Leave.
+	outlasts atomic.Bool
+	refused  map[string]*document.Port
 	// taken are the addresses of the Caddy configuration.
 	taken []taken
 	// running is what has not ended yet of ports and chains that were let go.
@@ -69,7 +75,10 @@ func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 	p.taken = takenBy(ctx)
 	var refusals []Refusal
 	for _, name := range p.Names() {
-		port := p.open[name]
+		port := p.find(name)
+		if port == nil {
+			continue
+		}
 		if err := p.check(port.addresses); err != nil {
 			p.remove(name)
 			refusals = p.refuse(name, port.wanted, err, refusals)
@@ -109,15 +118,17 @@ func (p *Ports) Retry(ctx caddy.Context) []Refusal {
 }
 
 // Names returns the names of the ports that are open, sorted.
-func (p *Ports) Names() []string { return slices.Sorted(maps.Keys(p.open)) }
+func (p *Ports) Names() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Sorted(maps.Keys(p.open))
+}
 
 // Close closes all ports and their connections, and waits until they have ended. The set cannot be used after it.
 func (p *Ports) Close() {
-	for _, name := range p.Names() {
-		p.remove(name)
+	if !p.outlasts.Load() {
+		p.end()
 	}
-	close(p.closing)
-	p.running.Wait()
 }
 
 func (p *Ports) try(ctx caddy.Context, name string, wanted *document.Port, refusals []Refusal) []Refusal {
@@ -133,7 +144,7 @@ func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals [
 }
 
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
-	of := &scope{account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), drain: p.drainTime}
+	of := &scope{account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), crew: &p.crew, drain: p.drainTime}
 	c, err := newChain(ctx, wanted.Server, of)
 	if err != nil {
 		p.accounts.release(name)
@@ -147,24 +158,60 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 		c.cancel()
 		return err
 	}
-	if existing := p.open[name]; existing != nil && slices.Equal(existing.addresses, c.addresses) {
-		existing.wanted = wanted
-		p.retire(existing, existing.chain.Swap(c))
+	if p.swap(name, wanted, c) {
 		return nil
 	}
 	p.remove(name)
-	opened, err := openPort(ctx, c, of.account)
+	opened, err := openPort(ctx, c, of)
 	if err != nil {
 		c.cancel()
 		return err
 	}
 	opened.wanted = wanted
-	p.open[name] = opened
+	p.add(name, opened)
 	return nil
+}
+
+// swap gives a port other handlers. It returns false if the port is not open at their addresses.
+func (p *Ports) swap(name string, wanted *document.Port, c *chain) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	existing := p.open[name]
+	if existing == nil || !slices.Equal(existing.addresses, c.addresses) {
+		return false
+	}
+	existing.wanted = wanted
+	p.retire(existing, existing.chain.Swap(c))
+	return true
+}
+
+func (p *Ports) find(name string) *port {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open[name]
+}
+
+// add takes a port that has been opened. It is closed again if nothing is to be open any more.
+func (p *Ports) add(name string, opened *port) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left {
+		opened.close()
+		opened.chain.Load().cancel()
+		return
+	}
+	p.open[name] = opened
 }
 
 // remove closes a port if it is open. Its connections go on.
 func (p *Ports) remove(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(name)
+}
+
+// drop is remove for whoever holds the mutex.
+func (p *Ports) drop(name string) {
 	gone := p.open[name]
 	if gone == nil {
 		return
@@ -188,7 +235,10 @@ func (p *Ports) retire(of *port, c *chain) {
 			case <-ended:
 				return
 			case <-gone:
-				gone, late = nil, time.After(p.drainTime())
+				gone = nil
+				if !p.outlasts.Load() {
+					late = time.After(p.drainTime())
+				}
 			case <-late:
 				c.close()
 			case <-closing:

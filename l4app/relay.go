@@ -33,18 +33,17 @@ type link struct {
 
 // carry copies both ways until both sides have said all. When one has, the other one is told so and may go on. What is in
 // ahead was read of the client before.
-func (l *link) carry(ahead []byte) error {
+func (l *link) carry(ahead []byte, by *crew) error {
 	if len(ahead) > 0 {
 		if _, err := l.backend.Write(ahead); err != nil {
 			return err
 		}
 		l.up.Add(uint64(len(ahead)))
 	}
-	var back error
-	var answers sync.WaitGroup
-	answers.Go(func() { back = l.pump(l.client, l.backend, &l.down) })
+	answers := make(chan error, 1)
+	by.run(func() { answers <- l.pump(l.client, l.backend, &l.down) })
 	there := l.pump(l.backend, l.client, &l.up)
-	answers.Wait()
+	back := <-answers
 	if cause := l.cause.Load(); cause != nil {
 		return *cause
 	}

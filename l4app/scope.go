@@ -13,6 +13,7 @@ import (
 type scope struct {
 	account *account
 	log     *zap.Logger
+	crew    *crew
 	// most is how many connections there may be at once. It is said by a handler while it is provisioned.
 	most int
 	// ends is over when open connections have to end.

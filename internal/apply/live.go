@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/certs"
@@ -164,8 +163,8 @@ func (l *Live) Verdicts() []*report.Verdict {
 	return append(all, l.Certificates.Problems()...)
 }
 
-// PortMetrics counts what is served by the TCP and UDP ports.
-func (l *Live) PortMetrics() prometheus.Collector { return l.ports.Collector() }
+// Ports are those of TCP and UDP. They belong to Live, but for what may be called on any goroutine.
+func (l *Live) Ports() *l4app.Ports { return l.ports }
 
 // Close ends everything that runs.
 func (l *Live) Close() {

@@ -24,6 +24,7 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
 	"github.com/k8singress/k8singress/internal/translate"
+	"github.com/k8singress/k8singress/l4app"
 )
 
 // Source is where objects come from: a cluster or a folder.
@@ -192,6 +193,9 @@ func (e *Engine) Destruct() error {
 // startNoMore ends an engine that has not been started. After it, what run sets may be read.
 func (e *Engine) startNoMore() { e.start.Do(func() { close(e.done) }) }
 
+// Ports are those of TCP and UDP, for what may be called on any goroutine.
+func (e *Engine) Ports() *l4app.Ports { return e.live.Ports() }
+
 // Done is closed when everything has ended after Destruct.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
@@ -200,8 +204,9 @@ const resignTime = 3 * time.Second
 
 // Resign ends the writing of status, and gives the Lease back, because the process ends: the next replica need not wait
 // for the Lease to run out. The tables go on serving. It waits a short while. An engine that has not been started never
-// will be.
+// will be. The TCP and UDP ports outlast the engine then, until somebody has them leave.
 func (e *Engine) Resign() {
+	e.Ports().Outlast()
 	e.startNoMore()
 	if e.resign == nil {
 		return
