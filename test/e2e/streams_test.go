@@ -54,8 +54,10 @@ func TestTCPAndUDPPorts(t *testing.T) {
 	tcp(map[string]string{"9201": c.to("steady:stream"), "9202": c.to("moving:stream")})
 	c.awaitEcho("tcp", "9202")
 
-	// Pods come under open connections, and go: those of pods that stay live on, and there are always others for new ones.
-	moving := []*echoed{c.echoes("tcp", "9202"), c.echoes("tcp", "9202"), c.echoes("udp", "9302")}
+	// Pods come under open connections, and go: those of pods that stay live on, and there are always others for new ones. A
+	// client of UDP is given another pod.
+	udpClient := c.echoes("udp", "9302")
+	moving := []*echoed{c.echoes("tcp", "9202"), c.echoes("tcp", "9202"), udpClient}
 	c.scale("moving", 4)
 	c.awaitEndpoints("moving", 4, 0)
 	c.awaitEcho("tcp", "9202")
@@ -68,7 +70,7 @@ func TestTCPAndUDPPorts(t *testing.T) {
 	}
 	late := c.echoes("tcp", "9202")
 	c.awaitEndpoints("moving", 1, 0)
-	checkEchoes(c, late)
+	checkEchoes(c, late, udpClient)
 
 	tcp(map[string]string{"9201": c.to("steady:stream")})
 	udp(map[string]string{"9301": c.to("steady-udp:stream")})
@@ -213,35 +215,47 @@ func (c *cluster) echoes(network, port string) *echoed {
 	return e
 }
 
-// send sends one message, and waits for it. UDP has two attempts: the network may lose a datagram.
+// send sends one message, and waits for it. UDP has some attempts: while pods come and go, the testbed's network loses
+// datagrams of others, too.
 func (e *echoed) send(conn net.Conn) error {
 	message := fmt.Appendf(nil, "message %d\n", e.messages.Load())
-	back := make([]byte, len(message))
-	_, datagrams := conn.(*net.UDPConn)
-	for try := 1; ; try++ {
-		err := exchange(conn, message, back)
-		if err == nil && !bytes.Equal(back, message) {
-			err = fmt.Errorf("sent %q, got %q", message, back)
-		}
-		if err == nil {
+	limit, tries := 5*time.Second, 1
+	if _, datagrams := conn.(*net.UDPConn); datagrams {
+		limit, tries = time.Second, 5
+	}
+	var err error
+	for range tries {
+		if err = exchange(conn, message, limit); err == nil {
 			e.messages.Add(1)
 			return nil
 		}
-		if !datagrams || try == 2 {
-			return err
-		}
 	}
+	return err
 }
 
-func exchange(conn net.Conn, message, back []byte) error {
-	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+// exchange sends a message, and waits until it comes back. A datagram that comes late is not the one that is waited for.
+func exchange(conn net.Conn, message []byte, limit time.Duration) error {
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return err
 	}
 	if _, err := conn.Write(message); err != nil {
 		return err
 	}
-	_, err := io.ReadFull(conn, back)
-	return err
+	back := make([]byte, len(message))
+	if _, datagrams := conn.(*net.UDPConn); datagrams {
+		for {
+			if n, err := conn.Read(back); err != nil || bytes.Equal(back[:n], message) {
+				return err
+			}
+		}
+	}
+	if _, err := io.ReadFull(conn, back); err != nil {
+		return err
+	}
+	if !bytes.Equal(back, message) {
+		return fmt.Errorf("sent %q, got %q", message, back)
+	}
+	return nil
 }
 
 // checkEchoes fails the test if one of them does not carry messages any more.
@@ -285,7 +299,7 @@ func (c *cluster) awaitSilent(port string) {
 			return err
 		}
 		defer conn.Close()
-		err = exchange(conn, []byte("x"), make([]byte, 1))
+		err = exchange(conn, []byte("x"), 100*time.Millisecond)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			return nil
 		}
