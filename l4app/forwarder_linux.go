@@ -38,6 +38,8 @@ type forwarder struct {
 	events  [batchSize]unix.EpollEvent
 	ready   int
 	stopped atomic.Bool
+	// closed is closed when the socket is.
+	closed chan struct{}
 
 	sessions sessions
 	// bySocket finds the session of a line.
@@ -55,7 +57,7 @@ var start = time.Now()
 
 // newForwarder takes the place of a socket, which it closes.
 func newForwarder(p *port, listening net.PacketConn) (*forwarder, error) {
-	f := &forwarder{port: p, bySocket: map[int32]*session{}, terms: p.chain.Load().terms}
+	f := &forwarder{port: p, bySocket: map[int32]*session{}, terms: p.chain.Load().terms, closed: make(chan struct{})}
 	if err := f.take(listening); err != nil {
 		return nil, err
 	}
@@ -144,17 +146,20 @@ func (f *forwarder) run() {
 	}
 }
 
-// Close ends the forwarder and all of its sessions, soon.
+// Close ends the forwarder, which runs, and soon after that all of its sessions. The address is free when it returns.
 func (f *forwarder) Close() error {
 	f.stopped.Store(true)
-	return f.epoll.SetReadDeadline(time.Unix(1, 0))
+	err := f.epoll.SetReadDeadline(time.Unix(1, 0))
+	<-f.closed
+	return err
 }
 
 func (f *forwarder) close() {
+	_ = unix.Close(f.socket)
+	close(f.closed)
 	for s := f.sessions.any(); s != nil; s = f.sessions.any() {
 		f.end(s)
 	}
-	_ = unix.Close(f.socket)
 	_ = f.epoll.Close()
 }
 

@@ -45,7 +45,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // freePort returns a port that nobody listens on at the moment.
-func freePort(t *testing.T) uint16 {
+func freePort(t testing.TB) uint16 {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
