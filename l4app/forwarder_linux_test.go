@@ -364,12 +364,17 @@ func forge(t *testing.T, r *ir.StreamRoute, first, count int) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	conn, to := ipv4.NewPacketConn(socket), &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(r.Port)}
-	for n := first; n < first+count; n++ {
-		source := binary.BigEndian.AppendUint32(nil, 127<<24|1<<20|uint32(n))
-		if _, err := conn.WriteTo([]byte("forged"), &ipv4.ControlMessage{Src: source}, to); err != nil {
+	to, messages := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: int(r.Port)}, make([]ipv4.Message, count)
+	for i := range messages {
+		source := ipv4.ControlMessage{Src: binary.BigEndian.AppendUint32(nil, 127<<24|1<<20|uint32(first+i))}
+		messages[i] = ipv4.Message{Buffers: [][]byte{[]byte("forged")}, OOB: source.Marshal(), Addr: to}
+	}
+	for conn := ipv4.NewPacketConn(socket); len(messages) > 0; {
+		n, err := conn.WriteBatch(messages, 0)
+		if err != nil {
 			t.Fatal(err)
 		}
+		messages = messages[n:]
 	}
 }
 
@@ -382,6 +387,7 @@ func TestPortChangesLeaveNothing(t *testing.T) {
 	server := packetBackend(t, "a:")
 	open := dial(t, stays)
 	exchange(t, open, []byte("x"), "s:x")
+	_ = open.SetDeadline(time.Time{})
 	files, goroutines := openFiles(t), runtime.NumGoroutine()
 	for n := range 1000 {
 		w.set(r, server)
