@@ -40,13 +40,12 @@ func sendMessages(socket int, messages []message) (int, error) {
 func exchangeMessages(call uintptr, socket int, messages []message) (int, error) {
 	for {
 		n, _, errno := unix.Syscall6(call, uintptr(socket), uintptr(unsafe.Pointer(&messages[0])), uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
-		switch errno {
-		case 0:
+		if errno == 0 {
 			return int(n), nil
-		case unix.EINTR:
-			continue
 		}
-		return 0, errno
+		if errno != unix.EINTR {
+			return 0, errno
+		}
 	}
 }
 

@@ -25,8 +25,9 @@ const (
 // is locked, and many sessions cost no more than a socket each. It waits in the scheduler of Go, as others do, on an epoll
 // that has all of its sockets; what is ready is read and written without waiting.
 type forwarder struct {
-	port   *port
-	socket int
+	port    *port
+	traffic *traffic
+	socket  int
 	// tells says that the socket tells which address a datagram is for.
 	tells bool
 	// trains says that the kernel knows them.
@@ -38,6 +39,8 @@ type forwarder struct {
 	events  [batchSize]unix.EpollEvent
 	ready   int
 	stopped atomic.Bool
+	// closed is closed when the socket is.
+	closed chan struct{}
 
 	sessions sessions
 	// bySocket finds the session of a line.
@@ -55,7 +58,7 @@ var start = time.Now()
 
 // newForwarder takes the place of a socket, which it closes.
 func newForwarder(p *port, listening net.PacketConn) (*forwarder, error) {
-	f := &forwarder{port: p, bySocket: map[int32]*session{}, terms: p.chain.Load().terms}
+	f := &forwarder{port: p, traffic: &p.traffic, bySocket: map[int32]*session{}, terms: p.chain.Load().terms, closed: make(chan struct{})}
 	if err := f.take(listening); err != nil {
 		return nil, err
 	}
@@ -100,7 +103,7 @@ func (f *forwarder) take(listening net.PacketConn) error {
 		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_RCVBUF, queueBytes)
 		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_SNDBUF, queueBytes)
 		_, unknown := unix.GetsockoptInt(f.socket, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
-		f.trains = unknown == nil && os.Getenv("NOGSO") == ""
+		f.trains = unknown == nil
 		if address.IP.IsUnspecified() {
 			f.tells = true
 			err = f.tell()
@@ -144,17 +147,20 @@ func (f *forwarder) run() {
 	}
 }
 
-// Close ends the forwarder and all of its sessions, soon.
+// Close ends the forwarder, which runs, and soon after that all of its sessions. The address is free when it returns.
 func (f *forwarder) Close() error {
 	f.stopped.Store(true)
-	return f.epoll.SetReadDeadline(time.Unix(1, 0))
+	err := f.epoll.SetReadDeadline(time.Unix(1, 0))
+	<-f.closed
+	return err
 }
 
 func (f *forwarder) close() {
+	_ = unix.Close(f.socket)
+	close(f.closed)
 	for s := f.sessions.any(); s != nil; s = f.sessions.any() {
 		f.end(s)
 	}
-	_ = unix.Close(f.socket)
 	_ = f.epoll.Close()
 }
 
@@ -162,7 +168,7 @@ func (f *forwarder) close() {
 func (f *forwarder) pollOnce(epoll uintptr) bool {
 	n, err := unix.EpollWait(int(epoll), f.events[:], 0)
 	f.ready = max(n, 0)
-	return f.ready > 0 || err != nil && err != unix.EINTR //nolint:errorlint // it is a bare number
+	return f.ready > 0 || err != nil && err != unix.EINTR
 }
 
 // work moves what is there to be moved.
@@ -230,7 +236,7 @@ func (f *forwarder) question(i int) {
 
 // admit makes the session of a new client, unless there is no room for it.
 func (f *forwarder) admit(p peer, i int) *session {
-	traffic := &f.port.traffic
+	traffic := f.traffic
 	// Nothing can be sent to port 0.
 	if p.client.Port() == 0 {
 		traffic.lose(notSendable, 1)
@@ -257,7 +263,7 @@ func (f *forwarder) makeRoom() bool {
 	if s == nil || s.first >= 0 {
 		return false
 	}
-	f.port.traffic.evicted.Add(1)
+	f.traffic.evicted.Add(1)
 	f.end(s)
 	return true
 }
@@ -284,7 +290,7 @@ func (f *forwarder) deliver(s *session) {
 	o, again := &f.batch.outgoing, false
 	for at := 0; at < o.count; {
 		if !f.terms.settled(s) && !f.settle(s) {
-			f.port.traffic.lose(noEndpointToAsk, o.total(at, o.count).datagrams)
+			f.traffic.lose(noEndpointToAsk, o.total(at, o.count).datagrams)
 			return
 		}
 		n, err := sendMessages(s.line.socket, o.messages[at:o.count])
@@ -296,15 +302,15 @@ func (f *forwarder) deliver(s *session) {
 		case isUnreachable(err):
 			s.refuse(f.now)
 		case isBusy(err):
-			f.port.traffic.lose(endpointBusy, o.total(at, o.count).datagrams)
+			f.traffic.lose(endpointBusy, o.total(at, o.count).datagrams)
 			return
 		case o.isTrain(at):
 			sent := o.singly(s.line.socket, at)
 			f.passed(s, sent)
-			f.port.traffic.lose(notSendable, o.loads[at].datagrams-sent.datagrams)
+			f.traffic.lose(notSendable, o.loads[at].datagrams-sent.datagrams)
 			at++
 		case again:
-			f.port.traffic.lose(notSendable, 1)
+			f.traffic.lose(notSendable, 1)
 			at, again = at+1, false
 		default:
 			// It may be about a datagram before.
@@ -317,7 +323,7 @@ func (f *forwarder) deliver(s *session) {
 func (f *forwarder) passed(s *session, sent load) {
 	if sent.datagrams > 0 {
 		s.ask(sent.datagrams, f.now)
-		f.port.traffic.in.add(sent)
+		f.traffic.in.add(sent)
 	}
 }
 
@@ -331,10 +337,13 @@ func (f *forwarder) settle(s *session) bool {
 	if s.line != before {
 		delete(f.bySocket, int32(before.socket))
 		f.bySocket[int32(s.line.socket)] = s
-		err = errors.Join(err, f.watch(s.line.socket))
+		if err = f.watch(s.line.socket); err != nil {
+			delete(f.bySocket, int32(s.line.socket))
+			s.hangUp()
+		}
 	}
 	if err != nil {
-		f.port.traffic.complain(f.terms.log, f.now, s.peer.client, err)
+		f.traffic.complain(f.terms.log, f.now, s.peer.client, err)
 	}
 	return err == nil
 }
@@ -366,7 +375,7 @@ func (f *forwarder) hear(s *session) {
 
 // flush sends the answers to the clients.
 func (f *forwarder) flush() {
-	b, o, traffic := f.batch, &f.batch.outgoing, &f.port.traffic
+	b, o, traffic := f.batch, &f.batch.outgoing, f.traffic
 	for at := 0; at < o.count; {
 		n, err := sendMessages(f.socket, o.messages[at:o.count])
 		traffic.out.add(o.total(at, at+n))
@@ -397,7 +406,7 @@ func (f *forwarder) end(s *session) {
 	delete(f.bySocket, int32(s.line.socket))
 	s.hangUp()
 	f.sessions.remove(s)
-	f.port.traffic.sessions.Add(-1)
+	f.traffic.sessions.Add(-1)
 }
 
 // sweep ends the sessions that are idle, and says when to look again.

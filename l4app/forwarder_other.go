@@ -42,6 +42,7 @@ type way struct{}
 // develop. Answers leave from the address that the system likes best.
 type forwarder struct {
 	port     *port
+	traffic  *traffic
 	socket   net.PacketConn
 	mu       sync.Mutex
 	sessions sessions
@@ -51,7 +52,7 @@ func newForwarder(p *port, listening net.PacketConn) (*forwarder, error) {
 	if p.chain.Load().terms == nil {
 		return nil, errors.New("this is no address of UDP")
 	}
-	return &forwarder{port: p, socket: listening}, nil
+	return &forwarder{port: p, traffic: &p.traffic, socket: listening}, nil
 }
 
 // Close ends the forwarder and all of its sessions, soon.
@@ -92,13 +93,13 @@ func (f *forwarder) sweep(idle time.Duration) {
 func (f *forwarder) end(s *session) {
 	s.hangUp()
 	f.sessions.remove(s)
-	f.port.traffic.sessions.Add(-1)
+	f.traffic.sessions.Add(-1)
 }
 
 func (f *forwarder) question(from netip.AddrPort, data []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	terms, traffic := f.port.chain.Load().terms, &f.port.traffic
+	terms, traffic := f.port.chain.Load().terms, f.traffic
 	s := f.sessions.find(peer{client: from})
 	if s == nil {
 		if spare := f.sessions.spare(now()); traffic.sessions.Load() >= terms.most {
@@ -159,9 +160,9 @@ func (f *forwarder) answer(s *session, data []byte) {
 	f.sessions.touch(s, now())
 	if _, err := f.socket.WriteTo(data, net.UDPAddrFromAddrPort(s.peer.client)); err != nil {
 		f.port.chain.Load().log.Debug("answering a client", zap.Error(err))
-		f.port.traffic.lose(notSendable, 1)
+		f.traffic.lose(notSendable, 1)
 	} else {
-		f.port.traffic.out.add(load{1, len(data)})
+		f.traffic.out.add(load{1, len(data)})
 	}
 	if s.answer(1, now(), f.port.chain.Load().terms.responses) {
 		f.end(s)

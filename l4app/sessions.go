@@ -54,44 +54,44 @@ type sessions struct {
 }
 
 // find returns nil for a client that is not known.
-func (all *sessions) find(p peer) *session { return all.byPeer[p] }
+func (ss *sessions) find(p peer) *session { return ss.byPeer[p] }
 
-func (all *sessions) add(p peer, now time.Duration) *session {
+func (ss *sessions) add(p peer, now time.Duration) *session {
 	s := &session{peer: p, active: now, first: -1}
-	if all.byPeer == nil {
-		all.byPeer = map[peer]*session{}
+	if ss.byPeer == nil {
+		ss.byPeer = map[peer]*session{}
 	}
-	all.byPeer[p] = s
-	s.place = all.young.PushBack(s)
+	ss.byPeer[p] = s
+	s.place = ss.young.PushBack(s)
 	return s
 }
 
-func (all *sessions) remove(s *session) {
-	delete(all.byPeer, s.peer)
-	all.of(s).Remove(s.place)
+func (ss *sessions) remove(s *session) {
+	delete(ss.byPeer, s.peer)
+	ss.of(s).Remove(s.place)
 }
 
-func (all *sessions) of(s *session) *list.List {
+func (ss *sessions) of(s *session) *list.List {
 	if s.proven {
-		return &all.proven
+		return &ss.proven
 	}
-	return &all.young
+	return &ss.young
 }
 
 // touch says that a session is active.
-func (all *sessions) touch(s *session, now time.Duration) {
+func (ss *sessions) touch(s *session, now time.Duration) {
 	s.active = now
-	all.of(s).MoveToBack(s.place)
+	ss.of(s).MoveToBack(s.place)
 }
 
 // prove says that the client of a session is no forged one.
-func (all *sessions) prove(s *session) {
+func (ss *sessions) prove(s *session) {
 	if s.proven {
 		return
 	}
-	all.young.Remove(s.place)
+	ss.young.Remove(s.place)
 	s.proven = true
-	s.place = all.proven.PushBack(s)
+	s.place = ss.proven.PushBack(s)
 }
 
 // oldest returns who was active the longest time ago, or nil.
@@ -104,8 +104,8 @@ func oldest(of *list.List) *session {
 
 // spare returns who is to go when there is no room for a new client. Addresses may be forged, and be many: a client that
 // is known to be one stays as long as it has something to say. Without one to go, it returns nil.
-func (all *sessions) spare(now time.Duration) *session {
-	young, proven := oldest(&all.young), oldest(&all.proven)
+func (ss *sessions) spare(now time.Duration) *session {
+	young, proven := oldest(&ss.young), oldest(&ss.proven)
 	switch {
 	case young != nil && now-young.active >= youngTime:
 		return young
@@ -116,8 +116,8 @@ func (all *sessions) spare(now time.Duration) *session {
 }
 
 // expired returns a session that has been idle for too long, or nil.
-func (all *sessions) expired(now, idle time.Duration) *session {
-	for _, s := range []*session{oldest(&all.young), oldest(&all.proven)} {
+func (ss *sessions) expired(now, idle time.Duration) *session {
+	for _, s := range []*session{oldest(&ss.young), oldest(&ss.proven)} {
 		if s != nil && now-s.active >= idle {
 			return s
 		}
@@ -126,9 +126,9 @@ func (all *sessions) expired(now, idle time.Duration) *session {
 }
 
 // rest is how long it takes until one has been idle for too long.
-func (all *sessions) rest(now, idle time.Duration) time.Duration {
+func (ss *sessions) rest(now, idle time.Duration) time.Duration {
 	rest := idle
-	for _, s := range []*session{oldest(&all.young), oldest(&all.proven)} {
+	for _, s := range []*session{oldest(&ss.young), oldest(&ss.proven)} {
 		if s != nil {
 			rest = min(rest, s.active+idle-now)
 		}
@@ -137,4 +137,4 @@ func (all *sessions) rest(now, idle time.Duration) time.Duration {
 }
 
 // any returns one of them, or nil.
-func (all *sessions) any() *session { return all.expired(0, -1<<62) }
+func (ss *sessions) any() *session { return ss.expired(0, -1<<62) }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 )
 
@@ -55,7 +56,40 @@ func (t *tally) add(l load) {
 
 func (t *traffic) lose(why loss, n int) { t.lost[why].Add(uint64(n)) }
 
-// quiet is for how long a port says nothing more of what clients can cause as often as they like.
+var (
+	datagramsTotal = prometheus.NewDesc("k8singress_stream_datagrams_total",
+		"How many datagrams have gone from clients to endpoints (direction in), and back (direction out).", []string{"port", "direction"}, nil)
+	datagramsDropped = prometheus.NewDesc("k8singress_stream_datagrams_dropped_total",
+		"How many datagrams were not passed on, by reason.", []string{"port", "reason"}, nil)
+	sessionsActive = prometheus.NewDesc("k8singress_stream_sessions_active", "How many clients a UDP port has.", []string{"port"}, nil)
+	sessionsTotal  = prometheus.NewDesc("k8singress_stream_sessions_total", "How many clients a UDP port has had.", []string{"port"}, nil)
+	sessionsEnded  = prometheus.NewDesc("k8singress_stream_sessions_evicted_total",
+		"How many clients of a UDP port had to make room for others.", []string{"port"}, nil)
+)
+
+// describe is Describe of a prometheus.Collector.
+func (*traffic) describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{datagramsTotal, datagramsDropped, sessionsActive, sessionsTotal, sessionsEnded} {
+		to <- d
+	}
+}
+
+// collect is Collect of a prometheus.Collector, for the traffic of one port.
+func (t *traffic) collect(port string, to chan<- prometheus.Metric) {
+	count := func(d *prometheus.Desc, n uint64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), append([]string{port}, labels...)...)
+	}
+	count(datagramsTotal, t.in.datagrams.Load(), "in")
+	count(datagramsTotal, t.out.datagrams.Load(), "out")
+	for why, reason := range lossReasons {
+		count(datagramsDropped, t.lost[why].Load(), reason)
+	}
+	count(sessionsTotal, uint64(t.opened.Load()))
+	count(sessionsEnded, uint64(t.evicted.Load()))
+	to <- prometheus.MustNewConstMetric(sessionsActive, prometheus.GaugeValue, float64(t.sessions.Load()), port)
+}
+
+// quietAfterComplaint is for how long a port says nothing more of what clients can cause as often as they like.
 const quietAfterComplaint = 10 * time.Second
 
 // complain logs that a client got no endpoint, unless that was logged shortly before.

@@ -1,0 +1,66 @@
+package l4app
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func clientNumber(n int) peer {
+	return peer{client: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), 1)}
+}
+
+// TestSpare holds who goes when there is no room: the new ones that were given a chance, then those who are quiet, then
+// other new ones; never one who talks.
+func TestSpare(t *testing.T) {
+	var all sessions
+	talks := all.add(clientNumber(1), 0)
+	all.prove(talks)
+	quiet := all.add(clientNumber(2), 0)
+	all.prove(quiet)
+	if got := all.spare(time.Second); got != nil {
+		t.Errorf("%v goes, who was just there", got.peer.client)
+	}
+	now := quietTime
+	all.touch(talks, now)
+	waiting := all.add(clientNumber(3), now-youngTime)
+	all.add(clientNumber(4), now)
+	for i, want := range []*session{waiting, quiet} {
+		got := all.spare(now)
+		if got != want {
+			t.Fatalf("%d: %v goes, want %v", i, got.peer.client, want.peer.client)
+		}
+		all.remove(got)
+	}
+	for n := range 1000 {
+		got := all.spare(now)
+		if got == nil || got.proven {
+			t.Fatalf("%d: %v goes", n, got)
+		}
+		all.remove(got)
+		all.add(clientNumber(n+10), now)
+	}
+}
+
+func TestExpired(t *testing.T) {
+	var all sessions
+	first, second := all.add(clientNumber(1), 0), all.add(clientNumber(2), 1)
+	all.prove(first)
+	if rest := all.rest(5, 10); rest != 5 {
+		t.Errorf("the first one expires in %v", rest)
+	}
+	if s := all.expired(9, 10); s != nil {
+		t.Errorf("%v has expired too early", s.peer.client)
+	}
+	all.touch(first, 9)
+	if s := all.expired(11, 10); s != second {
+		t.Errorf("%v has expired, want the second one", s)
+	}
+	all.remove(second)
+	if s := all.expired(18, 10); s != nil {
+		t.Errorf("%v has expired, who was active", s.peer.client)
+	}
+	if s := all.any(); s != first {
+		t.Errorf("there is %v", s)
+	}
+}
