@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // failure is why a connection came to nothing.
@@ -47,6 +49,8 @@ type account struct {
 	failed         [failures]atomic.Uint64
 	told           [failures]atomic.Int64
 	untold         [failures]atomic.Uint64
+	// traffic is that of a UDP port, in place of what is counted of connections.
+	traffic traffic
 }
 
 // enter counts a connection as open until leave. It returns false when there are as many as there may be; zero is no limit.
@@ -118,7 +122,9 @@ var (
 
 // Describe implements prometheus.Collector.
 func (*accounts) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{connectionsTotal, connectionsActive, bytesTotal, failuresTotal} {
+	for _, d := range []*prometheus.Desc{
+		connectionsTotal, connectionsActive, bytesTotal, failuresTotal, datagramsTotal, datagramsDropped, sessionsEvicted,
+	} {
 		to <- d
 	}
 }
@@ -133,6 +139,10 @@ func (a *accounts) Collect(to chan<- prometheus.Metric) {
 }
 
 func (a *account) collect(to chan<- prometheus.Metric) {
+	if a.protocol == string(ir.UDP) {
+		a.traffic.collect(a.port, to)
+		return
+	}
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{a.port, a.protocol}, labels...)...)
 	}

@@ -58,7 +58,7 @@ var start = time.Now()
 
 // newForwarder takes the place of a socket, which it closes.
 func newForwarder(p *port, listening net.PacketConn) (*forwarder, error) {
-	f := &forwarder{port: p, traffic: &p.traffic, bySocket: map[int32]*session{}, terms: p.chain.Load().terms, closed: make(chan struct{})}
+	f := &forwarder{port: p, traffic: &p.account.traffic, bySocket: map[int32]*session{}, terms: p.chain.Load().terms, closed: make(chan struct{})}
 	if err := f.take(listening); err != nil {
 		return nil, err
 	}
@@ -343,7 +343,7 @@ func (f *forwarder) settle(s *session) bool {
 		}
 	}
 	if err != nil {
-		f.traffic.complain(f.terms.log, f.now, s.peer.client, err)
+		f.port.account.tell(f.terms.log, noEndpoint, "no endpoint for a client", zap.Stringer("client", s.peer.client), zap.Error(err))
 	}
 	return err == nil
 }

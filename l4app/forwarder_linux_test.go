@@ -51,7 +51,9 @@ func echoBackend(t testing.TB) string {
 	return socket.LocalAddr().String()
 }
 
-func trafficOf(w *world, r *ir.StreamRoute) *traffic { return &w.ports.open[portName(r)].traffic }
+func trafficOf(w *world, r *ir.StreamRoute) *traffic {
+	return &w.ports.open[portName(r)].account.traffic
+}
 
 // TestDatagramsOfOneClientStayApart holds that what is carried together comes out as it went in.
 func TestDatagramsOfOneClientStayApart(t *testing.T) {

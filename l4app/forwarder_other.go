@@ -52,7 +52,7 @@ func newForwarder(p *port, listening net.PacketConn) (*forwarder, error) {
 	if p.chain.Load().terms == nil {
 		return nil, errors.New("this is no address of UDP")
 	}
-	return &forwarder{port: p, traffic: &p.traffic, socket: listening}, nil
+	return &forwarder{port: p, traffic: &p.account.traffic, socket: listening}, nil
 }
 
 // Close ends the forwarder and all of its sessions, soon.
@@ -120,7 +120,7 @@ func (f *forwarder) question(from netip.AddrPort, data []byte) {
 	if before := s.line; !terms.settled(s) {
 		if err := terms.settle(s); err != nil {
 			traffic.lose(noEndpointToAsk, 1)
-			traffic.complain(terms.log, now(), from, err)
+			f.port.account.tell(terms.log, noEndpoint, "no endpoint for a client", zap.Stringer("client", from), zap.Error(err))
 			return
 		}
 		if s.line != before {

@@ -137,8 +137,6 @@ type port struct {
 	serving sync.WaitGroup
 	// gone is closed when the port is.
 	gone chan struct{}
-	// traffic is counted for UDP.
-	traffic traffic
 }
 
 func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {

@@ -1,20 +1,13 @@
 package l4app
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/k8singress/k8singress/internal/ir"
 )
-
-// counted is the traffic of one port as a collector.
-type counted struct{ *traffic }
-
-func (c counted) Describe(to chan<- *prometheus.Desc) { c.describe(to) }
-
-func (c counted) Collect(to chan<- prometheus.Metric) { c.collect("53", to) }
 
 func TestTraffic(t *testing.T) {
 	w := newWorld(t)
@@ -26,37 +19,19 @@ func TestTraffic(t *testing.T) {
 	}
 	w.endpoints(r)
 	send(t, conn, "lost")
-	traffic := &w.ports.open[portName(r)].traffic
+	traffic := trafficOf(w, r)
 	await(t, "the loss", func() bool { return traffic.lost[noEndpointToAsk].Load() == 1 })
-	got := map[string]float64{}
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(counted{traffic})
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		for _, m := range family.Metric {
-			name := family.GetName()
-			for _, label := range m.Label {
-				name += " " + label.GetValue()
-			}
-			got[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue()
-		}
-	}
+	on := strconv.Itoa(int(r.Port))
 	want := map[string]float64{
-		"k8singress_stream_datagrams_dropped_total 53 client_busy":   0,
-		"k8singress_stream_datagrams_dropped_total 53 endpoint_busy": 0,
-		"k8singress_stream_datagrams_dropped_total 53 max_sessions":  0,
-		"k8singress_stream_datagrams_dropped_total 53 no_endpoint":   1,
-		"k8singress_stream_datagrams_dropped_total 53 not_sendable":  0,
-		"k8singress_stream_datagrams_total in 53":                    3,
-		"k8singress_stream_datagrams_total out 53":                   3,
-		"k8singress_stream_sessions_active 53":                       1,
-		"k8singress_stream_sessions_evicted_total 53":                0,
-		"k8singress_stream_sessions_total 53":                        1,
+		"connections_total " + on + " udp": 1, "connections_active " + on + " udp": 1,
+		"bytes_total in " + on + " udp": 3, "bytes_total out " + on + " udp": 9,
+		"datagrams_total in " + on: 3, "datagrams_total out " + on: 3, "sessions_evicted_total " + on: 0,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	for _, reason := range lossReasons {
+		want["datagrams_dropped_total "+on+" "+reason] = 0
+	}
+	want["datagrams_dropped_total "+on+" no_endpoint"] = 1
+	if diff := cmp.Diff(want, w.metrics()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
