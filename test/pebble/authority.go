@@ -1,13 +1,13 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"log" //nolint:depguard // Pebble takes no other
 	"math/big"
 	"net"
@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/letsencrypt/challtestsrv"
 	"github.com/letsencrypt/pebble/v2/ca"
 	"github.com/letsencrypt/pebble/v2/db"
 	"github.com/letsencrypt/pebble/v2/va"
@@ -30,9 +29,9 @@ type options struct {
 }
 
 // serve starts the authority and its control, and returns where they are.
-func serve(o options) (*where, error) {
+func serve(ctx context.Context, o options) (*where, error) {
 	logger := log.New(os.Stderr, "", log.LstdFlags)
-	dns, err := startDNS(logger)
+	dns, err := startDNS(ctx, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -61,26 +60,6 @@ func serve(o options) (*where, error) {
 		Directory: "https://" + listener.Addr().String() + wfe.DirectoryPath, Root: root,
 		Control: "http://" + control.Addr().String(), DNS: dns,
 	}, nil
-}
-
-// startDNS starts a server that finds every name at 127.0.0.1.
-func startDNS(logger *log.Logger) (string, error) {
-	// The server does not tell which port it got.
-	free, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	address := free.LocalAddr().String()
-	if err := free.Close(); err != nil {
-		return "", err
-	}
-	server, err := challtestsrv.New(challtestsrv.Config{Log: logger, DNSAddrs: []string{address}})
-	if err != nil {
-		return "", fmt.Errorf("starting the DNS server: %w", err)
-	}
-	server.SetDefaultDNSIPv6("")
-	go server.Run()
-	return address, nil
 }
 
 // makeCertificate makes the certificate that the authority shows its clients, and a file with it.

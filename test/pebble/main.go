@@ -6,6 +6,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -28,7 +29,7 @@ func main() {
 	tlsPort := flag.Int("tls", 443, "the port at which TLS-ALPN-01 challenges are asked for")
 	validity := flag.Uint64("validity", 0, "how many seconds certificates are valid for; 0 is Pebble's default")
 	flag.Parse()
-	found, err := serve(options{folder: *folder, httpPort: *httpPort, tlsPort: *tlsPort, validity: *validity})
+	found, err := serve(context.Background(), options{folder: *folder, httpPort: *httpPort, tlsPort: *tlsPort, validity: *validity})
 	if err == nil {
 		err = json.NewEncoder(os.Stdout).Encode(found)
 	}
