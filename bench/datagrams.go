@@ -39,12 +39,15 @@ type datagrams struct {
 
 // echoed is what came of it.
 type echoed struct {
-	perSecond float64
-	lost      int
+	// perSecond is how many came back; perProcessor is the same in a second of the proxy's processor time. It is zero
+	// without a proxy.
+	perSecond, perProcessor float64
+	lost                    int
 }
 
-// run sends them. What comes back too late, or is not what was sent, does not count.
-func (d datagrams) run(ctx context.Context) (echoed, error) {
+// run sends them through a proxy, which is nil where there is none. What comes back too late, or is not what was sent, does
+// not count.
+func (d datagrams) run(ctx context.Context, proxy *process) (echoed, error) {
 	begin := time.Now().Add(d.warmUp)
 	limited, cancel := context.WithDeadline(ctx, begin.Add(d.duration))
 	defer cancel()
@@ -57,13 +60,24 @@ func (d datagrams) run(ctx context.Context) (echoed, error) {
 			}
 		})
 	}
+	wait(limited, begin)
+	spent, errBefore := proxy.processorTime()
 	group.Wait()
-	total := echoed{}
+	after, errAfter := proxy.processorTime()
+	return d.sum(flows, after-spent), errors.Join(append(errs, errBefore, errAfter, ctx.Err())...)
+}
+
+func (d datagrams) sum(flows []flow, spent time.Duration) echoed {
+	total, came := echoed{}, 0.0
 	for _, f := range flows {
-		total.perSecond += float64(f.came) / d.duration.Seconds()
+		came += float64(f.came)
 		total.lost += f.lost
 	}
-	return total, errors.Join(append(errs, ctx.Err())...)
+	total.perSecond = came / d.duration.Seconds()
+	if spent > 0 {
+		total.perProcessor = came / spent.Seconds()
+	}
+	return total
 }
 
 // flow is one client.

@@ -18,11 +18,11 @@ type relay struct {
 	// udp is empty for one that knows TCP only.
 	udp string
 
-	// One figure for each round: bytes a second, bytes in a second of processor time, connections and datagrams a second;
-	// datagrams in the order of datagramSizes.
+	// One figure for each round: bytes a second, bytes in a second of processor time, and connections a second.
 	throughput, economy, connects []figures
-	datagrams                     [][]figures
-	lost                          int
+	// The same of datagrams, a second and in a second of processor time, in the order of datagramSizes.
+	datagrams, thrift [][]figures
+	lost              int
 }
 
 // newRelay prepares a folder below another one, and addresses.
@@ -32,7 +32,13 @@ func newRelay(below, name string) (*relay, error) {
 		return nil, err
 	}
 	udp, err := freeUDPAddress()
-	return &relay{contestant: c, udp: udp, datagrams: make([][]figures, len(datagramSizes))}, err
+	return relayOf(c, udp), err
+}
+
+func relayOf(c *contestant, udp string) *relay {
+	return &relay{
+		contestant: c, udp: udp, datagrams: make([][]figures, len(datagramSizes)), thrift: make([][]figures, len(datagramSizes)),
+	}
 }
 
 func freeUDPAddress() (string, error) {
@@ -55,7 +61,7 @@ func (r *relay) startRelay(ctx context.Context, s setup, config string) error {
 }
 
 func oneDatagram(ctx context.Context, address string) bool {
-	result, err := datagrams{address: address, flows: 1, bytes: 64, window: 1, duration: lostAfter / 4}.run(ctx)
+	result, err := datagrams{address: address, flows: 1, bytes: 64, window: 1, duration: lostAfter / 4}.run(ctx, nil)
 	return err == nil && result.perSecond > 0
 }
 
@@ -227,10 +233,7 @@ func startHAProxyRelay(ctx context.Context, s site, b *streamBackend) (*relay, e
 
 // direct is no proxy at all: what the generator and the backend can do together.
 func direct(b *streamBackend) *relay {
-	return &relay{
-		contestant: &contestant{name: "no proxy", http: b.tcpAddress(), idle: true}, udp: b.udpAddress(),
-		datagrams: make([][]figures, len(datagramSizes)),
-	}
+	return relayOf(&contestant{name: "no proxy", http: b.tcpAddress(), idle: true}, b.udpAddress())
 }
 
 // measureRelay adds one round.
@@ -264,11 +267,12 @@ func (r *relay) measureUDP(ctx context.Context, o options) error {
 		return nil
 	}
 	for i, size := range datagramSizes {
-		got, err := datagrams{r.udp, datagramFlows, size.bytes, size.window, o.duration / 3, o.duration}.run(ctx)
+		got, err := datagrams{r.udp, datagramFlows, size.bytes, size.window, o.duration / 3, o.duration}.run(ctx, r.process)
 		if err != nil {
 			return err
 		}
 		r.datagrams[i] = append(r.datagrams[i], figures{perSecond: got.perSecond})
+		r.thrift[i] = append(r.thrift[i], figures{perSecond: got.perProcessor})
 		r.lost += got.lost
 	}
 	return nil

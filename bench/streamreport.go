@@ -17,9 +17,9 @@ func (r *relays) write(o options, out io.Writer) error {
 		bulkStreams, o.connections, datagramFlows, o.rounds, o.duration, runtime.NumCPU())
 	text.WriteString("| | bulk TCP | processor seconds per GB | connections/s | p99 |")
 	for _, size := range datagramSizes {
-		fmt.Fprintf(&text, " datagrams/s, %s B |", thousands(float64(size.bytes)))
+		fmt.Fprintf(&text, " datagrams/s, %s B | processor time of one |", thousands(float64(size.bytes)))
 	}
-	text.WriteString(" lost |\n| --- |" + strings.Repeat(" ---: |", 5+len(datagramSizes)) + "\n")
+	text.WriteString(" lost |\n| --- |" + strings.Repeat(" ---: |", 5+2*len(datagramSizes)) + "\n")
 	for _, each := range r.all() {
 		each.writeRow(&text)
 	}
@@ -47,12 +47,20 @@ func (r *relay) writeRow(text *strings.Builder) {
 		thousands(connects.perSecond), milliseconds(connects.p99),
 	}
 	lost := "-"
-	for _, rounds := range r.datagrams {
-		cell := "-"
+	for i, rounds := range r.datagrams {
+		number, each := "-", "-"
 		if r.udp != "" {
-			cell, lost = thousands(medianOf(rounds).perSecond), thousands(float64(r.lost))
+			number, each, lost = thousands(medianOf(rounds).perSecond), microseconds(medianOf(r.thrift[i]).perSecond), thousands(float64(r.lost))
 		}
-		cells = append(cells, cell)
+		cells = append(cells, number, each)
 	}
 	fmt.Fprintf(text, "| %s |\n", strings.Join(append(cells, lost), " | "))
+}
+
+// microseconds is how long one takes, or nothing where that is not known.
+func microseconds(perSecond float64) string {
+	if perSecond == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f µs", 1e6/perSecond)
 }

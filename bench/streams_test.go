@@ -105,7 +105,7 @@ func TestOneByte(t *testing.T) {
 func TestDatagrams(t *testing.T) {
 	b := newStreamBackend(t)
 	for _, size := range datagramSizes {
-		got, err := datagrams{b.udpAddress(), 4, size.bytes, size.window, 0, short}.run(t.Context())
+		got, err := datagrams{b.udpAddress(), 4, size.bytes, size.window, 0, short}.run(t.Context(), nil)
 		if err != nil || got.perSecond == 0 {
 			t.Errorf("%d bytes: %+v, error %v", size.bytes, got, err)
 		}
@@ -137,7 +137,7 @@ func answerDatagrams(t *testing.T, change func([]byte) []byte) (address string) 
 
 func TestDatagramsThatAreLost(t *testing.T) {
 	address := answerDatagrams(t, func([]byte) []byte { return nil })
-	got, err := datagrams{address, 1, 64, 3, 0, lostAfter / 2}.run(t.Context())
+	got, err := datagrams{address, 1, 64, 3, 0, lostAfter / 2}.run(t.Context(), nil)
 	if err != nil || got.perSecond != 0 || got.lost == 0 || got.lost%3 != 0 {
 		t.Errorf("%+v, error %v", got, err)
 	}
@@ -145,7 +145,7 @@ func TestDatagramsThatAreLost(t *testing.T) {
 
 func TestDatagramsThatAreCut(t *testing.T) {
 	address := answerDatagrams(t, func(b []byte) []byte { return b[1:] })
-	if got, err := (datagrams{address, 1, 64, 1, 0, lostAfter}).run(t.Context()); err == nil {
+	if got, err := (datagrams{address, 1, 64, 1, 0, lostAfter}).run(t.Context(), nil); err == nil {
 		t.Errorf("no error, and %+v", got)
 	}
 }
@@ -210,10 +210,10 @@ func TestRowsAndBarsOfRelays(t *testing.T) {
 	of := func(name string, each float64) *relay {
 		rounds := []figures{{perSecond: each * 1e9}}
 		return &relay{contestant: &contestant{name: name}, udp: "some", throughput: rounds, economy: rounds, connects: rounds,
-			datagrams: [][]figures{rounds, rounds}}
+			datagrams: [][]figures{rounds, rounds}, thrift: [][]figures{rounds, rounds}}
 	}
 	r := &relays{ours: of("k8singress", 2), stock: of("caddy-l4", 1), none: of("no proxy", 3), haproxy: of("haproxy", 4)}
-	r.haproxy.udp = ""
+	r.haproxy.udp, r.haproxy.thrift = "", make([][]figures, len(datagramSizes))
 	var text strings.Builder
 	if err := r.write(options{rounds: 1}, &text); err != nil {
 		t.Fatal(err)
@@ -222,8 +222,8 @@ func TestRowsAndBarsOfRelays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| k8singress | 16.0 Gbit/s | 0.50 | 2,000,000,000 | 0.0 ms | 2,000,000,000 | 2,000,000,000 | 0 |",
-		"| haproxy | 32.0 Gbit/s | 0.25 | 4,000,000,000 | 0.0 ms | - | - | - |",
+		"| k8singress | 16.0 Gbit/s | 0.50 | 2,000,000,000 | 0.0 ms | 2,000,000,000 | 0.0 µs | 2,000,000,000 | 0.0 µs | 0 |",
+		"| haproxy | 32.0 Gbit/s | 0.25 | 4,000,000,000 | 0.0 ms | - | - | - | - | - |",
 		"| processor time of bulk TCP, against stock caddy-l4 | at most 0.60 | 0.50 (median of 1 rounds, 0.50 to 0.50) | yes |",
 		"| bulk TCP, against haproxy | at least 0.95 | 0.50 (median of 1 rounds, 0.50 to 0.50) | no |",
 		"| UDP, 1,400 bytes, against nginx | at least 0.80 | " + nginxStreamMissing + " | not measured |",
@@ -247,7 +247,8 @@ func TestExchange(t *testing.T) {
 }
 
 func TestBarsOfPorts(t *testing.T) {
-	s := &switchboard{added: []time.Duration{1, portLimit, portLimit}, removed: []time.Duration{1}, exchanged: &tally{latencies: make([]time.Duration, 3)}}
+	s := &switchboard{added: []time.Duration{1, portLimit, portLimit}, removed: []time.Duration{1}}
+	s.exchanged = &tally{latencies: make([]time.Duration, 3)}
 	if got := s.bars(); got[0].Met != "no" || got[1].Met != "yes" {
 		t.Errorf("%+v", got)
 	}

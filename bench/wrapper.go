@@ -64,9 +64,27 @@ func (f *fronts) start(ctx context.Context, s site) error {
 	if f.with, err = startFront(ctx, s, "with", "", keep); err != nil {
 		return err
 	}
-	f.without, err = startFront(ctx, s, "without", "", withoutWrapper)
+	if f.without, err = startFront(ctx, s, "without", "", withoutWrapper); err != nil {
+		return err
+	}
+	f.passing, err = startFront(ctx, s, "with-passthrough", passedOn, keep)
 	return err
 }
+
+// passedOn is an Ingress of another host whose TLS the backend would end. Nobody asks for it.
+const passedOn = `---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: passed-on
+  namespace: bench
+  annotations: {nginx.ingress.kubernetes.io/ssl-passthrough: "true"}
+spec:
+  ingressClassName: nginx
+  rules:
+    - host: passed-on.bench.test
+      http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: app, port: {number: 80}}}}]}
+`
 
 // securedEndpoint is where the Service of those Ingresses leads to. Its value is the port.
 const securedEndpoint = `---
@@ -78,14 +96,14 @@ endpoints: [{addresses: ["127.0.0.1"], conditions: {ready: true}}]
 ports: [{port: %s}]
 `
 
-// frontOptions have an admin address, a folder of manifests, an address, and further options.
+// frontOptions have an admin address, a folder of manifests, and an address. Passthrough is on for all, with hosts or without.
 const frontOptions = `{
 	admin %s
 	k8singress {
 		manifests %s
 		http off
 		https %s
-		%s
+		ssl_passthrough
 	}
 }
 `
@@ -107,7 +125,7 @@ func startFront(ctx context.Context, s site, name, more string, change func(obje
 	if err := writeManifest(c.manifests(), fmt.Sprintf(securedEndpoint, portOf(s.backend))+more); err != nil {
 		return f, err
 	}
-	config, err := adapted(ctx, s, c, fmt.Sprintf(frontOptions, c.admin, c.manifests(), c.http, ""), change)
+	config, err := adapted(ctx, s, c, fmt.Sprintf(frontOptions, c.admin, c.manifests(), c.http), change)
 	if err != nil {
 		return f, err
 	}
