@@ -40,11 +40,16 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 			Timeout: caddy.Duration(proxyHeaderTimeout), FallbackPolicy: l4proxyprotocol.PolicyREQUIRE,
 		}))
 	}
+	port := &document.Port{Backend: r.Backend.ID, Origin: r.Origin.String()}
 	if r.Protocol == ir.TCP {
 		handler.ProxyProtocol = string(r.SendProxy)
+		if port.TLS = r.TLS; r.TLS != nil {
+			handlers = append(handlers, module("k8singress_tls", TLS{StreamTLS: *r.TLS}))
+		}
 	}
 	server.Routes = layer4.RouteList{{HandlersRaw: append(handlers, module("k8singress", handler))}}
-	return &document.Port{Server: mustJSON(server), Backend: r.Backend.ID, Origin: r.Origin.String()}
+	port.Server = mustJSON(server)
+	return port
 }
 
 func addresses(r *ir.StreamRoute, bind []string) []string {

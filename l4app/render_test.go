@@ -17,6 +17,9 @@ func TestRender(t *testing.T) {
 	proxied.AcceptProxy, proxied.SendProxy = true, ir.ProxyV1
 	datagrams := route(ir.UDP, 53, "dns")
 	datagrams.AcceptProxy, datagrams.SendProxy = true, ir.ProxyV1
+	private, issued := route(ir.TCP, 5432, "db"), route(ir.TCP, 5433, "db")
+	private.TLS, private.AcceptProxy = &ir.StreamTLS{Secret: "shop/db"}, true
+	issued.TLS = &ir.StreamTLS{Host: "{env.HOME}.example"}
 	odd := route(ir.TCP, 1, `{env.HOME}"`)
 	for name, c := range map[string]struct {
 		route *ir.StreamRoute
@@ -25,6 +28,8 @@ func TestRender(t *testing.T) {
 		"tcp":          {route(ir.TCP, 5432, "db"), nil},
 		"tcp-bind":     {route(ir.TCP, 5432, "db"), []string{"127.0.0.1", "::1"}},
 		"tcp-proxy":    {proxied, nil},
+		"tcp-tls":      {private, nil},
+		"tcp-tls-host": {issued, nil},
 		"udp":          {datagrams, []string{"127.0.0.1"}},
 		"placeholders": {odd, nil},
 	} {

@@ -311,7 +311,7 @@ func TestPair(t *testing.T) {
 		{"none", "there is neither tls.crt nor tls.key", map[string][]byte{"ca.crt": pair.certPEM()}},
 		{"without a key", "tls.key is empty", map[string][]byte{"tls.crt": pair.certPEM()}},
 		{"of two", "belongs to none", map[string][]byte{"tls.crt": pair.certPEM(), "tls.key": other.keyPEM()}},
-		{"expired", "servers refuse it", expired(t, "client").data()},
+		{"expired", "clients refuse it", expired(t, "client").data()},
 	} {
 		s := certs.NewStore()
 		follow(s, map[string]*document.Reference{"backend a": ref})

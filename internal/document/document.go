@@ -77,6 +77,9 @@ type Port struct {
 	Server json.RawMessage `json:"server"`
 	// Backend is the ID of the backend that the server's terminal handler asks for endpoints.
 	Backend string `json:"backend,omitempty"`
+	// TLS is where the certificate comes from with which the server ends the TLS of clients, as it stands there, too. Its Secret
+	// is followed because of this one.
+	TLS *ir.StreamTLS `json:"tls,omitempty"`
 	// Origin is the object that the port comes from, as "Kind/namespace/name".
 	Origin string `json:"origin,omitempty"`
 }

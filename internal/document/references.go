@@ -37,6 +37,11 @@ func (d *Delta) References() iter.Seq2[string, []*Reference] {
 				return
 			}
 		}
+		for name, p := range d.Ports {
+			if !yield("port "+name, p.references(name)) {
+				return
+			}
+		}
 	}
 }
 
@@ -80,6 +85,15 @@ func (b *Backend) references(id string) []*Reference {
 	next := backendTLS(&b.LoadBalancing.HealthCheck.Secured)
 	next.For = id
 	return []*Reference{next}
+}
+
+func (p *Port) references(name string) []*Reference {
+	if p == nil || p.TLS == nil || p.TLS.Secret == "" {
+		return nil
+	}
+	return []*Reference{{
+		Secret: p.TLS.Secret, Origin: p.Origin, Pair: true, For: "port " + name, Without: "every TLS handshake fails",
+	}}
 }
 
 func backendTLS(t *ir.BackendTLS) *Reference {

@@ -8,7 +8,8 @@ import (
 // Secrets yields every Secret that the configuration refers to, for whatever it holds. One may come several times.
 func (c *Config) Secrets() iter.Seq[Ref] {
 	return func(yield func(Ref) bool) {
-		_ = c.certificateSecrets(yield) && c.clientSecrets(yield) && c.routeSecrets(yield) && c.checkSecrets(yield)
+		_ = c.certificateSecrets(yield) && c.clientSecrets(yield) && c.routeSecrets(yield) && c.checkSecrets(yield) &&
+			c.streamSecrets(yield)
 	}
 }
 
@@ -56,8 +57,20 @@ func (c *Config) checkSecrets(yield func(Ref) bool) bool {
 	return true
 }
 
-func (t *BackendTLS) secretRef() Ref {
-	namespace, name, _ := strings.Cut(t.Secret, "/")
+func (c *Config) streamSecrets(yield func(Ref) bool) bool {
+	for _, r := range c.StreamRoutes {
+		if t := r.TLS; t != nil && t.Secret != "" && !yield(namedSecret(t.Secret)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *BackendTLS) secretRef() Ref { return namedSecret(t.Secret) }
+
+// namedSecret reads "namespace/name".
+func namedSecret(s string) Ref {
+	namespace, name, _ := strings.Cut(s, "/")
 	return secretRef(namespace, name)
 }
 
