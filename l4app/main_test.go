@@ -92,7 +92,7 @@ func one(r *ir.StreamRoute) map[string]*document.Port {
 func portName(r *ir.StreamRoute) string { return string(r.Protocol) + "/" + strconv.Itoa(int(r.Port)) }
 
 // dial connects to the port of a route.
-func dial(t *testing.T, r *ir.StreamRoute) net.Conn {
+func dial(t testing.TB, r *ir.StreamRoute) net.Conn {
 	t.Helper()
 	conn, err := net.DialTimeout(string(r.Protocol), net.JoinHostPort("127.0.0.1", strconv.Itoa(int(r.Port))), patience)
 	if err != nil {

@@ -37,6 +37,9 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 		if r.AcceptProxy {
 			handlers = append(handlers, module("k8singress_proxy_protocol", ProxyAccept{Trusted: r.Trusted}))
 		}
+		if port.TLS = r.TLS; r.TLS != nil {
+			handlers = append(handlers, module("k8singress_tls", TLS{StreamTLS: *r.TLS}))
+		}
 		handler.ProxyProtocol, handler.TLS, port.BackendTLS = r.SendProxy, r.BackendTLS, r.BackendTLS
 	}
 	server.Routes = layer4.RouteList{{HandlersRaw: append(handlers, module("k8singress", handler))}}

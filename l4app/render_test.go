@@ -24,6 +24,9 @@ func TestRender(t *testing.T) {
 		IdleTimeout: time.Hour, ConnectTimeout: time.Second, Tries: 2, TriesTimeout: time.Minute, MaxConnections: 100,
 	}
 	all.BackendTLS = &ir.BackendTLS{Secret: "test/ca", Verify: true, Depth: 1, Name: "db.test", SendName: true}
+	private, issued := route(ir.TCP, 5432, "db"), route(ir.TCP, 5433, "db")
+	private.TLS, private.AcceptProxy = &ir.StreamTLS{Secret: "shop/db"}, true
+	issued.TLS = &ir.StreamTLS{Host: "{env.HOME}.example"}
 	odd := route(ir.TCP, 1, `{env.HOME}"`)
 	for name, c := range map[string]struct {
 		route *ir.StreamRoute
@@ -33,6 +36,8 @@ func TestRender(t *testing.T) {
 		"tcp-bind":     {route(ir.TCP, 5432, "db"), []string{"127.0.0.1", "::1"}},
 		"tcp-proxy":    {proxied, nil},
 		"tcp-all":      {all, nil},
+		"tcp-tls":      {private, nil},
+		"tcp-tls-host": {issued, nil},
 		"udp":          {datagrams, []string{"127.0.0.1"}},
 		"placeholders": {odd, nil},
 	} {

@@ -101,7 +101,11 @@ func (f *followed) checkPair(ref *document.Reference, names string, now time.Tim
 	case err != nil:
 		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.Without, names)
 	case pair != nil:
-		sayExpiry(pair.Leaf, now, certKey, "servers refuse it", say)
+		effect := "servers refuse it"
+		if ref.Pair {
+			effect = "clients refuse it"
+		}
+		sayExpiry(pair.Leaf, now, certKey, effect, say)
 	}
 }
 

@@ -79,6 +79,9 @@ type Port struct {
 	Backend string `json:"backend,omitempty"`
 	// BackendTLS is how that handler speaks TLS with them, as it stands there, too. Its Secret is followed because of this one.
 	BackendTLS *ir.BackendTLS `json:"backend_tls,omitempty"`
+	// TLS is where the certificate comes from with which the server ends the TLS of clients, as it stands there, too. Its Secret
+	// is followed because of this one.
+	TLS *ir.StreamTLS `json:"tls,omitempty"`
 	// Origin is the object that the port comes from, as "Kind/namespace/name".
 	Origin string `json:"origin,omitempty"`
 }

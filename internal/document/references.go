@@ -88,12 +88,21 @@ func (b *Backend) references(id string) []*Reference {
 }
 
 func (p *Port) references(name string) []*Reference {
-	if p == nil || p.BackendTLS == nil || p.BackendTLS.Secret == "" {
-		return nil
+	var all []*Reference
+	if p == nil {
+		return all
 	}
-	next := backendTLS(p.BackendTLS)
-	next.Origin, next.For, next.Without = p.Origin, "port "+name, "every connection is closed"
-	return []*Reference{next}
+	if p.TLS != nil && p.TLS.Secret != "" {
+		all = append(all, &Reference{
+			Secret: p.TLS.Secret, Origin: p.Origin, Pair: true, For: "port " + name, Without: "every TLS handshake fails",
+		})
+	}
+	if p.BackendTLS != nil && p.BackendTLS.Secret != "" {
+		next := backendTLS(p.BackendTLS)
+		next.Origin, next.For, next.Without = p.Origin, "port "+name, "every connection is closed"
+		all = append(all, next)
+	}
+	return all
 }
 
 func backendTLS(t *ir.BackendTLS) *Reference {

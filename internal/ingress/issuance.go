@@ -80,7 +80,7 @@ func (r *reading) automated(host string) *ir.Certificate {
 
 // refusal says that no issuer can be asked for a host. It is nil where one can.
 func (r *reading) refusal(host, field string) *report.Problem {
-	reason, why := r.options.Issuance.refuse(host)
+	reason, why := r.options.Issuance.Refuse(host)
 	if why == "" {
 		return nil
 	}
@@ -123,8 +123,8 @@ func unruled(host string) *report.Problem {
 	}
 }
 
-// refuse says why no issuer can be asked for a host, and what to do about it. Empty is that one can.
-func (o *Issuance) refuse(host string) (report.Reason, string) {
+// Refuse says why no issuer can be asked for a host, and what to do about it. Empty is that one can.
+func (o *Issuance) Refuse(host string) (report.Reason, string) {
 	name, wildcard := strings.CutPrefix(host, "*.")
 	switch _, err := netip.ParseAddr(name); {
 	case err == nil:

@@ -59,6 +59,9 @@ func (c *Config) checkSecrets(yield func(Ref) bool) bool {
 
 func (c *Config) streamSecrets(yield func(Ref) bool) bool {
 	for _, r := range c.StreamRoutes {
+		if t := r.TLS; t != nil && t.Secret != "" && !yield(namedSecret(t.Secret)) {
+			return false
+		}
 		if t := r.BackendTLS; t != nil && t.Secret != "" && !yield(t.secretRef()) {
 			return false
 		}
@@ -66,8 +69,11 @@ func (c *Config) streamSecrets(yield func(Ref) bool) bool {
 	return true
 }
 
-func (t *BackendTLS) secretRef() Ref {
-	namespace, name, _ := strings.Cut(t.Secret, "/")
+func (t *BackendTLS) secretRef() Ref { return namedSecret(t.Secret) }
+
+// namedSecret reads "namespace/name".
+func namedSecret(s string) Ref {
+	namespace, name, _ := strings.Cut(s, "/")
 	return secretRef(namespace, name)
 }
 

@@ -47,7 +47,11 @@ func isCall(r *http.Request) bool {
 // follow returns the request with a context that ends with its streams, and what to call when it has been served.
 func (s *streams) follow(r *http.Request, is stream) (*http.Request, func()) {
 	ctx, cancel := context.WithCancel(r.Context())
-	return r.WithContext(ctx), s.enter(cancel, is)
+	left := s.enter(cancel, is)
+	return r.WithContext(ctx), func() {
+		cancel()
+		left()
+	}
 }
 
 // enter has cancel called with the end of the streams, and returns what to call when the stream has ended.
@@ -63,7 +67,6 @@ func (s *streams) enter(cancel context.CancelFunc, is stream) (left func()) {
 		s.mu.Lock()
 		delete(s.open, &cancel)
 		s.mu.Unlock()
-		cancel()
 		s.all.add(-1)
 	}
 }

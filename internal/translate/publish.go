@@ -21,6 +21,9 @@ func (t *Translator) publish(c *change) {
 			hosts[host] = m.Host
 		}
 	}
+	ports, problems := t.portCertificates(t.streams.Routes)
+	ports.addTo(t, certificates, t.issued)
+	t.issued, t.portProblems = ports, problems
 	config := &ir.Config{
 		VirtualHosts:       patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host }, cmp.Compare[string]),
 		Certificates:       patched(t.config.Certificates, certificates, func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
@@ -41,7 +44,7 @@ func (t *Translator) publish(c *change) {
 // verdict gathers what all steps say of an object. It is nil for one that does not concern us.
 func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if ref.Kind != kinds.Ingress {
-		return t.settingsVerdict(ref)
+		return t.withPortProblems(ref, t.settingsVerdict(ref))
 	}
 	r := t.results[ref]
 	if r == nil || !r.Ours && len(r.Problems) == 0 {

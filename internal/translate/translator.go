@@ -32,6 +32,9 @@ type Translator struct {
 	merged    map[string]*ingress.Merged
 	issuance  *issuance
 	streams   *ports
+	// issued are the certificates that TCP ports ask issuers for, portProblems is what there is to say of them.
+	issued       portCertificates
+	portProblems map[ir.Ref][]report.Problem
 	// users counts the routes that have a backend, found is what there is of it in the cluster.
 	users     map[string]int
 	found     map[string]*ir.Backend

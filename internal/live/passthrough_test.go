@@ -1,0 +1,123 @@
+package live_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/live"
+)
+
+func passing(names ...string) map[string]*document.Host {
+	all := map[string]*document.Host{}
+	for _, name := range names {
+		all[name] = &document.Host{Passthrough: "shop/" + name + "/443"}
+	}
+	return all
+}
+
+func TestPassthroughByName(t *testing.T) {
+	table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+	if table.PassesAny() || table.Passthrough("a.example") != nil {
+		t.Error("nobody has asked for it")
+	}
+	table.Update(passing("a.example", "*.b.example"))
+	table.Update(map[string]*document.Host{"here.b.example": {}, "": {}})
+	for name, want := range map[string]string{
+		"a.example": "a.example", "A.Example.": "a.example", "x.b.example": "*.b.example", "here.b.example": "", "x.x.b.example": "",
+		"b.example": "", "x.a.example": "", "": "", ".": "", "a.example:443": "a.example",
+	} {
+		got := ""
+		if to := table.Passthrough(name); to != nil {
+			got = to.Backend.ID()
+		}
+		if want != "" {
+			want = "shop/" + want + "/443"
+		}
+		if got != want {
+			t.Errorf("%q goes to %q, want %q", name, got, want)
+		}
+	}
+	table.Update(map[string]*document.Host{"a.example": nil, "*.b.example": {}})
+	if table.PassesAny() || table.Passthrough("a.example") != nil || table.Passthrough("x.b.example") != nil {
+		t.Error("nobody asks for it any more")
+	}
+}
+
+// TestPassthroughDrains holds when connections end, and that the end of the process waits for them.
+func TestPassthroughDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+		table.SetGlobal(&ir.Global{Drain: time.Minute})
+		table.Update(passing("a.example", "b.example"))
+		begin := time.Now()
+		ended := make(chan time.Duration, 1)
+		leave := table.Passthrough("a.example").Follow(func() { ended <- time.Since(begin) })
+		stay := table.Passthrough("b.example").Follow(func() { t.Error("a connection of another host is ended") })
+		// It stays with the host, whoever gets the next ones.
+		table.Update(map[string]*document.Host{"a.example": {Passthrough: "shop/other/443"}, "b.example": {Passthrough: "shop/other/443"}})
+		time.Sleep(time.Hour)
+		begin = time.Now()
+		table.Update(map[string]*document.Host{"a.example": {}})
+		if took := <-ended; took != time.Minute {
+			t.Errorf("it ends after %v", took)
+		}
+		leave()
+		if all, open := table.Passed(); all != 2 || open != 1 {
+			t.Errorf("%d in all, %d open", all, open)
+		}
+		waited := make(chan struct{})
+		go func() {
+			defer close(waited)
+			table.AwaitStreams(context.Background())
+		}()
+		synctest.Wait()
+		select {
+		case <-waited:
+			t.Error("nobody waits for it")
+		default:
+		}
+		stay()
+		<-waited
+	})
+}
+
+// TestPassthroughEndsWithTheTable holds that connections do not outlast the controller for ever.
+func TestPassthroughEndsWithTheTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+		table.Update(passing("a.example"))
+		begin, ended := time.Now(), make(chan time.Duration, 1)
+		defer table.Passthrough("a.example").Follow(func() { ended <- time.Since(begin) })()
+		table.Close()
+		if took := <-ended; took != 240*time.Second {
+			t.Errorf("it ends after %v", took)
+		}
+	})
+}
+
+// BenchmarkPassthrough must cost the same with any number of hosts.
+func BenchmarkPassthrough(b *testing.B) {
+	for _, n := range []int{0, 1, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+			var names []string
+			for i := range n {
+				names = append(names, fmt.Sprintf("host-%d.example", i))
+			}
+			table.Update(passing(names...))
+			b.ReportAllocs()
+			for b.Loop() {
+				if to := table.Passthrough("host-0.example"); (to != nil) != (n > 0) {
+					b.Fatal(to)
+				}
+			}
+		})
+	}
+}

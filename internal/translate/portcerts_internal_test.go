@@ -1,0 +1,75 @@
+package translate
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+var services = ir.Ref{Kind: "ConfigMap", Namespace: "default", Name: "tcp-services"}
+
+func endsTLS(port uint16, host, secret string) *ir.StreamRoute {
+	return &ir.StreamRoute{Protocol: ir.TCP, Port: port, Origin: services, TLS: &ir.StreamTLS{Host: host, Secret: secret}}
+}
+
+// published are the hosts that issuers are asked for, with the routes of ports that end TLS.
+func (t *Translator) published(routes ...*ir.StreamRoute) string {
+	t.streams.Routes = routes
+	c := &change{hosts: set[string]{}, objects: set[ir.Ref]{services: {}}, backends: set[string]{}}
+	t.publish(c)
+	var hosts []string
+	for _, c := range t.config.Certificates {
+		if c.Automated {
+			hosts = append(hosts, c.Host+" "+c.Origin.String())
+		}
+	}
+	return strings.Join(hosts, ", ")
+}
+
+func TestCertificatesOfPorts(t *testing.T) {
+	translator := New()
+	translator.reset(Options{})
+	const of = " ConfigMap/default/tcp-services"
+	for _, step := range []struct {
+		routes []*ir.StreamRoute
+		want   string
+	}{
+		{[]*ir.StreamRoute{endsTLS(1, "db.example.com", ""), endsTLS(2, "db.example.com", ""), endsTLS(3, "", "default/own")}, "db.example.com" + of},
+		{[]*ir.StreamRoute{endsTLS(1, "db.example.com", ""), endsTLS(2, "a.example.com", "")}, "a.example.com" + of + ", db.example.com" + of},
+		{[]*ir.StreamRoute{endsTLS(2, "a.example.com", "")}, "a.example.com" + of},
+		{[]*ir.StreamRoute{{Protocol: ir.TCP, Port: 2, Origin: services}}, ""},
+	} {
+		if got := translator.published(step.routes...); got != step.want {
+			t.Errorf("got %q, want %q", got, step.want)
+		}
+	}
+	// That of an Ingress counts, and comes back in its place.
+	own := &ir.Certificate{Host: "a.example.com", SecretNamespace: "shop", SecretName: "a"}
+	translator.merged["a.example.com"] = &ingress.Merged{Certificate: own}
+	if got := translator.published(endsTLS(2, "a.example.com", "")); got != "" || !slices.Contains(translator.config.Certificates, own) {
+		t.Errorf("issuers are asked for %q, and there are %v", got, translator.config.Certificates)
+	}
+	if translator.published(); !slices.Contains(translator.config.Certificates, own) {
+		t.Error("the certificate of the Ingress goes with the port")
+	}
+}
+
+func TestCertificateOfAPortThatNobodyIssues(t *testing.T) {
+	translator := New()
+	translator.reset(Options{})
+	if got := translator.published(endsTLS(1, "db.local", ""), endsTLS(2, "db.local", "")); got != "" {
+		t.Errorf("issuers are asked for %q", got)
+	}
+	verdicts := translator.report.Verdicts
+	if len(verdicts) != 1 || len(verdicts[0].Problems) != 1 || verdicts[0].Problems[0].Reason != report.NotPublic || verdicts[0].Object != services {
+		t.Errorf("it is said %+v", verdicts)
+	}
+	translator.published()
+	if verdicts := translator.report.Verdicts; len(verdicts) != 0 {
+		t.Errorf("in the end it is said %+v", verdicts)
+	}
+}

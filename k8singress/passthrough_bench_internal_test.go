@@ -1,0 +1,91 @@
+package k8singress
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/live"
+)
+
+// BenchmarkAccept is what it costs to get the hello of a client out of a connection, as the server does: without our
+// listener, with it, and with ten thousand hosts whose TLS ends elsewhere.
+func BenchmarkAccept(b *testing.B) {
+	said := firstWords(b)
+	none, many := live.NewTable(endpoints.NewTable(), certs.NewStore()), live.NewTable(endpoints.NewTable(), certs.NewStore())
+	hosts := map[string]*document.Host{}
+	for i := range 10_000 {
+		hosts[fmt.Sprintf("host-%d.example", i)] = &document.Host{Passthrough: "ns/web/443"}
+	}
+	many.Update(hosts)
+	for name, table := range map[string]*live.Table{"without": nil, "no host": none, "10000 hosts": many} {
+		b.Run(name, func(b *testing.B) {
+			var l net.Listener = talking{said}
+			if table != nil {
+				of := &Listener{HandshakeTimeout: caddy.Duration(time.Second), table: table, passing: &passing{table, zap.NewNop()}}
+				l = &accepting{l, of}
+			}
+			buffer := make([]byte, len(said))
+			b.ReportAllocs()
+			for b.Loop() {
+				conn, err := l.Accept()
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := io.ReadFull(conn, buffer); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// firstWords are what a client says that asks for a host which ends here.
+func firstWords(b *testing.B) []byte {
+	b.Helper()
+	here, there := net.Pipe()
+	defer here.Close()
+	go func() { _ = tls.Client(there, &tls.Config{ServerName: "shop.example"}).Handshake() }() // It ends with the pipe.
+	buffer := make([]byte, helloSize)
+	n, err := here.Read(buffer)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return buffer[:n]
+}
+
+// talking is a listener whose clients say something, and nothing else.
+type talking struct{ said []byte }
+
+func (l talking) Accept() (net.Conn, error) { return &talker{said: l.said}, nil }
+func (talking) Close() error                { return nil }
+func (talking) Addr() net.Addr              { return &net.TCPAddr{} }
+
+type talker struct {
+	net.Conn
+	said []byte
+}
+
+func (c *talker) Read(b []byte) (int, error) {
+	n := copy(b, c.said)
+	if c.said = c.said[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (*talker) RemoteAddr() net.Addr            { return &net.TCPAddr{} }
+func (*talker) SetDeadline(time.Time) error     { return nil }
+func (*talker) SetReadDeadline(time.Time) error { return nil }

@@ -1,0 +1,100 @@
+package l4app
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/mholt/caddy-l4/layer4"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+func init() { caddy.RegisterModule(new(TLS)) }
+
+// tlsTime is how long a handshake may take, as that of HTTPS.
+const tlsTime = 10 * time.Second
+
+// TLS ends the TLS of clients, and hands what is inside of it to the next handler. The certificate is looked up for each
+// handshake, so that another one takes effect without a change of the port. While there is none, every handshake fails: what
+// was meant to be private is never passed on without TLS, and no other certificate takes the place of the one that is meant.
+//
+// TLS 1.2 and 1.3 are spoken. A client that offers one application protocol (ALPN) gets it: some clients insist on an answer,
+// and who reads the bytes is known by the port. Of several none is chosen.
+type TLS struct {
+	ir.StreamTLS
+
+	store     *certs.Store
+	authority *certs.Authority
+	config    *tls.Config
+}
+
+// CaddyModule returns the Caddy module information.
+func (*TLS) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_tls", New: func() caddy.Module { return new(TLS) }}
+}
+
+// Provision finds the certificates.
+func (h *TLS) Provision(ctx caddy.Context) error {
+	h.store = certs.FromContext(ctx)
+	switch {
+	case h.store == nil:
+		return errors.New("this handler works on ports that the ingress controller opens: annotate the Service of the port")
+	case (h.Secret == "") == (h.Host == ""):
+		return errors.New("one of secret and host says where the certificate comes from")
+	case h.Secret != "":
+		h.authority = h.store.Authority(h.Secret)
+	}
+	h.config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.certificate, GetConfigForClient: h.configFor}
+	return nil
+}
+
+// Handle does the handshake.
+func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
+	if err := cx.SetDeadline(time.Now().Add(tlsTime)); err != nil {
+		return err
+	}
+	secure := tls.Server(cx, h.config)
+	if err := secure.HandshakeContext(cx.Context); err != nil {
+		return fmt.Errorf("the TLS handshake of the client: %w", err)
+	}
+	if err := cx.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	// Not what cx has read ahead: that was TLS.
+	return next.Handle(layer4.WrapConnection(secure, nil, cx.Logger))
+}
+
+// configFor fails where there is no certificate, for sessions that are resumed, too, of which nobody asks for one.
+func (h *TLS) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	if _, err := h.certificate(hello); err != nil || len(hello.SupportedProtos) != 1 {
+		return nil, err
+	}
+	config := h.config.Clone()
+	config.NextProtos = hello.SupportedProtos
+	return config, nil
+}
+
+func (h *TLS) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if h.authority != nil {
+		pair, err := h.authority.Pair()
+		if err != nil {
+			return nil, fmt.Errorf("the port has no certificate: Secret %s: %w", h.Secret, err)
+		}
+		return pair, nil
+	}
+	named := *hello
+	named.ServerName = h.Host
+	if pair := h.store.Find(&named); pair != nil {
+		return pair, nil
+	}
+	return nil, fmt.Errorf("the port has no certificate yet: an issuer is asked for one of %s", h.Host)
+}
+
+var (
+	_ caddy.Provisioner  = (*TLS)(nil)
+	_ layer4.NextHandler = (*TLS)(nil)
+)

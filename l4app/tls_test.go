@@ -1,0 +1,250 @@
+package l4app
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// tlsWorld is a world whose ports may end TLS.
+type tlsWorld struct {
+	*world
+	store *certs.Store
+}
+
+func newTLSWorld(t *testing.T) *tlsWorld {
+	t.Helper()
+	s := &tlsWorld{newWorld(t), certs.NewStore()}
+	s.ctx.Context = certs.WithStore(s.ctx.Context, s.store)
+	return s
+}
+
+// follow has the store know the Secret of a port.
+func (s *tlsWorld) follow(r *ir.StreamRoute) {
+	delta := &document.Delta{Ports: one(r)}
+	s.store.Follow(delta.References())
+}
+
+// pairFor is the contents of a TLS Secret with a certificate for a host.
+func pairFor(t *testing.T, host string) map[string][]byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
+	return map[string][]byte{"tls.crt": block("CERTIFICATE", der), "tls.key": block("PRIVATE KEY", keyDER)}
+}
+
+// client speaks TLS on a connection to a port.
+func (s *tlsWorld) client(r *ir.StreamRoute, config *tls.Config) (*tls.Conn, error) {
+	s.t.Helper()
+	config.InsecureSkipVerify = true
+	conn := tls.Client(dial(s.t, r), config)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	return conn, conn.HandshakeContext(ctx)
+}
+
+func (s *tlsWorld) shows(r *ir.StreamRoute, host string) {
+	s.t.Helper()
+	conn, err := s.client(r, &tls.Config{ServerName: "whoever.example"})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got := conn.ConnectionState().PeerCertificates[0].DNSNames; len(got) != 1 || got[0] != host {
+		s.t.Errorf("the certificate is for %q, want %s", got, host)
+	}
+}
+
+func TestTLSEndsAtThePort(t *testing.T) {
+	s := newTLSWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
+	s.follow(r)
+	s.set(r, named(t, "a"))
+	if conn, err := s.client(r, &tls.Config{}); err == nil {
+		t.Error("without a certificate there is ", conn.ConnectionState().PeerCertificates[0].DNSNames)
+	}
+	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	conn, err := s.client(r, &tls.Config{ServerName: "db.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expect(t, conn, "a")
+	send(t, conn, "and back")
+	expect(t, conn, "and back")
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
+		t.Errorf("the end is %q, %v", rest, err)
+	}
+	s.store.SetSecret("shop", "db", pairFor(t, "next.example"), true)
+	s.shows(r, "next.example")
+}
+
+// TestTLSFailsClosed holds that a session from before is no way round a Secret that is no good any more.
+func TestTLSFailsClosed(t *testing.T) {
+	s := newTLSWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
+	s.follow(r)
+	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	s.set(r, named(t, "a"))
+	sessions := &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(1), ServerName: "db.example"}
+	for _, resumed := range []bool{false, true} {
+		conn, err := s.client(r, sessions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, conn, "a")
+		if got := conn.ConnectionState().DidResume; got != resumed {
+			t.Errorf("resumed is %t, want %t", got, resumed)
+		}
+	}
+	for name, data := range map[string]map[string][]byte{"garbage": {"tls.crt": []byte("x"), "tls.key": []byte("x")}, "nothing": nil} {
+		s.store.SetSecret("shop", "db", data, data != nil)
+		if _, err := s.client(r, sessions); err == nil {
+			t.Error("a client gets in with", name)
+		}
+		var said []string
+		for _, v := range s.store.Problems() {
+			said = append(said, v.Object.String()+" "+v.Problems[0].Message)
+		}
+		if all := strings.Join(said, "\n"); !strings.Contains(all, "ConfigMap/test/services Secret shop/db") ||
+			!strings.Contains(all, "every TLS handshake fails for port "+portName(r)) {
+			t.Errorf("%s: it is said %q", name, all)
+		}
+	}
+}
+
+func TestTLSOfAHost(t *testing.T) {
+	s := newTLSWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	r.TLS = &ir.StreamTLS{Host: "db.example"}
+	s.set(r, named(t, "a"))
+	if _, err := s.client(r, &tls.Config{ServerName: "db.example"}); err == nil {
+		t.Error("there is a certificate before there is one")
+	}
+	s.store.Update(map[string]*document.Certificate{"db.example": {Secret: "shop/db"}})
+	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	s.shows(r, "db.example")
+}
+
+// TestTLSVersionsAndProtocols holds what a client may ask for.
+func TestTLSVersionsAndProtocols(t *testing.T) {
+	s := newTLSWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
+	s.follow(r)
+	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	s.set(r, named(t, "a"))
+	for _, test := range []struct {
+		name     string
+		config   *tls.Config
+		protocol string
+		fails    bool
+	}{
+		{"nothing", &tls.Config{}, "", false},
+		{"1.1", &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, "", true},
+		{"1.2", &tls.Config{MaxVersion: tls.VersionTLS12}, "", false},
+		{"one protocol", &tls.Config{NextProtos: []string{"postgresql"}}, "postgresql", false},
+		{"two", &tls.Config{NextProtos: []string{"h2", "http/1.1"}}, "", false},
+	} {
+		conn, err := s.client(r, test.config)
+		if (err != nil) != test.fails {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if got := conn.ConnectionState().NegotiatedProtocol; got != test.protocol {
+			t.Errorf("%s: the protocol is %q", test.name, got)
+		}
+	}
+}
+
+// TestTLSBehindABalancer holds that the header of a load balancer comes first, and that the endpoint is told of the client.
+func TestTLSBehindABalancer(t *testing.T) {
+	s := newTLSWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	r.TLS, r.AcceptProxy, r.SendProxy = &ir.StreamTLS{Secret: "shop/db"}, true, ir.ProxyV1
+	s.follow(r)
+	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	s.set(r, named(t, ""))
+	raw := dial(t, r)
+	const header = "PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n"
+	send(t, raw, header)
+	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
+	send(t, conn, "first")
+	expect(t, conn, header+"first")
+}
+
+// TestTLSIsNotGuessed holds what is refused before the port is open.
+func TestTLSIsNotGuessed(t *testing.T) {
+	s := newTLSWorld(t)
+	for name, settings := range map[string]ir.StreamTLS{"nothing": {}, "both": {Secret: "a/b", Host: "c.example"}} {
+		if err := (&TLS{StreamTLS: settings}).Provision(s.ctx); err == nil {
+			t.Error(name, "is taken")
+		}
+	}
+	if err := (&TLS{StreamTLS: ir.StreamTLS{Host: "a.example"}}).Provision(caddy.Context{Context: context.Background()}); err == nil {
+		t.Error("a port that is none of ours is taken")
+	}
+}
+
+// TestTLSOfASilentClient holds that a handshake has an end. It takes as long as that.
+func TestTLSOfASilentClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes ten seconds")
+	}
+	t.Parallel()
+	s := newTLSWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
+	s.follow(r)
+	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	s.set(r, named(t, "a"))
+	conn, begin := dial(t, r), time.Now()
+	send(t, conn, "\x16\x03\x01")
+	if err := conn.SetReadDeadline(begin.Add(2 * tlsTime)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(conn); err != nil && !isReset(err) {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took < tlsTime/2 || took > tlsTime*3/2 {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// isReset says that the other side has ended the connection, with something unread.
+func isReset(err error) bool {
+	_, ok := err.(*net.OpError) //nolint:errorlint // it is what net returns
+	return ok && !err.(net.Error).Timeout()
+}
