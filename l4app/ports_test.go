@@ -211,7 +211,7 @@ func TestPortThatCaddyRefusesIsLeftOutAlone(t *testing.T) {
 		"handler panics":     `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress_test_panic"}]}]}`,
 		"policy":             `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress","backend":"a","policy":{"tries":-1}}]}]}`,
 		"field of a policy":  `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress","backend":"a","policy":{"try":1}}]}]}`,
-		"network":            `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress_proxy_protocol","trusted":["10.0.0.0/99"]}]}]}`,
+		"network":            `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress_proxy_protocol","trusted":["::/999"]}]}]}`,
 		"address is none":    `{"listen":["tcp/127.0.0.1:port"]}`,
 		"address of a third": `{"listen":["tcp/192.0.2.1:1"]}`,
 	} {

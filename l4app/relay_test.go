@@ -112,20 +112,3 @@ func TestBackendBreaksOff(t *testing.T) {
 	send(t, conn, "x")
 	expectEnd(t, conn)
 }
-
-// pair returns the two ends of a TCP connection.
-func pair(t *testing.T) (a, b net.Conn) {
-	t.Helper()
-	accepted := make(chan net.Conn, 1)
-	address := backend(t, func(conn *net.TCPConn) {
-		accepted <- conn
-		_, _ = conn.SyscallConn()
-		<-t.Context().Done()
-	})
-	a, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { a.Close() })
-	return a, <-accepted
-}
