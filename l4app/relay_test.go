@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mholt/caddy-l4/layer4"
+	"go.uber.org/zap"
+
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -111,4 +114,25 @@ func TestBackendBreaksOff(t *testing.T) {
 	conn := dial(t, r)
 	send(t, conn, "x")
 	expectEnd(t, conn)
+}
+
+// TestHandlerWithoutPort holds that a connection which somebody else has accepted can be handed over.
+func TestHandlerWithoutPort(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	w.endpoints(r, named(t, "a"))
+	address := backend(t, func(conn *net.TCPConn) {
+		h := &Handler{backend: w.table.Backend(r.Backend.ID), log: zap.NewNop()}
+		if err := h.Handle(layer4.WrapConnection(conn, []byte("ahead"), h.log), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	expect(t, conn, "aahead")
+	send(t, conn, "more")
+	expect(t, conn, "more")
 }
