@@ -88,7 +88,8 @@ func TestWhatIsLogged(t *testing.T) {
 		expectEnd(t, dial(t, r))
 	}
 	await(t, "the count of all", func() bool { return w.failed(r, tooMany) == 20 })
-	if lines := logs.FilterMessageSnippet("refusing a connection").All(); len(lines) != 1 || !strings.HasPrefix(lines[0].ContextMap()["client"].(string), "127.0.0.1:") {
+	lines := logs.FilterMessageSnippet("refusing a connection").All()
+	if len(lines) != 1 || !strings.HasPrefix(lines[0].ContextMap()["client"].(string), "127.0.0.1:") {
 		t.Errorf("logged is %v", lines)
 	}
 	conn.Close()

@@ -13,8 +13,12 @@ type crew struct {
 // idleHands is how many goroutines are kept that have nothing to do.
 const idleHands = 128
 
-// run runs f at once, and does not wait.
+// run runs f at once, and does not wait. A nil crew keeps nobody.
 func (c *crew) run(f func()) {
+	if c == nil {
+		go f()
+		return
+	}
 	if next := c.wake(); next != nil {
 		next <- f
 		return

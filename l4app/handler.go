@@ -84,6 +84,12 @@ func check(p *ir.StreamPolicy) error {
 	return nil
 }
 
+// withoutPort readies a handler that was not provisioned for a port.
+func (h *Handler) withoutPort(ctx context.Context) {
+	h.account, h.ends = new(account), ctx
+	h.watch = &watch{idle: orDefault(h.Policy.IdleTimeout, idleTimeout), drain: func() time.Duration { return drainTime }, account: h.account}
+}
+
 // Handle serves a connection until it ends.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	a := attempt{handler: h, client: asker{cx.RemoteAddr()}}

@@ -1,6 +1,7 @@
 package l4app
 
 import (
+	"context"
 	"fmt"
 	"net"
 
@@ -22,6 +23,7 @@ func Pass(conn net.Conn, ahead []byte, backend *balancer.Backend, log *zap.Logge
 		}
 	}()
 	h := &Handler{Backend: backend.ID(), backend: backend, log: log}
+	h.withoutPort(context.Background())
 	return h.Handle(layer4.WrapConnection(overTCP{conn}.bare(), ahead, log), nil)
 }
 

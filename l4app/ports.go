@@ -1,6 +1,7 @@
 package l4app
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -145,7 +146,7 @@ func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals [
 
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
 	of := &scope{account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), crew: &p.crew, drain: p.drainTime}
-	c, err := newChain(ctx, wanted.Server, of)
+	c, err := carefully(func() (*chain, error) { return newChain(ctx, wanted.Server, of) })
 	if err != nil {
 		p.accounts.release(name)
 		p.remove(name)
@@ -170,6 +171,16 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	opened.wanted = wanted
 	p.add(name, opened)
 	return nil
+}
+
+// carefully makes a panic an error: one of a module ends its own port only.
+func carefully(f func() (*chain, error)) (c *chain, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			c, err = nil, fmt.Errorf("provisioning it panicked: %v", fault)
+		}
+	}()
+	return f()
 }
 
 // swap gives a port other handlers. It returns false if the port is not open at their addresses.

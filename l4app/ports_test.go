@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/mholt/caddy-l4/layer4"
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -207,6 +208,10 @@ func TestPortThatCaddyRefusesIsLeftOutAlone(t *testing.T) {
 		"no address":         `{"routes":[]}`,
 		"unknown handler":    `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"nothing"}]}]}`,
 		"handler refuses":    `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress","backend":"a","proxy_protocol":"v9"}]}]}`,
+		"handler panics":     `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress_test_panic"}]}]}`,
+		"policy":             `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress","backend":"a","policy":{"tries":-1}}]}]}`,
+		"field of a policy":  `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress","backend":"a","policy":{"try":1}}]}]}`,
+		"network":            `{"listen":["tcp/127.0.0.1:1"],"routes":[{"handle":[{"handler":"k8singress_proxy_protocol","trusted":["::/999"]}]}]}`,
 		"address is none":    `{"listen":["tcp/127.0.0.1:port"]}`,
 		"address of a third": `{"listen":["tcp/192.0.2.1:1"]}`,
 	} {
@@ -247,4 +252,31 @@ func TestPortMovesToAnotherAddress(t *testing.T) {
 		t.Fatalf("refused: %v", refused)
 	}
 	expect(t, dial(t, r), "a")
+}
+
+func init() { caddy.RegisterModule(panicking{}) }
+
+// panicking is a module that cannot be provisioned.
+type panicking struct{}
+
+func (panicking) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_test_panic", New: func() caddy.Module { return new(panicking) }}
+}
+
+func (panicking) Provision(caddy.Context) error { panic("as ever") }
+
+func (panicking) Handle(*layer4.Connection, layer4.Handler) error { return nil }
+
+// A port on which nothing handles connections closes them.
+func TestPortWithoutHandlers(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	for _, routes := range []string{`[]`, `[{}]`, `[{"handle":[]}]`} {
+		port := one(r)
+		port[portName(r)].Server = json.RawMessage(`{"listen":["tcp/127.0.0.1:` + strconv.Itoa(int(r.Port)) + `"],"routes":` + routes + `}`)
+		if refused := w.ports.Update(w.ctx, port); len(refused) > 0 {
+			t.Fatalf("refused: %v", refused)
+		}
+		expectEnd(t, dial(t, r))
+	}
 }

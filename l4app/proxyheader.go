@@ -18,11 +18,11 @@ import (
 // greeting returns the PROXY protocol header for the endpoint of a client's connection; none for no version. Where one
 // address is of IPv4 and the other one of IPv6, both are written as IPv6.
 func greeting(version ir.ProxyVersion, cx *layer4.Connection) ([]byte, error) {
-	number := byte(1)
-	switch version {
-	case "":
+	if version == "" {
 		return nil, nil
-	case ir.ProxyV2:
+	}
+	number := byte(1)
+	if version == ir.ProxyV2 {
 		number = 2
 	}
 	header := proxyproto.HeaderProxyFromAddrs(number, plain(cx.RemoteAddr()), plain(cx.LocalAddr()))

@@ -53,9 +53,9 @@ func proxied(t *testing.T, w *world, out ir.ProxyVersion, trusted ...string) *ir
 	return r
 }
 
-func header(t *testing.T, version byte, source, destination string) string {
+func binaryHeader(t *testing.T, source, destination string) string {
 	t.Helper()
-	data, err := proxyproto.HeaderProxyFromAddrs(version, address(source), address(destination)).Format()
+	data, err := proxyproto.HeaderProxyFromAddrs(2, address(source), address(destination)).Format()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,9 +77,9 @@ func TestHeadersThatAreAccepted(t *testing.T) {
 	cases := map[string]struct{ header, client string }{
 		"v1":          {"PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n", "192.0.2.1:1111>192.0.2.2:2222\n"},
 		"v1 IPv6":     {"PROXY TCP6 2001:db8::1 2001:db8::2 1111 2222\r\n", "[2001:db8::1]:1111>[2001:db8::2]:2222\n"},
-		"v2":          {header(t, 2, "192.0.2.1:1111", "192.0.2.2:2222"), "192.0.2.1:1111>192.0.2.2:2222\n"},
-		"v2 IPv6":     {header(t, 2, "[2001:db8::1]:1111", "[2001:db8::2]:2222"), "[2001:db8::1]:1111>[2001:db8::2]:2222\n"},
-		"v2 mixed":    {header(t, 2, "192.0.2.1:1111", "[2001:db8::2]:2222"), "192.0.2.1:1111>[2001:db8::2]:2222\n"},
+		"v2":          {binaryHeader(t, "192.0.2.1:1111", "192.0.2.2:2222"), "192.0.2.1:1111>192.0.2.2:2222\n"},
+		"v2 IPv6":     {binaryHeader(t, "[2001:db8::1]:1111", "[2001:db8::2]:2222"), "[2001:db8::1]:1111>[2001:db8::2]:2222\n"},
+		"v2 mixed":    {binaryHeader(t, "192.0.2.1:1111", "[2001:db8::2]:2222"), "192.0.2.1:1111>[2001:db8::2]:2222\n"},
 		"v2 with TLV": {long(t, 4000), "192.0.2.1:1111>192.0.2.2:2222\n"},
 	}
 	for name, text := range without {
@@ -242,7 +242,7 @@ func TestUniqueID(t *testing.T) {
 }
 
 func TestHeaderLength(t *testing.T) {
-	data := []byte(header(t, 2, "192.0.2.1:1", "192.0.2.2:2") + "rest")
+	data := []byte(binaryHeader(t, "192.0.2.1:1", "192.0.2.2:2") + "rest")
 	want := fixedPart + int(binary.BigEndian.Uint16(data[14:]))
 	for n := range data {
 		got, err := headerLength(data[:n])

@@ -8,6 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mholt/caddy-l4/layer4"
+	"go.uber.org/zap"
+
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -113,19 +116,23 @@ func TestBackendBreaksOff(t *testing.T) {
 	expectEnd(t, conn)
 }
 
-// pair returns the two ends of a TCP connection.
-func pair(t *testing.T) (a, b net.Conn) {
-	t.Helper()
-	accepted := make(chan net.Conn, 1)
+// TestHandlerWithoutPort holds that a connection which somebody else has accepted can be handed over.
+func TestHandlerWithoutPort(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	w.endpoints(r, named(t, "a"))
 	address := backend(t, func(conn *net.TCPConn) {
-		accepted <- conn
-		_, _ = conn.SyscallConn()
-		<-t.Context().Done()
+		h := &Handler{backend: w.table.Backend(r.Backend.ID), log: zap.NewNop()}
+		if err := h.Handle(layer4.WrapConnection(conn, []byte("ahead"), h.log), nil); err != nil {
+			t.Error(err)
+		}
 	})
-	a, err := net.Dial("tcp", address)
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { a.Close() })
-	return a, <-accepted
+	defer conn.Close()
+	expect(t, conn, "aahead")
+	send(t, conn, "more")
+	expect(t, conn, "more")
 }
