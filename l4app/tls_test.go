@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"net"
@@ -245,6 +246,6 @@ func TestTLSOfASilentClient(t *testing.T) {
 
 // isReset says that the other side has ended the connection, with something unread.
 func isReset(err error) bool {
-	_, ok := err.(*net.OpError) //nolint:errorlint // it is what net returns
-	return ok && !err.(net.Error).Timeout()
+	var failed *net.OpError
+	return errors.As(err, &failed) && !failed.Timeout()
 }

@@ -134,8 +134,8 @@ func (c *secureLines) ends(within time.Duration) {
 	}
 }
 
-func passed(name, host, service string, more ...string) string {
-	return annotated(name, host, service, append([]string{"ssl-passthrough", "true"}, more...)...)
+func passed(name, host, service string) string {
+	return annotated(name, host, service, "ssl-passthrough", "true")
 }
 
 // endsHere waits until TLS of a host ends at the ingress, which shows its own certificate.

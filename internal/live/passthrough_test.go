@@ -62,7 +62,7 @@ func TestPassthroughDrains(t *testing.T) {
 		stay := table.Passthrough("b.example").Follow(func() { t.Error("a connection of another host is ended") })
 		// It stays with the host, whoever gets the next ones.
 		table.Update(map[string]*document.Host{"a.example": {Passthrough: "shop/other/443"}, "b.example": {Passthrough: "shop/other/443"}})
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour) // The clock is that of synctest.
 		begin = time.Now()
 		table.Update(map[string]*document.Host{"a.example": {}})
 		if took := <-ended; took != time.Minute {
