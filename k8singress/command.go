@@ -144,7 +144,7 @@ func optionsFrom(file string) (settings.Config, error) {
 }
 
 func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {
-	for _, v := range result.Report.Verdicts {
+	for _, v := range o.unasked(result.Report.Verdicts) {
 		for _, p := range v.Problems {
 			if p.Severity == report.Error {
 				printProblem(cmd.ErrOrStderr(), v, p)

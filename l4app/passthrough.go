@@ -1,7 +1,6 @@
 package l4app
 
 import (
-	"context"
 	"fmt"
 	"net"
 
@@ -23,8 +22,9 @@ func Pass(conn net.Conn, ahead []byte, backend *balancer.Backend, log *zap.Logge
 		}
 	}()
 	h := &Handler{Backend: backend.ID(), backend: backend, log: log}
-	h.withoutPort(context.Background())
-	return h.Handle(layer4.WrapConnection(overTCP{conn}.bare(), ahead, log), nil)
+	cx := layer4.WrapConnection(overTCP{conn}.bare(), ahead, log)
+	h.withoutPort(cx.Context)
+	return h.Handle(cx, nil)
 }
 
 // overTCP is a connection that did not come over TCP, but goes on over it.

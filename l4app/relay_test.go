@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -116,14 +115,13 @@ func TestBackendBreaksOff(t *testing.T) {
 	expectEnd(t, conn)
 }
 
-// TestHandlerWithoutPort holds that a connection which somebody else has accepted can be handed over.
-func TestHandlerWithoutPort(t *testing.T) {
+// TestPass holds that a connection which somebody else has accepted can be handed over.
+func TestPass(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
 	w.endpoints(r, named(t, "a"))
 	address := backend(t, func(conn *net.TCPConn) {
-		h := &Handler{backend: w.table.Backend(r.Backend.ID), log: zap.NewNop()}
-		if err := h.Handle(layer4.WrapConnection(conn, []byte("ahead"), h.log), nil); err != nil {
+		if err := Pass(conn, []byte("ahead"), w.table.Backend(r.Backend.ID), zap.NewNop()); err != nil {
 			t.Error(err)
 		}
 	})

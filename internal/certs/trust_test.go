@@ -296,7 +296,7 @@ func TestPair(t *testing.T) {
 		{"none", "there is neither tls.crt nor tls.key", map[string][]byte{"ca.crt": pair.PEM()}},
 		{"without a key", "tls.key is empty", map[string][]byte{"tls.crt": pair.PEM()}},
 		{"of two", "belongs to none", map[string][]byte{"tls.crt": pair.PEM(), "tls.key": other.KeyPEM()}},
-		{"expired", "servers refuse it", expired(t, "client").Secret()},
+		{"expired", "clients refuse it", expired(t, "client").Secret()},
 	} {
 		s := certs.NewStore()
 		follow(s, map[string]*document.Reference{"backend a": ref})

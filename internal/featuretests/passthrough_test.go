@@ -32,7 +32,8 @@ type tlsEnd struct {
 func newTLSEnd(t testing.TB, name string, hosts ...string) *tlsEnd {
 	t.Helper()
 	authority := fixture.Authority(t, nil, "authority of "+name)
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{fixture.Identify(t, authority, &x509.Certificate{DNSNames: hosts}).Pair()}})
+	pair := fixture.Identify(t, authority, &x509.Certificate{DNSNames: hosts}).Pair()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/miekg/dns"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // server is a DNS server on loopback, by UDP and TCP. It answers with what a test puts in.
@@ -27,11 +29,11 @@ type server struct {
 // serve starts one. Call it outside of a bubble of synctest: whoever waits for the network stops the clock there.
 func serve(t *testing.T, records ...string) *server {
 	t.Helper()
-	packets, err := net.ListenPacket("udp", "127.0.0.1:0")
+	s := &server{TB: t, address: fixture.Address(t), asked: map[string]int{}}
+	packets, err := net.ListenPacket("udp", s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{TB: t, address: packets.LocalAddr().String(), asked: map[string]int{}}
 	listener, err := net.Listen("tcp", s.address)
 	if err != nil {
 		t.Fatal(err)
