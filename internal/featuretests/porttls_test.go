@@ -1,0 +1,96 @@
+package featuretests
+
+import (
+	"bufio"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+)
+
+// pairSecret is a Secret "default/db" with the pair of an identity.
+func pairSecret(who *fixture.Identity) string {
+	return tlsSecret("db", who.Secret()["tls.crt"], who.Secret()["tls.key"])
+}
+
+// overTLS asks an HTTP backend over a port that ends TLS, as a client that believes an authority.
+func overTLS(port, host string, authority *fixture.Identity) (string, error) {
+	roots := x509.NewCertPool()
+	roots.AddCert(authority.Leaf)
+	dialer := tls.Dialer{NetDialer: &net.Dialer{Timeout: deadline}, Config: &tls.Config{ServerName: host, RootCAs: roots}}
+	conn, err := dialer.Dial("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprint(conn, "GET /secured HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+		return "", err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	line, err := bufio.NewReader(response.Body).ReadString(0)
+	if line == "" {
+		return "", err
+	}
+	return line, nil
+}
+
+// TestPortEndsTLS holds that a port shows the certificate of a Secret, takes the next one without a reload, and passes nothing
+// on in plain text while there is none.
+func TestPortEndsTLS(t *testing.T) {
+	authority := fixture.Authority(t, nil, "authority")
+	named := func(host string) *fixture.Identity {
+		return fixture.Identify(t, authority, &x509.Certificate{DNSNames: []string{host}})
+	}
+	ip, backendPort := backend(t, "one")
+	port := fixture.Port(t)
+	exposed := exposed("one", backendPort, ip, "tcp-ports: "+port+":http", "stream-tls-secret: db")
+	in := start(t, class+exposed, servicePorts)
+	if answer, err := overTLS(port, "db.example", authority); err == nil {
+		t.Errorf("without a Secret it answers %q", answer)
+	}
+	if answer, err := tryTCP(port); err == nil {
+		t.Errorf("in plain text it answers %q", answer)
+	}
+	if got := in.reasons("Service/default/one"); len(got) != 1 {
+		t.Errorf("the Service is told %v", got)
+	}
+	reloads := in.reloads()
+	shows := func(host string) {
+		t.Helper()
+		in.eventually("the certificate of "+host, func() error {
+			answer, err := overTLS(port, host, authority)
+			if err == nil && answer != "one /secured" {
+				err = fmt.Errorf("it answers %q", answer)
+			}
+			return err
+		})
+	}
+	in.write("secret.yaml", pairSecret(named("db.example")))
+	shows("db.example")
+	in.eventually("no verdict", func() error {
+		if got := in.reasons("Service/default/one"); len(got) > 0 {
+			return fmt.Errorf("the Service is told %v", got)
+		}
+		return nil
+	})
+	in.write("secret.yaml", pairSecret(named("next.example")))
+	shows("next.example")
+	in.remove("secret.yaml")
+	in.eventually("the end of the certificate", func() error {
+		if answer, err := overTLS(port, "next.example", authority); err == nil {
+			return fmt.Errorf("it answers %q", answer)
+		}
+		return nil
+	})
+	if now := in.reloads(); now != reloads {
+		t.Errorf("Caddy was made to reload: %q, then %q", reloads, now)
+	}
+}
