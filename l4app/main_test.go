@@ -22,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 10 * time.Second
+const patience = fixture.Patience
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
