@@ -50,7 +50,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	}
 	l.table = app.engine.Table()
 	// Connections that are passed through outlive the configuration, and so does their log.
-	l.passing = &passing{l.table, caddy.Log().Named("k8singress.passthrough")}
+	l.passing = newPassing(l.table, caddy.Log().Named("k8singress.passthrough"))
 	l.shortcut = newShortcut(ctx, app.engine)
 	return nil
 }

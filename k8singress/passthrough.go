@@ -21,8 +21,13 @@ const (
 
 // passing knows which connections are the business of a backend.
 type passing struct {
-	table *live.Table
-	log   *zap.Logger
+	table   *live.Table
+	passage *l4app.Passage
+	log     *zap.Logger
+}
+
+func newPassing(table *live.Table, log *zap.Logger) *passing {
+	return &passing{table, l4app.NewPassage(table.DrainTime, log), log}
 }
 
 // errPassed is what the server is told that has accepted a connection which is passed through. It ends up in the debug log.
@@ -96,10 +101,11 @@ func (c *handshaking) pass(to *live.Passthrough, ahead []byte) error {
 		return errors.Join(err, conn.Close())
 	}
 	// The connection ends by itself, or when Table or the end of the process has it end.
-	ended := to.Follow(func() { _ = conn.Close() })
+	passed := c.passing.passage.Take(conn, ahead, to.Backend)
+	ended := to.Follow(passed.End)
 	go func() {
 		defer ended()
-		if err := l4app.Pass(conn, ahead, to.Backend, c.passing.log); err != nil {
+		if err := passed.Pass(); err != nil {
 			c.passing.log.Debug("passing a connection through", zap.Stringer("client", conn.RemoteAddr()),
 				zap.String("backend", to.Backend.ID()), zap.Error(err))
 		}

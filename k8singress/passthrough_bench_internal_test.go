@@ -31,7 +31,7 @@ func BenchmarkAccept(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var l net.Listener = talking{said}
 			if table != nil {
-				of := &Listener{HandshakeTimeout: caddy.Duration(time.Second), table: table, passing: &passing{table, zap.NewNop()}}
+				of := &Listener{HandshakeTimeout: caddy.Duration(time.Second), table: table, passing: newPassing(table, zap.NewNop())}
 				l = &accepting{l, of}
 			}
 			buffer := make([]byte, len(said))

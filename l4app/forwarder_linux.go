@@ -130,6 +130,12 @@ func (f *forwarder) watch(socket int) error {
 // run passes datagrams on until Close.
 func (f *forwarder) run() {
 	defer f.close()
+	defer func() {
+		// One port must not take all others down with it.
+		if r := recover(); r != nil {
+			f.terms.log.Error("passing datagrams on panicked; the port is closed", zap.Any("panic", r), zap.Stack("stack"))
+		}
+	}()
 	for {
 		err := f.raw.Read(f.poll)
 		f.now = time.Since(start)
@@ -287,7 +293,7 @@ func (f *forwarder) pass(s *session) {
 
 // deliver waits for nothing: what an endpoint does not take is lost.
 func (f *forwarder) deliver(s *session) {
-	o, again := &f.batch.outgoing, false
+	o, again, refusals := &f.batch.outgoing, false, 0
 	for at := 0; at < o.count; {
 		if !f.terms.settled(s) && !f.settle(s) {
 			f.traffic.lose(noEndpointToAsk, o.total(at, o.count).datagrams)
@@ -298,9 +304,14 @@ func (f *forwarder) deliver(s *session) {
 		at += n
 		switch {
 		case err == nil:
-			again = false
+			again, refusals = false, 0
 		case isUnreachable(err):
 			s.refuse(f.now)
+			// Without a route to it, an endpoint that is asked again because there is no other one refuses each time.
+			if refusals++; refusals > f.terms.tries {
+				f.traffic.lose(noEndpointToAsk, o.total(at, o.count).datagrams)
+				return
+			}
 		case isBusy(err):
 			f.traffic.lose(endpointBusy, o.total(at, o.count).datagrams)
 			return

@@ -84,12 +84,6 @@ func check(p *ir.StreamPolicy) error {
 	return nil
 }
 
-// withoutPort readies a handler that was not provisioned for a port.
-func (h *Handler) withoutPort(ctx context.Context) {
-	h.account, h.ends = new(account), ctx
-	h.watch = &watch{idle: orDefault(h.Policy.IdleTimeout, idleTimeout), drain: func() time.Duration { return drainTime }, account: h.account}
-}
-
 // Handle serves a connection until it ends.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	a := attempt{handler: h, client: asker{cx.RemoteAddr()}}
@@ -108,6 +102,8 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	defer choice.End()
 	defer backend.Close()
 	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
+	// Once the client has said all nobody reads from it, and closing its socket alone would tell nobody.
+	defer context.AfterFunc(h.ends, l.close)()
 	h.watch.add(l)
 	begin := time.Now()
 	err = l.carry(ahead, h.crew)
@@ -121,8 +117,8 @@ func (h *Handler) unreachable(cx *layer4.Connection, err error) error {
 	if h.ends.Err() != nil {
 		return nil
 	}
-	h.account.fail(noEndpoint)
-	h.log.Warn("no endpoint for a connection", zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
+	h.account.tell(h.log, noEndpoint, "no endpoint for a connection",
+		zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
 	return nil
 }
 

@@ -1,8 +1,10 @@
 package l4app
 
 import (
+	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
@@ -10,21 +12,52 @@ import (
 	"github.com/k8singress/k8singress/internal/balancer"
 )
 
-// Pass hands a connection that no port of ours has accepted to an endpoint of a backend, as Handler does, and returns when it
-// has ended. ahead is what has been read of it before. The connection is closed then.
-func Pass(conn net.Conn, ahead []byte, backend *balancer.Backend, log *zap.Logger) (err error) {
-	defer conn.Close()
+// Passage hands connections that no port of ours has accepted to endpoints.
+type Passage struct {
+	account account
+	watch   watch
+	log     *zap.Logger
+}
+
+// NewPassage returns one that ends connections on which nothing moves for ten minutes, and those whose endpoint is gone as
+// drain says.
+func NewPassage(drain func() time.Duration, log *zap.Logger) *Passage {
+	p := &Passage{log: log}
+	p.watch.idle, p.watch.drain, p.watch.account = idleTimeout, drain, &p.account
+	return p
+}
+
+// Passed is one connection of a Passage.
+type Passed struct {
+	passage *Passage
+	cx      *layer4.Connection
+	backend *balancer.Backend
+	ends    context.Context //nolint:containedctx // it is the connection's own
+	// End ends the connection. It may be called at any time, and more than once.
+	End context.CancelFunc
+}
+
+// Take makes a connection one of the passage. ahead is what has been read of it before.
+func (p *Passage) Take(conn net.Conn, ahead []byte, backend *balancer.Backend) *Passed {
+	cx := layer4.WrapConnection(overTCP{conn}.bare(), ahead, p.log)
+	ends, end := context.WithCancel(cx.Context)
+	return &Passed{passage: p, cx: cx, backend: backend, ends: ends, End: end}
+}
+
+// Pass hands the connection to an endpoint of its backend, as Handler does, and returns when it has ended. It is closed then.
+func (c *Passed) Pass() (err error) {
+	defer c.End()
+	defer c.cx.Close()
+	p := c.passage
 	defer func() {
 		// One connection must not take all others down with it.
 		if r := recover(); r != nil {
-			log.Error("passing a connection through panicked", zap.Any("panic", r), zap.Stack("stack"))
+			p.log.Error("passing a connection through panicked", zap.Any("panic", r), zap.Stack("stack"))
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	h := &Handler{Backend: backend.ID(), backend: backend, log: log}
-	cx := layer4.WrapConnection(overTCP{conn}.bare(), ahead, log)
-	h.withoutPort(cx.Context)
-	return h.Handle(cx, nil)
+	h := &Handler{Backend: c.backend.ID(), backend: c.backend, account: &p.account, watch: &p.watch, ends: c.ends, log: p.log}
+	return h.Handle(c.cx, nil)
 }
 
 // overTCP is a connection that did not come over TCP, but goes on over it.

@@ -97,7 +97,7 @@ func (s *splicer) step() error {
 		if err != nil {
 			// What is in it would come out at somebody else's.
 			s.pipe.close()
-			return err
+			return deafError{err}
 		}
 	}
 	s.pipe.give()

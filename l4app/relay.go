@@ -2,10 +2,12 @@ package l4app
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/balancer"
@@ -41,7 +43,7 @@ func (l *link) carry(ahead []byte, by *crew) error {
 		l.up.Add(uint64(len(ahead)))
 	}
 	answers := make(chan error, 1)
-	by.run(func() { answers <- l.pump(l.client, l.backend, &l.down) })
+	by.run(func() { answers <- l.answer() })
 	there := l.pump(l.backend, l.client, &l.up)
 	back := <-answers
 	if cause := l.cause.Load(); cause != nil {
@@ -53,15 +55,37 @@ func (l *link) carry(ahead []byte, by *crew) error {
 	return back
 }
 
-// pump copies one way. When that fails, nothing said in the other direction is of use any more.
+// answer is pump for what the endpoint says. It has a goroutine of its own, where nobody else catches a panic.
+func (l *link) answer() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			l.close()
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return l.pump(l.client, l.backend, &l.down)
+}
+
+// deafError is about a side that takes nothing more.
+type deafError struct{ error }
+
+func (e deafError) Unwrap() error { return e.error }
+
+// pump copies one way. A side that takes nothing more may have said something before, which gets to the other one, and then
+// the end of it; when a side cannot be read, nothing said in the other direction is of use any more.
 func (l *link) pump(to, from side, count *atomic.Uint64) error {
 	err := move(to.Conn, from.Conn, func(n int) { count.Add(uint64(n)) })
 	if err == nil {
 		err = closeWrite(to.Conn)
 	}
-	if err != nil {
-		l.close()
+	if deaf := (deafError{}); err == nil || errors.As(err, &deaf) {
+		return err
 	}
+	if tcp, ok := to.socket.(*net.TCPConn); ok && errors.Is(err, syscall.ECONNRESET) {
+		// An end would say that this was all.
+		_ = tcp.SetLinger(0)
+	}
+	l.close()
 	return err
 }
 
@@ -88,7 +112,7 @@ func move(to, from net.Conn, note func(int)) error {
 		n, err := from.Read(*buffer)
 		if n > 0 {
 			if _, err := to.Write((*buffer)[:n]); err != nil {
-				return err
+				return deafError{err}
 			}
 			note(n)
 		}

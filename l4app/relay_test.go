@@ -3,6 +3,8 @@ package l4app
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -115,13 +117,87 @@ func TestBackendBreaksOff(t *testing.T) {
 	expectEnd(t, conn)
 }
 
+// TestHalfClosedConnectionsEndWithTheirPort holds that a client which has said all, and an endpoint which has not, are let go of
+// in time.
+func TestHalfClosedConnectionsEndWithTheirPort(t *testing.T) {
+	w := newWorld(t)
+	w.ports.SetDrain(10 * time.Millisecond)
+	r := route(ir.TCP, freePort(t), "a")
+	heard, ended := make(chan struct{}), make(chan struct{})
+	w.set(r, backend(t, func(conn *net.TCPConn) {
+		_, _ = io.Copy(io.Discard, conn)
+		close(heard)
+		// What it has to say never comes; it learns that nobody waits for it any more.
+		for {
+			if _, err := conn.Write([]byte("x")); err != nil {
+				close(ended)
+				return
+			}
+		}
+	}))
+	conn := dial(t, r)
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	<-heard
+	w.remove(r)
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Error("the connection lasts")
+	}
+}
+
+// TestWhatWasSaidBeforeTheEnd holds that an endpoint whose answers nobody hears any more gets all that the client has said, or an
+// error: never an end after a part of it.
+func TestWhatWasSaidBeforeTheEnd(t *testing.T) {
+	const size = 4 << 20
+	w := newWorld(t)
+	r := route(ir.TCP, freePort(t), "a")
+	gone, heard := make(chan struct{}), make(chan error, 1)
+	w.set(r, backend(t, func(conn *net.TCPConn) {
+		<-gone
+		total, buffer := 0, make([]byte, 16<<10)
+		for i := 0; ; i++ {
+			// The client is no longer there to hear the first word, and says so. The second one cannot be written to it.
+			if i == 0 || i == 40 {
+				if _, err := conn.Write([]byte("so far")); err != nil {
+					heard <- nil
+					return
+				}
+			}
+			n, err := conn.Read(buffer)
+			if total += n; err == nil {
+				continue
+			}
+			if errors.Is(err, io.EOF) && total != size {
+				heard <- fmt.Errorf("the endpoint has heard %d of %d bytes, and then the end", total, size)
+				return
+			}
+			heard <- nil
+			return
+		}
+	}))
+	conn := dial(t, r)
+	// Not before all of it is on its way.
+	if _, err := conn.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	close(gone)
+	if err := <-heard; err != nil {
+		t.Error(err)
+	}
+}
+
 // TestPass holds that a connection which somebody else has accepted can be handed over.
 func TestPass(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
 	w.endpoints(r, named(t, "a"))
+	passage := NewPassage(func() time.Duration { return drainTime }, zap.NewNop())
 	address := backend(t, func(conn *net.TCPConn) {
-		if err := Pass(conn, []byte("ahead"), w.table.Backend(r.Backend.ID), zap.NewNop()); err != nil {
+		if err := passage.Take(conn, []byte("ahead"), w.table.Backend(r.Backend.ID)).Pass(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -14,13 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/variables"
 )
 
-const (
-	// mostSessions is how many clients a UDP port remembers. Each one costs a socket towards an endpoint, and their
-	// addresses may be forged, so there has to be a limit.
-	mostSessions = 16 << 10
-	// endpointTries is how many endpoints are tried for a client.
-	endpointTries = 3
-)
+// mostSessions is how many clients a UDP port remembers. Each one costs a socket towards an endpoint, and their addresses may
+// be forged, so there has to be a limit.
+const mostSessions = 16 << 10
 
 // terms are how the datagrams of a port are passed on.
 type terms struct {
@@ -52,20 +48,11 @@ func newTerms(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*terms, err
 	if !ok {
 		return nil, errOneHandler
 	}
-	t := &terms{backend: h.backend, idle: h.Policy.IdleTimeout, responses: int64(h.Policy.Responses), log: log}
-	if t.idle <= 0 {
-		t.idle = time.Duration(s.IdleTimeout)
-	}
-	if t.idle <= 0 {
-		t.idle = datagramIdle
-	}
-	if t.most = int64(h.Policy.MaxConnections); t.most <= 0 {
-		t.most = mostSessions
-	}
-	if t.tries = h.Policy.Tries; t.tries <= 0 {
-		t.tries = endpointTries
-	}
-	return t, nil
+	return &terms{
+		backend: h.backend, responses: int64(h.Policy.Responses), log: log,
+		idle: orDefault(h.Policy.IdleTimeout, orDefault(time.Duration(s.IdleTimeout), datagramIdle)),
+		most: int64(orDefault(h.Policy.MaxConnections, mostSessions)), tries: orDefault(h.Policy.Tries, tries),
+	}, nil
 }
 
 // isPacketAddress says whether an address is one of UDP.

@@ -86,9 +86,7 @@ func (h *TLS) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) 
 		}
 		return pair, nil
 	}
-	named := *hello
-	named.ServerName = h.Host
-	if pair := h.store.Find(&named); pair != nil {
+	if pair := h.store.Own(h.Host, hello); pair != nil {
 		return pair, nil
 	}
 	return nil, fmt.Errorf("the port has no certificate yet: an issuer is asked for one of %s", h.Host)

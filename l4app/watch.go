@@ -12,7 +12,8 @@ const (
 	mostTick  = 5 * time.Second
 )
 
-// watch ends the connections of a port on which nothing moves, and those whose endpoint has been gone for too long. One
+// watch ends the connections of a port on which nothing moves, and does so sooner where the endpoint has been gone for long:
+// one that is busy stays, since an endpoint that gets no new connections may be well, such as one that is not ready. One
 // look from time to time at all of them costs less than timers of their own. It has no timer while there is none.
 type watch struct {
 	// idle is for how long nothing may move.
@@ -78,7 +79,7 @@ func (w *watch) check(l *link, now time.Time, drain time.Duration) {
 		l.goneSince = time.Time{}
 	case l.goneSince.IsZero():
 		l.goneSince = now
-	case now.Sub(l.goneSince) >= drain:
+	case now.Sub(l.goneSince) >= drain && now.Sub(l.moved) >= min(drain, w.idle):
 		l.end(errGone)
 	}
 }

@@ -43,6 +43,11 @@ func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
 	return nil
 }
 
+// Own returns the certificate of a host itself, never that of a wildcard, or nil.
+func (s *Store) Own(host string, hello *tls.ClientHelloInfo) *tls.Certificate {
+	return s.find(host, host, hello)
+}
+
 // find returns the certificate that an entry has for a name, or nil.
 func (s *Store) find(entry, name string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	value, ok := s.hosts.Load(entry)

@@ -43,4 +43,5 @@ func (t *Table) Clients() *clients.Policy { return t.global.clients.Load() }
 // HSTS is the value of the Strict-Transport-Security header for answers over TLS; empty is without.
 func (t *Table) HSTS() string { return *t.global.hsts.Load() }
 
-func (t *Table) drainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
+// DrainTime is how long streams go on after their route has gone.
+func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }

@@ -158,8 +158,8 @@ func (t *Table) drain(list []ending) {
 	if len(list) == 0 {
 		return
 	}
-	first := min(t.drainTime(), settled)
-	rest := t.drainTime() - first
+	first := min(t.DrainTime(), settled)
+	rest := t.DrainTime() - first
 	time.AfterFunc(first, func() {
 		if list = slices.DeleteFunc(list, ending.none); len(list) == 0 {
 			return

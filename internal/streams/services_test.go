@@ -3,6 +3,7 @@ package streams_test
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 func open(namespaces ...string) streams.Options {
 	o := options
 	o.Services = streams.ServicePorts{
-		TCP: []settings.PortRange{{First: 400, Last: 499}, {First: 5432, Last: 5432}}, UDP: []settings.PortRange{{First: 53, Last: 53}},
+		TCP: []settings.PortRange{{First: 400, Last: 499}, {First: 5432, Last: 5432}}, UDP: []settings.PortRange{{First: 53, Last: 54}},
 		Namespaces: namespaces,
 	}
 	return o
@@ -191,6 +192,7 @@ func TestSettingsOfEitherForm(t *testing.T) {
 	db := asking("shop", "db", 1, "tcp-ports", "400:pg", "udp-ports", "53:dns", "stream-idle-timeout", "2h",
 		"stream-proxy-protocol", "v2", "stream-trusted-proxies", "10.0.0.0/8", "stream-tls-secret", "pg-tls", "stream-backend-tls", "true")
 	r := translated(base, db, service("plain", corev1.ServicePort{Port: 1}),
+		asking("shop", "udp", 1, "udp-ports", "54:dns", "stream-idle-timeout", "1m"),
 		configMap("tcp", map[string]string{"1": "shop/db:pg:PROXY:PROXY", "2": "shop/plain:1:PROXY:PROXY", "3": "shop/db:pg"}))
 	tls, over := &ir.StreamTLS{Secret: "shop/pg-tls"}, &ir.BackendTLS{}
 	policy := ir.StreamPolicy{IdleTimeout: 2 * time.Hour, Tries: 2}
@@ -201,7 +203,7 @@ func TestSettingsOfEitherForm(t *testing.T) {
 		"tcp/3": {SendProxy: ir.ProxyV2, Policy: policy, TLS: tls, BackendTLS: over},
 		// Nobody needs to be told of trusted proxies while no header is taken.
 		"tcp/400": {SendProxy: ir.ProxyV2, Policy: policy, TLS: tls, BackendTLS: over},
-		"udp/53":  {Policy: ir.StreamPolicy{IdleTimeout: 2 * time.Hour, Tries: 2, Responses: 3}},
+		"udp/54":  {Policy: ir.StreamPolicy{IdleTimeout: time.Minute, Tries: 2, Responses: 3}},
 	}
 	for _, route := range r.Routes {
 		name, got := streamName(route), *route
@@ -213,6 +215,10 @@ func TestSettingsOfEitherForm(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("there are no routes for %v", want)
+	}
+	// UDP can have no TLS, and is not opened without.
+	if got := told(r, refOf("shop", "db")); len(got) != 1 || !strings.Contains(got[0], "the UDP port 53 stays closed") {
+		t.Errorf("the Service is told %q", got)
 	}
 	if secret := (ir.Ref{Kind: kinds.Secret, Namespace: "shop", Name: "pg-tls"}); !slices.Contains(r.Refs, secret) {
 		t.Errorf("the result does not depend on %s: %v", secret, r.Refs)

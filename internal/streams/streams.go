@@ -148,12 +148,22 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 		return closed(w.service, of)
 	}
 	route := &ir.StreamRoute{Protocol: w.protocol, Port: w.port, Policy: s.Policy, Origin: of}
-	if w.protocol == ir.TCP {
+	switch {
+	case w.protocol == ir.TCP:
 		s.tcp(route, w)
+	case s.onlyTCP():
+		return &report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Message: fmt.Sprintf(
+			"the %s stays closed, because annotations of %s ask for TLS or the PROXY protocol, which are for TCP: take them off, or give UDP "+
+				"a Service of its own", w.place, w.service)}
 	}
 	route.Backend, p = r.backend(w)
 	r.result.Routes = append(r.result.Routes, route)
 	return p
+}
+
+// onlyTCP says whether a Service asks for something that no UDP port can do, and without which it may not want to be reached.
+func (s *Settings) onlyTCP() bool {
+	return s.TLS != nil || s.BackendTLS != nil || s.AcceptProxy || s.SendProxy != "" || len(s.Trusted) > 0
 }
 
 // tcp is what a Service says of TCP only.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 )
@@ -11,25 +12,80 @@ import (
 // portCertificates are those that issuers are asked for because a TCP port ends TLS, by host.
 type portCertificates map[string]*ir.Certificate
 
-// portCertificates returns what routes ask for, and tells the objects of those hosts for which no issuer can be asked. The
-// first route of a host counts; where the host has a certificate because of an Ingress, that is shown.
-func (t *Translator) portCertificates(routes []*ir.StreamRoute) (all portCertificates, problems map[ir.Ref][]report.Problem) {
-	all, problems = portCertificates{}, map[ir.Ref][]report.Problem{}
+// portCertificates returns what routes ask for, tells the objects of those hosts for which no issuer can be asked, and
+// returns the routes that may not have the host, which are not to be opened. The first route of a host counts; where the host
+// has a certificate because of an Ingress of the same namespace, that is shown.
+func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
+	all portCertificates, problems map[ir.Ref][]report.Problem, refused set[*ir.StreamRoute],
+) {
+	all, problems, refused = portCertificates{}, map[ir.Ref][]report.Problem{}, set[*ir.StreamRoute]{}
+	owners := map[string]string{}
 	for _, r := range routes {
-		if r.TLS == nil || r.TLS.Secret != "" || r.TLS.Host == "" || all[r.TLS.Host] != nil {
+		if r.TLS == nil || r.TLS.Secret != "" || r.TLS.Host == "" {
 			continue
 		}
-		if reason, why := t.options.Ingress.Issuance.Refuse(r.TLS.Host); why != "" {
-			p := report.Problem{Severity: report.Error, Reason: reason, Message: fmt.Sprintf(
-				"no issuer is asked for a certificate of %s, so that every TLS handshake of its ports fails: %s", r.TLS.Host, why)}
-			if !slices.Contains(problems[r.Origin], p) {
-				problems[r.Origin] = append(problems[r.Origin], p)
+		p := t.refuseHost(r, owners)
+		if p == nil {
+			if all[r.TLS.Host] == nil {
+				owners[r.TLS.Host] = r.Backend.Namespace
+				all[r.TLS.Host] = &ir.Certificate{Host: r.TLS.Host, Automated: true, Origin: r.Origin}
 			}
 			continue
 		}
-		all[r.TLS.Host] = &ir.Certificate{Host: r.TLS.Host, Automated: true, Origin: r.Origin}
+		if p.Reason == report.HostConflict {
+			refused[r] = struct{}{}
+		}
+		if !slices.Contains(problems[r.Origin], *p) {
+			problems[r.Origin] = append(problems[r.Origin], *p)
+		}
 	}
-	return all, problems
+	return all, problems, refused
+}
+
+// refuseHost says why a port may not show a certificate of its host. That of another namespace is for what that one says: a
+// client takes whoever shows it for the host. owners are the namespaces of ports that have hosts.
+func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *report.Problem {
+	host := r.TLS.Host
+	owner := ownerOf(t.merged[host])
+	if owner == "" {
+		owner = owners[host]
+	}
+	if owner != "" && owner != r.Backend.Namespace {
+		return &report.Problem{Severity: report.Error, Reason: report.HostConflict, Message: fmt.Sprintf(
+			"%s belongs to another namespace, so the ports that are to show its certificate are not open; use another host, or a Secret", host)}
+	}
+	reason, why := t.options.Ingress.Issuance.Refuse(host)
+	if why == "" {
+		return nil
+	}
+	return &report.Problem{Severity: report.Error, Reason: reason, Message: fmt.Sprintf(
+		"no issuer is asked for a certificate of %s, so that every TLS handshake of its ports fails: %s", host, why)}
+}
+
+// ownerOf is the namespace of the first Ingress that has a host, or empty.
+func ownerOf(m *ingress.Merged) string {
+	switch {
+	case m == nil:
+		return ""
+	case m.Host != nil && len(m.Host.Routes) > 0:
+		return m.Host.Routes[0].Origin.Namespace
+	case m.Certificate != nil && m.Certificate.SecretName != "":
+		return m.Certificate.SecretNamespace
+	case m.Certificate != nil:
+		return m.Certificate.Origin.Namespace
+	}
+	return ""
+}
+
+// without leaves routes out; without any to leave out the list itself stays.
+func without(routes []*ir.StreamRoute, refused set[*ir.StreamRoute]) []*ir.StreamRoute {
+	if len(refused) == 0 {
+		return routes
+	}
+	return slices.DeleteFunc(slices.Clone(routes), func(r *ir.StreamRoute) bool {
+		_, out := refused[r]
+		return out
+	})
 }
 
 // addTo puts the certificates into those that changed, if there is no other one for the host; before are those of the last

@@ -13,7 +13,9 @@ import (
 var services = ir.Ref{Kind: "ConfigMap", Namespace: "default", Name: "tcp-services"}
 
 func endsTLS(port uint16, host, secret string) *ir.StreamRoute {
-	return &ir.StreamRoute{Protocol: ir.TCP, Port: port, Origin: services, TLS: &ir.StreamTLS{Host: host, Secret: secret}}
+	return &ir.StreamRoute{
+		Protocol: ir.TCP, Port: port, Origin: services, TLS: &ir.StreamTLS{Host: host, Secret: secret}, Backend: &ir.Backend{Namespace: "shop"},
+	}
 }
 
 // published are the hosts that issuers are asked for, with the routes of ports that end TLS.
@@ -55,6 +57,30 @@ func TestCertificatesOfPorts(t *testing.T) {
 	}
 	if translator.published(); !slices.Contains(translator.config.Certificates, own) {
 		t.Error("the certificate of the Ingress goes with the port")
+	}
+}
+
+// TestHostOfAnotherNamespace holds that a port shows no certificate of somebody else, and is not opened.
+func TestHostOfAnotherNamespace(t *testing.T) {
+	translator := New()
+	translator.reset(Options{})
+	theirs := &ir.Certificate{Host: "a.example.com", SecretNamespace: "other", SecretName: "a"}
+	translator.merged["a.example.com"] = &ingress.Merged{Certificate: theirs}
+	foreign := endsTLS(2, "b.example.com", "")
+	foreign.Backend = &ir.Backend{Namespace: "other"}
+	first := endsTLS(1, "b.example.com", "")
+	translator.published(first, foreign, endsTLS(3, "a.example.com", ""))
+	if open := translator.config.StreamRoutes; len(open) != 1 || open[0] != first {
+		t.Errorf("open are %v", open)
+	}
+	verdicts := translator.report.Verdicts
+	if len(verdicts) != 1 || len(verdicts[0].Problems) != 2 || verdicts[0].Problems[0].Reason != report.HostConflict {
+		t.Errorf("it is said %+v", verdicts)
+	}
+	delete(translator.merged, "a.example.com")
+	translator.published(endsTLS(3, "a.example.com", ""))
+	if len(translator.config.StreamRoutes) != 1 || len(translator.report.Verdicts) != 0 {
+		t.Errorf("when it is free: %v, %v", translator.config.StreamRoutes, translator.report.Verdicts)
 	}
 }
 

@@ -21,14 +21,19 @@ func (t *Translator) publish(c *change) {
 			hosts[host] = m.Host
 		}
 	}
-	ports, problems := t.portCertificates(t.streams.Routes)
+	ports, problems, refused := t.portCertificates(t.streams.Routes)
 	ports.addTo(t, certificates, t.issued)
+	for _, told := range []map[ir.Ref][]report.Problem{t.portProblems, problems} {
+		for ref := range told {
+			c.objects[ref] = struct{}{}
+		}
+	}
 	t.issued, t.portProblems = ports, problems
 	config := &ir.Config{
 		VirtualHosts:       patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host }, cmp.Compare[string]),
 		Certificates:       patched(t.config.Certificates, certificates, func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
 		Backends:           patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID }, cmp.Compare[string]),
-		StreamRoutes:       t.streams.Routes,
+		StreamRoutes:       without(t.streams.Routes, refused),
 		Global:             keep(t.config.Global, t.defaults.global),
 		DefaultCertificate: keep(t.config.DefaultCertificate, defaultCertificate(t.options.DefaultCertificate)),
 	}
