@@ -124,7 +124,8 @@ func newClient(ports map[string]string) *http.Client {
 	}}
 }
 
-// await asks until the answer is the one wanted.
+// await asks until the answer is the one wanted, each time by another connection: one that was taken before the Ingresses were
+// known stays with the controller.
 func await(t *testing.T, client *http.Client, url, want string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -136,6 +137,7 @@ func await(t *testing.T, client *http.Client, url, want string) {
 		if err == nil && got == want {
 			return
 		}
+		client.CloseIdleConnections()
 		select {
 		case <-ctx.Done():
 			t.Fatalf("the answer is %q, error %v; want %q", got, err, want)
