@@ -30,16 +30,16 @@ type generation struct {
 	err      error
 }
 
-func newSecured(way *ir.BackendTLS, authority func(secret string) *certs.Authority) (*secured, error) {
+func newSecured(way *ir.BackendTLS, secrets *certs.Store) (*secured, error) {
 	if way.Secret == "" && way.Verify {
 		return nil, errors.New("endpoints can be verified with the authorities of a Secret only: name one")
 	}
-	if authority == nil {
+	if secrets == nil {
 		return nil, errors.New("nobody knows the Secret " + way.Secret)
 	}
 	s := &secured{way: *way}
 	if way.Secret != "" {
-		s.authority = authority(way.Secret)
+		s.authority = secrets.Authority(way.Secret)
 	}
 	return s, nil
 }

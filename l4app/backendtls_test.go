@@ -73,7 +73,7 @@ func (w *world) trust(r *ir.StreamRoute) *certs.Store {
 	store := certs.NewStore()
 	delta := &document.Delta{Ports: map[string]*document.Port{portName(r): Render(r, nil)}}
 	store.Follow(delta.References())
-	w.ctx.Context = WithAuthorities(w.ctx.Context, store.Authority)
+	w.ctx.Context = certs.WithStore(w.ctx.Context, store)
 	return store
 }
 

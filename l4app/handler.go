@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 )
@@ -60,7 +61,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	if h.TLS != nil {
 		var err error
-		if h.secured, err = newSecured(h.TLS, authoritiesOf(ctx)); err != nil {
+		if h.secured, err = newSecured(h.TLS, certs.FromContext(ctx)); err != nil {
 			return err
 		}
 	}

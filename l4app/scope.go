@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-
-	"github.com/k8singress/k8singress/internal/certs"
 )
 
 // scope is what the handlers of a port know of it, and what they tell it.
@@ -32,17 +30,4 @@ func withScope(ctx context.Context, s *scope) context.Context {
 func scopeOf(ctx context.Context) *scope {
 	s, _ := ctx.Value(scopeKey{}).(*scope)
 	return s
-}
-
-type authoritiesKey struct{}
-
-// WithAuthorities returns a context for Ports whose handlers speak TLS with endpoints: it says where the contents of
-// Secrets are found. Without it, no port can do so.
-func WithAuthorities(ctx context.Context, authority func(secret string) *certs.Authority) context.Context {
-	return context.WithValue(ctx, authoritiesKey{}, authority)
-}
-
-func authoritiesOf(ctx context.Context) func(secret string) *certs.Authority {
-	authority, _ := ctx.Value(authoritiesKey{}).(func(secret string) *certs.Authority)
-	return authority
 }

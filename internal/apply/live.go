@@ -54,7 +54,6 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 // Adopt provisions chains under another Caddy configuration; ctx must outlive it. Ports that the configuration listens on
 // itself are closed.
 func (l *Live) Adopt(ctx caddy.Context) error {
-	ctx.Context = l4app.WithAuthorities(ctx.Context, l.Certificates.Authority)
 	l.ctx = ctx
 	l.notePorts(nil, l.ports.Adopt(ctx))
 	return l.Table.Adopt(ctx)
