@@ -118,16 +118,19 @@ func (a *attempt) open(ctx context.Context, address string, deadline time.Time) 
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// asker is what load balancing may know of a connection: where it comes from.
-type asker struct{ client net.Addr }
+// asker is what load balancing may know of a client: where it comes from.
+type asker netip.AddrPort
 
+// Hash implements balancer.Asker.
 func (asker) Hash(*variables.Template) string { return "" }
 
+// Cookie implements balancer.Asker.
 func (asker) Cookie(string) string { return "" }
 
+// ClientIP implements balancer.Asker.
 func (a asker) ClientIP() string {
-	if address := addressOf(a.client); address.IsValid() {
-		return address.Addr().Unmap().String()
+	if address := netip.AddrPort(a).Addr(); address.IsValid() {
+		return address.Unmap().WithZone("").String()
 	}
 	return ""
 }

@@ -87,7 +87,7 @@ func check(p *ir.StreamPolicy) error {
 
 // Handle serves a connection until it ends.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
-	a := attempt{handler: h, client: asker{cx.RemoteAddr()}}
+	a := attempt{handler: h, client: asker(addressOf(cx.RemoteAddr()))}
 	var err error
 	if a.greeting, err = greeting(h.ProxyProtocol, cx); err != nil {
 		return err

@@ -46,6 +46,42 @@ type session struct {
 	first, last int
 }
 
+// hangUp lets go of the endpoint.
+func (s *session) hangUp() {
+	if !s.line.isOpen() {
+		return
+	}
+	s.line.close()
+	s.choice.End()
+	s.line, s.choice, s.refused = line{}, balancer.Choice{}, false
+	s.questions, s.answers = 0, 0
+}
+
+// refuse notes that nobody listens at the endpoint.
+func (s *session) refuse(now time.Duration) {
+	if !s.refused && s.line.isOpen() {
+		s.refused = true
+		s.choice.Observe(now-s.asked, true)
+	}
+}
+
+// ask counts datagrams that went to the endpoint.
+func (s *session) ask(n int, now time.Duration) {
+	if s.questions == 0 {
+		s.asked = now
+	}
+	s.questions += int64(n)
+}
+
+// answer counts datagrams that came from the endpoint, and returns whether these were all.
+func (s *session) answer(n int, now time.Duration, responses int64) (complete bool) {
+	if s.answers == 0 && s.questions > 0 {
+		s.choice.Observe(now-s.asked, false)
+	}
+	s.answers += int64(n)
+	return responses > 0 && s.answers >= s.questions*responses
+}
+
 // sessions are those of one socket. Times are since any fixed point.
 type sessions struct {
 	byPeer map[peer]*session

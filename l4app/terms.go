@@ -2,7 +2,6 @@ package l4app
 
 import (
 	"errors"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/variables"
 )
 
 // mostSessions is how many clients a UDP port remembers. Each one costs a socket towards an endpoint, and their addresses may
@@ -37,7 +35,7 @@ func newTerms(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*terms, err
 	if len(s.Routes) != 1 || len(s.Routes[0].MatcherSetsRaw) > 0 || len(s.Routes[0].HandlersRaw) != 1 {
 		return nil, errOneHandler
 	}
-	if !slices.ContainsFunc(s.Listen, isPacketAddress) || slices.ContainsFunc(s.Listen, func(a string) bool { return !isPacketAddress(a) }) {
+	if slices.ContainsFunc(s.Listen, func(a string) bool { return !isPacketAddress(a) }) {
 		return nil, errors.New("a port has addresses of either TCP or UDP")
 	}
 	loaded, err := ctx.LoadModule(s.Routes[0], "HandlersRaw")
@@ -61,18 +59,6 @@ func isPacketAddress(text string) bool {
 	return err == nil && isPacket(address.Network)
 }
 
-// origin is what load balancing may know of a client.
-type origin netip.AddrPort
-
-// Hash implements balancer.Asker.
-func (origin) Hash(*variables.Template) string { return "" }
-
-// Cookie implements balancer.Asker.
-func (origin) Cookie(string) string { return "" }
-
-// ClientIP implements balancer.Asker.
-func (o origin) ClientIP() string { return netip.AddrPort(o).Addr().Unmap().WithZone("").String() }
-
 // settled says whether a session has an endpoint to which its datagrams may go on going.
 func (t *terms) settled(s *session) bool {
 	return s.line.isOpen() && s.backend == t.backend && !s.refused && s.choice.Endpoint.Listed()
@@ -86,7 +72,7 @@ func (t *terms) settle(s *session) error {
 	}
 	err := errNoEndpoint
 	for range t.tries {
-		choice, ok := t.backend.Pick(origin(s.peer.client), tried)
+		choice, ok := t.backend.Pick(asker(s.peer.client), tried)
 		if !ok {
 			break
 		}
@@ -112,40 +98,4 @@ func (t *terms) settle(s *session) error {
 		choice.Observe(0, true)
 	}
 	return err
-}
-
-// hangUp lets go of the endpoint.
-func (s *session) hangUp() {
-	if !s.line.isOpen() {
-		return
-	}
-	s.line.close()
-	s.choice.End()
-	s.line, s.choice, s.refused = line{}, balancer.Choice{}, false
-	s.questions, s.answers = 0, 0
-}
-
-// refuse notes that nobody listens at the endpoint.
-func (s *session) refuse(now time.Duration) {
-	if !s.refused && s.line.isOpen() {
-		s.refused = true
-		s.choice.Observe(now-s.asked, true)
-	}
-}
-
-// ask counts datagrams that went to the endpoint.
-func (s *session) ask(n int, now time.Duration) {
-	if s.questions == 0 {
-		s.asked = now
-	}
-	s.questions += int64(n)
-}
-
-// answer counts datagrams that came from the endpoint, and returns whether these were all.
-func (s *session) answer(n int, now time.Duration, responses int64) (complete bool) {
-	if s.answers == 0 && s.questions > 0 {
-		s.choice.Observe(now-s.asked, false)
-	}
-	s.answers += int64(n)
-	return responses > 0 && s.answers >= s.questions*responses
 }
