@@ -101,10 +101,13 @@ func (r *reading) translate() *Result {
 	r.configMap(r.options.TCP, "tcp_services", ir.TCP)
 	r.configMap(r.options.UDP, "udp_services", ir.UDP)
 	r.annotated()
-	slices.SortFunc(r.result.Routes, func(a, b *ir.StreamRoute) int {
-		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
-	})
+	slices.SortFunc(r.result.Routes, Compare)
 	return r.result
+}
+
+// Compare is the order of Result.Routes: by protocol, and then by port.
+func Compare(a, b *ir.StreamRoute) int {
+	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
 // wish is a port that somebody asks for.

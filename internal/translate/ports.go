@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"cmp"
 	"reflect"
 	"slices"
 
@@ -74,7 +73,7 @@ func keepVerdicts(c *change, old map[ir.Ref]*report.Verdict, next []*report.Verd
 // Both are sorted.
 func keepRoutes(old, next []*ir.StreamRoute) (gone, fresh []*ir.StreamRoute) {
 	for i, r := range next {
-		for len(old) > 0 && comparePorts(old[0], r) < 0 {
+		for len(old) > 0 && streams.Compare(old[0], r) < 0 {
 			gone, old = append(gone, old[0]), old[1:]
 		}
 		if len(old) > 0 && reflect.DeepEqual(old[0], r) {
@@ -84,8 +83,4 @@ func keepRoutes(old, next []*ir.StreamRoute) (gone, fresh []*ir.StreamRoute) {
 		}
 	}
 	return append(gone, old...), fresh
-}
-
-func comparePorts(a, b *ir.StreamRoute) int {
-	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
