@@ -29,50 +29,31 @@ func NewPassage(drain func() time.Duration, log *zap.Logger) *Passage {
 
 // Passed is one connection of a Passage.
 type Passed struct {
-	passage *Passage
 	cx      *layer4.Connection
-	backend *balancer.Backend
-	ends    context.Context //nolint:containedctx // it is the connection's own
+	handler *Handler
 	// End ends the connection. It may be called at any time, and more than once.
 	End context.CancelFunc
 }
 
 // Take makes a connection one of the passage. ahead is what has been read of it before.
 func (p *Passage) Take(conn net.Conn, ahead []byte, backend *balancer.Backend) *Passed {
-	cx := layer4.WrapConnection(overTCP{conn}.bare(), ahead, p.log)
+	cx := layer4.WrapConnection(conn, ahead, p.log)
 	ends, end := context.WithCancel(cx.Context)
-	return &Passed{passage: p, cx: cx, backend: backend, ends: ends, End: end}
+	return &Passed{cx: cx, End: end, handler: &Handler{
+		Backend: backend.ID(), backend: backend, account: &p.account, watch: &p.watch, ends: ends, log: p.log,
+	}}
 }
 
 // Pass hands the connection to an endpoint of its backend, as Handler does, and returns when it has ended. It is closed then.
 func (c *Passed) Pass() (err error) {
 	defer c.End()
 	defer c.cx.Close()
-	p := c.passage
 	defer func() {
 		// One connection must not take all others down with it.
 		if r := recover(); r != nil {
-			p.log.Error("passing a connection through panicked", zap.Any("panic", r), zap.Stack("stack"))
+			c.handler.log.Error("passing a connection through panicked", zap.Any("panic", r), zap.Stack("stack"))
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	h := &Handler{Backend: c.backend.ID(), backend: c.backend, account: &p.account, watch: &p.watch, ends: c.ends, log: p.log}
-	return h.Handle(c.cx, nil)
+	return c.handler.Handle(c.cx, nil)
 }
-
-// overTCP is a connection that did not come over TCP, but goes on over it.
-type overTCP struct{ net.Conn }
-
-// bare returns the connection itself if it came over TCP.
-func (c overTCP) bare() net.Conn {
-	if _, ok := c.Conn.LocalAddr().(*net.TCPAddr); ok {
-		return c.Conn
-	}
-	return c
-}
-
-// LocalAddr is one that nobody has.
-func (overTCP) LocalAddr() net.Addr { return &net.TCPAddr{} }
-
-// CloseWrite is closeWrite.
-func (c overTCP) CloseWrite() error { return closeWrite(c.Conn) }
