@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/pires/go-proxyproto"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 )
 
@@ -79,16 +80,13 @@ func (a *accepting) Accept() (net.Conn, error) {
 func (l *Listener) wrap(conn net.Conn) net.Conn {
 	if options := &l.table.Global().Clients; options.ProxyProtocol && l.believes(conn.RemoteAddr()) {
 		conn = proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
-			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, headerTimeout)), proxyproto.ValidateHeader(keepTCP))}
+			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, ir.ProxyTimeout)), proxyproto.ValidateHeader(keepTCP))}
 	}
 	if l.HandshakeTimeout > 0 {
 		conn = &handshaking{Conn: conn, limit: time.Duration(l.HandshakeTimeout), passing: l.passing}
 	}
 	return conn
 }
-
-// headerTimeout is ingress-nginx's proxy-protocol-header-timeout.
-const headerTimeout = 5 * time.Second
 
 // believes says whether a peer has to send a header. That of a Unix socket has no address, and has to if everybody does.
 func (l *Listener) believes(peer net.Addr) bool {

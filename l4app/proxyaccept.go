@@ -36,9 +36,6 @@ type ProxyAccept struct {
 	log     *zap.Logger
 }
 
-// proxyHeaderTimeout is ingress-nginx's proxy-protocol-header-timeout.
-const proxyHeaderTimeout = 5 * time.Second
-
 // CaddyModule returns the Caddy module information.
 func (*ProxyAccept) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_proxy_protocol", New: func() caddy.Module { return new(ProxyAccept) }}
@@ -55,7 +52,7 @@ func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 		}
 	}
 	if p.Timeout <= 0 {
-		p.Timeout = caddy.Duration(proxyHeaderTimeout)
+		p.Timeout = caddy.Duration(ir.ProxyTimeout)
 	}
 	p.trusted = peers.New(ir.Clients{Trusted: p.Trusted})
 	p.log, p.account = ctx.Logger(), new(account)

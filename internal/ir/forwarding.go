@@ -100,10 +100,14 @@ type Global struct {
 	NoRequestID bool `json:"no_request_id,omitempty"`
 }
 
+// ProxyTimeout is how long a PROXY protocol header may take where nothing else is said: ingress-nginx's
+// proxy-protocol-header-timeout.
+const ProxyTimeout = 5 * time.Second
+
 // Clients is what is believed of who a request comes from.
 type Clients struct {
 	// ProxyProtocol says that each connection begins with a PROXY protocol header, if its peer is in Trusted. It must come
-	// within ProxyTimeout; zero is 5 s.
+	// within ProxyTimeout; zero is the constant of that name.
 	ProxyProtocol bool          `json:"proxy_protocol,omitempty"`
 	ProxyTimeout  time.Duration `json:"proxy_protocol_timeout,omitempty"`
 	// UseForwarded believes the X-Forwarded-* headers of peers in Trusted; RealIP only the one with the address.
