@@ -56,18 +56,21 @@ type name [unix.SizeofSockaddrInet6]byte
 type batch struct {
 	memory  []byte
 	vectors [batchSize]unix.Iovec
-	// questions are received with names and controls, answers without. Both have the same memory.
+	// questions are received with names, answers without. Both have the same memory.
 	questions, answers [batchSize]message
 	names              [batchSize]name
 	controls           [batchSize]control
+	// sizes are those of the datagrams in each message: of a train, all have this size but the last one.
+	sizes [batchSize]int
 	// next chains the questions of one session; answered is how many answers there are.
 	next     [batchSize]int
 	answered int
 
 	// outgoing are messages to send: datagrams, or trains of them.
 	outgoing outgoing
-	// gathered are the questions of one session in a row.
-	gathered [batchSize]unix.Iovec
+	// gathered are the questions of one session in a row, and gatheredSizes the sizes of the datagrams in them.
+	gathered      [batchSize]unix.Iovec
+	gatheredSizes [batchSize]int
 }
 
 func newBatch() *batch {
@@ -82,41 +85,49 @@ func newBatch() *batch {
 // reset makes one place ready for the next datagram.
 func (b *batch) reset(i int) {
 	b.vectors[i].SetLen(datagramSize)
-	b.questions[i].Msghdr = unix.Msghdr{
-		Name: &b.names[i][0], Namelen: uint32(len(b.names[i])), Iov: &b.vectors[i], Iovlen: 1,
-		Control: (*byte)(unsafe.Pointer(&b.controls[i])),
-	}
-	b.questions[i].SetControllen(int(unsafe.Sizeof(b.controls[i])))
-	b.answers[i].Msghdr = unix.Msghdr{Iov: &b.vectors[i], Iovlen: 1}
+	m := unix.Msghdr{Iov: &b.vectors[i], Iovlen: 1, Control: (*byte)(unsafe.Pointer(&b.controls[i]))}
+	m.SetControllen(int(unsafe.Sizeof(b.controls[i])))
+	b.answers[i].Msghdr = m
+	m.Name, m.Namelen = &b.names[i][0], uint32(len(b.names[i]))
+	b.questions[i].Msghdr = m
 }
 
-// peer returns who sent a question, and to which address; that is invalid if the socket does not tell.
-func (b *batch) peer(i int) peer {
+// take notes how long a message is that was received, and which size the datagrams in it have. It returns the address
+// that it was sent to, which is invalid if the socket does not tell.
+func (b *batch) take(i int, m *message) (asked netip.Addr) {
+	b.sizes[i] = int(m.length)
+	b.vectors[i].SetLen(b.sizes[i])
+	for at := 0; at+unix.SizeofCmsghdr <= int(m.Controllen); {
+		header := (*unix.Cmsghdr)(unsafe.Add(unsafe.Pointer(&b.controls[i]), at))
+		data := unsafe.Add(unsafe.Pointer(header), unix.CmsgLen(0))
+		switch {
+		case header.Level == unix.IPPROTO_UDP && header.Type == unix.UDP_GRO:
+			b.sizes[i] = int(*(*int32)(data))
+		case header.Level == unix.IPPROTO_IP && header.Type == unix.IP_PKTINFO:
+			asked = netip.AddrFrom4((*unix.Inet4Pktinfo)(data).Spec_dst)
+		case header.Level == unix.IPPROTO_IPV6 && header.Type == unix.IPV6_PKTINFO:
+			asked = netip.AddrFrom16((*unix.Inet6Pktinfo)(data).Addr)
+		}
+		at += unix.CmsgSpace(int(header.Len) - unix.CmsgLen(0))
+	}
+	return asked
+}
+
+// carried is what a message carries that was taken.
+func (b *batch) carried(i int) load { return loadOf(int(b.vectors[i].Len), b.sizes[i]) }
+
+// peer returns who sent a question to an address.
+func (b *batch) peer(i int, asked netip.Addr) peer {
 	raw := &b.names[i]
 	port := binary.BigEndian.Uint16(raw[2:])
 	if binary.NativeEndian.Uint16(raw[:]) == unix.AF_INET {
-		return peer{client: netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port), asked: b.asked(i)}
+		return peer{client: netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port), asked: asked}
 	}
 	address := netip.AddrFrom16([16]byte(raw[8:24]))
 	if scope := binary.NativeEndian.Uint32(raw[24:]); scope != 0 {
 		address = address.WithZone(strconv.Itoa(int(scope)))
 	}
-	return peer{client: netip.AddrPortFrom(address, port), asked: b.asked(i)}
-}
-
-func (b *batch) asked(i int) netip.Addr {
-	if b.questions[i].Controllen < unix.SizeofCmsghdr {
-		return netip.Addr{}
-	}
-	header := (*unix.Cmsghdr)(unsafe.Pointer(&b.controls[i]))
-	data := unsafe.Add(unsafe.Pointer(header), unix.CmsgLen(0))
-	switch {
-	case header.Level == unix.IPPROTO_IP && header.Type == unix.IP_PKTINFO:
-		return netip.AddrFrom4((*unix.Inet4Pktinfo)(data).Spec_dst)
-	case header.Level == unix.IPPROTO_IPV6 && header.Type == unix.IPV6_PKTINFO:
-		return netip.AddrFrom16((*unix.Inet6Pktinfo)(data).Addr)
-	}
-	return netip.Addr{}
+	return peer{client: netip.AddrPortFrom(address, port), asked: asked}
 }
 
 // batches are those that nobody uses. There are as many as goroutines that moved datagrams at the same time, and a

@@ -104,6 +104,7 @@ func (f *forwarder) take(listening net.PacketConn) error {
 		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_SNDBUF, queueBytes)
 		_, unknown := unix.GetsockoptInt(f.socket, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
 		f.trains = unknown == nil
+		takeTrains(f.socket)
 		if address.IP.IsUnspecified() {
 			f.tells = true
 			err = f.tell()
@@ -223,7 +224,7 @@ func (f *forwarder) listen() {
 // question puts one datagram of a client into the chain of its session.
 func (f *forwarder) question(i int) {
 	b := f.batch
-	p := b.peer(i)
+	p := b.peer(i, b.take(i, &b.questions[i]))
 	s := f.sessions.find(p)
 	if s == nil {
 		if s = f.admit(p, i); s == nil {
@@ -245,11 +246,11 @@ func (f *forwarder) admit(p peer, i int) *session {
 	traffic := f.traffic
 	// Nothing can be sent to port 0.
 	if p.client.Port() == 0 {
-		traffic.lose(notSendable, 1)
+		traffic.lose(notSendable, f.batch.carried(i).datagrams)
 		return nil
 	}
 	if traffic.sessions.Load() >= f.terms.most && !f.makeRoom() {
-		traffic.lose(tooManySessions, 1)
+		traffic.lose(tooManySessions, f.batch.carried(i).datagrams)
 		return nil
 	}
 	traffic.sessions.Add(1)
@@ -278,15 +279,14 @@ func (f *forwarder) makeRoom() bool {
 func (f *forwarder) pass(s *session) {
 	b, n := f.batch, 0
 	for i := s.first; i >= 0; i = b.next[i] {
-		b.gathered[n] = b.vectors[i]
-		b.gathered[n].SetLen(int(b.questions[i].length))
+		b.gathered[n], b.gatheredSizes[n] = b.vectors[i], b.sizes[i]
 		n++
 	}
 	f.sessions.touch(s, f.now)
 	if s.answers > 0 {
 		f.sessions.prove(s)
 	}
-	b.outgoing.add(b.gathered[:n], &s.ahead)
+	b.outgoing.add(b.gathered[:n], b.gatheredSizes[:n], &s.ahead)
 	f.deliver(s)
 	b.outgoing.count, s.first = 0, -1
 }
@@ -372,14 +372,15 @@ func (f *forwarder) hear(s *session) {
 		}
 		return
 	}
-	from := b.answered
+	from, datagrams := b.answered, 0
 	b.answered += n
 	for i := from; i < b.answered; i++ {
-		b.vectors[i].SetLen(int(b.answers[i].length))
+		b.take(i, &b.answers[i])
+		datagrams += b.carried(i).datagrams
 	}
-	b.outgoing.add(b.vectors[from:b.answered], &s.back)
+	b.outgoing.add(b.vectors[from:b.answered], b.sizes[from:b.answered], &s.back)
 	f.sessions.touch(s, f.now)
-	if s.answer(n, f.now, f.terms.responses) {
+	if s.answer(datagrams, f.now, f.terms.responses) {
 		f.end(s)
 	}
 }

@@ -33,12 +33,17 @@ func openLine(address string) (line, error) {
 	if err != nil {
 		return line{}, os.NewSyscallError("socket", err)
 	}
+	takeTrains(socket)
 	if err := unix.Connect(socket, remote); err != nil {
 		_ = unix.Close(socket)
 		return line{}, os.NewSyscallError("connect", err)
 	}
 	return line{socket}, nil
 }
+
+// takeTrains lets the kernel give a socket datagrams of one sender and size as one message. Not all kernels know that, and
+// those give one datagram each.
+func takeTrains(socket int) { _ = unix.SetsockoptInt(socket, unix.IPPROTO_UDP, unix.UDP_GRO, 1) }
 
 // isUnreachable says that the endpoint, or somebody on the way, has told us that nobody is there.
 func isUnreachable(err error) bool { return isOneOf(err, unreachable) }

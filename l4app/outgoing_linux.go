@@ -49,63 +49,65 @@ type way struct {
 }
 
 // outgoing are messages to send. Datagrams of one size that go one way make a train: the kernel carries it as one, and cuts
-// it where it leaves the system, or where somebody receives it. The last one may be smaller.
+// it where it leaves the system, or where somebody receives it who does not know trains. The last one may be smaller.
 type outgoing struct {
 	messages [batchSize]message
 	controls [batchSize]control
 	ways     [batchSize]*way
 	loads    [batchSize]load
-	count    int
-	// alone is for a datagram of a train that did not pass.
-	alone [1]message
+	// sizes are those of the datagrams in each message.
+	sizes [batchSize]int
+	count int
+	// alone are datagrams of a train that did not pass, and cuts their bytes.
+	alone [batchSize]message
+	cuts  [batchSize]unix.Iovec
 }
 
-// add takes datagrams, each a vector, of which the memory stays as it is until they are sent.
-func (o *outgoing) add(datagrams []unix.Iovec, w *way) {
-	for len(datagrams) > 0 {
-		n := 1
+// add takes datagrams and trains, each in a vector, with the sizes of the datagrams. Their memory stays as it is until they
+// are sent.
+func (o *outgoing) add(vectors []unix.Iovec, sizes []int, w *way) {
+	for len(vectors) > 0 {
+		n, carried := 1, loadOf(int(vectors[0].Len), sizes[0])
 		if !w.single {
-			n = train(datagrams)
+			n, carried = train(vectors, sizes)
 		}
-		o.put(datagrams[:n], w)
-		datagrams = datagrams[n:]
+		o.put(vectors[:n], sizes[0], carried, w)
+		vectors, sizes = vectors[n:], sizes[n:]
 	}
 }
 
-// train returns how many datagrams the first train has.
-func train(datagrams []unix.Iovec) int {
-	size, sum := datagrams[0].Len, datagrams[0].Len
-	for n, next := range datagrams {
-		if n == 0 {
-			continue
+// train returns how many vectors the first train has, and what it carries.
+func train(vectors []unix.Iovec, sizes []int) (n int, carried load) {
+	size := sizes[0]
+	carried = loadOf(int(vectors[0].Len), size)
+	for n = 1; n < len(vectors); n++ {
+		// A smaller one is the last, and one of no bytes would be lost.
+		if size == 0 || carried.bytes%size != 0 || vectors[n].Len == 0 {
+			break
 		}
-		// One of no bytes would be lost in a train.
-		if sum += next.Len; next.Len == 0 || next.Len > size || sum > longestTrain {
-			return n
+		next := loadOf(int(vectors[n].Len), sizes[n])
+		fits := sizes[n] == size || sizes[n] < size && next.datagrams == 1
+		if next.add(carried); !fits || next.bytes > longestTrain || next.datagrams > batchSize {
+			break
 		}
-		if next.Len < size {
-			return n + 1
-		}
+		carried = next
 	}
-	return len(datagrams)
+	return n, carried
 }
 
-func (o *outgoing) put(datagrams []unix.Iovec, w *way) {
+func (o *outgoing) put(vectors []unix.Iovec, size int, carried load, w *way) {
 	i := o.count
 	o.count++
-	o.ways[i], o.loads[i] = w, load{datagrams: len(datagrams)}
-	for j := range datagrams {
-		o.loads[i].bytes += int(datagrams[j].Len)
-	}
+	o.ways[i], o.loads[i], o.sizes[i] = w, carried, size
 	m := &o.messages[i]
 	w.address(m, &o.controls[i])
-	m.Iov = &datagrams[0]
-	m.SetIovlen(len(datagrams))
-	if len(datagrams) == 1 {
+	m.Iov = &vectors[0]
+	m.SetIovlen(len(vectors))
+	if carried.datagrams == 1 {
 		return
 	}
 	data, length := o.controls[i].add(w.controlLength, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 2)
-	*(*uint16)(data) = uint16(datagrams[0].Len)
+	*(*uint16)(data) = uint16(size)
 	m.Control = (*byte)(unsafe.Pointer(&o.controls[i]))
 	m.SetControllen(length)
 }
@@ -134,18 +136,38 @@ func (o *outgoing) total(from, to int) (sum load) {
 	return sum
 }
 
-// singly sends the datagrams of a train that did not pass, and those that go the same way later will make none. It returns
+// singly sends the datagrams of a train that did not pass, and those that go the same way later are put into none. It returns
 // what was sent.
 func (o *outgoing) singly(socket, i int) (sent load) {
 	o.ways[i].single = true
-	m := &o.alone[0]
-	datagrams := unsafe.Slice(o.messages[i].Iov, o.loads[i].datagrams)
-	for j := range datagrams {
-		o.ways[i].address(m, &o.controls[i])
-		m.Iov = &datagrams[j]
-		m.SetIovlen(1)
-		if n, _ := sendMessages(socket, o.alone[:]); n > 0 {
-			sent.add(load{1, int(datagrams[j].Len)})
+	n, size := 0, o.sizes[i]
+	for _, whole := range unsafe.Slice(o.messages[i].Iov, int(o.messages[i].Iovlen)) {
+		for at := 0; at < int(whole.Len); at += size {
+			if n == batchSize {
+				sent.add(o.sendAlone(socket, n))
+				n = 0
+			}
+			o.cuts[n].Base = (*byte)(unsafe.Add(unsafe.Pointer(whole.Base), at))
+			o.cuts[n].SetLen(min(size, int(whole.Len)-at))
+			o.ways[i].address(&o.alone[n], &o.controls[i])
+			o.alone[n].Iov = &o.cuts[n]
+			o.alone[n].SetIovlen(1)
+			n++
+		}
+	}
+	sent.add(o.sendAlone(socket, n))
+	return sent
+}
+
+// sendAlone leaves out what is refused.
+func (o *outgoing) sendAlone(socket, n int) (sent load) {
+	for at := 0; at < n; {
+		passed, err := sendMessages(socket, o.alone[at:n])
+		for _, each := range o.cuts[at : at+passed] {
+			sent.add(load{1, int(each.Len)})
+		}
+		if at += passed; err != nil {
+			at++
 		}
 	}
 	return sent

@@ -2,8 +2,8 @@ package l4app
 
 import (
 	"errors"
-	"fmt"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -22,60 +22,95 @@ func vectors(sizes ...int) (all []unix.Iovec) {
 
 func TestTrain(t *testing.T) {
 	for _, c := range []struct {
-		sizes []int
-		want  int
+		lengths, sizes []int
+		vectors        int
+		datagrams      int
 	}{
-		{[]int{5}, 1}, {[]int{5, 5, 5}, 3}, {[]int{5, 5, 4, 4}, 3}, {[]int{5, 6}, 1}, {[]int{5, 0, 5}, 1}, {[]int{0, 0}, 1},
-		{[]int{30000, 30000, 30000}, 2}, {[]int{65507, 1}, 1},
+		{[]int{5}, nil, 1, 1}, {[]int{5, 5, 5}, nil, 3, 3}, {[]int{5, 5, 4, 4}, nil, 3, 3}, {[]int{5, 6}, nil, 1, 1},
+		{[]int{5, 0, 5}, nil, 1, 1}, {[]int{0, 0}, nil, 1, 1}, {[]int{30000, 30000, 30000}, nil, 2, 2}, {[]int{65507, 1}, nil, 1, 1},
+		// What came as trains.
+		{[]int{20, 20}, []int{5, 5}, 2, 8}, {[]int{19, 5}, []int{5, 5}, 1, 4}, {[]int{20, 3, 5}, []int{5, 3, 5}, 2, 5},
+		{[]int{20, 6}, []int{5, 3}, 1, 4}, {[]int{5, 6}, []int{5, 3}, 1, 1}, {[]int{5, 13}, []int{5, 5}, 2, 4},
+		{[]int{300, 20, 5}, []int{5, 5, 5}, 2, 64}, {[]int{640}, []int{5}, 1, 128},
 	} {
-		if got := train(vectors(c.sizes...)); got != c.want {
-			t.Errorf("%v begin with a train of %d, want %d", c.sizes, got, c.want)
+		if c.sizes == nil {
+			c.sizes = c.lengths
+		}
+		n, carried := train(vectors(c.lengths...), c.sizes)
+		if n != c.vectors || carried.datagrams != c.datagrams {
+			t.Errorf("%v of %v begin with a train of %d with %d datagrams, want %d with %d",
+				c.lengths, c.sizes, n, carried.datagrams, c.vectors, c.datagrams)
 		}
 	}
 }
 
 // TestTrainThatDoesNotPass has a socket without checksums, on which the kernel takes no train.
 func TestTrainThatDoesNotPass(t *testing.T) {
+	for name, c := range map[string]struct {
+		lengths, sizes, want []int
+		// next is how many messages the same are in the next time: what came as a train stays one.
+		next int
+	}{
+		"of datagrams":    {[]int{7, 7, 7, 3}, []int{7, 7, 7, 3}, []int{7, 7, 7, 3}, 4},
+		"of trains":       {[]int{14, 10}, []int{7, 7}, []int{7, 7, 7, 3}, 2},
+		"that is so long": {[]int{100}, []int{1}, slices.Repeat([]int{1}, 100), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, to := uncheckedLine(t)
+			var o outgoing
+			var w way
+			o.add(vectors(c.lengths...), c.sizes, &w)
+			if o.count != 1 || !o.isTrain(0) {
+				t.Fatalf("there are %d messages", o.count)
+			}
+			if n, err := sendMessages(to.socket, o.messages[:1]); !errors.Is(err, unix.EINVAL) {
+				t.Fatalf("sent %d, %v; want a refusal", n, err)
+			}
+			want := load{len(c.want), 0}
+			for _, size := range c.want {
+				want.bytes += size
+			}
+			if sent := o.singly(to.socket, 0); sent != want {
+				t.Errorf("sent %+v, want %+v", sent, want)
+			}
+			expectSizes(t, server, c.want)
+			o.count = 0
+			if o.add(vectors(c.lengths...), c.sizes, &w); o.count != c.next {
+				t.Errorf("the next ones go in %d messages", o.count)
+			}
+		})
+	}
+}
+
+func uncheckedLine(t *testing.T) (server net.PacketConn, to line) {
+	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
-	to, err := openLine(server.LocalAddr().String())
-	if err != nil {
+	t.Cleanup(func() { server.Close() })
+	if to, err = openLine(server.LocalAddr().String()); err != nil {
 		t.Fatal(err)
 	}
-	defer to.close()
+	t.Cleanup(to.close)
 	if err := unix.SetsockoptInt(to.socket, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
 		t.Fatal(err)
 	}
-	var o outgoing
-	var w way
-	sizes := []int{7, 7, 7, 3}
-	o.add(vectors(sizes...), &w)
-	if o.count != 1 || !o.isTrain(0) {
-		t.Fatalf("there are %d messages", o.count)
-	}
-	if n, err := sendMessages(to.socket, o.messages[:1]); !errors.Is(err, unix.EINVAL) {
-		t.Fatalf("sent %d, %v; want a refusal", n, err)
-	}
-	if sent := o.singly(to.socket, 0); sent != (load{4, 24}) {
-		t.Errorf("sent %+v", sent)
-	}
+	return server, to
+}
+
+func expectSizes(t *testing.T, server net.PacketConn, want []int) {
+	t.Helper()
 	var got []int
 	_ = server.SetReadDeadline(time.Now().Add(patience))
-	for range sizes {
+	for range want {
 		n, _, err := server.ReadFrom(make([]byte, 100))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, n)
 	}
-	if fmt.Sprint(got) != fmt.Sprint(sizes) {
+	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
-	}
-	o.count = 0
-	if o.add(vectors(sizes...), &w); o.count != len(sizes) {
-		t.Errorf("the next ones go in %d messages", o.count)
 	}
 }

@@ -162,7 +162,7 @@ func TestHeaderThatDoesNotCome(t *testing.T) {
 			conn := dial(t, r)
 			send(t, conn, text)
 			expectEnd(t, conn)
-			if took := time.Since(begin); took < proxyHeaderTimeout-100*time.Millisecond || took > proxyHeaderTimeout+time.Second {
+			if took := time.Since(begin); took < ir.ProxyTimeout-100*time.Millisecond || took > ir.ProxyTimeout+time.Second {
 				t.Errorf("it took %v", took)
 			}
 		})

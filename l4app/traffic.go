@@ -39,6 +39,14 @@ type traffic struct {
 // load is what one message carries, or several.
 type load struct{ datagrams, bytes int }
 
+// loadOf is the load of bytes that are datagrams of a size each; the last one may be smaller.
+func loadOf(bytes, size int) load {
+	if bytes <= size {
+		return load{1, bytes}
+	}
+	return load{(bytes + size - 1) / size, bytes}
+}
+
 func (l *load) add(other load) {
 	l.datagrams += other.datagrams
 	l.bytes += other.bytes
