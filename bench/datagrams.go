@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -16,10 +17,27 @@ import (
 // datagramFlows is how many clients send datagrams.
 const datagramFlows = 16
 
-// datagramSizes are how large they are, and how many one client sends before it waits for answers: all of them together
-// fit into the buffer that the kernel gives a socket which asks for none. It is 208 KiB, and a small datagram takes 1 KiB of it
-// and a large one 2.25.
-var datagramSizes = []struct{ bytes, window int }{{64, 12}, {1400, 5}}
+// datagramLoad is what clients send.
+type datagramLoad struct {
+	bytes int
+	// window is how many one client sends before it waits for answers.
+	window int
+	// trains says that clients and the backend give the kernel a window as one message, and take them like that, as programs
+	// for QUIC do.
+	trains bool
+}
+
+func (l datagramLoad) String() string {
+	text := thousands(float64(l.bytes)) + " bytes"
+	if l.trains {
+		text += " in trains"
+	}
+	return text
+}
+
+// datagramLoads have windows that fit into the buffer which the kernel gives a socket that asks for none, all of them
+// together. It is 208 KiB, and a small datagram takes 1 KiB of it and a large one 2.25.
+var datagramLoads = []datagramLoad{{64, 12, false}, {1400, 5, false}, {64, 12, true}, {1400, 5, true}}
 
 // datagramBuffer is what our own sockets ask for.
 const datagramBuffer = 1 << 20
@@ -29,10 +47,10 @@ const lostAfter = 200 * time.Millisecond
 
 // datagrams is a number of UDP clients that each keep a window of datagrams under way, which come back.
 type datagrams struct {
+	datagramLoad
+
 	address  string
 	flows    int
-	bytes    int
-	window   int
 	warmUp   time.Duration
 	duration time.Duration
 }
@@ -47,7 +65,12 @@ type echoed struct {
 
 // run sends them through a proxy, which is nil where there is none. What comes back too late, or is not what was sent, does
 // not count.
-func (d datagrams) run(ctx context.Context, proxy *process) (echoed, error) {
+func (d datagrams) run(ctx context.Context, proxy *process) (result echoed, err error) {
+	together, err := keepApart(proxy)
+	if err != nil {
+		return echoed{}, err
+	}
+	defer func() { err = errors.Join(err, together()) }()
 	begin := time.Now().Add(d.warmUp)
 	limited, cancel := context.WithDeadline(ctx, begin.Add(d.duration))
 	defer cancel()
@@ -82,9 +105,13 @@ func (d datagrams) sum(flows []flow, spent time.Duration) echoed {
 
 // flow is one client.
 type flow struct {
-	socket  *ipv4.PacketConn
-	conn    net.Conn
+	socket *ipv4.PacketConn
+	conn   net.Conn
+	// out is a window of datagrams, and in is room for as many.
 	out, in []ipv4.Message
+	// train is the window as one message, and control says where to cut it. They are nil where it is not sent as one.
+	train   [][]byte
+	control []byte
 	// number is that of the newest datagram, and oldest that of the first one that was not given up.
 	number, oldest uint64
 	underWay       int
@@ -97,12 +124,18 @@ func (f *flow) run(ctx context.Context, d datagrams, begin time.Time) error {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.(*net.UDPConn).SetReadBuffer(datagramBuffer); err != nil {
+	udp := conn.(*net.UDPConn)
+	if err := errors.Join(udp.SetReadBuffer(datagramBuffer), takeTrains(udp, d.trains)); err != nil {
 		return err
 	}
-	f.conn, f.socket = conn, ipv4.NewPacketConn(conn.(*net.UDPConn))
-	// One byte more shows a datagram that has grown.
-	f.out, f.in = newMessages(d.window, d.bytes), newMessages(d.window, d.bytes+1)
+	f.conn, f.socket = conn, ipv4.NewPacketConn(udp)
+	f.out, f.in = newMessages(d.window, d.bytes, 0), newMessages(d.window, longestTrain, trainControlRoom)
+	if d.trains {
+		f.control = trainControl(d.bytes)
+		for _, each := range f.out {
+			f.train = append(f.train, each.Buffers[0])
+		}
+	}
 	for ctx.Err() == nil {
 		if err := f.fill(); err != nil {
 			return err
@@ -126,6 +159,9 @@ func (f *flow) fill() error {
 		binary.BigEndian.PutUint64(next[i].Buffers[0], f.number)
 	}
 	f.underWay = len(f.out)
+	if f.train != nil && len(next) > 0 {
+		next = []ipv4.Message{{Buffers: f.train[:len(next)], OOB: f.control}}
+	}
 	return writeAll(f.socket, next)
 }
 
@@ -143,13 +179,15 @@ func (f *flow) receive() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	came := 0
+	came, size := 0, len(f.out[0].Buffers[0])
 	for _, m := range f.in[:n] {
-		if size := len(f.out[0].Buffers[0]); m.N != size {
-			return 0, fmt.Errorf("a datagram of %d bytes came back with %d", size, m.N)
+		if each := cmp.Or(trainSize(m.OOB[:m.NN]), m.N); each != size || m.N%size != 0 {
+			return 0, fmt.Errorf("datagrams of %d bytes came back as %d bytes in pieces of %d", size, m.N, each)
 		}
-		if binary.BigEndian.Uint64(m.Buffers[0]) >= f.oldest {
-			came++
+		for at := 0; at < m.N; at += size {
+			if binary.BigEndian.Uint64(m.Buffers[0][at:]) >= f.oldest {
+				came++
+			}
 		}
 	}
 	f.underWay -= came

@@ -23,26 +23,35 @@ func (p *process) processorTime() (time.Duration, error) {
 	if p == nil {
 		return 0, nil
 	}
-	own := strconv.Itoa(p.command.Process.Pid)
-	total, err := timeOf(own)
+	processes, err := p.family()
 	if err != nil {
 		return 0, err
 	}
-	processes, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return 0, err
-	}
+	var total time.Duration
 	for _, process := range processes {
-		if parentOf(process) != own {
-			continue
-		}
-		spent, err := timeOf(filepath.Base(process))
+		spent, err := timeOf(process)
 		if err != nil {
 			return 0, err
 		}
 		total += spent
 	}
 	return total, nil
+}
+
+// family returns the numbers of a process and of its children.
+func (p *process) family() ([]string, error) {
+	own := strconv.Itoa(p.command.Process.Pid)
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	family := []string{own}
+	for _, process := range processes {
+		if parentOf(process) == own {
+			family = append(family, filepath.Base(process))
+		}
+	}
+	return family, nil
 }
 
 // timeOf adds up the threads of a process. Linux counts each in nanoseconds; for the process there are only hundredths of

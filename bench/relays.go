@@ -20,7 +20,7 @@ type relay struct {
 
 	// One figure for each round: bytes a second, bytes in a second of processor time, and connections a second.
 	throughput, economy, connects []figures
-	// The same of datagrams, a second and in a second of processor time, in the order of datagramSizes.
+	// The same of datagrams, a second and in a second of processor time, in the order of datagramLoads.
 	datagrams, thrift [][]figures
 	lost              int
 }
@@ -37,7 +37,7 @@ func newRelay(below, name string) (*relay, error) {
 
 func relayOf(c *contestant, udp string) *relay {
 	return &relay{
-		contestant: c, udp: udp, datagrams: make([][]figures, len(datagramSizes)), thrift: make([][]figures, len(datagramSizes)),
+		contestant: c, udp: udp, datagrams: make([][]figures, len(datagramLoads)), thrift: make([][]figures, len(datagramLoads)),
 	}
 }
 
@@ -61,7 +61,7 @@ func (r *relay) startRelay(ctx context.Context, s setup, config string) error {
 }
 
 func oneDatagram(ctx context.Context, address string) bool {
-	result, err := datagrams{address: address, flows: 1, bytes: 64, window: 1, duration: lostAfter / 4}.run(ctx, nil)
+	result, err := datagrams{datagramLoad: datagramLoad{64, 1, false}, address: address, flows: 1, duration: lostAfter / 4}.run(ctx, nil)
 	return err == nil && result.perSecond > 0
 }
 
@@ -241,7 +241,7 @@ func (r *relay) measureRelay(ctx context.Context, o options, b *streamBackend) e
 	if err := r.resume(); err != nil {
 		return err
 	}
-	if err := errors.Join(r.measureTCP(ctx, o, b), r.measureUDP(ctx, o)); err != nil {
+	if err := errors.Join(r.measureTCP(ctx, o, b), r.measureUDP(ctx, o, b)); err != nil {
 		return fmt.Errorf("%s: %w", r.name, err)
 	}
 	return r.pause()
@@ -262,12 +262,15 @@ func (r *relay) measureTCP(ctx context.Context, o options, b *streamBackend) err
 	return nil
 }
 
-func (r *relay) measureUDP(ctx context.Context, o options) error {
+func (r *relay) measureUDP(ctx context.Context, o options, b *streamBackend) error {
 	if r.udp == "" {
 		return nil
 	}
-	for i, size := range datagramSizes {
-		got, err := datagrams{r.udp, datagramFlows, size.bytes, size.window, o.duration / 3, o.duration}.run(ctx, r.process)
+	for i, load := range datagramLoads {
+		if err := takeTrains(b.udp, load.trains); err != nil {
+			return err
+		}
+		got, err := datagrams{load, r.udp, datagramFlows, o.duration / 3, o.duration}.run(ctx, r.process)
 		if err != nil {
 			return err
 		}

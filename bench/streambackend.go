@@ -20,6 +20,9 @@ const (
 	wantEcho = 'e'
 )
 
+// longestTrain is as much as one message of UDP carries.
+const longestTrain = 64 << 10
+
 // segment is how much is written and read at once of bulk data: what iperf3 does by default.
 const segment = 128 << 10
 
@@ -95,32 +98,37 @@ func (b *streamBackend) drain(conn net.Conn) {
 	}
 }
 
-// echo sends datagrams back, many with one call of the system.
+// echo sends datagrams back, many with one call of the system. It answers a train by one.
 func (b *streamBackend) echo() {
 	socket := ipv4.NewPacketConn(b.udp)
-	messages := newMessages(64, 2<<10)
+	in, out := newMessages(64, longestTrain, trainControlRoom), make([]ipv4.Message, 64)
+	controls := map[int][]byte{0: nil}
 	for {
-		n, err := socket.ReadBatch(messages, 0)
+		n, err := socket.ReadBatch(in, 0)
 		if err != nil {
 			return
 		}
-		for i := range n {
-			messages[i].Buffers[0] = messages[i].Buffers[0][:messages[i].N]
+		for i, m := range in[:n] {
+			size := trainSize(m.OOB[:m.NN])
+			if size >= m.N {
+				size = 0
+			}
+			if _, known := controls[size]; !known {
+				controls[size] = trainControl(size)
+			}
+			out[i] = ipv4.Message{Buffers: [][]byte{m.Buffers[0][:m.N]}, OOB: controls[size], Addr: m.Addr}
 		}
-		if err := writeAll(socket, messages[:n]); err != nil {
+		if err := writeAll(socket, out[:n]); err != nil {
 			return
-		}
-		for i := range n {
-			messages[i].Buffers[0] = messages[i].Buffers[0][:cap(messages[i].Buffers[0])]
 		}
 	}
 }
 
-// newMessages returns room for a number of datagrams.
-func newMessages(count, size int) []ipv4.Message {
+// newMessages returns room for a number of datagrams, or of trains of them, and for what the kernel says beside them.
+func newMessages(count, size, control int) []ipv4.Message {
 	messages := make([]ipv4.Message, count)
 	for i := range messages {
-		messages[i].Buffers = [][]byte{make([]byte, size)}
+		messages[i] = ipv4.Message{Buffers: [][]byte{make([]byte, size)}, OOB: make([]byte, control)}
 	}
 	return messages
 }

@@ -111,8 +111,8 @@ func (r *relays) rivalries() []rivalry {
 		{"bulk TCP, against haproxy", 0.95, false, r.haproxy, haproxyMissing, throughput},
 		{"new connections, against nginx", 0.7, false, r.nginx, nginxStreamMissing, func(r *relay) []figures { return r.connects }},
 	}
-	for i, size := range datagramSizes {
-		work := fmt.Sprintf("UDP, %s bytes, against ", thousands(float64(size.bytes)))
+	for i, load := range datagramLoads {
+		work := fmt.Sprintf("UDP, %s, against ", load)
 		packets := func(r *relay) []figures { return r.datagrams[i] }
 		all = append(all, rivalry{work + "stock caddy-l4", 2, false, r.stock, "", packets},
 			rivalry{work + "nginx", 0.8, false, r.nginx, nginxStreamMissing, packets})

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// keepApart leaves one processor to a process and its children alone, and the others to this one, so that what is measured
+// is how fast the process is, and not how fast those are who ask it. The returned function undoes it. Nothing is done
+// for no process, or with one processor.
+func keepApart(p *process) (undo func() error, err error) {
+	var all, first, others unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return nil, os.NewSyscallError("sched_getaffinity", err)
+	}
+	if p == nil || all.Count() < 2 {
+		return func() error { return nil }, nil
+	}
+	for cpu := 0; first.Count()+others.Count() < all.Count(); cpu++ {
+		switch {
+		case !all.IsSet(cpu):
+		case first.Count() == 0:
+			first.Set(cpu)
+		default:
+			others.Set(cpu)
+		}
+	}
+	processes, err := p.family()
+	if err != nil {
+		return nil, err
+	}
+	place := func(own, theirs *unix.CPUSet) error {
+		err := putOn("self", own)
+		for _, each := range processes {
+			err = errors.Join(err, putOn(each, theirs))
+		}
+		return err
+	}
+	return func() error { return place(&all, &all) }, place(&others, &first)
+}
+
+// putOn lets the threads of a process run on some processors only. Those that they start stay there, too.
+func putOn(process string, on *unix.CPUSet) error {
+	threads, err := filepath.Glob("/proc/" + process + "/task/*")
+	if err != nil {
+		return err
+	}
+	for _, name := range threads {
+		thread, err := strconv.Atoi(filepath.Base(name))
+		if err != nil {
+			return err
+		}
+		if err := unix.SchedSetaffinity(thread, on); err != nil && !errors.Is(err, unix.ESRCH) {
+			return fmt.Errorf("putting thread %d on processors: %w", thread, err)
+		}
+	}
+	return nil
+}
