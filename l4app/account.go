@@ -28,11 +28,13 @@ const (
 	idled
 	// drained is one whose endpoint was gone for too long.
 	drained
+	// broken is a fault of our own.
+	broken
 	failures
 )
 
 // reasons are the failures as the metrics have them.
-var reasons = [failures]string{"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone"}
+var reasons = [failures]string{"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "internal"}
 
 // quiet is for how long a port says nothing more of a failure that clients can cause as often as they like.
 const quiet = 10 * time.Second

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -31,16 +32,20 @@ type forwarder struct {
 	// tells says that the socket tells which address a datagram is for.
 	tells bool
 	// trains says that the kernel knows them.
-	trains  bool
-	epoll   *os.File
-	number  int
-	raw     syscall.RawConn
-	poll    func(epoll uintptr) bool
-	events  [batchSize]unix.EpollEvent
-	ready   int
-	stopped atomic.Bool
-	// closed is closed when the socket is.
-	closed chan struct{}
+	trains bool
+	epoll  *os.File
+	number int
+	raw    syscall.RawConn
+	poll   func(epoll uintptr) bool
+	events [batchSize]unix.EpollEvent
+	ready  int
+	// failed is why it could not be found out what is ready.
+	failed error
+	// wanted is what others want of the forwarder, and stage what it knows of that.
+	wanted atomic.Int32
+	stage  stage
+	// left is closed when the forwarder takes no new clients any more, and closed when the socket is.
+	left, closed chan struct{}
 
 	sessions sessions
 	// bySocket finds the session of a line.
@@ -53,12 +58,25 @@ type forwarder struct {
 	swept  bool
 }
 
+// stage is how far the end of a forwarder has come; the zero value is not at all.
+type stage int32
+
+const (
+	// leaving takes no new clients, and ends when nothing moves any more between the others and their endpoints.
+	leaving stage = iota + 1
+	stopped
+)
+
+// lastWords is for how long a client and its endpoint have to be silent, so that a port that is gone does not wait for them.
+const lastWords = 2 * time.Second
+
 // start is what times are since.
 var start = time.Now()
 
 // newForwarder takes the place of a socket, which it closes.
 func newForwarder(p *port, listening net.PacketConn) (*forwarder, error) {
-	f := &forwarder{port: p, traffic: &p.account.traffic, bySocket: map[int32]*session{}, terms: p.chain.Load().terms, closed: make(chan struct{})}
+	f := &forwarder{port: p, traffic: &p.account.traffic, bySocket: map[int32]*session{}, terms: p.chain.Load().terms}
+	f.left, f.closed = make(chan struct{}), make(chan struct{})
 	if err := f.take(listening); err != nil {
 		return nil, err
 	}
@@ -128,54 +146,116 @@ func (f *forwarder) watch(socket int) error {
 	return os.NewSyscallError("epoll_ctl", err)
 }
 
-// run passes datagrams on until Close.
+// run passes datagrams on until Close, or until leave has an end.
 func (f *forwarder) run() {
 	defer f.close()
-	defer func() {
-		// One port must not take all others down with it.
-		if r := recover(); r != nil {
-			f.terms.log.Error("passing datagrams on panicked; the port is closed", zap.Any("panic", r), zap.Stack("stack"))
-		}
-	}()
-	for {
-		err := f.raw.Read(f.poll)
-		f.now = time.Since(start)
-		switch {
-		case err == nil:
-			f.work()
-		case !errors.Is(err, os.ErrDeadlineExceeded):
-			f.terms.log.Error("waiting for datagrams; the port is closed", zap.Error(err))
-			return
-		case f.stopped.Load():
-			return
-		default:
-			f.sweep()
+	for !f.over() {
+		if err := f.move(); err != nil {
+			// One client must not take all others down with it, nor the port. What is known of them may be damaged.
+			f.port.account.tell(f.terms.log, broken, "passing datagrams on; all clients of the port are forgotten", zap.Error(err))
+			f.forget()
+			<-time.After(firstPause)
 		}
 	}
 }
 
+// over says whether there is nothing more to do.
+func (f *forwarder) over() bool {
+	if f.stage = stage(f.wanted.Load()); f.stage == leaving {
+		select {
+		case <-f.left:
+		default:
+			f.sweep()
+			if len(f.sessions.byPeer) > 0 {
+				close(f.left)
+			}
+		}
+	}
+	return f.stage == stopped || f.stage == leaving && len(f.sessions.byPeer) == 0
+}
+
+// move waits for something to do, and does it.
+func (f *forwarder) move() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v at %s", r, debug.Stack())
+		}
+	}()
+	f.failed = nil
+	err = errors.Join(f.raw.Read(f.poll), f.failed)
+	f.now = time.Since(start)
+	switch {
+	case err == nil:
+		f.work()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		f.sweep()
+		return nil
+	}
+	return err
+}
+
 // Close ends the forwarder, which runs, and soon after that all of its sessions. The address is free when it returns.
 func (f *forwarder) Close() error {
-	f.stopped.Store(true)
-	err := f.epoll.SetReadDeadline(time.Unix(1, 0))
+	f.want(stopped)
 	<-f.closed
-	return err
+	return nil
+}
+
+// leave lets clients go on with whom something moves, and takes no others. It returns true when there are none; the address
+// is free then.
+func (f *forwarder) leave() bool {
+	f.want(leaving)
+	select {
+	case <-f.closed:
+		return true
+	case <-f.left:
+		return false
+	}
+}
+
+// want is for any goroutine.
+func (f *forwarder) want(s stage) {
+	f.wanted.Store(int32(s))
+	f.wake()
+}
+
+// wake ends the wait of the loop. What can go wrong is that the loop has ended.
+func (f *forwarder) wake() { _ = f.epoll.SetReadDeadline(time.Unix(1, 0)) }
+
+// wait sets until when the loop waits for something to do; zero is as long as it takes. It waits no longer when others want
+// something of it.
+func (f *forwarder) wait(until time.Time) {
+	_ = f.epoll.SetReadDeadline(until)
+	if stage(f.wanted.Load()) != f.stage {
+		f.wake()
+	}
 }
 
 func (f *forwarder) close() {
 	_ = unix.Close(f.socket)
 	close(f.closed)
-	for s := f.sessions.any(); s != nil; s = f.sessions.any() {
-		f.end(s)
-	}
+	f.forget()
 	_ = f.epoll.Close()
+}
+
+// forget ends all sessions. It trusts none of their lists.
+func (f *forwarder) forget() {
+	for _, s := range f.sessions.byPeer {
+		s.hangUp()
+	}
+	f.traffic.sessions.Add(-int64(len(f.sessions.byPeer)))
+	f.sessions, f.asking, f.batch = sessions{}, nil, nil
+	clear(f.bySocket)
 }
 
 // pollOnce finds the sockets that are ready. It returns false if there is none, so that it is waited for one.
 func (f *forwarder) pollOnce(epoll uintptr) bool {
 	n, err := unix.EpollWait(int(epoll), f.events[:], 0)
 	f.ready = max(n, 0)
-	return f.ready > 0 || err != nil && err != unix.EINTR
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		f.failed = os.NewSyscallError("epoll_wait", err)
+	}
+	return f.ready > 0 || f.failed != nil
 }
 
 // work moves what is there to be moved.
@@ -247,6 +327,10 @@ func (f *forwarder) admit(p peer, i int) *session {
 	// Nothing can be sent to port 0.
 	if p.client.Port() == 0 {
 		traffic.lose(notSendable, f.batch.carried(i).datagrams)
+		return nil
+	}
+	if f.stage == leaving {
+		traffic.lose(portClosing, f.batch.carried(i).datagrams)
 		return nil
 	}
 	if traffic.sessions.Load() >= f.terms.most && !f.makeRoom() {
@@ -423,18 +507,17 @@ func (f *forwarder) end(s *session) {
 
 // sweep ends the sessions that are idle, and says when to look again.
 func (f *forwarder) sweep() {
-	terms := f.port.chain.Load().terms
-	for s := f.sessions.expired(f.now, terms.idle); s != nil; s = f.sessions.expired(f.now, terms.idle) {
+	idle := f.port.chain.Load().terms.idle
+	if f.stage == leaving {
+		idle = min(idle, lastWords)
+	}
+	for s := f.sessions.expired(f.now, idle); s != nil; s = f.sessions.expired(f.now, idle) {
 		f.end(s)
 	}
 	f.swept = len(f.sessions.byPeer) > 0
 	var next time.Time
 	if f.swept {
-		next = time.Now().Add(min(max(f.sessions.rest(f.now, terms.idle), min(leastSweep, terms.idle)), mostSweep))
+		next = time.Now().Add(min(max(f.sessions.rest(f.now, idle), min(leastSweep, idle)), mostSweep))
 	}
-	_ = f.epoll.SetReadDeadline(next)
-	if f.stopped.Load() {
-		// That may have undone what Close has done.
-		_ = f.epoll.SetReadDeadline(time.Unix(1, 0))
-	}
+	f.wait(next)
 }

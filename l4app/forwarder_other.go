@@ -58,6 +58,12 @@ func newForwarder(p *port, listening net.PacketConn) (*forwarder, error) {
 // Close ends the forwarder and all of its sessions, soon.
 func (f *forwarder) Close() error { return f.socket.Close() }
 
+// leave is Close: here, nobody goes on.
+func (f *forwarder) leave() bool {
+	_ = f.Close()
+	return true
+}
+
 // now is the time since any fixed point.
 func now() time.Duration { return time.Since(start) }
 

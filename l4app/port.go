@@ -133,7 +133,9 @@ type port struct {
 	crew      *crew
 	chain     atomic.Pointer[chain]
 	listeners []io.Closer
-	// serving are the loops that accept, and the connections under way.
+	// forwarders are those of a UDP port.
+	forwarders []*forwarder
+	// serving are the loops that accept or forward, and the connections under way.
 	serving sync.WaitGroup
 	// gone is closed when the port is.
 	gone chan struct{}
@@ -164,8 +166,11 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 				p.close()
 				return nil, err
 			}
-			p.listeners = append(p.listeners, f)
-			p.serving.Go(f.run)
+			p.forwarders = append(p.forwarders, f)
+			p.serving.Go(func() {
+				f.run()
+				p.chain.Load().connections.remove(f)
+			})
 		}
 	}
 	return p, nil
@@ -212,12 +217,26 @@ func tryAlone(ctx context.Context, a caddy.NetworkAddress) error {
 
 func isPacket(network string) bool { return network == "udp" || network == "udp4" || network == "udp6" }
 
-// close ends the listeners. The connections go on.
+// close ends the listeners, and takes no clients any more. The connections go on, and so do the clients of a UDP port with
+// whom something moves: they are among the connections of the chain then.
 func (p *port) close() {
 	close(p.gone)
 	for _, listener := range p.listeners {
 		// What can go wrong is that it is closed already.
 		_ = listener.Close()
+	}
+	known := p.chain.Load().connections
+	for _, f := range p.forwarders {
+		if !known.add(f) || f.leave() {
+			known.remove(f)
+		}
+	}
+}
+
+// free gives the addresses of a port free that is closed. Clients of a UDP port that go on do so no longer.
+func (p *port) free() {
+	for _, f := range p.forwarders {
+		_ = f.Close()
 	}
 }
 

@@ -39,7 +39,9 @@ type Ports struct {
 	// mu is for open, and for left, which says that nothing is to be opened any more.
 	mu   sync.Mutex
 	open map[string]*port
-	left bool
+	// leaving are UDP ports that are gone, but for clients that still hear something.
+	leaving map[string]*port
+	left    bool
 	// outlasts says that Close leaves everything to Leave.
 	outlasts atomic.Bool
 	refused  map[string]*document.Port
@@ -55,7 +57,7 @@ type Ports struct {
 func New(log *zap.Logger) *Ports {
 	p := &Ports{
 		log: log.Named("l4"), accounts: &accounts{all: map[string]*account{}},
-		open: map[string]*port{}, refused: map[string]*document.Port{}, closing: make(chan struct{}),
+		open: map[string]*port{}, leaving: map[string]*port{}, refused: map[string]*document.Port{}, closing: make(chan struct{}),
 	}
 	p.SetDrain(0)
 	return p
@@ -83,6 +85,11 @@ func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 		if err := p.check(port.addresses); err != nil {
 			p.remove(name)
 			refusals = p.refuse(name, port.wanted, err, refusals)
+		}
+	}
+	for name, port := range p.going() {
+		if p.check(port.addresses) != nil {
+			p.clear(name)
 		}
 	}
 	return refusals
@@ -163,6 +170,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 		return nil
 	}
 	p.remove(name)
+	p.clear(name)
 	opened, err := openPort(ctx, c, of)
 	if err != nil {
 		c.cancel()
@@ -230,7 +238,31 @@ func (p *Ports) drop(name string) {
 	delete(p.open, name)
 	gone.close()
 	p.retire(gone, gone.chain.Load())
-	p.running.Go(gone.serving.Wait)
+	if len(gone.forwarders) > 0 {
+		p.leaving[name] = gone
+	}
+	p.running.Go(func() {
+		gone.serving.Wait()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.leaving[name] == gone {
+			delete(p.leaving, name)
+		}
+	})
+}
+
+// going returns the ports that are leaving.
+func (p *Ports) going() map[string]*port {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.leaving)
+}
+
+// clear gives the addresses free of a port that is leaving, if it is.
+func (p *Ports) clear(name string) {
+	if gone := p.going()[name]; gone != nil {
+		gone.free()
+	}
 }
 
 // retire lets go of a chain when the last of its connections has ended. When its port is gone, or all is closed, they

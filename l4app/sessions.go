@@ -171,6 +171,3 @@ func (ss *sessions) rest(now, idle time.Duration) time.Duration {
 	}
 	return rest
 }
-
-// any returns one of them, or nil.
-func (ss *sessions) any() *session { return ss.expired(0, -1<<62) }

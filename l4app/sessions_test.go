@@ -60,7 +60,4 @@ func TestExpired(t *testing.T) {
 	if s := all.expired(18, 10); s != nil {
 		t.Errorf("%v has expired, who was active", s.peer.client)
 	}
-	if s := all.any(); s != first {
-		t.Errorf("there is %v", s)
-	}
 }

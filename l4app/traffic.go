@@ -21,11 +21,13 @@ const (
 	clientBusy
 	// notSendable is one that the system refused to send.
 	notSendable
+	// portClosing is one of a new client where the port is about to go.
+	portClosing
 	losses
 )
 
 // lossReasons are the losses as the metrics have them.
-var lossReasons = [losses]string{"no_endpoint", "max_sessions", "endpoint_busy", "client_busy", "not_sendable"}
+var lossReasons = [losses]string{"no_endpoint", "max_sessions", "endpoint_busy", "client_busy", "not_sendable", "port_closing"}
 
 // traffic is what is counted of the datagrams of a port. It is counted by batches.
 type traffic struct {

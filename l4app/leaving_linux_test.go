@@ -1,0 +1,202 @@
+package l4app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// slowly is a UDP endpoint that answers when the test says so.
+type slowly struct {
+	t      *testing.T
+	socket net.PacketConn
+	from   net.Addr
+}
+
+func newSlowly(t *testing.T) *slowly {
+	t.Helper()
+	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	_ = socket.SetDeadline(time.Now().Add(patience))
+	return &slowly{t: t, socket: socket}
+}
+
+func (s *slowly) address() string { return s.socket.LocalAddr().String() }
+
+func (s *slowly) expect(want string) {
+	s.t.Helper()
+	buffer := make([]byte, 100)
+	n, from, err := s.socket.ReadFrom(buffer)
+	if s.from = from; err != nil || string(buffer[:n]) != want {
+		s.t.Fatalf("the endpoint heard %q, %v; want %q", buffer[:n], err, want)
+	}
+}
+
+func (s *slowly) send(text string) {
+	s.t.Helper()
+	if _, err := s.socket.WriteTo([]byte(text), s.from); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// asked is a port of which one client waits for the endpoint's answer.
+func asked(t *testing.T) (w *world, r *ir.StreamRoute, client net.Conn, endpoint *slowly) {
+	t.Helper()
+	w, r, endpoint = newWorld(t), route(ir.UDP, freePort(t), "a"), newSlowly(t)
+	w.set(r, endpoint.address())
+	client = dial(t, r)
+	send(t, client, "question")
+	endpoint.expect("question")
+	return w, r, client, endpoint
+}
+
+// TestClientsOfAUDPPortThatIsGone holds that those who wait for something get it, and may go on, while nobody else is taken.
+func TestClientsOfAUDPPortThatIsGone(t *testing.T) {
+	w, r, client, endpoint := asked(t)
+	traffic := trafficOf(w, r)
+	w.remove(r)
+	endpoint.send("answer")
+	expectDatagram(t, client, "answer")
+	send(t, client, "more")
+	endpoint.expect("more")
+	endpoint.send("of it")
+	expectDatagram(t, client, "of it")
+
+	send(t, dial(t, r), "somebody else")
+	await(t, "the loss of what a new client sends", func() bool { return traffic.lost[portClosing].Load() == 1 })
+	awaitFree(t, r)
+	if n := traffic.sessions.Load(); n != 0 {
+		t.Errorf("there are %d sessions", n)
+	}
+}
+
+// awaitFree waits until somebody else can have the port.
+func awaitFree(t *testing.T, r *ir.StreamRoute) {
+	t.Helper()
+	await(t, "the end of the port", func() bool {
+		socket, err := net.ListenPacket("udp", "127.0.0.1:"+itoa(int(r.Port)))
+		if err != nil {
+			return false
+		}
+		return socket.Close() == nil
+	})
+}
+
+func expectDatagram(t *testing.T, conn net.Conn, want string) {
+	t.Helper()
+	buffer := make([]byte, 100)
+	if n, err := conn.Read(buffer); err != nil || string(buffer[:n]) != want {
+		t.Fatalf("got %q, %v; want %q", buffer[:n], err, want)
+	}
+}
+
+// TestUDPPortThatComesBack holds that it waits for no client of its own that goes on.
+func TestUDPPortThatComesBack(t *testing.T) {
+	w, r, client, _ := asked(t)
+	w.remove(r)
+	w.set(r, packetBackend(t, "b:"))
+	exchange(t, client, []byte("x"), "b:x")
+}
+
+// TestUDPClientsThatGoOnForTooLong holds that a port ends after the drain time, whoever is busy.
+func TestUDPClientsThatGoOnForTooLong(t *testing.T) {
+	w, r, client, _ := asked(t)
+	w.ports.SetDrain(300 * time.Millisecond)
+	w.remove(r)
+	ended, busy := make(chan struct{}), time.NewTicker(10*time.Millisecond)
+	defer busy.Stop()
+	go func() {
+		defer close(ended)
+		awaitFree(t, r)
+	}()
+	begin := time.Now()
+	for {
+		select {
+		case <-busy.C:
+			// It is refused when the port has gone.
+			_, _ = client.Write([]byte("x"))
+			continue
+		case <-ended:
+		}
+		break
+	}
+	if took := time.Since(begin); took > patience/2 {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestUDPClientsWhenTheProcessEnds holds that they are waited for, as far as there is time.
+func TestUDPClientsWhenTheProcessEnds(t *testing.T) {
+	t.Run("for an answer", func(t *testing.T) {
+		w, _, client, endpoint := asked(t)
+		left := make(chan struct{})
+		w.ports.Outlast()
+		go func() {
+			defer close(left)
+			w.ports.Leave(context.Background())
+		}()
+		await(t, "the end of the port", func() bool { return len(w.ports.Names()) == 0 })
+		endpoint.send("answer")
+		expectDatagram(t, client, "answer")
+		<-left
+	})
+	t.Run("no longer than there is time", func(t *testing.T) {
+		w, r, _, _ := asked(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		w.ports.Outlast()
+		w.ports.Leave(ctx)
+		awaitFree(t, r)
+	})
+}
+
+// TestConfigurationGetsAUDPPort holds that a port which a configuration comes to listen on waits for nobody.
+func TestConfigurationGetsAUDPPort(t *testing.T) {
+	w, r, _, _ := asked(t)
+	ours := w.ports.open[portName(r)].forwarders[0]
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	server := `,"layer4":{"servers":{"mine":{"listen":["udp/127.0.0.1:%d"]}}}`
+	w.ctx = w.load(fmt.Sprintf(server, r.Port))
+	expectTaken(t, w.ports.Adopt(w.ctx), r, "layer4 server mine")
+	select {
+	case <-ours.closed:
+	default:
+		t.Error("our socket takes datagrams that are for Caddy")
+	}
+}
+
+// TestUDPPortOutlivesAFault has terms with which nothing can be done.
+func TestUDPPortOutlivesAFault(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.UDP, freePort(t), "a")
+	w.set(r, packetBackend(t, "a:"))
+	client := dial(t, r)
+	exchange(t, client, []byte("1"), "a:1")
+	port, traffic := w.ports.open[portName(r)], trafficOf(w, r)
+	good := port.chain.Load()
+	bad := *good
+	bad.terms = &terms{tries: 1, most: 10, idle: time.Minute, log: good.terms.log}
+	port.chain.Store(&bad)
+	send(t, client, "2")
+	await(t, "the fault", func() bool { return port.account.failed[broken].Load() == 1 })
+	port.chain.Store(good)
+	exchange(t, client, []byte("3"), "a:3")
+	if sessions, opened := traffic.sessions.Load(), traffic.opened.Load(); sessions != 1 || opened != 2 {
+		t.Errorf("there are %d of %d sessions, want 1 of 2", sessions, opened)
+	}
+	w.ports.Update(w.ctx, map[string]*document.Port{portName(r): nil})
+}
