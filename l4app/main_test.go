@@ -163,14 +163,7 @@ func expectEnd(t *testing.T, conn net.Conn) {
 // await waits for a condition.
 func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	late := time.After(patience)
-	for !condition() {
-		select {
-		case <-late:
-			t.Fatalf("%s did not happen", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
+	fixture.Holds(t, what, condition)
 }
 
 func pretty(t *testing.T, v any) string {
