@@ -33,31 +33,18 @@ func newTLSEnd(t testing.TB, name string, hosts ...string) *tlsEnd {
 	t.Helper()
 	authority := fixture.Authority(t, nil, "authority of "+name)
 	pair := fixture.Identify(t, authority, &x509.Certificate{DNSNames: hosts}).Pair()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go sayAndEcho(conn.(*tls.Conn), name)
-		}
-	}()
+	listener := fixture.Listen(t)
+	fixture.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}}), func(conn net.Conn) {
+		sayAndEcho(conn.(*tls.Conn), name)
+	})
 	e := &tlsEnd{roots: x509.NewCertPool()}
 	e.roots.AddCert(authority.Leaf)
-	if e.ip, e.port, err = net.SplitHostPort(l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
+	e.ip, e.port = hostPort(t, listener.Addr())
 	return e
 }
 
 // sayAndEcho fails with the connection, and its client sees that.
 func sayAndEcho(conn *tls.Conn, name string) {
-	defer conn.Close()
 	if conn.Handshake() != nil {
 		return
 	}
