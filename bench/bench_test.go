@@ -108,7 +108,13 @@ func TestRatioIsRoundByRound(t *testing.T) {
 }
 
 func TestPlainConfigIsCaddys(t *testing.T) {
-	data, err := json.Marshal(plainConfig("127.0.0.1:0", "127.0.0.1:0", 3, "127.0.0.1:9"))
+	isCaddys(t, plainConfig("127.0.0.1:0", "127.0.0.1:0", 3, "127.0.0.1:9"))
+}
+
+// isCaddys holds that Caddy takes a configuration.
+func isCaddys(t *testing.T, made any) {
+	t.Helper()
+	data, err := json.Marshal(made)
 	if err != nil {
 		t.Fatal(err)
 	}

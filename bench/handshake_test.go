@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // serveTLS shows one certificate to everybody.
@@ -23,26 +25,11 @@ func serveTLS(t *testing.T, host string) (address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go untilEnd(conn)
-		}
-	}()
+	listener := fixture.Listen(t)
+	fixture.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}}), func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 1)) // Until the end.
+	})
 	return listener.Addr().String()
-}
-
-func untilEnd(conn net.Conn) {
-	defer conn.Close()
-	_, _ = conn.Read(make([]byte, 1))
 }
 
 func TestHandshakes(t *testing.T) {

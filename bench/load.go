@@ -9,7 +9,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -47,21 +46,7 @@ func (l load) run(ctx context.Context) (figures, error) {
 
 // count sends the load, and counts the failures with the rest.
 func (l load) count(ctx context.Context) *tally {
-	begin := time.Now().Add(l.warmUp)
-	ctx, cancel := context.WithDeadline(ctx, begin.Add(l.duration))
-	defer cancel()
-	tallies := make([]*tally, l.connections)
-	var group sync.WaitGroup
-	for i := range l.connections {
-		tallies[i] = &tally{}
-		group.Go(func() {
-			if l.repeat(ctx, begin, i, tallies[i]); tallies[i].failed > 0 && !l.tolerant {
-				cancel()
-			}
-		})
-	}
-	group.Wait()
-	return join(tallies, l.duration)
+	return repetition{l.connections, l.warmUp, l.duration, l.tolerant}.together(ctx, l.repeat)
 }
 
 // repeat keeps one connection until ctx ends.

@@ -35,12 +35,7 @@ type switchboard struct {
 }
 
 // comparePorts adds and removes a port while all others are in use.
-func comparePorts(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startStreamBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
+func comparePorts(ctx context.Context, o options, backend *streamBackend, folder string, out io.Writer) ([]bar, error) {
 	b, err := startSwitchboard(ctx, site{binary: o.binary, folder: folder}, backend)
 	if b != nil {
 		defer b.stop()

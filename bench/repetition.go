@@ -17,6 +17,20 @@ type repetition struct {
 
 // count lets them do it, and counts what fails with the rest. Each turn has a number of its own.
 func (r repetition) count(ctx context.Context, do func(turn int) error) *tally {
+	return r.together(ctx, func(ctx context.Context, begin time.Time, number int, t *tally) {
+		for turn := number; ctx.Err() == nil; turn += r.clients {
+			if !r.once(begin, t, func() error { return do(turn) }) {
+				return
+			}
+		}
+	})
+}
+
+// clientWork is what one of some clients does until ctx ends, or until it fails. What was due before begin does not count.
+type clientWork func(ctx context.Context, begin time.Time, number int, t *tally)
+
+// together lets all clients work, and joins what they note.
+func (r repetition) together(ctx context.Context, work clientWork) *tally {
 	begin := time.Now().Add(r.warmUp)
 	ctx, cancel := context.WithDeadline(ctx, begin.Add(r.duration))
 	defer cancel()
@@ -25,10 +39,8 @@ func (r repetition) count(ctx context.Context, do func(turn int) error) *tally {
 	for i := range r.clients {
 		tallies[i] = &tally{}
 		group.Go(func() {
-			for turn := i; ctx.Err() == nil; turn += r.clients {
-				if !r.once(begin, tallies[i], func() error { return do(turn) }) {
-					cancel()
-				}
+			if work(ctx, begin, i, tallies[i]); tallies[i].failed > 0 && !r.tolerant {
+				cancel()
 			}
 		})
 	}

@@ -20,7 +20,7 @@ func compareStreams(ctx context.Context, o options, folder string, out io.Writer
 		return []bar{missing}, nil
 	}
 	var bars []bar
-	for _, part := range []comparison{compareRelays, comparePorts, compareWrapper} {
+	for _, part := range []comparison{withStreamBackend(compareRelays), withStreamBackend(comparePorts), compareWrapper} {
 		more, err := part(ctx, o, folder, out)
 		if err != nil {
 			return nil, err
@@ -28,6 +28,21 @@ func compareStreams(ctx context.Context, o options, folder string, out io.Writer
 		bars = append(bars, more...)
 	}
 	return bars, nil
+}
+
+// streamComparison is a comparison that has the backend that it is given.
+type streamComparison func(ctx context.Context, o options, backend *streamBackend, folder string, out io.Writer) ([]bar, error)
+
+// withStreamBackend gives it one of its own.
+func withStreamBackend(compare streamComparison) comparison {
+	return func(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
+		backend, err := startStreamBackend()
+		if err != nil {
+			return nil, err
+		}
+		defer backend.stop()
+		return compare(ctx, o, backend, folder, out)
+	}
 }
 
 // relays are the contestants that pass on TCP and UDP. They run all the time, and all but one are paused.
@@ -40,12 +55,7 @@ type relays struct {
 	none *relay
 }
 
-func compareRelays(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	backend, err := startStreamBackend()
-	if err != nil {
-		return nil, err
-	}
-	defer backend.stop()
+func compareRelays(ctx context.Context, o options, backend *streamBackend, folder string, out io.Writer) ([]bar, error) {
 	r := &relays{backend: backend, none: direct(backend)}
 	defer r.stop()
 	if err := r.start(ctx, site{binary: o.binary, folder: filepath.Join(folder, "streams")}); err != nil {

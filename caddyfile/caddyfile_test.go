@@ -15,16 +15,14 @@ import (
 	_ "github.com/mholt/caddy-l4/layer4"
 	_ "github.com/mholt/caddy-l4/modules/l4echo"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata and docs")
 
-const (
-	separator     = "----------"
-	referenceFile = "../docs/caddyfile.md"
-)
+const separator = "----------"
 
 // TestAdapt reads files with a Caddyfile, a line of dashes, and the JSON or the error that it becomes.
 func TestAdapt(t *testing.T) {
@@ -116,17 +114,7 @@ func TestEveryOptionHasAFile(t *testing.T) {
 }
 
 func TestReference(t *testing.T) {
-	if *update {
-		write(t, referenceFile, reference())
-		return
-	}
-	want, err := os.ReadFile(referenceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), reference()); diff != "" {
-		t.Errorf("docs/caddyfile.md is not what the table says; run make generate (-file +table):\n%s", diff)
-	}
+	fixture.Generated(t, "../docs/caddyfile.md", reference(), *update)
 }
 
 // TestForeignCaddyfileIsLeftAlone holds that a Caddyfile without our option becomes what Caddy makes of it, byte by byte.

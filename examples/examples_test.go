@@ -4,6 +4,7 @@ package examples_test
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -128,22 +128,16 @@ func newClient(ports map[string]string) *http.Client {
 // known stays with the controller.
 func await(t *testing.T, client *http.Client, url, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		got, err := get(ctx, client, url)
-		if err == nil && got == want {
-			return
+	fixture.Eventually(t, url, func() error {
+		got, err := get(t.Context(), client, url)
+		if err == nil && got != want {
+			err = fmt.Errorf("the answer is %q, want %q", got, want)
 		}
-		client.CloseIdleConnections()
-		select {
-		case <-ctx.Done():
-			t.Fatalf("the answer is %q, error %v; want %q", got, err, want)
-		case <-tick.C:
+		if err != nil {
+			client.CloseIdleConnections()
 		}
-	}
+		return err
+	})
 }
 
 func get(ctx context.Context, client *http.Client, url string) (string, error) {

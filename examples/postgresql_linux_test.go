@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/daemons"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // TestPostgreSQL has a database where the example looks for one.
@@ -18,7 +19,7 @@ func TestPostgreSQL(t *testing.T) {
 	replaceInFile(t, "examples/postgresql/manifests/local.yaml", "port: "+ports["5433"], "port: "+own)
 	start(t, "postgresql")
 	address := "127.0.0.1:" + ports["5432"]
-	eventually(t, func() error {
+	fixture.Eventually(t, "the port", func() error {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			err = conn.Close()

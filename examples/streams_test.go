@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/miekg/dns"
 	"github.com/pires/go-proxyproto"
@@ -18,28 +17,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/report"
 )
-
-// eventually waits until there is no error.
-func eventually(t *testing.T, attempt func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := attempt()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatal(err)
-		case <-tick.C:
-		}
-	}
-}
 
 // TestStreamExamples holds that their manifests are as they should be.
 func TestStreamExamples(t *testing.T) {
@@ -110,7 +90,7 @@ func TestDNS(t *testing.T) {
 	for _, network := range []string{"udp", "tcp"} {
 		client := dns.Client{Net: network, Timeout: deadline}
 		var got *dns.Msg
-		eventually(t, func() (err error) {
+		fixture.Eventually(t, "an answer by "+network, func() (err error) {
 			got, _, err = client.Exchange(new(dns.Msg).SetQuestion("www.example.test.", dns.TypeA), "127.0.0.1:"+ports["5300"])
 			return err
 		})

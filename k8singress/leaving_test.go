@@ -206,6 +206,36 @@ func (c *controller) ends() {
 	}
 }
 
+// endsWithout closes the last connections of a process that is about to end, and waits for it: it has nothing to wait for then.
+func (c *controller) endsWithout(last ...net.Conn) {
+	c.Helper()
+	begin := time.Now()
+	for _, conn := range last {
+		if err := conn.Close(); err != nil {
+			c.Error(err)
+		}
+	}
+	c.ends()
+	if took := time.Since(begin); took > patience {
+		c.Errorf("with nothing under way, it still took %v", took)
+	}
+}
+
+// cutsOff tells the process to end while a connection is open that stays so. After the timeout both end.
+func (c *controller) cutsOff(conn net.Conn, timeout time.Duration) {
+	c.Helper()
+	begin := time.Now()
+	c.terminate()
+	c.echoes(conn)
+	if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		c.Errorf("the connection ends with %v", err)
+	}
+	c.ends()
+	if took := time.Since(begin); took < timeout-100*time.Millisecond || took > timeout+patience {
+		c.Errorf("it took %v", took)
+	}
+}
+
 // Caddy stops its apps in an order that differs from run to run.
 const ends = 4
 
@@ -227,21 +257,14 @@ func TestEndOfTheProcess(t *testing.T) {
 			}
 			c.terminate()
 			late := c.sendsAway(second, before)
-			c.becomes("no listener", c.refuses)
+			c.becomes("no listener", refuses(c.http))
 			c.echoes(socket)
 			close(o.release)
 			if err := <-slow; err != nil {
 				t.Errorf("the request under way: %v", err)
 			}
 			c.echoes(socket)
-			begin := time.Now()
-			if err := errors.Join(socket.Close(), late.Close()); err != nil {
-				t.Error(err)
-			}
-			c.ends()
-			if took := time.Since(begin); took > patience {
-				t.Errorf("with nothing under way, it still took %v", took)
-			}
+			c.endsWithout(socket, late)
 		})
 	}
 }
@@ -285,12 +308,15 @@ func (c *controller) sendsAway(second *http.Client, before string) net.Conn {
 	return late
 }
 
-func (c *controller) refuses() error {
-	conn, err := net.DialTimeout("tcp", c.http, patience)
-	if err == nil {
-		return errors.Join(errors.New("it accepts"), conn.Close())
+// refuses is a condition: that nobody listens on an address.
+func refuses(address string) func() error {
+	return func() error {
+		conn, err := net.DialTimeout("tcp", address, patience)
+		if err == nil {
+			return errors.Join(errors.New("it accepts"), conn.Close())
+		}
+		return nil
 	}
-	return nil
 }
 
 func statusIs(got, want int) error {
@@ -307,17 +333,7 @@ func TestStreamsThatDoNotEnd(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			c := launch(t, newOrigin(t), "shutdown_timeout "+timeout.String())
-			socket := c.upgrade()
-			begin := time.Now()
-			c.terminate()
-			c.echoes(socket)
-			if _, err := io.Copy(io.Discard, socket); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("the stream ends with %v", err)
-			}
-			c.ends()
-			if took := time.Since(begin); took < timeout-100*time.Millisecond || took > timeout+patience {
-				t.Errorf("it took %v", took)
-			}
+			c.cutsOff(c.upgrade(), timeout)
 		})
 	}
 }

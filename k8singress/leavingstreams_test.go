@@ -1,10 +1,7 @@
 package k8singress_test
 
 import (
-	"errors"
-	"io"
 	"net"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -22,14 +19,6 @@ func (c *controller) open() net.Conn {
 	return c.upgradeAt(c.stream)
 }
 
-func (c *controller) streamRefuses() error {
-	conn, err := net.DialTimeout("tcp", c.stream, patience)
-	if err == nil {
-		return errors.Join(errors.New("it accepts"), conn.Close())
-	}
-	return nil
-}
-
 // TestEndOfTCPPorts holds that SIGTERM cuts no connection of a TCP port: new ones are taken while clients are asked to go
 // elsewhere, and those that are open are finished.
 func TestEndOfTCPPorts(t *testing.T) {
@@ -41,17 +30,10 @@ func TestEndOfTCPPorts(t *testing.T) {
 			c.terminate()
 			c.becomes("not ready", func() error { return c.probe("/readyz", 503) })
 			late := c.open()
-			c.becomes("no TCP port", c.streamRefuses)
+			c.becomes("no TCP port", refuses(c.stream))
 			c.echoes(before)
 			c.echoes(late)
-			begin := time.Now()
-			if err := errors.Join(before.Close(), late.Close()); err != nil {
-				t.Error(err)
-			}
-			c.ends()
-			if took := time.Since(begin); took > patience {
-				t.Errorf("with nothing under way, it still took %v", took)
-			}
+			c.endsWithout(before, late)
 		})
 	}
 }
@@ -63,17 +45,7 @@ func TestConnectionsThatDoNotEnd(t *testing.T) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
 			c := launch(t, newOrigin(t), "shutdown_timeout "+timeout.String()+withStreams)
-			conn := c.open()
-			begin := time.Now()
-			c.terminate()
-			c.echoes(conn)
-			if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("the connection ends with %v", err)
-			}
-			c.ends()
-			if took := time.Since(begin); took < timeout-100*time.Millisecond || took > timeout+patience {
-				t.Errorf("it took %v", took)
-			}
+			c.cutsOff(c.open(), timeout)
 		})
 	}
 }
@@ -82,10 +54,6 @@ func TestConnectionsThatDoNotEnd(t *testing.T) {
 func TestEndWithoutConnections(t *testing.T) {
 	c := launch(t, newOrigin(t), "shutdown_timeout 60s"+withStreams)
 	c.open().Close()
-	begin := time.Now()
 	c.terminate()
-	c.ends()
-	if took := time.Since(begin); took > patience {
-		t.Errorf("with nothing under way, it still took %v", took)
-	}
+	c.endsWithout()
 }

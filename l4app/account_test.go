@@ -1,9 +1,7 @@
 package l4app
 
 import (
-	"io"
 	"maps"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -110,32 +108,4 @@ func TestWhatIsLogged(t *testing.T) {
 	if line := logs.FilterMessage("no endpoint for a connection").All()[0]; line.ContextMap()["client"] != unreachable.LocalAddr().String() {
 		t.Errorf("logged is %v", line.ContextMap())
 	}
-}
-
-// TestNothingIsLeft holds that connections leave neither goroutines, which goleak sees, nor file descriptors.
-func TestNothingIsLeft(t *testing.T) {
-	w := newWorld(t)
-	plain, through := route(ir.TCP, freePort(t), "a"), route(ir.TCP, freePort(t), "b")
-	through.AcceptProxy, through.SendProxy = true, ir.ProxyV2
-	w.set(plain, named(t, "a"))
-	w.set(through, named(t, ""))
-	run := func(n int) {
-		for i := range n {
-			conn := dial(t, plain)
-			expect(t, conn, "a")
-			if i%2 == 0 {
-				_ = conn.(*net.TCPConn).SetLinger(0)
-			}
-			conn.Close()
-			conn = dial(t, through)
-			_, _ = io.WriteString(conn, []string{"PROXY UNKNOWN\r\nx", "nothing"}[i%2])
-			conn.Close()
-		}
-		await(t, "the end of all", func() bool { return w.active(plain) == 0 && w.active(through) == 0 })
-	}
-	run(50)
-	before := descriptors(t)
-	run(1000)
-	// Those that are shared by all, and the backends' own, may differ a little.
-	await(t, "the end of the file descriptors", func() bool { return descriptors(t) <= before+2*idlePipes })
 }

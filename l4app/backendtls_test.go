@@ -2,16 +2,11 @@ package l4app
 
 import (
 	"bufio"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"io"
-	"math/big"
 	"net"
 	"strings"
 	"testing"
@@ -23,40 +18,23 @@ import (
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// identity is a certificate of its own issue, for the name db.test.
-type identity struct {
-	tls.Certificate
-	authority []byte
-}
-
-func newIdentity(t *testing.T) *identity {
+// newIdentity is a certificate of its own issue, for the name db.test.
+func newIdentity(t *testing.T) *fixture.Identity {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "db.test"}, DNSNames: []string{"db.test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	return fixture.Identify(t, nil, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "db.test"}, DNSNames: []string{"db.test"}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &identity{
-		Certificate: tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
-		authority:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
-	}
+	})
 }
 
 // secretive is a TLS endpoint that says the name that it was asked for, and then what it hears.
-func secretive(t *testing.T, i *identity, before func(*net.TCPConn) net.Conn) string {
+func secretive(t *testing.T, i *fixture.Identity, before func(*net.TCPConn) net.Conn) string {
 	return backend(t, func(conn *net.TCPConn) {
-		secure := tls.Server(before(conn), &tls.Config{Certificates: []tls.Certificate{i.Certificate}})
+		secure := tls.Server(before(conn), &tls.Config{Certificates: []tls.Certificate{i.Pair()}})
 		if secure.HandshakeContext(t.Context()) != nil {
 			return
 		}
@@ -86,7 +64,7 @@ func verified(t *testing.T) *ir.StreamRoute {
 func TestTLSWithEndpoints(t *testing.T) {
 	w := newWorld(t)
 	r, i := verified(t), newIdentity(t)
-	w.trust(r).SetSecret("test", "ca", map[string][]byte{"ca.crt": i.authority}, true)
+	w.trust(r).SetSecret("test", "ca", map[string][]byte{"ca.crt": i.PEM()}, true)
 	w.set(r, secretive(t, i, asItIs))
 	conn := dial(t, r)
 	expect(t, conn, "db.test\n")
@@ -103,7 +81,7 @@ func TestTLSAfterTheHeader(t *testing.T) {
 	w := newWorld(t)
 	r, i := verified(t), newIdentity(t)
 	r.SendProxy = ir.ProxyV2
-	w.trust(r).SetSecret("test", "ca", map[string][]byte{"ca.crt": i.authority}, true)
+	w.trust(r).SetSecret("test", "ca", map[string][]byte{"ca.crt": i.PEM()}, true)
 	w.set(r, secretive(t, i, func(conn *net.TCPConn) net.Conn {
 		return proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE))
 	}))
@@ -116,12 +94,12 @@ func TestEndpointThatIsNotBelieved(t *testing.T) {
 		change func(*ir.BackendTLS)
 		secret map[string][]byte
 	}{
-		"of another authority": {func(*ir.BackendTLS) {}, map[string][]byte{"ca.crt": other.authority}},
-		"of another name":      {func(o *ir.BackendTLS) { o.Name = "other.test" }, map[string][]byte{"ca.crt": i.authority}},
+		"of another authority": {func(*ir.BackendTLS) {}, map[string][]byte{"ca.crt": other.PEM()}},
+		"of another name":      {func(o *ir.BackendTLS) { o.Name = "other.test" }, map[string][]byte{"ca.crt": i.PEM()}},
 		"no Secret":            {func(*ir.BackendTLS) {}, nil},
 		"no authority":         {func(*ir.BackendTLS) {}, map[string][]byte{"ca.crt": []byte("none")}},
 		"bad pair": {func(o *ir.BackendTLS) { o.Verify = false }, map[string][]byte{
-			"ca.crt": i.authority, "tls.crt": []byte("none"), "tls.key": []byte("none"),
+			"ca.crt": i.PEM(), "tls.crt": []byte("none"), "tls.key": []byte("none"),
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,7 +120,7 @@ func TestEndpointThatIsNotBelieved(t *testing.T) {
 			if r.BackendTLS.Name != "db.test" {
 				return
 			}
-			store.SetSecret("test", "ca", map[string][]byte{"ca.crt": i.authority}, true)
+			store.SetSecret("test", "ca", map[string][]byte{"ca.crt": i.PEM()}, true)
 			expect(t, dial(t, r), "db.test\n")
 		})
 	}
@@ -184,7 +162,7 @@ func TestEndpointThatIsSilentAboutTLS(t *testing.T) {
 	w := newWorld(t)
 	r, i := verified(t), newIdentity(t)
 	r.Policy.ConnectTimeout = 200 * time.Millisecond
-	w.trust(r).SetSecret("test", "ca", map[string][]byte{"ca.crt": i.authority}, true)
+	w.trust(r).SetSecret("test", "ca", map[string][]byte{"ca.crt": i.PEM()}, true)
 	w.set(r, silent(t), secretive(t, i, asItIs))
 	for range 2 {
 		expect(t, dial(t, r), "db.test\n")
@@ -212,7 +190,7 @@ func TestTLSOfClients(t *testing.T) {
 		}
 		_, _ = io.Copy(conn, reader)
 	}))
-	terminates = &tls.Config{Certificates: []tls.Certificate{i.Certificate}}
+	terminates = &tls.Config{Certificates: []tls.Certificate{i.Pair()}}
 	port := one(r)
 	port[portName(r)].Server = json.RawMessage(strings.Replace(string(port[portName(r)].Server),
 		`"handle":[`, `"handle":[{"handler":"k8singress_test_tls"},`, 1))

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -49,10 +48,6 @@ func echoBackend(t testing.TB) string {
 		}
 	}()
 	return socket.LocalAddr().String()
-}
-
-func trafficOf(w *world, r *ir.StreamRoute) *traffic {
-	return &w.ports.open[portName(r)].account.traffic
 }
 
 // TestDatagramsOfOneClientStayApart holds that what is carried together comes out as it went in.
@@ -314,7 +309,7 @@ func TestFlood(t *testing.T) {
 	traffic, talks := trafficOf(w, r), dial(t, r)
 	exchange(t, talks, []byte("1"), "a:1")
 	exchange(t, talks, []byte("2"), "a:2")
-	first, files := heap(), openFiles(t)
+	first, files := heap(), descriptors(t)
 	worst := int64(0)
 	for n := 0; n < sources; n += 1000 {
 		forge(t, r, n, 1000)
@@ -337,7 +332,7 @@ func TestFlood(t *testing.T) {
 	if grown := heap() - first; grown > 8<<20 {
 		t.Errorf("it uses %d KiB more", grown>>10)
 	}
-	if n := openFiles(t); n > files+most {
+	if n := descriptors(t); n > files+most {
 		t.Errorf("there are %d open files, %d before", n, files)
 	}
 }
@@ -347,15 +342,6 @@ func heap() int64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.HeapAlloc)
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(files)
 }
 
 // forge sends a datagram from each of some addresses of loopback.
@@ -390,7 +376,7 @@ func TestPortChangesLeaveNothing(t *testing.T) {
 	open := dial(t, stays)
 	exchange(t, open, []byte("x"), "s:x")
 	_ = open.SetDeadline(time.Time{})
-	files, goroutines := openFiles(t), runtime.NumGoroutine()
+	files, goroutines := descriptors(t), runtime.NumGoroutine()
 	for n := range 1000 {
 		w.set(r, server)
 		if n%10 == 0 {
@@ -402,7 +388,7 @@ func TestPortChangesLeaveNothing(t *testing.T) {
 		w.set(r, server)
 		w.remove(r)
 	}
-	await(t, "the end of what the ports had", func() bool { return openFiles(t) <= files && runtime.NumGoroutine() <= goroutines })
+	await(t, "the end of what the ports had", func() bool { return descriptors(t) <= files && runtime.NumGoroutine() <= goroutines })
 	exchange(t, open, []byte("x"), "s:x")
 	if n := trafficOf(w, stays).opened.Load(); n != 1 {
 		t.Errorf("the other port had %d sessions", n)

@@ -108,23 +108,8 @@ func dial(t testing.TB, r *ir.StreamRoute) net.Conn {
 // backend runs a TCP server on loopback until the test ends.
 func backend(t testing.TB, serve func(*net.TCPConn)) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				serve(conn.(*net.TCPConn))
-			}()
-		}
-	}()
+	listener := fixture.Listen(t)
+	fixture.Serve(listener, func(conn net.Conn) { serve(conn.(*net.TCPConn)) })
 	return listener.Addr().String()
 }
 
@@ -163,14 +148,7 @@ func expectEnd(t *testing.T, conn net.Conn) {
 // await waits for a condition.
 func await(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	late := time.After(patience)
-	for !condition() {
-		select {
-		case <-late:
-			t.Fatalf("%s did not happen", what)
-		case <-time.After(time.Millisecond):
-		}
-	}
+	fixture.Holds(t, what, condition)
 }
 
 func pretty(t *testing.T, v any) string {

@@ -13,33 +13,21 @@ import (
 
 	"github.com/pires/go-proxyproto"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // told is an endpoint that wants a PROXY protocol header, says which client it has heard of, and then what it hears.
 func told(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := fixture.Listen(t)
 	proxied := &proxyproto.Listener{Listener: listener, ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
 		return proxyproto.REQUIRE, nil
 	}}
-	t.Cleanup(func() { proxied.Close() })
-	go func() {
-		for {
-			conn, err := proxied.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				_, _ = io.WriteString(conn, conn.RemoteAddr().String()+">"+conn.LocalAddr().String()+"\n")
-				_, _ = io.Copy(conn, conn)
-			}()
-		}
-	}()
+	fixture.Serve(proxied, func(conn net.Conn) {
+		_, _ = io.WriteString(conn, conn.RemoteAddr().String()+">"+conn.LocalAddr().String()+"\n")
+		_, _ = io.Copy(conn, conn)
+	})
 	return listener.Addr().String()
 }
 

@@ -2,15 +2,10 @@ package l4app
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"io"
-	"math/big"
 	"net"
 	"strings"
 	"testing"
@@ -20,6 +15,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -36,32 +32,19 @@ func newTLSWorld(t *testing.T) *tlsWorld {
 	return s
 }
 
-// follow has the store know the Secret of a port.
-func (s *tlsWorld) follow(r *ir.StreamRoute) {
-	delta := &document.Delta{Ports: one(r)}
-	s.store.Follow(delta.References())
+// private is a route whose port ends TLS with a Secret, which the store follows and certify fills.
+func (s *tlsWorld) private() *ir.StreamRoute {
+	s.t.Helper()
+	r := route(ir.TCP, freePort(s.t), "a")
+	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
+	s.store.Follow((&document.Delta{Ports: one(r)}).References())
+	return r
 }
 
-// pairFor is the contents of a TLS Secret with a certificate for a host.
-func pairFor(t *testing.T, host string) map[string][]byte {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{host}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
-	return map[string][]byte{"tls.crt": block("CERTIFICATE", der), "tls.key": block("PRIVATE KEY", keyDER)}
+// certify puts a certificate for a host into the Secret of the ports.
+func (s *tlsWorld) certify(host string) {
+	s.t.Helper()
+	s.store.SetSecret("shop", "db", fixture.Identify(s.t, nil, &x509.Certificate{DNSNames: []string{host}}).Secret(), true)
 }
 
 // client speaks TLS on a connection to a port.
@@ -87,14 +70,12 @@ func (s *tlsWorld) shows(r *ir.StreamRoute, host string) {
 
 func TestTLSEndsAtThePort(t *testing.T) {
 	s := newTLSWorld(t)
-	r := route(ir.TCP, freePort(t), "a")
-	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
-	s.follow(r)
+	r := s.private()
 	s.set(r, named(t, "a"))
 	if conn, err := s.client(r, &tls.Config{}); err == nil {
 		t.Error("without a certificate there is ", conn.ConnectionState().PeerCertificates[0].DNSNames)
 	}
-	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	s.certify("db.example")
 	conn, err := s.client(r, &tls.Config{ServerName: "db.example"})
 	if err != nil {
 		t.Fatal(err)
@@ -108,17 +89,15 @@ func TestTLSEndsAtThePort(t *testing.T) {
 	if rest, err := io.ReadAll(conn); err != nil || len(rest) > 0 {
 		t.Errorf("the end is %q, %v", rest, err)
 	}
-	s.store.SetSecret("shop", "db", pairFor(t, "next.example"), true)
+	s.certify("next.example")
 	s.shows(r, "next.example")
 }
 
 // TestTLSFailsClosed holds that a session from before is no way round a Secret that is no good any more.
 func TestTLSFailsClosed(t *testing.T) {
 	s := newTLSWorld(t)
-	r := route(ir.TCP, freePort(t), "a")
-	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
-	s.follow(r)
-	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	r := s.private()
+	s.certify("db.example")
 	s.set(r, named(t, "a"))
 	sessions := &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(1), ServerName: "db.example"}
 	for _, resumed := range []bool{false, true} {
@@ -156,17 +135,15 @@ func TestTLSOfAHost(t *testing.T) {
 		t.Error("there is a certificate before there is one")
 	}
 	s.store.Update(map[string]*document.Certificate{"db.example": {Secret: "shop/db"}})
-	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	s.certify("db.example")
 	s.shows(r, "db.example")
 }
 
 // TestTLSVersionsAndProtocols holds what a client may ask for.
 func TestTLSVersionsAndProtocols(t *testing.T) {
 	s := newTLSWorld(t)
-	r := route(ir.TCP, freePort(t), "a")
-	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
-	s.follow(r)
-	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	r := s.private()
+	s.certify("db.example")
 	s.set(r, named(t, "a"))
 	for _, test := range []struct {
 		name     string
@@ -193,10 +170,9 @@ func TestTLSVersionsAndProtocols(t *testing.T) {
 // TestTLSBehindABalancer holds that the header of a load balancer comes first, and that the endpoint is told of the client.
 func TestTLSBehindABalancer(t *testing.T) {
 	s := newTLSWorld(t)
-	r := route(ir.TCP, freePort(t), "a")
-	r.TLS, r.AcceptProxy, r.SendProxy = &ir.StreamTLS{Secret: "shop/db"}, true, ir.ProxyV1
-	s.follow(r)
-	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	r := s.private()
+	r.AcceptProxy, r.SendProxy = true, ir.ProxyV1
+	s.certify("db.example")
 	s.set(r, named(t, ""))
 	raw := dial(t, r)
 	const header = "PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n"
@@ -226,10 +202,8 @@ func TestTLSOfASilentClient(t *testing.T) {
 	}
 	t.Parallel()
 	s := newTLSWorld(t)
-	r := route(ir.TCP, freePort(t), "a")
-	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
-	s.follow(r)
-	s.store.SetSecret("shop", "db", pairFor(t, "db.example"), true)
+	r := s.private()
+	s.certify("db.example")
 	s.set(r, named(t, "a"))
 	conn, begin := dial(t, r), time.Now()
 	send(t, conn, "\x16\x03\x01")

@@ -9,6 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
+func trafficOf(w *world, r *ir.StreamRoute) *traffic {
+	return &w.ports.open[portName(r)].account.traffic
+}
+
 func TestTraffic(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")

@@ -2,34 +2,18 @@ package annotations
 
 import (
 	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in docs")
 
-const referenceFile = "../../docs/annotations.md"
-
 func TestReference(t *testing.T) {
-	if *update {
-		if err := os.WriteFile(referenceFile, []byte(reference()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(referenceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), reference()); diff != "" {
-		t.Errorf("docs/annotations.md is not what the table says; run make generate (-file +table):\n%s", diff)
-	}
+	fixture.Generated(t, "../../docs/annotations.md", reference(), *update)
 }
 
 // TestRows holds that every row has what the documentation prints, and an example that works.

@@ -158,7 +158,7 @@ func (r room) order(p listed, rooms map[string]room) (found []string) {
 		if ok && other.level >= r.level {
 			found = append(found, fmt.Sprintf("%s imports %s, which is not below it", r.name, other.name))
 		}
-		if other.tests {
+		if other.tests && !r.tests {
 			found = append(found, fmt.Sprintf("%s imports %s, which is for tests only", r.name, other.name))
 		}
 	}

@@ -24,7 +24,7 @@ type room struct {
 	client bool
 	// programs allows it to run other programs.
 	programs bool
-	// tests says that nothing but tests imports it.
+	// tests says that nothing but tests, and other such rooms, imports it.
 	tests bool
 }
 
@@ -94,7 +94,7 @@ var house = []room{
 
 	// Tests, and what only they import.
 	{name: "internal/arch", level: 12},
-	{name: "internal/daemons", level: 0, standard: true, programs: true},
+	{name: "internal/daemons", level: 1, never: []string{kubernetes, caddy, caddyL4}, programs: true, tests: true},
 	{name: "internal/featuretests", level: 12},
 	{name: "internal/golden", level: 12},
 	{name: "examples", level: 12},

@@ -8,16 +8,20 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 )
 
+// shows returns the certificate of a.example.
+func shows(t *testing.T, s *Store) *tls.Certificate {
+	t.Helper()
+	pair, err := s.GetCertificate(&tls.ClientHelloInfo{ServerName: "a.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
 // A host whose certificate is to come from an issuer shows that of its Secret until there is one, and says nothing of it.
 func TestIssuedCertificate(t *testing.T) {
 	s := NewStore()
-	show := func() *tls.Certificate {
-		pair, err := s.GetCertificate(&tls.ClientHelloInfo{ServerName: "a.example"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pair
-	}
+	show := func() *tls.Certificate { return shows(t, s) }
 	first, second := makeSelfSigned(), makeSelfSigned()
 	first.Leaf.DNSNames, second.Leaf.DNSNames = []string{"a.example"}, []string{"a.example"}
 	automated := map[string]*document.Certificate{"a.example": {Automated: true, Origin: "Ingress/shop/web"}}
@@ -52,13 +56,7 @@ func TestIssuedCertificate(t *testing.T) {
 // What a host showed before an issuer was to be asked is shown until it expires, and not for as long as the issuer fails.
 func TestExpiredCertificateOfTheSecretBefore(t *testing.T) {
 	s := NewStore()
-	show := func() *tls.Certificate {
-		pair, err := s.GetCertificate(&tls.ClientHelloInfo{ServerName: "a.example"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pair
-	}
+	show := func() *tls.Certificate { return shows(t, s) }
 	old := makeSelfSigned()
 	old.Leaf.DNSNames = []string{"a.example"}
 	ofSecret := &document.Certificate{Secret: "shop/tls", Origin: "Ingress/shop/web"}

@@ -2,32 +2,17 @@ package configmap
 
 import (
 	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in docs")
 
-const referenceFile = "../../docs/configmap.md"
-
 func TestReference(t *testing.T) {
-	if *update {
-		if err := os.WriteFile(referenceFile, []byte(reference()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(referenceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), reference()); diff != "" {
-		t.Errorf("docs/configmap.md is not what the table says; run make generate (-file +table):\n%s", diff)
-	}
+	fixture.Generated(t, "../../docs/configmap.md", reference(), *update)
 }
 
 // TestRows holds that every row has what the documentation prints, and an example that works and is not the default.

@@ -16,10 +16,8 @@ import (
 )
 
 const (
-	// patience is how long a server may take to start or to end, and a client to do what it is asked.
+	// patience is how long a server may take to end, and a client to do what it is asked.
 	patience = 30 * time.Second
-	// retry is how long after an attempt the next one is made.
-	retry = 20 * time.Millisecond
 	// everything is the value of K8SINGRESS_TESTS with which a program that is missing is a fault.
 	everything = "all"
 )
@@ -161,26 +159,6 @@ func (d *daemon) stop(command *exec.Cmd, end syscall.Signal, ended <-chan struct
 	}
 }
 
-// await waits until there is no error.
-func (d *daemon) await(attempt func() error) {
-	d.Helper()
-	ctx, cancel := context.WithTimeout(d.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(retry)
-	defer tick.Stop()
-	for {
-		err := attempt()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			d.Fatalf("waiting for the server: %v", err)
-		case <-tick.C:
-		}
-	}
-}
-
 // run runs a client program with input, and returns what it prints.
 func run(ctx context.Context, input string, environment []string, path string, arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -193,17 +171,6 @@ func run(ctx context.Context, input string, environment []string, path string, a
 		err = errors.New(exit.String() + ": " + string(exit.Stderr))
 	}
 	return strings.TrimSpace(string(output)), err
-}
-
-// freeAddress returns an address of loopback that nobody listens on.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // split is for addresses that this package made or was given by tests.

@@ -2,11 +2,11 @@ package daemons
 
 import (
 	"crypto/x509"
-	"encoding/pem"
-	"net/http/httptest"
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // PostgreSQL is a server with a certificate and an empty database, and its client.
@@ -36,7 +36,7 @@ const (
 func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	t.Helper()
 	initdb, server := Program(t, "initdb", postgresql, debianFolders), Program(t, "postgres", postgresql, debianFolders)
-	db := &PostgreSQL{Address: freeAddress(t), psql: Program(t, "psql", postgresql, debianFolders)}
+	db := &PostgreSQL{Address: fixture.Address(t), psql: Program(t, "psql", postgresql, debianFolders)}
 	d := newDaemon(t)
 	data := filepath.Join(d.folder, "data")
 	create := d.command(initdb, "--pgdata", data, "--username", "postgres", "--auth", "scram-sha-256",
@@ -44,32 +44,17 @@ func StartPostgreSQL(t testing.TB) *PostgreSQL {
 	if output, err := create.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, output)
 	}
-	certificate, key := certificate(t)
-	db.authority = d.write("certificate.pem", certificate)
+	identity := fixture.Identify(t, nil, &x509.Certificate{})
+	db.authority = d.write("certificate.pem", string(identity.PEM()))
 	_, port := split(t, db.Address)
 	// With SIGQUIT it ends at once, and so do its children.
 	d.start(syscall.SIGQUIT, server, "-D", data, "-h", "127.0.0.1", "-p", port, "-k", "", "-F",
-		"-c", "ssl=on", "-c", "ssl_cert_file="+db.authority, "-c", "ssl_key_file="+d.write("key.pem", key))
-	d.await(func() error {
+		"-c", "ssl=on", "-c", "ssl_cert_file="+db.authority, "-c", "ssl_key_file="+d.write("key.pem", string(identity.KeyPEM())))
+	fixture.Eventually(t, "PostgreSQL", func() error {
 		_, err := db.try(t, db.Address, WithoutTLS, "select 1")
 		return err
 	})
 	return db
-}
-
-// certificate is the one that the testing packages bring along, and its key.
-func certificate(t testing.TB) (certificate, key string) {
-	t.Helper()
-	server := httptest.NewTLSServer(nil)
-	defer server.Close()
-	private, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := func(kind string, der []byte) string {
-		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
-	}
-	return block("CERTIFICATE", server.Certificate().Raw), block("PRIVATE KEY", private)
 }
 
 // Run hands a script to psql, which reaches the server at an address, and returns the rows, without a heading. The mode is

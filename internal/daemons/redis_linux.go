@@ -3,6 +3,8 @@ package daemons
 import (
 	"syscall"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // Redis is a server without data, and its client.
@@ -17,11 +19,11 @@ type Redis struct {
 func StartRedis(t testing.TB) *Redis {
 	t.Helper()
 	server := Program(t, "redis-server", "redis-server")
-	r := &Redis{Address: freeAddress(t), cli: Program(t, "redis-cli", "redis-tools")}
+	r := &Redis{Address: fixture.Address(t), cli: Program(t, "redis-cli", "redis-tools")}
 	d := newDaemon(t)
 	_, port := split(t, r.Address)
 	d.start(syscall.SIGTERM, server, "--bind", "127.0.0.1", "--port", port, "--dir", d.folder, "--save", "", "--appendonly", "no")
-	d.await(func() error {
+	fixture.Eventually(t, "Redis", func() error {
 		_, err := run(t.Context(), "", nil, r.cli, "-h", "127.0.0.1", "-p", port, "-e", "ping")
 		return err
 	})

@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -175,31 +174,7 @@ func (e *running) await(generation uint64) {
 // eventually waits until a condition holds.
 func (e *running) eventually(what string, holds func() bool) {
 	e.Helper()
-	wait(e, what, func() error {
-		if !holds() {
-			return errors.New("it does not hold")
-		}
-		return nil
-	})
-}
-
-// wait calls a condition until it returns no error.
-func wait(t testing.TB, what string, condition func() error) {
-	t.Helper()
-	deadline := time.After(patience)
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatalf("after %v, %s: %v", patience, what, err)
-		case <-again.C:
-		}
-	}
+	fixture.Holds(e, what, holds)
 }
 
 // runs returns how often the pipeline has run.

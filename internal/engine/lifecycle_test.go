@@ -140,7 +140,7 @@ func TestStructureWithoutASource(t *testing.T) {
 				"admin": admin, "http": []string{address}, "https": []string{}, "ingress_class": class,
 			}},
 		})
-		wait(t, "the server", func() error { return listens(address) })
+		fixture.Eventually(t, "the server", func() error { return listens(address) })
 	}
 }
 
@@ -164,10 +164,10 @@ func TestStreamBindOfTheNextConfiguration(t *testing.T) {
 	o.TCPServices, o.StreamBind = "a/tcp", []string{"127.0.0.1"}
 	e := adoptedBy(t, provisioned(t), engine.New(s, nil, zaptest.NewLogger(t)), o)
 	close(s.synced)
-	wait(t, "the first address", func() error { return listens("127.0.0.1:" + port) })
+	fixture.Eventually(t, "the first address", func() error { return listens("127.0.0.1:" + port) })
 	o.StreamBind = []string{"127.0.0.2"}
 	e.Adopt(provisioned(t), o, nil)
-	wait(t, "the second address", func() error { return listens("127.0.0.2:" + port) })
+	fixture.Eventually(t, "the second address", func() error { return listens("127.0.0.2:" + port) })
 	e.eventually("the first address is free", func() bool { return listens("127.0.0.1:"+port) != nil })
 	s.store.Delete(services)
 	e.eventually("the second address is free", func() bool { return listens("127.0.0.2:"+port) != nil })

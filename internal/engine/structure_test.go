@@ -77,7 +77,7 @@ func TestObjectsWhileCaddyLoads(t *testing.T) {
 		slowMayEnd <- struct{}{}
 	}()
 	end()
-	wait(t, "the server", func() error { return listens(o.HTTP[0]) })
+	fixture.Eventually(t, "the server", func() error { return listens(o.HTTP[0]) })
 	if err := listens(address); err == nil {
 		t.Error("the structure was that of older options first")
 	}

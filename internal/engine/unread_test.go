@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
@@ -42,7 +43,7 @@ func (f *follower) answer(objects ...kinds.Object) {
 // wants waits until the source has been asked for a Secret.
 func (f *follower) wants(t testing.TB, name string) {
 	t.Helper()
-	wait(t, "the Secret "+name+" is asked for", func() error {
+	fixture.Eventually(t, "the Secret "+name+" is asked for", func() error {
 		wanted := f.wanted.Load()
 		if wanted == nil || !slices.Contains(*wanted, ir.Ref{Kind: kinds.Secret, Namespace: "a", Name: name}) {
 			return errors.New("it is not")

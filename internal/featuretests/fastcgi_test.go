@@ -86,23 +86,8 @@ func (in *ingress) request(method, path string) *http.Request {
 // application does as it likes with each connection.
 func application(t *testing.T, serve func(net.Conn)) (ip, port string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				serve(conn)
-			}()
-		}
-	}()
+	listener := fixture.Listen(t)
+	fixture.Serve(listener, serve)
 	return hostPort(t, listener.Addr())
 }
 

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -189,6 +190,20 @@ func (in *ingress) awaitReady() {
 func (in *ingress) eventually(what string, condition func() error) {
 	in.Helper()
 	fixture.Eventually(in, what, condition)
+}
+
+// connect makes a connection that ends with the test, and on which nothing waits for longer than deadline.
+func connect(t testing.TB, address string) net.Conn {
+	t.Helper()
+	conn, err := net.DialTimeout("tcp", address, deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
 
 // answer is what a client sees.

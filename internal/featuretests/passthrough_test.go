@@ -33,31 +33,18 @@ func newTLSEnd(t testing.TB, name string, hosts ...string) *tlsEnd {
 	t.Helper()
 	authority := fixture.Authority(t, nil, "authority of "+name)
 	pair := fixture.Identify(t, authority, &x509.Certificate{DNSNames: hosts}).Pair()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go sayAndEcho(conn.(*tls.Conn), name)
-		}
-	}()
+	listener := fixture.Listen(t)
+	fixture.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}}), func(conn net.Conn) {
+		sayAndEcho(conn.(*tls.Conn), name)
+	})
 	e := &tlsEnd{roots: x509.NewCertPool()}
 	e.roots.AddCert(authority.Leaf)
-	if e.ip, e.port, err = net.SplitHostPort(l.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
+	e.ip, e.port = hostPort(t, listener.Addr())
 	return e
 }
 
 // sayAndEcho fails with the connection, and its client sees that.
 func sayAndEcho(conn *tls.Conn, name string) {
-	defer conn.Close()
 	if conn.Handshake() != nil {
 		return
 	}
@@ -76,19 +63,11 @@ type secureLines struct {
 // reach connects to a host, whose certificate must be one of roots.
 func (in *ingress) reach(host string, roots *x509.CertPool) (*secureLines, error) {
 	in.Helper()
-	conn, err := net.DialTimeout("tcp", in.https, deadline)
-	if err != nil {
-		in.Fatal(err)
-	}
-	return in.reachBy(conn, host, roots)
+	return in.reachBy(connect(in, in.https), host, roots)
 }
 
 func (in *ingress) reachBy(conn net.Conn, host string, roots *x509.CertPool) (*secureLines, error) {
 	in.Helper()
-	in.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-		in.Fatal(err)
-	}
 	secure := tls.Client(conn, &tls.Config{ServerName: host, RootCAs: roots})
 	if err := secure.Handshake(); err != nil {
 		conn.Close()
@@ -358,12 +337,8 @@ func TestHellos(t *testing.T) {
 		"HTTP":         {[][]byte{[]byte("GET / HTTP/1.1\r\nHost: shop.example\r\n\r\n")}, 'H'},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.DialTimeout("tcp", in.https, deadline)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if err := errors.Join(conn.(*net.TCPConn).SetNoDelay(true), conn.SetDeadline(time.Now().Add(deadline))); err != nil {
+			conn := connect(t, in.https)
+			if err := conn.(*net.TCPConn).SetNoDelay(true); err != nil {
 				t.Fatal(err)
 			}
 			for _, piece := range c.pieces {
@@ -386,11 +361,7 @@ func TestSilentClients(t *testing.T) {
 	begin := time.Now()
 	var silent []net.Conn
 	for i := range 20 {
-		conn, err := net.DialTimeout("tcp", in.https, deadline)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := connect(t, in.https)
 		if _, err := conn.Write(half[:i*5]); err != nil {
 			t.Fatal(err)
 		}
@@ -417,10 +388,7 @@ func TestPassthroughBehindBalancer(t *testing.T) {
 	in.globalKeys("use-proxy-protocol=true")
 	for name, h := range proxyHeaders {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.DialTimeout("tcp", in.https, deadline)
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := connect(t, in.https)
 			in := &ingress{TB: t}
 			if _, err := io.WriteString(conn, h.header); err != nil {
 				t.Fatal(err)

@@ -1,12 +1,10 @@
 package featuretests
 
 import (
-	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"net"
-	"net/http"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/fixture"
@@ -26,20 +24,7 @@ func overTLS(port, host string, authority *fixture.Identity) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close()
-	if _, err := fmt.Fprint(conn, "GET /secured HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
-		return "", err
-	}
-	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	line, err := bufio.NewReader(response.Body).ReadString(0)
-	if line == "" {
-		return "", err
-	}
-	return line, nil
+	return askOnce(conn, "/secured")
 }
 
 // TestPortEndsTLS holds that a port shows the certificate of a Secret, takes the next one without a reload, and passes nothing

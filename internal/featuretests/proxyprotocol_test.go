@@ -14,7 +14,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
 
 // behindBalancer runs a process that takes documents, with one host "shop.example" whose endpoint answers with the address
@@ -68,14 +67,7 @@ type connection struct {
 
 func (b *balanced) dial(header string) *connection {
 	b.Helper()
-	conn, err := net.DialTimeout("tcp", b.http, deadline)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-		b.Fatal(err)
-	}
+	conn := connect(b, b.http)
 	c := &connection{conn, b.TB, bufio.NewReader(conn)}
 	c.send(header)
 	return c

@@ -32,30 +32,20 @@ func TestServiceOpensAPort(t *testing.T) {
 	ip, backendPort := backend(t, "one")
 	first, second := fixture.Port(t), fixture.Port(t)
 	in := start(t, class+exposed("one", backendPort, ip, "tcp-ports: "+first+":http"), servicePorts)
-	in.eventually("the port", func() error { _, err := tryTCP(first); return err })
+	in.overTCP(first)
 	reloads := in.reloads()
 	open := in.hold(first)
 
 	in.write("manifests.yaml", class+exposed("one", backendPort, ip, "tcp-ports: "+first+":http, "+second+":80"))
-	in.eventually("the second port", func() error { _, err := tryTCP(second); return err })
+	in.overTCP(second)
 	in.write("manifests.yaml", class+exposed("one", backendPort, ip, "tcp-ports: "+second+":80"))
-	in.eventually("no port", func() error {
-		if _, err := tryTCP(first); err == nil {
-			return fmt.Errorf("it still answers")
-		}
-		return nil
-	})
+	in.closes(first)
 	if got := in.overTCP(second); got != "one /tcp" {
 		t.Errorf("the second port answers %q", got)
 	}
 	open.ask("one /held")
 	in.write("manifests.yaml", class+service("one", backendPort, ip))
-	in.eventually("no second port", func() error {
-		if _, err := tryTCP(second); err == nil {
-			return fmt.Errorf("it still answers")
-		}
-		return nil
-	})
+	in.closes(second)
 	if now := in.reloads(); now != reloads {
 		t.Errorf("Caddy was made to reload: %q, then %q", reloads, now)
 	}
@@ -70,11 +60,7 @@ type held struct {
 
 func (in *ingress) hold(port string) *held {
 	in.Helper()
-	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, deadline)
-	if err != nil {
-		in.Fatal(err)
-	}
-	in.Cleanup(func() { conn.Close() })
+	conn := connect(in, "127.0.0.1:"+port)
 	h := &held{in.TB, conn, bufio.NewReader(conn)}
 	h.ask("")
 	return h
@@ -120,13 +106,7 @@ func TestServicePortConflicts(t *testing.T) {
 		t.Errorf("it is told %q", got)
 	}
 	in.write("one.yaml", service("one", onePort, ip))
-	in.eventually("the port of the other Service", func() error {
-		got, err := tryTCP(shared)
-		if err == nil && got != "two /tcp" {
-			err = fmt.Errorf("it answers %q", got)
-		}
-		return err
-	})
+	in.leadsTo(shared, "two /tcp")
 }
 
 // TestServicePortNotAllowed holds that nothing opens without the administrator.
@@ -202,19 +182,9 @@ func TestPortOfAnExternalName(t *testing.T) {
 	manifests := class + external("db", "db.example") + tcpServices(fmt.Sprintf(`%q: "default/db:%s"`, port, backendPort))
 	options := "\ntcp_services default/tcp-services\nstream_bind 127.0.0.1\nresolvers " + dnsServer.address
 	in := start(t, manifests, "external_names all"+options)
-	expect := func(want string) {
-		t.Helper()
-		in.eventually("the port", func() error {
-			got, err := tryTCP(port)
-			if err == nil && got != want {
-				err = fmt.Errorf("it answers %q", got)
-			}
-			return err
-		})
-	}
-	expect("127.0.0.1 /tcp")
+	in.leadsTo(port, "127.0.0.1 /tcp")
 	dnsServer.set("db.example", "127.0.0.2")
-	expect("127.0.0.2 /tcp")
+	in.leadsTo(port, "127.0.0.2 /tcp")
 
 	in.load("manifests " + in.folder + options)
 	in.eventually("a word on the address", func() error {

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/pires/go-proxyproto"
 
@@ -200,14 +199,7 @@ func TestServerThatSpeaksFirst(t *testing.T) {
 		}
 	})
 	throughTCPPorts(t, server, func(t *testing.T, address string) {
-		conn, err := net.DialTimeout("tcp", address, deadline)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-			t.Fatal(err)
-		}
+		conn := connect(t, address)
 		reader := bufio.NewReader(conn)
 		if line, err := reader.ReadString('\n'); line != "220 ready\r\n" {
 			t.Fatalf("the server says %q first, error %v", line, err)
@@ -230,14 +222,7 @@ func TestHealthCheckOfABalancer(t *testing.T) {
 		"UNKNOWN": {Version: 1, Command: proxyproto.PROXY, TransportProtocol: proxyproto.UNSPEC},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.DialTimeout("tcp", address, deadline)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
-				t.Fatal(err)
-			}
+			conn := connect(t, address)
 			if _, err := header.WriteTo(conn); err != nil {
 				t.Fatal(err)
 			}

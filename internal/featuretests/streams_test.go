@@ -2,6 +2,7 @@ package featuretests
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,9 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// overTCP asks the HTTP backend behind a TCP port, and returns its answer.
-// overTCP waits for the port: that of an engine that has ended may still be held when the next one wants it, which tries
-// again then.
+// overTCP asks the HTTP backend behind a TCP port, and returns its answer. It waits for the port: that of an engine that has
+// ended may still be held when the next one wants it, which tries again then.
 func (in *ingress) overTCP(port string) (body string) {
 	in.Helper()
 	in.eventually("TCP port "+port, func() (err error) {
@@ -26,16 +26,44 @@ func (in *ingress) overTCP(port string) (body string) {
 	return body
 }
 
+// leadsTo waits until the backend behind a TCP port gives an answer.
+func (in *ingress) leadsTo(port, want string) {
+	in.Helper()
+	in.eventually("TCP port "+port, func() error {
+		got, err := tryTCP(port)
+		if err == nil && got != want {
+			err = fmt.Errorf("it answers %q", got)
+		}
+		return err
+	})
+}
+
+// closes waits until a TCP port answers no more.
+func (in *ingress) closes(port string) {
+	in.Helper()
+	in.eventually("the end of TCP port "+port, func() error {
+		if _, err := tryTCP(port); err == nil {
+			return errors.New("it still answers")
+		}
+		return nil
+	})
+}
+
 func tryTCP(port string) (string, error) {
 	conn, err := net.DialTimeout("tcp", "127.0.0.1:"+port, deadline)
 	if err != nil {
 		return "", err
 	}
+	return askOnce(conn, "/tcp")
+}
+
+// askOnce sends a request of HTTP on a connection that has no other, and returns the body of the answer.
+func askOnce(conn net.Conn, path string) (string, error) {
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
 		return "", err
 	}
-	if _, err := io.WriteString(conn, "GET /tcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"); err != nil {
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path); err != nil {
 		return "", err
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -57,19 +85,14 @@ func TestTCPPortComesAndGoes(t *testing.T) {
 	second := fixture.Port(t)
 	in := start(t, class+service("one", backendPort, ip), "tcp_services default/tcp-services", "stream_bind 127.0.0.1")
 	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:80"`, port)))
-	in.eventually("the port", func() error { _, err := tryTCP(port); return err })
+	in.overTCP(port)
 	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:http"`, port), fmt.Sprintf(`%q: "default/one:80"`, second)))
-	in.eventually("the second port", func() error { _, err := tryTCP(second); return err })
+	in.overTCP(second)
 	if got := in.overTCP(port); got != "one /tcp" {
 		t.Errorf("the first port answers %q", got)
 	}
 	in.write("ports.yaml", tcpServices(fmt.Sprintf(`%q: "default/one:80"`, second)))
-	in.eventually("no port", func() error {
-		if _, err := tryTCP(port); err == nil {
-			return fmt.Errorf("it still answers")
-		}
-		return nil
-	})
+	in.closes(port)
 	if got := in.overTCP(second); got != "one /tcp" {
 		t.Errorf("the second port answers %q", got)
 	}
@@ -99,7 +122,7 @@ func TestTCPPortThatIsTaken(t *testing.T) {
 	if err := holder.Close(); err != nil {
 		t.Fatal(err)
 	}
-	in.eventually("the port that was given free", func() error { _, err := tryTCP(held); return err })
+	in.overTCP(held)
 }
 
 // TestReloadWithASiteOnATCPPort holds that a site that a new configuration brings has its port to itself, that the object
@@ -127,11 +150,5 @@ func TestReloadWithASiteOnATCPPort(t *testing.T) {
 		}
 	}
 	in.load(block)
-	in.eventually("the port", func() error {
-		got, err := tryTCP(port)
-		if err == nil && got != "one /tcp" {
-			err = fmt.Errorf("it answers %q", got)
-		}
-		return err
-	})
+	in.leadsTo(port, "one /tcp")
 }

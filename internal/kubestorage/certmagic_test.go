@@ -17,6 +17,8 @@ import (
 
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // authority is a small CA.
@@ -111,11 +113,11 @@ func TestCertmagicRenews(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := has(t, first, crt)
-	await(t, "the certificate", func() bool { return has(t, second, crt) == old })
+	fixture.Holds(t, "the certificate", func() bool { return has(t, second, crt) == old })
 	if err := config.RenewCertSync(t.Context(), "a.example", true); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the new certificate", func() bool { return has(t, second, crt) == has(t, first, crt) })
+	fixture.Holds(t, "the new certificate", func() bool { return has(t, second, crt) == has(t, first, crt) })
 	if has(t, second, crt) == old {
 		t.Error("it is the old one")
 	}

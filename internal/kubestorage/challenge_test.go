@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func tokenKey(host string) string { return "acme/" + issuer + "/challenge_tokens/" + host + ".json" }
@@ -49,7 +51,7 @@ func TestTokensOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			key := tokenKey("wildcard_.a.example")
-			await(t, "the news of the lock", func() bool { return reader.wants("wildcard_.a.example") })
+			fixture.Holds(t, "the news of the lock", func() bool { return reader.wants("wildcard_.a.example") })
 			defer w.api.hold()()
 			store(t, writer, key, "token")
 			reader.link.count("")
@@ -81,11 +83,11 @@ func TestNobodyIsExpectedAfterTheLock(t *testing.T) {
 	if err := writer.Lock(t.Context(), "issue_cert_a.example"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the lock", func() bool { return reader.wants("a.example") })
+	fixture.Holds(t, "the lock", func() bool { return reader.wants("a.example") })
 	if err := writer.Unlock(t.Context(), "issue_cert_a.example"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the end of the lock", func() bool { return !reader.wants("a.example") })
+	fixture.Holds(t, "the end of the lock", func() bool { return !reader.wants("a.example") })
 }
 
 // TestFloodOfExpectedChallenges: whoever knows a host that gets a certificate now costs a few requests per second.

@@ -16,6 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func isAbsent(err error) bool { return errors.Is(err, fs.ErrNotExist) }
@@ -35,7 +37,7 @@ func both(t *testing.T, w *world, writer *process, check func(t *testing.T, p *p
 	t.Run("writer", func(t *testing.T) { check(t, writer) })
 	t.Run("other", func(t *testing.T) { check(t, other) })
 	t.Run("writer once it has heard of itself", func(t *testing.T) {
-		await(t, "the news", func() bool {
+		fixture.Holds(t, "the news", func() bool {
 			writer.index.mu.RLock()
 			defer writer.index.mu.RUnlock()
 			return len(writer.index.ahead) == 0
@@ -280,7 +282,7 @@ func TestWritersAtOnce(t *testing.T) {
 		if got := has(t, processes[i], one); got != "4" {
 			t.Errorf("%s is %q", one, got)
 		}
-		await(t, "the news of "+one, func() bool { return has(t, processes[(i+1)%3], one) == "4" })
+		fixture.Holds(t, "the news of "+one, func() bool { return has(t, processes[(i+1)%3], one) == "4" })
 	}
 }
 
@@ -359,7 +361,7 @@ func TestMisplacedSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := w.start(t)
-	await(t, "a warning", func() bool { return other.log.FilterMessage("left out of the storage").Len() > 0 })
+	fixture.Holds(t, "a warning", func() bool { return other.log.FilterMessage("left out of the storage").Len() > 0 })
 	if got := has(t, other, "a"); got != "right" {
 		t.Errorf("a is %q", got)
 	}
@@ -419,7 +421,7 @@ func TestSubscribe(t *testing.T) {
 	expect("b")
 	cancel()
 	store(t, other, "c", "1")
-	await(t, "c", func() bool { return has(t, other, "c") == "1" })
+	fixture.Holds(t, "c", func() bool { return has(t, other, "c") == "1" })
 	if len(news) > 0 {
 		t.Errorf("news after the end: %s", <-news)
 	}

@@ -18,6 +18,8 @@ import (
 	"go.uber.org/zap"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func (w *world) leases(t testing.TB) int {
@@ -147,7 +149,7 @@ func TestWaiterIsWoken(t *testing.T) {
 	}
 	got := make(chan error)
 	go func() { got <- other.Lock(t.Context(), "x") }()
-	await(t, "the other waits", func() bool {
+	fixture.Holds(t, "the other waits", func() bool {
 		other.table.mu.Lock()
 		defer other.table.mu.Unlock()
 		return len(other.table.sightings) > 0 && len(other.table.waiting) > 0
@@ -181,7 +183,7 @@ func TestLostLock(t *testing.T) {
 		t.Errorf("it was taken over after %v", took)
 	}
 	holder.link.cut(false)
-	await(t, "the holder notices", func() bool {
+	fixture.Holds(t, "the holder notices", func() bool {
 		return holder.log.FilterMessage("a lock was lost: what is done under it is not done alone").Len() == 1
 	})
 	if err := holder.RenewLockLease(t.Context(), "x", time.Hour); !errors.Is(err, errLost) {
@@ -206,7 +208,7 @@ func TestOutageLosesNoLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.link.cut(true)
-	await(t, "a warning", func() bool {
+	fixture.Holds(t, "a warning", func() bool {
 		return p.log.FilterMessage("a lock could not be renewed, and others may take it").Len() == 1
 	})
 	p.link.cut(false)

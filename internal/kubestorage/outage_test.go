@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/certmagic"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // TestLostWatch: what changed while nobody watched is known after the next list.
@@ -19,11 +21,11 @@ func TestLostWatch(t *testing.T) {
 	w := newPretended(t)
 	writer, other := w.start(t), w.start(t)
 	store(t, writer, "stays", "1", "goes", "1", "changes", "1")
-	await(t, "the news", func() bool { return has(t, other, "changes") == "1" })
+	fixture.Holds(t, "the news", func() bool { return has(t, other, "changes") == "1" })
 	if err := writer.Lock(t.Context(), "issue_cert_a.example"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the lock", func() bool { return other.wants("a.example") })
+	fixture.Holds(t, "the lock", func() bool { return other.wants("a.example") })
 
 	release := w.api.hold()
 	store(t, writer, "changes", "2", "comes", "2")
@@ -32,11 +34,11 @@ func TestLostWatch(t *testing.T) {
 	}
 	w.api.cut()
 	release()
-	await(t, "the news", func() bool {
+	fixture.Holds(t, "the news", func() bool {
 		got := has(t, other, "stays") + has(t, other, "goes") + has(t, other, "changes") + has(t, other, "comes")
 		return got == "122" && !other.wants("a.example")
 	})
-	await(t, "nothing ahead of the news", func() bool {
+	fixture.Holds(t, "nothing ahead of the news", func() bool {
 		writer.index.mu.RLock()
 		defer writer.index.mu.RUnlock()
 		return len(writer.index.ahead) == 0
@@ -54,7 +56,7 @@ func TestOutage(t *testing.T) {
 	p.link.cut(true)
 	written := make(chan error)
 	go func() { written <- p.Store(t.Context(), "b", []byte("2")) }()
-	await(t, "an attempt", func() bool { return p.link.count("POST") > 0 })
+	fixture.Holds(t, "an attempt", func() bool { return p.link.count("POST") > 0 })
 	if got := has(t, p, "a") + has(t, p, "b"); got != "1" {
 		t.Errorf("read %q", got)
 	}
@@ -74,7 +76,7 @@ func TestStartWithoutAPIServer(t *testing.T) {
 	if _, err := p.Load(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) || isAbsent(err) {
 		t.Errorf("Load: %v", err)
 	}
-	await(t, "a warning", func() bool { return p.log.FilterMessageSnippet("cannot read the secrets of the storage").Len() == 1 })
+	fixture.Holds(t, "a warning", func() bool { return p.log.FilterMessageSnippet("cannot read the secrets of the storage").Len() == 1 })
 	p.link.cut(false)
 	if got := has(t, p, "a"); got != "1" {
 		t.Errorf("a is %q", got)
@@ -151,7 +153,7 @@ func TestOldLeases(t *testing.T) {
 	if err := p.Unlock(t.Context(), "released"); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "an old Lease", func() bool { return len(other.table.old(short.Duration)) > 0 })
+	fixture.Holds(t, "an old Lease", func() bool { return len(other.table.old(short.Duration)) > 0 })
 	old := other.table.old(short.Duration)
 	if len(old) != 1 || old[0].Annotations[lockAnnotation] != "released" {
 		t.Fatalf("old are %v", old)

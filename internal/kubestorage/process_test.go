@@ -187,19 +187,6 @@ func (l *link) count(part string) int {
 	return n
 }
 
-// await waits until something is the case.
-func await(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	deadline := time.After(limit)
-	for !is() {
-		select {
-		case <-deadline:
-			t.Fatalf("not within %v: %s", limit, what)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
-}
-
 func store(t testing.TB, s *process, pairs ...string) {
 	t.Helper()
 	for i := 0; i < len(pairs); i += 2 {

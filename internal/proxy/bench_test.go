@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/clients"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -54,25 +55,12 @@ func BenchmarkForward(b *testing.B) {
 // raw is an endpoint that answers each head of a request with the same bytes. It costs as little as possible.
 func raw(b *testing.B, answer string) (address string) {
 	b.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go repeat(conn, answer)
-		}
-	}()
+	listener := fixture.Listen(b)
+	fixture.Serve(listener, func(conn net.Conn) { repeat(conn, answer) })
 	return listener.Addr().String()
 }
 
 func repeat(conn net.Conn, answer string) {
-	defer conn.Close()
 	reader := bufio.NewReader(conn)
 	for {
 		line, err := reader.ReadSlice('\n')

@@ -7,19 +7,54 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/proxy"
 )
+
+// worker works on a request until it hears that its client has gone.
+type worker struct {
+	arrived chan struct{}
+	gone    chan error
+}
+
+func newWorker() *worker { return &worker{make(chan struct{}), make(chan error, 1)} }
+
+func (w *worker) work(conn net.Conn, _ *http.Request) bool {
+	close(w.arrived)
+	_, err := conn.Read(make([]byte, 1))
+	w.gone <- err
+	return false
+}
+
+// isLeft sends it a request, goes away when that has arrived, and holds that it hears of it.
+func (w *worker) isLeft(t *testing.T, p *proxy.Pool, r *http.Request, e *endpoint) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	go func() {
+		<-w.arrived
+		leave()
+	}()
+	if got := forward(p, r.WithContext(ctx), of(e)); got != "error 499" {
+		t.Error(got)
+	}
+	select {
+	case err := <-w.gone:
+		if err == nil {
+			t.Error("the endpoint got another byte")
+		}
+	case <-time.After(patience):
+		t.Error("the endpoint still works for nobody")
+	}
+}
 
 // The end of a request reaches the endpoint as well on a connection that has served others.
 func TestAClientThatGoesAwayFromAUsedConnection(t *testing.T) {
-	arrived, gone := make(chan struct{}), make(chan error, 1)
+	waiting := newWorker()
 	e := serve(t, func(conn net.Conn, r *http.Request) bool {
 		if r.Header.Get("X-Wait") == "" {
 			return says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n")(conn, r)
 		}
-		close(arrived)
-		_, err := conn.Read(make([]byte, 1))
-		gone <- err
-		return false
+		return waiting.work(conn, r)
 	})
 	p, s := pool(t), settings()
 	for _, buffers := range []bool{true, false, true} {
@@ -29,24 +64,9 @@ func TestAClientThatGoesAwayFromAUsedConnection(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	ctx, leave := context.WithCancel(t.Context())
-	go func() {
-		<-arrived
-		leave()
-	}()
-	r := request(t, http.MethodGet, "").WithContext(ctx)
+	r := request(t, http.MethodGet, "")
 	r.Header.Set("X-Wait", "yes")
-	if got := forward(p, r, of(e)); got != "error 499" {
-		t.Error(got)
-	}
-	select {
-	case err := <-gone:
-		if err == nil {
-			t.Error("the endpoint got another byte")
-		}
-	case <-time.After(patience):
-		t.Error("the endpoint still works for nobody")
-	}
+	waiting.isLeft(t, p, r, e)
 	if n := e.connections.Load(); n != 1 {
 		t.Errorf("%d connections", n)
 	}

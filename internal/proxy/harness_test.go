@@ -42,27 +42,15 @@ type endpoint struct {
 // serve calls answer for each request of each connection, until it returns false.
 func serve(t *testing.T, answer func(conn net.Conn, request *http.Request) bool) *endpoint {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &endpoint{Listener: listener}
-	t.Cleanup(func() { listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			e.connections.Add(1)
-			go e.converse(conn, answer)
-		}
-	}()
+	e := &endpoint{Listener: fixture.Listen(t)}
+	fixture.Serve(e, func(conn net.Conn) {
+		e.connections.Add(1)
+		e.converse(conn, answer)
+	})
 	return e
 }
 
 func (e *endpoint) converse(conn net.Conn, answer func(net.Conn, *http.Request) bool) {
-	defer conn.Close()
 	reader := bufio.NewReader(conn)
 	for {
 		request, err := http.ReadRequest(reader)

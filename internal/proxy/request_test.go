@@ -1,13 +1,11 @@
 package proxy_test
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
@@ -31,29 +29,8 @@ func TestRequestWithoutHost(t *testing.T) {
 }
 
 func TestAClientThatGoesAway(t *testing.T) {
-	arrived, gone := make(chan struct{}), make(chan error, 1)
-	e := serve(t, func(conn net.Conn, _ *http.Request) bool {
-		close(arrived)
-		_, err := conn.Read(make([]byte, 1))
-		gone <- err
-		return false
-	})
-	ctx, leave := context.WithCancel(t.Context())
-	go func() {
-		<-arrived
-		leave()
-	}()
-	if got := forward(pool(t), request(t, http.MethodGet, "").WithContext(ctx), of(e)); got != "error 499" {
-		t.Error(got)
-	}
-	select {
-	case err := <-gone:
-		if err == nil {
-			t.Error("the endpoint got another byte")
-		}
-	case <-time.After(patience):
-		t.Error("the endpoint still works for nobody")
-	}
+	w := newWorker()
+	w.isLeft(t, pool(t), request(t, http.MethodGet, ""), serve(t, w.work))
 }
 
 // TestNothingEndsALine holds that neither a header nor a path can put a line of its own into a request.

@@ -25,21 +25,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what has to come.
 const patience = fixture.Patience
 
-// eventually waits until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline := time.After(patience)
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for !holds() {
-		select {
-		case <-deadline:
-			t.Fatalf("after %v still not: %s", patience, what)
-		case <-again.C:
-		}
-	}
-}
-
 // replica is a running writer.
 type replica struct {
 	*status.Writer
@@ -78,7 +63,7 @@ func start(t *testing.T, client *fake.Clientset) *replica {
 func leader(t *testing.T, client *fake.Clientset) *replica {
 	t.Helper()
 	r := start(t, client)
-	eventually(t, "the replica leads", r.Leader)
+	fixture.Holds(t, "the replica leads", r.Leader)
 	return r
 }
 

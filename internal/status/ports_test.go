@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
@@ -90,13 +91,13 @@ func (p *portsTest) ports(service string) string {
 
 func (p *portsTest) await(service, want string) {
 	p.Helper()
-	eventually(p.T, service+" has "+want, func() bool { return p.ports(service) == want })
+	fixture.Holds(p.T, service+" has "+want, func() bool { return p.ports(service) == want })
 }
 
 // told waits for verdicts, and returns them in words.
 func (p *portsTest) told(count int) []string {
 	p.Helper()
-	eventually(p.T, fmt.Sprint(count, " verdicts"), func() bool { return len(p.Verdicts()) == count })
+	fixture.Holds(p.T, fmt.Sprint(count, " verdicts"), func() bool { return len(p.Verdicts()) == count })
 	var words []string
 	for _, v := range p.Verdicts() {
 		for _, problem := range v.Problems {
@@ -249,7 +250,7 @@ func TestOwnPod(t *testing.T) {
 		for range 3 {
 			p.publish(settings.Config{}, open(5432, 6379))
 		}
-		eventually(t, "both ports are told", func() bool { return strings.Contains(p.told(1)[0], "the ports 5432/TCP, 6379/TCP") })
+		fixture.Holds(t, "both ports are told", func() bool { return strings.Contains(p.told(1)[0], "the ports 5432/TCP, 6379/TCP") })
 		if n := count(p.client, "get", "pods", "edge-0"); n != 1 {
 			t.Errorf("the pod was read %d times", n)
 		}

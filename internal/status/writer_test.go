@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/status"
 )
@@ -25,10 +26,10 @@ func TestStatusIsPatchedOnce(t *testing.T) {
 	r := leader(t, client)
 	for range 5 {
 		r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
-		eventually(t, "the address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
+		fixture.Holds(t, "the address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
 	}
 	r.Publish(reportOn("web", "zz"), taken(web, last), at("192.0.2.1"), nil)
-	eventually(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.1]" })
+	fixture.Holds(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.1]" })
 	r.stop()
 	if n := count(client, "patch", "ingresses", "web"); n != 1 {
 		t.Errorf("%d patches", n)
@@ -46,11 +47,11 @@ func TestStatusThatSomebodyElseWroteIsWrittenAgain(t *testing.T) {
 	client := clientOf(web)
 	r := leader(t, client)
 	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
-	eventually(t, "the address is written", func() bool { return count(client, "patch", "ingresses", "web") == 1 })
+	fixture.Holds(t, "the address is written", func() bool { return count(client, "patch", "ingresses", "web") == 1 })
 	other := ingress("web", "192.0.2.66")
 	other.ResourceVersion = "8"
 	r.Publish(reportOn("web"), taken(other), at("192.0.2.1"), nil)
-	eventually(t, "the address is written again", func() bool { return count(client, "patch", "ingresses", "web") == 2 })
+	fixture.Holds(t, "the address is written again", func() bool { return count(client, "patch", "ingresses", "web") == 2 })
 }
 
 func TestNewestAddressWins(t *testing.T) {
@@ -61,12 +62,12 @@ func TestNewestAddressWins(t *testing.T) {
 	// The snapshot does not know of the first write yet.
 	for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.3"} {
 		r.Publish(reportOn("web"), s, at(address), nil)
-		eventually(t, address+" is written", func() bool { return addressOf(t, client, "web") == "["+address+"]" })
+		fixture.Holds(t, address+" is written", func() bool { return addressOf(t, client, "web") == "["+address+"]" })
 	}
 	for _, address := range []string{"192.0.2.4", "192.0.2.5", "192.0.2.6"} {
 		r.Publish(reportOn("web"), s, at(address), nil)
 	}
-	eventually(t, "the last one is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.6]" })
+	fixture.Holds(t, "the last one is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.6]" })
 }
 
 func TestFailedWritesAreTriedAgain(t *testing.T) {
@@ -78,8 +79,8 @@ func TestFailedWritesAreTriedAgain(t *testing.T) {
 	refuse(client, "create", "events", apierrors.NewTooManyRequests("slowly", 1))
 	r := leader(t, client)
 	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"), nil)
-	eventually(t, "the address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
-	eventually(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
+	fixture.Holds(t, "the address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
+	fixture.Holds(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
 	if n := count(client, "patch", "ingresses", "web"); n != 3 {
 		t.Errorf("%d patches", n)
 	}
@@ -94,9 +95,9 @@ func TestNewerAddressTakesThePlaceOfOneThatFails(t *testing.T) {
 	})
 	r := leader(t, client)
 	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
-	eventually(t, "writing has failed", func() bool { return count(client, "patch", "ingresses", "web") > 1 })
+	fixture.Holds(t, "writing has failed", func() bool { return count(client, "patch", "ingresses", "web") > 1 })
 	r.Publish(reportOn("web"), taken(web), at("192.0.2.2"), nil)
-	eventually(t, "the newer address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
+	fixture.Holds(t, "the newer address is written", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
 }
 
 func TestObjectThatIsGoneIsNoError(t *testing.T) {
@@ -104,10 +105,10 @@ func TestObjectThatIsGoneIsNoError(t *testing.T) {
 	client := clientOf(last)
 	r := leader(t, client)
 	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.1"), nil)
-	eventually(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.1]" })
-	eventually(t, "the missing one was tried", func() bool { return count(client, "patch", "ingresses", "gone") == 1 })
+	fixture.Holds(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.1]" })
+	fixture.Holds(t, "the missing one was tried", func() bool { return count(client, "patch", "ingresses", "gone") == 1 })
 	r.Publish(reportOn("gone", "zz"), taken(gone, last), at("192.0.2.2"), nil)
-	eventually(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.2]" })
+	fixture.Holds(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.2]" })
 }
 
 // Events are written although the status cannot be, such as without the permission.
@@ -119,7 +120,7 @@ func TestEventsDoNotWaitForTheStatus(t *testing.T) {
 	})
 	r := leader(t, client)
 	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"), nil)
-	eventually(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
+	fixture.Holds(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
 }
 
 func TestEventIsWrittenOnceByAllReplicas(t *testing.T) {
@@ -128,7 +129,7 @@ func TestEventIsWrittenOnceByAllReplicas(t *testing.T) {
 	first := leader(t, client)
 	for range 3 {
 		first.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"), nil)
-		eventually(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
+		fixture.Holds(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
 	}
 	e := eventsIn(t, client)[0]
 	if e.Note != "no such Service" || e.EventTime.IsZero() || e.ReportingInstance == "" {
@@ -140,9 +141,9 @@ func TestEventIsWrittenOnceByAllReplicas(t *testing.T) {
 	}
 	second := leader(t, client)
 	second.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"), nil)
-	eventually(t, "the second replica has tried", func() bool { return count(client, "create", "events", "") == 2 })
+	fixture.Holds(t, "the second replica has tried", func() bool { return count(client, "create", "events", "") == 2 })
 	second.Publish(warned("web", "another problem"), taken(web), at("192.0.2.1"), nil)
-	eventually(t, "what is new is written", func() bool { return len(eventsIn(t, client)) == 2 })
+	fixture.Holds(t, "what is new is written", func() bool { return len(eventsIn(t, client)) == 2 })
 	second.stop()
 	if n := count(client, "create", "events", ""); n != 3 {
 		t.Errorf("both replicas tried %d times", n)
@@ -155,9 +156,9 @@ func TestOnlyTheHolderOfTheLeaseWrites(t *testing.T) {
 	first := leader(t, client)
 	second := start(t, client)
 	second.Publish(reportOn("web"), taken(web), at("192.0.2.2"), nil)
-	eventually(t, "the second replica has looked at the Lease", func() bool { return count(client, "get", "leases", "") > 5 })
+	fixture.Holds(t, "the second replica has looked at the Lease", func() bool { return count(client, "get", "leases", "") > 5 })
 	first.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
-	eventually(t, "the leader writes", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
+	fixture.Holds(t, "the leader writes", func() bool { return addressOf(t, client, "web") == "[192.0.2.1]" })
 	if second.Leader() || count(client, "patch", "ingresses", "") != 1 {
 		t.Errorf("the second replica leads, or there are %d patches", count(client, "patch", "ingresses", ""))
 	}
@@ -165,8 +166,8 @@ func TestOnlyTheHolderOfTheLeaseWrites(t *testing.T) {
 	if first.Leader() {
 		t.Error("a replica that has ended says that it leads")
 	}
-	eventually(t, "the second replica takes over", second.Leader)
-	eventually(t, "the second replica writes what it was told", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
+	fixture.Holds(t, "the second replica takes over", second.Leader)
+	fixture.Holds(t, "the second replica writes what it was told", func() bool { return addressOf(t, client, "web") == "[192.0.2.2]" })
 }
 
 func TestRunReturnsWhenTheLeaseCannotBeUsed(t *testing.T) {
@@ -191,9 +192,9 @@ func TestRunReturnsWhenTheLeaseIsLostForGood(t *testing.T) {
 	})
 	r := leader(t, client)
 	away.Store(true)
-	eventually(t, "the Lease is lost", func() bool { return !r.Leader() })
+	fixture.Holds(t, "the Lease is lost", func() bool { return !r.Leader() })
 	before := count(client, "update", "leases", "")
-	eventually(t, "it tries to get it back", func() bool { return count(client, "update", "leases", "") > before+5 })
+	fixture.Holds(t, "it tries to get it back", func() bool { return count(client, "update", "leases", "") > before+5 })
 	r.stop()
 }
 
@@ -211,7 +212,7 @@ func TestPublishFromManyGoroutines(t *testing.T) {
 			}
 		}()
 	}
-	eventually(t, "an address is written", func() bool { return addressOf(t, client, "web") != "[]" })
+	fixture.Holds(t, "an address is written", func() bool { return addressOf(t, client, "web") != "[]" })
 }
 
 func TestReportWithoutObjectsWritesNothing(t *testing.T) {
@@ -238,7 +239,7 @@ func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	for i := range rounds {
 		busy.ResourceVersion = strconv.Itoa(i + 1)
 		r.Publish(reportOn("busy", "web"), taken(web, busy), at("192.0.2.1"), nil)
-		eventually(t, "the other one is written", func() bool { return count(client, "patch", "ingresses", "busy") > i })
+		fixture.Holds(t, "the other one is written", func() bool { return count(client, "patch", "ingresses", "busy") > i })
 	}
 	r.stop()
 	// The tenth try is due more than a minute after the first.
@@ -257,9 +258,9 @@ func TestWhoLeadsAgainWritesEverythingAgain(t *testing.T) {
 	})
 	r := leader(t, client)
 	r.Publish(reportOn("web"), taken(web), at("192.0.2.1"), nil)
-	eventually(t, "the address is written", func() bool { return count(client, "patch", "ingresses", "web") == 1 })
+	fixture.Holds(t, "the address is written", func() bool { return count(client, "patch", "ingresses", "web") == 1 })
 	away.Store(true)
-	eventually(t, "the Lease is lost", func() bool { return !r.Leader() })
+	fixture.Holds(t, "the Lease is lost", func() bool { return !r.Leader() })
 	away.Store(false)
-	eventually(t, "the address is written again", func() bool { return count(client, "patch", "ingresses", "web") == 2 })
+	fixture.Holds(t, "the address is written again", func() bool { return count(client, "patch", "ingresses", "web") == 2 })
 }

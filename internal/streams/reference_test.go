@@ -2,36 +2,21 @@ package streams
 
 import (
 	"flag"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in docs")
 
-const referenceFile = "../../docs/service-annotations.md"
-
 func TestReference(t *testing.T) {
-	if *update {
-		if err := os.WriteFile(referenceFile, []byte(reference()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(referenceFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), reference()); diff != "" {
-		t.Errorf("docs/service-annotations.md is not what the table says; run make generate (-file +table):\n%s", diff)
-	}
+	fixture.Generated(t, "../../docs/service-annotations.md", reference(), *update)
 }
 
 // TestRows holds that every row has what the documentation prints, and an example that works. Alone it may have no effect,
