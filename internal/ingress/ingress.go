@@ -69,7 +69,7 @@ type Result struct {
 	Implied map[string]*Implied
 	// PassesThrough says that the backend is to end the TLS of the hosts.
 	PassesThrough bool
-	// Closed says that the Ingress cannot be read, and that its paths answer 503.
+	// Closed says that all its paths answer 503: it cannot be read, or may keep requests out in a way that is not supported.
 	Closed bool
 	// ClientAuth is nil for an Ingress that asks clients for no certificate.
 	ClientAuth *ir.ClientAuth
@@ -145,8 +145,9 @@ func (r *reading) read() {
 	}
 	r.settings()
 	r.clientAuth()
-	r.passthrough()
 	r.backendTLS()
+	r.Closed = r.annotations.Closed
+	r.passthrough()
 	r.rules()
 	r.defaultBackend()
 	r.tls()

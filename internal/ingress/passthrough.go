@@ -23,7 +23,7 @@ func (r *reading) passthrough() {
 		return
 	}
 	r.PassesThrough = true
-	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 {
+	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 && !r.Closed {
 		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "TLS connections go to the backend as they are: %s count for "+
 			"requests without TLS only. Let the backend do what they ask for, and remove them", strings.Join(void, ", "))
 	}
@@ -59,7 +59,7 @@ func (m *merging) passthrough(results []*Result) {
 		})
 		return
 	case root.by.Closed || m.outvoted[root.by]:
-		// Its verdict says why nobody gets to the backend.
+		m.keepOut(chosen, root.by)
 		return
 	}
 	m.Host.Passthrough = root.path.Backend
@@ -69,6 +69,23 @@ func (m *merging) passthrough(results []*Result) {
 	}
 	m.Implied = nil
 	m.tellOthers(results, chosen, root)
+}
+
+// keepOut says that connections do not go to a backend that requests do not get to, either: whoever keeps those out would not
+// want anybody to come in by another way.
+func (m *merging) keepOut(chosen, closed *Result) {
+	status, who, why := "503", "this Ingress", "Its other problems say"
+	if m.outvoted[closed] {
+		status = "403"
+	}
+	if chosen != closed {
+		who, why = refOf(closed).String(), "What is said of that object says"
+	}
+	m.problem(chosen, report.Problem{
+		Severity: report.Error, Reason: report.InvalidAnnotation, Field: passthroughField,
+		Message: fmt.Sprintf("the TLS connections of %s are not passed through, because the path / is closed by %s: they end here, and it "+
+			"answers %s. %s why", m.Host.Host, who, status, why),
+	})
 }
 
 // mayPass says whether an Ingress may ask for the connections of the host, which belongs to the first one.
