@@ -23,3 +23,16 @@ func TestPassthroughOfClosed(t *testing.T) {
 	in.write("shop.yaml", passed("shop", "shop.example", "one"))
 	in.says("shop.example", e, "one shop.example")
 }
+
+// TestPassthroughSaysWhatClientsSee: without an endpoint there is no answer to a connection, and none is promised.
+func TestPassthroughSaysWhatClientsSee(t *testing.T) {
+	in := start(t, class+service("one", "443")+passed("shop", "shop.example", "one")+rule("plain", "plain.example", "Prefix", "/", "one"),
+		"ssl_passthrough")
+	for ingress, want := range map[string]string{
+		"shop": "TLS connections are closed, and requests without TLS get 503", "plain": "endpoints: requests get 503",
+	} {
+		if message := in.message("Ingress/default/"+ingress, "NoEndpoints"); !strings.HasSuffix(message, want) {
+			t.Errorf("%s: it says %q", ingress, message)
+		}
+	}
+}

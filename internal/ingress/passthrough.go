@@ -24,8 +24,21 @@ func (r *reading) passthrough() {
 	}
 	r.PassesThrough = true
 	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 && !r.Closed {
-		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "TLS connections go to the backend as they are: %s count for "+
-			"requests without TLS only. Let the backend do what they ask for, and remove them", strings.Join(void, ", "))
+		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "TLS connections go to the backend as they are, so that these "+
+			"annotations count for requests without TLS only: %s. Let the backend do what they ask for, and remove them", strings.Join(void, ", "))
+	}
+}
+
+// passesRoot says whether the Ingress wants TLS connections to go to the backend of this path.
+func (r *reading) passesRoot(match ir.Match) bool {
+	return r.PassesThrough && !r.Closed && match.Path == "/"
+}
+
+// hostless tells an Ingress with nothing but a default backend that nothing is passed on to that.
+func (r *reading) hostless() {
+	if r.PassesThrough {
+		r.problem(report.Warning, report.InvalidHost, passthroughField, "ssl-passthrough has no effect on a default backend without rules: "+
+			"connections are passed through by the name that the client asks for; write a rule with a host")
 	}
 }
 
