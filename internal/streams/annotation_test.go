@@ -84,6 +84,7 @@ func TestParseRefused(t *testing.T) {
 		{"tcp-ports", "0", `"0" is no entry`, false},
 		{"tcp-ports", "65536:pg", `"65536:pg" is no entry`, false},
 		{"tcp-ports", "5432:", `"5432:" is no entry`, false},
+		{"tcp-ports", "5432: pg", "as in 5432:pg, without a blank at the colon; ", false},
 		{"tcp-ports", "5432:pg:PROXY", "is no entry", false},
 		{"tcp-ports", "5432:53/udp", "is no entry", false},
 		{"tcp-ports", "5432:{env.HOME}", "is no entry", false},
