@@ -8,6 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 const passthroughField = "metadata.annotations[" + annotations.Prefix + "ssl-passthrough]"
@@ -113,8 +114,8 @@ func (m *merging) mayPass(r, first *Result) bool {
 	case r.Object.Namespace != first.Object.Namespace:
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: passthroughField,
-			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: the older %s has this host, and is of another namespace. Let it ask for "+
-				"ssl-passthrough, or use another host", m.Host.Host, refOf(first)),
+			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: %s has this host, and is of another namespace. Let it ask for "+
+				"ssl-passthrough, or use another host", m.Host.Host, snapshot.Elder(first.Object, r.Object)),
 		})
 	default:
 		return true
