@@ -99,6 +99,12 @@ func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem)
 	return w, nil
 }
 
+// IsEntry says whether a key and a value of a ConfigMap are an entry for a port.
+func IsEntry(key, value string) bool {
+	_, p := readEntry(key, value, ir.TCP)
+	return p == nil
+}
+
 // form is how an entry is written.
 func form(protocol ir.Protocol) string {
 	if protocol == ir.UDP {
