@@ -26,7 +26,7 @@ func (e *Engine) publish() bool {
 		return false
 	}
 	e.logChanges(old.report, verdicts)
-	e.metrics.countProblems(verdicts)
+	e.metrics.countProblems(verdicts, &e.settings)
 	e.applied = false
 	e.state.Store(&state{
 		generation: old.generation + 1, document: e.document, config: e.config, report: verdicts, changed: make(chan struct{}),
