@@ -79,7 +79,9 @@ func (d *deployment) options(t *testing.T) settings.Config {
 func TestDeploymentForMore(t *testing.T) {
 	d := readDeployment(t)
 	file := d.configMaps["k8singress/caddyfile"]
-	for _, line := range []string{"tcp_services k8singress/tcp-services", "udp_services k8singress/udp-services", "publish_ports", "ssl_passthrough"} {
+	for _, line := range []string{
+		"tcp_services k8singress/tcp-services", "udp_services k8singress/udp-services", "publish_ports", "ssl_passthrough",
+	} {
 		before := file.Data["Caddyfile"]
 		if file.Data["Caddyfile"] = strings.Replace(before, "\t# "+line+"\n", "\t"+line+"\n", 1); file.Data["Caddyfile"] == before {
 			t.Errorf("there is no line to turn on %s", line)

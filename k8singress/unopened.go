@@ -26,11 +26,8 @@ func (o *offline) unopened(s *snapshot.Snapshot, named *settings.Config) []*repo
 		case !seems:
 			continue
 		case o.config == "":
-			p = report.Problem{
-				Severity: report.Info, Reason: report.NotChecked,
-				Message: fmt.Sprintf("not checked: give the Caddyfile, with %s %s in it, with --config", cmp.Or(option, "tcp_services or udp_services"),
-					name),
-			}
+			p = report.Problem{Severity: report.Info, Reason: report.NotChecked, Message: fmt.Sprintf(
+				"not checked: give the Caddyfile, with %s %s in it, with --config", cmp.Or(option, "tcp_services or udp_services"), name)}
 		case len(c.Data) == 0, name == named.TCPServices, name == named.UDPServices, name == named.ConfigMap:
 			continue
 		default:
