@@ -176,8 +176,9 @@ var options = []option{
 	},
 	{
 		name: "stream_bind", args: "<ip>...", least: 1, most: anyNumber,
-		set:      many(func(d *draft) *[]string { return &d.config.StreamBind }, ipAddress),
-		doc:      "The IP addresses that those TCP and UDP ports are opened on.",
+		set: many(func(d *draft) *[]string { return &d.config.StreamBind }, ipAddress),
+		doc: "The IP addresses that those TCP and UDP ports are opened on. With `127.0.0.1` alone nobody outside of the pod, or of the machine, " +
+			"reaches them, and no Service does.",
 		example:  "stream_bind 127.0.0.1",
 		fallback: "all",
 	},

@@ -75,6 +75,24 @@ func (d *deployment) options(t *testing.T) settings.Config {
 	return whole.Apps.K8singress.WithDefaults()
 }
 
+// TestDeploymentForMore: the lines of the Caddyfile that are there to be turned on are ones that Caddy takes.
+func TestDeploymentForMore(t *testing.T) {
+	d := readDeployment(t)
+	file := d.configMaps["k8singress/caddyfile"]
+	for _, line := range []string{
+		"tcp_services k8singress/tcp-services", "udp_services k8singress/udp-services", "publish_ports", "ssl_passthrough",
+	} {
+		before := file.Data["Caddyfile"]
+		if file.Data["Caddyfile"] = strings.Replace(before, "\t# "+line+"\n", "\t"+line+"\n", 1); file.Data["Caddyfile"] == before {
+			t.Errorf("there is no line to turn on %s", line)
+		}
+	}
+	o := d.options(t)
+	if o.TCPServices != "k8singress/tcp-services" || o.UDPServices != "k8singress/udp-services" || !o.PublishPorts || !o.SSLPassthrough {
+		t.Errorf("the options are %+v", o)
+	}
+}
+
 // TestDeployment holds that the parts of deploy/controller.yaml fit each other.
 func TestDeployment(t *testing.T) {
 	d := readDeployment(t)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -165,7 +164,7 @@ var errLint = errors.New("some objects cannot be served as they are")
 
 func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	out, bad := cmd.OutOrStdout(), false
-	verdicts := o.unasked(result.Report.With(o.unchecked(result.Objects)).Verdicts)
+	verdicts := o.unasked(result.Report.With(o.unopened(result.Objects, &result.Settings)).Verdicts)
 	for _, v := range verdicts {
 		bad = bad || !v.Accepted()
 		if len(v.Problems) == 0 {
@@ -186,55 +185,6 @@ func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	}
 	return nil
 }
-
-// unchecked are verdicts on the ConfigMaps that, by their names, could be of TCP and UDP ports. Which ones are, the
-// configuration says.
-func (o *offline) unchecked(s *snapshot.Snapshot) []*report.Verdict {
-	if o.config != "" {
-		return nil
-	}
-	var verdicts []*report.Verdict
-	for c := range s.ConfigMaps.All() {
-		option, ok := portConfigMaps[c.Name]
-		if !ok {
-			continue
-		}
-		verdicts = append(verdicts, &report.Verdict{Object: snapshot.RefOf(c), Problems: []report.Problem{{
-			Severity: report.Info, Reason: report.NotChecked,
-			Message: fmt.Sprintf("not checked: give the Caddyfile, with %s %s/%s in it, with --config", option, c.Namespace, c.Name),
-		}}})
-	}
-	return verdicts
-}
-
-// unasked takes back that Services may open no ports: which ones they may, the configuration says.
-func (o *offline) unasked(verdicts []*report.Verdict) []*report.Verdict {
-	if o.config != "" {
-		return verdicts
-	}
-	verdicts = slices.Clone(verdicts)
-	for i, v := range verdicts {
-		if !slices.ContainsFunc(v.Problems, withoutRanges) {
-			continue
-		}
-		v = &report.Verdict{Object: v.Object, Foreign: v.Foreign, Problems: slices.Clone(v.Problems)}
-		for j, p := range v.Problems {
-			if withoutRanges(p) {
-				v.Problems[j] = report.Problem{
-					Severity: report.Info, Reason: report.NotChecked, Field: p.Field,
-					Message: "not checked: give the Caddyfile, with service_tcp_ports or service_udp_ports in it, with --config",
-				}
-			}
-		}
-		verdicts[i] = v
-	}
-	return verdicts
-}
-
-func withoutRanges(p report.Problem) bool { return p.Reason == report.PortNotAllowed }
-
-// portConfigMaps are the names that ConfigMaps of ports usually have, with the option for each.
-var portConfigMaps = map[string]string{"tcp-services": "tcp_services", "udp-services": "udp_services"}
 
 func printProblem(w io.Writer, v *report.Verdict, p report.Problem) {
 	where := v.Object.String()

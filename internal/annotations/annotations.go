@@ -80,6 +80,9 @@ func (a *Annotation) Key() string {
 // Find returns the row of one of ingress-nginx's annotations by its name, or nil.
 func Find(name string) *Annotation { return find(name, false) }
 
+// FindOwn returns the row of one of our own annotations by its name without OwnPrefix, or nil.
+func FindOwn(name string) *Annotation { return find(name, true) }
+
 func find(name string, own bool) *Annotation {
 	for i := range Table {
 		if Table[i].Name == name && Table[i].Own == own {

@@ -32,7 +32,7 @@ func VoidWithPassthrough(all map[string]string) []string {
 		row := find(name, own)
 		switch {
 		case !ours || strings.TrimSpace(all[key]) == "" || slices.Contains(passing, name) || strings.HasPrefix(name, "health-check-"):
-		case row != nil && row.Ignored == "", row == nil && !own && slices.Contains(guards, name):
+		case row != nil && row.Ignored == "":
 			void = append(void, name)
 		}
 	}

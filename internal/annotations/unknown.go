@@ -17,11 +17,23 @@ var knownNames string
 
 var known = strings.Fields(knownNames)
 
+// OfServices are the annotations of our own, without their prefix, that Services have, and no Ingress.
+var OfServices = []string{
+	"tcp-ports", "udp-ports", "stream-idle-timeout", "stream-connect-timeout", "stream-max-connections", "stream-responses",
+	"stream-accept-proxy", "stream-trusted-proxies", "stream-proxy-protocol", "stream-tls-secret", "stream-tls-host", "stream-backend-tls",
+	"stream-backend-tls-secret", "stream-backend-tls-verify", "stream-backend-tls-name",
+}
+
 // unknown says what is the matter with an annotation that is not in the table.
 func unknown(name string, own bool) *report.Problem {
 	p := &report.Problem{Severity: report.Warning, Reason: report.UnknownAnnotation}
 	if !own && slices.Contains(known, name) {
 		p.Message = fmt.Sprintf("the annotation %s of ingress-nginx is not supported yet, and has no effect", name)
+		return p
+	}
+	if slices.Contains(OfServices, name) {
+		p.Message = fmt.Sprintf("%s is an annotation of Services, and has no effect on an Ingress: it is for TCP and UDP ports, and belongs on "+
+			"the Service", OwnPrefix+name)
 		return p
 	}
 	prefix, names := Prefix, known

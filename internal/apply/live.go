@@ -127,13 +127,7 @@ func (l *Live) notePorts(changed map[string]*document.Port, refused []l4app.Refu
 		delete(l.held, name)
 	}
 	for _, r := range refused {
-		l.held[r.Name] = &report.Verdict{
-			Object: ir.ParseRef(r.Origin),
-			Problems: []report.Problem{{
-				Severity: report.Error, Reason: report.PortConflict,
-				Message: "port " + r.Name + " is left out: " + r.Err.Error(),
-			}},
-		}
+		l.held[r.Name] = refusedPort(r)
 	}
 }
 

@@ -4,7 +4,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
 )
 
 // ofCertificates are the reasons of problems with a Secret that certificates, or those who are to verify them, come from.
@@ -14,14 +16,19 @@ var ofCertificates = []report.Reason{
 }
 
 // ofPorts are the reasons for which a port that is asked for is not open.
-var ofPorts = []report.Reason{report.PortConflict, report.PortNotAllowed}
+var ofPorts = []report.Reason{report.PortConflict, report.PortNotAllowed, report.InvalidEntry}
 
-// countProblems brings the metrics up to date with what is published.
-func (m *metrics) countProblems(r *report.Report) {
+// countProblems brings the metrics up to date with what is published. Of entries that cannot be read, only those of the
+// ConfigMaps of TCP and UDP ports are ports.
+func (m *metrics) countProblems(r *report.Report, o *settings.Config) {
 	counts := map[report.Reason]int{}
 	for _, v := range r.Verdicts {
+		name := v.Object.Namespace + "/" + v.Object.Name
+		hasPorts := v.Object.Kind == kinds.ConfigMap && (name == o.TCPServices || name == o.UDPServices)
 		for _, p := range v.Problems {
-			counts[p.Reason]++
+			if p.Reason != report.InvalidEntry || hasPorts {
+				counts[p.Reason]++
+			}
 		}
 	}
 	for _, reason := range ofCertificates {

@@ -13,7 +13,9 @@ import (
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
 )
 
 // contents are those of a TLS Secret whose certificate ends at a time.
@@ -81,7 +83,7 @@ func TestProblemsOfCertificatesAreCounted(t *testing.T) {
 	m.countProblems(&report.Report{Verdicts: []*report.Verdict{
 		{Problems: []report.Problem{problem(report.NoSecret), problem(report.CertificateExpired)}},
 		{Problems: []report.Problem{problem(report.NoSecret), problem(report.NoService), problem(report.InvalidAuthority)}},
-	}})
+	}}, &settings.Config{})
 	want := map[string]float64{
 		"NoSecret": 2, "CertificateExpired": 1, "InvalidTLSSecret": 0, "CertificateMismatch": 0, "CertificateNotYetValid": 0,
 		"InvalidAuthority": 1, "RevocationListExpired": 0,
@@ -89,21 +91,29 @@ func TestProblemsOfCertificatesAreCounted(t *testing.T) {
 	if got := gathered(t, m.certificates); !maps.Equal(got, want) {
 		t.Errorf("the metrics are %v, want %v", got, want)
 	}
-	m.countProblems(&report.Report{})
+	m.countProblems(&report.Report{}, &settings.Config{})
 	if got := gathered(t, m.certificates); got["NoSecret"] != 0 {
 		t.Errorf("problems that are gone are still counted: %v", got)
 	}
 }
 
 func TestRefusedPortsAreCounted(t *testing.T) {
-	m := newMetrics()
+	m, o := newMetrics(), &settings.Config{TCPServices: "ingress/tcp", UDPServices: "ingress/udp", ConfigMap: "ingress/options"}
 	for _, n := range []int{2, 0} {
 		var r report.Report
 		for range n {
-			r.Verdicts = append(r.Verdicts, &report.Verdict{Problems: []report.Problem{{Reason: report.PortConflict}, {Reason: report.NoService}}})
+			// The last one is of a key that has nothing to do with ports.
+			for _, name := range []string{"tcp", "udp", "options"} {
+				r.Verdicts = append(r.Verdicts, &report.Verdict{
+					Object:   ir.Ref{Kind: "ConfigMap", Namespace: "ingress", Name: name},
+					Problems: []report.Problem{{Reason: report.InvalidEntry}, {Reason: report.NoService}},
+				})
+			}
+			r.Verdicts = append(r.Verdicts, &report.Verdict{Problems: []report.Problem{{Reason: report.PortConflict}}})
 		}
-		m.countProblems(&r)
-		if got := gathered(t, m.ports); !maps.Equal(got, map[string]float64{"PortConflict": float64(n), "PortNotAllowed": 0}) {
+		m.countProblems(&r, o)
+		want := map[string]float64{"PortConflict": float64(n), "PortNotAllowed": 0, "InvalidEntry": float64(2 * n)}
+		if got := gathered(t, m.ports); !maps.Equal(got, want) {
 			t.Errorf("of %d, the metrics are %v", n, got)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/health"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
 )
 
 // metrics of the pipeline. They outlive Caddy's configurations, and are registered with each.
@@ -43,12 +44,13 @@ func newMetrics() *metrics {
 		}, []string{"reason"}),
 		ports: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "k8singress_refused_ports",
-			Help: "How many TCP and UDP ports are asked for and not open, by reason.",
+			Help: "How many TCP and UDP ports are asked for and not open, by reason: somebody else has them, no Service may open them, or " +
+				"their entry in a ConfigMap cannot be read.",
 		}, []string{"reason"}),
 	}
 	// So that the metrics are there, and zero, from the start.
 	m.reloads.WithLabelValues(structureReason)
-	m.countProblems(&report.Report{})
+	m.countProblems(&report.Report{}, &settings.Config{})
 	m.reloads.WithLabelValues(handshakeReason)
 	return m
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -26,7 +27,7 @@ func (e *Engine) publish() bool {
 		return false
 	}
 	e.logChanges(old.report, verdicts)
-	e.metrics.countProblems(verdicts)
+	e.metrics.countProblems(verdicts, &e.settings)
 	e.applied = false
 	e.state.Store(&state{
 		generation: old.generation + 1, document: e.document, config: e.config, report: verdicts, changed: make(chan struct{}),
@@ -84,6 +85,11 @@ func (e *Engine) openRoutes() []*ir.StreamRoute {
 // matterToStatus says whether the status of objects may depend on one by more than a verdict.
 func matterToStatus(changed ir.Ref) bool { return changed.Kind != kinds.Secret }
 
+// levels are those of the log.
+var levels = map[report.Severity]zapcore.Level{
+	report.Error: zapcore.ErrorLevel, report.Warning: zapcore.WarnLevel, report.Info: zapcore.InfoLevel,
+}
+
 // logChanges writes each new problem once.
 func (e *Engine) logChanges(before, now *report.Report) {
 	for _, v := range report.Changed(before, now) {
@@ -95,11 +101,7 @@ func (e *Engine) logChanges(before, now *report.Report) {
 			if slices.Contains(known, p) {
 				continue
 			}
-			write := e.log.Warn
-			if p.Severity == report.Info {
-				write = e.log.Info
-			}
-			write(p.Message, zap.String("object", v.Object.String()), zap.String("severity", string(p.Severity)),
+			e.log.Log(levels[p.Severity], p.Message, zap.String("object", v.Object.String()), zap.String("severity", string(p.Severity)),
 				zap.String("reason", string(p.Reason)), zap.String("field", p.Field))
 		}
 	}

@@ -60,7 +60,11 @@ func (e *Engine) Report() *report.Report {
 	silent := silence{of: map[ir.Ref]map[string]bool{}, problem: e.endpointProblem}
 	for _, h := range s.config.VirtualHosts {
 		for _, r := range h.Routes {
-			silent.add(r.Origin, r.Backend, "requests get 503")
+			without := "requests get 503"
+			if h.Passthrough != nil && h.Passthrough.ID == r.Backend.ID {
+				without = "TLS connections are closed, and requests without TLS get 503"
+			}
+			silent.add(r.Origin, r.Backend, without)
 		}
 	}
 	for _, r := range s.config.StreamRoutes {

@@ -57,5 +57,11 @@ func TestEachProblemIsLoggedOnce(t *testing.T) {
 		if about.Len() != 1 {
 			t.Errorf("Secret %s is in the log %d times", secret, about.Len())
 		}
+		// It is an error, and whoever looks for those is to find it.
+		for _, entry := range about.All() {
+			if entry.Level != zapcore.ErrorLevel || entry.ContextMap()["severity"] != "error" {
+				t.Errorf("the level is %s of %v", entry.Level, entry.ContextMap())
+			}
+		}
 	}
 }

@@ -119,6 +119,11 @@ func TestTCPPortThatIsTaken(t *testing.T) {
 	if got := in.reasons("ConfigMap/default/tcp-services"); len(got) != 2 || !slices.Contains(got, "PortConflict") {
 		t.Errorf("reasons are %v", got)
 	}
+	if got := in.messages("ConfigMap/default/tcp-services", "PortConflict"); !slices.ContainsFunc(got, func(message string) bool {
+		return strings.HasPrefix(message, "port tcp/"+held+" is left out: ") && strings.Contains(message, "ss -ltnp")
+	}) {
+		t.Errorf("it says %q", got)
+	}
 	if err := holder.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package ingress
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
@@ -13,15 +14,21 @@ import (
 )
 
 // backend returns nil for what is no Service at all. A Service or a port that does not exist is a backend without
-// endpoints, so that requests get 503 and not somebody else's answer.
-func (r *reading) backend(b *networkingv1.IngressBackend, field string) *ir.Backend {
+// endpoints, so that requests get 503 and not somebody else's answer. passed says that TLS connections are to go there as
+// they are.
+func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed bool) *ir.Backend {
 	if r.stands {
 		return r.standIn(b, field)
 	}
-	return r.find(b, field)
+	without := "requests get 503"
+	if passed {
+		without = "TLS connections are closed, and requests without TLS get 503,"
+	}
+	return r.find(b, field, without)
 }
 
-func (r *reading) find(b *networkingv1.IngressBackend, field string) *ir.Backend {
+// find says what happens without a Service, or without its port.
+func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *ir.Backend {
 	switch {
 	case b.Resource != nil:
 		r.problem(report.Error, report.InvalidBackend, field+".resource", "backends other than Services are not supported; the path is left out")
@@ -39,9 +46,9 @@ func (r *reading) find(b *networkingv1.IngressBackend, field string) *ir.Backend
 	found, p := backends.Find(r.snapshot, ref, wanted, ir.TCP, backends.Options{ExternalNames: r.options.ExternalNames})
 	switch {
 	case p != nil && p.Reason == report.NoService:
-		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: requests get 503 until there is one", p.Message)
+		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s until there is one", p.Message, without)
 	case p != nil:
-		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: requests get 503", p.Message)
+		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s", p.Message, strings.TrimSuffix(without, ","))
 	}
 	if !slices.Contains(r.Backends, found.ID) {
 		r.Backends = append(r.Backends, found.ID)

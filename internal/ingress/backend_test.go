@@ -34,8 +34,8 @@ func TestServiceWithoutAddress(t *testing.T) {
 		b := &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
 			Name: test.service, Port: networkingv1.ServiceBackendPort{Number: 80},
 		}}
-		r.backend(b, "spec")
-		r.backend(b, "spec")
+		r.backend(b, "spec", false)
+		r.backend(b, "spec", false)
 		warned := slices.ContainsFunc(r.Problems, func(p report.Problem) bool { return p.Severity == report.Warning })
 		if warned != test.told || !slices.Equal(r.Backends, []string{"shop/" + test.service + "/80"}) {
 			t.Errorf("%+v: problems %v, backends %v", test, r.Problems, r.Backends)

@@ -47,14 +47,15 @@ func (m *merging) clientAuth(r *Result) {
 		m.outvoted[r] = true
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: clientAuthField,
-			Message: fmt.Sprintf("the older %s asks the clients of %s for certificates in another way, which counts for the whole host: "+
-				"the paths of this Ingress get 403 there. Ask for the same, or use another host", m.Host.ClientAuth.Origin, orEvery(m.Host.Host)),
+			Message: fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host: "+
+				"the paths of this Ingress get 403 there. Ask for the same, or use another host", m.elder(m.Host.ClientAuth.Origin, r),
+				orEvery(m.Host.Host)),
 		})
 	default:
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict, Field: clientAuthField,
-			Message: fmt.Sprintf("the older %s asks the clients of %s for certificates in another way, which counts for the whole host",
-				m.Host.ClientAuth.Origin, orEvery(m.Host.Host)),
+			Message: fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host",
+				m.elder(m.Host.ClientAuth.Origin, r), orEvery(m.Host.Host)),
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 // handshake takes the versions of the oldest Ingress of the host, and the ciphers of the oldest one that asks for some.
@@ -28,7 +29,7 @@ func (m *merging) handshake(results []*Result) {
 		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
 			m.problem(r, report.Problem{
 				Severity: report.Warning, Reason: report.HostConflict, Field: "metadata.annotations[nginx.ingress.kubernetes.io/ssl-ciphers]",
-				Message: fmt.Sprintf("the older %s has other ssl-ciphers for %s, which count", refOf(chosen), orEvery(m.Host.Host)),
+				Message: fmt.Sprintf("%s has other ssl-ciphers for %s, which count", snapshot.Elder(chosen.Object, r.Object), orEvery(m.Host.Host)),
 			})
 		}
 	}

@@ -69,7 +69,7 @@ type Result struct {
 	Implied map[string]*Implied
 	// PassesThrough says that the backend is to end the TLS of the hosts.
 	PassesThrough bool
-	// Closed says that the Ingress cannot be read, and that its paths answer 503.
+	// Closed says that all its paths answer 503: it cannot be read, or may keep requests out in a way that is not supported.
 	Closed bool
 	// ClientAuth is nil for an Ingress that asks clients for no certificate.
 	ClientAuth *ir.ClientAuth
@@ -84,6 +84,8 @@ type Result struct {
 	TLS         ir.TLSPolicy
 	AsksCiphers bool
 	Problems    []report.Problem
+	// CertificateProblems are those with what clients are shown in handshakes.
+	CertificateProblems []CertificateProblem
 	// Refs are the objects that the result depends on, whether they exist or not.
 	Refs []ir.Ref
 }
@@ -145,8 +147,9 @@ func (r *reading) read() {
 	}
 	r.settings()
 	r.clientAuth()
-	r.passthrough()
 	r.backendTLS()
+	r.Closed = r.annotations.Closed
+	r.passthrough()
 	r.rules()
 	r.defaultBackend()
 	r.tls()
@@ -261,7 +264,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 		r.problem(report.Error, report.InvalidPath, field, "%v; the path is left out", err)
 		return nil
 	}
-	backend := r.backend(&p.Backend, field+".backend")
+	backend := r.backend(&p.Backend, field+".backend", r.passesRoot(match))
 	if backend == nil {
 		return nil
 	}
@@ -320,7 +323,7 @@ func (r *reading) defaultBackend() {
 			"a default backend without rules answers for every host, which is turned off by disable_catch_all: write rules with hosts")
 		return
 	}
-	backend := r.backend(r.Object.Spec.DefaultBackend, field)
+	backend := r.backend(r.Object.Spec.DefaultBackend, field, false)
 	if backend == nil {
 		return
 	}
@@ -329,6 +332,7 @@ func (r *reading) defaultBackend() {
 		p.Regex = false
 		p.Filters = slices.DeleteFunc(p.Filters, func(f ir.Filter) bool { _, rewrites := f.(ir.URLRewrite); return rewrites })
 		r.Fallback = p
+		r.hostless()
 		return
 	}
 	for host := range r.Paths {

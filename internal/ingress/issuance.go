@@ -68,7 +68,7 @@ func (r *reading) ask(host, field string) {
 	}
 	if p := r.refusal(host, field); p != nil {
 		p.Severity = report.Warning
-		r.Problems = append(r.Problems, *p)
+		r.certificateProblem([]string{host}, "", *p)
 		return
 	}
 	r.Certificates[host] = r.automated(host)

@@ -34,6 +34,8 @@ type Merged struct {
 type merging struct {
 	Merged
 	regex bool
+	// results and fallbacks are what the host is merged of.
+	results, fallbacks []*Result
 	// secure is Secure of the host or of the wildcard above.
 	secure bool
 	taken  map[ir.Match]claim
@@ -53,7 +55,7 @@ type claim struct {
 func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Merged {
 	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
 	m := &merging{
-		taken: map[ir.Match]claim{},
+		taken: map[ir.Match]claim{}, results: results, fallbacks: fallbacks,
 		regex: slices.ContainsFunc(results, func(r *Result) bool {
 			return slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return p.Regex })
 		}),
@@ -100,6 +102,16 @@ func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Mer
 
 func refOf(r *Result) ir.Ref {
 	return ir.Ref{Kind: kinds.Ingress, Namespace: r.Object.Namespace, Name: r.Object.Name}
+}
+
+// elder names the Ingress that something comes from, which counts before r.
+func (m *merging) elder(origin ir.Ref, r *Result) string {
+	for _, winner := range slices.Concat(m.results, m.fallbacks) {
+		if refOf(winner) == origin {
+			return snapshot.Elder(winner.Object, r.Object)
+		}
+	}
+	return origin.String()
 }
 
 func (m *merging) problem(of *Result, p report.Problem) {
@@ -174,7 +186,7 @@ func (m *merging) explain(r *Result, p *Path, winner claim) string {
 	}
 	who := refOf(winner.by).String()
 	if snapshot.Older(winner.by.Object, r.Object) < 0 {
-		who = "the older " + who
+		who = snapshot.Elder(winner.by.Object, r.Object)
 	}
 	if !p.Last && path != p.Match.Path {
 		path += " (as a prefix equal to " + p.Match.Path + ")"
@@ -220,7 +232,7 @@ func (m *merging) certificate(r *Result, c *ir.Certificate) {
 		}
 		m.problem(r, report.Problem{
 			Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls",
-			Message: fmt.Sprintf("the older %s %s for %s, which is shown", m.Certificate.Origin, has, c.Host),
+			Message: fmt.Sprintf("%s %s for %s, which is shown", m.elder(m.Certificate.Origin, r), has, c.Host),
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 const passthroughField = "metadata.annotations[" + annotations.Prefix + "ssl-passthrough]"
@@ -23,9 +24,22 @@ func (r *reading) passthrough() {
 		return
 	}
 	r.PassesThrough = true
-	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 {
-		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "TLS connections go to the backend as they are: %s count for "+
-			"requests without TLS only. Let the backend do what they ask for, and remove them", strings.Join(void, ", "))
+	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 && !r.Closed {
+		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "TLS connections go to the backend as they are, so that these "+
+			"annotations count for requests without TLS only: %s. Let the backend do what they ask for, and remove them", strings.Join(void, ", "))
+	}
+}
+
+// passesRoot says whether the Ingress wants TLS connections to go to the backend of this path.
+func (r *reading) passesRoot(match ir.Match) bool {
+	return r.PassesThrough && !r.Closed && match.Path == "/"
+}
+
+// hostless tells an Ingress with nothing but a default backend that nothing is passed on to that.
+func (r *reading) hostless() {
+	if r.PassesThrough {
+		r.problem(report.Warning, report.InvalidHost, passthroughField, "ssl-passthrough has no effect on a default backend without rules: "+
+			"connections are passed through by the name that the client asks for; write a rule with a host")
 	}
 }
 
@@ -59,7 +73,7 @@ func (m *merging) passthrough(results []*Result) {
 		})
 		return
 	case root.by.Closed || m.outvoted[root.by]:
-		// Its verdict says why nobody gets to the backend.
+		m.keepOut(chosen, root.by)
 		return
 	}
 	m.Host.Passthrough = root.path.Backend
@@ -69,6 +83,23 @@ func (m *merging) passthrough(results []*Result) {
 	}
 	m.Implied = nil
 	m.tellOthers(results, chosen, root)
+}
+
+// keepOut says that connections do not go to a backend that requests do not get to, either: whoever keeps those out would not
+// want anybody to come in by another way.
+func (m *merging) keepOut(chosen, closed *Result) {
+	status, who, why := "503", "this Ingress", "Its other problems say"
+	if m.outvoted[closed] {
+		status = "403"
+	}
+	if chosen != closed {
+		who, why = refOf(closed).String(), "What is said of that object says"
+	}
+	m.problem(chosen, report.Problem{
+		Severity: report.Error, Reason: report.InvalidAnnotation, Field: passthroughField,
+		Message: fmt.Sprintf("the TLS connections of %s are not passed through, because the path / is closed by %s: they end here, and it "+
+			"answers %s. %s why", m.Host.Host, who, status, why),
+	})
 }
 
 // mayPass says whether an Ingress may ask for the connections of the host, which belongs to the first one.
@@ -83,8 +114,8 @@ func (m *merging) mayPass(r, first *Result) bool {
 	case r.Object.Namespace != first.Object.Namespace:
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: passthroughField,
-			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: the older %s has this host, and is of another namespace. Let it ask for "+
-				"ssl-passthrough, or use another host", m.Host.Host, refOf(first)),
+			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: %s has this host, and is of another namespace. Let it ask for "+
+				"ssl-passthrough, or use another host", m.Host.Host, snapshot.Elder(first.Object, r.Object)),
 		})
 	default:
 		return true

@@ -37,6 +37,7 @@ func readCarefully(read func(*reading), r *reading) *Result {
 	if stand.Problems = nil; stand.Ours {
 		stand.close()
 	}
+	stand.CertificateProblems = nil
 	stand.Problems = []report.Problem{{
 		Severity: report.Error, Reason: report.Quarantined,
 		Message: fmt.Sprintf("all requests for this Ingress get 503, because reading it fails: %v", fault),
@@ -113,7 +114,7 @@ func (r *reading) closedSettings() {
 
 // standIn is the backend of a path that is closed. Where the Service is what cannot be read, it is one that no Service has.
 func (r *reading) standIn(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
-	if Try(func() { found = r.find(b, field) }) == nil {
+	if Try(func() { found = r.find(b, field, "") }) == nil {
 		return found
 	}
 	return &ir.Backend{ID: backends.Prefix(r.Object.Namespace, ""), Namespace: r.Object.Namespace, Protocol: ir.TCP, Missing: true}

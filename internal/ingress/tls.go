@@ -116,8 +116,8 @@ func (r *reading) issuer(e *tlsEntry) {
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret == "" {
 		if key := r.manager(); key != "" && key != managerSolver {
-			r.problem(report.Warning, report.NoSecret, e.field,
-				"%s leaves the certificates of the Ingress to cert-manager, which needs a secretName here: the default certificate is shown", key)
+			r.certificateProblem(e.hosts, "", report.Problem{Severity: report.Warning, Reason: report.NoSecret, Field: e.field, Message: key +
+				" leaves the certificates of the Ingress to cert-manager, which needs a secretName here: the default certificate is shown"})
 		}
 		return
 	}
@@ -126,17 +126,36 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 		asked = asked && r.Certificates[host] != nil && r.Certificates[host].Automated
 	}
 	r.secret(e)
-	if asked {
-		r.problem(report.Info, report.NoSecret, e.field+".secretName",
-			"there is no Secret %s/%s: until there is one, the entry counts as one without secretName (acme_on_missing_secret)",
-			r.Object.Namespace, e.secret)
-		return
-	}
-	missing := "there is no Secret %s/%s: %s until there is one"
+	missing, passed := "there is no Secret %s/%s: %s until there is one", "there is no Secret %s/%s, and none is needed: %s"
 	if e.denied {
 		missing = "the controller may not read the Secret %s/%s: give its service account the verbs list and watch on it; %s until then"
+		passed = "the controller may not read the Secret %s/%s, and need not: %s"
 	}
-	r.problem(report.Error, report.NoSecret, e.field+".secretName", missing, r.Object.Namespace, e.secret, shownWithout(e, all))
+	p := report.Problem{
+		Severity: report.Error, Reason: report.NoSecret, Field: e.field + ".secretName",
+		Message: fmt.Sprintf(missing, r.Object.Namespace, e.secret, shownWithout(e, all)),
+	}
+	if asked {
+		p.Severity = report.Info
+		p.Message = fmt.Sprintf("there is no Secret %s/%s: until there is one, the entry counts as one without secretName (acme_on_missing_secret)",
+			r.Object.Namespace, e.secret)
+	}
+	r.certificateProblem(e.hosts, fmt.Sprintf(passed, r.Object.Namespace, e.secret, endsElsewhere), p)
+}
+
+const endsElsewhere = "the TLS connections of its hosts go to the backend as they are, by ssl-passthrough, and clients see the certificate of that"
+
+// CertificateProblem is one with what clients of hosts are shown.
+type CertificateProblem struct {
+	report.Problem
+	// Hosts are those that it is about. Where the TLS of all of them ends elsewhere, it is none, and Passed is what there is to
+	// say in its place, or empty.
+	Hosts  []string
+	Passed string
+}
+
+func (r *reading) certificateProblem(hosts []string, passed string, p report.Problem) {
+	r.CertificateProblems = append(r.CertificateProblems, CertificateProblem{Problem: p, Hosts: hosts, Passed: passed})
 }
 
 // shownWithout is what clients are shown while the Secret of an entry is missing.

@@ -67,6 +67,7 @@ const (
 	NoClass           Reason = "NoClass"
 	NoConfigMap       Reason = "NoConfigMap"
 	NotChecked        Reason = "NotChecked"
+	NotNamed          Reason = "NotNamed"
 	Quarantined       Reason = "Quarantined"
 
 	CertificateMismatch    Reason = "CertificateMismatch"

@@ -25,6 +25,8 @@ type Situation struct {
 	Routes []*ir.StreamRoute
 	// Pod is one of the controller's, or nil if nothing is known of them.
 	Pod *corev1.Pod
+	// Loopback says that the ports are open at loopback addresses only.
+	Loopback bool
 }
 
 // Plan is what follows from a situation.
@@ -46,7 +48,12 @@ func Make(s Situation) Plan {
 	if s.Publish {
 		p.publish()
 	}
-	p.checkNodes()
+	if p.Loopback && (s.Publish || s.Pod != nil) {
+		p.tell(report.PortUnreachable, p.Routes, "stream_bind has loopback addresses only, so that neither a Service nor anybody outside of the "+
+			"pod reaches %s: take it out of the Caddyfile, or give it other addresses")
+	} else {
+		p.checkNodes()
+	}
 	return Plan{Ports: p.wanted, Write: p.differs(), Verdicts: p.verdicts}
 }
 

@@ -291,6 +291,32 @@ func TestPortsThatNodesDoNotPassOn(t *testing.T) {
 	}
 }
 
+// TestPortsAtLoopback: a Service has the ports, and leads to where nobody listens. Outside of a cluster nobody minds.
+func TestPortsAtLoopback(t *testing.T) {
+	for name, test := range map[string]struct {
+		published bool
+		pod       *corev1.Pod
+		want      int
+	}{
+		"published": {true, nil, 1}, "in a pod": {false, &corev1.Pod{}, 1}, "on a machine": {false, nil, 0},
+	} {
+		s := serviceports.Situation{
+			Name: "k8singress/edge", Service: service(t, corev1.ServiceTypeLoadBalancer, "http 80/TCP http"), Publish: test.published,
+			Pod: test.pod, Loopback: true, Routes: routes(t, "tcp/5432", "udp/53"),
+		}
+		problems := told(serviceports.Make(s)).Problems
+		if len(problems) != test.want {
+			t.Fatalf("%s: told %q", name, problems)
+		}
+		for _, p := range problems {
+			if !strings.HasPrefix(p, "tcp-services PortUnreachable: stream_bind has loopback addresses only") ||
+				!strings.Contains(p, "reaches the ports 5432/TCP, 53/UDP: ") {
+				t.Errorf("%s: told %q", name, p)
+			}
+		}
+	}
+}
+
 func TestMessagesOfManyPortsAreShort(t *testing.T) {
 	var many []string
 	for port := range 200 {

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -78,7 +79,7 @@ func (p *ports) look(ctx context.Context, d *desired) time.Duration {
 		p.services[current] = &ownService{}
 	}
 	s := serviceports.Situation{Name: current, Publish: d.options.PublishPorts && current != "", Routes: d.open}
-	s.Service, s.Pod = serviceIn(d.snapshot, current), p.ownPod(ctx, d)
+	s.Service, s.Pod, s.Loopback = serviceIn(d.snapshot, current), p.ownPod(ctx, d), loopbackOnly(d.options.StreamBind)
 	plan := serviceports.Make(s)
 	verdicts := plan.Verdicts
 	var again time.Duration
@@ -101,6 +102,14 @@ func (p *ports) look(ctx context.Context, d *desired) time.Duration {
 	}
 	p.tell(verdicts)
 	return again
+}
+
+// loopbackOnly says that none of the addresses is to be reached from elsewhere. No address stands for all.
+func loopbackOnly(addresses []string) bool {
+	return len(addresses) > 0 && !slices.ContainsFunc(addresses, func(text string) bool {
+		address, err := netip.ParseAddr(text)
+		return err != nil || !address.IsLoopback()
+	})
 }
 
 func serviceIn(s *snapshot.Snapshot, name string) *corev1.Service {

@@ -271,3 +271,17 @@ func TestOwnPod(t *testing.T) {
 		}
 	})
 }
+
+// TestPortsAtLoopbackAreTold: the Service has them, and whoever asks there is refused.
+func TestPortsAtLoopbackAreTold(t *testing.T) {
+	p := newPortsTest(t, fake.NewClientset(edge("edge")))
+	o := publishing("edge")
+	o.StreamBind = []string{"127.0.0.1", "::1"}
+	p.publish(o, open(5432))
+	if told := p.told(1); !strings.Contains(told[0], "stream_bind has loopback addresses only") {
+		t.Errorf("told: %q", told)
+	}
+	o.StreamBind = []string{"127.0.0.1", "192.0.2.1"}
+	p.publish(o, open(5432))
+	p.told(0)
+}

@@ -129,6 +129,9 @@ func unknown(name string) string {
 	for _, row := range Table {
 		names = append(names, row.Name)
 	}
+	if row := annotations.FindOwn(name); row != nil {
+		return row.Key() + " is an annotation of Ingresses, and has no effect on a Service"
+	}
 	message := fmt.Sprintf("a Service has no annotation %q, and it has no effect", kinds.OwnPrefix+name)
 	if near := nearest.Of(name, names); near != "" {
 		message += ": did you mean " + near + "?"

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
@@ -83,6 +84,7 @@ func TestParseRefused(t *testing.T) {
 		{"tcp-ports", "0", `"0" is no entry`, false},
 		{"tcp-ports", "65536:pg", `"65536:pg" is no entry`, false},
 		{"tcp-ports", "5432:", `"5432:" is no entry`, false},
+		{"tcp-ports", "5432: pg", "as in 5432:pg, without a blank at the colon; ", false},
 		{"tcp-ports", "5432:pg:PROXY", "is no entry", false},
 		{"tcp-ports", "5432:53/udp", "is no entry", false},
 		{"tcp-ports", "5432:{env.HOME}", "is no entry", false},
@@ -225,5 +227,26 @@ func checkSettings(t *testing.T, name, value string, s *Settings, refused bool) 
 		if refused || s.TLS == nil || s.TLS.Secret != "shop/"+value {
 			t.Errorf("%q became %+v", value, s.TLS)
 		}
+	}
+}
+
+// TestAnnotationsOfTheOtherKind: on an Ingress, each annotation of Services is named as one, and the other way round.
+func TestAnnotationsOfTheOtherKind(t *testing.T) {
+	onIngress := map[string]string{}
+	for _, row := range Table {
+		onIngress[row.Key()] = row.Example
+	}
+	_, problems := annotations.Parse(annotations.Settings{}, onIngress)
+	if len(problems) != len(Table) || len(annotations.OfServices) != len(Table) {
+		t.Errorf("%d problems for %d annotations, of which %d are known", len(problems), len(Table), len(annotations.OfServices))
+	}
+	for _, p := range problems {
+		if p.Reason != report.UnknownAnnotation || !strings.Contains(p.Message, " is an annotation of Services") {
+			t.Errorf("%+v", p)
+		}
+	}
+	_, problems = parsed("auto-https", "all")
+	if len(problems) != 1 || problems[0].Message != "k8singress.io/auto-https is an annotation of Ingresses, and has no effect on a Service" {
+		t.Errorf("%+v", problems)
 	}
 }

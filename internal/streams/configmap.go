@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/values"
 )
 
 // configMap reads the ConfigMap that an option names.
@@ -70,15 +72,12 @@ func (r *reading) entry(key, value string, protocol ir.Protocol, of ir.Ref) *rep
 func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem) {
 	port, ok := readPort(key)
 	if !ok {
-		return nil, invalid("%q is no port: the key is a number from 1 to 65535", key)
+		return nil, invalid("%q is no port: the key is a number from 1 to 65535, and the value %s", key, form(protocol))
 	}
 	parts := strings.Split(value, ":")
-	if len(parts) < 2 || len(parts) > 4 {
-		return nil, invalid("%q is no entry: write namespace/service:port", value)
-	}
 	namespace, service, _ := strings.Cut(parts[0], "/")
-	if !named(namespace, service, parts[1]) {
-		return nil, invalid("%q is no entry: write namespace/service:port", value)
+	if len(parts) < 2 || len(parts) > 4 || !named(namespace, service, parts[1]) {
+		return nil, unreadable(value, protocol)
 	}
 	w := &wish{
 		place: place{protocol, port}, target: parts[1],
@@ -88,9 +87,9 @@ func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem)
 		switch {
 		case flag == "":
 		case !strings.EqualFold(flag, "PROXY"):
-			return nil, invalid("%q is unknown: PROXY is what may stand there", flag)
+			return nil, unreadable(value, protocol)
 		case protocol == ir.UDP:
-			return nil, invalid("the PROXY protocol is for TCP ports only")
+			return nil, invalid("%q asks for the PROXY protocol, which is for TCP ports only: write %s", value, form(protocol))
 		case i == 0:
 			w.acceptProxy = true
 		default:
@@ -98,6 +97,29 @@ func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem)
 		}
 	}
 	return w, nil
+}
+
+// IsEntry says whether a key and a value of a ConfigMap are an entry for a port.
+func IsEntry(key, value string) bool {
+	_, p := readEntry(key, value, ir.TCP)
+	return p == nil
+}
+
+// form is how an entry is written.
+func form(protocol ir.Protocol) string {
+	if protocol == ir.UDP {
+		return "namespace/service:port"
+	}
+	return "namespace/service:port[:PROXY[:PROXY]]"
+}
+
+// unreadable says what is the matter with a value that is no entry. Blanks and line breaks are not to be seen in it.
+func unreadable(value string, protocol ir.Protocol) *report.Problem {
+	hint := ""
+	if strings.ContainsFunc(value, unicode.IsSpace) {
+		hint = ", without blanks and line breaks in it or around it"
+	}
+	return invalid("%s is no entry: write %s%s", values.Quote(value), form(protocol), hint)
 }
 
 // readPort reads a number from 1 to 65535.

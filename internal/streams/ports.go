@@ -71,7 +71,11 @@ func readListed(word string) (Listed, error) {
 		target = strconv.Itoa(int(port))
 	}
 	if !ok || len(validation.IsDNS1123Label(target)) > 0 {
-		return Listed{}, fmt.Errorf("%s is no entry: write a port from 1 to 65535, alone or as in 5432:pg", values.Quote(word))
+		hint := ""
+		if strings.HasPrefix(word, ":") || strings.HasSuffix(word, ":") {
+			hint = ", without a blank at the colon"
+		}
+		return Listed{}, fmt.Errorf("%s is no entry: write a port from 1 to 65535, alone or as in 5432:pg%s", values.Quote(word), hint)
 	}
 	return Listed{Port: port, Target: target}, nil
 }

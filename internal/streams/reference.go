@@ -14,7 +14,7 @@ kind: Service
 metadata:
   name: db
   annotations:
-    k8singress.io/tcp-ports: 5432:pg
+    k8singress.io/tcp-ports: "5432:pg"
     k8singress.io/stream-idle-timeout: 1h
 ` + "```" + `
 

@@ -173,7 +173,8 @@ func TestOnePortForMany(t *testing.T) {
 		refOf("shop", "db"):    "the TCP port 5432 belongs to an entry of the ConfigMap of tcp_services: choose another one",
 		refOf("shop", "young"): "the TCP port 400 belongs to the older Service/shop/db: choose another one",
 		refOf("shop", "next"):  "the TCP port 401 belongs to an older Service of another namespace: choose another one",
-		refOf("b", "one"):      "the TCP port 402 belongs to an older Service of another namespace: choose another one",
+		refOf("b", "one"): "the TCP port 402 belongs to a Service of another namespace (which counts as older by its name: both were created in " +
+			"the same second): choose another one",
 	} {
 		if diff := cmp.Diff([]string{field + words}, told(r, ref)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", ref, diff)

@@ -137,11 +137,13 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 		return invalid("port %d is there twice, and the first entry counts", w.port)
 	case owner.Kind == kinds.ConfigMap:
 		return conflict("the %s belongs to an entry of the ConfigMap of %s_services: choose another one", w.place, w.protocol)
-	case owner.Namespace == of.Namespace:
-		return conflict("the %s belongs to the older %s: choose another one", w.place, owner)
+	}
+	winner, other := r.services[owner].object, r.services[of].object
+	if owner.Namespace == of.Namespace {
+		return conflict("the %s belongs to %s: choose another one", w.place, snapshot.Elder(winner, other))
 	}
 	// Who that is, is none of their business.
-	return conflict("the %s belongs to an older Service of another namespace: choose another one", w.place)
+	return conflict("the %s belongs to %s: choose another one", w.place, snapshot.ElderOfKind(winner, other, " of another namespace"))
 }
 
 // open makes the route of a port. A route and a problem may come together: a Service that is missing may appear.

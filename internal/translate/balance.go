@@ -10,6 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 // balanced is one backend, and what is to be said of the Ingresses that have it.
@@ -55,8 +56,8 @@ func (b *balanced) conflict(loser, winner *ingress.Result) {
 	}
 	b.problems[ref] = append(b.problems[ref], report.Problem{
 		Severity: report.Warning, Reason: report.BackendConflict, Field: "metadata.annotations",
-		Message: fmt.Sprintf("the older %s asks for another load balancing of the backend %s, which counts for all Ingresses that have it%s",
-			refOf(winner.Object), b.backend.ID, without),
+		Message: fmt.Sprintf("%s asks for another load balancing of the backend %s, which counts for all Ingresses that have it%s",
+			snapshot.Elder(winner.Object, loser.Object), b.backend.ID, without),
 	})
 }
 

@@ -55,7 +55,7 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if r == nil || !r.Ours && len(r.Problems) == 0 {
 		return nil
 	}
-	v := &report.Verdict{Object: ref, Foreign: !r.Ours, Problems: slices.Clone(r.Problems)}
+	v := &report.Verdict{Object: ref, Foreign: !r.Ours, Problems: append(slices.Clone(r.Problems), t.certificateProblems(r)...)}
 	hosts := map[string]bool{"": r.Fallback != nil}
 	for host := range r.Paths {
 		hosts[host] = true

@@ -187,6 +187,13 @@ func (t *Translator) note(
 		named(t.ofHost, name, ref)
 		c.hosts[name] = struct{}{}
 	}
+	for i := range r.CertificateProblems {
+		// What there is to say depends on what becomes of the connections.
+		for _, name := range r.CertificateProblems[i].Hosts {
+			named(t.ofHost, name, ref)
+			c.hosts[name] = struct{}{}
+		}
+	}
 	for _, id := range r.Backends {
 		named(t.ofBackend, id, ref)
 		c.backends[id] = struct{}{}
@@ -207,7 +214,7 @@ func (t *Translator) note(
 
 // mergeHost joins what the Ingresses say of one host.
 func (t *Translator) mergeHost(c *change, host string) {
-	old := t.merged[host]
+	old, passed := t.merged[host], t.passes(host)
 	next := ingress.MergeCarefully(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)), t.secureAbove(host))
 	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
 		// What everybody has need not be said of each host.
@@ -227,9 +234,14 @@ func (t *Translator) mergeHost(c *change, host string) {
 	}
 	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil {
 		delete(t.merged, host)
-		return
+	} else {
+		t.merged[host] = next
 	}
-	t.merged[host] = next
+	if t.passes(host) != passed {
+		for ref := range t.ofHost[host].all() {
+			c.objects[ref] = struct{}{}
+		}
+	}
 }
 
 // keep returns the old value if the new one is equal.

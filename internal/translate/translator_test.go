@@ -25,7 +25,7 @@ import (
 )
 
 var options = translate.Options{
-	Ingress: ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx"},
+	Ingress: ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", Passthrough: true},
 	Streams: streams.Options{
 		TCP: "a/tcp", Services: streams.ServicePorts{
 			TCP: []settings.PortRange{{First: 1, Last: 9999}}, UDP: []settings.PortRange{{First: 53, Last: 53}},
@@ -50,7 +50,7 @@ var narrow = translate.Options{
 var scarce = translate.Options{
 	Ingress: ingress.Options{
 		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true,
-		Issuance: ingress.Issuance{Mode: "all", OnMissingSecret: true, AnyName: true, Wildcards: true},
+		Issuance: ingress.Issuance{Mode: "all", OnMissingSecret: true, AnyName: true, Wildcards: true}, Passthrough: true,
 	},
 	ConfigMap: "a/global", HostsPerNamespace: 2,
 }
@@ -71,6 +71,7 @@ var (
 		"proxy-connect-timeout": {"1", "2"},
 		"ssl-redirect":          {"true", "false"},
 		"force-ssl-redirect":    {"true", "false"},
+		"ssl-passthrough":       {"true"},
 	}
 	data = map[string][]string{
 		"load-balance":          {"ewma", "round_robin", "bad"},

@@ -1,0 +1,35 @@
+package apply
+
+import (
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/l4app"
+)
+
+// listeners are the commands that list who listens, by protocol.
+var listeners = map[string]string{"tcp": "ss -ltnp", "udp": "ss -lunp"}
+
+// refusedPort is the verdict on the object that a port comes from.
+func refusedPort(r l4app.Refusal) *report.Verdict {
+	origin := ir.ParseRef(r.Origin)
+	protocol, port, _ := strings.Cut(r.Name, "/")
+	p := report.Problem{
+		Severity: report.Error, Reason: report.PortConflict, Message: "port " + r.Name + " is left out: " + r.Err.Error(),
+	}
+	switch origin.Kind {
+	case kinds.ConfigMap:
+		p.Field = "data[" + port + "]"
+	case kinds.Service:
+		p.Field = "metadata.annotations[" + kinds.OwnPrefix + protocol + "-ports]"
+	}
+	// What the system refuses for another reason, such as a lack of rights, says so itself.
+	if system := (*net.OpError)(nil); !errors.As(r.Err, &system) {
+		p.Message += ". " + listeners[protocol] + " lists who listens where"
+	}
+	return &report.Verdict{Object: origin, Problems: []report.Problem{p}}
+}

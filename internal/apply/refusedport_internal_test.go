@@ -1,0 +1,42 @@
+package apply
+
+import (
+	"errors"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/l4app"
+)
+
+// TestRefusedPort: the verdict says where the port stands, and how to find who has it, if somebody has.
+func TestRefusedPort(t *testing.T) {
+	denied := &net.OpError{Op: "listen", Net: "tcp", Err: os.ErrPermission}
+	for _, test := range []struct {
+		name, origin   string
+		err            error
+		field, message string
+	}{
+		{
+			"tcp/5432", "ConfigMap/ingress/tcp", errors.New("another process listens there"), "data[5432]",
+			"port tcp/5432 is left out: another process listens there. ss -ltnp lists who listens where",
+		},
+		{
+			"udp/53", "Service/shop/dns", errors.New("another process listens there"), "metadata.annotations[k8singress.io/udp-ports]",
+			"port udp/53 is left out: another process listens there. ss -lunp lists who listens where",
+		},
+		{
+			"tcp/99", "Service/shop/db", denied, "metadata.annotations[k8singress.io/tcp-ports]",
+			"port tcp/99 is left out: " + denied.Error(),
+		},
+	} {
+		got := refusedPort(l4app.Refusal{Name: test.name, Origin: test.origin, Err: test.err})
+		want := []report.Problem{{Severity: report.Error, Reason: report.PortConflict, Field: test.field, Message: test.message}}
+		if diff := cmp.Diff(want, got.Problems); diff != "" || got.Object.String() != test.origin {
+			t.Errorf("%s (-want +got):\n%s", got.Object, diff)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package featuretests
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestPassthroughOfClosed: what is closed because it keeps clients out lets none in by another way. Without the guard they
+// get there.
+func TestPassthroughOfClosed(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port, e.ip), "ssl_passthrough")
+	in.write("shop.yaml", annotated("shop", "shop.example", "one", "ssl-passthrough", "true", "whitelist-source-range", "192.0.2.0/24"))
+	in.becomes("shop.example", "/", http.StatusServiceUnavailable, "")
+	in.endsHere("shop.example")
+	if got := in.askSecurely(in.secureClient(), "shop.example", "/", "X-A"); got.status != http.StatusServiceUnavailable {
+		t.Errorf("%d %q", got.status, got.body)
+	}
+	if message := in.message("Ingress/default/shop", "InvalidAnnotation"); !strings.Contains(message, "not passed through") {
+		t.Errorf("it says %q", message)
+	}
+	in.write("shop.yaml", passed("shop", "shop.example", "one"))
+	in.says("shop.example", e, "one shop.example")
+}
+
+// TestPassthroughSaysWhatClientsSee: without an endpoint there is no answer to a connection, and none is promised.
+func TestPassthroughSaysWhatClientsSee(t *testing.T) {
+	in := start(t, class+service("one", "443")+passed("shop", "shop.example", "one")+rule("plain", "plain.example", "Prefix", "/", "one"),
+		"ssl_passthrough")
+	for ingress, want := range map[string]string{
+		"shop": "TLS connections are closed, and requests without TLS get 503", "plain": "endpoints: requests get 503",
+	} {
+		if message := in.message("Ingress/default/"+ingress, "NoEndpoints"); !strings.HasSuffix(message, want) {
+			t.Errorf("%s: it says %q", ingress, message)
+		}
+	}
+}
