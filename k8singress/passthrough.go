@@ -27,7 +27,7 @@ type passing struct {
 }
 
 func newPassing(table *live.Table, log *zap.Logger) *passing {
-	return &passing{table, l4app.NewPassage(table.DrainTime, log), log}
+	return &passing{table, l4app.NewPassage(table.StreamPolicy, table.DrainTime, log), log}
 }
 
 // errPassed is what the server is told that has accepted a connection which is passed through. It ends up in the debug log.

@@ -4,33 +4,56 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Passage hands connections that no port of ours has accepted to endpoints.
 type Passage struct {
 	account account
-	watch   watch
+	policy  func() ir.StreamPolicy
+	drain   func() time.Duration
 	log     *zap.Logger
+	// newest is what the last connection was taken under.
+	newest atomic.Pointer[conditions]
 }
 
-// NewPassage returns one that ends connections on which nothing moves for ten minutes, and those whose endpoint is gone as
-// drain says.
-func NewPassage(drain func() time.Duration, log *zap.Logger) *Passage {
-	p := &Passage{log: log}
-	p.watch.idle, p.watch.drain, p.watch.account = idleTimeout, drain, &p.account
-	return p
+// NewPassage returns one that asks for the policy with each new connection; those that are open go on as they began, but for
+// drain, which says for how long they last whose endpoint is gone.
+func NewPassage(policy func() ir.StreamPolicy, drain func() time.Duration, log *zap.Logger) *Passage {
+	return &Passage{policy: policy, drain: drain, log: log}
+}
+
+// conditions are what connections are taken under that come between two changes of the policy.
+type conditions struct {
+	policy ir.StreamPolicy
+	watch  watch
+}
+
+// now returns the conditions for a new connection.
+func (p *Passage) now() *conditions {
+	policy, newest := p.policy(), p.newest.Load()
+	if newest == nil || newest.policy != policy {
+		newest = &conditions{policy: policy, watch: watch{
+			idle: orDefault(policy.IdleTimeout, idleTimeout), drain: p.drain, account: &p.account,
+		}}
+		// Of two that come at once, each may have its own.
+		p.newest.Store(newest)
+	}
+	return newest
 }
 
 // Passed is one connection of a Passage.
 type Passed struct {
 	passage *Passage
 	cx      *layer4.Connection
+	under   *conditions
 	backend *balancer.Backend
 	ends    context.Context //nolint:containedctx // it is the connection's own
 	// End ends the connection. It may be called at any time, and more than once.
@@ -41,7 +64,7 @@ type Passed struct {
 func (p *Passage) Take(conn net.Conn, ahead []byte, backend *balancer.Backend) *Passed {
 	cx := layer4.WrapConnection(overTCP{conn}.bare(), ahead, p.log)
 	ends, end := context.WithCancel(cx.Context)
-	return &Passed{passage: p, cx: cx, backend: backend, ends: ends, End: end}
+	return &Passed{passage: p, under: p.now(), cx: cx, backend: backend, ends: ends, End: end}
 }
 
 // Pass hands the connection to an endpoint of its backend, as Handler does, and returns when it has ended. It is closed then.
@@ -56,7 +79,10 @@ func (c *Passed) Pass() (err error) {
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	h := &Handler{Backend: c.backend.ID(), backend: c.backend, account: &p.account, watch: &p.watch, ends: c.ends, log: p.log}
+	h := &Handler{
+		Backend: c.backend.ID(), Policy: c.under.policy,
+		backend: c.backend, account: &p.account, watch: &c.under.watch, ends: c.ends, log: p.log,
+	}
 	return h.Handle(c.cx, nil)
 }
 

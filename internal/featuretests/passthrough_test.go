@@ -214,6 +214,29 @@ func TestPassthroughEnds(t *testing.T) {
 	}
 }
 
+// TestPassthroughKeysAreLive: what the ConfigMap says of idle connections holds for the next ones, without a reload, and open
+// ones go on as they began.
+func TestPassthroughKeysAreLive(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough", "configmap default/global")
+	before := in.says("shop.example", e, "one shop.example")
+	reloads := in.reloads()
+	in.globalKeys("proxy-stream-timeout=1s")
+	idle := in.says("shop.example", e, "one shop.example")
+	begin := time.Now()
+	in.globalKeys("proxy-stream-timeout=1h")
+	after := in.says("shop.example", e, "one shop.example")
+	idle.ends(deadline)
+	if took := time.Since(begin); took < 500*time.Millisecond {
+		t.Errorf("an idle connection ends after %v", took)
+	}
+	before.goesOn()
+	after.goesOn()
+	if now := in.reloads(); now != reloads {
+		t.Errorf("%s reloads, %s before", now, reloads)
+	}
+}
+
 // passing waits until so many connections are passed through.
 func (in *ingress) passing(n int) {
 	in.Helper()
