@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 
 // Passage hands connections that no port of ours has accepted to endpoints.
 type Passage struct {
-	account account
+	account *account
 	policy  func() ir.StreamPolicy
 	drain   func() time.Duration
 	log     *zap.Logger
@@ -24,11 +25,24 @@ type Passage struct {
 	newest atomic.Pointer[conditions]
 }
 
-// NewPassage returns one that asks for the policy with each new connection; those that are open go on as they began, but for
-// drain, which says for how long they last whose endpoint is gone.
-func NewPassage(policy func() ir.StreamPolicy, drain func() time.Duration, log *zap.Logger) *Passage {
-	return &Passage{policy: policy, drain: drain, log: log}
+// Passage returns one for the connections that somebody else accepts at an address. It asks for the policy with each new one;
+// those that are open go on as they began. They are counted as those of a port. The account stays, also when nobody listens
+// there any more: its connections last longer, and the next one that listens there goes on counting. It may be called on any
+// goroutine.
+func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Logger) *Passage {
+	return &Passage{account: p.accounts.use(at.Network() + "/" + portOf(at)), policy: policy, drain: p.drainTime, log: log}
 }
+
+// portOf is what is counted of an address: its port, if it has one.
+func portOf(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok {
+		return strconv.Itoa(tcp.Port)
+	}
+	return at.String()
+}
+
+// Unheard counts a connection whose client did not say in time, or in few enough words, which host it wants.
+func (p *Passage) Unheard() { p.account.fail(unheard) }
 
 // conditions are what connections are taken under that come between two changes of the policy.
 type conditions struct {
@@ -41,7 +55,7 @@ func (p *Passage) now() *conditions {
 	policy, newest := p.policy(), p.newest.Load()
 	if newest == nil || newest.policy != policy {
 		newest = &conditions{policy: policy, watch: watch{
-			idle: orDefault(policy.IdleTimeout, idleTimeout), drain: p.drain, account: &p.account,
+			idle: orDefault(policy.IdleTimeout, idleTimeout), drain: p.drain, account: p.account,
 		}}
 		// Of two that come at once, each may have its own.
 		p.newest.Store(newest)
@@ -72,6 +86,8 @@ func (c *Passed) Pass() (err error) {
 	defer c.End()
 	defer c.cx.Close()
 	p := c.passage
+	p.account.enter(0)
+	defer p.account.leave()
 	defer func() {
 		// One connection must not take all others down with it.
 		if r := recover(); r != nil {
@@ -81,7 +97,7 @@ func (c *Passed) Pass() (err error) {
 	}()
 	h := &Handler{
 		Backend: c.backend.ID(), Policy: c.under.policy,
-		backend: c.backend, account: &p.account, watch: &c.under.watch, ends: c.ends, log: p.log,
+		backend: c.backend, account: p.account, watch: &c.under.watch, ends: c.ends, log: p.log,
 	}
 	return h.Handle(c.cx, nil)
 }

@@ -1,11 +1,13 @@
 package l4app
 
 import (
+	"maps"
 	"net"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -14,6 +16,7 @@ import (
 // passed is a passage under a policy that may change, with connections that somebody else accepts.
 type passed struct {
 	t       *testing.T
+	world   *world
 	passage *Passage
 	policy  atomic.Pointer[ir.StreamPolicy]
 	address string
@@ -23,8 +26,9 @@ type passed struct {
 func newPassed(t *testing.T, policy ir.StreamPolicy, addresses ...string) *passed {
 	t.Helper()
 	w, p := newWorld(t), &passed{t: t}
+	p.world = w
 	p.policy.Store(&policy)
-	p.passage = NewPassage(func() ir.StreamPolicy { return *p.policy.Load() }, func() time.Duration { return drainTime }, zap.NewNop())
+	p.passage = w.ports.Passage(&net.TCPAddr{Port: 443}, func() ir.StreamPolicy { return *p.policy.Load() }, zap.NewNop())
 	r := route(ir.TCP, freePort(t), "a")
 	// One that nobody listens at has its turn again.
 	w.table.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
@@ -59,6 +63,31 @@ func TestPass(t *testing.T) {
 	expect(t, conn, "aahead")
 	send(t, conn, "more")
 	expect(t, conn, "more")
+}
+
+// TestPassedMetrics holds that they are those of a port.
+func TestPassedMetrics(t *testing.T) {
+	p := newPassed(t, ir.StreamPolicy{IdleTimeout: 8 * time.Second}, named(t, "a"))
+	conn := p.connect()
+	expect(t, conn, "aahead")
+	want := map[string]float64{
+		"bytes_total in 443 tcp": 5, "bytes_total out 443 tcp": 6, "connections_active 443 tcp": 1, "connections_total 443 tcp": 1,
+	}
+	for _, reason := range reasons {
+		want["failures_total 443 tcp "+reason] = 0
+	}
+	await(t, "what is counted while it is open", func() bool { return maps.Equal(p.world.metrics(), want) })
+	conn.Close()
+	want["connections_active 443 tcp"], want["failures_total 443 tcp client_hello"] = 0, 1
+	p.passage.Unheard()
+	await(t, "what is counted at the end", func() bool { return maps.Equal(p.world.metrics(), want) })
+	// Another listener of the same port goes on.
+	again := p.world.ports.Passage(&net.TCPAddr{Port: 443}, nil, zap.NewNop())
+	again.Unheard()
+	want["failures_total 443 tcp client_hello"] = 2
+	if diff := cmp.Diff(want, p.world.metrics()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }
 
 // TestPassedIdleTimeout holds that the policy of the moment counts for new connections, and that those which are open go on
