@@ -187,7 +187,7 @@ func TestPassthrough(t *testing.T) {
 	if now := in.reloads(); now != reloads {
 		t.Errorf("%s reloads, %s before", now, reloads)
 	}
-	in.passing(4)
+	in.counted("connections_active", "", 4)
 }
 
 // TestPassthroughEnds: connections of a host that is gone last as long as they may, and half-closed ones end well.
@@ -208,10 +208,7 @@ func TestPassthroughEnds(t *testing.T) {
 		t.Errorf("heard %q, %v", rest, err)
 	}
 	stays.Close()
-	in.passing(0)
-	if strings.Contains(in.metrics(), "k8singress_passthrough_connections_total 0\n") {
-		t.Error("nobody has counted")
-	}
+	in.counted("connections_active", "", 0)
 }
 
 // TestPassthroughKeysAreLive: what the ConfigMap says of idle connections holds for the next ones, without a reload, and open
@@ -235,17 +232,6 @@ func TestPassthroughKeysAreLive(t *testing.T) {
 	if now := in.reloads(); now != reloads {
 		t.Errorf("%s reloads, %s before", now, reloads)
 	}
-}
-
-// passing waits until so many connections are passed through.
-func (in *ingress) passing(n int) {
-	in.Helper()
-	in.eventually("the connections", func() error {
-		if !strings.Contains(in.metrics(), fmt.Sprintf("k8singress_passthrough_connections %d\n", n)) {
-			return fmt.Errorf("there are not %d", n)
-		}
-		return nil
-	})
 }
 
 // counted waits until a metric of the port of HTTPS has a value. reason is empty for those that have none.
