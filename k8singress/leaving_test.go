@@ -26,14 +26,17 @@ import (
 // them go.
 type origin struct {
 	*httptest.Server
+	// secure is the same with TLS, for hosts that leave it to their backends.
+	secure         *httptest.Server
 	asked, release chan struct{}
 }
 
 func newOrigin(t *testing.T) *origin {
 	t.Helper()
 	o := &origin{asked: make(chan struct{}), release: make(chan struct{})}
-	o.Server = httptest.NewServer(o)
+	o.Server, o.secure = httptest.NewServer(o), httptest.NewTLSServer(o)
 	t.Cleanup(o.CloseClientConnections)
+	t.Cleanup(o.secure.CloseClientConnections)
 	return o
 }
 
@@ -48,6 +51,12 @@ func (o *origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		fmt.Fprint(w, "at once")
 	}
+}
+
+// puts puts ports into manifests.
+func (o *origin) puts(stream string) *strings.Replacer {
+	return strings.NewReplacer("STREAM", portOf(stream), "SECURE", portOf(o.secure.Listener.Addr().String()),
+		"PORT", portOf(o.Listener.Addr().String()))
 }
 
 func (*origin) echo(w http.ResponseWriter) {
@@ -81,7 +90,6 @@ func launch(t *testing.T, o *origin, options string) *controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(o.Listener.Addr().String())
 	c := &controller{
 		T: t, http: fixture.Address(t), https: fixture.Address(t), health: fixture.Address(t), stream: fixture.Address(t),
 	}
@@ -89,7 +97,7 @@ func launch(t *testing.T, o *origin, options string) *controller {
 	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nhttp %s\nhttps %s\nhealth %s\n%s\n}\n}\n",
 		folder, c.http, c.https, c.health, options)
 	for name, content := range map[string]string{
-		file: text, filepath.Join(folder, "manifests.yaml"): strings.NewReplacer("STREAM", portOf(c.stream), "PORT", port).Replace(string(manifests)),
+		file: text, filepath.Join(folder, "manifests.yaml"): o.puts(c.stream).Replace(string(manifests)),
 	} {
 		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
@@ -170,13 +178,18 @@ func (c *controller) upgradeAt(address string) net.Conn {
 		c.Fatal(err)
 	}
 	c.Cleanup(func() { _ = conn.Close() })
+	c.upgradeOn(conn)
+	return conn
+}
+
+func (c *controller) upgradeOn(conn net.Conn) {
+	c.Helper()
 	fmt.Fprint(conn, "GET /socket HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // It has none.
 	if err != nil || response.StatusCode != http.StatusSwitchingProtocols {
 		c.Fatalf("upgrading: %v %v", response, err)
 	}
-	return conn
 }
 
 func (c *controller) echoes(conn net.Conn) {

@@ -25,7 +25,7 @@ func TestEndOfTCPPorts(t *testing.T) {
 	for range ends {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			c := launch(t, newOrigin(t), "shutdown_delay 2s\nshutdown_timeout 60s"+withStreams)
+			c := launch(t, newOrigin(t), "shutdown_delay 2s\nshutdown_timeout 10m"+withStreams)
 			before := c.open()
 			c.terminate()
 			c.becomes("not ready", func() error { return c.probe("/readyz", 503) })
@@ -52,7 +52,7 @@ func TestConnectionsThatDoNotEnd(t *testing.T) {
 
 // TestEndWithoutConnections holds that nothing is waited for that is not there.
 func TestEndWithoutConnections(t *testing.T) {
-	c := launch(t, newOrigin(t), "shutdown_timeout 60s"+withStreams)
+	c := launch(t, newOrigin(t), "shutdown_timeout 10m"+withStreams)
 	c.open().Close()
 	c.terminate()
 	c.endsWithout()

@@ -9,9 +9,11 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/pires/go-proxyproto"
+	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/l4app"
 )
 
 func init() { caddy.RegisterModule(new(Listener)) }
@@ -32,8 +34,9 @@ type Listener struct {
 	// HandshakeTimeout is how long a TLS handshake may take. Default: as long as the head of a request.
 	HandshakeTimeout caddy.Duration `json:"handshake_timeout,omitempty"`
 
-	table   *live.Table
-	passing *passing
+	table *live.Table
+	ports *l4app.Ports
+	log   *zap.Logger
 	// shortcut is for a server with TLS.
 	shortcut *shortcut
 }
@@ -51,7 +54,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	}
 	l.table = app.engine.Table()
 	// Connections that are passed through outlive the configuration, and so does their log.
-	l.passing = newPassing(l.table, caddy.Log().Named("k8singress.passthrough"))
+	l.ports, l.log = app.engine.Ports(), caddy.Log().Named("k8singress.passthrough")
 	l.shortcut = newShortcut(ctx, app.engine)
 	return nil
 }
@@ -59,7 +62,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 // WrapListener returns a listener whose connections come from the clients that headers name.
 func (l *Listener) WrapListener(next net.Listener) net.Listener {
 	l.shortcut.take()
-	return &accepting{next, l}
+	return &accepting{next, l, newPassing(l.table, l.ports, next.Addr(), l.log)}
 }
 
 // accepting is a listener with our connections. Accept reads nothing: net/http asks a connection for its address on the
@@ -67,6 +70,7 @@ func (l *Listener) WrapListener(next net.Listener) net.Listener {
 type accepting struct {
 	net.Listener
 	wrapper *Listener
+	passing *passing
 }
 
 func (a *accepting) Accept() (net.Conn, error) {
@@ -74,16 +78,16 @@ func (a *accepting) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.wrapper.wrap(conn), nil
+	return a.wrapper.wrap(conn, a.passing), nil
 }
 
-func (l *Listener) wrap(conn net.Conn) net.Conn {
+func (l *Listener) wrap(conn net.Conn, by *passing) net.Conn {
 	if options := &l.table.Global().Clients; options.ProxyProtocol && l.believes(conn.RemoteAddr()) {
 		conn = proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
 			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, ir.ProxyTimeout)), proxyproto.ValidateHeader(keepTCP))}
 	}
 	if l.HandshakeTimeout > 0 {
-		conn = &handshaking{Conn: conn, limit: time.Duration(l.HandshakeTimeout), passing: l.passing}
+		conn = &handshaking{Conn: conn, limit: time.Duration(l.HandshakeTimeout), passing: by}
 	}
 	return conn
 }

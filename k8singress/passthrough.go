@@ -2,6 +2,8 @@ package k8singress
 
 import (
 	"errors"
+	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -21,13 +23,15 @@ const (
 
 // passing knows which connections are the business of a backend.
 type passing struct {
-	table   *live.Table
-	passage *l4app.Passage
+	table *live.Table
+	// passage is made when the first connection is looked at: a listener that passes nothing on has no metrics.
+	passage func() *l4app.Passage
 	log     *zap.Logger
 }
 
-func newPassing(table *live.Table, log *zap.Logger) *passing {
-	return &passing{table, l4app.NewPassage(table.DrainTime, log), log}
+// newPassing is for the connections that are accepted at an address.
+func newPassing(table *live.Table, ports *l4app.Ports, at net.Addr, log *zap.Logger) *passing {
+	return &passing{table, sync.OnceValue(func() *l4app.Passage { return ports.Passage(at, table.StreamPolicy, log) }), log}
 }
 
 // errPassed is what the server is told that has accepted a connection which is passed through. It ends up in the debug log.
@@ -43,6 +47,7 @@ var hellos = sync.Pool{New: func() any {
 // nobody else. It returns what it has read, unless the TLS of the host that the client wants ends elsewhere: the connection is
 // gone then, and the error is errPassed.
 func (c *handshaking) look() (err error) {
+	passage := c.passing.passage()
 	if err := c.Conn.SetReadDeadline(earlier(c.until, time.Now().Add(helloTime))); err != nil {
 		return err
 	}
@@ -61,6 +66,9 @@ func (c *handshaking) look() (err error) {
 			if to := c.passing.table.Passthrough(name); to != nil {
 				return c.pass(to, append([]byte(nil), (*buffer)[:n]...))
 			}
+		}
+		if state == clienthello.More && (n == len(*buffer) || errors.Is(err, os.ErrDeadlineExceeded)) {
+			passage.Unheard()
 		}
 		switch {
 		case state != clienthello.More || n == len(*buffer):
@@ -101,7 +109,7 @@ func (c *handshaking) pass(to *live.Passthrough, ahead []byte) error {
 		return errors.Join(err, conn.Close())
 	}
 	// The connection ends by itself, or when Table or the end of the process has it end.
-	passed := c.passing.passage.Take(conn, ahead, to.Backend)
+	passed := c.passing.passage().Take(conn, ahead, to.Backend)
 	ended := to.Follow(passed.End)
 	go func() {
 		defer ended()

@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/l4app"
 )
 
 // BenchmarkAccept is what it costs to get the hello of a client out of a connection, as the server does: without our
@@ -31,8 +32,8 @@ func BenchmarkAccept(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var l net.Listener = talking{said}
 			if table != nil {
-				of := &Listener{HandshakeTimeout: caddy.Duration(time.Second), table: table, passing: newPassing(table, zap.NewNop())}
-				l = &accepting{l, of}
+				of := &Listener{HandshakeTimeout: caddy.Duration(time.Second), table: table, ports: l4app.New(zap.NewNop()), log: zap.NewNop()}
+				l = &accepting{l, of, newPassing(table, of.ports, l.Addr(), of.log)}
 			}
 			buffer := make([]byte, len(said))
 			b.ReportAllocs()

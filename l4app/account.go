@@ -28,19 +28,23 @@ const (
 	idled
 	// drained is one whose endpoint was gone for too long.
 	drained
+	// unheard is one whose client did not say which host it wants.
+	unheard
 	// broken is a fault of our own.
 	broken
 	failures
 )
 
 // reasons are the failures as the metrics have them.
-var reasons = [failures]string{"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "internal"}
+var reasons = [failures]string{
+	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "client_hello", "internal",
+}
 
 // quiet is for how long a port says nothing more of a failure that clients can cause as often as they like.
 const quiet = 10 * time.Second
 
-// account is what is counted of a port. It goes on when the port gets other handlers, and when it is opened again while
-// connections of the one before last.
+// account is what is counted of a port, or of what is passed through at one of HTTPS. It goes on when the port gets other
+// handlers, and when it is opened again while connections of the one before last.
 type account struct {
 	protocol, port string
 	// users are the ports that count here, those included whose last connections have not ended. It belongs to the accounts.

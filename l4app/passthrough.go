@@ -4,27 +4,63 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Passage hands connections that no port of ours has accepted to endpoints.
 type Passage struct {
-	account account
-	watch   watch
+	account *account
+	policy  func() ir.StreamPolicy
+	drain   func() time.Duration
 	log     *zap.Logger
+	// newest is what the last connection was taken under.
+	newest atomic.Pointer[conditions]
 }
 
-// NewPassage returns one that ends connections on which nothing moves for ten minutes, and those whose endpoint is gone as
-// drain says.
-func NewPassage(drain func() time.Duration, log *zap.Logger) *Passage {
-	p := &Passage{log: log}
-	p.watch.idle, p.watch.drain, p.watch.account = idleTimeout, drain, &p.account
-	return p
+// Passage returns one for the connections that somebody else accepts at an address. It asks for the policy with each new one;
+// those that are open go on as they began. They are counted as those of a port. The account stays, also when nobody listens
+// there any more: its connections last longer, and the next one that listens there goes on counting. It may be called on any
+// goroutine.
+func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Logger) *Passage {
+	return &Passage{account: p.accounts.use(at.Network() + "/" + portOf(at)), policy: policy, drain: p.drainTime, log: log}
+}
+
+// portOf is what is counted of an address: its port, if it has one.
+func portOf(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok {
+		return strconv.Itoa(tcp.Port)
+	}
+	return at.String()
+}
+
+// Unheard counts a connection whose client did not say in time, or in few enough words, which host it wants.
+func (p *Passage) Unheard() { p.account.fail(unheard) }
+
+// conditions are what connections are taken under that come between two changes of the policy.
+type conditions struct {
+	policy ir.StreamPolicy
+	watch  watch
+}
+
+// now returns the conditions for a new connection.
+func (p *Passage) now() *conditions {
+	policy, newest := p.policy(), p.newest.Load()
+	if newest == nil || newest.policy != policy {
+		newest = &conditions{policy: policy, watch: watch{
+			idle: orDefault(policy.IdleTimeout, idleTimeout), drain: p.drain, account: p.account,
+		}}
+		// Of two that come at once, each may have its own.
+		p.newest.Store(newest)
+	}
+	return newest
 }
 
 // Passed is one connection of a Passage.
@@ -39,8 +75,9 @@ type Passed struct {
 func (p *Passage) Take(conn net.Conn, ahead []byte, backend *balancer.Backend) *Passed {
 	cx := layer4.WrapConnection(conn, ahead, p.log)
 	ends, end := context.WithCancel(cx.Context)
+	under := p.now()
 	return &Passed{cx: cx, End: end, handler: &Handler{
-		Backend: backend.ID(), backend: backend, account: &p.account, watch: &p.watch, ends: ends, log: p.log,
+		Backend: backend.ID(), Policy: under.policy, backend: backend, account: p.account, watch: &under.watch, ends: ends, log: p.log,
 	}}
 }
 
@@ -48,12 +85,16 @@ func (p *Passage) Take(conn net.Conn, ahead []byte, backend *balancer.Backend) *
 func (c *Passed) Pass() (err error) {
 	defer c.End()
 	defer c.cx.Close()
+	h := c.handler
+	h.account.enter(0)
+	defer h.account.leave()
 	defer func() {
 		// One connection must not take all others down with it.
 		if r := recover(); r != nil {
-			c.handler.log.Error("passing a connection through panicked", zap.Any("panic", r), zap.Stack("stack"))
+			h.account.fail(broken)
+			h.log.Error("passing a connection through panicked", zap.Any("panic", r), zap.Stack("stack"))
 			err = fmt.Errorf("panic: %v", r)
 		}
 	}()
-	return c.handler.Handle(c.cx, nil)
+	return h.Handle(c.cx, nil)
 }

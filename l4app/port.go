@@ -25,6 +25,7 @@ import (
 // socket that is closed.
 type chain struct {
 	log       *zap.Logger
+	account   *account
 	addresses []string
 	// terms are those of a UDP port, which has no handler.
 	terms       *terms
@@ -52,7 +53,7 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	ctx.Context = withScope(ctx.Context, of)
 	own, cancel := caddy.NewContext(ctx)
 	c := &chain{
-		log: of.log, addresses: s.Listen, connections: newConnections(),
+		log: of.log, account: of.account, addresses: s.Listen, connections: newConnections(),
 		end: end, cancel: func() { end(); cancel() },
 	}
 	var err error
@@ -114,6 +115,7 @@ func (c *chain) serve(conn net.Conn) {
 	defer func() {
 		// One connection must not take all others down with it.
 		if r := recover(); r != nil {
+			c.account.fail(broken)
 			c.log.Error("handling a connection panicked", zap.Any("panic", r), zap.Stack("stack"))
 		}
 	}()

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -188,25 +186,4 @@ func TestWhatWasSaidBeforeTheEnd(t *testing.T) {
 	if err := <-heard; err != nil {
 		t.Error(err)
 	}
-}
-
-// TestPass holds that a connection which somebody else has accepted can be handed over.
-func TestPass(t *testing.T) {
-	w := newWorld(t)
-	r := route(ir.TCP, freePort(t), "a")
-	w.endpoints(r, named(t, "a"))
-	passage := NewPassage(func() time.Duration { return drainTime }, zap.NewNop())
-	address := backend(t, func(conn *net.TCPConn) {
-		if err := passage.Take(conn, []byte("ahead"), w.table.Backend(r.Backend.ID)).Pass(); err != nil {
-			t.Error(err)
-		}
-	})
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	expect(t, conn, "aahead")
-	send(t, conn, "more")
-	expect(t, conn, "more")
 }

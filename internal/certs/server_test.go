@@ -121,6 +121,32 @@ func TestSessionsBelongToContents(t *testing.T) {
 	}
 }
 
+// TestSecretsOfPorts: the text names the annotation that names the Secret, on whatever object the port is asked for.
+func TestSecretsOfPorts(t *testing.T) {
+	port := func(origin string) *document.Port {
+		return &document.Port{
+			Origin: origin, Backend: "shop/db/5432",
+			TLS: &ir.StreamTLS{Secret: "shop/pair"}, BackendTLS: &ir.BackendTLS{Secret: "shop/ca", Verify: true},
+		}
+	}
+	s := certs.NewStore()
+	s.Follow((&document.Delta{Ports: map[string]*document.Port{
+		"tcp/5432": port("Service/shop/db"), "tcp/5433": port("Service/shop/db"), "tcp/9000": port("ConfigMap/ingress/tcp-services"),
+	}}).References())
+	s.SetSecret("shop", "pair", nil, false)
+	s.SetSecret("shop", "ca", nil, false)
+	const ours = "Service/shop/db metadata.annotations[k8singress.io/"
+	expectSaid(t, s,
+		"error NoSecret ConfigMap/ingress/tcp-services data[9000]: Secret shop/ca does not exist: every connection is closed for "+
+			"port tcp/9000 (k8singress.io/stream-backend-tls-secret of Service/shop/db) until it does",
+		"error NoSecret "+ours+"stream-backend-tls-secret]: Secret shop/ca does not exist: every connection is closed for "+
+			"port tcp/5432, port tcp/5433 until it does",
+		"error NoSecret ConfigMap/ingress/tcp-services data[9000]: Secret shop/pair does not exist: every TLS handshake fails for "+
+			"port tcp/9000 (k8singress.io/stream-tls-secret of Service/shop/db) until it does",
+		"error NoSecret "+ours+"stream-tls-secret]: Secret shop/pair does not exist: every TLS handshake fails for "+
+			"port tcp/5432, port tcp/5433 until it does")
+}
+
 // TestOneUserWithSeveralSecrets: a host has routes with Secrets of their own.
 func TestOneUserWithSeveralSecrets(t *testing.T) {
 	s := certs.NewStore()

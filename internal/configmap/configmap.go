@@ -19,10 +19,8 @@ import (
 type Config struct {
 	// Defaults are for Ingresses whose annotations do not say otherwise.
 	Defaults annotations.Settings
-	// Global holds for every request.
+	// Global holds for every request. Its Streams are for the TCP and UDP ports, too, whose Service does not say otherwise.
 	Global ir.Global
-	// Streams is for the TCP and UDP ports whose Service does not say otherwise.
-	Streams ir.StreamPolicy
 }
 
 // Parse reads the data of a ConfigMap. A key that cannot be read is left out and reported; the others count. A key that keeps
@@ -58,7 +56,7 @@ func (r *reading) all(data map[string]string) {
 		if p == nil {
 			return
 		}
-		r.config.Defaults, r.config.Global, r.config.Streams = base, ir.Global{}, ir.StreamPolicy{}
+		r.config.Defaults, r.config.Global = base, ir.Global{}
 		r.config.Defaults.Closed = true
 		r.problems = []report.Problem{{
 			Severity: report.Error, Reason: report.Quarantined, Field: "data", Message: fmt.Sprintf(

@@ -31,7 +31,7 @@ func TestStreams(t *testing.T) {
 		{map[string]string{"proxy-stream-responses": "0"}, ir.StreamPolicy{}},
 	} {
 		config, problems := Parse(test.data)
-		if diff := cmp.Diff(test.want, config.Streams); diff != "" || len(problems) > 0 {
+		if diff := cmp.Diff(test.want, config.Global.Streams); diff != "" || len(problems) > 0 {
 			t.Errorf("%v: %v, and (-want +got):\n%s", test.data, problems, diff)
 		}
 	}
@@ -43,8 +43,8 @@ func TestStreamsRefused(t *testing.T) {
 		"proxy-stream-next-upstream-timeout": "soon", "proxy-stream-responses": "many",
 	} {
 		config, problems := Parse(map[string]string{name: value, "proxy-read-timeout": "7"})
-		if config.Streams != (ir.StreamPolicy{}) || config.Defaults.Attempts.Read != 7*time.Second {
-			t.Errorf("%s %s makes %+v, and other keys %+v", name, value, config.Streams, config.Defaults.Attempts)
+		if config.Global.Streams != (ir.StreamPolicy{}) || config.Defaults.Attempts.Read != 7*time.Second {
+			t.Errorf("%s %s makes %+v, and other keys %+v", name, value, config.Global.Streams, config.Defaults.Attempts)
 		}
 		if len(problems) != 1 || problems[0].Reason != report.InvalidEntry || problems[0].Field != "data["+name+"]" {
 			t.Errorf("%s %s: the problems are %+v", name, value, problems)

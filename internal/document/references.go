@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 )
@@ -93,16 +94,33 @@ func (p *Port) references(name string) []*Reference {
 		return all
 	}
 	if p.TLS != nil && p.TLS.Secret != "" {
-		all = append(all, &Reference{
-			Secret: p.TLS.Secret, Origin: p.Origin, Pair: true, For: "port " + name, Without: "every TLS handshake fails",
-		})
+		next := &Reference{Secret: p.TLS.Secret, Pair: true, Without: "every TLS handshake fails"}
+		all = append(all, next.ofPort(p, name, streamTLSAnnotation))
 	}
 	if p.BackendTLS != nil && p.BackendTLS.Secret != "" {
 		next := backendTLS(p.BackendTLS)
-		next.Origin, next.For, next.Without = p.Origin, "port "+name, "every connection is closed"
-		all = append(all, next)
+		next.Without = "every connection is closed"
+		all = append(all, next.ofPort(p, name, streamBackendTLSAnnotation))
 	}
 	return all
+}
+
+const (
+	streamTLSAnnotation        = "k8singress.io/stream-tls-secret"
+	streamBackendTLSAnnotation = "k8singress.io/stream-backend-tls-secret"
+)
+
+// ofPort says who is told, and where to look: at an annotation of the Service, also where somebody else asks for the port.
+func (r *Reference) ofPort(p *Port, name, annotation string) *Reference {
+	r.Origin, r.For = p.Origin, "port "+name
+	if strings.HasPrefix(p.Origin, "Service/") {
+		r.Field = "metadata.annotations[" + annotation + "]"
+		return r
+	}
+	_, number, _ := strings.Cut(name, "/")
+	service := p.Backend[:max(strings.LastIndexByte(p.Backend, '/'), 0)]
+	r.Field, r.For = "data["+number+"]", r.For+" ("+annotation+" of Service/"+service+")"
+	return r
 }
 
 func backendTLS(t *ir.BackendTLS) *Reference {

@@ -166,7 +166,7 @@ func TestPassthrough(t *testing.T) {
 	if now := in.reloads(); now != reloads {
 		t.Errorf("%s reloads, %s before", now, reloads)
 	}
-	in.passing(4)
+	in.counted("connections_active", "", 4)
 }
 
 // TestPassthroughEnds: connections of a host that is gone last as long as they may, and half-closed ones end well.
@@ -187,21 +187,70 @@ func TestPassthroughEnds(t *testing.T) {
 		t.Errorf("heard %q, %v", rest, err)
 	}
 	stays.Close()
-	in.passing(0)
-	if strings.Contains(in.metrics(), "k8singress_passthrough_connections_total 0\n") {
-		t.Error("nobody has counted")
+	in.counted("connections_active", "", 0)
+}
+
+// TestPassthroughKeysAreLive: what the ConfigMap says of idle connections holds for the next ones, without a reload, and open
+// ones go on as they began.
+func TestPassthroughKeysAreLive(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port, e.ip)+passed("shop", "shop.example", "one"), "ssl_passthrough", "configmap default/global")
+	before := in.says("shop.example", e, "one shop.example")
+	reloads := in.reloads()
+	in.globalKeys("proxy-stream-timeout=1s")
+	idle := in.says("shop.example", e, "one shop.example")
+	begin := time.Now()
+	in.globalKeys("proxy-stream-timeout=1h")
+	after := in.says("shop.example", e, "one shop.example")
+	idle.ends(deadline)
+	if took := time.Since(begin); took < 500*time.Millisecond {
+		t.Errorf("an idle connection ends after %v", took)
+	}
+	before.goesOn()
+	after.goesOn()
+	if now := in.reloads(); now != reloads {
+		t.Errorf("%s reloads, %s before", now, reloads)
 	}
 }
 
-// passing waits until so many connections are passed through.
-func (in *ingress) passing(n int) {
+// counted waits until a metric of the port of HTTPS has a value. reason is empty for those that have none.
+func (in *ingress) counted(name, reason string, n int) {
 	in.Helper()
-	in.eventually("the connections", func() error {
-		if !strings.Contains(in.metrics(), fmt.Sprintf("k8singress_passthrough_connections %d\n", n)) {
-			return fmt.Errorf("there are not %d", n)
+	_, port, _ := net.SplitHostPort(in.https)
+	labels := fmt.Sprintf("port=%q,protocol=\"tcp\"", port)
+	if reason != "" {
+		labels += fmt.Sprintf(",reason=%q", reason)
+	}
+	line := fmt.Sprintf("k8singress_stream_%s{%s} %d\n", name, labels, n)
+	in.eventually(line, func() error {
+		if !strings.Contains(in.metrics(), line) {
+			return errors.New("it is not among the metrics")
 		}
 		return nil
 	})
+}
+
+// TestPassthroughIsCounted: connections and failures are in the metrics of streams, whatever becomes of the listener.
+func TestPassthroughIsCounted(t *testing.T) {
+	e := newTLSEnd(t, "one", "shop.example")
+	in := start(t, class+service("one", e.port, e.ip)+service("nobody", "1", "127.0.0.1")+service("none", "1"), "ssl_passthrough")
+	if strings.Contains(in.metrics(), "k8singress_stream_connections_total{") {
+		t.Error("nothing is passed through, and there are metrics of it")
+	}
+	in.write("hosts.yaml", passed("shop", "shop.example", "one")+passed("nobody", "nobody.example", "nobody")+passed("none", "none.example", "none"))
+	conn := in.says("shop.example", e, "one shop.example")
+	in.counted("connections_active", "", 1)
+	for _, host := range []string{"nobody.example", "none.example"} {
+		if _, err := in.reach(host, e.roots); err == nil {
+			t.Errorf("%s answers", host)
+		}
+	}
+	in.counted("failures_total", "no_endpoint", 2)
+	in.load(fmt.Sprintf("manifests %s\nssl_passthrough\nshutdown_timeout 1s\n", in.folder))
+	in.says("shop.example", e, "one shop.example").Close()
+	conn.goesOn()
+	in.counted("connections_active", "", 1)
+	in.counted("connections_total", "", 4)
 }
 
 // TestPassthroughSurvivesReload: Caddy's own servers know nothing of such connections, and cannot end them.
@@ -351,6 +400,7 @@ func TestHellos(t *testing.T) {
 			}
 		})
 	}
+	in.counted("failures_total", "client_hello", 1)
 }
 
 // TestSilentClients: they hold up nobody, and do not stay.
@@ -379,6 +429,7 @@ func TestSilentClients(t *testing.T) {
 			t.Fatalf("heard %q, and no end", rest)
 		}
 	}
+	in.counted("failures_total", "client_hello", len(silent))
 }
 
 // TestPassthroughBehindBalancer: the header of a load balancer is for the ingress, which knows from it who the client is.

@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/fixture"
@@ -44,9 +45,7 @@ func TestPortEndsTLS(t *testing.T) {
 	if answer, err := tryTCP(port); err == nil {
 		t.Errorf("in plain text it answers %q", answer)
 	}
-	if got := in.reasons("Service/default/one"); len(got) != 1 {
-		t.Errorf("the Service is told %v", got)
-	}
+	in.tells("Service/default/one", "NoSecret", "metadata.annotations[k8singress.io/stream-tls-secret]")
 	reloads := in.reloads()
 	shows := func(host string) {
 		t.Helper()
@@ -77,5 +76,44 @@ func TestPortEndsTLS(t *testing.T) {
 	})
 	if now := in.reloads(); now != reloads {
 		t.Errorf("Caddy was made to reload: %q, then %q", reloads, now)
+	}
+}
+
+// tells checks that one thing is said of an object, and of which field.
+func (in *ingress) tells(object, reason, field string) {
+	in.Helper()
+	var all []verdict
+	in.adminJSON("/k8singress/objects", &all)
+	for _, v := range all {
+		if v.Object.Kind+"/"+v.Object.Namespace+"/"+v.Object.Name != object {
+			continue
+		}
+		if len(v.Problems) != 1 || v.Problems[0].Reason != reason || v.Problems[0].Field != field {
+			in.Errorf("%s is told %+v, want %s of %s", object, v.Problems, reason, field)
+		}
+		return
+	}
+	in.Errorf("nothing is said of %s", object)
+}
+
+// TestSecretOfTheEndpointsOfAPort holds that whoever asks for a port is told which annotation names a Secret that is no good.
+func TestSecretOfTheEndpointsOfAPort(t *testing.T) {
+	ip, backendPort := backend(t, "one")
+	annotations := []string{"stream-backend-tls: true", "stream-backend-tls-secret: none"}
+	in := start(t, class+exposed("one", backendPort, ip, append(annotations, "tcp-ports: "+fixture.Port(t)+":http")...)+
+		exposed("two", backendPort, ip, annotations...), servicePorts, "tcp_services default/tcp")
+	in.tells("Service/default/one", "NoSecret", "metadata.annotations[k8singress.io/stream-backend-tls-secret]")
+	port := fixture.Port(t)
+	in.write("tcp.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {\""+port+"\": \"default/two:80\"}\n")
+	in.eventually("the port", func() error {
+		if in.message("ConfigMap/default/tcp", "NoSecret") == "" {
+			return fmt.Errorf("nothing is said of it")
+		}
+		return nil
+	})
+	in.tells("ConfigMap/default/tcp", "NoSecret", "data["+port+"]")
+	const annotation = "k8singress.io/stream-backend-tls-secret of Service/default/two"
+	if got := in.message("ConfigMap/default/tcp", "NoSecret"); !strings.Contains(got, annotation) {
+		t.Errorf("it is told %q", got)
 	}
 }

@@ -96,6 +96,9 @@ type Global struct {
 	KeepAliveTimeout time.Duration `json:"keepalive_timeout,omitempty"`
 	// Drain is how long the streams of a route go on after the route has gone; zero is 240 s.
 	Drain time.Duration `json:"drain,omitempty"`
+	// Streams is how connections are passed on whose port has no policy of its own: TLS connections that go to the backend of
+	// their host as they are.
+	Streams StreamPolicy `json:"streams,omitzero"`
 	// NoRequestID makes up no id for requests that come without one.
 	NoRequestID bool `json:"no_request_id,omitempty"`
 }

@@ -43,5 +43,8 @@ func (t *Table) Clients() *clients.Policy { return t.global.clients.Load() }
 // HSTS is the value of the Strict-Transport-Security header for answers over TLS; empty is without.
 func (t *Table) HSTS() string { return *t.global.hsts.Load() }
 
+// StreamPolicy is how connections are passed on that no port of their own has: those of Passthrough.
+func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
+
 // DrainTime is how long streams go on after their route has gone.
 func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/k8singress/k8singress/internal/balancer"
 )
@@ -13,14 +12,10 @@ type Passthrough struct {
 	Backend *balancer.Backend
 
 	streams *streams
-	passed  *passed
 }
 
-// passed counts connections.
-type passed struct{ all, open atomic.Int64 }
-
 func (t *Table) passthrough(backend string) *Passthrough {
-	return &Passthrough{Backend: t.backends.Backend(backend), streams: &streams{all: &t.open}, passed: &t.passed}
+	return &Passthrough{Backend: t.backends.Backend(backend), streams: &streams{all: &t.open}}
 }
 
 // PassesAny says whether there is a host whose TLS ends elsewhere. Without one nobody need look at names.
@@ -40,20 +35,11 @@ func (t *Table) Passthrough(server string) *Passthrough {
 	return h.passthrough
 }
 
-// Passed returns how many connections have been passed through so far, and how many of them are open.
-func (t *Table) Passed() (all, open int64) { return t.passed.all.Load(), t.passed.open.Load() }
-
 // Follow notes that a connection has begun. It has end called some time after the host has ceased to pass connections
 // through, as streams of HTTP end with their route. The function that it returns is to be called when the connection has
 // ended.
 func (p *Passthrough) Follow(end context.CancelFunc) (ended func()) {
-	left := p.streams.enter(end, stream{})
-	p.passed.all.Add(1)
-	p.passed.open.Add(1)
-	return func() {
-		p.passed.open.Add(-1)
-		left()
-	}
+	return p.streams.enter(end, stream{})
 }
 
 // passing is one for a host whose TLS ends elsewhere.

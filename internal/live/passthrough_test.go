@@ -69,9 +69,6 @@ func TestPassthroughDrains(t *testing.T) {
 			t.Errorf("it ends after %v", took)
 		}
 		leave()
-		if all, open := table.Passed(); all != 2 || open != 1 {
-			t.Errorf("%d in all, %d open", all, open)
-		}
 		waited := make(chan struct{})
 		go func() {
 			defer close(waited)

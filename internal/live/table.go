@@ -33,8 +33,6 @@ type Table struct {
 	refused map[string][]refused
 	// open are the streams of all routes, also of those that have gone.
 	open crowd
-	// passed counts the connections that were passed through to backends.
-	passed passed
 
 	global global
 	// policies are those of hosts that have one of their own, by host.

@@ -18,7 +18,6 @@ import (
 // defaults are what ConfigMaps say for all Ingresses, and for those of one class.
 type defaults struct {
 	global  *ir.Global
-	streams ir.StreamPolicy
 	ingress ingress.Options
 	// refs are the objects that all of this depends on, besides the classes.
 	refs     set[ir.Ref]
@@ -64,7 +63,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, namespace, name string) {
 		}
 	}
 	config, problems := configmap.Parse(data)
-	d.global, d.ingress.Defaults, d.streams = &config.Global, config.Defaults, config.Streams
+	d.global, d.ingress.Defaults = &config.Global, config.Defaults
 	d.ingress.Defaults.AvailableChains = d.chains
 	if name != "" {
 		d.say(ref, problems...)

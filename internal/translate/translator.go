@@ -108,13 +108,13 @@ func refOf(object *networkingv1.Ingress) ir.Ref {
 // touched translates the Ingresses again that changed, or that refer to something that did.
 func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
 	again := set[ir.Ref]{}
-	policy := t.defaults.streams
+	policy := t.defaults.global.Streams
 	if t.defaultsTouched(s) && t.readDefaults(c, s) {
 		for ref := range t.results {
 			again[ref] = struct{}{}
 		}
 	}
-	streamsToo := t.defaults.streams != policy
+	streamsToo := t.defaults.global.Streams != policy
 	for _, ref := range s.Changed {
 		switch ref.Kind {
 		case kinds.Ingress:

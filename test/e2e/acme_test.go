@@ -30,7 +30,7 @@ type replicas struct {
 // orderTime is for one order: certmagic begins ten in ten seconds.
 const orderTime = time.Second
 
-func newReplicas(t *testing.T, count int) *replicas {
+func newReplicas(t *testing.T, count int, lines ...string) *replicas {
 	c := newCluster(t)
 	r := &replicas{cluster: c}
 	httpPort, tlsPort := r.balance(count, 8080), r.balance(count, 8443)
@@ -43,7 +43,7 @@ func newReplicas(t *testing.T, count int) *replicas {
 	r.roots = x509.NewCertPool()
 	r.roots.AppendCertsFromPEM(issuer)
 	for number := range count {
-		o := c.options(number, "acme_ca "+authority.Directory)
+		o := c.options(number, append(lines, "acme_ca "+authority.Directory)...)
 		o.Global = fmt.Sprintf("\tstorage kubernetes {\n\t\tnamespace %s\n\t\tkubeconfig %s\n\t}\n", c.namespace, c.inside.Kubeconfig())
 		o.Environment = []string{"SSL_CERT_FILE=" + authority.Root}
 		r.all = append(r.all, c.caddy(o))

@@ -1,0 +1,106 @@
+package k8singress_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// pass opens a connection to the host that leaves TLS to its backend, and makes sure that the backend ends it.
+func (c *controller) pass(o *origin) *tls.Conn {
+	c.Helper()
+	dialer := &net.Dialer{Timeout: patience}
+	conn, err := tls.DialWithDialer(dialer, "tcp", c.https, &tls.Config{ServerName: "secure", InsecureSkipVerify: true})
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { _ = conn.Close() })
+	if shown := conn.ConnectionState().PeerCertificates[0]; !shown.Equal(o.secure.Certificate()) {
+		c.Fatalf("the certificate is that of %s", shown.Subject)
+	}
+	c.upgradeOn(conn)
+	return conn
+}
+
+func (c *controller) httpsRefuses() error {
+	conn, err := net.DialTimeout("tcp", c.https, patience)
+	if err == nil {
+		return errors.Join(errors.New("it accepts"), conn.Close())
+	}
+	return nil
+}
+
+// exchanges has many bytes come back, and closes the connection.
+func (c *controller) exchanges(conn *tls.Conn) {
+	c.Helper()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		c.Fatal(err)
+	}
+	said := bytes.Repeat([]byte("all of it "), 400_000)
+	sent := make(chan error, 1)
+	go func() {
+		_, err := conn.Write(said)
+		sent <- errors.Join(err, conn.CloseWrite())
+	}()
+	heard, err := io.ReadAll(conn)
+	if err = errors.Join(err, <-sent, conn.Close()); err != nil || !bytes.Equal(heard, said) {
+		c.Errorf("%d of %d bytes came back, %v", len(heard), len(said), err)
+	}
+}
+
+// TestEndOfPassthrough holds that SIGTERM cuts no connection that is passed through: new ones are taken while clients are asked
+// to go elsewhere, and none any more after that; those that are open are finished.
+func TestEndOfPassthrough(t *testing.T) {
+	for range ends {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			c := launch(t, o, "ssl_passthrough\nshutdown_delay 2s\nshutdown_timeout 10m")
+			before := c.pass(o)
+			c.terminate()
+			c.becomes("not ready", func() error { return c.probe("/readyz", 503) })
+			late := c.pass(o)
+			c.becomes("no listener", c.httpsRefuses)
+			c.echoes(before)
+			c.exchanges(late)
+			c.echoes(before)
+			begin := time.Now()
+			c.exchanges(before)
+			c.ends()
+			if took := time.Since(begin); took > patience {
+				t.Errorf("with nothing under way, it still took %v", took)
+			}
+		})
+	}
+}
+
+// TestPassthroughThatDoesNotEnd holds that the process ends without it at the same limit as for TCP ports, and that what ends
+// before loses nothing.
+func TestPassthroughThatDoesNotEnd(t *testing.T) {
+	const timeout = 2 * time.Second
+	for range ends {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			o := newOrigin(t)
+			c := launch(t, o, "ssl_passthrough\nshutdown_timeout "+timeout.String())
+			stays, finishes := c.pass(o), c.pass(o)
+			begin := time.Now()
+			c.terminate()
+			c.becomes("no listener", c.httpsRefuses)
+			c.exchanges(finishes)
+			c.echoes(stays)
+			if _, err := io.Copy(io.Discard, stays); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("the connection ends with %v", err)
+			}
+			c.ends()
+			if took := time.Since(begin); took < timeout-100*time.Millisecond || took > timeout+patience {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}

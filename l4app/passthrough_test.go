@@ -1,0 +1,133 @@
+package l4app
+
+import (
+	"maps"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// passed is a passage under a policy that may change, with connections that somebody else accepts.
+type passed struct {
+	t       *testing.T
+	world   *world
+	passage *Passage
+	policy  atomic.Pointer[ir.StreamPolicy]
+	address string
+}
+
+// newPassed is one in front of the endpoints at these addresses.
+func newPassed(t *testing.T, policy ir.StreamPolicy, addresses ...string) *passed {
+	t.Helper()
+	w, p := newWorld(t), &passed{t: t}
+	p.world = w
+	p.policy.Store(&policy)
+	p.passage = w.ports.Passage(&net.TCPAddr{Port: 443}, func() ir.StreamPolicy { return *p.policy.Load() }, zap.NewNop())
+	r := route(ir.TCP, freePort(t), "a")
+	// One that nobody listens at has its turn again.
+	w.table.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
+	w.endpoints(r, addresses...)
+	p.address = backend(t, func(conn *net.TCPConn) {
+		if err := p.passage.Take(conn, []byte("ahead"), w.table.Backend(r.Backend.ID)).Pass(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// connect is a client whose first word has been read already.
+func (p *passed) connect() net.Conn {
+	p.t.Helper()
+	conn, err := net.DialTimeout("tcp", p.address, patience)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		p.t.Fatal(err)
+	}
+	return conn
+}
+
+func (p *passed) failed(f failure) int { return int(p.passage.account.failed[f].Load()) }
+
+// TestPass holds that a connection which somebody else has accepted can be handed over.
+func TestPass(t *testing.T) {
+	conn := newPassed(t, ir.StreamPolicy{}, named(t, "a")).connect()
+	expect(t, conn, "aahead")
+	send(t, conn, "more")
+	expect(t, conn, "more")
+}
+
+// TestPassedMetrics holds that they are those of a port.
+func TestPassedMetrics(t *testing.T) {
+	p := newPassed(t, ir.StreamPolicy{IdleTimeout: 8 * time.Second}, named(t, "a"))
+	conn := p.connect()
+	expect(t, conn, "aahead")
+	want := map[string]float64{
+		"bytes_total in 443 tcp": 5, "bytes_total out 443 tcp": 6, "connections_active 443 tcp": 1, "connections_total 443 tcp": 1,
+	}
+	for _, reason := range reasons {
+		want["failures_total 443 tcp "+reason] = 0
+	}
+	await(t, "what is counted while it is open", func() bool { return maps.Equal(p.world.metrics(), want) })
+	conn.Close()
+	want["connections_active 443 tcp"], want["failures_total 443 tcp client_hello"] = 0, 1
+	p.passage.Unheard()
+	await(t, "what is counted at the end", func() bool { return maps.Equal(p.world.metrics(), want) })
+	// Another listener of the same port goes on.
+	again := p.world.ports.Passage(&net.TCPAddr{Port: 443}, nil, zap.NewNop())
+	again.Unheard()
+	want["failures_total 443 tcp client_hello"] = 2
+	if diff := cmp.Diff(want, p.world.metrics()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestPassedIdleTimeout holds that the policy of the moment counts for new connections, and that those which are open go on
+// as they began.
+func TestPassedIdleTimeout(t *testing.T) {
+	p := newPassed(t, ir.StreamPolicy{}, named(t, "a"))
+	stays := p.connect()
+	expect(t, stays, "aahead")
+	p.policy.Store(&ir.StreamPolicy{IdleTimeout: 100 * time.Millisecond})
+	goes := p.connect()
+	expect(t, goes, "aahead")
+	expectEnd(t, goes)
+	await(t, "the count of it", func() bool { return p.failed(idled) == 1 })
+	send(t, stays, "still there")
+	expect(t, stays, "still there")
+
+	// And the other way round: a longer time is for others.
+	p.policy.Store(&ir.StreamPolicy{IdleTimeout: time.Second})
+	short := p.connect()
+	expect(t, short, "aahead")
+	p.policy.Store(&ir.StreamPolicy{})
+	expectEnd(t, short)
+	await(t, "the count of the second one", func() bool { return p.failed(idled) == 2 })
+}
+
+// TestPassedTries holds that the policy says how many endpoints are asked.
+func TestPassedTries(t *testing.T) {
+	p := newPassed(t, ir.StreamPolicy{Tries: 1}, "127.0.0.1:1", named(t, "a"))
+	// In turns: one of two goes to the endpoint where nobody listens.
+	refused := 0
+	for range 4 {
+		if n, _ := p.connect().Read(make([]byte, 1)); n == 0 {
+			refused++
+		}
+	}
+	p.policy.Store(&ir.StreamPolicy{})
+	for range 4 {
+		expect(t, p.connect(), "aahead")
+	}
+	if refused != 2 || p.failed(noEndpoint) != 2 {
+		t.Errorf("%d of 4 have found no endpoint, and %d are counted; want 2", refused, p.failed(noEndpoint))
+	}
+}
