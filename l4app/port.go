@@ -178,7 +178,8 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 	return p, nil
 }
 
-var errHeld = errors.New("another process, or something else in this one, listens there; it is tried again until the port is free")
+// ErrHeld is why a port is refused that somebody else has.
+var ErrHeld = errors.New("another process, or something else in this one, listens there; it is tried again until the port is free")
 
 // bind listens on an address, through Caddy, which knows how to get at privileged ports. Caddy shares ports with whoever
 // else allows it, without a word; so the address is tried for ourselves alone before.
@@ -188,7 +189,7 @@ func bind(ctx caddy.Context, address string) ([]any, error) {
 		return nil, fmt.Errorf("address %q: %w", address, err)
 	}
 	if err := tryAlone(ctx, parsed); errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listening on %s: %w", parsed, errHeld)
+		return nil, fmt.Errorf("listening on %s: %w", parsed, ErrHeld)
 	}
 	sockets, err := parsed.ListenAll(ctx, net.ListenConfig{})
 	if err != nil {

@@ -182,7 +182,7 @@ func listenShared(address string) (any, error) {
 
 func expectHeld(t *testing.T, refused []Refusal, r *ir.StreamRoute) {
 	t.Helper()
-	if len(refused) != 1 || refused[0].Name != portName(r) || !errors.Is(refused[0].Err, errHeld) ||
+	if len(refused) != 1 || refused[0].Name != portName(r) || !errors.Is(refused[0].Err, ErrHeld) ||
 		refused[0].Origin != "ConfigMap/test/services" {
 		t.Fatalf("refused are %v, want port %d alone", refused, r.Port)
 	}

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"errors"
-	"net"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -27,8 +26,7 @@ func refusedPort(r l4app.Refusal) *report.Verdict {
 	case kinds.Service:
 		p.Field = "metadata.annotations[" + kinds.OwnPrefix + protocol + "-ports]"
 	}
-	// What the system refuses for another reason, such as a lack of rights, says so itself.
-	if system := (*net.OpError)(nil); !errors.As(r.Err, &system) {
+	if errors.Is(r.Err, l4app.ErrHeld) {
 		p.Message += ". " + listeners[protocol] + " lists who listens where"
 	}
 	return &report.Verdict{Object: origin, Problems: []report.Problem{p}}

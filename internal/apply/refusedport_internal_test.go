@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"testing"
@@ -21,12 +22,16 @@ func TestRefusedPort(t *testing.T) {
 		field, message string
 	}{
 		{
-			"tcp/5432", "ConfigMap/ingress/tcp", errors.New("another process listens there"), "data[5432]",
-			"port tcp/5432 is left out: another process listens there. ss -ltnp lists who listens where",
+			"tcp/5432", "ConfigMap/ingress/tcp", fmt.Errorf("listening: %w", l4app.ErrHeld), "data[5432]",
+			"port tcp/5432 is left out: listening: " + l4app.ErrHeld.Error() + ". ss -ltnp lists who listens where",
 		},
 		{
-			"udp/53", "Service/shop/dns", errors.New("another process listens there"), "metadata.annotations[k8singress.io/udp-ports]",
-			"port udp/53 is left out: another process listens there. ss -lunp lists who listens where",
+			"udp/53", "Service/shop/dns", fmt.Errorf("listening: %w", l4app.ErrHeld), "metadata.annotations[k8singress.io/udp-ports]",
+			"port udp/53 is left out: listening: " + l4app.ErrHeld.Error() + ". ss -lunp lists who listens where",
+		},
+		{
+			"tcp/80", "Service/shop/db", errors.New("a site has it"), "metadata.annotations[k8singress.io/tcp-ports]",
+			"port tcp/80 is left out: a site has it",
 		},
 		{
 			"tcp/99", "Service/shop/db", denied, "metadata.annotations[k8singress.io/tcp-ports]",
