@@ -7,8 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/ipv4"
@@ -45,11 +44,14 @@ const datagramBuffer = 1 << 20
 // lostAfter is after how long without an answer what is under way is lost.
 const lostAfter = 200 * time.Millisecond
 
-// datagrams is a number of UDP clients that each keep a window of datagrams under way, which come back.
+// datagrams is a number of UDP clients that each keep a window of datagrams under way, which come back. One goroutine is all of
+// them and the backend, and asks each in turn for what it has, so that they take no more of the processors than they have to.
 type datagrams struct {
 	datagramLoad
 
-	address  string
+	address string
+	// backend is nil where somebody else answers.
+	backend  *streamBackend
 	flows    int
 	warmUp   time.Duration
 	duration time.Duration
@@ -74,39 +76,74 @@ func (d datagrams) run(ctx context.Context, proxy *process) (result echoed, err 
 	begin := time.Now().Add(d.warmUp)
 	limited, cancel := context.WithDeadline(ctx, begin.Add(d.duration))
 	defer cancel()
-	flows, errs := make([]flow, d.flows), make([]error, d.flows)
-	var group sync.WaitGroup
-	for i := range flows {
-		group.Go(func() {
-			if errs[i] = flows[i].run(limited, d, begin); errs[i] != nil {
-				cancel()
-			}
-		})
-	}
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- d.exchange(limited, begin, &result)
+	}()
 	wait(limited, begin)
-	spent, errBefore := proxy.processorTime()
-	group.Wait()
+	before, errBefore := proxy.processorTime()
+	errExchange := <-ended
 	after, errAfter := proxy.processorTime()
-	return d.sum(flows, after-spent), errors.Join(append(errs, errBefore, errAfter, ctx.Err())...)
+	came := result.perSecond * d.duration.Seconds()
+	if spent := after - before; spent > 0 {
+		result.perProcessor = came / spent.Seconds()
+	}
+	return result, errors.Join(errExchange, errBefore, errAfter, ctx.Err())
 }
 
-func (d datagrams) sum(flows []flow, spent time.Duration) echoed {
-	total, came := echoed{}, 0.0
-	for _, f := range flows {
-		came += float64(f.came)
-		total.lost += f.lost
+// exchange counts what came back after begin.
+func (d datagrams) exchange(ctx context.Context, begin time.Time, result *echoed) error {
+	flows := make([]flow, d.flows)
+	for i := range flows {
+		if err := flows[i].open(&d); err != nil {
+			return err
+		}
+		defer flows[i].conn.Close()
 	}
-	total.perSecond = came / d.duration.Seconds()
-	if spent > 0 {
-		total.perProcessor = came / spent.Seconds()
+	came := 0
+	for now := time.Now(); ctx.Err() == nil; now = time.Now() {
+		n, err := d.turn(flows, now)
+		if err != nil {
+			return err
+		}
+		if now.After(begin) {
+			came += n
+		}
+		if n == 0 {
+			// They are on their way.
+			<-time.After(restTime)
+		}
 	}
-	return total
+	for i := range flows {
+		result.lost += flows[i].lost
+	}
+	result.perSecond = float64(came) / d.duration.Seconds()
+	return nil
+}
+
+// restTime is for how long nobody is asked when nobody had anything.
+const restTime = 20 * time.Microsecond
+
+// turn asks everybody once, and returns how many datagrams came back.
+func (d datagrams) turn(flows []flow, now time.Time) (came int, err error) {
+	for i := range flows {
+		n, err := flows[i].turn(now)
+		if err != nil {
+			return 0, err
+		}
+		came += n
+	}
+	if d.backend != nil {
+		err = d.backend.echo()
+	}
+	return came, err
 }
 
 // flow is one client.
 type flow struct {
 	socket *ipv4.PacketConn
-	conn   net.Conn
+	conn   *net.UDPConn
 	// out is a window of datagrams, and in is room for as many.
 	out, in []ipv4.Message
 	// train is the window as one message, and control says where to cut it. They are nil where it is not sent as one.
@@ -115,20 +152,21 @@ type flow struct {
 	// number is that of the newest datagram, and oldest that of the first one that was not given up.
 	number, oldest uint64
 	underWay       int
-	came, lost     int
+	lost           int
+	// heard is when something came back.
+	heard time.Time
 }
 
-func (f *flow) run(ctx context.Context, d datagrams, begin time.Time) error {
+func (f *flow) open(d *datagrams) error {
 	conn, err := net.Dial("udp4", d.address)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	udp := conn.(*net.UDPConn)
-	if err := errors.Join(udp.SetReadBuffer(datagramBuffer), takeTrains(udp, d.trains)); err != nil {
-		return err
+	f.conn = conn.(*net.UDPConn)
+	if err := errors.Join(f.conn.SetReadBuffer(datagramBuffer), takeTrains(f.conn, d.trains)); err != nil {
+		return errors.Join(err, f.conn.Close())
 	}
-	f.conn, f.socket = conn, ipv4.NewPacketConn(udp)
+	f.socket, f.heard = ipv4.NewPacketConn(f.conn), time.Now()
 	f.out, f.in = newMessages(d.window, d.bytes, 0), newMessages(d.window, longestTrain, trainControlRoom)
 	if d.trains {
 		f.control = trainControl(d.bytes)
@@ -136,19 +174,23 @@ func (f *flow) run(ctx context.Context, d datagrams, begin time.Time) error {
 			f.train = append(f.train, each.Buffers[0])
 		}
 	}
-	for ctx.Err() == nil {
-		if err := f.fill(); err != nil {
-			return err
-		}
-		came, err := f.receive()
-		if err != nil {
-			return err
-		}
-		if time.Now().After(begin) && ctx.Err() == nil {
-			f.came += came
-		}
-	}
 	return nil
+}
+
+// turn takes what came back, and returns how many these are. When nothing comes any more, those under way are lost, and count
+// no more if they come late.
+func (f *flow) turn(now time.Time) (came int, err error) {
+	if came, err = f.receive(); err != nil {
+		return 0, err
+	}
+	switch {
+	case came > 0:
+		f.heard = now
+	case now.Sub(f.heard) > lostAfter:
+		f.lost += f.underWay
+		f.underWay, f.oldest, f.heard = 0, f.number+1, now
+	}
+	return came, f.fill()
 }
 
 // fill sends as many as there is room for in the window, each with a number.
@@ -165,21 +207,13 @@ func (f *flow) fill() error {
 	return writeAll(f.socket, next)
 }
 
-// receive returns how many came back. When none does, those under way are lost, and count no more if they come late.
-func (f *flow) receive() (int, error) {
-	if err := f.conn.SetReadDeadline(time.Now().Add(lostAfter)); err != nil {
-		return 0, err
-	}
-	n, err := f.socket.ReadBatch(f.in, 0)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		f.lost += f.underWay
-		f.underWay, f.oldest = 0, f.number+1
-		return 0, nil
-	}
+// receive waits for nothing.
+func (f *flow) receive() (came int, err error) {
+	n, err := readSome(f.socket, f.in)
 	if err != nil {
 		return 0, err
 	}
-	came, size := 0, len(f.out[0].Buffers[0])
+	size := len(f.out[0].Buffers[0])
 	for _, m := range f.in[:n] {
 		if each := cmp.Or(trainSize(m.OOB[:m.NN]), m.N); each != size || m.N%size != 0 {
 			return 0, fmt.Errorf("datagrams of %d bytes came back as %d bytes in pieces of %d", size, m.N, each)
@@ -192,4 +226,13 @@ func (f *flow) receive() (int, error) {
 	}
 	f.underWay -= came
 	return came, nil
+}
+
+// readSome returns zero when nothing is there.
+func readSome(socket *ipv4.PacketConn, into []ipv4.Message) (int, error) {
+	n, err := socket.ReadBatch(into, syscall.MSG_DONTWAIT)
+	if errors.Is(err, syscall.EAGAIN) {
+		return 0, nil
+	}
+	return n, err
 }

@@ -50,9 +50,9 @@ func freeUDPAddress() (string, error) {
 }
 
 // startRelay runs the process, waits until TCP and UDP come through, and pauses it.
-func (r *relay) startRelay(ctx context.Context, s setup, config string) error {
+func (r *relay) startRelay(ctx context.Context, s setup, b *streamBackend, config string) error {
 	passes := func(ctx context.Context) bool {
-		return oneByte(r.http) == nil && (r.udp == "" || oneDatagram(ctx, r.udp))
+		return oneByte(r.http) == nil && (r.udp == "" || oneDatagram(ctx, r.udp, b))
 	}
 	if err := r.launch(ctx, s, []byte(config), passes); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (r *relay) startRelay(ctx context.Context, s setup, config string) error {
 	return r.pause()
 }
 
-func oneDatagram(ctx context.Context, address string) bool {
-	result, err := datagrams{datagramLoad: datagramLoad{64, 1, false}, address: address, flows: 1, duration: lostAfter / 4}.run(ctx, nil)
+func oneDatagram(ctx context.Context, address string, b *streamBackend) bool {
+	result, err := datagrams{datagramLoad: datagramLoad{64, 1, false}, address: address, backend: b, flows: 1, duration: lostAfter / 4}.run(ctx, nil)
 	return err == nil && result.perSecond > 0
 }
 
@@ -125,7 +125,7 @@ func startOurRelay(ctx context.Context, s site, b *streamBackend) (*relay, error
 	if err := writeManifest(r.manifests(), streamManifests(b, []string{r.http}, []string{r.udp})); err != nil {
 		return r, err
 	}
-	return r, r.startRelay(ctx, s.caddy(r.folder, "Caddyfile"), fmt.Sprintf(streamOptions, r.admin, "manifests "+r.manifests()))
+	return r, r.startRelay(ctx, s.caddy(r.folder, "Caddyfile"), b, fmt.Sprintf(streamOptions, r.admin, "manifests "+r.manifests()))
 }
 
 func writeManifest(folder, text string) error {
@@ -146,7 +146,7 @@ func startStockRelay(ctx context.Context, s site, b *streamBackend) (*relay, err
 	if err != nil {
 		return r, err
 	}
-	return r, r.startRelay(ctx, s.caddy(r.folder, "caddy.json"), string(config))
+	return r, r.startRelay(ctx, s.caddy(r.folder, "caddy.json"), b, string(config))
 }
 
 // stockConfig has the shortest routes that caddy-l4 needs, from addresses to addresses.
@@ -197,7 +197,7 @@ func startNginxRelay(ctx context.Context, s site, b *streamBackend) (*relay, err
 	}
 	r.idle = true
 	text := fmt.Sprintf(nginxStreamConfig, streamModule, r.folder, r.http, b.tcpAddress(), r.udp, b.udpAddress())
-	return r, r.startRelay(ctx, nginxSetup(path, r.folder), text)
+	return r, r.startRelay(ctx, nginxSetup(path, r.folder), b, text)
 }
 
 const haproxyMissing = "haproxy is not installed: apt-get install haproxy"
@@ -228,7 +228,7 @@ func startHAProxyRelay(ctx context.Context, s site, b *streamBackend) (*relay, e
 	r.udp = ""
 	config := filepath.Join(r.folder, "haproxy.cfg")
 	run := program{path, []string{"-db", "-f", config}, syscall.SIGTERM}
-	return r, r.startRelay(ctx, setup{run, config}, fmt.Sprintf(haproxyConfig, r.http, b.tcpAddress()))
+	return r, r.startRelay(ctx, setup{run, config}, b, fmt.Sprintf(haproxyConfig, r.http, b.tcpAddress()))
 }
 
 // direct is no proxy at all: what the generator and the backend can do together.
@@ -270,7 +270,7 @@ func (r *relay) measureUDP(ctx context.Context, o options, b *streamBackend) err
 		if err := takeTrains(b.udp, load.trains); err != nil {
 			return err
 		}
-		got, err := datagrams{load, r.udp, datagramFlows, o.duration / 3, o.duration}.run(ctx, r.process)
+		got, err := datagrams{load, r.udp, b, datagramFlows, o.duration / 3, o.duration}.run(ctx, r.process)
 		if err != nil {
 			return err
 		}

@@ -23,15 +23,23 @@ const (
 // longestTrain is as much as one message of UDP carries.
 const longestTrain = 64 << 10
 
+// echoBatch is how many messages of UDP are sent back at once.
+const echoBatch = 64
+
 // segment is how much is written and read at once of bulk data: what iperf3 does by default.
 const segment = 128 << 10
 
-// streamBackend answers on a TCP port and on a UDP port. UDP is an echo.
+// streamBackend answers on a TCP port, and sends back what comes to a UDP port when it is asked to.
 type streamBackend struct {
 	tcp net.Listener
 	udp *net.UDPConn
 	// received is how many bytes came to sinks.
 	received atomic.Int64
+
+	// socket is udp, and in and out are what comes there and is sent back. controls are by the size of datagrams in a train.
+	socket   *ipv4.PacketConn
+	in, out  []ipv4.Message
+	controls map[int][]byte
 }
 
 func startStreamBackend() (*streamBackend, error) {
@@ -46,9 +54,11 @@ func startStreamBackend() (*streamBackend, error) {
 	if err := udp.SetReadBuffer(datagramBuffer); err != nil {
 		return nil, errors.Join(err, tcp.Close(), udp.Close())
 	}
-	b := &streamBackend{tcp: tcp, udp: udp}
+	b := &streamBackend{
+		tcp: tcp, udp: udp, socket: ipv4.NewPacketConn(udp), controls: map[int][]byte{0: nil},
+		in: newMessages(echoBatch, longestTrain, trainControlRoom), out: make([]ipv4.Message, echoBatch),
+	}
 	go b.accept()
-	go b.echo()
 	return b, nil
 }
 
@@ -98,30 +108,24 @@ func (b *streamBackend) drain(conn net.Conn) {
 	}
 }
 
-// echo sends datagrams back, many with one call of the system. It answers a train by one.
-func (b *streamBackend) echo() {
-	socket := ipv4.NewPacketConn(b.udp)
-	in, out := newMessages(64, longestTrain, trainControlRoom), make([]ipv4.Message, 64)
-	controls := map[int][]byte{0: nil}
-	for {
-		n, err := socket.ReadBatch(in, 0)
-		if err != nil {
-			return
-		}
-		for i, m := range in[:n] {
-			size := trainSize(m.OOB[:m.NN])
-			if size >= m.N {
-				size = 0
-			}
-			if _, known := controls[size]; !known {
-				controls[size] = trainControl(size)
-			}
-			out[i] = ipv4.Message{Buffers: [][]byte{m.Buffers[0][:m.N]}, OOB: controls[size], Addr: m.Addr}
-		}
-		if err := writeAll(socket, out[:n]); err != nil {
-			return
-		}
+// echo sends the datagrams back that are there, many with one call of the system. It answers a train by one. Whoever sends them
+// calls it.
+func (b *streamBackend) echo() error {
+	n, err := readSome(b.socket, b.in)
+	if err != nil || n == 0 {
+		return err
 	}
+	for i, m := range b.in[:n] {
+		size := trainSize(m.OOB[:m.NN])
+		if size >= m.N {
+			size = 0
+		}
+		if _, known := b.controls[size]; !known {
+			b.controls[size] = trainControl(size)
+		}
+		b.out[i] = ipv4.Message{Buffers: [][]byte{m.Buffers[0][:m.N]}, OOB: b.controls[size], Addr: m.Addr}
+	}
+	return writeAll(b.socket, b.out[:n])
 }
 
 // newMessages returns room for a number of datagrams, or of trains of them, and for what the kernel says beside them.

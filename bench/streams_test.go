@@ -108,7 +108,7 @@ func TestDatagrams(t *testing.T) {
 		if err := takeTrains(b.udp, load.trains); err != nil {
 			t.Fatal(err)
 		}
-		got, err := datagrams{load, b.udpAddress(), 4, 0, short}.run(t.Context(), nil)
+		got, err := datagrams{load, b.udpAddress(), b, 4, 0, short}.run(t.Context(), nil)
 		if err != nil || got.perSecond == 0 {
 			t.Errorf("%s: %+v, error %v", load, got, err)
 		}
@@ -140,7 +140,7 @@ func answerDatagrams(t *testing.T, change func([]byte) []byte) (address string) 
 
 func TestDatagramsThatAreLost(t *testing.T) {
 	address := answerDatagrams(t, func([]byte) []byte { return nil })
-	got, err := datagrams{datagramLoad{64, 3, false}, address, 1, 0, lostAfter / 2}.run(t.Context(), nil)
+	got, err := datagrams{datagramLoad{64, 3, false}, address, nil, 1, 0, 3 * lostAfter / 2}.run(t.Context(), nil)
 	if err != nil || got.perSecond != 0 || got.lost == 0 || got.lost%3 != 0 {
 		t.Errorf("%+v, error %v", got, err)
 	}
@@ -149,7 +149,7 @@ func TestDatagramsThatAreLost(t *testing.T) {
 func TestDatagramsThatAreCut(t *testing.T) {
 	address := answerDatagrams(t, func(b []byte) []byte { return b[1:] })
 	for _, trains := range []bool{false, true} {
-		if got, err := (datagrams{datagramLoad{64, 3, trains}, address, 1, 0, lostAfter}).run(t.Context(), nil); err == nil {
+		if got, err := (datagrams{datagramLoad{64, 3, trains}, address, nil, 1, 0, lostAfter}).run(t.Context(), nil); err == nil {
 			t.Errorf("no error, and %+v", got)
 		}
 	}
