@@ -30,6 +30,8 @@ const (
 	drained
 	// unheard is one whose client did not say which host it wants.
 	unheard
+	// noHandshake is one whose client and port did not agree on TLS.
+	noHandshake
 	// broken is a fault of our own.
 	broken
 	failures
@@ -37,7 +39,7 @@ const (
 
 // reasons are the failures as the metrics have them.
 var reasons = [failures]string{
-	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "client_hello", "internal",
+	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "client_hello", "tls_handshake", "internal",
 }
 
 // quiet is for how long a port says nothing more of a failure that clients can cause as often as they like.

@@ -177,7 +177,9 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 		return err
 	}
 	opened.wanted = wanted
-	p.add(name, opened)
+	if p.add(name, opened) {
+		of.log.Info("the port is open", zap.Strings("addresses", c.addresses), zap.String("of", wanted.Origin))
+	}
 	return nil
 }
 
@@ -210,16 +212,17 @@ func (p *Ports) find(name string) *port {
 	return p.open[name]
 }
 
-// add takes a port that has been opened. It is closed again if nothing is to be open any more.
-func (p *Ports) add(name string, opened *port) {
+// add takes a port that has been opened. It is closed again, and false returned, if nothing is to be open any more.
+func (p *Ports) add(name string, opened *port) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.left {
 		opened.close()
 		opened.chain.Load().cancel()
-		return
+		return false
 	}
 	p.open[name] = opened
+	return true
 }
 
 // remove closes a port if it is open. Its connections go on.
@@ -237,6 +240,7 @@ func (p *Ports) drop(name string) {
 	}
 	delete(p.open, name)
 	gone.close()
+	p.log.Info("the port is closed; its connections may last a little longer", zap.String("port", name))
 	p.retire(gone, gone.chain.Load())
 	if len(gone.forwarders) > 0 {
 		p.leaving[name] = gone

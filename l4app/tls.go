@@ -4,10 +4,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/mholt/caddy-l4/layer4"
+	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -30,6 +32,8 @@ type TLS struct {
 	store     *certs.Store
 	authority *certs.Authority
 	config    *tls.Config
+	account   *account
+	log       *zap.Logger
 }
 
 // CaddyModule returns the Caddy module information.
@@ -40,14 +44,16 @@ func (*TLS) CaddyModule() caddy.ModuleInfo {
 // Provision finds the certificates.
 func (h *TLS) Provision(ctx caddy.Context) error {
 	h.store = certs.FromContext(ctx)
+	scope := scopeOf(ctx)
 	switch {
-	case h.store == nil:
+	case h.store == nil || scope == nil:
 		return errors.New("this handler works on ports that the ingress controller opens: annotate the Service of the port")
 	case (h.Secret == "") == (h.Host == ""):
 		return errors.New("one of secret and host says where the certificate comes from")
 	case h.Secret != "":
 		h.authority = h.store.Authority(h.Secret)
 	}
+	h.account, h.log = scope.account, scope.log
 	h.config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.certificate, GetConfigForClient: h.configFor}
 	return nil
 }
@@ -59,7 +65,13 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	}
 	secure := tls.Server(cx, h.config)
 	if err := secure.HandshakeContext(cx.Context); err != nil {
-		return fmt.Errorf("the TLS handshake of the client: %w", err)
+		if errors.Is(err, io.EOF) {
+			// Load balancers look in like that.
+			return nil
+		}
+		h.account.tell(h.log, noHandshake, "closing a connection without a TLS handshake",
+			zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
+		return nil
 	}
 	if err := cx.SetDeadline(time.Time{}); err != nil {
 		return err

@@ -75,6 +75,8 @@ func TestTLSEndsAtThePort(t *testing.T) {
 	if conn, err := s.client(r, &tls.Config{}); err == nil {
 		t.Error("without a certificate there is ", conn.ConnectionState().PeerCertificates[0].DNSNames)
 	}
+	await(t, "the count of the failure", func() bool { return s.failed(r, noHandshake) == 1 })
+	dial(t, r).Close()
 	s.certify("db.example")
 	conn, err := s.client(r, &tls.Config{ServerName: "db.example"})
 	if err != nil {
@@ -91,6 +93,9 @@ func TestTLSEndsAtThePort(t *testing.T) {
 	}
 	s.certify("next.example")
 	s.shows(r, "next.example")
+	if n := s.failed(r, noHandshake); n != 1 {
+		t.Errorf("%d failures are counted, want 1: who only connects is none", n)
+	}
 }
 
 // TestTLSFailsClosed holds that a session from before is no way round a Secret that is no good any more.
