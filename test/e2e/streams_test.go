@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -75,6 +76,8 @@ func TestTCPAndUDPPorts(t *testing.T) {
 	tcp(map[string]string{"9201": c.to("steady:stream")})
 	udp(map[string]string{"9301": c.to("steady-udp:stream")})
 	c.awaitClosed("9202")
+	checkEchoes(c, append(kept, late, udpClient)...)
+	udpClient.end()
 	c.awaitSilent("9302")
 	checkEchoes(c, kept...)
 	c.checkNoReload(caddy)
@@ -175,6 +178,7 @@ type echoed struct {
 	name     string
 	messages atomic.Int64
 	broken   atomic.Pointer[error]
+	end      func()
 }
 
 // echoes opens one, and waits for the first message.
@@ -207,11 +211,12 @@ func (c *cluster) echoes(network, port string) *echoed {
 			}
 		}
 	}()
-	c.Cleanup(func() {
+	e.end = sync.OnceFunc(func() {
 		cancel()
 		_ = conn.Close()
 		<-ended
 	})
+	c.Cleanup(e.end)
 	return e
 }
 
