@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -77,6 +78,10 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 		err = cx.SetReadDeadline(time.Time{})
 	}
 	if err != nil {
+		if errors.Is(err, io.EOF) {
+			// Load balancers look in like that.
+			return nil
+		}
 		p.account.tell(p.log, noHeader, "closing a connection without the PROXY protocol header that is demanded", peer, zap.Error(err))
 		return nil
 	}
@@ -129,7 +134,8 @@ const (
 	longestLine = 107
 )
 
-// readHeader reads the header of a connection, however small the pieces are in which it comes.
+// readHeader reads the header of a connection, however small the pieces are in which it comes. The error is io.EOF if the peer
+// closes the connection without a word.
 func readHeader(cx *layer4.Connection) (net.Conn, error) {
 	// All that caddy-l4 has read, so that it keeps nothing which would come before the rest.
 	data := make([]byte, len(cx.MatchingBytes()), max(usualHeader, len(cx.MatchingBytes())))
@@ -150,9 +156,13 @@ func readHeader(cx *layer4.Connection) (net.Conn, error) {
 			data = grown
 		}
 		n, err := cx.Read(data[len(data):cap(data)])
-		if data = data[:len(data)+n]; err != nil && n == 0 {
-			return nil, err
+		if data = data[:len(data)+n]; n > 0 || err == nil {
+			continue
 		}
+		if len(data) > 0 && errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
 	}
 }
 

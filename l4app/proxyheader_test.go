@@ -150,10 +150,27 @@ func TestHeaderThatDoesNotCome(t *testing.T) {
 			conn := dial(t, r)
 			send(t, conn, text)
 			expectEnd(t, conn)
-			if took := time.Since(begin); took < ir.ProxyTimeout-100*time.Millisecond || took > ir.ProxyTimeout+time.Second {
+			if took := time.Since(begin); took < ir.ProxyTimeout-100*time.Millisecond || took > ir.ProxyTimeout+patience/4 {
 				t.Errorf("it took %v", took)
 			}
 		})
+	}
+}
+
+// TestPeerThatGivesUp holds that who looks whether the port is open is no failure, and who stops in the middle is one.
+func TestPeerThatGivesUp(t *testing.T) {
+	w := newWorld(t)
+	r := proxied(t, w, "")
+	for want, text := range []string{"", "PROXY TCP4 192.0.2.1"} {
+		conn := dial(t, r)
+		send(t, conn, text)
+		if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		expectEnd(t, conn)
+		if n := w.failed(r, noHeader); n != want {
+			t.Errorf("after %q there are %d failures", text, n)
+		}
 	}
 }
 
