@@ -234,11 +234,15 @@ func (c *controller) endsWithout(last ...net.Conn) {
 	}
 }
 
-// cutsOff tells the process to end while a connection is open that stays so. After the timeout both end.
-func (c *controller) cutsOff(conn net.Conn, timeout time.Duration) {
+// cutsOff tells the process to end while a connection is open that stays so. After the timeout both end. Something may happen
+// meanwhile.
+func (c *controller) cutsOff(conn net.Conn, timeout time.Duration, meanwhile ...func()) {
 	c.Helper()
 	begin := time.Now()
 	c.terminate()
+	for _, each := range meanwhile {
+		each()
+	}
 	c.echoes(conn)
 	if _, err := io.Copy(io.Discard, conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
 		c.Errorf("the connection ends with %v", err)

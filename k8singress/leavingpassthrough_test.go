@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -25,14 +24,6 @@ func (c *controller) pass(o *origin) *tls.Conn {
 	}
 	c.upgradeOn(conn)
 	return conn
-}
-
-func (c *controller) httpsRefuses() error {
-	conn, err := net.DialTimeout("tcp", c.https, patience)
-	if err == nil {
-		return errors.Join(errors.New("it accepts"), conn.Close())
-	}
-	return nil
 }
 
 // exchanges has many bytes come back, and closes the connection.
@@ -65,16 +56,12 @@ func TestEndOfPassthrough(t *testing.T) {
 			c.terminate()
 			c.becomes("not ready", func() error { return c.probe("/readyz", 503) })
 			late := c.pass(o)
-			c.becomes("no listener", c.httpsRefuses)
+			c.becomes("no listener", refuses(c.https))
 			c.echoes(before)
 			c.exchanges(late)
 			c.echoes(before)
-			begin := time.Now()
 			c.exchanges(before)
-			c.ends()
-			if took := time.Since(begin); took > patience {
-				t.Errorf("with nothing under way, it still took %v", took)
-			}
+			c.endsWithout()
 		})
 	}
 }
@@ -89,18 +76,10 @@ func TestPassthroughThatDoesNotEnd(t *testing.T) {
 			o := newOrigin(t)
 			c := launch(t, o, "ssl_passthrough\nshutdown_timeout "+timeout.String())
 			stays, finishes := c.pass(o), c.pass(o)
-			begin := time.Now()
-			c.terminate()
-			c.becomes("no listener", c.httpsRefuses)
-			c.exchanges(finishes)
-			c.echoes(stays)
-			if _, err := io.Copy(io.Discard, stays); err != nil && !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("the connection ends with %v", err)
-			}
-			c.ends()
-			if took := time.Since(begin); took < timeout-100*time.Millisecond || took > timeout+patience {
-				t.Errorf("it took %v", took)
-			}
+			c.cutsOff(stays, timeout, func() {
+				c.becomes("no listener", refuses(c.https))
+				c.exchanges(finishes)
+			})
 		})
 	}
 }

@@ -212,24 +212,6 @@ func (in *ingress) trusted(roots *x509.CertPool, host string) *x509.Certificate 
 	return leaf
 }
 
-// message returns the message of a problem of an object, or nothing.
-func (in *ingress) message(object, reason string) string {
-	in.Helper()
-	var all []verdict
-	in.adminJSON("/k8singress/objects", &all)
-	for _, v := range all {
-		if v.Object.Kind+"/"+v.Object.Namespace+"/"+v.Object.Name != object {
-			continue
-		}
-		for _, p := range v.Problems {
-			if p.Reason == reason {
-				return p.Message
-			}
-		}
-	}
-	return ""
-}
-
 // client is an HTTP client that trusts the authority itself.
 func (a *authority) client() *http.Client {
 	a.Helper()

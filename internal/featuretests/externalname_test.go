@@ -192,25 +192,6 @@ func TestExternalNameOfThisMachine(t *testing.T) {
 	}
 }
 
-// messages returns those of the problems of an object that have a reason.
-func (in *ingress) messages(object, reason string) []string {
-	in.Helper()
-	var all []verdict
-	in.adminJSON("/k8singress/objects", &all)
-	var found []string
-	for _, v := range all {
-		if v.Object.Kind+"/"+v.Object.Namespace+"/"+v.Object.Name != object {
-			continue
-		}
-		for _, p := range v.Problems {
-			if p.Reason == reason {
-				found = append(found, p.Message)
-			}
-		}
-	}
-	return found
-}
-
 // A process that takes documents looks their names up itself, whatever addresses the other one had.
 func TestExternalNameInADocument(t *testing.T) {
 	port, dnsServer := twins(t), serveNames(t)

@@ -279,25 +279,52 @@ type verdict struct {
 	Object struct{ Kind, Namespace, Name string } `json:"object"`
 
 	Accepted bool `json:"accepted"`
-	Problems []struct{ Severity, Reason, Field, Message string }
+	Problems []problem
 }
 
-// reasons returns the reasons of the problems of an object, such as "Ingress/shop/web".
-func (in *ingress) reasons(object string) []string {
+// problem is one of the things that are said of an object.
+type problem struct{ Severity, Reason, Field, Message string }
+
+// problems returns what is said of an object, such as "Ingress/shop/web".
+func (in *ingress) problems(object string) (found []problem) {
 	in.Helper()
 	var all []verdict
 	in.adminJSON("/k8singress/objects", &all)
-	var found []string
 	for _, v := range all {
-		name := strings.ReplaceAll(v.Object.Kind+"/"+v.Object.Namespace+"/"+v.Object.Name, "//", "/")
-		if name != object {
-			continue
-		}
-		for _, p := range v.Problems {
-			found = append(found, p.Reason)
+		if strings.ReplaceAll(v.Object.Kind+"/"+v.Object.Namespace+"/"+v.Object.Name, "//", "/") == object {
+			found = append(found, v.Problems...)
 		}
 	}
 	return found
+}
+
+// reasons returns the reasons of the problems of an object.
+func (in *ingress) reasons(object string) (found []string) {
+	in.Helper()
+	for _, p := range in.problems(object) {
+		found = append(found, p.Reason)
+	}
+	return found
+}
+
+// messages returns those of the problems of an object that have a reason.
+func (in *ingress) messages(object, reason string) (found []string) {
+	in.Helper()
+	for _, p := range in.problems(object) {
+		if p.Reason == reason {
+			found = append(found, p.Message)
+		}
+	}
+	return found
+}
+
+// message returns the first one of them, or nothing.
+func (in *ingress) message(object, reason string) string {
+	in.Helper()
+	if all := in.messages(object, reason); len(all) > 0 {
+		return all[0]
+	}
+	return ""
 }
 
 // backend starts a server that answers with its name and the path, and returns its host and port.

@@ -82,18 +82,9 @@ func TestPortEndsTLS(t *testing.T) {
 // tells checks that one thing is said of an object, and of which field.
 func (in *ingress) tells(object, reason, field string) {
 	in.Helper()
-	var all []verdict
-	in.adminJSON("/k8singress/objects", &all)
-	for _, v := range all {
-		if v.Object.Kind+"/"+v.Object.Namespace+"/"+v.Object.Name != object {
-			continue
-		}
-		if len(v.Problems) != 1 || v.Problems[0].Reason != reason || v.Problems[0].Field != field {
-			in.Errorf("%s is told %+v, want %s of %s", object, v.Problems, reason, field)
-		}
-		return
+	if said := in.problems(object); len(said) != 1 || said[0].Reason != reason || said[0].Field != field {
+		in.Errorf("%s is told %+v, want %s of %s", object, said, reason, field)
 	}
-	in.Errorf("nothing is said of %s", object)
 }
 
 // TestSecretOfTheEndpointsOfAPort holds that whoever asks for a port is told which annotation names a Secret that is no good.
