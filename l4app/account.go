@@ -28,6 +28,8 @@ const (
 	idled
 	// drained is one whose endpoint was gone for too long.
 	drained
+	// unwanted is one whose port was gone for too long.
+	unwanted
 	// unheard is one whose client did not say which host it wants.
 	unheard
 	// noHandshake is one whose client and port did not agree on TLS.
@@ -39,7 +41,8 @@ const (
 
 // reasons are the failures as the metrics have them.
 var reasons = [failures]string{
-	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "client_hello", "tls_handshake", "internal",
+	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "port_gone", "client_hello", "tls_handshake",
+	"internal",
 }
 
 // quiet is for how long a port says nothing more of a failure that clients can cause as often as they like.

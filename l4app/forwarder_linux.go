@@ -67,8 +67,9 @@ const (
 	stopped
 )
 
-// lastWords is for how long a client and its endpoint have to be silent, so that a port that is gone does not wait for them.
-const lastWords = 2 * time.Second
+// lastWords is for how long a client and its endpoint have to be silent, so that a port that is gone does not wait for them: most
+// clients of DNS wait as long for an answer.
+const lastWords = 5 * time.Second
 
 // start is what times are since.
 var start = time.Now()
@@ -390,7 +391,7 @@ func (f *forwarder) deliver(s *session) {
 		case err == nil:
 			again, refusals = false, 0
 		case isUnreachable(err):
-			s.refuse(f.now)
+			f.refused(s, err)
 			// Without a route to it, an endpoint that is asked again because there is no other one refuses each time.
 			if refusals++; refusals > f.terms.tries {
 				f.traffic.lose(noEndpointToAsk, o.total(at, o.count).datagrams)
@@ -412,6 +413,14 @@ func (f *forwarder) deliver(s *session) {
 			again = true
 		}
 	}
+}
+
+// refused notes that the endpoint of a session has let a datagram be sent back, which had been passed on.
+func (f *forwarder) refused(s *session, err error) {
+	f.traffic.lose(endpointRefused, 1)
+	f.port.account.tell(f.terms.log, noEndpoint, "an endpoint takes no datagrams",
+		zap.String("endpoint", s.choice.Endpoint.Address()), zap.Stringer("client", s.peer.client), zap.Error(err))
+	s.refuse(f.now)
 }
 
 // passed counts what went to an endpoint.
@@ -438,7 +447,8 @@ func (f *forwarder) settle(s *session) bool {
 		}
 	}
 	if err != nil {
-		f.port.account.tell(f.terms.log, noEndpoint, "no endpoint for a client", zap.Stringer("client", s.peer.client), zap.Error(err))
+		f.port.account.tell(f.terms.log, noEndpoint, "no endpoint for a client",
+			zap.String("backend", f.terms.backend.ID()), zap.Stringer("client", s.peer.client), zap.Error(err))
 	}
 	return err == nil
 }
@@ -452,7 +462,7 @@ func (f *forwarder) hear(s *session) {
 	n, err := receiveMessages(s.line.socket, b.answers[b.answered:])
 	if err != nil {
 		if isUnreachable(err) {
-			s.refuse(f.now)
+			f.refused(s, err)
 		}
 		return
 	}

@@ -130,6 +130,10 @@ func (h *Handler) ended(cx *layer4.Connection, l *link, took time.Duration, err 
 		h.account.fail(idled)
 	case errors.Is(err, errGone):
 		h.account.fail(drained)
+	case err != nil && h.ends.Err() != nil:
+		err = errUnwanted
+		h.account.tell(h.log, unwanted, "closing a connection: its port has been gone for too long, or the process ends",
+			zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()))
 	}
 	if entry := h.log.Check(zap.DebugLevel, "a connection has ended"); entry != nil {
 		entry.Write(zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()),

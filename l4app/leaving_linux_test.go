@@ -200,3 +200,13 @@ func TestUDPPortOutlivesAFault(t *testing.T) {
 	}
 	w.ports.Update(w.ctx, map[string]*document.Port{portName(r): nil})
 }
+
+// TestDeadUDPEndpointIsTold holds that a port says so, though no client is told.
+func TestDeadUDPEndpointIsTold(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.UDP, freePort(t), "a")
+	w.set(r, "127.0.0.1:"+itoa(int(freePort(t))))
+	client, traffic := dial(t, r), trafficOf(w, r)
+	send(t, client, "question")
+	await(t, "the loss", func() bool { return traffic.lost[endpointRefused].Load() > 0 })
+}

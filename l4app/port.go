@@ -139,12 +139,13 @@ type port struct {
 	forwarders []*forwarder
 	// serving are the loops that accept or forward, and the connections under way.
 	serving sync.WaitGroup
-	// gone is closed when the port is.
-	gone chan struct{}
+	// gone is closed when the port is, and back when there is a port of that name again, which is heir.
+	gone, back chan struct{}
+	heir       *port
 }
 
 func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
-	p := &port{addresses: c.addresses, account: of.account, crew: of.crew, gone: make(chan struct{})}
+	p := &port{addresses: c.addresses, account: of.account, crew: of.crew, gone: make(chan struct{}), back: make(chan struct{})}
 	p.chain.Store(c)
 	var sockets []any
 	for _, address := range c.addresses {

@@ -39,7 +39,7 @@ type Ports struct {
 	// mu is for open, and for left, which says that nothing is to be opened any more.
 	mu   sync.Mutex
 	open map[string]*port
-	// leaving are UDP ports that are gone, but for clients that still hear something.
+	// leaving are ports that are gone, but for their last connections.
 	leaving map[string]*port
 	left    bool
 	// outlasts says that Close leaves everything to Leave.
@@ -222,6 +222,11 @@ func (p *Ports) add(name string, opened *port) bool {
 		return false
 	}
 	p.open[name] = opened
+	if before := p.leaving[name]; before != nil {
+		delete(p.leaving, name)
+		before.heir = opened
+		close(before.back)
+	}
 	return true
 }
 
@@ -242,9 +247,7 @@ func (p *Ports) drop(name string) {
 	gone.close()
 	p.log.Info("the port is closed; its connections may last a little longer", zap.String("port", name))
 	p.retire(gone, gone.chain.Load())
-	if len(gone.forwarders) > 0 {
-		p.leaving[name] = gone
-	}
+	p.leaving[name] = gone
 	p.running.Go(func() {
 		gone.serving.Wait()
 		p.mu.Lock()
@@ -269,23 +272,26 @@ func (p *Ports) clear(name string) {
 	}
 }
 
-// retire lets go of a chain when the last of its connections has ended. When its port is gone, or all is closed, they
-// have to.
+// retire lets go of a chain when the last of its connections has ended. They have to when its port has been gone for too long,
+// or all is closed. A port that comes back has its connections back.
 func (p *Ports) retire(of *port, c *chain) {
 	ended := c.connections.refuse()
 	p.running.Go(func() {
 		defer c.cancel()
 		var late <-chan time.Time
-		gone, closing := of.gone, p.closing
+		gone, back, closing := of.gone, (<-chan struct{})(nil), p.closing
 		for {
 			select {
 			case <-ended:
 				return
 			case <-gone:
-				gone = nil
+				gone, back = nil, of.back
 				if !p.outlasts.Load() {
 					late = time.After(p.drainTime())
 				}
+			case <-back:
+				of = of.heir
+				gone, back, late = of.gone, nil, nil
 			case <-late:
 				c.close()
 			case <-closing:

@@ -79,11 +79,34 @@ func TestConnectionsOfAPortThatIsGoneEndAfterTheDrainTime(t *testing.T) {
 	w.set(route(ir.TCP, r.Port, "b"), named(t, "b"))
 	later := dial(t, r)
 	expect(t, later, "b")
+	account := w.account(r)
 
 	w.remove(r)
 
 	expectEnd(t, open)
 	expectEnd(t, later)
+	await(t, "the count of both", func() bool { return account.failed[unwanted].Load() == 2 })
+}
+
+// TestPortThatComesBackHasItsConnections holds that a port which was removed by mistake does nothing to them later.
+func TestPortThatComesBackHasItsConnections(t *testing.T) {
+	const drain = 2 * time.Second
+	w := newWorld(t)
+	w.ports.SetDrain(drain)
+	r := route(ir.TCP, freePort(t), "a")
+	w.set(r, named(t, "a"))
+	open := dial(t, r)
+	expect(t, open, "a")
+	for range 2 {
+		w.remove(r)
+		w.set(r, named(t, "a"))
+	}
+	<-time.After(drain + drain/4)
+	send(t, open, "still there")
+	expect(t, open, "still there")
+	w.ports.SetDrain(10 * time.Millisecond)
+	w.remove(r)
+	expectEnd(t, open)
 }
 
 func TestChangedPortKeepsItsListener(t *testing.T) {

@@ -16,6 +16,8 @@ import (
 var (
 	errIdle = errors.New("nothing was said for too long")
 	errGone = errors.New("the endpoint has been gone for longer than connections are drained")
+	// errUnwanted is for those of passthrough, too.
+	errUnwanted = errors.New("the port, or what passed the connection through, has been gone for longer than connections are drained")
 )
 
 // link is a client's connection with an endpoint.

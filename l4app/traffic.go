@@ -16,6 +16,8 @@ const (
 	noEndpointToAsk loss = iota
 	// tooManySessions is one of a new client where there are as many as there may be.
 	tooManySessions
+	// endpointRefused is one that was passed on, and that the endpoint's system has sent back.
+	endpointRefused
 	// endpointBusy and clientBusy are those for which there was no room on the way.
 	endpointBusy
 	clientBusy
@@ -27,7 +29,7 @@ const (
 )
 
 // lossReasons are the losses as the metrics have them.
-var lossReasons = [losses]string{"no_endpoint", "max_sessions", "endpoint_busy", "client_busy", "not_sendable", "port_closing"}
+var lossReasons = [losses]string{"no_endpoint", "max_sessions", "endpoint_refused", "endpoint_busy", "client_busy", "not_sendable", "port_closing"}
 
 // traffic is what is counted of the datagrams of a port. It is counted by batches.
 type traffic struct {
@@ -65,24 +67,21 @@ func (t *tally) add(l load) {
 func (t *traffic) lose(why loss, n int) { t.lost[why].Add(uint64(n)) }
 
 var (
-	datagramsTotal = prometheus.NewDesc("k8singress_stream_datagrams_total",
-		"How many datagrams have gone from clients to endpoints (direction in), and back (direction out).", []string{"port", "direction"}, nil)
-	datagramsDropped = prometheus.NewDesc("k8singress_stream_datagrams_dropped_total",
-		"How many datagrams were not passed on, by reason.", []string{"port", "reason"}, nil)
-	sessionsEvicted = prometheus.NewDesc("k8singress_stream_sessions_evicted_total",
-		"How many clients of a UDP port had to make room for others.", []string{"port"}, nil)
+	datagramsTotal = describe("datagrams_total",
+		"How many datagrams have gone from clients to endpoints (direction in), and back (direction out).", "direction")
+	datagramsDropped = describe("datagrams_dropped_total", "How many datagrams did not arrive, as far as that is known, by reason.", "reason")
+	sessionsEvicted  = describe("sessions_evicted_total", "How many clients of a UDP port had to make room for others.")
 )
 
 // collect is Collect of a prometheus.Collector, for the traffic of one port.
 func (t *traffic) collect(port string, to chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{port}, labels...)...)
+		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{port, string(ir.UDP)}, labels...)...)
 	}
-	const udp = string(ir.UDP)
-	send(connectionsTotal, prometheus.CounterValue, float64(t.opened.Load()), udp)
-	send(connectionsActive, prometheus.GaugeValue, float64(t.sessions.Load()), udp)
-	send(bytesTotal, prometheus.CounterValue, float64(t.in.bytes.Load()), udp, "in")
-	send(bytesTotal, prometheus.CounterValue, float64(t.out.bytes.Load()), udp, "out")
+	send(connectionsTotal, prometheus.CounterValue, float64(t.opened.Load()))
+	send(connectionsActive, prometheus.GaugeValue, float64(t.sessions.Load()))
+	send(bytesTotal, prometheus.CounterValue, float64(t.in.bytes.Load()), "in")
+	send(bytesTotal, prometheus.CounterValue, float64(t.out.bytes.Load()), "out")
 	send(datagramsTotal, prometheus.CounterValue, float64(t.in.datagrams.Load()), "in")
 	send(datagramsTotal, prometheus.CounterValue, float64(t.out.datagrams.Load()), "out")
 	send(sessionsEvicted, prometheus.CounterValue, float64(t.evicted.Load()))

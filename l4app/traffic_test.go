@@ -25,10 +25,10 @@ func TestTraffic(t *testing.T) {
 	send(t, conn, "lost")
 	traffic := trafficOf(w, r)
 	await(t, "the loss", func() bool { return traffic.lost[noEndpointToAsk].Load() == 1 })
-	on := strconv.Itoa(int(r.Port))
+	on := strconv.Itoa(int(r.Port)) + " udp"
 	want := map[string]float64{
-		"connections_total " + on + " udp": 1, "connections_active " + on + " udp": 1,
-		"bytes_total in " + on + " udp": 3, "bytes_total out " + on + " udp": 9,
+		"connections_total " + on: 1, "connections_active " + on: 1,
+		"bytes_total in " + on: 3, "bytes_total out " + on: 9,
 		"datagrams_total in " + on: 3, "datagrams_total out " + on: 3, "sessions_evicted_total " + on: 0,
 	}
 	for _, reason := range lossReasons {
