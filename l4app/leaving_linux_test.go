@@ -192,7 +192,8 @@ func TestUDPPortOutlivesAFault(t *testing.T) {
 	bad.terms = &terms{tries: 1, most: 10, idle: time.Minute, log: good.terms.log}
 	port.chain.Store(&bad)
 	send(t, client, "2")
-	await(t, "the fault", func() bool { return port.account.failed[broken].Load() == 1 })
+	failures := "failures_total " + itoa(int(r.Port)) + " udp internal"
+	await(t, "the fault", func() bool { return w.metrics()[failures] == 1 })
 	port.chain.Store(good)
 	exchange(t, client, []byte("3"), "a:3")
 	if sessions, opened := traffic.sessions.Load(), traffic.opened.Load(); sessions != 1 || opened != 2 {
