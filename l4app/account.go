@@ -150,12 +150,14 @@ func (a *accounts) Collect(to chan<- prometheus.Metric) {
 }
 
 func (a *account) collect(to chan<- prometheus.Metric) {
-	if a.protocol == string(ir.UDP) {
-		a.traffic.collect(a.port, to)
-		return
-	}
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{a.port, a.protocol}, labels...)...)
+	}
+	if a.protocol == string(ir.UDP) {
+		a.traffic.collect(a.port, to)
+		// All others are of datagrams, and counted as such.
+		send(failuresTotal, prometheus.CounterValue, float64(a.failed[broken].Load()), reasons[broken])
+		return
 	}
 	send(connectionsTotal, prometheus.CounterValue, float64(a.opened.Load()))
 	send(connectionsActive, prometheus.GaugeValue, float64(a.active.Load()))

@@ -82,6 +82,16 @@ func TestTrainThatDoesNotPass(t *testing.T) {
 	}
 }
 
+// TestTrainThatIsRefused holds that what is not sent is not counted, and holds up nothing.
+func TestTrainThatIsRefused(t *testing.T) {
+	var o outgoing
+	o.add(vectors(7, 7, 3), []int{7, 7, 3}, &way{})
+	const closed = -1
+	if sent := o.singly(closed, 0); sent != (load{}) {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
 func uncheckedLine(t *testing.T) (server net.PacketConn, to line) {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -93,9 +103,7 @@ func uncheckedLine(t *testing.T) (server net.PacketConn, to line) {
 		t.Fatal(err)
 	}
 	t.Cleanup(to.close)
-	if err := unix.SetsockoptInt(to.socket, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
-		t.Fatal(err)
-	}
+	withoutChecksums(t, to.socket)
 	return server, to
 }
 

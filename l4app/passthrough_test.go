@@ -96,7 +96,7 @@ func TestPassedIdleTimeout(t *testing.T) {
 	p := newPassed(t, ir.StreamPolicy{}, named(t, "a"))
 	stays := p.connect()
 	expect(t, stays, "aahead")
-	p.policy.Store(&ir.StreamPolicy{IdleTimeout: 100 * time.Millisecond})
+	p.policy.Store(&ir.StreamPolicy{IdleTimeout: time.Second})
 	goes := p.connect()
 	expect(t, goes, "aahead")
 	expectEnd(t, goes)

@@ -83,20 +83,27 @@ func TestTrainsOfAClient(t *testing.T) {
 	})
 }
 
+// serveDatagrams is the socket of an endpoint, with which the test itself does what an endpoint does.
+func serveDatagrams(t *testing.T) *net.UDPConn {
+	t.Helper()
+	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	_ = server.SetDeadline(time.Now().Add(patience))
+	return server
+}
+
 // TestTrainOfAnEndpoint holds that a train counts as the answers that it has.
 func TestTrainOfAnEndpoint(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
 	r.Policy.Responses = 5
-	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
+	server := serveDatagrams(t)
 	w.set(r, server.LocalAddr().String())
 	conn, traffic := dial(t, r), trafficOf(w, r)
 	send(t, conn, "question")
-	_ = server.SetDeadline(time.Now().Add(patience))
 	_, session, err := server.ReadFrom(make([]byte, 100))
 	if err != nil {
 		t.Fatal(err)
@@ -113,4 +120,52 @@ func TestTrainOfAnEndpoint(t *testing.T) {
 		expectPieces(t, conn, whole, size)
 	}
 	await(t, "the end of the session", func() bool { return traffic.sessions.Load() == 0 })
+}
+
+// withoutChecksums makes a socket one on which the kernel takes no train.
+func withoutChecksums(t *testing.T, socket int) {
+	t.Helper()
+	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTrainsThatDoNotPass holds that the datagrams of a train arrive, and count, where the kernel does not carry it on: on the
+// way to an endpoint, and to a client.
+func TestTrainsThatDoNotPass(t *testing.T) {
+	w := newWorld(t)
+	r := route(ir.UDP, freePort(t), "a")
+	server := serveDatagrams(t)
+	w.set(r, server.LocalAddr().String())
+	client, traffic := dial(t, r), trafficOf(w, r)
+	send(t, client, "question")
+	_, session, err := server.ReadFrom(make([]byte, 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the count of the question", func() bool { return traffic.in.datagrams.Load() == 1 })
+	forwarder := w.ports.open[portName(r)].forwarders[0]
+	withoutChecksums(t, forwarder.socket)
+	for _, s := range forwarder.sessions.byPeer {
+		withoutChecksums(t, s.line.socket)
+	}
+
+	const size = 100
+	trains(t, client, size)
+	trains(t, server, size)
+	there, back := numbered(1050, size), numbered(730, size)
+	if _, err := client.Write(there); err != nil {
+		t.Fatal(err)
+	}
+	expectPieces(t, server, there, size)
+	if _, err := server.WriteTo(back, session); err != nil {
+		t.Fatal(err)
+	}
+	expectPieces(t, client, back, size)
+	await(t, "the count of all", func() bool { return traffic.in.datagrams.Load() == 1+11 && traffic.out.datagrams.Load() == 8 })
+	for why := range traffic.lost {
+		if n := traffic.lost[why].Load(); n > 0 {
+			t.Errorf("%d are lost: %s", n, lossReasons[why])
+		}
+	}
 }

@@ -10,18 +10,29 @@ import (
 // get there.
 func TestPassthroughOfClosed(t *testing.T) {
 	e := newTLSEnd(t, "one", "shop.example")
-	in := start(t, class+service("one", e.port, e.ip), "ssl_passthrough")
-	in.write("shop.yaml", annotated("shop", "shop.example", "one", "ssl-passthrough", "true", "whitelist-source-range", "192.0.2.0/24"))
-	in.becomes("shop.example", "/", http.StatusServiceUnavailable, "")
-	in.endsHere("shop.example")
-	if got := in.askSecurely(in.secureClient(), "shop.example", "/", "X-A"); got.status != http.StatusServiceUnavailable {
-		t.Errorf("%d %q", got.status, got.body)
+	for _, guard := range []struct {
+		name, value string
+		status      int
+	}{
+		{"whitelist-source-range", "192.0.2.0/24", http.StatusServiceUnavailable},
+		{"auth-tls-secret", "no-namespace", http.StatusForbidden},
+		{"auth-tls-secret", "elsewhere/authority", http.StatusForbidden},
+	} {
+		t.Run(guard.name+" "+guard.value, func(t *testing.T) {
+			in := start(t, class+service("one", e.port, e.ip), "ssl_passthrough")
+			in.write("shop.yaml", annotated("shop", "shop.example", "one", "ssl-passthrough", "true", guard.name, guard.value))
+			in.becomes("shop.example", "/", guard.status, "")
+			in.endsHere("shop.example")
+			if got := in.askSecurely(in.secureClient(), "shop.example", "/", "X-A"); got.status != guard.status {
+				t.Errorf("%d %q", got.status, got.body)
+			}
+			if all := strings.Join(in.messages("Ingress/default/shop", "InvalidAnnotation"), "\n"); !strings.Contains(all, "not passed through") {
+				t.Errorf("it says %q", all)
+			}
+			in.write("shop.yaml", passed("shop", "shop.example", "one"))
+			in.says("shop.example", e, "one shop.example")
+		})
 	}
-	if message := in.message("Ingress/default/shop", "InvalidAnnotation"); !strings.Contains(message, "not passed through") {
-		t.Errorf("it says %q", message)
-	}
-	in.write("shop.yaml", passed("shop", "shop.example", "one"))
-	in.says("shop.example", e, "one shop.example")
 }
 
 // TestPassthroughSaysWhatClientsSee: without an endpoint there is no answer to a connection, and none is promised.

@@ -106,12 +106,20 @@ func refOf(r *Result) ir.Ref {
 
 // elder names the Ingress that something comes from, which counts before r.
 func (m *merging) elder(origin ir.Ref, r *Result) string {
-	for _, winner := range slices.Concat(m.results, m.fallbacks) {
-		if refOf(winner) == origin {
-			return snapshot.Elder(winner.Object, r.Object)
-		}
+	if winner := m.resultOf(origin); winner != nil {
+		return snapshot.Elder(winner.Object, r.Object)
 	}
 	return origin.String()
+}
+
+// resultOf returns nil for an Ingress that has no part in the host.
+func (m *merging) resultOf(origin ir.Ref) *Result {
+	for _, r := range slices.Concat(m.results, m.fallbacks) {
+		if refOf(r) == origin {
+			return r
+		}
+	}
+	return nil
 }
 
 func (m *merging) problem(of *Result, p report.Problem) {

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ func (r *reading) passthrough() {
 		return
 	}
 	r.PassesThrough = true
-	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 && !r.Closed {
+	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 && !r.keepsOut() {
 		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "TLS connections go to the backend as they are, so that these "+
 			"annotations count for requests without TLS only: %s. Let the backend do what they ask for, and remove them", strings.Join(void, ", "))
 	}
@@ -32,8 +33,11 @@ func (r *reading) passthrough() {
 
 // passesRoot says whether the Ingress wants TLS connections to go to the backend of this path.
 func (r *reading) passesRoot(match ir.Match) bool {
-	return r.PassesThrough && !r.Closed && match.Path == "/"
+	return r.PassesThrough && !r.keepsOut() && match.Path == "/"
 }
+
+// keepsOut says that no request for a path of the Ingress gets to a backend.
+func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.ClientAuth.Closed }
 
 // hostless tells an Ingress with nothing but a default backend that nothing is passed on to that.
 func (r *reading) hostless() {
@@ -64,6 +68,7 @@ func (m *merging) passthrough(results []*Result) {
 		return
 	}
 	root := m.root()
+	closed, status := m.closes(root)
 	switch {
 	case root.path == nil:
 		m.problem(chosen, report.Problem{
@@ -72,8 +77,8 @@ func (m *merging) passthrough(results []*Result) {
 				"such path; write one", host),
 		})
 		return
-	case root.by.Closed || m.outvoted[root.by]:
-		m.keepOut(chosen, root.by)
+	case closed != nil:
+		m.keepOut(chosen, closed, status)
 		return
 	}
 	m.Host.Passthrough = root.path.Backend
@@ -87,11 +92,8 @@ func (m *merging) passthrough(results []*Result) {
 
 // keepOut says that connections do not go to a backend that requests do not get to, either: whoever keeps those out would not
 // want anybody to come in by another way.
-func (m *merging) keepOut(chosen, closed *Result) {
-	status, who, why := "503", "this Ingress", "Its other problems say"
-	if m.outvoted[closed] {
-		status = "403"
-	}
+func (m *merging) keepOut(chosen, closed *Result, status string) {
+	who, why := "this Ingress", "Its other problems say"
 	if chosen != closed {
 		who, why = refOf(closed).String(), "What is said of that object says"
 	}
@@ -100,6 +102,22 @@ func (m *merging) keepOut(chosen, closed *Result) {
 		Message: fmt.Sprintf("the TLS connections of %s are not passed through, because the path / is closed by %s: they end here, and it "+
 			"answers %s. %s why", m.Host.Host, who, status, why),
 	})
+}
+
+// closes returns the Ingress that lets no request get to the backend of the path "/", or nil, and what the answer is.
+func (m *merging) closes(root claim) (by *Result, status string) {
+	auth := m.Host.ClientAuth
+	switch {
+	case root.by == nil:
+		return nil, ""
+	case m.outvoted[root.by]:
+		return root.by, "403"
+	case root.by.Closed:
+		return root.by, "503"
+	case auth != nil && auth.Closed:
+		return cmp.Or(m.resultOf(auth.Origin), root.by), "403"
+	}
+	return nil, ""
 }
 
 // mayPass says whether an Ingress may ask for the connections of the host, which belongs to the first one.
