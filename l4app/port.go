@@ -167,6 +167,7 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 			f, err := newForwarder(p, socket)
 			if err != nil {
 				p.close()
+				p.free()
 				return nil, err
 			}
 			p.forwarders = append(p.forwarders, f)

@@ -218,6 +218,7 @@ func (p *Ports) add(name string, opened *port) bool {
 	defer p.mu.Unlock()
 	if p.left {
 		opened.close()
+		opened.free()
 		opened.chain.Load().cancel()
 		return false
 	}

@@ -93,13 +93,13 @@ func TestPortThatComesBackHasItsConnections(t *testing.T) {
 	const drain = 2 * time.Second
 	w := newWorld(t)
 	w.ports.SetDrain(drain)
-	r := route(ir.TCP, freePort(t), "a")
-	w.set(r, named(t, "a"))
+	r, endpoint := route(ir.TCP, freePort(t), "a"), named(t, "a")
+	w.set(r, endpoint)
 	open := dial(t, r)
 	expect(t, open, "a")
 	for range 2 {
 		w.remove(r)
-		w.set(r, named(t, "a"))
+		w.set(r, endpoint)
 	}
 	<-time.After(drain + drain/4)
 	send(t, open, "still there")

@@ -130,6 +130,17 @@ func (ss *sessions) prove(s *session) {
 	s.place = ss.proven.PushBack(s)
 }
 
+// idlest returns who was active the longest time ago of those without datagrams that are being passed on, or nil. It looks at
+// no more than those of one batch.
+func idlest(of *list.List) *session {
+	for e := of.Front(); e != nil; e = e.Next() {
+		if s := e.Value.(*session); s.first < 0 {
+			return s
+		}
+	}
+	return nil
+}
+
 // oldest returns who was active the longest time ago, or nil.
 func oldest(of *list.List) *session {
 	if e := of.Front(); e != nil {
@@ -141,7 +152,7 @@ func oldest(of *list.List) *session {
 // spare returns who is to go when there is no room for a new client. Addresses may be forged, and be many: a client that
 // is known to be one stays as long as it has something to say. Without one to go, it returns nil.
 func (ss *sessions) spare(now time.Duration) *session {
-	young, proven := oldest(&ss.young), oldest(&ss.proven)
+	young, proven := idlest(&ss.young), idlest(&ss.proven)
 	switch {
 	case young != nil && now-young.active >= youngTime:
 		return young
