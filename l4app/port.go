@@ -139,9 +139,13 @@ type port struct {
 	forwarders []*forwarder
 	// serving are the loops that accept or forward, and the connections under way.
 	serving sync.WaitGroup
-	// gone is closed when the port is, and back when there is a port of that name again, which is heir.
+	// gone is closed when the port is, and back when there is a port of that name again.
 	gone, back chan struct{}
-	heir       *port
+	// name is that of the port, heir the next one of that name, and waiting how many chains wait for their connections to end,
+	// those of ports before it included. They belong to Ports.
+	name    string
+	heir    *port
+	waiting int
 }
 
 func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {

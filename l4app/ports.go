@@ -222,10 +222,10 @@ func (p *Ports) add(name string, opened *port) bool {
 		opened.chain.Load().cancel()
 		return false
 	}
-	p.open[name] = opened
+	p.open[name], opened.name = opened, name
 	if before := p.leaving[name]; before != nil {
 		delete(p.leaving, name)
-		before.heir = opened
+		before.heir, opened.waiting = opened, before.waiting
 		close(before.back)
 	}
 	return true
@@ -249,14 +249,7 @@ func (p *Ports) drop(name string) {
 	p.log.Info("the port is closed; its connections may last a little longer", zap.String("port", name))
 	p.retire(gone, gone.chain.Load())
 	p.leaving[name] = gone
-	p.running.Go(func() {
-		gone.serving.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.leaving[name] == gone {
-			delete(p.leaving, name)
-		}
-	})
+	p.running.Go(gone.serving.Wait)
 }
 
 // going returns the ports that are leaving.
@@ -273,13 +266,28 @@ func (p *Ports) clear(name string) {
 	}
 }
 
+// settle notes that a chain waits no more, which was one of a port or of those that it is the heir of.
+func (p *Ports) settle(of *port) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for of.heir != nil {
+		of = of.heir
+	}
+	if of.waiting--; of.waiting == 0 && p.leaving[of.name] == of {
+		delete(p.leaving, of.name)
+	}
+}
+
 // retire lets go of a chain when the last of its connections has ended. They have to when its port has been gone for too long,
 // or all is closed. A port that comes back has its connections back.
 func (p *Ports) retire(of *port, c *chain) {
 	ended := c.connections.refuse()
+	of.waiting++
 	p.running.Go(func() {
 		defer c.cancel()
+		defer p.settle(of)
 		var late <-chan time.Time
+		of := of
 		gone, back, closing := of.gone, (<-chan struct{})(nil), p.closing
 		for {
 			select {
