@@ -24,9 +24,23 @@ func (r *reading) passthrough() {
 		return
 	}
 	r.PassesThrough = true
-	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 && !r.Closed {
-		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "TLS connections go to the backend as they are, so that these "+
-			"annotations count for requests without TLS only: %s. Let the backend do what they ask for, and remove them", strings.Join(void, ", "))
+}
+
+// VoidFor is what there is to say of annotations that have no effect on the connections of these hosts, which are passed
+// through because the Ingress, among others, asks for it. all says that it has no other hosts. It is nil where nothing is void.
+func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
+	void := annotations.VoidWithPassthrough(r.Object.Annotations)
+	if len(void) == 0 || len(hosts) == 0 {
+		return nil
+	}
+	whose, then := "", ", and remove them"
+	if !all {
+		whose, then = " of "+strings.Join(hosts, ", "), "; for the other hosts they count"
+	}
+	return &report.Problem{
+		Severity: report.Warning, Reason: report.InvalidAnnotation, Field: passthroughField,
+		Message: fmt.Sprintf("TLS connections%s go to the backend as they are, so that these annotations count for requests without TLS "+
+			"only: %s. Let the backend do what they ask for%s", whose, strings.Join(void, ", "), then),
 	}
 }
 
@@ -77,6 +91,7 @@ func (m *merging) passthrough(results []*Result) {
 		return
 	}
 	m.Host.Passthrough = root.path.Backend
+	m.PassedIn = chosen.Object.Namespace
 	if m.Certificate != nil && m.Certificate.Automated {
 		// Nobody would be shown it.
 		m.Certificate = nil
