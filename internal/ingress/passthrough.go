@@ -13,14 +13,17 @@ import (
 
 const passthroughField = "metadata.annotations[" + annotations.Prefix + "ssl-passthrough]"
 
+// PassthroughIsOff is what an Ingress is told that asks for ssl-passthrough where the options have it turned off.
+const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. Set the option " +
+	"ssl_passthrough in the Caddyfile"
+
 // passthrough reads whether the Ingress wants the TLS of its hosts to end at the backend.
 func (r *reading) passthrough() {
 	switch {
 	case !r.annotations.Passthrough:
 		return
 	case !r.options.Passthrough:
-		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "ssl-passthrough has no effect, because the administrator has not "+
-			"turned it on: TLS ends here. Set the option ssl_passthrough in the Caddyfile")
+		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, PassthroughIsOff)
 		return
 	}
 	r.PassesThrough = true
