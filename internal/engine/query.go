@@ -68,7 +68,7 @@ func (e *Engine) Report() *report.Report {
 		}
 	}
 	for _, r := range s.config.StreamRoutes {
-		silent.add(r.Origin, r.Backend, "connections are closed")
+		silent.add(r.Origin, r.Backend, r.Protocol.Without())
 	}
 	return e.told().With(silent.verdicts)
 }

@@ -55,3 +55,11 @@ type StreamTLS struct {
 	// Host is the name that issuers are asked for where there is no Secret.
 	Host string `json:"host,omitempty"`
 }
+
+// Without says what becomes of what clients send to a port of this protocol while it leads to nobody.
+func (p Protocol) Without() string {
+	if p == UDP {
+		return "datagrams are dropped"
+	}
+	return "connections are closed"
+}

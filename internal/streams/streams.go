@@ -197,9 +197,9 @@ func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {
 	case p == nil:
 		return found, nil
 	case p.Reason == report.NoService:
-		p.Message += ": connections are closed until there is one"
+		p.Message += ": " + w.protocol.Without() + " until there is one"
 	default:
-		p.Message += ": connections are closed"
+		p.Message += ": " + w.protocol.Without()
 	}
 	p.Field = ""
 	return found, p

@@ -52,13 +52,22 @@ func read(tcp, udp map[string]string) *streams.Result {
 
 // verdict is what the ConfigMap of a protocol is told: reason and field of each problem.
 func verdict(r *streams.Result, name string) []string {
+	return toldAs(r, name, func(p report.Problem) string { return string(p.Reason) + " " + p.Field })
+}
+
+// messages are those of the same problems.
+func messages(r *streams.Result, name string) []string {
+	return toldAs(r, name, func(p report.Problem) string { return p.Message })
+}
+
+func toldAs(r *streams.Result, name string, text func(report.Problem) string) []string {
 	var all []string
 	for _, v := range r.Verdicts {
 		if v.Object != (ir.Ref{Kind: kinds.ConfigMap, Namespace: "ingress", Name: name}) {
 			continue
 		}
 		for _, p := range v.Problems {
-			all = append(all, string(p.Reason)+" "+p.Field)
+			all = append(all, text(p))
 		}
 	}
 	return all
@@ -191,6 +200,18 @@ func TestUDP(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"InvalidEntry data[54]", "InvalidBackend data[55]"}, verdict(r, "udp")); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// TestWithoutABackend holds that what clients see is said in the words of the protocol.
+func TestWithoutABackend(t *testing.T) {
+	data := map[string]string{"55": "shop/db:nope", "56": "shop/nobody:1"}
+	r := read(data, data)
+	for name, want := range map[string]string{"tcp": "connections are closed", "udp": "datagrams are dropped"} {
+		verdict := messages(r, name)
+		if len(verdict) != 2 || !strings.HasSuffix(verdict[0], ": "+want) || !strings.HasSuffix(verdict[1], ": "+want+" until there is one") {
+			t.Errorf("%s: want %s in %q", name, want, verdict)
+		}
 	}
 }
 
