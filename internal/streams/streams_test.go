@@ -176,6 +176,11 @@ func TestTwice(t *testing.T) {
 	if diff := cmp.Diff([]string{"InvalidEntry data[0053]", "InvalidEntry data[00053]"}, verdict(r, "tcp")); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
+	for _, message := range messages(r, "tcp") {
+		if !strings.Contains(message, " data[53] is the one that counts") {
+			t.Errorf("it does not say which one counts: %s", message)
+		}
+	}
 }
 
 func TestReserved(t *testing.T) {
