@@ -8,6 +8,8 @@ type StreamRoute struct {
 	Port     uint16
 	Backend  *Backend
 	Origin   Origin
+	// Field is where in its origin the port is asked for.
+	Field string
 	// AcceptProxy says that clients send a PROXY protocol header. Those are the peers in Trusted, as CIDRs, and connections
 	// of others are closed; empty is everybody.
 	AcceptProxy bool

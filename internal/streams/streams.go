@@ -160,7 +160,7 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 	if s.Closed {
 		return closed(w.service, of)
 	}
-	route := &ir.StreamRoute{Protocol: w.protocol, Port: w.port, Policy: s.Policy, Origin: of}
+	route := &ir.StreamRoute{Protocol: w.protocol, Port: w.port, Policy: s.Policy, Origin: of, Field: w.field}
 	switch {
 	case w.protocol == ir.TCP:
 		s.tcp(route, w)

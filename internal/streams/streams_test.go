@@ -138,7 +138,7 @@ func TestEntry(t *testing.T) {
 			}
 			var want []*ir.StreamRoute
 			if test.want.Backend != nil {
-				test.want.Protocol, test.want.Port = ir.TCP, 9000
+				test.want.Protocol, test.want.Port, test.want.Field = ir.TCP, 9000, "data[9000]"
 				test.want.Origin = ir.Ref{Kind: kinds.ConfigMap, Namespace: "ingress", Name: "tcp"}
 				want = append(want, &test.want)
 			}
