@@ -58,7 +58,7 @@ var endOfLint = map[string]string{
 
 func TestLint(t *testing.T) {
 	for folder, status := range map[string]int{
-		"clean": 0, "warnings": 0, "not-served": 0, "no-ingress": 0, "ports": 0, "certificates": 0,
+		"clean": 0, "warnings": 0, "not-served": 0, "no-ingress": 0, "ports": 0, "certificates": 0, "passthrough": 0,
 		"errors": 1, "not-yaml": 1, "empty": 1, "other-kinds": 1,
 	} {
 		t.Run(folder, func(t *testing.T) {
@@ -200,6 +200,26 @@ func TestLintOfUnnamedPorts(t *testing.T) {
 			if !strings.Contains(got.stdout, line) {
 				t.Errorf("%s: want %q in:\n%s", config, line, got.stdout)
 			}
+		}
+	}
+}
+
+// TestLintOfPassthrough holds that what an option decides is said only where the options are known, and how they are got known.
+func TestLintOfPassthrough(t *testing.T) {
+	const field = "Ingress/default/vault metadata.annotations[nginx.ingress.kubernetes.io/ssl-passthrough]: "
+	for config, want := range map[string]string{
+		"": "info     " + field + "not checked: give the Caddyfile, with ssl_passthrough in it, with --config (NotChecked)\n",
+		"ports.Caddyfile": "warning  " + field + "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. " +
+			"Set the option ssl_passthrough in the Caddyfile (InvalidAnnotation)\n",
+		"passthrough.Caddyfile": "ok       Ingress/default/vault\n",
+	} {
+		arguments := []string{"lint", "-f", manifests("passthrough")}
+		if config != "" {
+			arguments = append(arguments, "--config", filepath.Join("testdata", "config", config))
+		}
+		got := run(t, arguments...)
+		if got.status != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("%q: status %d, want %q in:\n%s", config, got.status, want, got.stdout)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -85,22 +86,22 @@ func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	return "", false
 }
 
-// unasked takes back that Services may open no ports: which ones they may, the configuration says.
+// unasked takes back what is said only because an option is not set: without a configuration nobody knows whether it is.
 func (o *offline) unasked(verdicts []*report.Verdict) []*report.Verdict {
 	if o.config != "" {
 		return verdicts
 	}
 	verdicts = slices.Clone(verdicts)
 	for i, v := range verdicts {
-		if !slices.ContainsFunc(v.Problems, withoutRanges) {
+		if !slices.ContainsFunc(v.Problems, func(p report.Problem) bool { return decidedBy(p) != "" }) {
 			continue
 		}
 		v = &report.Verdict{Object: v.Object, Foreign: v.Foreign, Problems: slices.Clone(v.Problems)}
 		for j, p := range v.Problems {
-			if withoutRanges(p) {
+			if option := decidedBy(p); option != "" {
 				v.Problems[j] = report.Problem{
 					Severity: report.Info, Reason: report.NotChecked, Field: p.Field,
-					Message: "not checked: give the Caddyfile, with service_tcp_ports or service_udp_ports in it, with --config",
+					Message: "not checked: give the Caddyfile, with " + option + " in it, with --config",
 				}
 			}
 		}
@@ -109,4 +110,13 @@ func (o *offline) unasked(verdicts []*report.Verdict) []*report.Verdict {
 	return verdicts
 }
 
-func withoutRanges(p report.Problem) bool { return p.Reason == report.PortNotAllowed }
+// decidedBy names the option that decides whether there is such a problem; it is empty for what is so with all options.
+func decidedBy(p report.Problem) string {
+	switch {
+	case p.Reason == report.PortNotAllowed:
+		return "service_tcp_ports or service_udp_ports"
+	case p.Message == ingress.PassthroughIsOff:
+		return "ssl_passthrough"
+	}
+	return ""
+}

@@ -3,12 +3,15 @@ package engine_test
 import (
 	"net"
 	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/zap/zaptest"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
@@ -64,5 +67,32 @@ func TestVerdictsOfThePublisher(t *testing.T) {
 	e.await(2)
 	if v := e.Report().Get(web); v == nil || len(v.Problems) != 1 || v.Problems[0].Reason != report.PortNotPublished {
 		t.Errorf("the verdict is %+v", v)
+	}
+}
+
+// TestPortsWithoutEndpoints holds that each port is told, by its entry, and in the words of its protocol.
+func TestPortsWithoutEndpoints(t *testing.T) {
+	web := service()
+	web.Spec.Ports = append(web.Spec.Ports, corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP})
+	one, two, dns := fixture.Port(t), fixture.Port(t), fixture.Port(t)
+	s := newSource(web,
+		&corev1.ConfigMap{ObjectMeta: meta("tcp"), Data: map[string]string{one: "a/web:80", two: "a/web:80"}},
+		&corev1.ConfigMap{ObjectMeta: meta("udp"), Data: map[string]string{dns: "a/web:dns"}})
+	o := options()
+	o.TCPServices, o.UDPServices, o.StreamBind = "a/tcp", "a/udp", []string{"127.0.0.1"}
+	e := adoptedBy(t, provisioned(t), engine.New(s, newPublisher(), zaptest.NewLogger(t)), o)
+	close(s.synced)
+	e.await(1)
+	for name, want := range map[string]map[string]string{
+		"tcp": {"data[" + one + "]": "connections are closed", "data[" + two + "]": "connections are closed"},
+		"udp": {"data[" + dns + "]": "datagrams are dropped"},
+	} {
+		got := map[string]string{}
+		for _, p := range e.Report().Get(ir.Ref{Kind: kinds.ConfigMap, Namespace: "a", Name: name}).Problems {
+			got[p.Field] = strings.TrimPrefix(p.Message, "the Service a/web has no ready endpoints: ")
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }

@@ -57,31 +57,36 @@ func (e *Engine) told() *report.Report {
 // Endpoints come and go without the pipeline, so that is looked up for each call.
 func (e *Engine) Report() *report.Report {
 	s := e.state.Load()
-	silent := silence{of: map[ir.Ref]map[string]bool{}, problem: e.endpointProblem}
+	silent := silence{of: map[ir.Ref]map[mute]bool{}, problem: e.endpointProblem}
 	for _, h := range s.config.VirtualHosts {
 		for _, r := range h.Routes {
 			without := "requests get 503"
 			if h.Passthrough != nil && h.Passthrough.ID == r.Backend.ID {
 				without = "TLS connections are closed, and requests without TLS get 503"
 			}
-			silent.add(r.Origin, r.Backend, without)
+			silent.add(r.Origin, "", r.Backend, without)
 		}
 	}
 	for _, r := range s.config.StreamRoutes {
-		silent.add(r.Origin, r.Backend, "connections are closed")
+		silent.add(r.Origin, r.Field, r.Backend, r.Protocol.Without())
 	}
 	return e.told().With(silent.verdicts)
 }
 
-// silence gathers the problems of endpoints, one for each object and backend.
+// silence gathers the problems of endpoints, one for each object, field and backend.
 type silence struct {
-	of       map[ir.Ref]map[string]bool
+	of       map[ir.Ref]map[mute]bool
 	verdicts []*report.Verdict
 	problem  func(b *ir.Backend, without string) *report.Problem
 }
 
-func (s *silence) add(origin ir.Ref, b *ir.Backend, without string) {
-	if s.of[origin][b.ID] {
+// mute is the ID of a backend, and where in an object it is asked for. The field is empty for the paths of an Ingress: many lead to
+// one backend.
+type mute struct{ id, field string }
+
+func (s *silence) add(origin ir.Ref, field string, b *ir.Backend, without string) {
+	m := mute{b.ID, field}
+	if s.of[origin][m] {
 		return
 	}
 	problem := s.problem(b, without)
@@ -89,9 +94,10 @@ func (s *silence) add(origin ir.Ref, b *ir.Backend, without string) {
 		return
 	}
 	if s.of[origin] == nil {
-		s.of[origin] = map[string]bool{}
+		s.of[origin] = map[mute]bool{}
 	}
-	s.of[origin][b.ID] = true
+	s.of[origin][m] = true
+	problem.Field = field
 	s.verdicts = append(s.verdicts, &report.Verdict{Object: origin, Problems: []report.Problem{*problem}})
 }
 

@@ -99,7 +99,7 @@ type head struct {
 func (p *parsed) object(raw []byte, line int, itemOf string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
-		p.fail(line, "is no Kubernetes object: "+wrongType(err))
+		p.fail(line, "is no Kubernetes object: "+wrongType(err, raw))
 		return
 	}
 	if h.APIVersion == "" && h.Kind == "" {
@@ -120,7 +120,7 @@ func (p *parsed) object(raw []byte, line int, itemOf string) {
 func (p *parsed) items(raw []byte, line int, itemOf string) {
 	var items []json.RawMessage
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &items); err != nil {
-		p.fail(line, "is no list: "+wrongType(err))
+		p.fail(line, "is no list: "+wrongType(err, raw))
 		return
 	}
 	for _, item := range items {
@@ -133,8 +133,8 @@ var typeNames = map[reflect.Kind]string{
 	reflect.Bool: "true or false",
 }
 
-// wrongType says in the words of a manifest what an error says in those of Go.
-func wrongType(err error) string {
+// wrongType says in the words of a manifest what an error of reading raw says in those of Go.
+func wrongType(err error, raw []byte) string {
 	var notBase64 base64.CorruptInputError
 	if errors.As(err, &notBase64) {
 		return "a value of data is not base64: plain text belongs into stringData"
@@ -151,8 +151,11 @@ func wrongType(err error) string {
 		want = "a number"
 	}
 	where := strings.TrimPrefix(wrong.Field, ".")
-	if where == "" {
+	switch {
+	case where == "":
 		where = "the document"
+	case wrong.Type.Kind() == reflect.String:
+		where += keyOf(raw, where, wrong.Value)
 	}
 	message := fmt.Sprintf("%s is not %s but of type %s", where, want, wrong.Value)
 	if wrong.Type.Kind() == reflect.String && (strings.HasPrefix(wrong.Value, "number") || wrong.Value == "bool") {
@@ -179,7 +182,7 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 	object, strict, err := r.read(raw)
 	if err != nil {
 		p.broken = true
-		f.add(report.Error, report.InvalidManifest, "", "cannot be read: "+wrongType(err))
+		f.add(report.Error, report.InvalidManifest, "", "cannot be read: "+wrongType(err, raw))
 		return
 	}
 	for _, err := range strict {

@@ -26,6 +26,8 @@ type Merged struct {
 	Implied *Implied
 	// Secure says that an Ingress wants the host to be asked by HTTPS.
 	Secure bool
+	// PassedIn is the namespace whose Ingresses hand the TLS connections of the host on; it is empty where TLS ends here.
+	PassedIn string
 	// Problems is nil where there are none.
 	Problems map[ir.Ref][]report.Problem
 }

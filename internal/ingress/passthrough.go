@@ -14,20 +14,37 @@ import (
 
 const passthroughField = "metadata.annotations[" + annotations.Prefix + "ssl-passthrough]"
 
+// PassthroughIsOff is what an Ingress is told that asks for ssl-passthrough where the options have it turned off.
+const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. Set the option " +
+	"ssl_passthrough in the Caddyfile"
+
 // passthrough reads whether the Ingress wants the TLS of its hosts to end at the backend.
 func (r *reading) passthrough() {
 	switch {
 	case !r.annotations.Passthrough:
 		return
 	case !r.options.Passthrough:
-		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "ssl-passthrough has no effect, because the administrator has not "+
-			"turned it on: TLS ends here. Set the option ssl_passthrough in the Caddyfile")
+		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, PassthroughIsOff)
 		return
 	}
 	r.PassesThrough = true
-	if void := annotations.VoidWithPassthrough(r.Object.Annotations); len(void) > 0 && !r.keepsOut() {
-		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, "TLS connections go to the backend as they are, so that these "+
-			"annotations count for requests without TLS only: %s. Let the backend do what they ask for, and remove them", strings.Join(void, ", "))
+}
+
+// VoidFor is what there is to say of annotations that have no effect on the connections of these hosts, which are passed
+// through because the Ingress, among others, asks for it. all says that it has no other hosts. It is nil where nothing is void.
+func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
+	void := annotations.VoidWithPassthrough(r.Object.Annotations)
+	if len(void) == 0 || len(hosts) == 0 || r.keepsOut() {
+		return nil
+	}
+	whose, then := "", ", and remove them"
+	if !all {
+		whose, then = " of "+strings.Join(hosts, ", "), "; for the other hosts they count"
+	}
+	return &report.Problem{
+		Severity: report.Warning, Reason: report.InvalidAnnotation, Field: passthroughField,
+		Message: fmt.Sprintf("TLS connections%s go to the backend as they are, so that these annotations count for requests without TLS "+
+			"only: %s. Let the backend do what they ask for%s", whose, strings.Join(void, ", "), then),
 	}
 }
 
@@ -82,6 +99,7 @@ func (m *merging) passthrough(results []*Result) {
 		return
 	}
 	m.Host.Passthrough = root.path.Backend
+	m.PassedIn = chosen.Object.Namespace
 	if m.Certificate != nil && m.Certificate.Automated {
 		// Nobody would be shown it.
 		m.Certificate = nil

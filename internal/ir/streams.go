@@ -8,6 +8,8 @@ type StreamRoute struct {
 	Port     uint16
 	Backend  *Backend
 	Origin   Origin
+	// Field is where in its origin the port is asked for.
+	Field string
 	// AcceptProxy says that clients send a PROXY protocol header. Those are the peers in Trusted, as CIDRs, and connections
 	// of others are closed; empty is everybody.
 	AcceptProxy bool
@@ -54,4 +56,12 @@ type StreamTLS struct {
 	Secret string `json:"secret,omitempty"`
 	// Host is the name that issuers are asked for where there is no Secret.
 	Host string `json:"host,omitempty"`
+}
+
+// Without says what becomes of what clients send to a port of this protocol while it leads to nobody.
+func (p Protocol) Without() string {
+	if p == UDP {
+		return "datagrams are dropped"
+	}
+	return "connections are closed"
 }

@@ -34,11 +34,13 @@ func (r *reading) configMap(name, option string, protocol ir.Protocol) {
 	for _, key := range slices.SortedFunc(maps.Keys(object.Data), byNumber) {
 		p := carefully(func() *report.Problem { return r.entry(key, object.Data[key], protocol, ref) })
 		if p != nil {
-			p.Field = "data[" + key + "]"
+			p.Field = dataField(key)
 			verdict.Problems = append(verdict.Problems, *p)
 		}
 	}
 }
+
+func dataField(key string) string { return "data[" + key + "]" }
 
 func missing(name, option string, protocol ir.Protocol) report.Problem {
 	return report.Problem{
@@ -80,7 +82,7 @@ func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem)
 		return nil, unreadable(value, protocol)
 	}
 	w := &wish{
-		place: place{protocol, port}, target: parts[1],
+		place: place{protocol, port}, target: parts[1], field: dataField(key),
 		service: ir.Ref{Kind: kinds.Service, Namespace: namespace, Name: service},
 	}
 	for i, flag := range parts[2:] {

@@ -132,7 +132,7 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 	of := snapshot.RefOf(s.object)
 	for _, listed := range list {
 		s.used = true
-		w := &wish{place: place{protocol, listed.Port}, service: of, target: listed.Target}
+		w := &wish{place: place{protocol, listed.Port}, service: of, target: listed.Target, field: field(row.Name)}
 		p := carefully(func() *report.Problem {
 			if p := r.options.Services.refuse(of.Namespace, w.place); p != nil {
 				return p
@@ -143,7 +143,7 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 			return r.open(w, of)
 		})
 		if p != nil {
-			p.Field = field(row.Name)
+			p.Field = w.field
 			s.say(p)
 		}
 	}

@@ -208,7 +208,7 @@ func TestSettingsOfEitherForm(t *testing.T) {
 	}
 	for _, route := range r.Routes {
 		name, got := streamName(route), *route
-		got.Protocol, got.Port, got.Backend, got.Origin = "", 0, nil, ir.Ref{}
+		got.Protocol, got.Port, got.Backend, got.Origin, got.Field = "", 0, nil, ir.Ref{}, ""
 		if diff := cmp.Diff(want[name], got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

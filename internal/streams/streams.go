@@ -75,8 +75,8 @@ type reading struct {
 	snapshot *snapshot.Snapshot
 	options  Options
 	result   *Result
-	// owners are the objects that ports belong to, even if those stay closed.
-	owners map[place]ir.Ref
+	// owners are whom ports belong to, even if those stay closed.
+	owners map[place]owner
 	// services are those whose annotations have been read.
 	services map[ir.Ref]*service
 	// find is backends.Find.
@@ -89,11 +89,17 @@ type place struct {
 	port     uint16
 }
 
+// owner is an object, and where in it a port is asked for.
+type owner struct {
+	ir.Ref
+	field string
+}
+
 func (p place) String() string { return fmt.Sprintf("%s port %d", upper(p.protocol), p.port) }
 
 func newReading(s *snapshot.Snapshot, o Options) *reading {
 	return &reading{
-		snapshot: s, options: o, result: &Result{}, owners: map[place]ir.Ref{}, services: map[ir.Ref]*service{}, find: backends.Find,
+		snapshot: s, options: o, result: &Result{}, owners: map[place]owner{}, services: map[ir.Ref]*service{}, find: backends.Find,
 	}
 }
 
@@ -116,6 +122,8 @@ type wish struct {
 	// service and target are where it is to lead: a Service, and a port of it by number or name.
 	service ir.Ref
 	target  string
+	// field is where it is asked for.
+	field string
 	// acceptProxy and sendProxy are the flags of a ConfigMap.
 	acceptProxy bool
 	sendProxy   ir.ProxyVersion
@@ -128,18 +136,18 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 			return conflict("port %d is the %s port of the controller itself: choose another one", w.port, p.Owner)
 		}
 	}
-	owner, taken := r.owners[w.place]
+	first, taken := r.owners[w.place]
 	switch {
 	case !taken:
-		r.owners[w.place] = of
+		r.owners[w.place] = owner{of, w.field}
 		return nil
-	case owner == of:
-		return invalid("port %d is there twice, and the first entry counts", w.port)
-	case owner.Kind == kinds.ConfigMap:
+	case first.Ref == of:
+		return invalid("port %d is there twice, and %s is the one that counts: remove one of them", w.port, first.field)
+	case first.Kind == kinds.ConfigMap:
 		return conflict("the %s belongs to an entry of the ConfigMap of %s_services: choose another one", w.place, w.protocol)
 	}
-	winner, other := r.services[owner].object, r.services[of].object
-	if owner.Namespace == of.Namespace {
+	winner, other := r.services[first.Ref].object, r.services[of].object
+	if first.Namespace == of.Namespace {
 		return conflict("the %s belongs to %s: choose another one", w.place, snapshot.Elder(winner, other))
 	}
 	// Who that is, is none of their business.
@@ -152,7 +160,7 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 	if s.Closed {
 		return closed(w.service, of)
 	}
-	route := &ir.StreamRoute{Protocol: w.protocol, Port: w.port, Policy: s.Policy, Origin: of}
+	route := &ir.StreamRoute{Protocol: w.protocol, Port: w.port, Policy: s.Policy, Origin: of, Field: w.field}
 	switch {
 	case w.protocol == ir.TCP:
 		s.tcp(route, w)
@@ -197,9 +205,9 @@ func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {
 	case p == nil:
 		return found, nil
 	case p.Reason == report.NoService:
-		p.Message += ": connections are closed until there is one"
+		p.Message += ": " + w.protocol.Without() + " until there is one"
 	default:
-		p.Message += ": connections are closed"
+		p.Message += ": " + w.protocol.Without()
 	}
 	p.Field = ""
 	return found, p

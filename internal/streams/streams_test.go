@@ -52,13 +52,22 @@ func read(tcp, udp map[string]string) *streams.Result {
 
 // verdict is what the ConfigMap of a protocol is told: reason and field of each problem.
 func verdict(r *streams.Result, name string) []string {
+	return toldAs(r, name, func(p report.Problem) string { return string(p.Reason) + " " + p.Field })
+}
+
+// messages are those of the same problems.
+func messages(r *streams.Result, name string) []string {
+	return toldAs(r, name, func(p report.Problem) string { return p.Message })
+}
+
+func toldAs(r *streams.Result, name string, text func(report.Problem) string) []string {
 	var all []string
 	for _, v := range r.Verdicts {
 		if v.Object != (ir.Ref{Kind: kinds.ConfigMap, Namespace: "ingress", Name: name}) {
 			continue
 		}
 		for _, p := range v.Problems {
-			all = append(all, string(p.Reason)+" "+p.Field)
+			all = append(all, text(p))
 		}
 	}
 	return all
@@ -129,7 +138,7 @@ func TestEntry(t *testing.T) {
 			}
 			var want []*ir.StreamRoute
 			if test.want.Backend != nil {
-				test.want.Protocol, test.want.Port = ir.TCP, 9000
+				test.want.Protocol, test.want.Port, test.want.Field = ir.TCP, 9000, "data[9000]"
 				test.want.Origin = ir.Ref{Kind: kinds.ConfigMap, Namespace: "ingress", Name: "tcp"}
 				want = append(want, &test.want)
 			}
@@ -167,6 +176,11 @@ func TestTwice(t *testing.T) {
 	if diff := cmp.Diff([]string{"InvalidEntry data[0053]", "InvalidEntry data[00053]"}, verdict(r, "tcp")); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
+	for _, message := range messages(r, "tcp") {
+		if !strings.Contains(message, " data[53] is the one that counts") {
+			t.Errorf("it does not say which one counts: %s", message)
+		}
+	}
 }
 
 func TestReserved(t *testing.T) {
@@ -191,6 +205,18 @@ func TestUDP(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"InvalidEntry data[54]", "InvalidBackend data[55]"}, verdict(r, "udp")); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
+// TestWithoutABackend holds that what clients see is said in the words of the protocol.
+func TestWithoutABackend(t *testing.T) {
+	data := map[string]string{"55": "shop/db:nope", "56": "shop/nobody:1"}
+	r := read(data, data)
+	for name, want := range map[string]string{"tcp": "connections are closed", "udp": "datagrams are dropped"} {
+		verdict := messages(r, name)
+		if len(verdict) != 2 || !strings.HasSuffix(verdict[0], ": "+want) || !strings.HasSuffix(verdict[1], ": "+want+" until there is one") {
+			t.Errorf("%s: want %s in %q", name, want, verdict)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/ingress"
@@ -27,4 +28,19 @@ func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 		}
 	}
 	return all
+}
+
+// voidWithPassthrough is what there is to say of annotations of an Ingress that asks for TLS connections to be passed through. Where
+// they are not, the annotations count, and somebody who is told to remove them would let everybody in.
+func (t *Translator) voidWithPassthrough(r *ingress.Result) *report.Problem {
+	if !r.PassesThrough || r.Closed {
+		return nil
+	}
+	var passed []string
+	for _, host := range slices.Sorted(maps.Keys(r.Paths)) {
+		if t.passes(host) && t.merged[host].PassedIn == r.Object.Namespace {
+			passed = append(passed, host)
+		}
+	}
+	return r.VoidFor(passed, len(passed) == len(r.Paths))
 }

@@ -56,6 +56,9 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 		return nil
 	}
 	v := &report.Verdict{Object: ref, Foreign: !r.Ours, Problems: append(slices.Clone(r.Problems), t.certificateProblems(r)...)}
+	if p := t.voidWithPassthrough(r); p != nil {
+		v.Problems = append(v.Problems, *p)
+	}
 	hosts := map[string]bool{"": r.Fallback != nil}
 	for host := range r.Paths {
 		hosts[host] = true
