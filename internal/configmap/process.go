@@ -41,8 +41,8 @@ var (
 	}
 	workerShutdownTimeout = Key{
 		Name: "worker-shutdown-timeout", Global: true,
-		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it cannot serve them. " +
-			"0 is without limit.",
+		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it cannot serve them. It " +
+			"holds for the connections of TCP and UDP ports, and of ssl-passthrough, too. 0 is without limit.",
 		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
 		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
 	}
