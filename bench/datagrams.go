@@ -149,10 +149,11 @@ type flow struct {
 	// train is the window as one message, and control says where to cut it. They are nil where it is not sent as one.
 	train   [][]byte
 	control []byte
-	// number is that of the newest datagram, and oldest that of the first one that was not given up.
-	number, oldest uint64
-	underWay       int
-	lost           int
+	// number is that of the newest datagram, oldest that of the first one that was not given up, and before comes before all of
+	// them, and after those of all clients that have ended.
+	number, oldest, before uint64
+	underWay               int
+	lost                   int
 	// heard is when something came back.
 	heard time.Time
 }
@@ -167,6 +168,8 @@ func (f *flow) open(d *datagrams) error {
 		return errors.Join(err, f.conn.Close())
 	}
 	f.socket, f.heard = ipv4.NewPacketConn(f.conn), time.Now()
+	f.before = uint64(f.heard.UnixNano())
+	f.number, f.oldest = f.before, f.before+1
 	f.out, f.in = newMessages(d.window, d.bytes, 0), newMessages(d.window, longestTrain, trainControlRoom)
 	if d.trains {
 		f.control = trainControl(d.bytes)
@@ -215,6 +218,9 @@ func (f *flow) receive() (came int, err error) {
 	}
 	size := len(f.out[0].Buffers[0])
 	for _, m := range f.in[:n] {
+		if !f.isOurs(m.Buffers[0][:m.N]) {
+			continue
+		}
 		if each := cmp.Or(trainSize(m.OOB[:m.NN]), m.N); each != size || m.N%size != 0 {
 			return 0, fmt.Errorf("datagrams of %d bytes came back as %d bytes in pieces of %d", size, m.N, each)
 		}
@@ -226,6 +232,15 @@ func (f *flow) receive() (came int, err error) {
 	}
 	f.underWay -= came
 	return came, nil
+}
+
+// isOurs says whether a datagram is one of this client. What another one of the same port was sent may come late.
+func (f *flow) isOurs(datagram []byte) bool {
+	if len(datagram) < 8 {
+		return false
+	}
+	number := binary.BigEndian.Uint64(datagram)
+	return number > f.before && number <= f.number
 }
 
 // readSome returns zero when nothing is there.
