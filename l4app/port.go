@@ -25,7 +25,6 @@ import (
 // socket that is closed.
 type chain struct {
 	log       *zap.Logger
-	account   *account
 	addresses []string
 	// terms are those of a UDP port, which has no handler.
 	terms       *terms
@@ -53,7 +52,7 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	ctx.Context = withScope(ctx.Context, of)
 	own, cancel := caddy.NewContext(ctx)
 	c := &chain{
-		log: of.log, account: of.account, addresses: s.Listen, connections: newConnections(),
+		log: of.log, addresses: s.Listen, connections: newConnections(),
 		end: end, cancel: func() { end(); cancel() },
 	}
 	var err error
@@ -111,11 +110,11 @@ var buffers = sync.Pool{New: func() any {
 	return &buffer
 }}
 
-func (c *chain) serve(conn net.Conn) {
+func (c *chain) serve(conn net.Conn, account *account) {
 	defer func() {
 		// One connection must not take all others down with it.
 		if r := recover(); r != nil {
-			c.account.fail(broken)
+			account.fail(broken)
 			c.log.Error("handling a connection panicked", zap.Any("panic", r), zap.Stack("stack"))
 		}
 	}()
@@ -308,5 +307,5 @@ func (p *port) handle(conn net.Conn) {
 		return
 	}
 	defer p.account.leave()
-	c.serve(conn)
+	c.serve(conn, p.account)
 }

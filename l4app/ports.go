@@ -261,7 +261,10 @@ func (p *Ports) going() map[string]*port {
 
 // clear gives the addresses free of a port that is leaving, if it is.
 func (p *Ports) clear(name string) {
-	if gone := p.going()[name]; gone != nil {
+	p.mu.Lock()
+	gone := p.leaving[name]
+	p.mu.Unlock()
+	if gone != nil {
 		gone.free()
 	}
 }
