@@ -8,10 +8,12 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// passes says whether the TLS connections of a host go to a backend as they are.
-func (t *Translator) passes(host string) bool {
-	m := t.merged[host]
-	return m != nil && m.Host != nil && m.Host.Passthrough != nil
+// passedIn is the namespace whose Ingresses hand the TLS connections of a host on as they are. It is empty where TLS ends here.
+func (t *Translator) passedIn(host string) string {
+	if m := t.merged[host]; m != nil {
+		return m.PassedIn
+	}
+	return ""
 }
 
 // certificateProblems are those of an Ingress: what clients are shown here is nobody's concern where TLS ends elsewhere.
@@ -19,7 +21,7 @@ func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 	var all []report.Problem
 	for i := range r.CertificateProblems {
 		p := &r.CertificateProblems[i]
-		shown := len(p.Hosts) == 0 || slices.ContainsFunc(p.Hosts, func(host string) bool { return !t.passes(host) })
+		shown := len(p.Hosts) == 0 || slices.ContainsFunc(p.Hosts, func(host string) bool { return t.passedIn(host) == "" })
 		switch {
 		case shown:
 			all = append(all, p.Problem)
@@ -38,7 +40,7 @@ func (t *Translator) voidWithPassthrough(r *ingress.Result) *report.Problem {
 	}
 	var passed []string
 	for _, host := range slices.Sorted(maps.Keys(r.Paths)) {
-		if t.passes(host) && t.merged[host].PassedIn == r.Object.Namespace {
+		if t.passedIn(host) == r.Object.Namespace {
 			passed = append(passed, host)
 		}
 	}

@@ -214,7 +214,7 @@ func (t *Translator) note(
 
 // mergeHost joins what the Ingresses say of one host.
 func (t *Translator) mergeHost(c *change, host string) {
-	old, passed := t.merged[host], t.passes(host)
+	old, passed := t.merged[host], t.passedIn(host)
 	next := ingress.MergeCarefully(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)), t.secureAbove(host))
 	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
 		// What everybody has need not be said of each host.
@@ -237,7 +237,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 	} else {
 		t.merged[host] = next
 	}
-	if t.passes(host) != passed {
+	if t.passedIn(host) != passed {
 		for ref := range t.ofHost[host].all() {
 			c.objects[ref] = struct{}{}
 		}
