@@ -3,7 +3,7 @@ package caddyfile
 import (
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/nearest"
+	"github.com/k8singress/k8singress/internal/suggest"
 )
 
 // flags are those of ingress-nginx, as an option would be written, that have another name here. The documentation of the
@@ -36,5 +36,5 @@ func nearestOption(word string) string {
 	for i := range options {
 		names[i] = options[i].name
 	}
-	return nearest.Of(word, names)
+	return suggest.Of(word, names)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/k8singress/k8singress/internal/nearest"
 	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/suggest"
 )
 
 // check says what is wrong with a value.
@@ -183,7 +183,7 @@ func listenAddress(s string) error {
 	switch {
 	case s == "off":
 		return errors.New("off stands alone, without addresses")
-	case nearest.Of(strings.ToLower(s), []string{"off"}) != "":
+	case suggest.Of(strings.ToLower(s), []string{"off"}) != "":
 		return fmt.Errorf("%q is no address to listen on; did you mean off", s)
 	case !numericPorts(s):
 		return fmt.Errorf("%q is no address to listen on: the port is a number from 1 to 65535, as in :8080 or 127.0.0.1:8080", s)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/engine"
-	"github.com/k8singress/k8singress/internal/headroom"
+	"github.com/k8singress/k8singress/internal/gctune"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -99,7 +99,7 @@ func (a *App) Start() error {
 	if err := checkChains(a.ctx, a.Chains); err != nil {
 		return err
 	}
-	headroom.Keep()
+	gctune.Keep()
 	started.join(a)
 	return nil
 }

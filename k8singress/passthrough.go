@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/clienthello"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/sni"
 	"github.com/k8singress/k8singress/l4app"
 )
 
@@ -57,21 +57,21 @@ func (c *handshaking) look() (err error) {
 			hellos.Put(buffer)
 		}
 	}()
-	var hello clienthello.Reader
+	var hello sni.Reader
 	for n := 0; ; {
 		m, err := c.Conn.Read((*buffer)[n:])
 		n += m
 		name, state := hello.Read((*buffer)[:n])
-		if state == clienthello.Complete {
+		if state == sni.Complete {
 			if to := c.passing.table.Passthrough(name); to != nil {
 				return c.pass(to, append([]byte(nil), (*buffer)[:n]...))
 			}
 		}
-		if state == clienthello.More && (n == len(*buffer) || errors.Is(err, os.ErrDeadlineExceeded)) {
+		if state == sni.More && (n == len(*buffer) || errors.Is(err, os.ErrDeadlineExceeded)) {
 			passage.Unheard()
 		}
 		switch {
-		case state != clienthello.More || n == len(*buffer):
+		case state != sni.More || n == len(*buffer):
 			c.ahead, c.buffer = (*buffer)[:n], buffer
 			return c.Conn.SetReadDeadline(c.until)
 		case err != nil:

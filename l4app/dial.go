@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 const (
@@ -122,7 +122,7 @@ func (a *attempt) open(ctx context.Context, address string, deadline time.Time) 
 type asker netip.AddrPort
 
 // Hash implements balancer.Asker.
-func (asker) Hash(*variables.Template) string { return "" }
+func (asker) Hash(*nginx.Template) string { return "" }
 
 // Cookie implements balancer.Asker.
 func (asker) Cookie(string) string { return "" }

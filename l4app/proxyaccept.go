@@ -16,8 +16,8 @@ import (
 	"github.com/pires/go-proxyproto"
 	"go.uber.org/zap"
 
-	peers "github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/ir"
+	peers "github.com/k8singress/k8singress/internal/realip"
 )
 
 func init() { caddy.RegisterModule(new(ProxyAccept)) }

@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/mholt/caddy-l4/layer4"
 
-	"github.com/k8singress/k8singress/internal/listen"
+	"github.com/k8singress/k8singress/internal/netaddr"
 )
 
 // taken is an address that a server of the Caddy configuration listens on.
@@ -51,7 +51,7 @@ func appendTaken(all []taken, server string, texts []string, http3 bool) []taken
 		}
 		by := server + ", which listens on " + text
 		all = append(all, taken{address, by})
-		if http3 && listen.Transport(address.Network) == "tcp" {
+		if http3 && netaddr.Transport(address.Network) == "tcp" {
 			address.Network = "udp"
 			all = append(all, taken{address, by})
 		}
@@ -68,7 +68,7 @@ func (p *Ports) check(addresses []string) error {
 			return fmt.Errorf("address %q: %w", text, err)
 		}
 		for _, t := range p.taken {
-			if listen.Overlap(address, t.address) {
+			if netaddr.Overlap(address, t.address) {
 				return fmt.Errorf("it is used by the %s, in the Caddy configuration; one of the two needs another port", t.by)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // cookieName is ingress-nginx's.
@@ -20,7 +20,7 @@ var (
 		Doc: "Keeps a client at its endpoint by a session cookie, which the paths of this Ingress set. It comes before upstream-hash-by " +
 			"and load-balance.",
 		Values: "cookie", Example: "cookie", Default: "no affinity", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Sticky }, readAffinity),
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Sticky }, readAffinity),
 		check: checkAffinity,
 	}
 	affinityMode = Annotation{
@@ -28,7 +28,7 @@ var (
 		Doc: "What happens when endpoints come: with `balanced` some clients move to them, with `persistent` no client leaves an endpoint " +
 			"that is there.",
 		Values: "balanced or persistent", Example: "persistent", Default: "balanced", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Cookie.Persistent }, readAffinityMode),
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Cookie.Persistent }, readAffinityMode),
 		check: checkSticky,
 	}
 )
@@ -39,63 +39,63 @@ var (
 		Name:   "session-cookie-name",
 		Doc:    "The name of the session cookie.",
 		Values: "a cookie name", Example: "route", Default: cookieName, Scope: ScopeIngress, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.Cookie.Name }, values.Token),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Cookie.Name }, nginx.Token),
 		check: checkSticky,
 	}
 	sessionCookiePath = Annotation{
 		Name:   "session-cookie-path",
 		Doc:    "The Path attribute of the session cookie. Set it if the paths of the Ingress are regular expressions.",
 		Values: "a path", Example: "/app", Default: "the path of the Ingress", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.Cookie.Path }, readCookiePath),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Cookie.Path }, readCookiePath),
 		check: checkSticky,
 	}
 	sessionCookieDomain = Annotation{
 		Name:   "session-cookie-domain",
 		Doc:    "The Domain attribute of the session cookie, so that other hosts below it get the cookie, too.",
 		Values: "a domain", Example: "example.com", Default: "none: the host alone", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.Cookie.Domain }, values.Chars(".-", mostDomainBytes)),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Cookie.Domain }, nginx.Chars(".-", mostDomainBytes)),
 		check: checkSticky,
 	}
 	sessionCookieExpires = Annotation{
 		Name:   "session-cookie-expires",
 		Doc:    "After how many seconds the browser forgets the session cookie, as its Expires attribute.",
 		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *time.Duration { return &s.Asked.Cookie.Expires }, readLifetime),
+		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Cookie.Expires }, readLifetime),
 		check: checkSticky,
 	}
 	sessionCookieMaxAge = Annotation{
 		Name:   "session-cookie-max-age",
 		Doc:    "After how many seconds the browser forgets the session cookie, as its Max-Age attribute.",
 		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *time.Duration { return &s.Asked.Cookie.MaxAge }, readLifetime),
+		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Cookie.MaxAge }, readLifetime),
 		check: checkSticky,
 	}
 	sessionCookieSameSite = Annotation{
 		Name:   "session-cookie-samesite",
 		Doc:    "The SameSite attribute of the session cookie.",
 		Values: "None, Lax or Strict", Example: "Lax", Default: "none", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.Cookie.SameSite }, values.OneOf("None", "Lax", "Strict")),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Cookie.SameSite }, nginx.OneOf("None", "Lax", "Strict")),
 		check: checkSticky,
 	}
 	sessionCookieConditionalSameSiteNone = Annotation{
 		Name:   "session-cookie-conditional-samesite-none",
 		Doc:    "Leaves SameSite=None out for old browsers that do not know it.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Cookie.OmitSameSiteNone }, values.Bool),
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Cookie.OmitSameSiteNone }, nginx.Bool),
 		check: checkSticky,
 	}
 	sessionCookieSecure = Annotation{
 		Name:   "session-cookie-secure",
 		Doc:    "Sets the Secure attribute of the session cookie over HTTP, too. Over HTTPS it is always set.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Cookie.Secure }, values.Bool),
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Cookie.Secure }, nginx.Bool),
 		check: checkSticky,
 	}
 	sessionCookieChangeOnFailure = Annotation{
 		Name:   "session-cookie-change-on-failure",
 		Doc:    "Gives a client another endpoint for good when its own one has failed.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.Asked.Cookie.ChangeOnFailure }, values.Bool),
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Cookie.ChangeOnFailure }, nginx.Bool),
 		check: checkSticky,
 	}
 )
@@ -118,13 +118,13 @@ func checkAffinity(s *Settings) string {
 
 func readAffinity(value string) (bool, error) {
 	if value != "cookie" {
-		return false, fmt.Errorf("%s is no affinity: cookie is the only one", values.Quote(value))
+		return false, fmt.Errorf("%s is no affinity: cookie is the only one", nginx.Quote(value))
 	}
 	return true, nil
 }
 
 func readAffinityMode(value string) (bool, error) {
-	mode, err := values.OneOf("balanced", "persistent")(value)
+	mode, err := nginx.OneOf("balanced", "persistent")(value)
 	return mode == "persistent", err
 }
 
@@ -134,7 +134,7 @@ func readCookiePath(value string) (string, error) {
 		return "", err
 	}
 	if strings.Contains(value, ";") {
-		return "", fmt.Errorf("%s has a semicolon in it, which ends a cookie's path", values.Quote(value))
+		return "", fmt.Errorf("%s has a semicolon in it, which ends a cookie's path", nginx.Quote(value))
 	}
 	return value, nil
 }
@@ -143,11 +143,11 @@ func readCookiePath(value string) (string, error) {
 func checkPath(value string) error {
 	switch {
 	case !strings.HasPrefix(value, "/"):
-		return fmt.Errorf("%s does not begin with a slash", values.Quote(value))
+		return fmt.Errorf("%s does not begin with a slash", nginx.Quote(value))
 	case len(value) > mostPathBytes:
 		return tooLong(mostPathBytes)
 	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return fmt.Errorf("%s has a space or a character in it that is not ASCII: write it with %%, such as %%20", values.Quote(value))
+		return fmt.Errorf("%s has a space or a character in it that is not ASCII: write it with %%, such as %%20", nginx.Quote(value))
 	}
 	return nil
 }
@@ -159,9 +159,9 @@ func readLifetime(value string) (time.Duration, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch {
 	case err != nil || n > mostLifetime:
-		return 0, fmt.Errorf("%s is not %s", values.Quote(value), lifetimes)
+		return 0, fmt.Errorf("%s is not %s", nginx.Quote(value), lifetimes)
 	case n <= 0:
-		return 0, values.Remark(fmt.Sprintf("%d would let the browser forget the cookie at once, so the attribute is left out: "+
+		return 0, nginx.Remark(fmt.Sprintf("%d would let the browser forget the cookie at once, so the attribute is left out: "+
 			"give %s, or remove the annotation", n, lifetimes))
 	}
 	return time.Duration(n) * time.Second, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // The rows of proxy-*-timeout: how long an endpoint is waited for. Values are plain numbers, as in ingress-nginx.
@@ -15,21 +15,21 @@ var (
 	proxyConnectTimeout = Annotation{
 		Name:   "proxy-connect-timeout",
 		Doc:    "How many seconds a connection to an endpoint may take. Then another endpoint is asked, and after the last one the client gets 504.",
-		Values: values.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, values.Seconds(1)),
+		Values: nginx.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
+		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, nginx.Seconds(1)),
 	}
 	proxyReadTimeout = Annotation{
 		Name: "proxy-read-timeout",
 		Doc: "How many seconds an endpoint may say nothing; the whole answer may take longer. The client gets 504 then, if the answer " +
 			"has not begun.",
-		Values: values.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, values.Seconds(1)),
+		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
+		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, nginx.Seconds(1)),
 	}
 	proxySendTimeout = Annotation{
 		Name:   "proxy-send-timeout",
 		Doc:    "How many seconds an endpoint may take nothing of what is sent to it.",
-		Values: values.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Write }, values.Seconds(1)),
+		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
+		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Write }, nginx.Seconds(1)),
 	}
 )
 
@@ -43,27 +43,27 @@ var (
 			"`non_idempotent`, if an endpoint may have got them. `off` asks no other.",
 		Values: "a list of " + strings.Join(conditionNames(), ", ") + ", with spaces between them", Example: "error timeout http_502",
 		Default: "error timeout", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.NextUpstream }, readConditions),
+		parse: nginx.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.NextUpstream }, readConditions),
 	}
 	proxyNextUpstreamTimeout = Annotation{
 		Name:   "proxy-next-upstream-timeout",
 		Doc:    "For how many seconds after a request another endpoint may still be asked; 0 is without limit.",
-		Values: values.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, values.Seconds(0)),
+		Values: nginx.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
+		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, nginx.Seconds(0)),
 	}
 	proxyNextUpstreamTries = Annotation{
 		Name:   "proxy-next-upstream-tries",
 		Doc:    "How many endpoints a request is sent to at most, one after the other. ingress-nginx has no limit at 0: here it is the most.",
 		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostTries), Example: "2", Default: "3",
 		Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
+		parse: nginx.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
 	}
 )
 
 func readTries(value string) (int, error) {
-	n, err := values.Number(0, 1<<31-1)(value)
+	n, err := nginx.Number(0, 1<<31-1)(value)
 	if err != nil {
-		return 0, fmt.Errorf("%s is not a number from 0 to %d", values.Quote(value), mostTries)
+		return 0, fmt.Errorf("%s is not a number from 0 to %d", nginx.Quote(value), mostTries)
 	}
 	if n == 0 {
 		n = mostTries
@@ -93,7 +93,7 @@ func readConditions(value string) ([]ir.RetryOn, error) {
 	for _, w := range words {
 		if w != off && !slices.Contains(conditions, ir.RetryOn(w)) {
 			return nil, fmt.Errorf("%s is no condition: write some of %s, with spaces between them%s",
-				values.Quote(w), strings.Join(conditionNames(), ", "), values.Meant(w, conditionNames()))
+				nginx.Quote(w), strings.Join(conditionNames(), ", "), nginx.Meant(w, conditionNames()))
 		}
 	}
 	on := []ir.RetryOn{}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // The words for which hosts get a certificate from an issuer.
@@ -25,7 +25,7 @@ var AutoHTTPS = Annotation{
 		"[HTTPS](https.md) says more.",
 	Values: "true, false, off, tls or all", Example: "true", Default: "tls, or what the option auto_https says",
 	Scope: ScopeIngress, Risk: RiskLow,
-	parse: values.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),
+	parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),
 }
 
 // ReadAutoHTTPS reads which hosts get a certificate from an issuer.
@@ -38,5 +38,5 @@ func ReadAutoHTTPS(value string) (string, error) {
 	case AutoHTTPSListed:
 		return AutoHTTPSListed, nil
 	}
-	return "", fmt.Errorf("%s is not one of true, false, off, tls and all", values.Quote(value))
+	return "", fmt.Errorf("%s is not one of true, false, off, tls and all", nginx.Quote(value))
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // The rows of proxy-ssl-*: TLS with the endpoints.
@@ -31,7 +31,7 @@ var (
 		Doc: "With `on`, an endpoint gets a request only if its certificate was issued by one in `ca.crt` of the Secret, and is for the name in " +
 			"proxy-ssl-name. The authorities of the system count for nothing. A wrong value is `off`, as in ingress-nginx.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.Asked.TLS.Verify }, readVerifyBackend),
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.TLS.Verify }, readVerifyBackend),
 		check: func(s *Settings) string {
 			return cmp.Or(checkBackendSecret(s), unless(!s.Asked.TLS.Verify || s.Asked.TLS.Name != "" || !s.UsesTLS(), noName))
 		},
@@ -40,20 +40,20 @@ var (
 		Name:   "proxy-ssl-verify-depth",
 		Doc:    "How many certificates may stand between that of an endpoint and the topmost one of its issuers in `ca.crt`. 0 is 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *int { return &s.Asked.TLS.Depth }, values.Number(0, mostBackendDepth)), check: checkBackendSecret,
+		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.TLS.Depth }, nginx.Number(0, mostBackendDepth)), check: checkBackendSecret,
 	}
 	proxySSLName = Annotation{
 		Name: "proxy-ssl-name",
 		Doc: "The name that the certificate of an endpoint has to be for, with proxy-ssl-verify, and the one that the endpoint is told, with " +
 			"proxy-ssl-server-name. Without it that is " + proxyHost + ", which ingress-nginx calls every backend: set it for verification.",
 		Values: "a name", Example: "web.shop.svc", Default: proxyHost, Scope: ScopeLocation, Risk: RiskHigh,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.TLS.Name }, values.Chars(".-_:", mostDomainBytes)), check: checkBackendSecret,
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.TLS.Name }, nginx.Chars(".-_:", mostDomainBytes)), check: checkBackendSecret,
 	}
 	proxySSLServerName = Annotation{
 		Name:   "proxy-ssl-server-name",
 		Doc:    "With `on`, the name in proxy-ssl-name is sent in the handshake (SNI).",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.Asked.TLS.SendName }, values.OnOff), check: checkBackendSecret,
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.TLS.SendName }, nginx.OnOff), check: checkBackendSecret,
 	}
 	proxySSLProtocols = Annotation{
 		Name: "proxy-ssl-protocols",
@@ -69,7 +69,7 @@ var (
 			"on.",
 		Values: "names with colons between them: " + strings.Join(cipherNames(), ", "), Example: "ECDHE-RSA-AES256-GCM-SHA384",
 		Default: "those that are good", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.TLS.Ciphers }, func(value string) (string, error) {
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.TLS.Ciphers }, func(value string) (string, error) {
 			ciphers, err := readCiphers(value)
 			return strings.Join(ciphers, " "), err
 		}),
@@ -117,14 +117,14 @@ func readBackendSecret(s *Settings, value string) error {
 	namespace, name, ok := strings.Cut(value, "/")
 	if !ok || !isName(namespace) || !isName(name) {
 		return fmt.Errorf("%s does not name a Secret: write namespace/name; until then, with a backend that is asked over TLS, %s",
-			values.Quote(value), backendClosed)
+			nginx.Quote(value), backendClosed)
 	}
 	s.Asked.TLS.Secret = value
 	return nil
 }
 
 func readVerifyBackend(value string) (bool, error) {
-	on, err := values.OnOff(value)
+	on, err := nginx.OnOff(value)
 	if err != nil {
 		err = fmt.Errorf("%w, and counts as off, as in ingress-nginx: endpoints are not verified", err)
 	}
@@ -143,20 +143,20 @@ func readProtocols(s *Settings, value string) error {
 		case name == "SSLv2" || name == "SSLv3":
 			gone = append(gone, name)
 		case i < 0:
-			return fmt.Errorf("%s is no version: TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3 are, with spaces between them", values.Quote(name))
+			return fmt.Errorf("%s is no version: TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3 are, with spaces between them", nginx.Quote(name))
 		default:
 			found[i], least, most = true, min(least, i), max(most, i)
 		}
 	}
 	if most < 0 {
-		return fmt.Errorf("%s has no version that is spoken: some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3", values.Quote(value))
+		return fmt.Errorf("%s has no version that is spoken: some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3", nginx.Quote(value))
 	}
 	s.Asked.TLS.MinVersion, s.Asked.TLS.MaxVersion = ir.TLSVersions[least], ir.TLSVersions[most]
 	switch {
 	case len(gone) > 0:
-		return values.Remark("left out, because nobody speaks it here: " + strings.Join(gone, " "))
+		return nginx.Remark("left out, because nobody speaks it here: " + strings.Join(gone, " "))
 	case len(found) <= most-least:
-		return values.Remark("all versions from " + protocolNames[least] + " to " + protocolNames[most] + " are spoken, without a gap")
+		return nginx.Remark("all versions from " + protocolNames[least] + " to " + protocolNames[most] + " are spoken, without a gap")
 	}
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/nearest"
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/suggest"
 )
 
 // mostChains bounds what an Ingress can put into the way of each of its requests.
@@ -53,10 +53,10 @@ func parseChains(s *Settings, value string) error {
 
 func noChain(name string, available []string) error {
 	hint := "none is configured; lint knows those of the Caddyfile that --config names"
-	if near := nearest.Of(name, available); near != "" {
+	if near := suggest.Of(name, available); near != "" {
 		hint = "did you mean " + near + "?"
 	} else if len(available) > 0 {
 		hint = "the Caddyfile has others"
 	}
-	return fmt.Errorf("there is no chain %s, and %s: %s", values.Quote(name), chainClosed, hint)
+	return fmt.Errorf("there is no chain %s, and %s: %s", nginx.Quote(name), chainClosed, hint)
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 const onOff = "on or off"
@@ -20,15 +20,15 @@ var (
 		Doc: "With `on`, an answer is read as fast as the endpoint sends it, however slow the client is. With `off`, it is sent on as it " +
 			"comes in.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.Forwarding.BufferResponse }, values.OnOff),
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.BufferResponse }, nginx.OnOff),
 	}
 	proxyRequestBuffering = Annotation{
 		Name: "proxy-request-buffering",
 		Doc: "With `on`, all of the body of a request is read before an endpoint is asked. With `off`, it is sent on as it comes in, " +
 			"and the request is not sent to another endpoint once some of it has gone.",
 		Values: onOff, Example: "off", Default: "on", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.Forwarding.StreamRequest }, func(value string) (bool, error) {
-			on, err := values.OnOff(value)
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.StreamRequest }, func(value string) (bool, error) {
+			on, err := nginx.OnOff(value)
 			return !on, err
 		}),
 	}
@@ -36,12 +36,12 @@ var (
 		Name:   "proxy-body-size",
 		Doc:    "How large the body of a request may be. A larger one gets 413, whether or not its length is known before. 0 is without limit.",
 		Values: "bytes, or a number with k, m or g", Example: "8m", Default: "1m", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *int64 { return &s.Forwarding.MaxBody }, readBodySize),
+		parse: nginx.Into(func(s *Settings) *int64 { return &s.Forwarding.MaxBody }, readBodySize),
 	}
 )
 
 func readBodySize(value string) (int64, error) {
-	n, err := values.Size(value)
+	n, err := nginx.Size(value)
 	if n == 0 {
 		n = ir.NoLimit
 	}
@@ -68,14 +68,14 @@ var (
 		Doc: "What the endpoints speak. The certificates of HTTPS and GRPCS are not verified, as in ingress-nginx, unless proxy-ssl-verify is on. " +
 			"AUTO_HTTP is what the client speaks. A wrong value is HTTP.",
 		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol),
+		parse: nginx.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol),
 	}
 	serviceUpstream = Annotation{
 		Name: "service-upstream",
 		Doc: "Sends requests to the address of the Service instead of its endpoints. The choice is the cluster's then: load-balance, " +
 			"affinity and retries mean nothing.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, values.Bool),
+		parse: nginx.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, nginx.Bool),
 	}
 	upstreamVhost = Annotation{
 		Name: "upstream-vhost",
@@ -83,20 +83,20 @@ var (
 			"$service_name.$namespace.svc.cluster.local.",
 		Values: "a host, with nginx variables", Example: "app.example.com", Default: "what the client sent",
 		Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *string { return &s.Forwarding.Host }, readHost),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Host }, readHost),
 	}
 	connectionProxyHeader = Annotation{
 		Name: "connection-proxy-header",
 		Doc: "The Connection header that an endpoint gets. WebSockets and other upgrades do not work with it. The connection itself is " +
 			"kept for the next request with keep-alive only.",
 		Values: "close or keep-alive", Example: "keep-alive", Default: "by the request", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *string { return &s.Forwarding.Connection }, values.OneOf("close", "keep-alive")),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Connection }, nginx.OneOf("close", "keep-alive")),
 	}
 	xForwardedPrefix = Annotation{
 		Name:   "x-forwarded-prefix",
 		Doc:    "The X-Forwarded-Prefix header that an endpoint gets, on paths that rewrite-target rewrites.",
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.Prefix }, values.Chars("/-._~:", mostPathBytes)),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Prefix }, nginx.Chars("/-._~:", mostPathBytes)),
 		check: func(s *Settings) string {
 			return unless(s.RewriteTarget != "", "this has no effect, because it goes with rewrite-target only, as in ingress-nginx")
 		},
@@ -105,7 +105,7 @@ var (
 		Name:   "fastcgi-index",
 		Doc:    "The file that a path with a slash at its end means, with backend-protocol FCGI.",
 		Values: "a file name", Example: "index.php", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *string { return &s.Forwarding.Index }, values.Chars(indexChars, mostPathBytes)),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Index }, nginx.Chars(indexChars, mostPathBytes)),
 		check: checkCGI,
 	}
 	fastcgiParams = Annotation{
@@ -114,7 +114,7 @@ var (
 			"have nginx variables in them, such as /var/www$fastcgi_script_name. While the ConfigMap does not exist, or is in another " +
 			"namespace, or cannot be read, all requests get 503.",
 		Values: "name or namespace/name", Example: "params", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: values.Into(func(s *Settings) *string { return &s.ParamsConfigMap }, readObjectName), closes: true,
+		parse: nginx.Into(func(s *Settings) *string { return &s.ParamsConfigMap }, readObjectName), closes: true,
 		check: checkCGI,
 	}
 )
@@ -129,7 +129,7 @@ func readObjectName(value string) (string, error) {
 	parts := strings.Split(value, "/")
 	if len(parts) > 2 || slices.ContainsFunc(parts, func(part string) bool { return len(validation.IsDNS1123Subdomain(part)) > 0 }) {
 		return "", fmt.Errorf("%s is no name of an object: write its name, or its namespace, / and its name; all requests for this "+
-			"Ingress get 503", values.Quote(value))
+			"Ingress get 503", nginx.Quote(value))
 	}
 	return value, nil
 }
@@ -143,13 +143,13 @@ func readProtocol(value string) (ir.BackendProtocol, error) {
 		names = append(names, p.name)
 	}
 	return "", fmt.Errorf("%s is no protocol: HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS and FCGI are; it is served as HTTP%s",
-		values.Quote(value), values.Meant(value, names))
+		nginx.Quote(value), nginx.Meant(value, names))
 }
 
 // readHost takes braces as part of a variable only, so that no placeholder of anybody can be meant.
 func readHost(value string) (string, error) {
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
-		return "", fmt.Errorf("%s has a brace in it that does not belong to a variable", values.Quote(value))
+		return "", fmt.Errorf("%s has a brace in it that does not belong to a variable", nginx.Quote(value))
 	}
 	return readTemplate(hostChars, mostPathBytes)(value)
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // What a health check does where nothing else is said.
@@ -30,15 +30,15 @@ var (
 		Name: "slow-start", Own: true,
 		Doc: "For how many seconds a new endpoint gets less than its share of the requests, growing from little to all of it. " +
 			"0 is its full share at once.",
-		Values: values.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *time.Duration { return &s.LoadBalancing.SlowStart }, values.Seconds(0)),
+		Values: nginx.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
+		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.LoadBalancing.SlowStart }, nginx.Seconds(0)),
 	}
 	ejectAfterFailures = Annotation{
 		Name: "eject-after-failures", Own: true,
 		Doc: "How many requests in a row an endpoint may fail before it is passed over for a while. Now and then one request tries " +
 			"it again. With `off` it is never passed over.",
 		Values: fmt.Sprintf("a number from 1 to %d, or off", mostFailures), Example: "5", Default: "3", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
+		parse: nginx.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
 	}
 )
 
@@ -50,49 +50,49 @@ var (
 			"GRPC or GRPCS the standard health service grpc.health.v1 is asked, for the service that stands behind the slash; / is the server " +
 			"as a whole. FCGI has no health check.",
 		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
 		check: func(s *Settings) string { return unless(s.Forwarding.Protocol != ir.FastCGI, noFastCGICheck) },
 	}
 	healthCheckInterval = Annotation{
 		Name: "health-check-interval", Own: true,
 		Doc:    "How many seconds there are from one health check of an endpoint to the next.",
-		Values: values.AreSeconds(1), Example: "5", Default: "10", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Interval }, values.Seconds(1)),
+		Values: nginx.AreSeconds(1), Example: "5", Default: "10", Scope: ScopeIngress, Risk: RiskLow,
+		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Interval }, nginx.Seconds(1)),
 		check: checkChecked,
 	}
 	healthCheckTimeout = Annotation{
 		Name: "health-check-timeout", Own: true,
 		Doc:    "How many seconds an endpoint may take for its answer to a health check.",
-		Values: values.AreSeconds(1), Example: "2", Default: "5", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Timeout }, values.Seconds(1)),
+		Values: nginx.AreSeconds(1), Example: "2", Default: "5", Scope: ScopeIngress, Risk: RiskLow,
+		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Timeout }, nginx.Seconds(1)),
 		check: checkChecked,
 	}
 	healthCheckHealthyAfter = Annotation{
 		Name: "health-check-healthy-after", Own: true,
 		Doc:    "How many health checks in a row let an endpoint get requests again.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "2", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *int { return &s.Asked.Check.Healthy }, values.Number(1, mostChecks)),
+		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Healthy }, nginx.Number(1, mostChecks)),
 		check: checkChecked,
 	}
 	healthCheckUnhealthyAfter = Annotation{
 		Name: "health-check-unhealthy-after", Own: true,
 		Doc:    "How many failed health checks in a row take an endpoint out.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "3", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *int { return &s.Asked.Check.Unhealthy }, values.Number(1, mostChecks)),
+		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Unhealthy }, nginx.Number(1, mostChecks)),
 		check: checkChecked,
 	}
 	healthCheckStatus = Annotation{
 		Name: "health-check-status", Own: true,
 		Doc:    "The status that an endpoint has to answer a health check with.",
 		Values: "a number from 100 to 599", Example: "204", Default: "any from 200 to 399", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, values.Number(100, 599)),
+		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, nginx.Number(100, 599)),
 		check: func(s *Settings) string { return cmp.Or(checkChecked(s), unless(!s.speaksGRPC(), noGRPCStatus)) },
 	}
 	healthCheckHost = Annotation{
 		Name: "health-check-host", Own: true,
 		Doc:    "The Host header of a health check.",
 		Values: "a host", Example: "app.example.com", Default: "the address of the endpoint", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.Check.Host }, values.Chars("._-:[]", mostDomainBytes)),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Host }, nginx.Chars("._-:[]", mostDomainBytes)),
 		check: checkChecked,
 	}
 )
@@ -103,7 +103,7 @@ func readFailures(value string) (int, error) {
 	if value == off {
 		return -1, nil
 	}
-	n, err := values.Number(1, mostFailures)(value)
+	n, err := nginx.Number(1, mostFailures)(value)
 	if err != nil {
 		return 0, fmt.Errorf("%w, nor off", err)
 	}
@@ -116,7 +116,7 @@ func readCheckPath(value string) (string, error) {
 		return "", err
 	}
 	if _, err := url.ParseRequestURI(value); err != nil {
-		return "", fmt.Errorf("%s has a %% in it without two hexadecimal digits behind: write %%25 for it", values.Quote(value))
+		return "", fmt.Errorf("%s has a %% in it without two hexadecimal digits behind: write %%25 for it", nginx.Quote(value))
 	}
 	return value, nil
 }

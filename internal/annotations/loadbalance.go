@@ -4,8 +4,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/values"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // algorithms are the values of load-balance and what they are by themselves. A hash needs upstream-hash-by, and a cookie needs
@@ -46,7 +45,7 @@ var loadBalance = Annotation{
 		"the same backend, the oldest one that says something decides.",
 	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
 	Scope: ScopeLocation, Risk: RiskLow,
-	parse: values.Into(func(s *Settings) *string { return &s.Asked.Algorithm }, values.OneOf(algorithmNames()...)),
+	parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Algorithm }, nginx.OneOf(algorithmNames()...)),
 	check: checkAlgorithm,
 }
 
@@ -57,21 +56,21 @@ var (
 		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: when endpoints come or go, few requests " +
 			"move. The value is text with nginx variables in it, such as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
 		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation, Risk: RiskHigh,
-		parse: values.Into(func(s *Settings) *string { return &s.Asked.HashBy }, readTemplate("", mostHashBytes)),
+		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.HashBy }, readTemplate("", mostHashBytes)),
 		check: checkHashBy,
 	}
 	upstreamHashBySubset = Annotation{
 		Name:   "upstream-hash-by-subset",
 		Doc:    "Sends requests with the same value of upstream-hash-by to a few endpoints rather than to one.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *bool { return &s.Asked.HashSubset }, values.Bool),
+		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.HashSubset }, nginx.Bool),
 		check: func(s *Settings) string { return unless(s.Asked.HashBy != "", noHash) },
 	}
 	upstreamHashBySubsetSize = Annotation{
 		Name:   "upstream-hash-by-subset-size",
 		Doc:    "How many endpoints share the requests of one value, with upstream-hash-by-subset.",
 		Values: "a number from 0 to 1000; 0 is the default", Example: "5", Default: "3", Scope: ScopeLocation, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *int { return &s.Asked.HashSubsetSize }, values.Number(0, mostSubset)),
+		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.HashSubsetSize }, nginx.Number(0, mostSubset)),
 		check: func(s *Settings) string { return unless(s.Asked.HashBy != "", noHash) },
 	}
 )
@@ -140,14 +139,14 @@ func (s *Settings) balance() {
 func readTemplate(others string, most int) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if others != "" {
-			if _, err := values.Chars(others+"_${}", most)(value); err != nil {
+			if _, err := nginx.Chars(others+"_${}", most)(value); err != nil {
 				return "", err
 			}
 		}
 		if len(value) > most {
 			return "", tooLong(most)
 		}
-		if _, err := variables.Parse(value); err != nil {
+		if _, err := nginx.ParseTemplate(value); err != nil {
 			return "", err
 		}
 		return value, nil

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/text"
-	"github.com/k8singress/k8singress/internal/values"
 )
 
 // Parse reads the annotations of an Ingress. What it does not say is as in defaults. An annotation that cannot be read is
@@ -107,7 +106,7 @@ func (a *Annotation) problem(s *Settings, value string) *report.Problem {
 	switch {
 	case errors.As(err, &unsupported):
 		p.Reason = report.UnsupportedValue
-	case values.Counts(err):
+	case nginx.Counts(err):
 		p.Severity = report.Warning
 		return p
 	}
@@ -134,7 +133,7 @@ func CheckText(value string) error {
 		return fmt.Errorf("the value is %d bytes long: %d are the most", len(value), mostBytes)
 	}
 	for _, r := range value {
-		if text.IsControl(r) || r == unicode.ReplacementChar {
+		if nginx.IsControl(r) || r == unicode.ReplacementChar {
 			return fmt.Errorf("the value has the character %U in it: write it on one line of plain text", r)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 var sslPassthrough = Annotation{
@@ -14,7 +14,7 @@ var sslPassthrough = Annotation{
 		"option [`ssl_passthrough`](caddyfile.md#ssl_passthrough), and whatever else is said of the hosts counts for requests without TLS only. " +
 		"[TLS](tls.md#passthrough) has the details.",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-	parse: values.Into(func(s *Settings) *bool { return &s.Passthrough }, values.Bool),
+	parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }
 
 // passing are the annotations that count for connections which are passed through, or are not about them.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // The rows of the handshake.
@@ -17,7 +17,7 @@ var (
 		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
 		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
 		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
-		parse: values.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
+		parse: nginx.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
 	}
 	sslPreferServerCiphers = Annotation{
 		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that both sides have is taken, whoever prefers which", Risk: RiskLow,
@@ -61,7 +61,7 @@ var usual = []string{"DEFAULT", "HIGH", "ALL", "ECDHE", "EECDH", "kECDHE", "kEEC
 
 // readCiphers leaves out what it does not know, and says so. Without one that it knows the value has no effect.
 func readCiphers(value string) ([]string, error) {
-	if _, err := values.Chars(cipherChars, mostBytes)(value); err != nil {
+	if _, err := nginx.Chars(cipherChars, mostBytes)(value); err != nil {
 		return nil, err
 	}
 	var known, unknown []string
@@ -81,13 +81,13 @@ func readCiphers(value string) ([]string, error) {
 	}
 	slices.Sort(known)
 	known = slices.Compact(known)
-	list := values.Quote(strings.Join(unknown, ":"))
+	list := nginx.Quote(strings.Join(unknown, ":"))
 	switch {
 	case len(known) == 0:
 		return nil, fmt.Errorf("%s has no cipher of TLS 1.2 that there is here: some of %s; it has no effect",
-			values.Quote(value), strings.Join(cipherNames(), ", "))
+			nginx.Quote(value), strings.Join(cipherNames(), ", "))
 	case len(unknown) > 0:
-		return known, values.Remark("left out, because Go has no such ciphers, or they cannot be chosen: " + list)
+		return known, nginx.Remark("left out, because Go has no such ciphers, or they cannot be chosen: " + list)
 	}
 	return known, nil
 }

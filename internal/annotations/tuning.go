@@ -1,6 +1,6 @@
 package annotations
 
-import "github.com/k8singress/k8singress/internal/values"
+import "github.com/k8singress/k8singress/internal/nginx"
 
 // buffered is why the sizes of nginx's buffers mean nothing here.
 const buffered = "buffers grow as they need to, and no answer is too large for them"
@@ -22,7 +22,7 @@ var proxyHTTPVersion = Annotation{
 	Doc:    "The version of HTTP that the endpoints are spoken to with. 1.0 is not supported: the endpoint gets 1.1.",
 	Values: "1.1", Example: "1.1", Default: "1.1", Scope: ScopeLocation, Risk: RiskLow,
 	parse: func(_ *Settings, value string) error {
-		version, err := values.OneOf("1.1", "1.0")(value)
+		version, err := nginx.OneOf("1.1", "1.0")(value)
 		if version == "1.0" {
 			return unsupportedError("HTTP/1.0 towards endpoints is not supported: they get HTTP/1.1")
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/nearest"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/suggest"
 )
 
 // knownNames are the annotations of ingress-nginx v1.15.1, one on each line.
@@ -43,7 +43,7 @@ func unknown(name string, own bool) *report.Problem {
 	p.Message = fmt.Sprintf("there is no annotation %q, and it has no effect", prefix+name)
 	if other := find(name, !own); other != nil {
 		p.Message += ": did you mean " + other.Key() + "?"
-	} else if near := nearest.Of(name, names); near != "" {
+	} else if near := suggest.Of(name, names); near != "" {
 		p.Message += ": did you mean " + near + "?"
 	}
 	return p

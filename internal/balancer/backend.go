@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // goneTime is how long an endpoint is remembered that has left the list: as long as it may be ejected.
@@ -55,7 +55,7 @@ type state struct {
 type policy struct {
 	ir.LoadBalancing
 	// hashBy is nil if there is nothing to hash.
-	hashBy *variables.Template
+	hashBy *nginx.Template
 	// tag ends the session cookies of this backend.
 	tag string
 	// clients is nil without Service session affinity.
@@ -240,7 +240,7 @@ func (b *Backend) SetPolicy(lb *ir.LoadBalancing) {
 func (b *Backend) newPolicy(lb *ir.LoadBalancing, old *policy) *policy {
 	p := &policy{LoadBalancing: *lb}
 	if p.Policy == ir.PolicyHash && p.HashBy != "" {
-		p.hashBy, _ = variables.Parse(p.HashBy)
+		p.hashBy, _ = nginx.ParseTemplate(p.HashBy)
 	}
 	if p.SessionCookie != nil {
 		p.tag = label(b.id, "")

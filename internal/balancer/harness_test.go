@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // world is a backend with a clock that only the test turns.
@@ -84,8 +84,8 @@ func (w *world) between(what string, got, least, most int) {
 // visitor asks with a cookie, an address and a key.
 type visitor struct{ cookie, ip, key string }
 
-func (v *visitor) Hash(*variables.Template) string { return v.key }
-func (v *visitor) ClientIP() string                { return v.ip }
+func (v *visitor) Hash(*nginx.Template) string { return v.key }
+func (v *visitor) ClientIP() string            { return v.ip }
 func (v *visitor) Cookie(name string) string {
 	if name != "session" {
 		return ""

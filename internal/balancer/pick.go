@@ -5,13 +5,13 @@ import (
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // Asker is what a choice may know of a request.
 type Asker interface {
 	// Hash returns a template with the values of the request.
-	Hash(t *variables.Template) string
+	Hash(t *nginx.Template) string
 	// Cookie returns the value of a cookie, or nothing.
 	Cookie(name string) string
 	// ClientIP returns the address of the client, or nothing.

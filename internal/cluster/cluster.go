@@ -13,9 +13,9 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/k8singress/k8singress/internal/access"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
@@ -52,9 +52,9 @@ type Cluster struct {
 // New reads the kubeconfig or the configuration of the pod, and does no other input or output: nothing is asked of the
 // API server before Run.
 func New(o Options, log *zap.Logger) (*Cluster, error) {
-	access.QuietKlog(log)
-	found, err := access.Find(o.Kubeconfig)
-	if errors.Is(err, access.ErrNotInCluster) {
+	kubeclient.QuietKlog(log)
+	found, err := kubeclient.Find(o.Kubeconfig)
+	if errors.Is(err, kubeclient.ErrNotInCluster) {
 		return nil, fmt.Errorf("%w: set the option kubeconfig to reach one, or manifests to serve a folder", err)
 	}
 	if err != nil {

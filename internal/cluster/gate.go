@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/access"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
 const (
@@ -59,7 +59,7 @@ func (g *gate) answered(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch now := time.Now(); {
-	case err == nil || !access.Away(err):
+	case err == nil || !kubeclient.Away(err):
 		g.wait = shortestWait
 	case now.After(g.until):
 		g.until = now.Add(g.wait/2 + rand.N(g.wait))

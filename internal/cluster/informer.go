@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/k8singress/k8singress/internal/access"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
@@ -118,7 +118,7 @@ func (f *factory) informer(s scope) (*informer, error) {
 		return nil, err
 	}
 	selector := s.fieldSelector()
-	source := access.Patient(cache.NewFilteredListWatchFromClient(client, s.kind.Resource, s.namespace,
+	source := kubeclient.Patient(cache.NewFilteredListWatchFromClient(client, s.kind.Resource, s.namespace,
 		func(o *metav1.ListOptions) { o.FieldSelector = selector }), func(err error) { f.errors.add(s, err) })
 	i := &informer{
 		scope: s, errors: f.errors, denied: make(chan struct{}),

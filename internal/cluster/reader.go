@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/k8singress/k8singress/internal/access"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
 const (
@@ -77,7 +77,7 @@ func (r *reader) failed(ctx context.Context, err error) {
 	case apierrors.IsResourceExpired(err) || apierrors.IsGone(err):
 		r.version = ""
 		return
-	case access.Away(err) && !errors.Is(err, errShortWatch):
+	case kubeclient.Away(err) && !errors.Is(err, errShortWatch):
 		// The gate lets nobody through for a while.
 		return
 	case apierrors.IsForbidden(err):

@@ -3,7 +3,7 @@ package configmap
 import (
 	"time"
 
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 const booleans = "true or false"
@@ -15,27 +15,27 @@ var (
 		Doc: "Believes the X-Forwarded-* headers of requests, if they come from proxy-real-ip-cidr, and hands them on. Otherwise endpoints " +
 			"get those of the controller only. Set it behind another proxy that sets these headers, and nowhere else.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: values.Into(func(c *Config) *bool { return &c.Global.Clients.UseForwarded }, values.Bool),
+		parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.UseForwarded }, nginx.Bool),
 	}
 	computeFullForwardedFor = Key{
 		Name: "compute-full-forwarded-for", Global: true,
 		Doc: "Adds the address that a request comes from to its X-Forwarded-For header, rather than put the client's address in its " +
 			"place. It goes with use-forwarded-headers.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: values.Into(func(c *Config) *bool { return &c.Global.Clients.AppendForwarded }, values.Bool),
+		parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.AppendForwarded }, nginx.Bool),
 	}
 	forwardedForHeader = Key{
 		Name: "forwarded-for-header", Global: true,
 		Doc:    "The header that has the client's address, with use-forwarded-headers or enable-real-ip.",
 		Values: "the name of a header", Example: "CF-Connecting-IP", Default: "X-Forwarded-For",
-		parse: values.Into(func(c *Config) *string { return &c.Global.Clients.Header }, values.Token),
+		parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.Header }, nginx.Token),
 	}
 	enableRealIP = Key{
 		Name: "enable-real-ip", Global: true,
 		Doc: "Takes the client's address from forwarded-for-header, if the request comes from proxy-real-ip-cidr. The other X-Forwarded-* " +
 			"headers are not believed.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: values.Into(func(c *Config) *bool { return &c.Global.Clients.RealIP }, values.Bool),
+		parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.RealIP }, nginx.Bool),
 	}
 	proxyRealIPCIDR = Key{
 		Name: "proxy-real-ip-cidr", Global: true,
@@ -49,18 +49,18 @@ var (
 		Doc: "Every connection begins with a PROXY protocol header, which tells the address of the client. It counts if the connection comes " +
 			"from proxy-real-ip-cidr.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: values.Into(func(c *Config) *bool { return &c.Global.Clients.ProxyProtocol }, values.Bool),
+		parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.ProxyProtocol }, nginx.Bool),
 	}
 	proxyProtocolHeaderTimeout = Key{
 		Name: "proxy-protocol-header-timeout", Global: true,
 		Doc:    "How long the PROXY protocol header may take to come.",
 		Values: "a time such as 5s", Example: "2s", Default: "5s",
-		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, values.Timeout),
+		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, nginx.Timeout),
 	}
 )
 
 // parseTrusted leaves out what it cannot read. An empty list would be everybody.
 func parseTrusted(c *Config, value string) (err error) {
-	c.Global.Clients.Trusted, err = values.Networks(value)
+	c.Global.Clients.Trusted, err = nginx.Networks(value)
 	return err
 }

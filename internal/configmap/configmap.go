@@ -11,8 +11,8 @@ import (
 
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/values"
 )
 
 // Config is what a ConfigMap says, as typed values.
@@ -103,7 +103,7 @@ func (r *reading) parse(row *Key, value string) {
 		return
 	}
 	p := report.Problem{Severity: report.Error, Reason: report.InvalidEntry, Message: err.Error()}
-	if values.Counts(err) {
+	if nginx.Counts(err) {
 		p.Severity = report.Warning
 	}
 	r.note(row.Name, p)

@@ -3,7 +3,7 @@ package configmap
 import (
 	"math"
 
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // The rows of HSTS.
@@ -13,14 +13,14 @@ var (
 		Doc: "Adds a Strict-Transport-Security header to every answer over TLS, in place of that of the endpoint: browsers ask the host by " +
 			"HTTPS only from then on. With `false`, that of the endpoint is passed on.",
 		Values: booleans, Example: "false", Default: "true",
-		parse: values.Into(func(c *Config) *bool { return &c.Global.HSTS.Off }, no),
+		parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Off }, no),
 	}
 	hstsMaxAge = Key{
 		Name: "hsts-max-age", Global: true,
 		Doc:    "For how many seconds browsers remember it. 0 makes them forget.",
 		Values: "a number of seconds", Example: "63072000", Default: "31536000",
-		parse: values.Into(func(c *Config) *int { return &c.Global.HSTS.MaxAge }, func(value string) (int, error) {
-			n, err := values.Number(0, math.MaxInt32)(value)
+		parse: nginx.Into(func(c *Config) *int { return &c.Global.HSTS.MaxAge }, func(value string) (int, error) {
+			n, err := nginx.Number(0, math.MaxInt32)(value)
 			if err == nil && n == 0 {
 				n = -1
 			}
@@ -31,18 +31,18 @@ var (
 		Name: "hsts-include-subdomains", Global: true,
 		Doc:    "Says that it holds for all hosts below this one, too.",
 		Values: booleans, Example: "false", Default: "true",
-		parse: values.Into(func(c *Config) *bool { return &c.Global.HSTS.ExcludeSubdomains }, no),
+		parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.ExcludeSubdomains }, no),
 	}
 	hstsPreload = Key{
 		Name: "hsts-preload", Global: true,
 		Doc:    "Says that the host may be built into browsers. They take it back slowly.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: values.Into(func(c *Config) *bool { return &c.Global.HSTS.Preload }, values.Bool),
+		parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Preload }, nginx.Bool),
 	}
 )
 
 // no reads a switch whose default is on.
 func no(value string) (bool, error) {
-	on, err := values.Bool(value)
+	on, err := nginx.Bool(value)
 	return err == nil && !on, err
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/nearest"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/suggest"
 )
 
 // knownKeys are the keys of ingress-nginx v1.15.1, one on each line, with what becomes of them here as long as they are not in
@@ -66,7 +66,7 @@ func (r *reading) other(name, value string) {
 		p.Message = fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect", name)
 	default:
 		p.Message = fmt.Sprintf("there is no key %q, and it has no effect", name)
-		if near := nearest.Of(name, append(ownNames(), names...)); near != "" {
+		if near := suggest.Of(name, append(ownNames(), names...)); near != "" {
 			p.Message += ": did you mean " + near + "?"
 		}
 	}

@@ -1,6 +1,6 @@
 package configmap
 
-import "github.com/k8singress/k8singress/internal/values"
+import "github.com/k8singress/k8singress/internal/nginx"
 
 // allowCrossNamespaceResources is about what annotations name.
 var allowCrossNamespaceResources = Key{
@@ -8,5 +8,5 @@ var allowCrossNamespaceResources = Key{
 	Doc: "Lets the annotations of an Ingress name Secrets of other namespaces. Everybody who may write Ingresses can make use of " +
 		"every Secret then.",
 	Values: booleans, Example: "true", Default: "false",
-	parse: values.Into(func(c *Config) *bool { return &c.Defaults.CrossNamespace }, values.Bool),
+	parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.CrossNamespace }, nginx.Bool),
 }

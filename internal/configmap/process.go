@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // retryNonIdempotent is for all Ingresses; one of them says it as a part of proxy-next-upstream.
@@ -13,7 +13,7 @@ var retryNonIdempotent = Key{
 	Doc: "Lets POST, LOCK and PATCH be sent to another endpoint, too, when one may have got them, as if every proxy-next-upstream had " +
 		"`non_idempotent` in it.",
 	Values: booleans, Example: "true", Default: "false",
-	parse: values.Into(func(c *Config) *bool { return &c.Defaults.Asked.RetryNonIdempotent }, values.Bool),
+	parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.RetryNonIdempotent }, nginx.Bool),
 }
 
 // mostConnections is more than an operating system gives to one address.
@@ -25,8 +25,8 @@ var (
 		Name: "upstream-keepalive-connections", Global: true,
 		Doc:    "How many idle connections to one endpoint are kept for the next request. 0 keeps none.",
 		Values: "a number from 0 to 65535", Example: "64", Default: "320",
-		parse: values.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
-			n, err := values.Number(0, mostConnections)(value)
+		parse: nginx.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
+			n, err := nginx.Number(0, mostConnections)(value)
 			if err == nil && n == 0 {
 				n = -1
 			}
@@ -36,15 +36,15 @@ var (
 	upstreamKeepaliveTimeout = Key{
 		Name: "upstream-keepalive-timeout", Global: true,
 		Doc:    "For how many seconds an idle connection to an endpoint is kept.",
-		Values: values.AreSeconds(1), Example: "30", Default: "60",
-		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
+		Values: nginx.AreSeconds(1), Example: "30", Default: "60",
+		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
 	}
 	workerShutdownTimeout = Key{
 		Name: "worker-shutdown-timeout", Global: true,
 		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it cannot serve them. It " +
 			"holds for the connections of TCP and UDP ports, and of ssl-passthrough, too. 0 is without limit.",
 		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
-		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
+		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
 	}
 )
 
@@ -54,8 +54,8 @@ var generateRequestID = Key{
 	Doc: "Gives a request an id, if it comes without an X-Request-ID header: 32 hexadecimal digits. It is what the endpoint gets for that " +
 		"header, and what $request_id is. Without, both are what the client sent, or nothing.",
 	Values: booleans, Example: "false", Default: "true",
-	parse: values.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
-		generates, err := values.Bool(value)
+	parse: nginx.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
+		generates, err := nginx.Bool(value)
 		return err == nil && !generates, err
 	}),
 }
@@ -64,14 +64,14 @@ func readKeepalive(value string) (time.Duration, error) {
 	if value == "0" {
 		return 0, errors.New("0 is no time to keep a connection: to keep none, set upstream-keepalive-connections to 0")
 	}
-	return values.Seconds(1)(value)
+	return nginx.Seconds(1)(value)
 }
 
 // readDrain takes the longest time for no limit.
 func readDrain(value string) (time.Duration, error) {
-	d, err := values.Time(value)
+	d, err := nginx.Time(value)
 	if err == nil && d == 0 {
-		d = values.MostSeconds * time.Second
+		d = nginx.MostSeconds * time.Second
 	}
 	return d, err
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // The rows of the redirect to HTTPS that an Ingress cannot say.
@@ -14,7 +14,7 @@ var (
 		Name:   "http-redirect-code",
 		Doc:    "The status of the redirect from HTTP to HTTPS.",
 		Values: "301, 302, 307 or 308", Example: "301", Default: "308",
-		parse: values.Into(func(c *Config) *int { return &c.Defaults.Redirect.Status }, readRedirectCode),
+		parse: nginx.Into(func(c *Config) *int { return &c.Defaults.Redirect.Status }, readRedirectCode),
 	}
 	noTLSRedirectLocations = Key{
 		Name: "no-tls-redirect-locations",
@@ -22,12 +22,12 @@ var (
 			"who can ask by HTTP only, such as an ACME issuer for its HTTP-01 challenge.",
 		Values: "the beginnings of paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
 		Default: "/.well-known/acme-challenge",
-		parse:   values.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, readLocations),
+		parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, readLocations),
 	}
 )
 
 func readRedirectCode(value string) (int, error) {
-	if _, err := values.OneOf("301", "302", "307", "308")(value); err != nil {
+	if _, err := nginx.OneOf("301", "302", "307", "308")(value); err != nil {
 		return 0, err
 	}
 	return strconv.Atoi(value)
@@ -42,7 +42,7 @@ func readLocations(value string) ([]string, error) {
 			continue
 		}
 		if !strings.HasPrefix(location, "/") {
-			return nil, fmt.Errorf("%s is no beginning of a path: write /%s", values.Quote(location), location)
+			return nil, fmt.Errorf("%s is no beginning of a path: write /%s", nginx.Quote(location), location)
 		}
 		list = append(list, location)
 	}

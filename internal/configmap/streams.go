@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 const (
@@ -20,14 +20,14 @@ var (
 		Doc: "For how long nothing may move in either direction on a connection of a TCP port or one that is passed through " +
 			"(ssl-passthrough), or between a client of a UDP port and its endpoint, before it is ended.",
 		Values: "a time such as 600s or 10m", Example: "10m", Default: "600s for TCP, and 60s for UDP",
-		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Streams.IdleTimeout }, values.Timeout),
+		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Streams.IdleTimeout }, nginx.Timeout),
 	}
 	proxyStreamNextUpstream = Key{
 		Name: "proxy-stream-next-upstream", Global: true,
 		Doc:    "Lets a connection of a TCP port, or one that is passed through, go to another endpoint where one does not accept it.",
 		Values: booleans, Example: "false", Default: "true",
 		parse: func(c *Config, value string) error {
-			others, err := values.Bool(value)
+			others, err := nginx.Bool(value)
 			if err == nil && !others {
 				c.Global.Streams.Tries = oneTry
 			}
@@ -38,7 +38,7 @@ var (
 		Name: "proxy-stream-next-upstream-timeout", Global: true,
 		Doc:    "For how long after a connection has come another endpoint may still be asked. 0 is without limit.",
 		Values: "a time such as 600s or 10m", Example: "30s", Default: "600s",
-		parse: values.Into(func(c *Config) *time.Duration { return &c.Global.Streams.TriesTimeout }, readDrain),
+		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Streams.TriesTimeout }, readDrain),
 	}
 	proxyStreamNextUpstreamTries = Key{
 		Name: "proxy-stream-next-upstream-tries", Global: true,
@@ -52,16 +52,16 @@ var (
 		Doc: "After how many answers to each of its datagrams the session of a UDP client ends, which spares the memory of clients that ask " +
 			"one question, as those of DNS do. 0 ends it when it is idle.",
 		Values: "a number from 0 to 1000000", Example: "1", Default: "0; it is 1 in ingress-nginx",
-		parse: values.Into(func(c *Config) *int { return &c.Global.Streams.Responses }, values.Number(0, 1_000_000)),
+		parse: nginx.Into(func(c *Config) *int { return &c.Global.Streams.Responses }, nginx.Number(0, 1_000_000)),
 	}
 )
 
 // parseStreamTries leaves it at one where proxy-stream-next-upstream has been read before and is off.
 func parseStreamTries(c *Config, value string) error {
-	n, err := values.Number(0, 1<<31-1)(value)
+	n, err := nginx.Number(0, 1<<31-1)(value)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s is not a number from 0 to %d", values.Quote(value), mostStreamTries)
+		return fmt.Errorf("%s is not a number from 0 to %d", nginx.Quote(value), mostStreamTries)
 	case c.Global.Streams.Tries == oneTry:
 		return nil
 	case n == 0:

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // The rows of the handshake that an Ingress cannot say.
@@ -15,20 +15,20 @@ var (
 		Name:   "ssl-protocols",
 		Doc:    "The versions of TLS. Older ones than 1.2 are not supported.",
 		Values: "TLSv1.2, TLSv1.3 or both", Example: "TLSv1.3", Default: "TLSv1.2 TLSv1.3",
-		parse: values.Into(func(c *Config) *ir.TLSVersion { return &c.Defaults.TLS.Version }, readProtocols),
+		parse: nginx.Into(func(c *Config) *ir.TLSVersion { return &c.Defaults.TLS.Version }, readProtocols),
 	}
 	useHTTP2 = Key{
 		Name: "use-http2", Global: true,
 		Doc:    "Offers HTTP/2 to clients. HTTP/3 is another matter.",
 		Values: booleans, Example: "false", Default: "true",
-		parse: values.Into(func(c *Config) *bool { return &c.Global.OnlyHTTP1 }, no),
+		parse: nginx.Into(func(c *Config) *bool { return &c.Global.OnlyHTTP1 }, no),
 	}
 	sslRejectHandshake = Key{
 		Name: "ssl-reject-handshake", Global: true,
 		Doc: "Refuses the TLS handshake for names that no Ingress has, and without a name. Otherwise they are shown the default " +
 			"certificate.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: values.Into(func(c *Config) *bool { return &c.Global.RejectUnknown }, values.Bool),
+		parse: nginx.Into(func(c *Config) *bool { return &c.Global.RejectUnknown }, nginx.Bool),
 	}
 	sslSessionTickets = Key{
 		Name: "ssl-session-tickets", Global: true,
@@ -36,9 +36,9 @@ var (
 			"which is what ingress-nginx turns tickets off for. [TLS](tls.md#session-tickets) says who shares the keys.",
 		Values: "true", Example: "true", Default: "true",
 		parse: func(_ *Config, value string) error {
-			on, err := values.Bool(value)
+			on, err := nginx.Bool(value)
 			if err == nil && !on {
-				return values.Remark("session tickets stay on: their keys change every 12 hours, so that old sessions stay secret")
+				return nginx.Remark("session tickets stay on: their keys change every 12 hours, so that old sessions stay secret")
 			}
 			return err
 		},
@@ -61,8 +61,8 @@ func readProtocols(value string) (ir.TLSVersion, error) {
 	}
 	var err error
 	if len(others) > 0 {
-		err = values.Remark(fmt.Sprintf("left out, because TLSv1.2 and TLSv1.3 are the versions there are: %s",
-			values.Quote(strings.Join(others, " "))))
+		err = nginx.Remark(fmt.Sprintf("left out, because TLSv1.2 and TLSv1.3 are the versions there are: %s",
+			nginx.Quote(strings.Join(others, " "))))
 	}
 	switch {
 	case len(spoken) == 0:

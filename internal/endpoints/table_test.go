@@ -10,7 +10,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 func list(n int) []ir.Endpoint {
@@ -69,9 +69,9 @@ func TestConfigureBeforeSet(t *testing.T) {
 
 type visitor struct{}
 
-func (visitor) Hash(*variables.Template) string { return "" }
-func (visitor) Cookie(string) string            { return "" }
-func (visitor) ClientIP() string                { return "" }
+func (visitor) Hash(*nginx.Template) string { return "" }
+func (visitor) Cookie(string) string        { return "" }
+func (visitor) ClientIP() string            { return "" }
 
 func TestSetKeepsItsOwnCopy(t *testing.T) {
 	table, l := NewTable(), list(2)

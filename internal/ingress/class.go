@@ -10,8 +10,8 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
-	"github.com/k8singress/k8singress/internal/nearest"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/suggest"
 )
 
 const (
@@ -132,7 +132,7 @@ func (r *reading) notServed(o Options, reason report.Reason, field, message stri
 func (r *reading) instead(o Options, name string) string {
 	const create, most = "create it", 5
 	all := r.classes(o, "")
-	if near := nearest.Of(name, all); near != "" {
+	if near := suggest.Of(name, all); near != "" {
 		return "did you mean " + near + "? Otherwise " + create
 	}
 	switch more := len(all) - most; {

@@ -16,9 +16,9 @@ import (
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
-	"github.com/k8singress/k8singress/internal/text"
 )
 
 // Options decide which Ingresses are ours.
@@ -292,7 +292,7 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.Match, error) {
 	if match.Path[0] != '/' {
 		return match, fmt.Errorf("the path %q does not begin with a slash", p.Path)
 	}
-	if !utf8.ValidString(match.Path) || strings.ContainsFunc(match.Path, text.IsControl) {
+	if !utf8.ValidString(match.Path) || strings.ContainsFunc(match.Path, nginx.IsControl) {
 		return match, fmt.Errorf("the path %q has a control character in it", p.Path)
 	}
 	if p.PathType == nil {

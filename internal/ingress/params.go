@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/variables"
 )
 
 const (
@@ -44,7 +44,7 @@ func (r *reading) readParams() {
 	size := 0
 	for _, key := range slices.Sorted(maps.Keys(object.Data)) {
 		size += len(key) + len(object.Data[key])
-		if _, err := variables.Parse(object.Data[key], variables.FastCGI...); err != nil {
+		if _, err := nginx.ParseTemplate(object.Data[key], nginx.FastCGIVariables...); err != nil {
 			r.refuseParams(report.InvalidAnnotation, "the value of %s in the ConfigMap %s/%s: %v; "+paramsClosed, key, ref.Namespace, ref.Name, err)
 		}
 	}

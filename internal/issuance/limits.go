@@ -14,7 +14,7 @@ import (
 
 	"github.com/mholt/acmez/v3/acme"
 
-	"github.com/k8singress/k8singress/internal/text"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // Times between two attempts for one host.
@@ -135,7 +135,7 @@ func words(err error) string {
 // clean makes a text of somebody else fit for a line of a log.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
-		if text.IsControl(r) {
+		if nginx.IsControl(r) {
 			return ' '
 		}
 		return r

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
-	"github.com/k8singress/k8singress/internal/access"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
 // Times are those of a lock: how long it is good when its holder renews it no more, how often the holder does, and how often
@@ -217,7 +217,7 @@ func (l *locks) acquire(ctx context.Context, name string) (*hold, error) {
 		if h != nil {
 			return h, nil
 		}
-		if err != nil && (ctx.Err() != nil || errors.Is(err, errForeign) || !access.Away(err)) {
+		if err != nil && (ctx.Err() != nil || errors.Is(err, errForeign) || !kubeclient.Away(err)) {
 			return nil, err
 		}
 		// Not all at the same time, and not much later than the Lease runs out.

@@ -22,7 +22,7 @@ import (
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/k8singress/k8singress/internal/access"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
 // Options say where a storage is.
@@ -57,9 +57,9 @@ type Storage struct {
 // New reads the kubeconfig or the configuration of the pod, and does no other input or output. Nothing can be read from the
 // storage before Run.
 func New(o Options, log *zap.Logger) (*Storage, error) {
-	access.QuietKlog(log)
-	found, err := access.Find(o.Kubeconfig)
-	if errors.Is(err, access.ErrNotInCluster) {
+	kubeclient.QuietKlog(log)
+	found, err := kubeclient.Find(o.Kubeconfig)
+	if errors.Is(err, kubeclient.ErrNotInCluster) {
 		return nil, fmt.Errorf("%w: set kubeconfig to reach one", err)
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/k8singress/k8singress/internal/access"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
 // quiet is how long a watch that fails says nothing more in the log.
@@ -37,7 +37,7 @@ func (s *Storage) watcher(client rest.Interface, resource string, example runtim
 		func(o *metav1.ListOptions) { o.LabelSelector = selector })
 	sink.listed = func() { w.first.Do(func() { close(w.synced) }) }
 	failed := func(err error) { w.failed(resource, err) }
-	w.reflector = cache.NewReflectorWithOptions(access.Patient(source, failed), example, sink,
+	w.reflector = cache.NewReflectorWithOptions(kubeclient.Patient(source, failed), example, sink,
 		cache.ReflectorOptions{Name: "storage " + resource})
 	return w
 }

@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/k8singress/k8singress/internal/access"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
 const (
@@ -205,7 +205,7 @@ func (s *Storage) found(secret *corev1.Secret, err error) (*record, error) {
 func ask[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, outage)
 	defer cancel()
-	return access.Persist(ctx, func(error) {}, func() (T, error) {
+	return kubeclient.Persist(ctx, func(error) {}, func() (T, error) {
 		ctx, cancel := context.WithTimeout(ctx, answerTime)
 		defer cancel()
 		return request(ctx)

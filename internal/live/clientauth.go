@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/clientauth"
+	"github.com/k8singress/k8singress/internal/mtls"
 )
 
 // AsksClient says whether the handshake for a server name is to ask the client for a certificate. The name is as the client
@@ -38,9 +38,9 @@ func (h *host) admitsLike(other *host) bool {
 // admit answers in place of everybody else if the connection that a request comes by was made for another host, and one of
 // the two asks for certificates, or if the client is not to be let in. Otherwise it returns who the client is, and has
 // written that into the request; on a host that does not want to know it returns nil.
-func (x *index) admit(w http.ResponseWriter, r *http.Request, name string, h *host, route *Route) (client *clientauth.Client, refused bool) {
+func (x *index) admit(w http.ResponseWriter, r *http.Request, name string, h *host, route *Route) (client *mtls.Client, refused bool) {
 	if r.TLS != nil && x.misdirected(r.TLS.ServerName, name, h) {
-		clientauth.Misdirected.Write(w, r)
+		mtls.Misdirected.Write(w, r)
 		return nil, true
 	}
 	if h == nil || h.clients == nil {
@@ -104,7 +104,7 @@ func (r *Route) answersChallenges(request *http.Request) bool {
 }
 
 // ofPeer makes a variable of what is known of a client with a certificate.
-func ofPeer(value func(*clientauth.Client) string) func(*Request) string {
+func ofPeer(value func(*mtls.Client) string) func(*Request) string {
 	return func(r *Request) string {
 		if r.peer == nil {
 			return ""

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/realip"
 )
 
 // defaultDrain is ingress-nginx's worker-shutdown-timeout.
@@ -14,7 +14,7 @@ const defaultDrain = 240 * time.Second
 
 // global is what holds for every request.
 type global struct {
-	clients atomic.Pointer[clients.Policy]
+	clients atomic.Pointer[realip.Policy]
 	options atomic.Pointer[ir.Global]
 	hsts    atomic.Pointer[string]
 
@@ -30,7 +30,7 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	header := g.HSTS.Header()
 	t.global.hsts.Store(&header)
 	t.global.handshakes.Store(newHandshakes(g))
-	t.global.clients.Store(clients.New(g.Clients))
+	t.global.clients.Store(realip.New(g.Clients))
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
 
@@ -38,7 +38,7 @@ func (t *Table) SetGlobal(g *ir.Global) {
 func (t *Table) Global() *ir.Global { return t.global.options.Load() }
 
 // Clients tells where requests come from.
-func (t *Table) Clients() *clients.Policy { return t.global.clients.Load() }
+func (t *Table) Clients() *realip.Policy { return t.global.clients.Load() }
 
 // HSTS is the value of the Strict-Transport-Security header for answers over TLS; empty is without.
 func (t *Table) HSTS() string { return *t.global.hsts.Load() }

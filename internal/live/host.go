@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -55,7 +55,7 @@ type host struct {
 	// handshake is nil for a host that has what the global options say.
 	handshake *ir.TLSPolicy
 	// clients is nil for a host that asks its clients for no certificate.
-	clients *clientauth.Policy
+	clients *mtls.Policy
 	// clientAuth is what clients was made of.
 	clientAuth *document.ClientAuth
 	// passthrough is nil for a host whose TLS ends here.

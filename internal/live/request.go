@@ -8,11 +8,11 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/clientauth"
-	"github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/mtls"
+	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/proxy"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/realip"
 )
 
 // Request is what the handlers of a chain may know of the request in their hands. It is for the goroutine that serves it.
@@ -24,12 +24,12 @@ type Request struct {
 	w http.ResponseWriter
 	r *http.Request
 
-	policy *clients.Policy
+	policy *realip.Policy
 	global *ir.Global
 	// peer is who the certificate of the connection is of; it is nil on hosts that ask for none.
-	peer *clientauth.Client
+	peer *mtls.Client
 	// client is who the request comes from, once somebody has asked.
-	client     clients.Client
+	client     realip.Client
 	identified bool
 
 	// tried begins in first, which is enough for most requests.
@@ -153,7 +153,7 @@ func (r *Request) Has(header string) bool {
 }
 
 // Client tells who the request comes from.
-func (r *Request) Client() *clients.Client {
+func (r *Request) Client() *realip.Client {
 	if !r.identified {
 		r.client, r.identified = r.policy.Of(r.r), true
 	}
@@ -164,7 +164,7 @@ func (r *Request) Client() *clients.Client {
 func (r *Request) ForwardedFor() string { return r.policy.ForwardedFor(r.r, r.Client()) }
 
 // Hash implements balancer.Asker.
-func (r *Request) Hash(t *variables.Template) string { return t.Expand(r.Variable) }
+func (r *Request) Hash(t *nginx.Template) string { return t.Expand(r.Variable) }
 
 // Cookie implements balancer.Asker. Of several with one name the first counts: that is the one with the longest path.
 func (r *Request) Cookie(name string) string {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/clientauth"
+	"github.com/k8singress/k8singress/internal/mtls"
 )
 
 // FromContext returns the Request that Serve put into the context of r, or nil.
@@ -47,10 +47,10 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 		}
 		if r.TLS != nil && h.passing() > 0 {
 			// The TLS of the host ends elsewhere, and this connection was made for another one.
-			clientauth.Misdirected.Write(w, r)
+			mtls.Misdirected.Write(w, r)
 			return Served, nil
 		}
-		var client *clientauth.Client
+		var client *mtls.Client
 		if x.asking > 0 {
 			var refused bool
 			if client, refused = x.admit(w, r, name, h, route); refused {
@@ -69,7 +69,7 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 	}
 }
 
-func (t *Table) serveOn(i *instance, route *Route, client *clientauth.Client, w http.ResponseWriter, r *http.Request) error {
+func (t *Table) serveOn(i *instance, route *Route, client *mtls.Client, w http.ResponseWriter, r *http.Request) error {
 	defer i.release()
 	if isStream(r) || client != nil && isCall(r) {
 		followed, end := route.streams.follow(r, stream{i.parts, r.TLS, client != nil && route.answersChallenges(r)})

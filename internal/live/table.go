@@ -10,10 +10,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -103,7 +103,7 @@ func (t *Table) tryAgain(hosts map[string]*document.Host) {
 func (t *Table) build(name string, d *document.Host) *host {
 	h := newHost(name, d)
 	if d.ClientAuth != nil {
-		h.clients, h.clientAuth = clientauth.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
+		h.clients, h.clientAuth = mtls.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
 	}
 	if d.Passthrough != "" {
 		h.passthrough = t.passthrough(d.Passthrough)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/clientauth"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/mtls"
 )
 
 // values tells the nginx variables by name. Those with http_, cookie_ and arg_ in front come from families.
@@ -36,10 +36,10 @@ var values = map[string]func(*Request) string{
 	"server_port":             serverPort,
 	"service_name":            func(r *Request) string { return r.service(1) },
 	"service_port":            func(r *Request) string { return r.service(2) },
-	"ssl_client_escaped_cert": ofPeer((*clientauth.Client).Escaped),
-	"ssl_client_i_dn":         ofPeer(func(c *clientauth.Client) string { return c.Issuer }),
-	"ssl_client_s_dn":         ofPeer(func(c *clientauth.Client) string { return c.Subject }),
-	"ssl_client_verify":       ofPeer(func(c *clientauth.Client) string { return c.Verify }),
+	"ssl_client_escaped_cert": ofPeer((*mtls.Client).Escaped),
+	"ssl_client_i_dn":         ofPeer(func(c *mtls.Client) string { return c.Issuer }),
+	"ssl_client_s_dn":         ofPeer(func(c *mtls.Client) string { return c.Subject }),
+	"ssl_client_verify":       ofPeer(func(c *mtls.Client) string { return c.Verify }),
 	"the_real_ip":             (*Request).ClientIP,
 	"uri":                     func(r *Request) string { return CleanPath(r.r.URL.Path) },
 }

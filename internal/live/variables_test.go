@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/live"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 func TestVariables(t *testing.T) {
@@ -40,7 +40,7 @@ func TestVariables(t *testing.T) {
 			"$arg_id": "9", "$arg_size": "a%20b", "$arg_none": "",
 			"a${arg_id}b$host": "a9bshop.example",
 		} {
-			template, err := variables.Parse(text)
+			template, err := nginx.ParseTemplate(text)
 			if err != nil {
 				t.Fatal(err)
 			}

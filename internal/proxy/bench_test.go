@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/realip"
 )
 
 // nobody takes answers as net/http does, and keeps nothing of them.
@@ -37,7 +37,7 @@ func BenchmarkForward(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, client := settings(), clients.Client{IP: "192.0.2.1", Host: "shop.example", Port: "80", Proto: "http"}
+	s, client := settings(), realip.Client{IP: "192.0.2.1", Host: "shop.example", Port: "80", Proto: "http"}
 	s.Read, s.Write = time.Minute, time.Minute
 	w := &nobody{http.Header{}}
 	b.ReportAllocs()

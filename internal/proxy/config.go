@@ -6,7 +6,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // SettingsOf checks what a document says.
@@ -33,7 +33,7 @@ func SettingsOf(c *document.Proxy) (Settings, error) {
 		}
 	}
 	if c.Host != "" {
-		if s.Host, err = variables.Parse(c.Host); err != nil {
+		if s.Host, err = nginx.ParseTemplate(c.Host); err != nil {
 			return Settings{}, fmt.Errorf("host: %w", err)
 		}
 	}

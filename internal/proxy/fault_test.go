@@ -13,9 +13,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
-	"github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/realip"
 )
 
 // deaf is a client who takes no answer.
@@ -114,7 +114,7 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 func long(p *proxy.Pool, r *http.Request, s *proxy.Settings, endpoints *inTurn) string {
 	x := proxy.NewExchange(s, endpoints)
 	defer x.Close()
-	client := clients.New(ir.Clients{}).Of(r)
+	client := realip.New(ir.Clients{}).Of(r)
 	x.Tell(r, &client, "id", client.IP, nil)
 	for {
 		address, _ := x.Next()

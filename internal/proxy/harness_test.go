@@ -15,10 +15,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/clients"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/realip"
 )
 
 // patience is how long a test waits for what has to come.
@@ -139,7 +139,7 @@ func send(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settin
 	if err := x.ReadBody(r); err != nil {
 		return err
 	}
-	client := clients.New(ir.Clients{}).Of(r)
+	client := realip.New(ir.Clients{}).Of(r)
 	x.Tell(r, &client, "id", client.IP, nil)
 	return p.Forward(w, r, x)
 }

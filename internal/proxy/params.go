@@ -13,13 +13,13 @@ import (
 
 	"github.com/k8singress/k8singress/internal/fastcgi"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // param is a parameter of FastCGI that is as the settings say, with nginx variables in it.
 type param struct {
 	name  string
-	value *variables.Template
+	value *nginx.Template
 }
 
 // usual are nginx's fastcgi_params, and the file of the script: the root of the application is the root of its endpoint.
@@ -43,7 +43,7 @@ func mustParams(all map[string]string) []param {
 func parseParams(all map[string]string) ([]param, error) {
 	var list []param
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		value, err := variables.Parse(all[name], variables.FastCGI...)
+		value, err := nginx.ParseTemplate(all[name], nginx.FastCGIVariables...)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}

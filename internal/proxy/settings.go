@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/variables"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // Settings are how a request is handed to an endpoint, and when another one is asked. They are immutable.
@@ -22,7 +22,7 @@ type Settings struct {
 
 	Protocol ir.BackendProtocol
 	// Host is the Host header for the endpoint; nil is the client's.
-	Host *variables.Template
+	Host *nginx.Template
 	// Close asks the endpoint to close the connection after its answer.
 	Close bool
 	// MaxBody is how many bytes the body of a request may have; less than zero is no limit.

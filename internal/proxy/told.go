@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/clients"
+	"github.com/k8singress/k8singress/internal/realip"
 )
 
 // told is what an endpoint is told of the client, in the words of ingress-nginx. It replaces whatever the client has written
@@ -30,7 +30,7 @@ var toldNames = [...]string{
 const pseudonym = "k8singress"
 
 // Tell prepares what endpoints are told of a request. id is its RequestID, and lookup has the values of nginx variables.
-func (x *Exchange) Tell(r *http.Request, c *clients.Client, id, forwardedFor string, lookup func(string) string) {
+func (x *Exchange) Tell(r *http.Request, c *realip.Client, id, forwardedFor string, lookup func(string) string) {
 	host := r.Host
 	if x.settings.Host != nil {
 		host = x.settings.Host.Expand(lookup)

@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
-	"github.com/k8singress/k8singress/internal/nearest"
+	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/suggest"
 )
 
 // Annotation is one row of the table.
@@ -101,7 +101,7 @@ func (p *parsing) one(name, value string) {
 	var partly partlyError
 	switch {
 	case err == nil:
-	case values.Counts(err):
+	case nginx.Counts(err):
 		p.say(name, report.Warning, report.InvalidAnnotation, err.Error())
 	case errors.As(err, &partly):
 		p.say(name, report.Error, report.InvalidAnnotation, err.Error())
@@ -133,7 +133,7 @@ func unknown(name string) string {
 		return row.Key() + " is an annotation of Ingresses, and has no effect on a Service"
 	}
 	message := fmt.Sprintf("a Service has no annotation %q, and it has no effect", kinds.OwnPrefix+name)
-	if near := nearest.Of(name, names); near != "" {
+	if near := suggest.Of(name, names); near != "" {
 		message += ": did you mean " + near + "?"
 	}
 	return message

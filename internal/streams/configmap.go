@@ -13,8 +13,8 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/values"
 )
 
 // configMap reads the ConfigMap that an option names.
@@ -121,7 +121,7 @@ func unreadable(value string, protocol ir.Protocol) *report.Problem {
 	if strings.ContainsFunc(value, unicode.IsSpace) {
 		hint = ", without blanks and line breaks in it or around it"
 	}
-	return invalid("%s is no entry: write %s%s", values.Quote(value), form(protocol), hint)
+	return invalid("%s is no entry: write %s%s", nginx.Quote(value), form(protocol), hint)
 }
 
 // readPort reads a number from 1 to 65535.

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 const listValues = "numbers from 1 to 65535 with commas between them, each with a colon and the number or the name of a port of the Service " +
@@ -59,7 +59,7 @@ func readList(value string) ([]Listed, error) {
 	case len(bad) > 0:
 		return list, partlyError{errors.New(strings.Join(bad, "; "))}
 	case len(list) == 0:
-		return nil, fmt.Errorf("%s has no port in it: write a list such as 5432:pg, 6379", values.Quote(value))
+		return nil, fmt.Errorf("%s has no port in it: write a list such as 5432:pg, 6379", nginx.Quote(value))
 	}
 	return list, nil
 }
@@ -75,7 +75,7 @@ func readListed(word string) (Listed, error) {
 		if strings.HasPrefix(word, ":") || strings.HasSuffix(word, ":") {
 			hint = ", without a blank at the colon"
 		}
-		return Listed{}, fmt.Errorf("%s is no entry: write a port from 1 to 65535, alone or as in 5432:pg%s", values.Quote(word), hint)
+		return Listed{}, fmt.Errorf("%s is no entry: write a port from 1 to 65535, alone or as in 5432:pg%s", nginx.Quote(word), hint)
 	}
 	return Listed{Port: port, Target: target}, nil
 }

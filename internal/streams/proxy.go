@@ -2,7 +2,7 @@ package streams
 
 import (
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/values"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 const booleans = "true or false"
@@ -14,7 +14,7 @@ var (
 		Doc: "Clients send a PROXY protocol header, of version 1 or 2, which tells where they come from. A connection without one is closed. " +
 			"The flag in the ConfigMap says the same.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: values.Into(func(s *Settings) *bool { return &s.AcceptProxy }, values.Bool), closes: true,
+		parse: nginx.Into(func(s *Settings) *bool { return &s.AcceptProxy }, nginx.Bool), closes: true,
 	}
 	streamTrustedProxies = Annotation{
 		Name: "stream-trusted-proxies",
@@ -22,7 +22,7 @@ var (
 			"none of them can be read.",
 		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8", Default: "everybody",
 		parse: func(s *Settings, value string) (err error) {
-			if s.Trusted, err = values.Networks(value); err != nil {
+			if s.Trusted, err = nginx.Networks(value); err != nil {
 				return partlyError{err}
 			}
 			return nil
@@ -34,8 +34,8 @@ var (
 		Doc: "The endpoints get a PROXY protocol header of this version first, with the address of the client. The flag in the ConfigMap asks " +
 			"for v1.",
 		Values: "v1 or v2", Example: "v2", Default: "no header",
-		parse: values.Into(func(s *Settings) *ir.ProxyVersion { return &s.SendProxy }, func(value string) (ir.ProxyVersion, error) {
-			version, err := values.OneOf(string(ir.ProxyV1), string(ir.ProxyV2))(value)
+		parse: nginx.Into(func(s *Settings) *ir.ProxyVersion { return &s.SendProxy }, func(value string) (ir.ProxyVersion, error) {
+			version, err := nginx.OneOf(string(ir.ProxyV1), string(ir.ProxyV2))(value)
 			return ir.ProxyVersion(version), err
 		}),
 		closes: true,

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/values"
 )
 
 const ownSecret = "the name of a Secret in the namespace of the Service"
@@ -23,13 +23,13 @@ var (
 		Doc: "The TLS of clients ends at the port, with the certificate and key in this Secret, and the endpoints get what is inside of it. " +
 			"The ports are never opened without TLS then.",
 		Values: ownSecret, Example: "pg-tls", Default: "bytes are passed on as they come",
-		parse: values.Into(func(s *Settings) *string { return &s.tls.Secret }, readSecret), closes: true,
+		parse: nginx.Into(func(s *Settings) *string { return &s.tls.Secret }, readSecret), closes: true,
 	}
 	streamTLSHost = Annotation{
 		Name:   "stream-tls-host",
 		Doc:    "As stream-tls-secret, with a certificate for this host that an issuer is asked for, as for the hosts of Ingresses.",
 		Values: "a host name", Example: "db.example.com", Default: "none",
-		parse: values.Into(func(s *Settings) *string { return &s.tls.Host }, readHost), closes: true,
+		parse: nginx.Into(func(s *Settings) *string { return &s.tls.Host }, readHost), closes: true,
 		check: func(s *Settings) string {
 			return when(s.tls.Secret != "", "this has no effect beside "+streamTLSSecret.Key()+": remove one of them")
 		},
@@ -38,27 +38,27 @@ var (
 		Name:   "stream-backend-tls",
 		Doc:    "The endpoints are spoken to over TLS. Without stream-backend-tls-verify their certificates may be anybody's.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: values.Into(func(s *Settings) *bool { return &s.overTLS }, values.Bool), closes: true,
+		parse: nginx.Into(func(s *Settings) *bool { return &s.overTLS }, nginx.Bool), closes: true,
 	}
 	streamBackendTLSSecret = Annotation{
 		Name: "stream-backend-tls-secret",
 		Doc: "The Secret for that: `tls.crt` and `tls.key` are what endpoints are shown, `ca.crt` is what their own certificates are verified " +
 			"with. It may have the pair, the authority, or both. While it is no good, connections are closed.",
 		Values: ownSecret, Example: "pg-client", Default: "no certificate, and no verification",
-		parse: values.Into(func(s *Settings) *string { return &s.backend.Secret }, readSecret), closes: true, check: checkOverTLS,
+		parse: nginx.Into(func(s *Settings) *string { return &s.backend.Secret }, readSecret), closes: true, check: checkOverTLS,
 	}
 	streamBackendTLSVerify = Annotation{
 		Name: "stream-backend-tls-verify",
 		Doc: "An endpoint gets a connection only if its certificate was issued by one in `ca.crt` of the Secret, and is for the name in " +
 			"stream-backend-tls-name.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: values.Into(func(s *Settings) *bool { return &s.backend.Verify }, values.Bool), closes: true, check: checkOverTLS,
+		parse: nginx.Into(func(s *Settings) *bool { return &s.backend.Verify }, nginx.Bool), closes: true, check: checkOverTLS,
 	}
 	streamBackendTLSName = Annotation{
 		Name:   "stream-backend-tls-name",
 		Doc:    "The name that the certificate of an endpoint has to be for, and that the endpoint is told (SNI).",
 		Values: "a host name", Example: "pg.internal", Default: "SERVICE.NAMESPACE.svc where certificates are verified",
-		parse: values.Into(func(s *Settings) *string { return &s.backend.Name }, readHost), closes: true, check: checkOverTLS,
+		parse: nginx.Into(func(s *Settings) *string { return &s.backend.Name }, readHost), closes: true, check: checkOverTLS,
 	}
 )
 
@@ -77,10 +77,10 @@ func when(condition bool, message string) string {
 func readSecret(value string) (string, error) {
 	if strings.Contains(value, "/") {
 		return "", fmt.Errorf("%s has a namespace in it: write the name of a Secret in the namespace of the Service, and nothing else",
-			values.Quote(value))
+			nginx.Quote(value))
 	}
 	if len(validation.IsDNS1123Subdomain(value)) > 0 {
-		return "", fmt.Errorf("%s is no name of a Secret: those have lower-case letters, digits, hyphens and dots", values.Quote(value))
+		return "", fmt.Errorf("%s is no name of a Secret: those have lower-case letters, digits, hyphens and dots", nginx.Quote(value))
 	}
 	return value, nil
 }
@@ -88,7 +88,7 @@ func readSecret(value string) (string, error) {
 func readHost(value string) (string, error) {
 	host := strings.ToLower(value)
 	if _, err := netip.ParseAddr(host); err == nil || len(validation.IsDNS1123Subdomain(host)) > 0 {
-		return "", fmt.Errorf("%s is no host name, such as db.example.com", values.Quote(value))
+		return "", fmt.Errorf("%s is no host name, such as db.example.com", nginx.Quote(value))
 	}
 	return host, nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/k8singress/k8singress/internal/listen"
+	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -80,7 +80,7 @@ func (l listener) check(o listener) error {
 		for _, other := range o.addresses {
 			a, err := caddy.ParseNetworkAddress(one)
 			b, otherErr := caddy.ParseNetworkAddress(other)
-			if err != nil || otherErr != nil || !listen.Overlap(a, b) {
+			if err != nil || otherErr != nil || !netaddr.Overlap(a, b) {
 				continue
 			}
 			remedy := "give one of them another address, or turn it off"
@@ -103,7 +103,7 @@ func firstOverlap(a caddy.NetworkAddress, networks []string, others []taken) *ta
 		variants = onNetworks(a, networks)
 	}
 	for i := range others {
-		if slices.ContainsFunc(variants, func(v caddy.NetworkAddress) bool { return listen.Overlap(v, others[i].address) }) {
+		if slices.ContainsFunc(variants, func(v caddy.NetworkAddress) bool { return netaddr.Overlap(v, others[i].address) }) {
 			return &others[i]
 		}
 	}

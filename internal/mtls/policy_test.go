@@ -1,0 +1,193 @@
+package mtls_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/mtls"
+)
+
+// trusting is an authority "shop/ca" of a store, with a client of it.
+type trusting struct {
+	store *certs.Store
+	state *tls.ConnectionState
+	pem   []byte
+}
+
+func trust(t testing.TB, lifetime time.Duration) *trusting {
+	t.Helper()
+	ca := fixture.Authority(t, nil, "ca")
+	client := fixture.Identify(t, ca, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
+	})
+	s := certs.NewStore()
+	s.Follow(maps.All(map[string][]*document.Reference{"host": {{Secret: "shop/ca", CA: true}}}))
+	tr := &trusting{store: s, state: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client.Leaf}}}
+	tr.pem = ca.PEM()
+	tr.tell(map[string][]byte{"ca.crt": tr.pem})
+	return tr
+}
+
+func (tr *trusting) tell(data map[string][]byte) { tr.store.SetSecret("shop", "ca", data, true) }
+
+func (tr *trusting) policy(d document.ClientAuth) *mtls.Policy {
+	d.Secret, d.Depth = "shop/ca", 1
+	return mtls.New(&d, tr.store.Authority("shop/ca"))
+}
+
+// TestTruth holds that nobody is let in with a word, an expression or a Secret that nobody understands.
+func TestTruth(t *testing.T) {
+	tr := trust(t, time.Hour)
+	for _, test := range []struct {
+		name         string
+		d            document.ClientAuth
+		asks, closed bool
+		without      int
+		with         int
+	}{
+		{"on", document.ClientAuth{Verify: "on"}, true, false, 400, 0},
+		{"off", document.ClientAuth{Verify: "off"}, false, false, 0, 0},
+		{"optional", document.ClientAuth{Verify: "optional"}, true, false, 0, 0},
+		{"optional_no_ca", document.ClientAuth{Verify: "optional_no_ca"}, true, false, 0, 0},
+		{"nothing", document.ClientAuth{}, false, true, 403, 403},
+		{"a wrong word", document.ClientAuth{Verify: "ON"}, false, true, 403, 403},
+		{"closed", document.ClientAuth{Verify: "off", Closed: true}, false, true, 403, 403},
+		{"a wrong expression", document.ClientAuth{Verify: "off", Subject: "CN=("}, false, true, 403, 403},
+		{"another name", document.ClientAuth{Verify: "on", Subject: "CN=bob"}, true, false, 400, 403},
+		{"the name", document.ClientAuth{Verify: "on", Subject: "CN=al"}, true, false, 400, 0},
+		{"a name that nobody asks for", document.ClientAuth{Verify: "off", Subject: "CN=alice"}, false, false, 403, 403},
+		{"a page", document.ClientAuth{Verify: "on", ErrorPage: "https://example.com/"}, true, false, 302, 0},
+	} {
+		p := tr.policy(test.d)
+		if p.Asks() != test.asks || p.Closed() != test.closed {
+			t.Errorf("%s: asks %t, closed %t", test.name, p.Asks(), p.Closed())
+		}
+		for state, want := range map[*tls.ConnectionState]int{nil: test.without, {}: test.without, tr.state: test.with} {
+			got := 0
+			if _, refusal := p.Check(state); refusal != nil {
+				got = refusal.Status
+			}
+			if got != want {
+				t.Errorf("%s, with a certificate %t: %d, want %d", test.name, state == tr.state, got, want)
+			}
+		}
+	}
+	unknown := mtls.New(&document.ClientAuth{Secret: "shop/other", Verify: "off"}, tr.store.Authority("shop/other"))
+	if !unknown.Closed() {
+		t.Error("a Secret that nobody knows lets in")
+	}
+}
+
+// TestRemembers holds that a certificate is verified again when the Secret is another one, and when it has expired.
+func TestRemembers(t *testing.T) {
+	tr := trust(t, time.Hour)
+	p := tr.policy(document.ClientAuth{Verify: "on"})
+	first, _ := p.Check(tr.state)
+	if again, _ := p.Check(tr.state); again != first {
+		t.Error("the same certificate is verified twice")
+	}
+	if allocs := testing.AllocsPerRun(100, func() { p.Check(tr.state) }); allocs > 0 {
+		t.Errorf("a client that is known costs %v allocations", allocs)
+	}
+	other := trust(t, time.Hour)
+	tr.tell(map[string][]byte{"ca.crt": other.pem})
+	if _, refusal := p.Check(tr.state); refusal == nil {
+		t.Error("the authority is another one, and its client is still let in")
+	}
+	tr.tell(map[string][]byte{"ca.crt": tr.pem})
+	if _, refusal := p.Check(tr.state); refusal != nil {
+		t.Error("the authority is back, and its client is not let in")
+	}
+	tr.tell(nil)
+	if _, refusal := p.Check(tr.state); refusal == nil || refusal.Status != http.StatusForbidden {
+		t.Error("the Secret is empty, and the client is let in")
+	}
+}
+
+// TestForged holds that who only claims an issuer whom the Secret knows is not passed on as the client of an unknown one.
+func TestForged(t *testing.T) {
+	tr, other := trust(t, time.Hour), trust(t, time.Hour)
+	if client, refusal := tr.policy(document.ClientAuth{Verify: "optional_no_ca"}).Check(other.state); refusal == nil || refusal.Status != 400 {
+		t.Errorf("a client of a false %s is let in: %s", client.Issuer, client.Verify)
+	}
+}
+
+func TestExpiresWhileItIsRemembered(t *testing.T) {
+	tr := trust(t, 2*time.Second)
+	p := tr.policy(document.ClientAuth{Verify: "on"})
+	if _, refusal := p.Check(tr.state); refusal != nil {
+		t.Fatal("it is not let in")
+	}
+	deadline := time.After(fixture.Patience)
+	for tick := time.Tick(20 * time.Millisecond); ; {
+		select {
+		case <-tick:
+			if _, refusal := p.Check(tr.state); refusal != nil {
+				return
+			}
+		case <-deadline:
+			t.Fatal("a certificate that has expired is let in, because it was before")
+		}
+	}
+}
+
+// TestTell holds that nothing that a client claims of itself gets through, in whatever spelling.
+func TestTell(t *testing.T) {
+	tr := trust(t, time.Hour)
+	for _, test := range []struct {
+		name  string
+		state *tls.ConnectionState
+		want  http.Header
+	}{
+		{"nobody", nil, http.Header{"Accept": {"*"}, "Ssl-Client-Verify": {"NONE"}, "Ssl-Clien": {"x"}}},
+		{"alice", tr.state, http.Header{
+			"Accept": {"*"}, "Ssl-Client-Verify": {"SUCCESS"}, "Ssl-Client-Subject-Dn": {"CN=alice"}, "Ssl-Client-Issuer-Dn": {"CN=ca"},
+			"Ssl-Clien": {"x"},
+		}},
+	} {
+		p := tr.policy(document.ClientAuth{Verify: "optional"})
+		header := http.Header{"Accept": {"*"}, "Ssl-Clien": {"x"}}
+		for _, name := range []string{"Ssl-Client-Verify", "ssl-client-subject-dn", "SSL_CLIENT_ISSUER_DN", "Ssl.client-cert", "Ssl-Client-S-Dn"} {
+			header[name] = []string{"claimed", "twice"}
+		}
+		client, _ := p.Check(test.state)
+		p.Tell(client, header)
+		if diff := cmp.Diff(test.want, header); diff != "" {
+			t.Errorf("%s: %s", test.name, diff)
+		}
+	}
+}
+
+func TestRefusalOnTheWire(t *testing.T) {
+	tr := trust(t, time.Hour)
+	_, refusal := tr.policy(document.ClientAuth{Verify: "on"}).Check(nil)
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		w := httptest.NewRecorder()
+		refusal.Write(w, httptest.NewRequest(method, "/", nil))
+		if w.Code != http.StatusBadRequest || w.Header().Get("Connection") != "close" || w.Header().Get("Content-Type") != "text/html" {
+			t.Errorf("%s: %d %v", method, w.Code, w.Header())
+		}
+		if empty := w.Body.Len() == 0; empty != (method == http.MethodHead) {
+			t.Errorf("%s: the body is %q", method, w.Body)
+		}
+	}
+}
+
+func BenchmarkCheckKnown(b *testing.B) {
+	tr := trust(b, time.Hour)
+	p := tr.policy(document.ClientAuth{Verify: "on"})
+	for b.Loop() {
+		p.Check(tr.state)
+	}
+}

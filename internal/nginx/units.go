@@ -1,0 +1,95 @@
+package nginx
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MostSeconds is the longest time that is read: a year.
+const MostSeconds = 365 * 24 * 60 * 60
+
+// units of a time, as nginx writes them. A number without one is of seconds.
+var units = map[string]time.Duration{
+	"": time.Second, "ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour,
+	"d": 24 * time.Hour, "w": 7 * 24 * time.Hour, "M": 30 * 24 * time.Hour, "y": 365 * 24 * time.Hour,
+}
+
+// Time reads a time of nginx, such as 240s or 1h 30m.
+func Time(text string) (time.Duration, error) {
+	var total time.Duration
+	for rest := strings.TrimSpace(text); ; {
+		n, unit, behind := cutTime(rest)
+		size, known := units[unit]
+		if n < 0 || !known || n > int64(MostSeconds*time.Second/size) {
+			return 0, fmt.Errorf("%s is not a time of up to a year, such as 30s, 5m or 1h 30m", Quote(text))
+		}
+		if total += time.Duration(n) * size; total > MostSeconds*time.Second {
+			return 0, fmt.Errorf("%s is longer than a year", Quote(text))
+		}
+		if rest = behind; rest == "" {
+			return total, nil
+		}
+	}
+}
+
+// Timeout reads a time above 0 of Go or of nginx, such as 1m30s.
+func Timeout(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		d, err = Time(text)
+	}
+	if err != nil || d <= 0 || d > MostSeconds*time.Second {
+		return 0, fmt.Errorf("%s is not a time above 0 and up to a year, such as 5s", Quote(text))
+	}
+	return d, nil
+}
+
+// cutTime takes a number and its unit off a time. The number is negative if there is none.
+func cutTime(text string) (n int64, unit, rest string) {
+	digits := strings.TrimLeft(text, "0123456789")
+	n, err := strconv.ParseInt(text[:len(text)-len(digits)], 10, 64)
+	if err != nil {
+		return -1, "", ""
+	}
+	rest = strings.TrimLeft(digits, "msdhwMy")
+	return n, digits[:len(digits)-len(rest)], strings.TrimLeft(rest, " ")
+}
+
+// Seconds returns a reader of numbers of seconds, from the least to a year. A time with a unit counts, too. That is
+// remarked, because ingress-nginx takes none there.
+func Seconds(least int) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		if n, err := strconv.Atoi(text); err == nil && n >= least && n <= MostSeconds {
+			return time.Duration(n) * time.Second, nil
+		}
+		d, err := Time(text)
+		if err != nil || d%time.Second != 0 || d < time.Duration(least)*time.Second || !strings.ContainsAny(text, "smhdwMy") {
+			return 0, fmt.Errorf("%s is not %s", Quote(text), AreSeconds(least))
+		}
+		return d, Remark(fmt.Sprintf("%s is read as %d: write the number of seconds alone, without a unit",
+			Quote(text), d/time.Second))
+	}
+}
+
+// AreSeconds says what a reader of Seconds takes.
+func AreSeconds(least int) string {
+	return fmt.Sprintf("a number of seconds from %d to %d", least, MostSeconds)
+}
+
+// Size reads a size of nginx: bytes, or with k, m or g behind them 1024 of them, and so on.
+func Size(text string) (int64, error) {
+	digits, factor := text, int64(1)
+	if text != "" {
+		if shift := strings.IndexByte("kmg", text[len(text)-1]|0x20); shift >= 0 {
+			digits, factor = text[:len(text)-1], int64(1)<<(10*(shift+1))
+		}
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt64/factor || strings.HasPrefix(digits, "+") {
+		return 0, fmt.Errorf("%s is no size: write bytes, or a number with k, m or g, such as 8m", Quote(text))
+	}
+	return n * factor, nil
+}

@@ -1,0 +1,136 @@
+// Package nginx reads what stands in annotations and in ConfigMap keys: switches, numbers, times, sizes and names, in the
+// words of nginx and ingress-nginx. An error is worded for whoever wrote the value.
+package nginx
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/suggest"
+)
+
+// Remark is an error that comes with a value: the value counts, and whoever wrote it should know something about it.
+type Remark string
+
+func (r Remark) Error() string { return string(r) }
+
+// Counts says whether the value that came with an error is to be used.
+func Counts(err error) bool {
+	var remark Remark
+	return err == nil || errors.As(err, &remark)
+}
+
+// Into makes a parser of a field and of a reader of values. With an error the field stays as it is.
+func Into[S, T any](field func(*S) *T, read func(string) (T, error)) func(*S, string) error {
+	return func(s *S, text string) error {
+		v, err := read(text)
+		if Counts(err) {
+			*field(s) = v
+		}
+		return err
+	}
+}
+
+// Quote returns a value for a message, cut where it is long.
+func Quote(text string) string {
+	const most = 80
+	if runes := []rune(text); len(runes) > most {
+		return strconv.Quote(string(runes[:most])) + "..."
+	}
+	return strconv.Quote(text)
+}
+
+// Bool reads true and false.
+func Bool(text string) (bool, error) {
+	v, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, fmt.Errorf(`%s is neither "true" nor "false"`, Quote(text))
+	}
+	return v, nil
+}
+
+// OnOff reads the switches of nginx.
+func OnOff(text string) (bool, error) {
+	if text != "on" && text != "off" {
+		return false, fmt.Errorf(`%s is neither "on" nor "off"`, Quote(text))
+	}
+	return text == "on", nil
+}
+
+// Number returns a reader of numbers in a range.
+func Number(least, most int) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < least || n > most {
+			return 0, fmt.Errorf("%s is not a number from %d to %d", Quote(text), least, most)
+		}
+		return n, nil
+	}
+}
+
+// OneOf returns a reader of words in a list. Case counts for nothing; the word comes back as it stands in the list.
+func OneOf(words ...string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, text) })
+		if i < 0 {
+			return "", fmt.Errorf("%s is not one of %s%s", Quote(text), strings.Join(words, ", "), Meant(text, words))
+		}
+		return words[i], nil
+	}
+}
+
+// Meant asks, behind the message on a word that is not among the known ones, for the one that is much like it; it is empty if
+// there is none.
+func Meant(text string, words []string) string {
+	if strings.ContainsAny(text, "0123456789") {
+		// A number is another number, and nothing misspelt.
+		return ""
+	}
+	var lower []string
+	for _, w := range words {
+		lower = append(lower, strings.ToLower(w))
+	}
+	i := slices.Index(lower, suggest.Of(strings.ToLower(text), lower))
+	if i < 0 {
+		return ""
+	}
+	return "; did you mean " + words[i] + "?"
+}
+
+// mostNameBytes is more than any header or cookie name needs, and less than clients and proxies refuse.
+const mostNameBytes = 128
+
+// Token reads the name of a header or of a cookie.
+func Token(text string) (string, error) {
+	if text == "" || len(text) > mostNameBytes || strings.ContainsFunc(text, notInToken) {
+		return "", fmt.Errorf("%s is no name: it may have letters, digits and any of !#$%%&'*+-.^_`|~, up to %d of them",
+			Quote(text), mostNameBytes)
+	}
+	return text, nil
+}
+
+func notInToken(r rune) bool {
+	return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
+
+func isAlphanumeric(r rune) bool {
+	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+// Chars returns a reader of text in letters, digits and some other characters, such as ".-".
+func Chars(others string, most int) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if len(text) > most {
+			return "", fmt.Errorf("%s is longer than %d bytes", Quote(text), most)
+		}
+		for _, r := range text {
+			if !isAlphanumeric(r) && !strings.ContainsRune(others, r) {
+				return "", fmt.Errorf("%s has %q in it: it may have letters, digits and any of %s", Quote(text), r, others)
+			}
+		}
+		return text, nil
+	}
+}

@@ -1,0 +1,101 @@
+package nginx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Template is text with variables in it. It is immutable.
+type Template struct {
+	// parts are text and the names of variables in turn, beginning with text.
+	parts []string
+}
+
+// names are the variables that Lookup functions know. There are also http_NAME, cookie_NAME and arg_NAME.
+var names = []string{
+	"args", "best_http_host", "binary_remote_addr", "host", "http_host", "ingress_name", "is_args", "location_path", "namespace",
+	"pass_access_scheme", "query_string", "remote_addr", "remote_port", "request_id", "request_method", "request_uri", "scheme",
+	"server_name", "server_port", "service_name", "service_port", "ssl_client_escaped_cert", "ssl_client_i_dn",
+	"ssl_client_s_dn", "ssl_client_verify", "the_real_ip", "uri",
+}
+
+// FastCGIVariables are the variables besides, for parameters of FastCGI.
+var FastCGIVariables = []string{
+	"content_length", "content_type", "document_root", "document_uri", "fastcgi_path_info", "fastcgi_script_name", "https",
+	"server_addr", "server_protocol",
+}
+
+var prefixes = []string{"http_", "cookie_", "arg_"}
+
+// ParseTemplate reads a template. A dollar sign begins a variable, as $name or ${name}; one that is unknown is an error. more are
+// the names of variables that there are in this place besides.
+func ParseTemplate(text string, more ...string) (*Template, error) {
+	t := &Template{}
+	rest := text
+	for {
+		literal, behind, found := strings.Cut(rest, "$")
+		t.parts = append(t.parts, literal)
+		if !found {
+			return t, nil
+		}
+		name, after, err := cutName(behind, more)
+		if err != nil {
+			return nil, err
+		}
+		t.parts = append(t.parts, name)
+		rest = after
+	}
+}
+
+// cutName takes a name off what follows a dollar sign.
+func cutName(s string, more []string) (name, rest string, err error) {
+	if inner, ok := strings.CutPrefix(s, "{"); ok {
+		name, rest, ok = strings.Cut(inner, "}")
+		if !ok {
+			return "", "", fmt.Errorf("${%s has no closing brace", inner)
+		}
+	} else {
+		end := strings.IndexFunc(s, func(r rune) bool { return !isNameRune(r) })
+		if end < 0 {
+			end = len(s)
+		}
+		name, rest = s[:end], s[end:]
+	}
+	if !known(name) && !slices.Contains(more, name) {
+		return "", "", fmt.Errorf("there is no variable $%s here", name)
+	}
+	return name, rest, nil
+}
+
+func isNameRune(r rune) bool {
+	return r == '_' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
+}
+
+func known(name string) bool {
+	if slices.Contains(names, name) {
+		return true
+	}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool {
+		rest, ok := strings.CutPrefix(name, prefix)
+		return ok && rest != "" && !strings.ContainsFunc(rest, func(r rune) bool { return !isNameRune(r) })
+	})
+}
+
+// Expand returns the text with the values of a request. A template of one variable and no text costs no allocation.
+func (t *Template) Expand(lookup func(name string) string) string {
+	if len(t.parts) == 1 {
+		return t.parts[0]
+	}
+	if len(t.parts) == 3 && t.parts[0] == "" && t.parts[2] == "" {
+		return lookup(t.parts[1])
+	}
+	var b strings.Builder
+	for i, part := range t.parts {
+		if i%2 == 1 {
+			part = lookup(part)
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}

@@ -1,0 +1,38 @@
+// Package suggest finds the known word that a misspelt one was probably meant to be.
+package suggest
+
+// Of returns the first of the known words that are nearest to the given one, or nothing if none is near enough: one letter
+// in four may be wrong, and one more.
+func Of(word string, known []string) string {
+	best, limit := "", 1+len(word)/4
+	for _, candidate := range known {
+		if d := edits(word, candidate, limit); d < len(candidate) && (d < limit || d == limit && best == "") {
+			best, limit = candidate, d
+		}
+	}
+	return best
+}
+
+// edits is how many letters have to be put in, taken out or replaced to get from one word to the other, or something
+// larger than limit.
+func edits(a, b string, limit int) int {
+	if len(a)-len(b) > limit || len(b)-len(a) > limit {
+		return limit + 1
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j+1], row[j])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
