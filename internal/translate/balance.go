@@ -19,8 +19,8 @@ type balanced struct {
 	problems map[ir.Ref][]report.Problem
 }
 
-// balance joins how Ingresses, the oldest first, want the endpoints of a backend to be chosen. As in ingress-nginx, that is
-// one decision for all of them: the oldest one that asks for something counts, with all it asks for.
+// balance joins how Ingresses, as users.of returns them, want the endpoints of a backend to be chosen. As in ingress-nginx,
+// that is one decision for all of them: the oldest one that asks for something counts, with all it asks for.
 func balance(found *ir.Backend, users []*ingress.Result) *balanced {
 	b := &balanced{backend: found}
 	if len(users) == 0 {
@@ -127,13 +127,13 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 		}
 	}
 	tell(t.balanced[id])
-	if t.users[id] == 0 {
-		delete(t.users, id)
+	if t.routes[id] == 0 {
+		delete(t.routes, id)
 		delete(t.found, id)
 		delete(t.balanced, id)
 		return nil
 	}
-	next := carefully(balance, t.found[id], t.resultsOf(t.ofBackend[id].all()))
+	next := carefully(balance, t.found[id], t.users.of(id))
 	t.balanced[id] = next
 	tell(next)
 	return next.backend

@@ -96,32 +96,33 @@ func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
 // patched returns a sorted list in which the given entries are different; nil is one that is gone. Entries that are equal
 // stay the same pointers, and without a change the list itself stays.
 func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, compare func(a, b K) int) []*T {
-	names := slices.SortedFunc(maps.Keys(changes), compare)
-	result := make([]*T, 0, len(list)+len(names))
-	rest, changed := list, false
-	for _, name := range names {
-		i, found := slices.BinarySearchFunc(rest, name, func(v *T, k K) int { return compare(key(v), k) })
-		result = append(result, rest[:i]...)
-		rest = rest[i:]
-		value := changes[name]
+	type edit struct {
+		from, to int
+		value    *T
+	}
+	var edits []edit
+	for _, name := range slices.SortedFunc(maps.Keys(changes), compare) {
+		var old *T
+		from, found := slices.BinarySearchFunc(list, name, func(v *T, k K) int { return compare(key(v), k) })
+		to := from
 		if found {
-			if value != nil && (rest[0] == value || reflect.DeepEqual(rest[0], value)) {
-				value = rest[0]
-			} else {
-				changed = true
-			}
-			rest = rest[1:]
-		} else {
-			changed = changed || value != nil
+			old, to = list[from], from+1
 		}
-		if value != nil {
-			result = append(result, value)
+		if value := changes[name]; old != value && !reflect.DeepEqual(old, value) {
+			edits = append(edits, edit{from, to, value})
 		}
 	}
-	if !changed {
+	if len(edits) == 0 {
 		return list
 	}
-	if result = append(result, rest...); len(result) > 0 {
+	result, done := make([]*T, 0, len(list)+len(edits)), 0
+	for _, e := range edits {
+		result = append(result, list[done:e.from]...)
+		if done = e.to; e.value != nil {
+			result = append(result, e.value)
+		}
+	}
+	if result = append(result, list[done:]...); len(result) > 0 {
 		return result
 	}
 	return nil

@@ -35,11 +35,11 @@ type Translator struct {
 	// issued are the certificates that TCP ports ask issuers for, portProblems is what there is to say of them.
 	issued       portCertificates
 	portProblems map[ir.Ref][]report.Problem
-	// users counts the routes that have a backend, found is what there is of it in the cluster.
-	users     map[string]int
-	found     map[string]*ir.Backend
-	ofBackend groups[string]
-	balanced  map[string]*balanced
+	// routes counts those that have a backend, found is the backend as the cluster has it.
+	routes   map[string]int
+	found    map[string]*ir.Backend
+	users    *users
+	balanced map[string]*balanced
 
 	config *ir.Config
 	report *report.Report
@@ -52,8 +52,8 @@ func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
 		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*ingress.Merged{},
-		issuance: newIssuance(), streams: &ports{}, users: map[string]int{}, found: map[string]*ir.Backend{},
-		ofBackend: groups[string]{}, balanced: map[string]*balanced{},
+		issuance: newIssuance(), streams: &ports{}, routes: map[string]int{}, found: map[string]*ir.Backend{},
+		users: newUsers(), balanced: map[string]*balanced{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
 }
@@ -195,7 +195,7 @@ func (t *Translator) note(
 		}
 	}
 	for _, id := range r.Backends {
-		named(t.ofBackend, id, ref)
+		t.users.set(id, r, t.results[*ref] == r)
 		c.backends[id] = struct{}{}
 	}
 	if r.Fallback == nil {
@@ -272,7 +272,7 @@ func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 }
 
 func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
-	t.users[b.ID] += n
+	t.routes[b.ID] += n
 	c.backends[b.ID] = struct{}{}
 	if n > 0 {
 		t.found[b.ID] = b

@@ -246,13 +246,16 @@ func TestIncrementalEqualsFull(t *testing.T) {
 }
 
 // fill returns a store with Ingresses, each with a host and a Service of its own.
-func fill(n int) *snapshot.Store {
+func fill(n int) *snapshot.Store { return fillWith(n, numbered) }
+
+// fillWith returns a store with the Ingresses that one makes of a number and a path, and with as many Services.
+func fillWith(n int, one func(i int, path string) *networkingv1.Ingress) *snapshot.Store {
 	store := snapshot.NewStore()
 	store.Set(&networkingv1.IngressClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"},
 	})
 	for i := range n {
-		store.Set(numbered(i, "/"))
+		store.Set(one(i, "/"))
 		store.Set(&corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("s", i)},
 			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
@@ -273,6 +276,13 @@ func numbered(i int, path string) *networkingv1.Ingress {
 			}},
 		}}},
 	}
+}
+
+// sharing is numbered with the Service of the first.
+func sharing(i int, path string) *networkingv1.Ingress {
+	object := numbered(i, path)
+	object.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name = "s0"
+	return object
 }
 
 // TestWhatDidNotChangeStaysTheSame: later stages find changes by comparing pointers.
@@ -298,15 +308,23 @@ func BenchmarkFull10000(b *testing.B) {
 	}
 }
 
-func BenchmarkOneOf10000(b *testing.B) {
-	store, translator := fill(10_000), translate.New()
-	translator.Translate(store.Take(), options)
-	targets := []string{"/one", "/two"}
-	i := 0
-	for b.Loop() {
-		i++
-		store.Set(numbered(77, targets[i%2]))
-		translator.Translate(store.Take(), options)
+// BenchmarkOneChange changes one Ingress of many: it must not cost more where there are more, whether each has a Service of
+// its own or all have the same.
+func BenchmarkOneChange(b *testing.B) {
+	for name, one := range map[string]func(int, string) *networkingv1.Ingress{"own": numbered, "shared": sharing} {
+		for _, n := range []int{10_000, 100_000} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				store, translator := fillWith(n, one), translate.New()
+				translator.Translate(store.Take(), options)
+				targets := []string{"/one", "/two"}
+				i := 0
+				for b.Loop() {
+					i++
+					store.Set(one(77, targets[i%2]))
+					translator.Translate(store.Take(), options)
+				}
+			})
+		}
 	}
 }
 

@@ -1,0 +1,67 @@
+package translate
+
+import (
+	"cmp"
+
+	"github.com/tidwall/btree"
+
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// users are the Ingresses of every backend, in the order in which they decide about its load balancing: by backend, then
+// those whose annotations ask for some before those that have the defaults, then the oldest first. All Ingresses of a
+// cluster may have one Service, and a change of one of them must not cost a sort of all.
+type users struct{ tree *btree.BTreeG[user] }
+
+// user is one Ingress of one backend. Those of a lower rank come first.
+type user struct {
+	backend string
+	rank    int
+	ingress *ingress.Result
+}
+
+// The ranks. The first one is that of no Ingress.
+const (
+	beforeAll = iota
+	asks
+	hasDefaults
+)
+
+func newUsers() *users {
+	return &users{btree.NewBTreeGOptions(user.before, btree.Options{NoLocks: true})}
+}
+
+func (u user) before(other user) bool {
+	if c := cmp.Or(cmp.Compare(u.backend, other.backend), cmp.Compare(u.rank, other.rank)); c != 0 || u.rank == beforeAll {
+		return c < 0
+	}
+	return snapshot.Older(u.ingress.Object, other.ingress.Object) < 0
+}
+
+// set says whether an Ingress has a backend.
+func (u *users) set(backend string, r *ingress.Result, has bool) {
+	one := user{backend, hasDefaults, r}
+	if r.Balances {
+		one.rank = asks
+	}
+	if has {
+		u.tree.Set(one)
+	} else {
+		u.tree.Delete(one)
+	}
+}
+
+// of returns the Ingresses of a backend that ask for a load balancing, the oldest first. Where there is none, the oldest
+// Ingress stands for all of them: its defaults count.
+func (u *users) of(backend string) []*ingress.Result {
+	var list []*ingress.Result
+	u.tree.Ascend(user{backend: backend}, func(next user) bool {
+		if next.backend != backend || next.rank == hasDefaults && len(list) > 0 {
+			return false
+		}
+		list = append(list, next.ingress)
+		return next.rank == asks
+	})
+	return list
+}
