@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
@@ -23,12 +23,12 @@ func init() { caddy.RegisterModule(new(Proxy)) }
 // HTTP/1.1 are left to the handler in ReverseProxy, whose transport and upstreams are those of this project. It works behind
 // the k8singress handler only.
 type Proxy struct {
-	document.Proxy
+	ir.Proxy
 	// ReverseProxyRaw is the handler for everything that is not ordinary.
 	ReverseProxyRaw json.RawMessage `json:"reverse_proxy,omitempty" caddy:"namespace=http.handlers inline_key=handler"`
 
 	log      *zap.Logger
-	settings proxy.Settings
+	settings *proxy.Settings
 	fallback caddyhttp.MiddlewareHandler
 }
 
@@ -40,11 +40,10 @@ func (*Proxy) CaddyModule() caddy.ModuleInfo {
 // Provision loads the other handler.
 func (p *Proxy) Provision(ctx caddy.Context) error {
 	p.log = ctx.Logger()
-	settings, err := proxy.SettingsOf(&p.Proxy)
-	if err != nil {
+	var err error
+	if p.settings, err = proxy.NewSettings(p.Proxy); err != nil {
 		return err
 	}
-	p.settings = settings
 	module, err := ctx.LoadModule(p, "ReverseProxyRaw")
 	if err != nil {
 		return fmt.Errorf("loading reverse_proxy: %w", err)
@@ -60,7 +59,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 		return caddyhttp.Error(http.StatusInternalServerError, errNoRequest)
 	}
 	proxy.DropUpgrade(r)
-	x := proxy.NewExchange(&p.settings, request)
+	x := proxy.NewExchange(p.settings, request)
 	defer x.Close()
 	if err := x.LimitBody(w, r); err != nil {
 		return err

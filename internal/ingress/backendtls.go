@@ -37,7 +37,7 @@ func (m *merging) unsecured(results []*Result) {
 	// All paths of an Ingress have the same.
 	i := slices.IndexFunc(results, func(r *Result) bool {
 		paths := r.Paths[m.Host.Host]
-		return len(paths) > 0 && paths[0].Forwarding.TLS != nil
+		return len(paths) > 0 && paths[0].Proxy.TLS != nil
 	})
 	if i < 0 {
 		return

@@ -97,11 +97,9 @@ type Path struct {
 	Redirect       *ir.HTTPSRedirect
 	RedirectAlways bool
 
-	Filters    []ir.Filter
-	Attempts   ir.Attempts
-	Forwarding ir.Forwarding
-	Params     map[string]string
-	Backend    *ir.Backend
+	Filters []ir.Filter
+	Proxy   ir.Proxy
+	Backend *ir.Backend
 	// Regex says that the path makes all paths of its host regular expressions.
 	Regex bool
 	// Last says that the path stands for all that no other path matches.
@@ -278,9 +276,8 @@ func (r *reading) with(p *Path) *Path {
 		return p.closed()
 	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
-	p.Attempts, p.Forwarding = r.annotations.Attempts, r.annotations.ForwardingFor(p.Match.Path)
+	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path), Params: r.params}
 	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
-	p.Params = r.params
 	return p
 }
 

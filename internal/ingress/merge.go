@@ -160,7 +160,7 @@ func (m *merging) add(r *Result, p *Path) {
 		filters = slices.Concat([]ir.Filter{ir.DirectResponse{Status: 403}}, filters)
 	}
 	route := &ir.Route{
-		Match: match, Filters: filters, Backend: p.Backend, Attempts: p.Attempts, Forwarding: p.Forwarding, Params: p.Params,
+		Match: match, Filters: filters, Backend: p.Backend, Proxy: p.Proxy,
 		Origin: refOf(r),
 	}
 	if m.secure || p.RedirectAlways {

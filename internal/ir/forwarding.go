@@ -1,17 +1,43 @@
 package ir
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
-// Attempts are how a request tries the endpoints of its backend. What is zero has ingress-nginx's default.
+// Proxy is how the requests of a route are proxied. The handler at the end of a chain has it as its JSON, with the defaults
+// in it, and package proxy reads it as it is: a field here is all that a new setting needs on its way there.
+type Proxy struct {
+	Attempts
+	Forwarding
+	// Params are for FastCGI: parameters besides the usual ones, with nginx variables in their values.
+	Params map[string]string `json:"params,omitempty"`
+}
+
+// WithDefaults returns the settings with ingress-nginx's defaults for what is zero. It is the one place that knows them.
+func (p Proxy) WithDefaults() Proxy {
+	p.Connect = cmp.Or(p.Connect, 5*time.Second)
+	p.Read, p.Write = cmp.Or(p.Read, time.Minute), cmp.Or(p.Write, time.Minute)
+	p.Tries, p.MaxBody = cmp.Or(p.Tries, 3), cmp.Or(p.MaxBody, 1<<20)
+	if p.On == nil {
+		p.On = []RetryOn{RetryOnError, RetryOnTimeout}
+	}
+	return p
+}
+
+// Attempts are how a request tries the endpoints of its backend. A field that is zero has a default of ingress-nginx, which
+// Proxy.WithDefaults knows.
 type Attempts struct {
-	// Connect is for a new connection; Read and Write are for times in which nothing comes in or goes out.
-	Connect, Read, Write time.Duration
-	// Tries is how many endpoints are asked at most.
-	Tries int
+	// Connect is for a new connection; Read and Write end a connection on which nothing comes in or goes out for so long.
+	Connect time.Duration `json:"connect_timeout,omitempty"`
+	Read    time.Duration `json:"read_timeout,omitempty"`
+	Write   time.Duration `json:"write_timeout,omitempty"`
+	// Tries is how many endpoints are asked at most, the first one included.
+	Tries int `json:"tries,omitempty"`
 	// Total is how long after the request another endpoint may still be asked; zero is no limit.
-	Total time.Duration
-	// On is what lets another endpoint be asked. Nil is ingress-nginx's "error timeout"; an empty list is "off".
-	On []RetryOn
+	Total time.Duration `json:"retry_timeout,omitempty"`
+	// On is what lets another endpoint be asked. Nil is the default; an empty list, which JSON leaves out, is never.
+	On []RetryOn `json:"retry_on,omitempty"`
 }
 
 // RetryOn is one condition of nginx's proxy_next_upstream.
@@ -57,27 +83,28 @@ const (
 // NoLimit is a Forwarding.MaxBody without limit.
 const NoLimit = -1
 
-// Forwarding is how a request is handed to an endpoint. What is zero has ingress-nginx's default.
+// Forwarding is how a request is handed to an endpoint. It can be compared.
 type Forwarding struct {
 	// Protocol is HTTP where it is empty.
-	Protocol BackendProtocol
-	// Host is what the endpoint gets for the Host header, with nginx variables in it; empty is what the client sent.
-	Host string
-	// Connection is what the endpoint gets for the Connection header: "close" or "keep-alive"; empty is by the request.
-	Connection string
-	// MaxBody is how many bytes the body of a request may have. Zero is ingress-nginx's 1 MiB.
-	MaxBody int64
+	Protocol BackendProtocol `json:"protocol,omitempty"`
+	// Host is the Host header for the endpoint, with nginx variables in it; empty is what the client sent.
+	Host string `json:"host,omitempty"`
+	// Connection is the Connection header for the endpoint: "close" or "keep-alive"; empty is by the request.
+	Connection string `json:"connection,omitempty"`
+	// MaxBody is how many bytes the body of a request may have, or NoLimit. Zero has a default: see Proxy.WithDefaults.
+	MaxBody int64 `json:"max_body,omitempty"`
 	// StreamRequest sends the body of a request on as it comes in. Otherwise all of it is read before an endpoint is asked.
-	StreamRequest bool
+	StreamRequest bool `json:"stream_request,omitempty"`
 	// BufferResponse reads an answer as fast as the endpoint sends it, whatever the client does. Otherwise it is sent on as
 	// it comes in.
-	BufferResponse bool
-	// Prefix is the X-Forwarded-Prefix header for the endpoint.
-	Prefix string
+	BufferResponse bool `json:"buffer_response,omitempty"`
+	// Prefix is the X-Forwarded-Prefix header for the endpoint; empty is what the client sent.
+	Prefix string `json:"prefix,omitempty"`
 	// Index is for FastCGI: the file that a path with a slash at its end means.
-	Index string
-	// TLS is for endpoints that speak TLS; nil is without verification, and without a certificate.
-	TLS *BackendTLS
+	Index string `json:"index,omitempty"`
+	// TLS is for endpoints that speak TLS; nil is without verification, and without a certificate. It is not part of a chain:
+	// the document has it in the route, where the Secret is followed.
+	TLS *BackendTLS `json:"-"`
 }
 
 // Global is what holds for every request and every host. What is zero has ingress-nginx's default.

@@ -52,12 +52,9 @@ type Route struct {
 	Filters []Filter
 	// Backend is never nil: a backend that does not exist is one without endpoints. It names the one of Config.Backends that
 	// has the same ID; how an endpoint is chosen stands only there, because all routes to a backend share it.
-	Backend    *Backend
-	Attempts   Attempts
-	Forwarding Forwarding
-	// Params are for FastCGI: parameters besides the usual ones, with nginx variables in their values.
-	Params map[string]string
-	Origin Origin
+	Backend *Backend
+	Proxy   Proxy
+	Origin  Origin
 }
 
 // MatchType says how Match.Path is compared with the path of a request.

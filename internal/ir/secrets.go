@@ -40,7 +40,7 @@ func (c *Config) clientSecrets(yield func(Ref) bool) bool {
 func (c *Config) routeSecrets(yield func(Ref) bool) bool {
 	for _, h := range c.VirtualHosts {
 		for _, r := range h.Routes {
-			if t := r.Forwarding.TLS; t != nil && !yield(t.secretRef()) {
+			if t := r.Proxy.TLS; t != nil && !yield(t.secretRef()) {
 				return false
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // inMemory is how much of a body is held in memory. What is longer goes into a file that has no name.
@@ -24,7 +26,7 @@ type body struct {
 // LimitBody makes a body that is too large an error, 413. One that says how large it is, is refused before it is read.
 func (x *Exchange) LimitBody(w http.ResponseWriter, r *http.Request) error {
 	most := x.settings.MaxBody
-	if most < 0 || r.Body == nil || r.ContentLength == 0 {
+	if most == ir.NoLimit || r.Body == nil || r.ContentLength == 0 {
 		return nil
 	}
 	if r.ContentLength > most {

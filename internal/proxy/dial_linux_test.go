@@ -41,8 +41,8 @@ func TestAnEndpointThatLeavesWhileItIsDialled(t *testing.T) {
 	for name, ask := range ways {
 		t.Run(name, func(t *testing.T) {
 			// Nothing lets another endpoint follow but that this one has gone.
-			s := settings()
-			s.Retry, s.Tries = proxy.Retry{}, 1
+			s := settings([]ir.RetryOn{}...)
+			s.Tries = 1
 			endpoints := of(silent, well)
 			endpoints.gone.Store(true)
 			if got := ask(request(t, http.MethodPost, "all"), s, endpoints); got != "200 ok" {
@@ -72,9 +72,8 @@ func TestAHandshakeThatFails(t *testing.T) {
 		"it speaks no TLS": serve(t, says(fine)), "it hangs up": serve(t, hangUp), "it wants another version": old(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := settings()
+			s := settings(ir.RetryOnError)
 			s.Protocol = ir.HTTPS
-			s.Retry, _ = proxy.NewRetry([]ir.RetryOn{ir.RetryOnError})
 			endpoints := of(first, well)
 			if got := long(pool(t), request(t, http.MethodPost, "all"), s, endpoints); got != "200 ok" {
 				t.Errorf("%s", got)

@@ -72,12 +72,12 @@ func (x *Exchange) again(method string, f failure, sent bool) bool {
 		x.asked--
 		return true
 	}
-	return x.more() && x.settings.Retry.allows(f) && (!sent || x.settings.Retry.repeatable(method))
+	return x.more() && x.settings.retry.allows(f) && (!sent || x.settings.retry.repeatable(method))
 }
 
 // againFor is again for an answer with a status.
 func (x *Exchange) againFor(method string, status int) bool {
-	return x.more() && x.settings.Retry.allowsStatus(status) && x.settings.Retry.repeatable(method)
+	return x.more() && x.settings.retry.allowsStatus(status) && x.settings.retry.repeatable(method)
 }
 
 // Failure is the last failure as an error with a status for the client, or nil.

@@ -91,9 +91,8 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 			second := serve(t, says(fine))
 			r := request(t, http.MethodPut, strings.Repeat("x", 100<<10))
 			r.ContentLength = -1
-			s := settings()
+			s := settings(ir.RetryOnError, ir.RetryOn503)
 			s.StreamRequest = true
-			s.Retry, _ = proxy.NewRetry([]ir.RetryOn{ir.RetryOnError, ir.RetryOn503})
 			got := long(pool(t), r, s, of(serve(t, first), second))
 			if got != "error 502" && got != "503 no" || second.requests.Load() != 0 {
 				t.Errorf("%s, and the second endpoint got %d requests", got, second.requests.Load())

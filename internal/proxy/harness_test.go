@@ -24,12 +24,15 @@ import (
 // patience is how long a test waits for what has to come.
 const patience = fixture.Patience
 
-func settings() *proxy.Settings {
-	retry, err := proxy.NewRetry([]ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout})
+// settings are those of most tests, with other conditions for another endpoint where some are given.
+func settings(on ...ir.RetryOn) *proxy.Settings {
+	s, err := proxy.NewSettings(ir.Proxy{
+		Attempts: ir.Attempts{Connect: patience, Read: patience, Write: patience, On: on}, Forwarding: ir.Forwarding{MaxBody: ir.NoLimit},
+	}.WithDefaults())
 	if err != nil {
 		panic(err)
 	}
-	return &proxy.Settings{Connect: patience, Read: patience, Write: patience, Tries: 3, MaxBody: ir.NoLimit, Retry: retry}
+	return s
 }
 
 // endpoint is a server that speaks TCP, so that it can do what no HTTP server does.

@@ -70,8 +70,8 @@ func (x *Exchange) tellCGI(r *http.Request, lookup func(string) string) {
 		c.script += x.settings.Index
 	}
 	c.script, c.info = split(c.script)
-	x.cgi = make([]fastcgi.Param, 0, len(x.settings.Params)+len(r.Header)+len(toldNames))
-	for _, p := range x.settings.Params {
+	x.cgi = make([]fastcgi.Param, 0, len(x.settings.params)+len(r.Header)+len(toldNames))
+	for _, p := range x.settings.params {
 		x.cgi = append(x.cgi, fastcgi.Param{Name: p.name, Value: p.value.Expand(func(name string) string {
 			if value, ok := cgiValues[name]; ok {
 				return value(&c)

@@ -77,7 +77,7 @@ func (a *attempt) run() (again bool, err error) {
 // closed before the request came.
 func (a *attempt) sentTwice(err error) bool {
 	return !errors.Is(err, errBadRequest) && !errors.Is(err, errPassedOn) && !isTimeout(err) && a.r.Context().Err() == nil &&
-		(!a.sent || a.settings.Retry.repeatable(a.r.Method))
+		(!a.sent || a.settings.retry.repeatable(a.r.Method))
 }
 
 // judge tells load balancing how the endpoint did, unless the client is the reason: nobody may have endpoints ejected that
@@ -132,7 +132,7 @@ func (a *attempt) on(c *conn) error {
 		c.close()
 		return err
 	}
-	keep = answer.reusable() && !a.settings.Close
+	keep = answer.reusable() && !a.settings.closes()
 	return nil
 }
 

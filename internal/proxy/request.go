@@ -79,7 +79,7 @@ func (a *attempt) writeHead(w *bufio.Writer) error {
 	for _, part := range [...]string{r.Method, " ", target, " HTTP/1.1\r\nHost: ", host, "\r\n"} {
 		_, _ = w.WriteString(part) // An error stays in w until it is flushed.
 	}
-	if a.settings.Close || a.pool.keepsNone.Load() {
+	if a.settings.closes() || a.pool.keepsNone.Load() {
 		writeField(w, "Connection", "close")
 	}
 	if err := a.writeClients(w); err != nil {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 // TestRetryConditions goes through what proxy-next-upstream can say.
@@ -29,11 +28,7 @@ func TestRetryConditions(t *testing.T) {
 		"error, POST, non_idempotent":    {[]ir.RetryOn{ir.RetryOnError, ir.RetryNonIdempotent}, http.MethodPost, hangUp, "200 ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, w := settings(), httptest.NewRecorder()
-			var err error
-			if s.Retry, err = proxy.NewRetry(test.on); err != nil {
-				t.Fatal(err)
-			}
+			s, w := settings(test.on...), httptest.NewRecorder()
 			endpoints := of(serve(t, test.first), serve(t, says(fine)))
 			if got := outcome(w, send(pool(t), w, request(t, test.method, "body"), s, endpoints)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
@@ -45,8 +40,7 @@ func TestRetryConditions(t *testing.T) {
 // TestTheLastAnswerCounts holds that an answer with a status that is to be tried elsewhere is passed on when nobody is left.
 func TestTheLastAnswerCounts(t *testing.T) {
 	bad := serve(t, says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
-	s, w := settings(), httptest.NewRecorder()
-	s.Retry, _ = proxy.NewRetry([]ir.RetryOn{ir.RetryOn503})
+	s, w := settings(ir.RetryOn503), httptest.NewRecorder()
 	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(bad))); got != "503 no" || bad.requests.Load() != 3 {
 		t.Errorf("%s after %d requests", got, bad.requests.Load())
 	}

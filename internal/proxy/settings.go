@@ -1,46 +1,57 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// Settings are how a request is handed to an endpoint, and when another one is asked. They are immutable.
+// Settings are an ir.Proxy with its defaults, and what is read of it once, for all requests. They are immutable.
 type Settings struct {
-	// Connect is for a new connection; Read and Write are for times in which nothing comes in or goes out.
-	Connect, Read, Write time.Duration
-	// Tries counts the first one. Total is how long after the request another one may follow; zero is no limit.
-	Tries int
-	Total time.Duration
-	// Retry is what lets another one follow.
-	Retry Retry
-
-	Protocol ir.BackendProtocol
-	// Host is the Host header for the endpoint; nil is the client's.
-	Host *nginx.Template
-	// Close asks the endpoint to close the connection after its answer.
-	Close bool
-	// MaxBody is how many bytes the body of a request may have; less than zero is no limit.
-	MaxBody int64
-	// StreamRequest sends the body on as it comes in; otherwise all of it is read before an endpoint is asked.
-	StreamRequest bool
-	// BufferResponse takes an answer off the endpoint as fast as it comes.
-	BufferResponse bool
-	// Prefix is the X-Forwarded-Prefix header.
-	Prefix string
-	// Index is the file that a path with a slash at its end means to FastCGI.
-	Index string
-	// Params are the parameters that FastCGI is told, besides headers.
-	Params []param
+	ir.Proxy
+	retry retry
+	// host is nil for the client's.
+	host *nginx.Template
+	// params are those of nginx and Params, for endpoints that speak FastCGI.
+	params []param
 }
 
-// Retry is what nginx's proxy_next_upstream says.
-type Retry struct {
+// NewSettings returns the Settings of a document, or what is wrong with it: a document may have been written by hand.
+func NewSettings(p ir.Proxy) (*Settings, error) {
+	s := &Settings{Proxy: p}
+	s.StreamRequest = s.StreamRequest || s.Protocol == ir.GRPC || s.Protocol == ir.GRPCS
+	if s.Connect <= 0 || s.Read <= 0 || s.Write <= 0 {
+		return nil, errors.New("connect_timeout, read_timeout and write_timeout must be above zero")
+	}
+	if s.MaxBody <= 0 && s.MaxBody != ir.NoLimit {
+		return nil, fmt.Errorf("max_body must be above zero, or %d for no limit", ir.NoLimit)
+	}
+	var err error
+	if s.retry, err = newRetry(p.On); err != nil {
+		return nil, fmt.Errorf("retry_on: %w", err)
+	}
+	if s.speaksCGI() {
+		if s.params, err = paramsOf(p.Params); err != nil {
+			return nil, fmt.Errorf("params: %w", err)
+		}
+	}
+	if p.Host != "" {
+		if s.host, err = nginx.ParseTemplate(p.Host); err != nil {
+			return nil, fmt.Errorf("host: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// closes says that endpoints are asked to close the connection after their answer.
+func (s *Settings) closes() bool { return s.Connection == "close" }
+
+// retry is what nginx's proxy_next_upstream says.
+type retry struct {
 	onError, onTimeout, onInvalid, nonIdempotent bool
 	statuses                                     []int
 }
@@ -51,9 +62,9 @@ var retryStatuses = map[ir.RetryOn]int{
 	ir.RetryOn403: http.StatusForbidden, ir.RetryOn404: http.StatusNotFound, ir.RetryOn429: http.StatusTooManyRequests,
 }
 
-// NewRetry reads a list of conditions.
-func NewRetry(conditions []ir.RetryOn) (Retry, error) {
-	var r Retry
+// newRetry reads a list of conditions.
+func newRetry(conditions []ir.RetryOn) (retry, error) {
+	var r retry
 	for _, c := range conditions {
 		switch c {
 		case ir.RetryOnError:
@@ -90,7 +101,7 @@ const (
 )
 
 // allows says whether another endpoint may be asked after a failure.
-func (r *Retry) allows(f failure) bool {
+func (r *retry) allows(f failure) bool {
 	switch f {
 	case failedByError:
 		return r.onError
@@ -104,11 +115,11 @@ func (r *Retry) allows(f failure) bool {
 }
 
 // allowsStatus says whether another endpoint may be asked after an answer with this status.
-func (r *Retry) allowsStatus(status int) bool { return slices.Contains(r.statuses, status) }
+func (r *retry) allowsStatus(status int) bool { return slices.Contains(r.statuses, status) }
 
 // repeatable says whether a request may be sent again when an endpoint may have got it: nginx's rule, which leaves out POST,
 // LOCK and PATCH.
-func (r *Retry) repeatable(method string) bool {
+func (r *retry) repeatable(method string) bool {
 	switch method {
 	case http.MethodPost, http.MethodPatch, "LOCK":
 		return r.nonIdempotent

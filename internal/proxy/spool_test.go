@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // withoutRoom lets the files of all others have all of the room.
@@ -25,7 +27,7 @@ func TestALongBodyWithoutRoom(t *testing.T) {
 	withoutRoom(t)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 20<<10)
 	r := httptest.NewRequest(http.MethodPut, "/", io.MultiReader(bytes.NewReader(want)))
-	x := NewExchange(&Settings{MaxBody: -1}, nil)
+	x := NewExchange(&Settings{Proxy: ir.Proxy{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}}}, nil)
 	defer x.Close()
 	if err := x.ReadBody(r); err != nil || x.body != nil {
 		t.Fatalf("error %v, and the body is kept: %t", err, x.body != nil)
@@ -51,7 +53,7 @@ func TestALongAnswerWithoutRoom(t *testing.T) {
 func TestRoomIsGivenBack(t *testing.T) {
 	before := spooled.Load()
 	r := httptest.NewRequest(http.MethodPut, "/", io.MultiReader(bytes.NewReader(make([]byte, 1<<20))))
-	x := NewExchange(&Settings{MaxBody: -1}, nil)
+	x := NewExchange(&Settings{Proxy: ir.Proxy{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}}}, nil)
 	if err := x.ReadBody(r); err != nil || x.body == nil || spooled.Load() == before {
 		t.Fatalf("error %v, and %d bytes stand in files", err, spooled.Load()-before)
 	}

@@ -32,8 +32,8 @@ const pseudonym = "k8singress"
 // Tell prepares what endpoints are told of a request. id is its RequestID, and lookup has the values of nginx variables.
 func (x *Exchange) Tell(r *http.Request, c *realip.Client, id, forwardedFor string, lookup func(string) string) {
 	host := r.Host
-	if x.settings.Host != nil {
-		host = x.settings.Host.Expand(lookup)
+	if x.settings.host != nil {
+		host = x.settings.host.Expand(lookup)
 	}
 	x.told = told{host: host, prefix: x.settings.Prefix, values: [...]string{
 		id, c.IP, forwardedFor, c.Host, c.Port, c.Proto, c.Proto,

@@ -111,7 +111,7 @@ func (x *Exchange) address(r *http.Request, protocol ir.BackendProtocol) {
 	if speaksTLS(protocol) {
 		r.URL.Scheme = "https"
 	}
-	if x.settings.Close && !Upgrades(r) {
+	if x.settings.closes() && !Upgrades(r) {
 		r.Close = true
 	}
 }

@@ -27,12 +27,12 @@ const remembered = 8
 // of returns the chain of a route. Nobody may change it.
 func (m chains) of(route *ir.Route) made {
 	// The chain does not know how TLS is spoken: see document.Route.
-	same := route.Forwarding
+	same := route.Proxy.Forwarding
 	same.TLS = nil
 	list := m[same]
 	for _, known := range list {
-		if reflect.DeepEqual(known.route.Filters, route.Filters) && reflect.DeepEqual(known.route.Attempts, route.Attempts) &&
-			maps.Equal(known.route.Params, route.Params) {
+		if reflect.DeepEqual(known.route.Filters, route.Filters) && reflect.DeepEqual(known.route.Proxy.Attempts, route.Proxy.Attempts) &&
+			maps.Equal(known.route.Proxy.Params, route.Proxy.Params) {
 			return known
 		}
 	}

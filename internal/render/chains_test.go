@@ -18,14 +18,14 @@ func TestRoutesShareChainsOnlyWhenEqual(t *testing.T) {
 		{Filters: []ir.Filter{ir.DirectResponse{Status: 503}}},
 		{Filters: []ir.Filter{ir.URLRewrite{Target: "/a"}}},
 		{Filters: []ir.Filter{ir.URLRewrite{Target: "/b"}}},
-		{Attempts: ir.Attempts{On: []ir.RetryOn{}}},
-		{Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}},
-		{Attempts: ir.Attempts{Connect: time.Second}},
-		{Attempts: ir.Attempts{Tries: 7}},
-		{Forwarding: ir.Forwarding{Host: "a.example"}},
-		{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}},
-		{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"}},
-		{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"}, Params: map[string]string{"A": "b"}},
+		{Proxy: ir.Proxy{Attempts: ir.Attempts{On: []ir.RetryOn{}}}},
+		{Proxy: ir.Proxy{Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}}},
+		{Proxy: ir.Proxy{Attempts: ir.Attempts{Connect: time.Second}}},
+		{Proxy: ir.Proxy{Attempts: ir.Attempts{Tries: 7}}},
+		{Proxy: ir.Proxy{Forwarding: ir.Forwarding{Host: "a.example"}}},
+		{Proxy: ir.Proxy{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}}},
+		{Proxy: ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"}}},
+		{Proxy: ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.FastCGI, Index: "index.php"}, Params: map[string]string{"A": "b"}}},
 	}
 	host := &ir.VirtualHost{Host: "h"}
 	for range 3 {
@@ -54,8 +54,8 @@ func TestEqualRoutesShareOneChain(t *testing.T) {
 	host := &ir.VirtualHost{Host: "h"}
 	for range 3 {
 		host.Routes = append(host.Routes, &ir.Route{
-			Filters:  []ir.Filter{ir.HandlerChain{Name: "staff"}},
-			Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}, Backend: &ir.Backend{ID: "default/web/80"},
+			Filters: []ir.Filter{ir.HandlerChain{Name: "staff"}},
+			Proxy:   ir.Proxy{Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}}, Backend: &ir.Backend{ID: "default/web/80"},
 		})
 	}
 	routes := live(host)

@@ -49,7 +49,7 @@ func (m chains) route(route *ir.Route) (r *document.Route) {
 			r.Chain, r.TLS, r.Access, r.Refused = nil, nil, "", fmt.Sprintf("what they should meet cannot be rendered: %v", p)
 		}
 	}()
-	r.Backend, r.TLS = route.Backend.ID, route.Forwarding.TLS
+	r.Backend, r.TLS = route.Backend.ID, route.Proxy.TLS
 	made := m.of(route)
 	r.Chain, r.Access = made.json, made.access
 	return r
@@ -65,7 +65,7 @@ func chain(route *ir.Route) (whole json.RawMessage, access string) {
 			guards = append(guards, handler)
 		}
 	}
-	handlers = append(handlers, proxyHandler(route))
+	handlers = append(handlers, proxyHandler(route.Proxy))
 	return mustJSON(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
 }
 

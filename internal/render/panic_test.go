@@ -45,7 +45,7 @@ func TestAccess(t *testing.T) {
 	access := func(attempts ir.Attempts, filters ...ir.Filter) string {
 		r := &render.Renderer{Endpoints: func(*ir.Backend) []string { return nil }}
 		d := r.Live(&ir.Config{VirtualHosts: []*ir.VirtualHost{{
-			Host: "a.example", Routes: []*ir.Route{{Backend: backend, Filters: filters, Attempts: attempts}},
+			Host: "a.example", Routes: []*ir.Route{{Backend: backend, Filters: filters, Proxy: ir.Proxy{Attempts: attempts}}},
 		}}})
 		return d.Hosts["a.example"].Routes[0].Access
 	}
