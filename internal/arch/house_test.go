@@ -58,6 +58,7 @@ var house = []room{
 	{name: "internal/annotations", level: 2, never: pure},
 	{name: "internal/backends", level: 2, never: pure},
 	{name: "internal/configmap", level: 3, never: pure},
+	{name: "internal/hosts", level: 3, never: pure},
 	{name: "internal/ingress", level: 4, never: pure},
 	{name: "internal/streams", level: 3, never: pure},
 	{name: "internal/translate", level: 5, never: pure},

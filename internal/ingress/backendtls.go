@@ -1,8 +1,6 @@
 package ingress
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/annotations"
@@ -29,27 +27,4 @@ func (r *reading) backendTLS() {
 		"get 503. Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", t.Secret, r.Object.Namespace)
 	// Nothing of it may be used by somebody who could not read it.
 	r.annotations.Forwarding.TLS, r.annotations.Closed, r.LoadBalancing.HealthCheck = nil, true, nil
-}
-
-// unsecured tells the Ingresses of a host that speak TLS with their endpoints, and say nothing of it, that another one does: with
-// ingress-nginx that would hold for them, too. Here it does not, because nobody may show the certificate of another one.
-func (m *merging) unsecured(results []*Result) {
-	// All paths of an Ingress have the same.
-	i := slices.IndexFunc(results, func(r *Result) bool {
-		paths := r.Paths[m.Host.Host]
-		return len(paths) > 0 && paths[0].Proxy.TLS != nil
-	})
-	if i < 0 {
-		return
-	}
-	for _, r := range results {
-		if r.Unsecured && len(r.Paths[m.Host.Host]) > 0 {
-			m.problem(r, report.Problem{
-				Severity: report.Warning, Reason: report.HostConflict, Field: "metadata.annotations", Message: fmt.Sprintf(
-					"%s has %sproxy-ssl-secret for the same host, which holds for its own paths only: the endpoints of this Ingress are not "+
-						"verified, and are shown no certificate. To have the same here, set it here too; to have this Event no more, set "+
-						"proxy-ssl-location-only in the ConfigMap to true", refOf(results[i]), annotations.Prefix),
-			})
-		}
-	}
 }

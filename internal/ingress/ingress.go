@@ -1,5 +1,5 @@
-// Package ingress turns networking.k8s.io/v1 Ingresses into the model, in two steps: Translate reads one Ingress, and
-// Merge joins what all of them say of one host. Both are pure.
+// Package ingress reads networking.k8s.io/v1 Ingresses, each by itself: Translate says what one asks for. Package hosts joins
+// what all of them say of one host. It is pure.
 package ingress
 
 import (
@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/nginx"
@@ -53,59 +54,22 @@ type Options struct {
 
 // Result is what one Ingress asks for.
 type Result struct {
+	hosts.Contribution
+	// Object is that of the Contribution.
 	Object *networkingv1.Ingress
 	// Ours is false for an Ingress of another controller. It has nothing else then but Refs, and a problem if its class
 	// does not exist, or if the objects come from a folder.
 	Ours bool
-	// Paths are by host.
-	Paths map[string][]*Path
-	// Fallback is the default backend of an Ingress without rules.
-	Fallback *Path
-	// Certificates are by host: those of the hosts that an entry of tls lists. Absent are those of these hosts whose Secret
-	// does not exist.
-	Certificates map[string]*ir.Certificate
-	Absent       []string
-	// Implied are by host: the certificates of hosts that no entry of tls lists. They count where no Ingress lists the host.
-	Implied map[string]*Implied
-	// PassesThrough says that the backend is to end the TLS of the hosts.
-	PassesThrough bool
-	// Closed says that all its paths answer 503: it cannot be read, or may keep requests out in a way that is not supported.
-	Closed bool
-	// ClientAuth is nil for an Ingress that asks clients for no certificate.
-	ClientAuth *ir.ClientAuth
-	// Unsecured says that TLS is spoken with the endpoints, that nothing is said of how, and that the owner may not know.
-	Unsecured bool
 	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
 	Backends []string
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
 	LoadBalancing ir.LoadBalancing
 	Balances      bool
-	// TLS is how it wants handshakes for its hosts to be. AsksCiphers says that its own annotations ask for the ciphers.
-	TLS         ir.TLSPolicy
-	AsksCiphers bool
-	Problems    []report.Problem
+	Problems      []report.Problem
 	// CertificateProblems are those with what clients are shown in handshakes.
 	CertificateProblems []CertificateProblem
 	// Refs are the objects that the result depends on, whether they exist or not.
 	Refs []ir.Ref
-}
-
-// Path is one path of one host.
-type Path struct {
-	Match ir.Match
-	// Redirect is for hosts with a certificate, or with RedirectAlways for every host. It is nil without.
-	Redirect       *ir.HTTPSRedirect
-	RedirectAlways bool
-
-	Filters []ir.Filter
-	Proxy   ir.Proxy
-	Backend *ir.Backend
-	// Regex says that the path makes all paths of its host regular expressions.
-	Regex bool
-	// Last says that the path stands for all that no other path matches.
-	Last bool
-	// Field is where it stands in its Ingress.
-	Field string
 }
 
 // reading is one Ingress in the hands of Translate.
@@ -133,10 +97,14 @@ func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *R
 }
 
 func newReading(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *reading {
-	return &reading{
-		Result:   &Result{Object: object, Paths: map[string][]*Path{}, Certificates: map[string]*ir.Certificate{}},
+	r := &reading{
+		Result: &Result{Object: object, Contribution: hosts.Contribution{
+			Object: object, Paths: map[string][]*hosts.Path{}, Certificates: map[string]*ir.Certificate{},
+		}},
 		snapshot: s, options: o, refs: map[ir.Ref]bool{}, listed: map[string]bool{},
 	}
+	r.TLSHosts, r.AllTLS = tlsHosts(object.Spec.TLS)
+	return r
 }
 
 func (r *reading) read() {
@@ -222,7 +190,7 @@ func (r *reading) rule(rule *networkingv1.IngressRule, field string) {
 	if rule.HTTP == nil {
 		if r.Object.Spec.DefaultBackend == nil {
 			r.problem(report.Warning, report.InvalidPath, field+".http", "the rule has no paths: requests for %s get 404",
-				orEvery(host))
+				hosts.OrEvery(host))
 		}
 		return
 	}
@@ -231,13 +199,6 @@ func (r *reading) rule(rule *networkingv1.IngressRule, field string) {
 			r.Paths[host] = append(r.Paths[host], p)
 		}
 	}
-}
-
-func orEvery(host string) string {
-	if host == "" {
-		return "every host"
-	}
-	return host
 }
 
 // Host brings the host of a rule into the form of the model.
@@ -256,7 +217,7 @@ func Host(host string) (string, error) {
 	return name, nil
 }
 
-func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
+func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *hosts.Path {
 	match, err := matchOf(p)
 	if err != nil {
 		r.problem(report.Error, report.InvalidPath, field, "%v; the path is left out", err)
@@ -266,14 +227,14 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *Path {
 	if backend == nil {
 		return nil
 	}
-	return r.with(&Path{Match: match, Backend: backend, Field: field})
+	return r.with(&hosts.Path{Match: match, Backend: backend, Field: field})
 }
 
 // with adds what the annotations say of a path.
-func (r *reading) with(p *Path) *Path {
+func (r *reading) with(p *hosts.Path) *hosts.Path {
 	if r.stands {
 		p.Regex = r.annotations.Regex(p.Match.Path)
-		return p.closed()
+		return p.Closed()
 	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path), Params: r.params}
@@ -324,7 +285,7 @@ func (r *reading) defaultBackend() {
 	if backend == nil {
 		return
 	}
-	p := r.with(&Path{Match: ir.Match{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true, Field: field})
+	p := r.with(&hosts.Path{Match: ir.Match{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true, Field: field})
 	if len(r.Object.Spec.Rules) == 0 {
 		p.Regex = false
 		p.Filters = slices.DeleteFunc(p.Filters, func(f ir.Filter) bool { _, rewrites := f.(ir.URLRewrite); return rewrites })

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 )
@@ -25,13 +26,6 @@ type Issuance struct {
 	Except []string
 	// AnyName says that an issuer takes names that are not public, Wildcards that one takes wildcards.
 	AnyName, Wildcards bool
-}
-
-// Implied is the certificate of a host that is not listed.
-type Implied struct {
-	Certificate *ir.Certificate
-	// Refusal says why no issuer is asked for it. It is nil where one is.
-	Refusal *report.Problem
 }
 
 // askedBy is the field of an Ingress that says which of its hosts get a certificate from an issuer.
@@ -96,30 +90,9 @@ func (r *reading) askForRest() {
 			continue
 		}
 		if r.Implied == nil {
-			r.Implied = map[string]*Implied{}
+			r.Implied = map[string]*hosts.Implied{}
 		}
-		r.Implied[host] = &Implied{Certificate: r.automated(host), Refusal: r.refusal(host, "spec.rules")}
-	}
-}
-
-// rules says that a rule has the host.
-func (r *Result) rules(host string) bool {
-	_, ok := r.Paths[host]
-	return ok
-}
-
-// answersFor says that the Ingress answers for a host that it has no rule for: by a wildcard, or for every host. The
-// certificate of a wildcard is for the hosts below it, whosoever they are.
-func (r *Result) answersFor(host string) bool {
-	above := WildcardOf(host)
-	return r.Fallback != nil || r.rules("") || above == "" || r.rules(above)
-}
-
-// unruled says that no issuer is asked for a host that nobody answers for. ingress-nginx needs a rule, too.
-func unruled(host string) *report.Problem {
-	return &report.Problem{
-		Severity: report.Warning, Reason: report.InvalidHost, Field: "spec.tls", Message: fmt.Sprintf(
-			"no issuer is asked for a certificate of %s: no rule has this host; write one, or take the host out of tls", host),
+		r.Implied[host] = &hosts.Implied{Certificate: r.automated(host), Refusal: r.refusal(host, "spec.rules")}
 	}
 }
 

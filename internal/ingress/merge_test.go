@@ -10,6 +10,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -22,22 +23,22 @@ func aged(o *networkingv1.Ingress, second int64) *networkingv1.Ingress {
 }
 
 // merge translates Ingresses and joins them, for one host.
-func merge(t *testing.T, host string, objects ...*networkingv1.Ingress) *ingress.Merged {
+func merge(t *testing.T, host string, objects ...*networkingv1.Ingress) *hosts.Merged {
 	t.Helper()
 	s := take(service("a", corev1.ServicePort{Port: 80}), service("b", corev1.ServicePort{Port: 80}), service("c", corev1.ServicePort{Port: 80}))
-	var results, fallbacks []*ingress.Result
+	var results, fallbacks []*hosts.Contribution
 	for _, o := range objects {
 		r := ingress.Translate(s, o, everything)
-		results = append(results, r)
+		results = append(results, &r.Contribution)
 		if r.Fallback != nil {
-			fallbacks = append(fallbacks, r)
+			fallbacks = append(fallbacks, &r.Contribution)
 		}
 	}
-	return ingress.Merge(host, results, fallbacks, false)
+	return hosts.Merge(host, results, fallbacks, false)
 }
 
 // served are the routes of a host, in order: type, path, Service and Ingress.
-func served(m *ingress.Merged) []string {
+func served(m *hosts.Merged) []string {
 	var all []string
 	if m.Host == nil {
 		return []string{"no host"}
@@ -48,7 +49,7 @@ func served(m *ingress.Merged) []string {
 	return all
 }
 
-func complaints(m *ingress.Merged) map[string][]string {
+func complaints(m *hosts.Merged) map[string][]string {
 	all := map[string][]string{}
 	for ref, problems := range m.Problems {
 		all[ref.Name] = reasons(problems)

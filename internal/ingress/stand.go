@@ -7,6 +7,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/backends"
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
@@ -21,7 +22,7 @@ func TranslateCarefully(s *snapshot.Snapshot, object *networkingv1.Ingress, o Op
 }
 
 func readCarefully(read func(*reading), r *reading) *Result {
-	fault := Try(func() { read(r) })
+	fault := hosts.Try(func() { read(r) })
 	if fault == nil {
 		return r.Result
 	}
@@ -31,7 +32,7 @@ func readCarefully(read func(*reading), r *reading) *Result {
 	for _, ref := range r.Refs {
 		stand.depend(ref)
 	}
-	if Try(func() { stand.Ours = stand.selected() && stand.ours(stand.options) }) != nil {
+	if hosts.Try(func() { stand.Ours = stand.selected() && stand.ours(stand.options) }) != nil {
 		stand.Ours = true
 	}
 	if stand.Problems = nil; stand.Ours {
@@ -43,13 +44,6 @@ func readCarefully(read func(*reading), r *reading) *Result {
 		Message: fmt.Sprintf("all requests for this Ingress get 503, because reading it fails: %v", fault),
 	}}
 	return stand.Result
-}
-
-// Try returns what do panics with.
-func Try(do func()) (fault any) {
-	defer func() { fault = recover() }()
-	do()
-	return nil
 }
 
 // dependOnSpec names the objects that the Ingress itself names, and those that every Ingress depends on.
@@ -82,7 +76,7 @@ func (r *reading) dependOnSpec() {
 // close reads hosts, paths and certificates, each by itself, and closes the paths.
 func (r *reading) close() {
 	r.stands, r.Closed = true, true
-	if Try(r.closedSettings) != nil {
+	if hosts.Try(r.closedSettings) != nil {
 		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
 	}
 	defaults := r.defaults()
@@ -93,10 +87,10 @@ func (r *reading) close() {
 		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
 	}
 	for i := range r.Object.Spec.Rules {
-		_ = Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // It is known that something is wrong.
+		_ = hosts.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // It is known that something is wrong.
 	}
-	_ = Try(r.defaultBackend) // As above.
-	if Try(r.tls) != nil {
+	_ = hosts.Try(r.defaultBackend) // As above.
+	if hosts.Try(r.tls) != nil {
 		r.Certificates, r.Absent, r.Implied = map[string]*ir.Certificate{}, nil, nil
 	}
 }
@@ -114,7 +108,7 @@ func (r *reading) closedSettings() {
 
 // standIn is the backend of a path that is closed. Where the Service is what cannot be read, it is one that no Service has.
 func (r *reading) standIn(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
-	if Try(func() { found = r.find(b, field, "") }) == nil {
+	if hosts.Try(func() { found = r.find(b, field, "") }) == nil {
 		return found
 	}
 	return &ir.Backend{ID: backends.Prefix(r.Object.Namespace, ""), Namespace: r.Object.Namespace, Protocol: ir.TCP, Missing: true}

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
@@ -29,6 +31,22 @@ func guarded(notes map[string]string) *networkingv1.Ingress {
 			}}},
 		},
 	}
+}
+
+// other has the path "/" of the same host.
+func other() *hosts.Contribution {
+	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", CreationTimestamp: metav1.Unix(9, 0)}}
+	p := &hosts.Path{Match: ir.Match{Type: ir.MatchPrefix, Path: "/"}, Backend: &ir.Backend{ID: "shop/other/80"}}
+	return &hosts.Contribution{Object: object, Paths: map[string][]*hosts.Path{"a.example": {p}}}
+}
+
+// served is one line for each route: its path, where it comes from and whether it is closed.
+func served(m *hosts.Merged) []string {
+	var lines []string
+	for _, r := range m.Host.Routes {
+		lines = append(lines, fmt.Sprintf("%s %s %v", r.Match.Path, r.Origin.Name, r.Filters))
+	}
+	return lines
 }
 
 func world() *snapshot.Snapshot {
@@ -51,7 +69,7 @@ func TestAnIngressThatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := readCarefully(read, newReading(world(), guarded(nil), o))
-			m := Merge("a.example", []*Result{r, aged(9, "other", "/")}, nil, false)
+			m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution, other()}, nil, false)
 			if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / other []" {
 				t.Errorf("served is %s", got)
 			}
@@ -99,7 +117,7 @@ func TestAnIngressOfOthersThatCannotBeRead(t *testing.T) {
 // TestWhatCannotBeFoundIsClosed: without objects, nobody knows whose the Ingress is, nor what its Services are.
 func TestWhatCannotBeFoundIsClosed(t *testing.T) {
 	r := TranslateCarefully(nil, guarded(nil), Options{})
-	m := Merge("a.example", []*Result{r}, nil, false)
+	m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution}, nil, false)
 	if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / bad [{503}]" {
 		t.Errorf("served is %s", got)
 	}

@@ -24,6 +24,19 @@ type tlsEntry struct {
 	field string
 }
 
+// tlsHosts are the hosts that entries list. An entry without hosts is about all of the rules.
+func tlsHosts(entries []networkingv1.IngressTLS) (listed []string, all bool) {
+	for i := range entries {
+		all = all || len(entries[i].Hosts) == 0
+		for _, h := range entries[i].Hosts {
+			if host, err := Host(h); err == nil {
+				listed = append(listed, host)
+			}
+		}
+	}
+	return listed, all
+}
+
 // tls decides where the certificate of each host comes from: a Secret that exists beats an issuer, and an issuer a Secret
 // that does not.
 func (r *reading) tls() {

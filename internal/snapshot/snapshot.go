@@ -107,10 +107,10 @@ func ServiceOf(slice *discoveryv1.EndpointSlice) string {
 
 // Older orders Ingresses by precedence: the older one first, and of two of the same second the one whose
 // "namespace/name" sorts last, as ingress-nginx's sortIngressSlice does.
-func Older(a, b *networkingv1.Ingress) int {
+func Older(a, b kinds.Object) int {
 	return cmp.Or(
-		a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time),
-		cmp.Compare(b.Namespace+"/"+b.Name, a.Namespace+"/"+a.Name),
+		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
+		cmp.Compare(b.GetNamespace()+"/"+b.GetName(), a.GetNamespace()+"/"+a.GetName()),
 	)
 }
 

@@ -299,7 +299,7 @@ func TestOlder(t *testing.T) {
 	want := []*networkingv1.Ingress{at("z", "z", 1), at("b", "a", 2), at("a", "b", 2), at("a", "a", 2), at("a", "c", 3)}
 	got := slices.Clone(want)
 	slices.Reverse(got)
-	slices.SortFunc(got, Older)
+	slices.SortFunc(got, func(a, b *networkingv1.Ingress) int { return Older(a, b) })
 	if !slices.Equal(got, want) {
 		t.Fatalf("order is %v", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
@@ -14,7 +15,7 @@ type balancing func(found *ir.Backend, users []*ingress.Result) *balanced
 
 // try returns what balancing panics with.
 func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balanced, fault any) {
-	fault = ingress.Try(func() { whole = b(found, users) })
+	fault = hosts.Try(func() { whole = b(found, users) })
 	return whole, fault
 }
 

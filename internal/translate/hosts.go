@@ -3,7 +3,7 @@ package translate
 import (
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/hosts"
 )
 
 // mergeHosts merges the hosts that were touched: the wildcards first, because the hosts below depend on whether they are
@@ -34,7 +34,7 @@ func (t *Translator) touchBelow(c *change, wildcards set[string]) {
 		return
 	}
 	for host := range t.ofHost {
-		if _, ok := wildcards[ingress.WildcardOf(host)]; ok {
+		if _, ok := wildcards[hosts.WildcardOf(host)]; ok {
 			c.hosts[host] = struct{}{}
 		}
 	}
@@ -46,6 +46,6 @@ func (t *Translator) secure(host string) bool {
 }
 
 func (t *Translator) secureAbove(host string) bool {
-	above := ingress.WildcardOf(host)
+	above := hosts.WildcardOf(host)
 	return above != "" && t.secure(above)
 }

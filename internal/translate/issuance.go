@@ -8,7 +8,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -42,7 +42,7 @@ func newIssuance() *issuance {
 }
 
 // certificate returns the one that is shown for a host. m may be nil.
-func (n *issuance) certificate(host string, m *ingress.Merged) *ir.Certificate {
+func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
 	switch a := n.asks[host]; {
 	case a != nil && (a.over || a.refusal != nil):
 		return nil
@@ -103,8 +103,8 @@ func (t *Translator) issue(c *change) {
 }
 
 // place notes a host under the wildcard that may answer for it, if one may.
-func (n *issuance) place(host string, m *ingress.Merged) {
-	wildcard := ingress.WildcardOf(host)
+func (n *issuance) place(host string, m *hosts.Merged) {
+	wildcard := hosts.WildcardOf(host)
 	if wildcard == "" {
 		return
 	}
@@ -176,7 +176,7 @@ func (t *Translator) wanted(host string) *ask {
 	case m.Certificate != nil || m.Implied == nil:
 		return nil
 	}
-	if _, answered := t.issuance.answers[ingress.WildcardOf(host)]; answered {
+	if _, answered := t.issuance.answers[hosts.WildcardOf(host)]; answered {
 		return nil
 	}
 	certificate := m.Implied.Certificate

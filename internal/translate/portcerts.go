@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 )
@@ -63,7 +63,7 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 }
 
 // ownerOf is the namespace of the first Ingress that has a host, or empty.
-func ownerOf(m *ingress.Merged) string {
+func ownerOf(m *hosts.Merged) string {
 	switch {
 	case m == nil:
 		return ""

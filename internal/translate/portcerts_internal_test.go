@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 )
@@ -51,7 +51,7 @@ func TestCertificatesOfPorts(t *testing.T) {
 	}
 	// That of an Ingress counts, and comes back in its place.
 	own := &ir.Certificate{Host: "a.example.com", SecretNamespace: "shop", SecretName: "a"}
-	translator.merged["a.example.com"] = &ingress.Merged{Certificate: own}
+	translator.merged["a.example.com"] = &hosts.Merged{Certificate: own}
 	if got := translator.published(endsTLS(2, "a.example.com", "")); got != "" || !slices.Contains(translator.config.Certificates, own) {
 		t.Errorf("issuers are asked for %q, and there are %v", got, translator.config.Certificates)
 	}
@@ -65,7 +65,7 @@ func TestHostOfAnotherNamespace(t *testing.T) {
 	translator := New()
 	translator.reset(Options{})
 	theirs := &ir.Certificate{Host: "a.example.com", SecretNamespace: "other", SecretName: "a"}
-	translator.merged["a.example.com"] = &ingress.Merged{Certificate: theirs}
+	translator.merged["a.example.com"] = &hosts.Merged{Certificate: theirs}
 	foreign := endsTLS(2, "b.example.com", "")
 	foreign.Backend = &ir.Backend{Namespace: "other"}
 	first := endsTLS(1, "b.example.com", "")

@@ -8,6 +8,7 @@ import (
 
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -29,7 +30,7 @@ type Translator struct {
 	dependent groups[ir.Ref]
 	ofHost    groups[string]
 	fallbacks set[ir.Ref]
-	merged    map[string]*ingress.Merged
+	merged    map[string]*hosts.Merged
 	issuance  *issuance
 	streams   *ports
 	// issued are the certificates that TCP ports ask issuers for, portProblems is what there is to say of them.
@@ -51,7 +52,7 @@ func New() *Translator { return &Translator{} }
 func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
-		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*ingress.Merged{},
+		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{},
 		issuance: newIssuance(), streams: &ports{}, routes: map[string]int{}, found: map[string]*ir.Backend{},
 		users: newUsers(), balanced: map[string]*balanced{},
 		config: &ir.Config{}, report: &report.Report{},
@@ -215,7 +216,7 @@ func (t *Translator) note(
 // mergeHost joins what the Ingresses say of one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old, passed := t.merged[host], t.passedIn(host)
-	next := ingress.MergeCarefully(host, t.resultsOf(t.ofHost[host].all()), t.resultsOf(maps.Keys(t.fallbacks)), t.secureAbove(host))
+	next := hosts.MergeCarefully(host, t.contributions(t.ofHost[host].all()), t.contributions(maps.Keys(t.fallbacks)), t.secureAbove(host))
 	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
 		// What everybody has need not be said of each host.
 		next.Host.TLS, next.Host.TLSOrigin = nil, ""
@@ -258,6 +259,14 @@ func (t *Translator) resultsOf(refs iter.Seq[ir.Ref]) []*ingress.Result {
 		list = append(list, t.results[ref])
 	}
 	slices.SortFunc(list, func(a, b *ingress.Result) int { return snapshot.Older(a.Object, b.Object) })
+	return list
+}
+
+func (t *Translator) contributions(refs iter.Seq[ir.Ref]) []*hosts.Contribution {
+	var list []*hosts.Contribution
+	for ref := range refs {
+		list = append(list, &t.results[ref].Contribution)
+	}
 	return list
 }
 

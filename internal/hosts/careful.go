@@ -1,4 +1,4 @@
-package ingress
+package hosts
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 // MergeCarefully is Merge, and makes a panic a verdict on the Ingress that causes it: the first one, from the oldest on,
@@ -15,25 +14,25 @@ import (
 // path of another one; all other Ingresses are served as before. What even then makes Merge panic is left out.
 //
 // What the host was before is not looked at: what is served depends on the objects only, so that all replicas serve the same.
-func MergeCarefully(host string, results []*Result, fallbacks []*Result, above bool) *Merged {
-	plain := func(host string, results []*Result, fallbacks []*Result) *Merged {
+func MergeCarefully(host string, results []*Contribution, fallbacks []*Contribution, above bool) *Merged {
+	plain := func(host string, results []*Contribution, fallbacks []*Contribution) *Merged {
 		return Merge(host, results, fallbacks, above)
 	}
 	return carefully(plain, host, results, fallbacks)
 }
 
 // merge is Merge, with what stands above the host.
-type merge func(host string, results []*Result, fallbacks []*Result) *Merged
+type merge func(host string, results []*Contribution, fallbacks []*Contribution) *Merged
 
-func carefully(merge merge, host string, results []*Result, fallbacks []*Result) *Merged {
+func carefully(merge merge, host string, results []*Contribution, fallbacks []*Contribution) *Merged {
 	merged, fault := merge.try(host, results, fallbacks)
 	if fault == nil {
 		return merged
 	}
 	// The lists are the caller's.
 	results, fallbacks = slices.Clone(results), slices.Clone(fallbacks)
-	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
-	q := &quarantine{host: host, faults: map[*Result]any{}, stands: map[*Result]bool{}}
+	slices.SortFunc(results, older)
+	q := &quarantine{host: host, faults: map[*Contribution]any{}, stands: map[*Contribution]bool{}}
 	for fault != nil && len(results)+len(fallbacks) > 0 {
 		q.isolate(merge, &results, &fallbacks)
 		merged, fault = merge.try(host, results, fallbacks)
@@ -46,7 +45,7 @@ func carefully(merge merge, host string, results []*Result, fallbacks []*Result)
 }
 
 // try returns what merge panics with.
-func (m merge) try(host string, results, fallbacks []*Result) (merged *Merged, fault any) {
+func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Merged, fault any) {
 	fault = Try(func() { merged = m(host, results, fallbacks) })
 	return merged, fault
 }
@@ -55,12 +54,12 @@ func (m merge) try(host string, results, fallbacks []*Result) (merged *Merged, f
 type quarantine struct {
 	host string
 	// faults is what each of them causes, stands what stands in for one of them.
-	faults map[*Result]any
-	stands map[*Result]bool
+	faults map[*Contribution]any
+	stands map[*Contribution]bool
 }
 
 // isolate takes the first Ingress out with which merge panics. All of them together do.
-func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Result) {
+func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	list := results
 	upTo := func(i int) any {
 		_, fault := merge.try(q.host, (*results)[:i+1], nil)
@@ -87,27 +86,27 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Result) {
 
 // closedOn is what stands in for an Ingress that cannot be merged on a host: its paths, which answer 503. What it says of the
 // host as a whole stays, because that holds for the paths of others, too.
-func (r *Result) closedOn(host string) *Result {
-	stand := &Result{
-		Object: r.Object, Ours: true, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
-		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers,
+func (r *Contribution) closedOn(host string) *Contribution {
+	stand := &Contribution{
+		Object: r.Object, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
+		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers, TLSHosts: r.TLSHosts, AllTLS: r.AllTLS,
 	}
 	if paths, ok := r.Paths[host]; ok {
 		stand.Paths[host] = nil
 		for _, p := range paths {
 			if p != nil && p.Backend != nil {
-				stand.Paths[host] = append(stand.Paths[host], p.closed())
+				stand.Paths[host] = append(stand.Paths[host], p.Closed())
 			}
 		}
 	}
 	if r.Fallback != nil && r.Fallback.Backend != nil {
-		stand.Fallback = r.Fallback.closed()
+		stand.Fallback = r.Fallback.Closed()
 	}
 	return stand
 }
 
-// closed is the path, answering 503.
-func (p *Path) closed() *Path {
+// Closed is the path, answering 503.
+func (p *Path) Closed() *Path {
 	return &Path{
 		Match: p.Match, Filters: []ir.Filter{ir.DirectResponse{Status: 503}}, Backend: p.Backend, Regex: p.Regex, Last: p.Last, Field: p.Field,
 	}
@@ -119,9 +118,16 @@ func (q *quarantine) tell(merged *Merged) {
 		merged.Problems = map[ir.Ref][]report.Problem{}
 	}
 	for r, fault := range q.faults {
-		merged.Problems[refOf(r)] = append(merged.Problems[refOf(r)], report.Problem{
+		merged.Problems[r.Ref()] = append(merged.Problems[r.Ref()], report.Problem{
 			Severity: report.Error, Reason: report.Quarantined,
-			Message: fmt.Sprintf("the paths for %s get 503, because joining them with those of other Ingresses fails: %v", orEvery(q.host), fault),
+			Message: fmt.Sprintf("the paths for %s get 503, because joining them with those of other Ingresses fails: %v", OrEvery(q.host), fault),
 		})
 	}
+}
+
+// Try returns what do panics with.
+func Try(do func()) (fault any) {
+	defer func() { fault = recover() }()
+	do()
+	return nil
 }

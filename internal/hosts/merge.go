@@ -1,4 +1,4 @@
-package ingress
+package hosts
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
@@ -37,45 +36,46 @@ type merging struct {
 	Merged
 	regex bool
 	// results and fallbacks are what the host is merged of.
-	results, fallbacks []*Result
+	results, fallbacks []*Contribution
 	// secure is Secure of the host or of the wildcard above.
 	secure bool
 	taken  map[ir.Match]claim
 	// outvoted has the Ingress whose paths nobody may ask for, because the host asks its clients for something else.
-	outvoted map[*Result]bool
+	outvoted map[*Contribution]bool
 }
 
 // claim is a path that answers, and whose it is.
 type claim struct {
-	by   *Result
+	by   *Contribution
 	path *Path
 }
 
 // Merge joins what Ingresses say of a host. The oldest one wins where two say different things, and the other is told.
 // The fallbacks answer for what no path of the host matches; the first of them counts. above says that the wildcard above
 // the host is Secure, which counts for the host, too.
-func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Merged {
-	slices.SortFunc(results, func(a, b *Result) int { return snapshot.Older(a.Object, b.Object) })
+func Merge(host string, results []*Contribution, fallbacks []*Contribution, above bool) *Merged {
+	slices.SortFunc(results, older)
+	slices.SortFunc(fallbacks, older)
 	m := &merging{
 		taken: map[ir.Match]claim{}, results: results, fallbacks: fallbacks,
-		regex: slices.ContainsFunc(results, func(r *Result) bool {
+		regex: slices.ContainsFunc(results, func(r *Contribution) bool {
 			return slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return p.Regex })
 		}),
 	}
 	m.Host = &ir.VirtualHost{Host: host, Regex: m.regex}
-	m.Secure = slices.ContainsFunc(results, func(r *Result) bool { return r.secures(host) })
+	m.Secure = slices.ContainsFunc(results, func(r *Contribution) bool { return r.secures(host) })
 	m.secure = m.Secure || above
-	known := host == "" && len(fallbacks) > 0 || slices.ContainsFunc(results, func(r *Result) bool { return r.rules(host) })
+	known := host == "" && len(fallbacks) > 0 || slices.ContainsFunc(results, func(r *Contribution) bool { return r.Rules(host) })
 	m.handshake(results)
 	for _, r := range results {
-		if r.rules(host) {
+		if r.Rules(host) {
 			m.clientAuth(r)
 		}
 		m.paths(r, r.Paths[host], false)
 		if c := r.Certificates[host]; known || c == nil || !c.Automated || r.answersFor(host) {
 			m.certificate(r, c)
 		} else {
-			m.problem(r, *unruled(host))
+			m.problem(r, unruled(host))
 		}
 		if m.Implied == nil {
 			m.Implied = r.Implied[host]
@@ -102,12 +102,10 @@ func Merge(host string, results []*Result, fallbacks []*Result, above bool) *Mer
 	return &merged
 }
 
-func refOf(r *Result) ir.Ref {
-	return ir.Ref{Kind: kinds.Ingress, Namespace: r.Object.Namespace, Name: r.Object.Name}
-}
+func older(a, b *Contribution) int { return snapshot.Older(a.Object, b.Object) }
 
 // elder names the Ingress that something comes from, which counts before r.
-func (m *merging) elder(origin ir.Ref, r *Result) string {
+func (m *merging) elder(origin ir.Ref, r *Contribution) string {
 	if winner := m.resultOf(origin); winner != nil {
 		return snapshot.Elder(winner.Object, r.Object)
 	}
@@ -115,24 +113,24 @@ func (m *merging) elder(origin ir.Ref, r *Result) string {
 }
 
 // resultOf returns nil for an Ingress that has no part in the host.
-func (m *merging) resultOf(origin ir.Ref) *Result {
+func (m *merging) resultOf(origin ir.Ref) *Contribution {
 	for _, r := range slices.Concat(m.results, m.fallbacks) {
-		if refOf(r) == origin {
+		if r.Ref() == origin {
 			return r
 		}
 	}
 	return nil
 }
 
-func (m *merging) problem(of *Result, p report.Problem) {
+func (m *merging) problem(of *Contribution, p report.Problem) {
 	if m.Problems == nil {
 		m.Problems = map[ir.Ref][]report.Problem{}
 	}
-	m.Problems[refOf(of)] = append(m.Problems[refOf(of)], p)
+	m.Problems[of.Ref()] = append(m.Problems[of.Ref()], p)
 }
 
 // paths adds the paths of one Ingress: those that stand for the rest of the host, or all others.
-func (m *merging) paths(r *Result, paths []*Path, last bool) {
+func (m *merging) paths(r *Contribution, paths []*Path, last bool) {
 	for _, p := range paths {
 		if p.Last == last {
 			m.add(r, p)
@@ -140,7 +138,7 @@ func (m *merging) paths(r *Result, paths []*Path, last bool) {
 	}
 }
 
-func (m *merging) add(r *Result, p *Path) {
+func (m *merging) add(r *Contribution, p *Path) {
 	match := p.Match
 	if m.regex {
 		match.Type = ir.MatchRegex
@@ -160,8 +158,7 @@ func (m *merging) add(r *Result, p *Path) {
 		filters = slices.Concat([]ir.Filter{ir.DirectResponse{Status: 403}}, filters)
 	}
 	route := &ir.Route{
-		Match: match, Filters: filters, Backend: p.Backend, Proxy: p.Proxy,
-		Origin: refOf(r),
+		Match: match, Filters: filters, Backend: p.Backend, Proxy: p.Proxy, Origin: r.Ref(),
 	}
 	if m.secure || p.RedirectAlways {
 		route.HTTPSRedirect = p.Redirect
@@ -180,7 +177,7 @@ func (m *merging) key(match ir.Match) ir.Match {
 
 // conflict tells an Ingress that a path of it does not answer. That paths come before a default backend is what it is for,
 // so of those only one that never answers for any host, or loses against another one, is told.
-func (m *merging) conflict(r *Result, p *Path, winner claim) {
+func (m *merging) conflict(r *Contribution, p *Path, winner claim) {
 	if p.Last && (winner.path.Backend.ID == p.Backend.ID || !winner.path.Last && p != r.Fallback) {
 		return
 	}
@@ -189,12 +186,12 @@ func (m *merging) conflict(r *Result, p *Path, winner claim) {
 	})
 }
 
-func (m *merging) explain(r *Result, p *Path, winner claim) string {
-	path, of := winner.path.Match.Path, orEvery(m.Host.Host)
+func (m *merging) explain(r *Contribution, p *Path, winner claim) string {
+	path, of := winner.path.Match.Path, OrEvery(m.Host.Host)
 	if m.Host.Host != "" {
 		of = "host " + of
 	}
-	who := refOf(winner.by).String()
+	who := winner.by.Ref().String()
 	if snapshot.Older(winner.by.Object, r.Object) < 0 {
 		who = snapshot.Elder(winner.by.Object, r.Object)
 	}
@@ -212,7 +209,7 @@ func (m *merging) explain(r *Result, p *Path, winner claim) string {
 
 // fallback adds the backend of an Ingress without rules. Of several for every host the losers are told; that a host has
 // a path or a default backend of its own is no loss.
-func (m *merging) fallback(r *Result, host string) {
+func (m *merging) fallback(r *Contribution, host string) {
 	if _, taken := m.taken[m.key(r.Fallback.Match)]; !taken || host == "" {
 		m.addFallback(r)
 	}
@@ -229,7 +226,7 @@ func checkRegex(path string) error {
 }
 
 // certificate takes the first one. That an issuer need not be asked, because there is one, is nobody's loss.
-func (m *merging) certificate(r *Result, c *ir.Certificate) {
+func (m *merging) certificate(r *Contribution, c *ir.Certificate) {
 	switch {
 	case c == nil:
 	case m.Certificate == nil:
@@ -244,6 +241,14 @@ func (m *merging) certificate(r *Result, c *ir.Certificate) {
 			Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls",
 			Message: fmt.Sprintf("%s %s for %s, which is shown", m.elder(m.Certificate.Origin, r), has, c.Host),
 		})
+	}
+}
+
+// unruled says that no issuer is asked for a host that no rule names. ingress-nginx needs a rule, too.
+func unruled(host string) report.Problem {
+	return report.Problem{
+		Severity: report.Warning, Reason: report.InvalidHost, Field: "spec.tls", Message: fmt.Sprintf(
+			"no issuer is asked for a certificate of %s: no rule has this host; write one, or take the host out of tls", host),
 	}
 }
 

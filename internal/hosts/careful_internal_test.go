@@ -1,4 +1,4 @@
-package ingress
+package hosts
 
 import (
 	"fmt"
@@ -17,16 +17,16 @@ import (
 )
 
 // aged is what one Ingress asks for: one path of a.example, or with the path "" a default backend for every host.
-func aged(age int, name, path string) *Result {
+func aged(age int, name, path string) *Contribution {
 	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(age), 0)),
 	}}
 	p := &Path{Match: ir.Match{Type: ir.MatchPrefix, Path: path}, Backend: &ir.Backend{ID: "shop/" + name + "/80"}}
 	if path == "" {
 		p.Match.Path, p.Last = "/", true
-		return &Result{Object: object, Ours: true, Fallback: p}
+		return &Contribution{Object: object, Fallback: p}
 	}
-	return &Result{Object: object, Ours: true, Paths: map[string][]*Path{"a.example": {p}}}
+	return &Contribution{Object: object, Paths: map[string][]*Path{"a.example": {p}}}
 }
 
 // served is one line for each route: its path, where it comes from and whether it is closed.
@@ -43,18 +43,18 @@ func served(m *Merged) []string {
 
 // TestAPanicStaysInItsIngress holds which Ingresses of a host are closed by a fault of Merge, and that those are told.
 func TestAPanicStaysInItsIngress(t *testing.T) {
-	results := []*Result{aged(3, "three", "/three"), aged(1, "one", "/one"), aged(2, "two", "/two"), aged(4, "four", "/four")}
-	fallbacks := []*Result{aged(5, "five", ""), aged(6, "six", "")}
+	results := []*Contribution{aged(3, "three", "/three"), aged(1, "one", "/one"), aged(2, "two", "/two"), aged(4, "four", "/four")}
+	fallbacks := []*Contribution{aged(5, "five", ""), aged(6, "six", "")}
 	// fails panics with the Ingresses of these names, and with those in closed also when they are closed.
 	fails := func(names, closed string) merge {
-		return func(host string, results, fallbacks []*Result) *Merged {
+		return func(host string, results, fallbacks []*Contribution) *Merged {
 			for _, r := range slices.Concat(results, fallbacks) {
 				p := r.Fallback
 				if p == nil {
 					p = r.Paths[host][0]
 				}
-				if strings.Contains(names, r.Object.Name) && p.Filters == nil || strings.Contains(closed, r.Object.Name) {
-					panic("fault of " + r.Object.Name)
+				if strings.Contains(names, r.Object.GetName()) && p.Filters == nil || strings.Contains(closed, r.Object.GetName()) {
+					panic("fault of " + r.Object.GetName())
 				}
 			}
 			return Merge(host, results, fallbacks, false)
@@ -97,8 +97,8 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 
 // TestAFaultOfMergeItself has no Ingress for its cause. The process goes on.
 func TestAFaultOfMergeItself(t *testing.T) {
-	broken := merge(func(string, []*Result, []*Result) *Merged { panic("always") })
-	if m := carefully(broken, "a.example", []*Result{aged(1, "one", "/")}, nil); m.Host != nil || len(m.Problems) != 1 {
+	broken := merge(func(string, []*Contribution, []*Contribution) *Merged { panic("always") })
+	if m := carefully(broken, "a.example", []*Contribution{aged(1, "one", "/")}, nil); m.Host != nil || len(m.Problems) != 1 {
 		t.Errorf("merged is %+v", m)
 	}
 	if m := carefully(broken, "a.example", nil, nil); m.Host != nil || len(m.Problems) != 0 {
@@ -110,7 +110,7 @@ func TestAFaultOfMergeItself(t *testing.T) {
 func TestAPathThatIsNone(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
-	m := MergeCarefully("a.example", []*Result{bad, aged(2, "good", "/good")}, nil, false)
+	m := MergeCarefully("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, false)
 	if got := strings.Join(served(m), "; "); got != "/good good []; /bad bad [{503}]" {
 		t.Errorf("served is %s", got)
 	}
@@ -123,7 +123,7 @@ func TestAPanicLeavesTheHostAsItIs(t *testing.T) {
 	bad.ClientAuth = &ir.ClientAuth{Closed: true}
 	bad.TLS, bad.AsksCiphers = ir.TLSPolicy{Version: ir.TLS12, Ciphers: []string{"one"}}, true
 	bad.Implied = map[string]*Implied{"a.example": {Certificate: &ir.Certificate{Host: "a.example", Automated: true}}}
-	m := MergeCarefully("a.example", []*Result{bad, aged(2, "good", "/good")}, nil, false)
+	m := MergeCarefully("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, false)
 	if m.Host.ClientAuth == nil || !reflect.DeepEqual(*m.Host.TLS, bad.TLS) {
 		t.Errorf("the host is %+v", m.Host)
 	}

@@ -1,4 +1,4 @@
-package ingress
+package hosts
 
 import (
 	"fmt"
@@ -10,26 +10,26 @@ import (
 )
 
 // handshake takes the versions of the oldest Ingress of the host, and the ciphers of the oldest one that asks for some.
-func (m *merging) handshake(results []*Result) {
-	var chosen *Result
+func (m *merging) handshake(results []*Contribution) {
+	var chosen *Contribution
 	for _, r := range results {
 		if _, ok := r.Paths[m.Host.Host]; !ok {
 			continue
 		}
 		if m.Host.TLS == nil {
 			policy := r.TLS
-			m.Host.TLS, m.Host.TLSOrigin = &policy, refOf(r).String()
+			m.Host.TLS, m.Host.TLSOrigin = &policy, r.Ref().String()
 		}
 		switch {
 		case !r.AsksCiphers:
 		case chosen == nil:
 			chosen = r
 			m.Host.TLS = &ir.TLSPolicy{Version: m.Host.TLS.Version, Ciphers: r.TLS.Ciphers}
-			m.Host.TLSOrigin = refOf(r).String()
+			m.Host.TLSOrigin = r.Ref().String()
 		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
 			m.problem(r, report.Problem{
-				Severity: report.Warning, Reason: report.HostConflict, Field: "metadata.annotations[nginx.ingress.kubernetes.io/ssl-ciphers]",
-				Message: fmt.Sprintf("%s has other ssl-ciphers for %s, which count", snapshot.Elder(chosen.Object, r.Object), orEvery(m.Host.Host)),
+				Severity: report.Warning, Reason: report.HostConflict, Field: annotated(sslCiphers),
+				Message: fmt.Sprintf("%s has other ssl-ciphers for %s, which count", snapshot.Elder(chosen.Object, r.Object), OrEvery(m.Host.Host)),
 			})
 		}
 	}
