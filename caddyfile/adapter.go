@@ -4,31 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	_ "unsafe" // for go:linkname
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 
+	"github.com/k8singress/k8singress/internal/caddyinternals"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
-// configAdapters is Caddy's own list of adapters. A global option can add one app to a configuration, and this one
-// stands for servers and TLS policies as well; Caddy has no other place where a plugin could add those.
-// See design/002-structure-from-a-global-option.md.
-//
-//go:linkname configAdapters github.com/caddyserver/caddy/v2/caddyconfig.configAdapters
-var configAdapters map[string]caddyconfig.Adapter
-
 const adapterName = "caddyfile"
 
-// The import of httpcaddyfile puts Caddy's adapter there before this runs.
+// errAdapter is why the Caddyfile cannot bring the structure along; nil is that it can.
+var errAdapter error
+
+// A global option can add one app to a configuration, and this one stands for servers and TLS policies as well.
+// See design/002-structure-from-a-global-option.md. The import of httpcaddyfile registers Caddy's adapter before this runs.
 func init() {
-	next := configAdapters[adapterName]
-	if next == nil {
-		panic("k8singress does not fit this version of Caddy: its list of configuration adapters is not where it was")
-	}
-	configAdapters[adapterName] = adapter{next}
+	errAdapter = caddyinternals.WrapAdapter(adapterName, func(next caddyconfig.Adapter) caddyconfig.Adapter { return adapter{next} })
 }
 
 // adapter adds the structure to what another adapter makes, where that has our app.

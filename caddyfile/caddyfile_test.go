@@ -3,6 +3,7 @@ package caddyfile
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -123,7 +124,7 @@ func TestForeignCaddyfileIsLeftAlone(t *testing.T) {
 		"example.com {\n\treverse_proxy localhost:9000\n}\n",
 		"example.com {\n\trespond \"k8singress <&>\"\n}\n",
 	} {
-		ours := configAdapters[adapterName].(adapter)
+		ours := caddyconfig.GetAdapter(adapterName).(adapter)
 		got, _, err := ours.Adapt([]byte(input), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -135,5 +136,16 @@ func TestForeignCaddyfileIsLeftAlone(t *testing.T) {
 		if !bytes.Equal(got, want) {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// TestAdapterOfAnotherCaddy holds that the Caddyfile still loads where the adapter of this version of Caddy cannot be wrapped. The
+// servers are then added as they are for a JSON configuration with the app alone.
+func TestAdapterOfAnotherCaddy(t *testing.T) {
+	errAdapter = errors.New("not there")
+	t.Cleanup(func() { errAdapter = nil })
+	config, _, err := caddyconfig.GetAdapter(adapterName).(adapter).next.Adapt([]byte("{\n\tk8singress\n}\n"), nil)
+	if err != nil || !bytes.Contains(config, []byte(`{"apps":{"k8singress":{`)) {
+		t.Errorf("it becomes %s, error %v", config, err)
 	}
 }

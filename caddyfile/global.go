@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
@@ -54,6 +56,10 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	}
 	if err := block.finish(); err != nil {
 		return nil, d.WrapErr(err)
+	}
+	if errAdapter != nil {
+		caddy.Log().Named(name).Warn("this version of Caddy is not fully supported: the servers of the Caddyfile's option are added through "+
+			"Caddy's admin API after the start, at its default address", zap.Error(errAdapter))
 	}
 	value, err := json.Marshal(block.config.WithoutDefaults())
 	return httpcaddyfile.App{Name: name, Value: value}, err

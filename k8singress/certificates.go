@@ -3,11 +3,13 @@ package k8singress
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/certmagic"
 
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/live"
 )
 
 func init() { caddy.RegisterModule(new(Certificates)) }
@@ -16,6 +18,7 @@ func init() { caddy.RegisterModule(new(Certificates)) }
 // certificate where there is none. A changed Secret counts from the next handshake on.
 type Certificates struct {
 	store *certs.Store
+	hosts *live.Table
 }
 
 // CaddyModule returns the Caddy module information.
@@ -29,14 +32,20 @@ func (c *Certificates) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	c.store = app.engine.Certificates()
+	c.store, c.hosts = app.engine.Certificates(), app.engine.Table()
 	return nil
 }
 
-// GetCertificate returns the certificate for the name that the client asks for.
+// GetCertificate returns the certificate for the name that the client asks for. There is none for a host that is passed
+// through, where the shortcut has not refused the handshake before.
 func (c *Certificates) GetCertificate(_ context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c.hosts.Passthrough(hello.ServerName) != nil {
+		return nil, errPassthrough
+	}
 	return c.store.GetCertificate(hello)
 }
+
+var errPassthrough = errors.New("the host has ssl-passthrough: its TLS ends at its backend")
 
 var (
 	_ caddy.Provisioner = (*Certificates)(nil)

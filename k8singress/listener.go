@@ -61,7 +61,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 
 // WrapListener returns a listener whose connections come from the clients that headers name.
 func (l *Listener) WrapListener(next net.Listener) net.Listener {
-	l.shortcut.take()
+	l.shortcut.install()
 	return &accepting{next, l, newPassing(l.table, l.ports, next.Addr(), l.log)}
 }
 

@@ -7,7 +7,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/caddyinternals"
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/live"
@@ -24,27 +26,24 @@ type shortcut struct {
 	server *caddyhttp.Server
 	store  *certs.Store
 	hosts  *live.Table
+	log    *zap.Logger
 	once   sync.Once
 }
 
-// newShortcut finds the server that a module of it is provisioned for. Without one there is no shortcut, and certmagic
-// asks the manager.
+// newShortcut finds the server that a module of it is provisioned for.
 func newShortcut(ctx caddy.Context, e *engine.Engine) *shortcut {
 	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	return &shortcut{server: server, store: e.Certificates(), hosts: e.Table()}
+	return &shortcut{server: server, store: e.Certificates(), hosts: e.Table(), log: ctx.Logger()}
 }
 
-// take changes the policies of the server. Caddy has made them by the time that it starts to listen, and no handshake has
-// seen them yet.
-func (s *shortcut) take() {
+// install changes the TLS policies of the server, which Caddy has made by the time that it starts to listen. Where that is not
+// possible, certmagic asks Certificates.
+func (s *shortcut) install() {
 	s.once.Do(func() {
-		if s.server == nil {
-			return
-		}
-		for _, policy := range s.server.TLSConnPolicies {
-			if policy.TLSConfig != nil && policy.TLSConfig.GetCertificate != nil {
-				policy.TLSConfig.GetCertificate = s.before(policy.TLSConfig.GetCertificate)
-			}
+		wrapped := caddyinternals.WrapGetCertificate(s.server, s.before)
+		if s.server == nil || wrapped < len(s.server.TLSConnPolicies) {
+			s.log.Warn("this version of Caddy is not fully supported: a host with certificates for several types of keys may show some " +
+				"clients one that they cannot use")
 		}
 	})
 }
@@ -52,9 +51,7 @@ func (s *shortcut) take() {
 // challengeProtocol is what an authority asks for to check a host by a handshake (RFC 8737).
 const challengeProtocol = "acme-tls/1"
 
-type getCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
-
-func (s *shortcut) before(next getCertificate) getCertificate {
+func (s *shortcut) before(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if s.hosts.Passthrough(hello.ServerName) != nil {
 			// crypto/tls says that the name is not recognized.

@@ -70,6 +70,7 @@ var house = []room{
 	{name: "internal/certs", level: 4, never: pure},
 	{name: "internal/mtls", level: 5, never: pure},
 	{name: "internal/proxy", level: 5, never: []string{clientGo}},
+	{name: "internal/caddyinternals", level: 0, never: []string{kubernetes}},
 	{name: "internal/live", level: 6, never: []string{clientGo}},
 	{name: "internal/health", level: 6, never: pure},
 	{name: "internal/resolver", level: 6, never: []string{kubernetes, caddy}},

@@ -1,74 +1,90 @@
 package issuance
 
 import (
+	"cmp"
+	"context"
 	"net"
 	"net/url"
-	"reflect"
-	"unsafe"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/caddyinternals"
 )
 
-// issuer is one of those that are asked, in the order of the options.
+// issuer is one issuer of the options, in their order.
 type issuer struct {
 	certmagic.Issuer
 	key string
-	// acme is what asks the authority; nil for an issuer that is none of ACME.
-	acme      *certmagic.ACMEIssuer
+	// module is the issuer itself where it speaks ACME, and inside is certmagic's part of it. Both are nil for another one, and
+	// inside is nil as well where this version of Caddy keeps it elsewhere.
+	module    *caddytls.ACMEIssuer
+	inside    *certmagic.ACMEIssuer
 	listening listening
 }
 
-func newIssuer(i certmagic.Issuer, l listening) *issuer {
-	return &issuer{Issuer: i, key: i.IssuerKey(), acme: insideOf(i), listening: l}
+// newIssuer takes a module that knows its configuration. Where certmagic's part of it is not found, the log says what that
+// costs, and the module is used as it is.
+func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
+	n := &issuer{Issuer: i, key: i.IssuerKey(), listening: l}
+	if m, ok := i.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer }); ok {
+		n.module = m.GetACMEIssuer()
+	}
+	var err error
+	if n.inside, err = caddyinternals.ACMEIssuer(i); err != nil {
+		log.Warn("this version of Caddy is not fully supported: the Retry-After header of certificate authorities is ignored, renewals "+
+			"count towards their rate limits, and challenges are expected at the ports 80 and 443", zap.String("issuer", n.key), zap.Error(err))
+	}
+	return n
 }
 
-// insideOf returns the issuer of certmagic that is in a module of Caddy, which does not show it. It is what has a log of its
-// own, where the answers of the authority are seen, and what certmagic names the certificate to that an order replaces. A
-// version of Caddy that keeps it elsewhere costs just that: the module is asked as it is then.
-func insideOf(i certmagic.Issuer) *certmagic.ACMEIssuer {
-	module, ok := i.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer })
-	if !ok {
-		return nil
-	}
-	field := reflect.ValueOf(module.GetACMEIssuer()).Elem().FieldByName("issuer")
-	if !field.IsValid() || field.Type() != reflect.TypeFor[*certmagic.ACMEIssuer]() {
-		return nil
-	}
-	return (*certmagic.ACMEIssuer)(unsafe.Pointer(field.Pointer())) //nolint:gosec // the type was compared
+// wildcards returns whether the issuer can issue certificates for wildcards: ACME needs the DNS-01 challenge for it.
+func (i *issuer) wildcards() bool {
+	return i.module == nil || i.module.Challenges != nil && i.module.Challenges.DNS != nil
 }
 
-// wildcards says whether the issuer can issue for them: ACME needs the DNS-01 challenge for it.
-func (i *issuer) wildcards() bool { return i.acme == nil || i.acme.DNS01Solver != nil }
-
-// name is how people know the issuer.
+// name is how people know the issuer: the host of the certificate authority.
 func (i *issuer) name() string {
-	if i.acme != nil {
-		if u, err := url.Parse(i.acme.CA); err == nil && u.Host != "" {
+	if i.module != nil {
+		if u, err := url.Parse(cmp.Or(i.module.CA, certmagic.DefaultACME.CA)); err == nil && u.Host != "" {
 			return u.Host
 		}
 	}
 	return i.key
 }
 
-// once returns the issuer for one attempt, which is told to log.
+// once returns the issuer for one order, which writes to log.
 func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
-	if i.acme == nil {
+	switch {
+	case i.module == nil:
 		return i.Issuer
+	case i.inside == nil:
+		return unprompted{i.Issuer}
 	}
-	one := *i.acme
+	one := *i.inside
 	one.Logger = log
 	if one.Email == "" {
-		// certmagic trims it. Without it, somebody is asked for an address, if there is a terminal.
+		// certmagic trims it. Without it, certmagic prompts for an address at the terminal.
 		one.Email = " "
 	}
-	i.listening.tell(&one)
+	i.listening.configure(&one)
 	return &one
 }
 
-// listening is where this process answers challenges. certmagic listens where nobody does, so it has to know.
+// unprompted is an issuer that never prompts for an e-mail address at the terminal.
+type unprompted struct{ certmagic.Issuer }
+
+// PreCheck checks names as the issuer does.
+func (u unprompted) PreCheck(ctx context.Context, names []string, _ bool) error {
+	if checker, ok := u.Issuer.(certmagic.PreChecker); ok {
+		return checker.PreCheck(ctx, names, false)
+	}
+	return nil
+}
+
+// listening is where this process answers challenges. certmagic opens a listener of its own elsewhere, so it has to know.
 type listening struct {
 	host        string
 	http, https int
@@ -104,9 +120,9 @@ func firstTCP(addresses []string) (host string, port int) {
 	return "", 0
 }
 
-// tell makes an issuer begin only such challenges as are answered by what listens already, if the administrator has not
-// said where.
-func (l listening) tell(i *certmagic.ACMEIssuer) {
+// configure restricts an issuer to the challenges that are answered by what listens already, unless the administrator has set
+// where certmagic listens.
+func (l listening) configure(i *certmagic.ACMEIssuer) {
 	if i.ListenHost == "" {
 		i.ListenHost = l.host
 	}

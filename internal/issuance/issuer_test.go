@@ -1,6 +1,7 @@
 package issuance
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -12,9 +13,8 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-// The issuer inside of Caddy's module is where it was. Where it is not, limits and replaced certificates are not known any
-// more, and this test says so at the update of Caddy.
-func TestIssuerInsideOfTheModule(t *testing.T) {
+// One order has its own log, and the ports that this process listens at.
+func TestIssuerOfOneOrder(t *testing.T) {
 	ctx, err := caddy.ProvisionContext(&caddy.Config{})
 	if err != nil {
 		t.Fatal(err)
@@ -26,16 +26,37 @@ func TestIssuerInsideOfTheModule(t *testing.T) {
 	}
 	defer s.release()
 	i := s.issuers[0]
-	if i.acme == nil || i.acme.IssuerKey() != i.Issuer.IssuerKey() || i.acme == insideOf(new(caddytls.ACMEIssuer)) {
-		t.Fatalf("the issuer inside of %T is not found", i.Issuer)
-	}
 	if i.name() != "acme-v02.api.letsencrypt.org" || i.wildcards() {
-		t.Errorf("the issuer is %s", i.name())
+		t.Errorf("the issuer is %s, and issues for wildcards: %v", i.name(), i.wildcards())
 	}
 	one := i.once(m.log).(*certmagic.ACMEIssuer)
 	if one.ListenHost != "127.0.0.1" || one.AltHTTPPort != 8080 || one.AltTLSALPNPort != 8443 || one.Email == "" {
-		t.Errorf("one attempt has %+v", one)
+		t.Errorf("one order has %+v", one)
 	}
+}
+
+// Where Caddy keeps certmagic's issuer elsewhere, its module is used as it is, and does not wait at a terminal for an address.
+func TestUnknownCaddy(t *testing.T) {
+	module := new(prompting)
+	i := &issuer{Issuer: module, module: &caddytls.ACMEIssuer{CA: "https://ca.example/directory"}}
+	one := i.once(zaptest.NewLogger(t))
+	if err := one.(certmagic.PreChecker).PreCheck(t.Context(), []string{"a.example"}, true); err != nil || module.prompted || !module.checked {
+		t.Errorf("error %v, the name is checked: %v, there is a prompt: %v", err, module.checked, module.prompted)
+	}
+	if i.name() != "ca.example" || i.wildcards() {
+		t.Errorf("the issuer is %s, and issues for wildcards: %v", i.name(), i.wildcards())
+	}
+}
+
+// prompting is an issuer that would prompt for an address.
+type prompting struct {
+	certmagic.Issuer
+	checked, prompted bool
+}
+
+func (p *prompting) PreCheck(_ context.Context, _ []string, interactive bool) error {
+	p.checked, p.prompted = true, interactive
+	return nil
 }
 
 func TestListening(t *testing.T) {
@@ -57,7 +78,7 @@ func TestListening(t *testing.T) {
 		}
 	}
 	i := certmagic.ACMEIssuer{AltHTTPPort: 8888}
-	listening{"", 80, 0}.tell(&i)
+	listening{"", 80, 0}.configure(&i)
 	if i.AltHTTPPort != 8888 || i.DisableHTTPChallenge || !i.DisableTLSALPNChallenge {
 		t.Errorf("what the administrator says is changed: %+v", i)
 	}

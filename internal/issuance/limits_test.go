@@ -62,17 +62,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	for text, want := range map[string]time.Time{
-		"": {}, "soon": {}, "-3": {}, "120": now.Add(2 * time.Minute), "Fri, 02 Jan 2026 05:00:00 GMT": time.Date(2026, 1, 2, 5, 0, 0, 0, time.UTC),
-	} {
-		if got := retryAfter(http.Header{"Retry-After": {text}}, now); !got.Equal(want) {
-			t.Errorf("%q: %v, want %v", text, got, want)
-		}
-	}
-}
-
 func TestBackoffGrowsUpToItsEnd(t *testing.T) {
 	for attempts, base := range map[int]time.Duration{
 		0: firstRetry, 1: firstRetry, 2: 2 * firstRetry, 5: 16 * firstRetry, 9: 256 * firstRetry, 10: lastRetry, 5000: lastRetry,

@@ -84,7 +84,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		if c, ok := i.(caddytls.ConfigSetter); ok {
 			c.SetConfig(s.config)
 		}
-		s.issuers = append(s.issuers, newIssuer(i, listening))
+		s.issuers = append(s.issuers, newIssuer(i, listening, m.log))
 	}
 	s.unsubscribe = func() {}
 	if storage, ok := s.storage.(subscriber); ok {
@@ -155,7 +155,7 @@ func (s *setup) release() {
 
 // paced says whether orders go to an authority that wants few of them in a short time.
 func (s *setup) paced() bool {
-	return len(s.issuers) > 0 && s.issuers[0].acme != nil
+	return len(s.issuers) > 0 && s.issuers[0].module != nil
 }
 
 // pauses are the times before which an authority wants to hear nothing from us.

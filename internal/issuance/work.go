@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/caddyinternals"
 )
 
 const (
@@ -210,18 +212,18 @@ func (s *setup) pauseOf(ctx context.Context, issuer string) pause {
 type attemptError struct {
 	issuer *issuer
 	err    error
-	seen   *seen
+	log    *caddyinternals.LogTap
 }
 
 // attempt asks the issuers, one after the other. It returns nothing when one has issued.
 func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap.Logger) []attemptError {
 	log = log.Named("issuance")
-	own, said := watch(log)
+	own, said := caddyinternals.TapLog(log)
 	config := *s.config
 	config.Logger, config.Issuers = own, nil
-	var answers []*seen
+	var answers []*caddyinternals.LogTap
 	for _, i := range usable {
-		theirs, heard := watch(log)
+		theirs, heard := caddyinternals.TapLog(log)
 		answers = append(answers, heard)
 		config.Issuers = append(config.Issuers, i.once(theirs))
 	}
@@ -235,7 +237,7 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 	}
 	var all []attemptError
 	for n, i := range usable {
-		if failed := said.errorOf(i.key); failed != nil {
+		if failed := said.ErrorOf(i.key); failed != nil {
 			all = append(all, attemptError{i, failed, answers[n]})
 		}
 	}
@@ -252,7 +254,7 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 	var reasons []string
 	for _, e := range errs {
 		reasons = append(reasons, answer(e.issuer.name(), e.err))
-		status, after := e.seen.last()
+		status, after := e.log.LastError()
 		l := limitOf(h.subject, e.err, status, after, now)
 		switch {
 		case l == nil:
