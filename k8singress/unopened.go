@@ -19,7 +19,7 @@ import (
 // say that their ports are closed. Without a configuration nobody knows which ones are named.
 func (o *offline) unopened(s *snapshot.Snapshot, named *settings.Config) []*report.Verdict {
 	var verdicts []*report.Verdict
-	for c := range s.ConfigMaps.All() {
+	for c := range snapshot.Of[*corev1.ConfigMap](s).All() {
 		option, seems := portOption(c)
 		name := c.Namespace + "/" + c.Name
 		var p report.Problem

@@ -33,7 +33,7 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 	b := &ir.Backend{
 		ID: id(service, port, protocol), Namespace: service.Namespace, Service: service.Name, Protocol: protocol, Missing: true,
 	}
-	object, ok := s.Services.Get(service.Namespace, service.Name)
+	object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name)
 	if !ok {
 		return b, problem(report.NoService, "name", "there is no Service %s/%s", service.Namespace, service.Name)
 	}

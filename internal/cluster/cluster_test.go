@@ -218,13 +218,13 @@ func TestNamespaces(t *testing.T) {
 	}, quietLog(t))
 	waitSynced(t, c)
 	s := c.Store().Take()
-	if got := s.Ingresses.Len() + s.Secrets.Len(); got != 5 {
+	if got := snapshot.Of[*networkingv1.Ingress](s).Len() + snapshot.Of[*corev1.Secret](s).Len(); got != 5 {
 		t.Errorf("%d Ingresses and Secrets, want one of each in shop and web, and private/y", got)
 	}
-	if _, ok := s.Secrets.Get("private", "y"); !ok {
+	if _, ok := snapshot.Of[*corev1.Secret](s).Get("private", "y"); !ok {
 		t.Error("the object that an option names is missing")
 	}
-	if s.Classes.Len() != 1 {
+	if snapshot.Of[*networkingv1.IngressClass](s).Len() != 1 {
 		t.Error("objects of the whole cluster are read in any case")
 	}
 	for _, r := range api.seen(func(*http.Request) bool { return true }) {
@@ -247,8 +247,8 @@ func TestFieldSelectorsAreSent(t *testing.T) {
 	}, quietLog(t))
 	waitSynced(t, c)
 	s := c.Store().Take()
-	if s.Secrets.Len() != 1 || s.ConfigMaps.Len() != 1 {
-		t.Errorf("%d Secrets and %d ConfigMaps, want one of each", s.Secrets.Len(), s.ConfigMaps.Len())
+	if snapshot.Of[*corev1.Secret](s).Len() != 1 || snapshot.Of[*corev1.ConfigMap](s).Len() != 1 {
+		t.Errorf("%d Secrets and %d ConfigMaps, want one of each", snapshot.Of[*corev1.Secret](s).Len(), snapshot.Of[*corev1.ConfigMap](s).Len())
 	}
 	for path, want := range map[string]string{
 		"/api/v1/namespaces/shop/secrets":                          "type!=helm.sh/release.v1",
@@ -381,7 +381,7 @@ func TestForbiddenClasses(t *testing.T) {
 	core, logged := observer.New(zap.WarnLevel)
 	c := run(t, Options{Kubeconfig: api.kubeconfig(t), Namespaces: []string{"shop"}}, zap.New(core))
 	waitSynced(t, c)
-	if c.Store().Take().Ingresses.Len() != 1 {
+	if snapshot.Of[*networkingv1.Ingress](c.Store().Take()).Len() != 1 {
 		t.Error("the Ingress of the namespace is missing")
 	}
 	if got := logged.FilterMessageSnippet("cannot read ingressclasses in the whole cluster").Len(); got != 1 {
@@ -419,8 +419,8 @@ func TestStartIsFast(t *testing.T) {
 	waitSynced(t, c)
 	took := time.Since(start)
 	s := c.Store().Take()
-	if s.Ingresses.Len() != n || s.Services.Len() != n || len(s.Changed) != 3*n {
-		t.Errorf("%d Ingresses, %d Services, %d objects", s.Ingresses.Len(), s.Services.Len(), len(s.Changed))
+	if snapshot.Of[*networkingv1.Ingress](s).Len() != n || snapshot.Of[*corev1.Service](s).Len() != n || len(s.Changed) != 3*n {
+		t.Errorf("%d Ingresses, %d Services, %d objects", snapshot.Of[*networkingv1.Ingress](s).Len(), snapshot.Of[*corev1.Service](s).Len(), len(s.Changed))
 	}
 	t.Logf("read %d objects in %s", 3*n, took)
 	if took > fixture.Patience {

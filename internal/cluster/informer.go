@@ -159,17 +159,12 @@ func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 		if !ok {
 			return object, nil
 		}
-		if known := store.Get(o); known != nil && sameVersion(known, o) {
+		if known := store.Get(o); known != nil && kinds.SameVersion(known, o) {
 			return known, nil
 		}
 		kind.Trim(o)
 		return o, nil
 	}
-}
-
-func sameVersion(a, b kinds.Object) bool {
-	version := a.GetResourceVersion()
-	return version != "" && version == b.GetResourceVersion() && a.GetUID() == b.GetUID()
 }
 
 // handler hands the objects of an informer to the store: the same pointers, so that there is one copy of each.

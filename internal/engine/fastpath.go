@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/k8singress/k8singress/internal/backends"
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
@@ -72,8 +74,8 @@ func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool 
 	if before == nil {
 		return false
 	}
-	_, was := before.Secrets.Get(ref.Namespace, ref.Name)
-	_, is := now.Secrets.Get(ref.Namespace, ref.Name)
+	_, was := snapshot.Of[*corev1.Secret](before).Get(ref.Namespace, ref.Name)
+	_, is := snapshot.Of[*corev1.Secret](now).Get(ref.Namespace, ref.Name)
 	return was == is && before.Denied(ref) == now.Denied(ref)
 }
 
@@ -103,7 +105,7 @@ func loadSecrets(store *certs.Store, s *snapshot.Snapshot, certificates map[stri
 // loadSecret hands the contents of a Secret, "namespace/name", to the certificates.
 func loadSecret(store *certs.Store, s *snapshot.Snapshot, name string) {
 	namespace, name, _ := strings.Cut(name, "/")
-	secret, ok := s.Secrets.Get(namespace, name)
+	secret, ok := snapshot.Of[*corev1.Secret](s).Get(namespace, name)
 	if !ok {
 		store.SetSecret(namespace, name, nil, false)
 		return

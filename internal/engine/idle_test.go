@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 // settle lets the engine do all that it will do in a while. It is for the fake clock of synctest.
@@ -151,7 +152,7 @@ func TestStatusIsComparedEachMinute(t *testing.T) {
 		if want := (told{published: 2}); got != want {
 			t.Errorf("in two minutes the engine tells %+v, want %+v", got, want)
 		}
-		if o, _ := p.latest().Ingresses.Get("a", "web"); len(o.Status.LoadBalancer.Ingress) != 1 {
+		if o, _ := snapshot.Of[*networkingv1.Ingress](p.latest()).Get("a", "web"); len(o.Status.LoadBalancer.Ingress) != 1 {
 			t.Error("what is published is not the newest status")
 		}
 	})
@@ -173,7 +174,7 @@ func TestServiceThatOnlyTheStatusNeeds(t *testing.T) {
 		if want := (told{runs: 1, published: 1}); got != want {
 			t.Errorf("the engine tells %+v, want %+v", got, want)
 		}
-		if _, ok := p.latest().Services.Get("a", "controller"); !ok {
+		if _, ok := snapshot.Of[*corev1.Service](p.latest()).Get("a", "controller"); !ok {
 			t.Error("the Service is not published")
 		}
 	})

@@ -11,6 +11,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	networkingv1 "k8s.io/api/networking/v1"
+
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -47,30 +49,8 @@ func outcomeOf(s *snapshot.Snapshot, verdicts []*report.Verdict) *outcome {
 
 func objectsOf(s *snapshot.Snapshot) []kinds.Object {
 	var list []kinds.Object
-	for o := range s.Ingresses.All() {
-		list = append(list, o)
-	}
-	for o := range s.Classes.All() {
-		list = append(list, o)
-	}
-	for o := range s.Services.All() {
-		list = append(list, o)
-	}
-	for o := range s.Secrets.All() {
-		list = append(list, o)
-	}
-	for o := range s.ConfigMaps.All() {
-		list = append(list, o)
-	}
-	for o := range s.Namespaces.All() {
-		list = append(list, o)
-	}
-	for _, ref := range s.Changed {
-		if ref.Kind == kinds.EndpointSlice {
-			for o := range s.EndpointSlices(ref.Namespace, ref.Name) {
-				list = append(list, o)
-			}
-		}
+	for _, kind := range kinds.All {
+		list = slices.AppendSeq(list, s.OfKind(kind.Name).All())
 	}
 	slices.SortStableFunc(list, func(a, b kinds.Object) int {
 		return report.Compare(snapshot.RefOf(a), snapshot.RefOf(b))
@@ -142,7 +122,7 @@ func TestVerdictsTellNoSecrets(t *testing.T) {
 
 func TestLoadOneFile(t *testing.T) {
 	s, verdicts, err := Load("testdata/kinds/in/sub/deep/ingress.yml")
-	if err != nil || len(verdicts) != 0 || s.Ingresses.Len() != 1 {
+	if err != nil || len(verdicts) != 0 || snapshot.Of[*networkingv1.Ingress](s).Len() != 1 {
 		t.Errorf("%v, verdicts %v", err, verdicts)
 	}
 }

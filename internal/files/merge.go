@@ -115,7 +115,7 @@ func (m *merger) touch(f *found, by int) {
 	if !ok {
 		return
 	}
-	service := serviceRef(slice.Namespace, snapshot.ServiceOf(slice))
+	service := serviceRef(slice.Namespace, slice.Labels[discoveryv1.LabelServiceName])
 	m.round.services.add(service)
 	if m.slices[service] += by; m.slices[service] == 0 {
 		delete(m.slices, service)
@@ -174,7 +174,7 @@ func (m *merger) judge(ref ir.Ref, problems []report.Problem) {
 func (m *merger) put(ref ir.Ref, object kinds.Object) {
 	old := m.objects[ref]
 	switch {
-	case object != nil && old != nil && old.GetResourceVersion() == object.GetResourceVersion() && old.GetUID() == object.GetUID():
+	case object != nil && old != nil && kinds.SameVersion(old, object):
 	case object != nil:
 		m.objects[ref] = object
 		m.round.set = append(m.round.set, object)

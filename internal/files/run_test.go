@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/report"
@@ -104,7 +105,7 @@ func (r *running) until(what string, condition func() bool) {
 func (r *running) have() []string {
 	var have []string
 	s := r.Store().Take()
-	for o := range s.ConfigMaps.All() {
+	for o := range snapshot.Of[*corev1.ConfigMap](s).All() {
 		have = append(have, o.Name+"="+o.Data["v"])
 	}
 	return have
@@ -162,18 +163,18 @@ func TestOnlyTheDifferenceChanges(t *testing.T) {
 	write(t, filepath.Join(dir, "a.yaml"), configMap("a", "1")+configMap("b", "1"))
 	r := run(t, dir, byEvent)
 	r.wait("a=1", "b=1")
-	before, _ := r.Store().Take().ConfigMaps.Get("default", "a")
+	before, _ := snapshot.Of[*corev1.ConfigMap](r.Store().Take()).Get("default", "a")
 	r.write("a.yaml", "# the line numbers change\n"+configMap("a", "1")+configMap("b", "2"))
 	var taken *snapshot.Snapshot
 	r.until("a new b", func() bool {
 		taken = r.Store().Take()
-		b, _ := taken.ConfigMaps.Get("default", "b")
+		b, _ := snapshot.Of[*corev1.ConfigMap](taken).Get("default", "b")
 		return b.Data["v"] == "2"
 	})
 	if len(taken.Changed) != 1 || taken.Changed[0].Name != "b" {
 		t.Errorf("changed %v, want b", taken.Changed)
 	}
-	if after, _ := taken.ConfigMaps.Get("default", "a"); after != before {
+	if after, _ := snapshot.Of[*corev1.ConfigMap](taken).Get("default", "a"); after != before {
 		t.Error("an object that did not change is another copy")
 	}
 }
@@ -230,8 +231,8 @@ func TestLinksInACircle(t *testing.T) {
 	check(t, os.Symlink("sub", filepath.Join(dir, "again")))
 	check(t, os.Symlink("nowhere", filepath.Join(dir, "lost.yaml")))
 	s, verdicts, err := Load(dir)
-	if err != nil || s.ConfigMaps.Len() != 1 {
-		t.Fatalf("%v, %d ConfigMaps", err, s.ConfigMaps.Len())
+	if err != nil || snapshot.Of[*corev1.ConfigMap](s).Len() != 1 {
+		t.Fatalf("%v, %d ConfigMaps", err, snapshot.Of[*corev1.ConfigMap](s).Len())
 	}
 	if len(verdicts) != 1 || verdicts[0].Object != fileRef("lost.yaml") || verdicts[0].Accepted() {
 		t.Errorf("verdicts %v, want an error on the link that leads nowhere", verdicts)
@@ -345,7 +346,7 @@ func TestEqualSizeAndTime(t *testing.T) {
 		objects, _ := newMerger().merge(list)
 		store := snapshot.NewStore()
 		store.Apply(objects, nil)
-		o, ok := store.Take().ConfigMaps.Get("default", "a")
+		o, ok := snapshot.Of[*corev1.ConfigMap](store.Take()).Get("default", "a")
 		if !ok || o.Data["v"] != value {
 			t.Fatalf("value %v, want %s: two writes within the grain of the clock", o, value)
 		}
@@ -389,7 +390,7 @@ func TestLargeFile(t *testing.T) {
 	write(t, path, "")
 	check(t, os.Truncate(path, largest+1))
 	s, verdicts, err := Load(dir)
-	if err != nil || s.ConfigMaps.Len() != 1 || len(verdicts) != 1 || !strings.Contains(verdicts[0].Problems[0].Message, "split it") {
+	if err != nil || snapshot.Of[*corev1.ConfigMap](s).Len() != 1 || len(verdicts) != 1 || !strings.Contains(verdicts[0].Problems[0].Message, "split it") {
 		t.Errorf("%v, verdicts %v", err, verdicts)
 	}
 }

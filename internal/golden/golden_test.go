@@ -74,27 +74,10 @@ func translate(t *testing.T, manifests []byte, o settings.Config) outcome {
 // of the cluster, and to the next translation.
 func remember(s *snapshot.Snapshot) (unchanged func(testing.TB)) {
 	before := map[kinds.Object]any{}
-	add := func(o kinds.Object) { before[o] = o.DeepCopyObject() }
-	for o := range s.Ingresses.All() {
-		add(o)
-	}
-	for o := range s.Classes.All() {
-		add(o)
-	}
-	for o := range s.Services.All() {
-		add(o)
-		for slice := range s.EndpointSlices(o.Namespace, o.Name) {
-			add(slice)
+	for _, kind := range kinds.All {
+		for o := range s.OfKind(kind.Name).All() {
+			before[o] = o.DeepCopyObject()
 		}
-	}
-	for o := range s.Secrets.All() {
-		add(o)
-	}
-	for o := range s.ConfigMaps.All() {
-		add(o)
-	}
-	for o := range s.Namespaces.All() {
-		add(o)
 	}
 	return func(t testing.TB) {
 		t.Helper()

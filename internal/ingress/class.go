@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
@@ -31,7 +33,7 @@ func (r *reading) selected() bool {
 	r.depend(ir.Ref{Kind: kinds.Namespace, Name: namespace})
 	// An API server gives each namespace this label; manifests may do without it, and without the namespace.
 	all := labels.Set{corev1.LabelMetadataName: namespace}
-	if object, ok := r.snapshot.Namespaces.Get("", namespace); ok {
+	if object, ok := snapshot.Of[*corev1.Namespace](r.snapshot).Get("", namespace); ok {
 		all = labels.Merge(all, object.Labels)
 	} else if !o.Folder {
 		return false
@@ -102,7 +104,7 @@ func (r *reading) annotated(o Options, class string) bool {
 }
 
 func (r *reading) named(o Options, name string) bool {
-	if object, ok := r.snapshot.Classes.Get("", name); ok {
+	if object, ok := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", name); ok {
 		if object.Spec.Controller == o.ControllerName {
 			r.class = name
 			return true
@@ -147,12 +149,12 @@ func (r *reading) instead(o Options, name string) string {
 // classes are the names of the classes there are, in alphabetical order: those of one controller, or without one, all.
 func (r *reading) classes(o Options, controller string) []string {
 	var names []string
-	for class := range r.snapshot.Classes.All() {
+	for class := range snapshot.Of[*networkingv1.IngressClass](r.snapshot).All() {
 		if controller == "" || class.Spec.Controller == controller {
 			names = append(names, class.Name)
 		}
 	}
-	if _, exists := r.snapshot.Classes.Get("", o.ClassName); o.Folder && !exists {
+	if _, exists := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", o.ClassName); o.Folder && !exists {
 		names = append(names, o.ClassName)
 		slices.Sort(names)
 	}

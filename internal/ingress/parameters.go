@@ -86,7 +86,7 @@ func parameters(field, message string, args ...any) *report.Problem {
 // newest.
 func DefaultClasses(s *snapshot.Snapshot) []*networkingv1.IngressClass {
 	var all []*networkingv1.IngressClass
-	for class := range s.Classes.All() {
+	for class := range snapshot.Of[*networkingv1.IngressClass](s).All() {
 		if class.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
 			all = append(all, class)
 		}

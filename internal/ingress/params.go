@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 const (
@@ -36,7 +39,7 @@ func (r *reading) readParams() {
 		ref.Name = rest
 	}
 	r.depend(ref)
-	object, ok := r.snapshot.ConfigMaps.Get(ref.Namespace, ref.Name)
+	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(ref.Namespace, ref.Name)
 	if !ok {
 		r.refuseParams(report.NoConfigMap, "there is no ConfigMap %s/%s: "+paramsClosed+" until there is one", ref.Namespace, ref.Name)
 		return

@@ -5,12 +5,14 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 // tlsEntry is one entry of spec.tls.
@@ -70,7 +72,7 @@ func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) *tlsEnt
 	if e.secret != "" {
 		ref := ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: e.secret}
 		r.depend(ref)
-		_, e.exists = r.snapshot.Secrets.Get(ref.Namespace, ref.Name)
+		_, e.exists = snapshot.Of[*corev1.Secret](r.snapshot).Get(ref.Namespace, ref.Name)
 		e.denied = !e.exists && r.snapshot.Denied(ref)
 	}
 	if len(entry.Hosts) == 0 {

@@ -1,12 +1,14 @@
 // Package kinds lists the kinds of Kubernetes objects that the controller reads: one row each, from which come the
-// informers, the decoding of manifests, and the rights in deploy/rbac.yaml.
+// informers, the decoding of manifests, the tables of a snapshot, and the rights in deploy/rbac.yaml.
 package kinds
 
 //go:generate go test -run ^TestRBAC$ -update
 
 import (
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -33,7 +35,7 @@ const (
 	Namespace     = "Namespace"
 )
 
-// OwnPrefix is that of the annotations which other controllers do not have.
+// OwnPrefix begins the names of annotations that only this controller has.
 const OwnPrefix = "k8singress.io/"
 
 // Kind is one row.
@@ -49,6 +51,14 @@ type Kind struct {
 	Optional bool
 	// FieldSelector leaves objects out at the API server, before they cost anything here.
 	FieldSelector string
+	// WritesStatus says that the controller writes the status of these objects, and reads it for nothing else: a change of
+	// it is not a change of the object.
+	WritesStatus bool
+	// Owner, if there is one, returns the name of the object in the same namespace that an object of this kind is a part of.
+	// A snapshot finds the parts by their owner, and names a change of a part after the owner.
+	Owner func(Object) string
+	// ListsAnnotated says that a snapshot lists apart the objects that have an annotation with OwnPrefix.
+	ListsAnnotated bool
 	// New returns an empty object, NewList an empty list of them.
 	New     func() Object
 	NewList func() runtime.Object
@@ -61,7 +71,7 @@ var All = []Kind{
 	{
 		Name: Ingress, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingresses",
 		New: func() Object { return &networkingv1.Ingress{} }, NewList: func() runtime.Object { return &networkingv1.IngressList{} },
-		Trim: trimLabels,
+		Trim: trimLabels, WritesStatus: true,
 	},
 	{
 		Name: IngressClass, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingressclasses", ClusterScoped: true,
@@ -71,12 +81,13 @@ var All = []Kind{
 	{
 		Name: Service, GroupVersion: corev1.SchemeGroupVersion, Resource: "services",
 		New: func() Object { return &corev1.Service{} }, NewList: func() runtime.Object { return &corev1.ServiceList{} },
-		Trim: trimService,
+		Trim: trimService, ListsAnnotated: true,
 	},
 	{
 		Name: EndpointSlice, GroupVersion: discoveryv1.SchemeGroupVersion, Resource: "endpointslices",
 		New: func() Object { return &discoveryv1.EndpointSlice{} }, NewList: func() runtime.Object { return &discoveryv1.EndpointSliceList{} },
-		Trim: trimEndpointSlice,
+		Trim:  trimEndpointSlice,
+		Owner: func(o Object) string { return o.GetLabels()[discoveryv1.LabelServiceName] },
 	},
 	{
 		// Helm keeps each release in a Secret of up to 1 MiB, and a cluster has thousands of them.
@@ -96,6 +107,35 @@ var All = []Kind{
 		New: func() Object { return &corev1.Namespace{} }, NewList: func() runtime.Object { return &corev1.NamespaceList{} },
 		Trim: trimNamespace,
 	},
+}
+
+// Of returns the row of an object's kind, or nil if the table has none. Only the type of the object counts: it may be a nil
+// pointer.
+func Of(o Object) *Kind { return byType[reflect.TypeOf(o)] }
+
+var byType = func() map[reflect.Type]*Kind {
+	rows := map[reflect.Type]*Kind{}
+	for i := range All {
+		rows[reflect.TypeOf(All[i].New())] = &All[i]
+	}
+	return rows
+}()
+
+// SameVersion reports whether two objects of one name are the same version of the same object, as far as their metadata
+// says. It spares a comparison of all fields.
+func SameVersion(a, b Object) bool {
+	version := a.GetResourceVersion()
+	return version != "" && version == b.GetResourceVersion() && a.GetUID() == b.GetUID()
+}
+
+// HasOwnAnnotation reports whether an object has an annotation with OwnPrefix.
+func HasOwnAnnotation(o Object) bool {
+	for name := range o.GetAnnotations() {
+		if strings.HasPrefix(name, OwnPrefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // ByName returns the row of a kind.

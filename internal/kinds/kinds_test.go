@@ -42,10 +42,16 @@ func TestRowsAgreeWithTheAPI(t *testing.T) {
 			if got, ok := ByName(row.Name); !ok || got.Resource != row.Resource {
 				t.Errorf("ByName returns %v, %v", got, ok)
 			}
+			if got := Of(row.New()); got == nil || got.Name != row.Name {
+				t.Errorf("Of returns %v", got)
+			}
+			if _, ok := reflect.TypeOf(row.New()).Elem().FieldByName("Status"); row.WritesStatus && !ok {
+				t.Error("WritesStatus is set for a kind without a status")
+			}
 		})
 	}
-	if _, ok := ByName("Pod"); ok {
-		t.Error("ByName knows Pods")
+	if _, ok := ByName("Pod"); ok || Of(&corev1.Pod{}) != nil {
+		t.Error("the table has Pods")
 	}
 }
 

@@ -46,7 +46,7 @@ func TestAnnotatedServices(t *testing.T) {
 
 func annotatedNames(s *snapshot.Snapshot) []string {
 	var names []string
-	for o := range s.Annotated.All() {
+	for o := range snapshot.Of[*corev1.Service](s).Annotated() {
 		names = append(names, o.Name)
 	}
 	return names

@@ -9,13 +9,16 @@ import (
 
 	"pgregory.net/rapid"
 
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
 // contents lists what a snapshot holds.
 func contents(s *Snapshot) []string {
 	var all []string
-	for o := range s.Secrets.All() {
+	for o := range Of[*corev1.Secret](s).All() {
 		all = append(all, fmt.Sprintf("Secret/%s/%s %s", o.Namespace, o.Name, o.Labels["v"]))
 	}
 	for _, service := range names {
@@ -74,7 +77,7 @@ func step(t *rapid.T, store *Store, model map[string]string, version string) {
 		return
 	}
 	toggle(store, endpoints, set)
-	model["e"+name] = fmt.Sprintf("EndpointSlice/a/%s/%s %s", ServiceOf(endpoints), name, version)
+	model["e"+name] = fmt.Sprintf("EndpointSlice/a/%s/%s %s", kinds.Of(endpoints).Owner(endpoints), name, version)
 	if !set {
 		delete(model, "e"+name)
 	}
@@ -103,11 +106,11 @@ func TestReadersAndWriters(t *testing.T) {
 		s := store.Take()
 		group.Go(func() {
 			count := 0
-			for range s.Ingresses.All() {
+			for range Of[*networkingv1.Ingress](s).All() {
 				count++
 			}
-			if count != s.Ingresses.Len() {
-				t.Errorf("%d Ingresses, and Len says %d", count, s.Ingresses.Len())
+			if count != Of[*networkingv1.Ingress](s).Len() {
+				t.Errorf("%d Ingresses, and Len says %d", count, Of[*networkingv1.Ingress](s).Len())
 			}
 		})
 	}

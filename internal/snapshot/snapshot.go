@@ -1,17 +1,13 @@
 // Package snapshot holds the Kubernetes objects of one moment. A Store follows the objects; Take returns all of them as
-// an immutable Snapshot, in time that does not depend on their number.
+// an immutable Snapshot, in time that does not depend on their number. The kinds of objects are the rows of internal/kinds.
 package snapshot
 
 import (
 	"cmp"
 	"iter"
 	"slices"
-	"strings"
 
-	"github.com/tidwall/btree"
-	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -19,29 +15,41 @@ import (
 
 // Snapshot is the objects of one moment. Neither it nor an object in it may be changed.
 type Snapshot struct {
-	Ingresses Objects[*networkingv1.Ingress]
-	Classes   Objects[*networkingv1.IngressClass]
-	Services  Objects[*corev1.Service]
-	// Annotated are those of the Services that have an annotation of our own. In a large cluster they are few.
-	Annotated  Objects[*corev1.Service]
-	Secrets    Objects[*corev1.Secret]
-	ConfigMaps Objects[*corev1.ConfigMap]
-	// Namespaces are there in a cluster only if an option needs them.
-	Namespaces Objects[*corev1.Namespace]
-	slices     Objects[*discoveryv1.EndpointSlice]
+	// tables has a table for the name of each kind.
+	tables map[string]*table
 	// denied is never changed.
 	denied map[ir.Ref]bool
 
 	// Sequence counts the snapshots of a store from 1.
 	Sequence uint64
 	// Changed are the objects that were added, changed or deleted after the snapshot with the sequence Since, in no
-	// particular order. An EndpointSlice is named by its Service. Since 0 there was nothing.
+	// particular order. An object of a kind with an owner is named by its owner: an EndpointSlice by its Service. Since 0
+	// there was nothing.
 	Changed []ir.Ref
 	Since   uint64
 }
 
-// Joined returns s with what changed since an earlier snapshot of the same store, which nobody has worked on yet. Since of
-// the result is that of earlier.
+// Of returns the objects of one kind, as in Of[*corev1.Secret](s). It panics if the type is not a row of internal/kinds.
+func Of[T kinds.Object](s *Snapshot) Objects[T] {
+	var object T
+	return Objects[T]{s.tables[kinds.Of(object).Name]}
+}
+
+// OfKind returns the objects of the kind with a name, such as kinds.Secret. There are none of an unknown kind.
+func (s *Snapshot) OfKind(name string) Objects[kinds.Object] {
+	if t, ok := s.tables[name]; ok {
+		return Objects[kinds.Object]{t}
+	}
+	return Objects[kinds.Object]{&table{}}
+}
+
+// EndpointSlices yields the slices of one Service, in the order of their names.
+func (s *Snapshot) EndpointSlices(namespace, service string) iter.Seq[*discoveryv1.EndpointSlice] {
+	return Of[*discoveryv1.EndpointSlice](s).OwnedBy(namespace, service)
+}
+
+// Joined returns s with the changes since an earlier snapshot of the same store added to Changed. Since of the result is
+// that of earlier.
 func (s *Snapshot) Joined(earlier *Snapshot) *Snapshot {
 	joined := *s
 	joined.Since = earlier.Since
@@ -61,49 +69,15 @@ func (s *Snapshot) Joined(earlier *Snapshot) *Snapshot {
 
 // Counts returns how many objects there are of each kind.
 func (s *Snapshot) Counts() map[string]int {
-	return map[string]int{
-		kinds.Ingress: s.Ingresses.Len(), kinds.IngressClass: s.Classes.Len(), kinds.Service: s.Services.Len(),
-		kinds.EndpointSlice: s.slices.Len(), kinds.Secret: s.Secrets.Len(), kinds.ConfigMap: s.ConfigMaps.Len(),
-		kinds.Namespace: s.Namespaces.Len(),
+	counts := map[string]int{}
+	for name, t := range s.tables {
+		counts[name] = t.all.Len()
 	}
+	return counts
 }
 
-// Denied says that the source may not read an object. Whether there is one nobody knows.
+// Denied reports whether the source is not allowed to read an object. It is unknown then whether the object exists.
 func (s *Snapshot) Denied(ref ir.Ref) bool { return s.denied[ref] }
-
-// Objects are the objects of one kind, by namespace and name.
-type Objects[T any] struct{ tree btree.Map[string, T] }
-
-// Get returns one object.
-func (o *Objects[T]) Get(namespace, name string) (T, bool) { return o.tree.Get(key(namespace, name)) }
-
-// All yields the objects in the order of namespace and name.
-func (o *Objects[T]) All() iter.Seq[T] {
-	return func(yield func(T) bool) {
-		o.tree.Scan(func(_ string, v T) bool { return yield(v) })
-	}
-}
-
-// Len returns how many there are.
-func (o *Objects[T]) Len() int { return o.tree.Len() }
-
-// key has a separator that sorts before every character of a name, so that the objects of a namespace are neighbours.
-func key(namespace, name string) string { return namespace + "\x00" + name }
-
-// EndpointSlices yields the slices of one Service, in the order of their names.
-func (s *Snapshot) EndpointSlices(namespace, service string) iter.Seq[*discoveryv1.EndpointSlice] {
-	prefix := key(namespace, service) + "\x00"
-	return func(yield func(*discoveryv1.EndpointSlice) bool) {
-		s.slices.tree.Ascend(prefix, func(k string, v *discoveryv1.EndpointSlice) bool {
-			return strings.HasPrefix(k, prefix) && yield(v)
-		})
-	}
-}
-
-// ServiceOf returns the name of the Service that a slice belongs to.
-func ServiceOf(slice *discoveryv1.EndpointSlice) string {
-	return slice.Labels[discoveryv1.LabelServiceName]
-}
 
 // Older orders Ingresses by precedence: the older one first, and of two of the same second the one whose
 // "namespace/name" sorts last, as ingress-nginx's sortIngressSlice does.
@@ -114,27 +88,11 @@ func Older(a, b kinds.Object) int {
 	)
 }
 
-// RefOf names an object of a watched kind.
+// RefOf names an object of a kind that is read. The Kind of another object is empty.
 func RefOf(object kinds.Object) ir.Ref {
-	return ir.Ref{Kind: kindOf(object), Namespace: object.GetNamespace(), Name: object.GetName()}
-}
-
-func kindOf(object kinds.Object) string {
-	switch object.(type) {
-	case *networkingv1.Ingress:
-		return kinds.Ingress
-	case *networkingv1.IngressClass:
-		return kinds.IngressClass
-	case *corev1.Service:
-		return kinds.Service
-	case *discoveryv1.EndpointSlice:
-		return kinds.EndpointSlice
-	case *corev1.Secret:
-		return kinds.Secret
-	case *corev1.ConfigMap:
-		return kinds.ConfigMap
-	case *corev1.Namespace:
-		return kinds.Namespace
+	ref := ir.Ref{Namespace: object.GetNamespace(), Name: object.GetName()}
+	if row := kinds.Of(object); row != nil {
+		ref.Kind = row.Name
 	}
-	return ""
+	return ref
 }

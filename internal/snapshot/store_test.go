@@ -112,9 +112,9 @@ func TestJoined(t *testing.T) {
 	if got := changes(joined); !slices.Equal(got, want) {
 		t.Errorf("changed %v, want %v", got, want)
 	}
-	if joined.Since != 0 || joined.Sequence != 3 || joined.Secrets.Len() != 1 || joined.Services.Len() != 1 {
+	if joined.Since != 0 || joined.Sequence != 3 || Of[*corev1.Secret](joined).Len() != 1 || Of[*corev1.Service](joined).Len() != 1 {
 		t.Errorf("since %d, sequence %d, %d Secrets, %d Services: want the objects of the newest",
-			joined.Since, joined.Sequence, joined.Secrets.Len(), joined.Services.Len())
+			joined.Since, joined.Sequence, Of[*corev1.Secret](joined).Len(), Of[*corev1.Service](joined).Len())
 	}
 	if len(first.Changed) != 2 || len(second.Changed) != 2 || len(third.Changed) != 0 || second.Since != 1 || third.Since != 2 {
 		t.Error("joining changed what it joined")
@@ -227,7 +227,7 @@ func TestApplyIsOneChange(t *testing.T) {
 	if got, want := changes(taken), []string{"Secret/shop/a", "Secret/shop/c"}; !slices.Equal(got, want) {
 		t.Fatalf("changed %v, want %v", got, want)
 	}
-	if got := taken.Secrets.Len(); got != 2 {
+	if got := Of[*corev1.Secret](taken).Len(); got != 2 {
 		t.Fatalf("%d Secrets, want b and c", got)
 	}
 }

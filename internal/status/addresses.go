@@ -21,7 +21,7 @@ func Addresses(s *snapshot.Snapshot, given []string, service string) []networkin
 		return ordered(entries(given))
 	}
 	namespace, name, _ := strings.Cut(service, "/")
-	object, ok := s.Services.Get(namespace, name)
+	object, ok := snapshot.Of[*corev1.Service](s).Get(namespace, name)
 	if !ok {
 		return nil
 	}

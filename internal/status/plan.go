@@ -72,7 +72,8 @@ func judged(r *report.Report, s *snapshot.Snapshot) iter.Seq2[*report.Verdict, k
 			if v.Object.Kind == kinds.Ingress {
 				continue
 			}
-			if object := find(s, v.Object); object != nil && !yield(v, object) {
+			object, ok := s.OfKind(v.Object.Kind).Get(v.Object.Namespace, v.Object.Name)
+			if ok && !yield(v, object) {
 				return
 			}
 		}
@@ -81,7 +82,7 @@ func judged(r *report.Report, s *snapshot.Snapshot) iter.Seq2[*report.Verdict, k
 			return
 		}
 		rest := r.Verdicts[first:]
-		for object := range s.Ingresses.All() {
+		for object := range snapshot.Of[*networkingv1.Ingress](s).All() {
 			for len(rest) > 0 && !isOn(rest[0], object) && report.Compare(rest[0].Object, snapshot.RefOf(object)) < 0 {
 				rest = rest[1:]
 			}
@@ -95,26 +96,6 @@ func judged(r *report.Report, s *snapshot.Snapshot) iter.Seq2[*report.Verdict, k
 // isOn compares what is nearly always the same string.
 func isOn(v *report.Verdict, object *networkingv1.Ingress) bool {
 	return v.Object.Name == object.Name && v.Object.Namespace == object.Namespace && v.Object.Kind == kinds.Ingress
-}
-
-// find returns the object that a verdict is on, or nil. It is for the kinds of which there are few.
-func find(s *snapshot.Snapshot, ref ir.Ref) kinds.Object {
-	var object kinds.Object
-	var ok bool
-	switch ref.Kind {
-	case kinds.IngressClass:
-		object, ok = s.Classes.Get("", ref.Name)
-	case kinds.ConfigMap:
-		object, ok = s.ConfigMaps.Get(ref.Namespace, ref.Name)
-	case kinds.Service:
-		object, ok = s.Services.Get(ref.Namespace, ref.Name)
-	case kinds.Secret:
-		object, ok = s.Secrets.Get(ref.Namespace, ref.Name)
-	}
-	if !ok {
-		return nil
-	}
-	return object
 }
 
 func eventsOf(v *report.Verdict, object kinds.Object) []*eventsv1.Event {

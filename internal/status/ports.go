@@ -114,7 +114,7 @@ func loopbackOnly(addresses []string) bool {
 
 func serviceIn(s *snapshot.Snapshot, name string) *corev1.Service {
 	namespace, name, _ := strings.Cut(name, "/")
-	service, _ := s.Services.Get(namespace, name)
+	service, _ := snapshot.Of[*corev1.Service](s).Get(namespace, name)
 	return service
 }
 

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"unicode"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 // configMap reads the ConfigMap that an option names.
@@ -26,7 +28,7 @@ func (r *reading) configMap(name, option string, protocol ir.Protocol) {
 	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: namespace, Name: name}
 	r.depend(ref)
 	verdict := r.verdict(ref)
-	object, ok := r.snapshot.ConfigMaps.Get(namespace, name)
+	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(namespace, name)
 	if !ok {
 		verdict.Problems = append(verdict.Problems, missing(namespace+"/"+name, option, protocol))
 		return

@@ -27,7 +27,7 @@ type service struct {
 
 // settings returns what a Service says of its ports, and what the ConfigMap says in its place.
 func (r *reading) settings(of ir.Ref) *Settings {
-	if object, ok := r.snapshot.Annotated.Get(of.Namespace, of.Name); ok {
+	if object, ok := snapshot.Of[*corev1.Service](r.snapshot).Get(of.Namespace, of.Name); ok && kinds.HasOwnAnnotation(object) {
 		s := r.service(object)
 		s.used = true
 		return s.settings
@@ -83,7 +83,7 @@ func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 // annotated opens the ports that Services ask for, the oldest first.
 func (r *reading) annotated() {
 	var all []*service
-	for object := range r.snapshot.Annotated.All() {
+	for object := range snapshot.Of[*corev1.Service](r.snapshot).Annotated() {
 		r.depend(snapshot.RefOf(object))
 		if r.selected(object.Namespace) {
 			all = append(all, r.service(object))
@@ -120,7 +120,7 @@ func (r *reading) selected(namespace string) bool {
 	}
 	r.depend(ir.Ref{Kind: kinds.Namespace, Name: namespace})
 	all := labels.Set{corev1.LabelMetadataName: namespace}
-	object, ok := r.snapshot.Namespaces.Get("", namespace)
+	object, ok := snapshot.Of[*corev1.Namespace](r.snapshot).Get("", namespace)
 	if ok {
 		all = labels.Merge(all, object.Labels)
 	}

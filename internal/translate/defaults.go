@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/k8singress/k8singress/internal/configmap"
@@ -33,7 +34,7 @@ func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	d.configMap(s, own, name)
 	d.ingress.Classes = map[string]ingress.Class{}
 	defaultClasses := ingress.DefaultClasses(s)
-	for class := range s.Classes.All() {
+	for class := range snapshot.Of[*networkingv1.IngressClass](s).All() {
 		if class.Spec.Controller != o.Ingress.ControllerName {
 			continue
 		}
@@ -52,7 +53,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, namespace, name string) {
 	if name != "" {
 		d.refs[ref] = struct{}{}
 		d.say(ref)
-		if object, ok := s.ConfigMaps.Get(namespace, name); ok {
+		if object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(namespace, name); ok {
 			data = object.Data
 		} else {
 			d.say(ref, report.Problem{
@@ -85,7 +86,7 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 		return
 	}
 	d.refs[ref] = struct{}{}
-	object, ok := s.ConfigMaps.Get(ref.Namespace, ref.Name)
+	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(ref.Namespace, ref.Name)
 	if !ok {
 		d.say(of, *ingress.NoParameters(ref))
 		// Its Ingresses wait for it.

@@ -26,8 +26,8 @@ func (p *ports) dependOn(s *snapshot.Snapshot, ref ir.Ref) bool {
 	if ref.Kind != kinds.Service {
 		return false
 	}
-	_, annotated := s.Annotated.Get(ref.Namespace, ref.Name)
-	return annotated
+	service, ok := s.OfKind(kinds.Service).Get(ref.Namespace, ref.Name)
+	return ok && kinds.HasOwnAnnotation(service)
 }
 
 func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {

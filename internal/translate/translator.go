@@ -65,7 +65,7 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 	if t.results == nil || s.Since != t.seen || !reflect.DeepEqual(o, t.options) {
 		t.reset(o)
 		t.readDefaults(c, s)
-		for object := range s.Ingresses.All() {
+		for object := range snapshot.Of[*networkingv1.Ingress](s).All() {
 			t.one(c, s, refOf(object))
 		}
 		t.readStreams(c, s)
@@ -164,7 +164,7 @@ func (t *Translator) one(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 		delete(t.results, ref)
 		t.note(c, &ref, old, groups[string].remove, groups[ir.Ref].remove)
 	}
-	if object, ok := s.Ingresses.Get(ref.Namespace, ref.Name); ok {
+	if object, ok := snapshot.Of[*networkingv1.Ingress](s).Get(ref.Namespace, ref.Name); ok {
 		result := ingress.TranslateCarefully(s, object, t.defaults.ingress)
 		t.results[ref] = result
 		t.note(c, &ref, result, groups[string].add, groups[ir.Ref].add)
