@@ -11,10 +11,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/trust"
 	"github.com/k8singress/k8singress/l4app"
 )
 
@@ -22,7 +22,7 @@ import (
 // listener, with it, and with ten thousand hosts whose TLS ends elsewhere.
 func BenchmarkAccept(b *testing.B) {
 	said := firstWords(b)
-	none, many := live.NewTable(endpoints.NewTable(), certs.NewStore()), live.NewTable(endpoints.NewTable(), certs.NewStore())
+	none, many := live.NewTable(endpoints.NewTable(), trust.NewStore()), live.NewTable(endpoints.NewTable(), trust.NewStore())
 	hosts := map[string]*document.Host{}
 	for i := range 10_000 {
 		hosts[fmt.Sprintf("host-%d.example", i)] = &document.Host{Passthrough: "ns/web/443"}
@@ -32,7 +32,7 @@ func BenchmarkAccept(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var l net.Listener = talking{said}
 			if table != nil {
-				of := &Listener{HandshakeTimeout: caddy.Duration(time.Second), table: table, ports: l4app.New(zap.NewNop()), log: zap.NewNop()}
+				of := &Listener{HandshakeTimeout: caddy.Duration(time.Second), table: table, ports: l4app.New(zap.NewNop(), l4app.Tables{}), log: zap.NewNop()}
 				l = &accepting{l, of, newPassing(table, of.ports, l.Addr(), of.log)}
 			}
 			buffer := make([]byte, len(said))

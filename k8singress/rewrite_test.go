@@ -15,10 +15,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // rewriter serves requests through a table with one regular expression and one target.
@@ -34,7 +34,7 @@ func newRewriter(t testing.TB) *rewriter {
 		t.Fatal(err)
 	}
 	ctx.Context = context.WithoutCancel(ctx.Context)
-	table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+	table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 	if err := table.Adopt(ctx); err != nil {
 		t.Fatal(err)
 	}

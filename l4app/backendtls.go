@@ -9,15 +9,15 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // secured is how TLS is spoken with the endpoints of a port. What the Secret says at the moment of a handshake counts;
 // while it is no good there is none.
 type secured struct {
 	way       ir.BackendTLS
-	authority *certs.Authority
+	authority *trust.Authority
 
 	mu      sync.Mutex
 	current atomic.Pointer[generation]
@@ -25,17 +25,14 @@ type secured struct {
 
 // generation is what the contents of a Secret amount to.
 type generation struct {
-	contents *certs.Contents
+	contents *trust.Contents
 	config   *tls.Config
 	err      error
 }
 
-func newSecured(way *ir.BackendTLS, secrets *certs.Store) (*secured, error) {
+func newSecured(way *ir.BackendTLS, secrets *trust.Store) (*secured, error) {
 	if way.Secret == "" && way.Verify {
 		return nil, errors.New("endpoints can be verified with the authorities of a Secret only: name one")
-	}
-	if secrets == nil {
-		return nil, errors.New("nobody knows the Secret " + way.Secret)
 	}
 	s := &secured{way: *way}
 	if way.Secret != "" {
@@ -44,7 +41,7 @@ func newSecured(way *ir.BackendTLS, secrets *certs.Store) (*secured, error) {
 	return s, nil
 }
 
-func (s *secured) contents() *certs.Contents {
+func (s *secured) contents() *trust.Contents {
 	if s.authority == nil {
 		return nothing
 	}
@@ -52,7 +49,7 @@ func (s *secured) contents() *certs.Contents {
 }
 
 // nothing is for those who neither verify nor show a certificate.
-var nothing = new(certs.Contents)
+var nothing = new(trust.Contents)
 
 func (s *secured) now() *generation {
 	contents := s.contents()
@@ -62,7 +59,7 @@ func (s *secured) now() *generation {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := &generation{contents: contents}
-	if g.config, g.err = contents.Client(&s.way); g.err != nil {
+	if g.config, g.err = contents.ClientConfig(&s.way); g.err != nil {
 		g.err = fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.Secret, g.err)
 	}
 	s.current.Store(g)

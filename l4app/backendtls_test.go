@@ -16,10 +16,10 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"github.com/pires/go-proxyproto"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // newIdentity is a certificate of its own issue, for the name db.test.
@@ -46,13 +46,10 @@ func secretive(t *testing.T, i *fixture.Identity, before func(*net.TCPConn) net.
 
 func asItIs(conn *net.TCPConn) net.Conn { return conn }
 
-// trust gives the ports of a world Secrets.
-func (w *world) trust(r *ir.StreamRoute) *certs.Store {
-	store := certs.NewStore()
-	delta := &document.Delta{Ports: map[string]*document.Port{portName(r): Render(r, nil)}}
-	store.Follow(delta.References())
-	w.ctx.Context = certs.WithStore(w.ctx.Context, store)
-	return store
+// trust has the store know the Secrets that a route refers to.
+func (w *world) trust(r *ir.StreamRoute) *trust.Store {
+	w.Trust.Update(&document.Delta{Ports: map[string]*document.Port{portName(r): Render(r, nil)}})
+	return w.Trust
 }
 
 func verified(t *testing.T) *ir.StreamRoute {
@@ -105,7 +102,7 @@ func TestEndpointThatIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			r := verified(t)
-			w.table.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
+			w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
 			test.change(r.BackendTLS)
 			store := w.trust(r)
 			store.SetSecret("test", "ca", test.secret, test.secret != nil)
@@ -144,13 +141,6 @@ func TestTLSWithoutASecret(t *testing.T) {
 		r := route(ir.TCP, freePort(t), "a")
 		r.BackendTLS = &ir.BackendTLS{Verify: true, Name: "db.test"}
 		w.trust(r)
-		if refused := w.ports.Update(w.ctx, one(r)); len(refused) != 1 {
-			t.Errorf("refused: %v", refused)
-		}
-	})
-	t.Run("nobody knows Secrets", func(t *testing.T) {
-		w := newWorld(t)
-		r := verified(t)
 		if refused := w.ports.Update(w.ctx, one(r)); len(refused) != 1 {
 			t.Errorf("refused: %v", refused)
 		}

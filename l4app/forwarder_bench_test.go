@@ -12,7 +12,6 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/net/ipv4"
 
-	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -39,14 +38,15 @@ func BenchmarkDatagrams(b *testing.B) {
 
 func benchmarkPort(b *testing.B) net.PacketConn {
 	b.Helper()
-	table, ports := endpoints.NewTable(), New(zap.NewNop())
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: endpoints.WithTable(context.Background(), table)})
+	tables := newTables()
+	ports := New(zap.NewNop(), tables)
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	b.Cleanup(func() {
 		ports.Close()
 		cancel()
 	})
 	r := route(ir.UDP, freePort(b), "a")
-	table.Set(r.Backend.ID, []ir.Endpoint{{Address: echoBackend(b)}})
+	tables.Endpoints.Set(r.Backend.ID, []ir.Endpoint{{Address: echoBackend(b)}})
 	if refused := ports.Update(ctx, one(r)); len(refused) > 0 {
 		b.Fatalf("refused: %v", refused)
 	}

@@ -12,8 +12,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -49,8 +47,8 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the endpoints.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	table, scope := endpoints.FromContext(ctx), scopeOf(ctx)
-	if table == nil || scope == nil {
+	scope := scopeOf(ctx)
+	if scope == nil {
 		return errors.New("this handler works on ports that the ingress controller opens: list them in the ConfigMap of tcp_services or udp_services")
 	}
 	if !slices.Contains([]ir.ProxyVersion{"", ir.ProxyV1, ir.ProxyV2}, h.ProxyProtocol) {
@@ -61,11 +59,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	}
 	if h.TLS != nil {
 		var err error
-		if h.secured, err = newSecured(h.TLS, certs.FromContext(ctx)); err != nil {
+		if h.secured, err = newSecured(h.TLS, scope.tables.Trust); err != nil {
 			return err
 		}
 	}
-	h.backend = table.Backend(h.Backend)
+	h.backend = scope.tables.Endpoints.Backend(h.Backend)
 	h.log, h.account, h.crew, h.ends = scope.log, scope.account, scope.crew, scope.ends
 	h.watch = &watch{idle: orDefault(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
 	scope.most = h.Policy.MaxConnections

@@ -15,10 +15,12 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -28,22 +30,27 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // world is a set of ports with its endpoints.
 type world struct {
-	t     testing.TB
-	table *endpoints.Table
+	t testing.TB
+	Tables
 	ports *Ports
 	ctx   caddy.Context
 }
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{t: t, table: endpoints.NewTable(), ports: New(zaptest.NewLogger(t, zaptest.Level(level(t))))}
-	ctx, cancel := caddy.NewContext(caddy.Context{Context: endpoints.WithTable(context.Background(), w.table)})
+	tables := newTables()
+	w := &world{t: t, Tables: tables, ports: New(zaptest.NewLogger(t, zaptest.Level(level(t))), tables)}
+	ctx, cancel := caddy.NewContext(caddy.Context{Context: context.Background()})
 	w.ctx = ctx
 	t.Cleanup(func() {
 		w.ports.Close()
 		cancel()
 	})
 	return w
+}
+
+func newTables() Tables {
+	return Tables{Endpoints: endpoints.NewTable(), Certificates: certs.NewStore(), Trust: trust.NewStore()}
 }
 
 // freePort returns a port that nobody listens on at the moment.
@@ -77,7 +84,7 @@ func (w *world) endpoints(r *ir.StreamRoute, addresses ...string) {
 	for _, address := range addresses {
 		list = append(list, ir.Endpoint{Address: address})
 	}
-	w.table.Set(r.Backend.ID, list)
+	w.Endpoints.Set(r.Backend.ID, list)
 }
 
 func (w *world) remove(r *ir.StreamRoute) {

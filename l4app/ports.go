@@ -31,6 +31,7 @@ type Refusal struct {
 // call the methods, but for those that say otherwise; connections are served on their own.
 type Ports struct {
 	log      *zap.Logger
+	tables   Tables
 	accounts *accounts
 	crew     crew
 	// drain is in nanoseconds.
@@ -54,9 +55,9 @@ type Ports struct {
 }
 
 // New returns an empty set of ports.
-func New(log *zap.Logger) *Ports {
+func New(log *zap.Logger, tables Tables) *Ports {
 	p := &Ports{
-		log: log.Named("l4"), accounts: &accounts{all: map[string]*account{}},
+		log: log.Named("l4"), tables: tables, accounts: &accounts{all: map[string]*account{}},
 		open: map[string]*port{}, leaving: map[string]*port{}, refused: map[string]*document.Port{}, closing: make(chan struct{}),
 	}
 	p.SetDrain(0)
@@ -152,7 +153,9 @@ func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals [
 }
 
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
-	of := &scope{account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), crew: &p.crew, drain: p.drainTime}
+	of := &scope{
+		tables: &p.tables, account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), crew: &p.crew, drain: p.drainTime,
+	}
 	c, err := carefully(func() (*chain, error) { return newChain(ctx, wanted.Server, of) })
 	if err != nil {
 		p.accounts.release(name)

@@ -5,10 +5,22 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/trust"
 )
+
+// Tables are what the handlers of ports look endpoints, certificates and authorities up in.
+type Tables struct {
+	Endpoints    *endpoints.Table
+	Certificates *certs.Store
+	Trust        *trust.Store
+}
 
 // scope is what the handlers of a port know of it, and what they tell it.
 type scope struct {
+	tables  *Tables
 	account *account
 	log     *zap.Logger
 	crew    *crew

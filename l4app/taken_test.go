@@ -9,7 +9,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -20,9 +19,7 @@ func (w *world) load(apps string) caddy.Context {
 	if err := caddy.Load([]byte(config), true); err != nil {
 		w.t.Fatal(err)
 	}
-	ctx := caddy.ActiveContext()
-	ctx.Context = endpoints.WithTable(ctx.Context, w.table)
-	return ctx
+	return caddy.ActiveContext()
 }
 
 // TestConfigurationGetsItsPorts holds that a port that a configuration comes to listen on is given up and told, and is

@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 func init() { caddy.RegisterModule(new(TLS)) }
@@ -30,7 +31,7 @@ type TLS struct {
 	ir.StreamTLS
 
 	store     *certs.Store
-	authority *certs.Authority
+	authority *trust.Authority
 	config    *tls.Config
 	account   *account
 	log       *zap.Logger
@@ -43,16 +44,16 @@ func (*TLS) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the certificates.
 func (h *TLS) Provision(ctx caddy.Context) error {
-	h.store = certs.FromContext(ctx)
 	scope := scopeOf(ctx)
 	switch {
-	case h.store == nil || scope == nil:
+	case scope == nil:
 		return errors.New("this handler works on ports that the ingress controller opens: annotate the Service of the port")
 	case (h.Secret == "") == (h.Host == ""):
 		return errors.New("one of secret and host says where the certificate comes from")
 	case h.Secret != "":
-		h.authority = h.store.Authority(h.Secret)
+		h.authority = scope.tables.Trust.Authority(h.Secret)
 	}
+	h.store = scope.tables.Certificates
 	h.account, h.log = scope.account, scope.log
 	h.config = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: h.certificate, GetConfigForClient: h.configFor}
 	return nil

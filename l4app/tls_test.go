@@ -13,7 +13,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -22,14 +21,11 @@ import (
 // tlsWorld is a world whose ports may end TLS.
 type tlsWorld struct {
 	*world
-	store *certs.Store
 }
 
 func newTLSWorld(t *testing.T) *tlsWorld {
 	t.Helper()
-	s := &tlsWorld{newWorld(t), certs.NewStore()}
-	s.ctx.Context = certs.WithStore(s.ctx.Context, s.store)
-	return s
+	return &tlsWorld{newWorld(t)}
 }
 
 // private is a route whose port ends TLS with a Secret, which the store follows and certify fills.
@@ -37,14 +33,20 @@ func (s *tlsWorld) private() *ir.StreamRoute {
 	s.t.Helper()
 	r := route(ir.TCP, freePort(s.t), "a")
 	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
-	s.store.Follow((&document.Delta{Ports: one(r)}).References())
+	s.Trust.Update(&document.Delta{Ports: one(r)})
 	return r
 }
 
 // certify puts a certificate for a host into the Secret of the ports.
 func (s *tlsWorld) certify(host string) {
 	s.t.Helper()
-	s.store.SetSecret("shop", "db", fixture.Identify(s.t, nil, &x509.Certificate{DNSNames: []string{host}}).Secret(), true)
+	s.setSecret(fixture.Identify(s.t, nil, &x509.Certificate{DNSNames: []string{host}}).Secret())
+}
+
+// setSecret sets the contents of the Secret of the ports; nil is a Secret that does not exist.
+func (s *tlsWorld) setSecret(data map[string][]byte) {
+	s.Trust.SetSecret("shop", "db", data, data != nil)
+	s.Certificates.SetSecret("shop", "db", data, data != nil)
 }
 
 // client speaks TLS on a connection to a port.
@@ -116,12 +118,12 @@ func TestTLSFailsClosed(t *testing.T) {
 		}
 	}
 	for name, data := range map[string]map[string][]byte{"garbage": {"tls.crt": []byte("x"), "tls.key": []byte("x")}, "nothing": nil} {
-		s.store.SetSecret("shop", "db", data, data != nil)
+		s.setSecret(data)
 		if _, err := s.client(r, sessions); err == nil {
 			t.Error("a client gets in with", name)
 		}
 		var said []string
-		for _, v := range s.store.Problems() {
+		for _, v := range s.Trust.Problems() {
 			said = append(said, v.Object.String()+" "+v.Problems[0].Message)
 		}
 		if all := strings.Join(said, "\n"); !strings.Contains(all, "ConfigMap/test/services Secret shop/db") ||
@@ -139,7 +141,7 @@ func TestTLSOfAHost(t *testing.T) {
 	if _, err := s.client(r, &tls.Config{ServerName: "db.example"}); err == nil {
 		t.Error("there is a certificate before there is one")
 	}
-	s.store.Update(map[string]*document.Certificate{"db.example": {Secret: "shop/db"}})
+	s.Certificates.Update(map[string]*document.Certificate{"db.example": {Secret: "shop/db"}})
 	s.certify("db.example")
 	s.shows(r, "db.example")
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/health"
@@ -23,8 +22,8 @@ import (
 
 // Live is the live half. It is for one goroutine, but for the tables, which serve requests on any.
 type Live struct {
-	Table        *live.Table
-	Certificates *certs.Store
+	Table *live.Table
+	Secrets
 	// Names looks up those that backends stand for. It is to be configured and run.
 	Names *resolver.Resolver
 
@@ -40,10 +39,11 @@ type Live struct {
 
 // NewLive returns tables without entries.
 func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
-	certificates, checker := certs.NewStore(), health.New()
-	checker.Trust(certificates.Authority)
+	secrets, checker := NewSecrets(), health.New()
+	checker.Trust(secrets.Trust.Authority)
 	return &Live{
-		Table: live.NewTable(table, certificates), Certificates: certificates, endpoints: table, ports: l4app.New(log),
+		Table: live.NewTable(table, secrets.Trust), Secrets: secrets, endpoints: table,
+		ports: l4app.New(log, l4app.Tables{Endpoints: table, Certificates: secrets.Certificates, Trust: secrets.Trust}),
 		// Addresses go into effect without the one goroutine: the table takes them from any.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
 		Health: checker,
@@ -153,7 +153,7 @@ func (l *Live) Verdicts() []*report.Verdict {
 	for _, port := range slices.Sorted(maps.Keys(l.held)) {
 		all = append(all, l.held[port])
 	}
-	return append(all, l.Certificates.Problems()...)
+	return append(all, l.Secrets.Problems()...)
 }
 
 // Ports are those of TCP and UDP. They belong to Live, but for what may be called on any goroutine.

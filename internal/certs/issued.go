@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
 // issuedPrefix begins the names under which the certificates of issuers stand among the Secrets. No Secret has a name with a
@@ -29,7 +30,7 @@ func (s *Store) SetIssued(name string, pair *tls.Certificate) {
 	if of == nil {
 		return
 	}
-	of.show(&shown{pair: pair, names: NamesOf(pair.Leaf)})
+	of.show(&shown{pair: pair, names: tlssecret.NamesOf(pair.Leaf)})
 	s.ends.Store(of.name, pair.Leaf.NotAfter)
 	s.tell(of)
 }

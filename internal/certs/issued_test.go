@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
 // shows returns the certificate of a.example.
@@ -61,7 +62,7 @@ func TestExpiredCertificateOfTheSecretBefore(t *testing.T) {
 	old.Leaf.DNSNames = []string{"a.example"}
 	ofSecret := &document.Certificate{Secret: "shop/tls", Origin: "Ingress/shop/web"}
 	s.Update(map[string]*document.Certificate{"a.example": ofSecret, "b.example": ofSecret})
-	s.secrets["shop/tls"].show(&shown{pair: old, names: NamesOf(old.Leaf)})
+	s.secrets["shop/tls"].show(&shown{pair: old, names: tlssecret.NamesOf(old.Leaf)})
 	s.tell(s.secrets["shop/tls"])
 	s.Update(map[string]*document.Certificate{"a.example": {Automated: true, Origin: "Ingress/shop/web"}})
 	if show() != old {

@@ -11,35 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
-
-// validity is where a moment stands to the time that a certificate is valid for.
-type validity int
-
-const (
-	tooEarly validity = iota
-	valid
-	tooLate
-)
-
-// period is the time that a certificate is valid for; the zero value is that of none.
-type period struct {
-	from, until time.Time
-	// old says that the certificate is no longer what the Secret holds.
-	old bool
-}
-
-func (p *period) at(t time.Time) validity {
-	switch {
-	case p.until.IsZero():
-		return valid
-	case t.Before(p.from):
-		return tooEarly
-	case t.After(p.until):
-		return tooLate
-	}
-	return valid
-}
 
 // Problems returns a verdict for each object that names a Secret which is no good, or not good for a host or for now.
 // That a Secret of spec.tls is missing is said by the translation; of all others it is said here.
@@ -55,21 +28,21 @@ func (s *Store) Problems() []*report.Verdict {
 			}
 		}
 	}
-	return append(all, s.trust.problems(s.asked)...)
+	return all
 }
 
-// Turned says whether Problems would return something else by now, for no other reason than that time has passed.
-func (s *Store) Turned() bool {
+// Stale says whether Problems would return something else by now, for no other reason than that time has passed.
+func (s *Store) Stale() bool {
 	if s.asked.IsZero() {
 		return false
 	}
 	now := time.Now()
 	for _, of := range s.secrets {
-		if of.valid.at(s.asked) != of.valid.at(now) {
+		if of.valid.At(s.asked) != of.valid.At(now) {
 			return true
 		}
 	}
-	return s.trust.turned(now)
+	return false
 }
 
 // bad yields the names of the Secrets that there is something to say of, which are few.
@@ -79,7 +52,7 @@ func (s *Store) bad() iter.Seq[string] {
 			if of.issued() {
 				continue
 			}
-			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != valid) && !yield(name) {
+			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != tlssecret.Valid) && !yield(name) {
 				return
 			}
 		}
@@ -87,11 +60,11 @@ func (s *Store) bad() iter.Seq[string] {
 }
 
 // current is the validity of what the Secret holds. While that cannot be read there is nothing to say of it.
-func (s *secret) current(now time.Time) validity {
-	if s.valid.old {
-		return valid
+func (s *secret) current(now time.Time) tlssecret.Validity {
+	if s.outdated {
+		return tlssecret.Valid
 	}
-	return s.valid.at(now)
+	return s.valid.At(now)
 }
 
 // origins returns the hosts of each object that names the Secret, sorted.
@@ -188,7 +161,7 @@ func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {
 		instead = "that of a wildcard host, or else the default one, is shown"
 	}
 	names, hint := of.shown.Load().names, ""
-	if len(names.parents) > 0 {
+	if names.HasWildcards() {
 		hint = "; * stands for one label"
 	}
 	say(report.Warning, report.CertificateMismatch, ": its certificate is for %s, not for %s; %s there until the Secret has one "+
@@ -201,12 +174,12 @@ func (s *secret) sayValidity(now time.Time, hosts []string, say sayer) {
 		forHosts = " for " + report.List(hosts, len(hosts), report.MostListed)
 	}
 	switch s.current(now) {
-	case tooEarly:
+	case tlssecret.NotYetValid:
 		say(report.Warning, report.CertificateNotYetValid, ": its certificate%s is not valid before %s, and clients refuse it until "+
-			"then; put one there that is valid now, or set the clock right", forHosts, report.Date(s.valid.from))
-	case tooLate:
+			"then; put one there that is valid now, or set the clock right", forHosts, report.Date(s.valid.From))
+	case tlssecret.Expired:
 		say(report.Warning, report.CertificateExpired, ": its certificate%s expired on %s, and clients refuse it; put a new one there",
-			forHosts, report.Date(s.valid.until))
-	case valid:
+			forHosts, report.Date(s.valid.Until))
+	case tlssecret.Valid:
 	}
 }

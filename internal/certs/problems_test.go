@@ -40,12 +40,12 @@ func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
 		"a.example": {Secret: "a/bad", Origin: "Ingress/a/one"}, "b.example": {Secret: "a/bad", Origin: "Ingress/a/one"},
 		"c.example": {Secret: "a/bad", Origin: "Ingress/a/two"}, "d.example": {Secret: "a/good", Origin: "Ingress/a/three"},
 	})
-	s.SetSecret("a", "good", forNames(t, "d.example").Secret(), true)
+	s.SetSecret("a", "good", fixture.Certificate(t, "d.example").Secret(), true)
 	s.SetSecret("a", "bad", garbage(), true)
 	const garbled = "spec.tls: Secret a/bad: tls.key has no PEM block; the default certificate is shown until it is mended"
 	expectSaid(t, s, "error InvalidTLSSecret Ingress/a/one "+garbled, "error InvalidTLSSecret Ingress/a/two "+garbled)
 
-	good := forNames(t, "*.example")
+	good := fixture.Certificate(t, "*.example")
 	s.SetSecret("a", "bad", good.Secret(), true)
 	expectSaid(t, s)
 	s.SetSecret("a", "bad", map[string][]byte{"tls.crt": good.PEM()}, true)
@@ -57,12 +57,12 @@ func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
 func TestCertificateThatIsNotForItsHost(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls", "b.example", "a/tls", "a.b.example", "a/tls", "*.example", "a/tls"))
-	s.SetSecret("a", "tls", forNames(t, "a.example", "*.other.example").Secret(), true)
+	s.SetSecret("a", "tls", fixture.Certificate(t, "a.example", "*.other.example").Secret(), true)
 	const begin = `warning CertificateMismatch Ingress/a/web spec.tls: Secret a/tls: its certificate is for `
 	expectSaid(t, s, begin+`"a.example", "*.other.example", not for *.example, a.b.example, b.example; `+
 		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
 
-	s.SetSecret("a", "tls", forNames(t, "a.example", "*.example").Secret(), true)
+	s.SetSecret("a", "tls", fixture.Certificate(t, "a.example", "*.example").Secret(), true)
 	expectSaid(t, s, begin+`"a.example", "*.example", not for a.b.example; `+
 		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
 	s.Update(changes("a.b.example", ""))
@@ -70,7 +70,7 @@ func TestCertificateThatIsNotForItsHost(t *testing.T) {
 
 	s.Update(changes("shop.test", "a/tls", "*.test", "a/wild"))
 	s.SetSecret("a", "tls", fixture.Authority(t, nil, "a.example").Secret(), true)
-	s.SetSecret("a", "wild", forNames(t, "*.test").Secret(), true)
+	s.SetSecret("a", "wild", fixture.Certificate(t, "*.test").Secret(), true)
 	s.Update(changes("b.example", "", "*.example", ""))
 	expectSaid(t, s, begin+`"a.example", not for shop.test; `+
 		`that of a wildcard host, or else the default one, is shown there until the Secret has one with that name`)
@@ -82,7 +82,7 @@ func TestCertificateThatIsNotForItsHost(t *testing.T) {
 func TestGarbageInAStrayIsOneProblem(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls"))
-	s.SetSecret("a", "tls", forNames(t, "b.example").Secret(), true)
+	s.SetSecret("a", "tls", fixture.Certificate(t, "b.example").Secret(), true)
 	s.SetSecret("a", "tls", garbage(), true)
 	if got := said(s); len(got) != 1 || !strings.HasPrefix(got[0], "error InvalidTLSSecret") {
 		t.Errorf("said: %q", got)
@@ -97,7 +97,7 @@ func TestManyHostsAreNotAllNamed(t *testing.T) {
 		all[fmt.Sprintf("host-%04d.example", i)] = &document.Certificate{Secret: "a/tls", Origin: "Ingress/a/web"}
 	}
 	s.Update(all)
-	s.SetSecret("a", "tls", expired(t, strings.Repeat("x", 60)+".other.example").Secret(), true)
+	s.SetSecret("a", "tls", fixture.Expired(t, strings.Repeat("x", 60)+".other.example").Secret(), true)
 	got := said(s)
 	if len(got) != 2 {
 		t.Fatalf("%d problems, want that of the names and that of the time", len(got))
@@ -114,14 +114,14 @@ func TestValidityEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := certs.NewStore()
 		s.Update(changes("a.example", "a/tls", "b.example", "a/tls"))
-		if s.Turned() {
+		if s.Stale() {
 			t.Error("there is something new to say of nothing")
 		}
 		begin := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC)
 		s.SetSecret("a", "tls", fixture.Identify(t, nil, &x509.Certificate{
 			DNSNames: []string{"*.example"}, NotBefore: begin, NotAfter: begin.Add(time.Hour),
 		}).Secret(), true)
-		if s.Turned() {
+		if s.Stale() {
 			t.Error("there is something new to say before the first time")
 		}
 		expectSaid(t, s, "warning CertificateNotYetValid Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, b.example "+
@@ -132,7 +132,7 @@ func TestValidityEnds(t *testing.T) {
 		wantTurn(t, s, time.Until(begin.Add(time.Hour+time.Nanosecond)))
 		expectSaid(t, s, "warning CertificateExpired Ingress/a/web spec.tls: Secret a/tls: its certificate for a.example, b.example "+
 			"expired on 2000-01-02 at 01:00:00 UTC, and clients refuse it; put a new one there")
-		if s.Turned() {
+		if s.Stale() {
 			t.Error("there is something new to say though nothing ended")
 		}
 	})
@@ -142,11 +142,11 @@ func TestValidityEnds(t *testing.T) {
 func wantTurn(t *testing.T, s *certs.Store, after time.Duration) {
 	t.Helper()
 	<-time.After(after - time.Nanosecond)
-	if s.Turned() {
+	if s.Stale() {
 		t.Error("there is something new to say too early")
 	}
 	<-time.After(time.Nanosecond)
-	if !s.Turned() {
+	if !s.Stale() {
 		t.Error("there is nothing new to say")
 	}
 }
@@ -156,7 +156,7 @@ func TestLastGoodCertificateEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := certs.NewStore()
 		s.Update(changes("a.example", "a/tls"))
-		s.SetSecret("a", "tls", forNames(t, "a.example").Secret(), true)
+		s.SetSecret("a", "tls", fixture.Certificate(t, "a.example").Secret(), true)
 		s.SetSecret("a", "tls", garbage(), true)
 		const line = "error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; " +
 			"the %s certificate is shown until it is mended"
@@ -180,7 +180,7 @@ func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 		"error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; "+
 			"the default certificate is shown until it is mended",
 		"error InvalidTLSSecret"+begin+": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
-	s.SetSecret("a", "tls", forNames(t, "a.example").Secret(), true)
+	s.SetSecret("a", "tls", fixture.Certificate(t, "a.example").Secret(), true)
 	expectSaid(t, s)
 	s.SetSecret("a", "tls", nil, false)
 	expectSaid(t, s, "error NoSecret"+begin+", which does not exist or may not be read; the last good certificate is shown until it does")
@@ -198,7 +198,7 @@ func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 func TestWarningsLeaveTheObjectAccepted(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls"))
-	s.SetSecret("a", "tls", expired(t, "b.example").Secret(), true)
+	s.SetSecret("a", "tls", fixture.Expired(t, "b.example").Secret(), true)
 	all := s.Problems()
 	if len(all) != 1 || len(all[0].Problems) != 2 || !all[0].Accepted() {
 		t.Errorf("verdicts: %+v", all)
@@ -215,7 +215,7 @@ func BenchmarkProblems(b *testing.B) {
 		all[fmt.Sprintf("host-%d.example", i)] = &document.Certificate{Secret: fmt.Sprintf("a/tls-%d", i), Origin: "Ingress/a/web"}
 	}
 	s.Update(all)
-	data := forNames(b, "*.example").Secret()
+	data := fixture.Certificate(b, "*.example").Secret()
 	for i := range 10_000 {
 		s.SetSecret("a", fmt.Sprintf("tls-%d", i), data, true)
 	}

@@ -1,19 +1,21 @@
+// Package certs holds the certificates that are shown to TLS clients: parsed once, kept while they are good, and found by
+// the name that a client asks for.
 package certs
 
 import (
 	"crypto/sha256"
 	"crypto/tls"
-	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// Store knows which host has the certificate of which Secret, and what other Secrets say of trust. Its methods that change
-// it are for one goroutine; GetCertificate and Authority are for all.
+// Store holds the certificates of hosts, which come from Secrets or from issuers. The methods that change it are for one
+// goroutine; GetCertificate, Find, Own and Ends are for all.
 type Store struct {
 	// hosts has a *host for each name; "" is the default certificate.
 	hosts sync.Map
@@ -25,8 +27,6 @@ type Store struct {
 	ends sync.Map
 	// asked is when Problems was called last.
 	asked time.Time
-	// trust is what Secrets are referred to for besides.
-	trust trust
 }
 
 // host is the entry for one name. The Secret stays the same value for as long as the host names it.
@@ -47,7 +47,9 @@ type secret struct {
 	// strays are those of the hosts that the certificate in the Secret is not for. It is nil where there are none.
 	strays map[string]struct{}
 	// valid is that of the certificate that is shown. It stands here too because Problems looks at it for each Secret.
-	valid period
+	valid tlssecret.Period
+	// outdated says that the certificate is no longer what the Secret holds.
+	outdated bool
 	// shown is nil before the first good pair.
 	shown atomic.Pointer[shown]
 	// told says that SetSecret was called, if only to say that there is no such Secret.
@@ -63,17 +65,14 @@ type secret struct {
 // shown is the last good pair of a Secret.
 type shown struct {
 	pair  *tls.Certificate
-	names Names
+	names tlssecret.Names
 	// old says that the Secret holds something else by now, or is gone.
 	old bool
 }
 
 // NewStore returns a store that knows no host, and answers with a self-signed certificate.
 func NewStore() *Store {
-	return &Store{
-		secrets: map[string]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned),
-		trust: trust{authorities: map[string]*followed{}, references: map[string][]*document.Reference{}},
-	}
+	return &Store{secrets: map[string]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned)}
 }
 
 // Update changes which Secret is for which host; nil removes a host. The contents of a Secret that no host named before
@@ -168,11 +167,10 @@ func (s *secret) judge(name string) {
 	s.strays[name] = struct{}{}
 }
 
-// SetSecret tells the contents of a Secret, or that there is none. It does nothing for a Secret that no host names and nobody
-// refers to. With contents that are no good, or none, the last good certificate goes on to be shown for as long as it is
-// valid; whoever is verified with them is kept out.
+// SetSecret sets the contents of a Secret; present is false for a Secret that does not exist. It does nothing for a Secret
+// that no host names. With contents that are no good, or none, the last good certificate goes on to be shown for as long
+// as it is valid.
 func (s *Store) SetSecret(namespace, name string, data map[string][]byte, present bool) {
-	s.trust.setSecret(namespace+"/"+name, data, present)
 	of := s.secrets[namespace+"/"+name]
 	if of == nil {
 		return
@@ -183,30 +181,19 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 		of.age()
 		return
 	}
-	cert, key := data[certKey], data[privateKey]
-	sum := sumOf(cert, key)
+	cert, key := data[tlssecret.CertificateKey], data[tlssecret.PrivateKey]
+	sum := tlssecret.Sum(cert, key)
 	if of.parsed && of.sum == sum {
 		return
 	}
-	pair, err := Parse(cert, key)
+	pair, err := tlssecret.Parse(cert, key)
 	of.parsed, of.sum, of.problem = true, sum, err
 	if err != nil {
 		of.age()
 		return
 	}
-	of.show(&shown{pair: pair, names: NamesOf(pair.Leaf)})
+	of.show(&shown{pair: pair, names: tlssecret.NamesOf(pair.Leaf)})
 	s.ends.Store(of.name, pair.Leaf.NotAfter)
-}
-
-// sumOf takes the place of a copy of the contents, to see whether others are told.
-func sumOf(parts ...[]byte) (sum [sha256.Size]byte) {
-	h := sha256.New()
-	for _, part := range parts {
-		fmt.Fprintf(h, "%d ", len(part))
-		h.Write(part)
-	}
-	h.Sum(sum[:0])
-	return sum
 }
 
 // tell ends the time in which the hosts of a Secret show the one before it.
@@ -232,7 +219,7 @@ func (s *secret) age() {
 
 func (s *secret) show(next *shown) {
 	s.shown.Store(next)
-	s.valid = period{from: next.pair.Leaf.NotBefore, until: next.pair.Leaf.NotAfter, old: next.old}
+	s.valid, s.outdated = tlssecret.PeriodOf(next.pair.Leaf), next.old
 	for name := range s.hosts {
 		s.judge(name)
 	}

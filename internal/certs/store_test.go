@@ -54,7 +54,7 @@ func expectFake(t testing.TB, s *certs.Store, name string) {
 
 func TestCertificateOfAName(t *testing.T) {
 	s := certs.NewStore()
-	web, wild, other := forNames(t, "web.example"), forNames(t, "*.example"), forNames(t, "default.example")
+	web, wild, other := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "*.example"), fixture.Certificate(t, "default.example")
 	plain := fixture.Authority(t, nil, "plain.test")
 	s.Update(changes("web.example", "a/web", "*.example", "a/wild", "plain.test", "a/plain", "stray.test", "a/web", "", "a/other"))
 	expectFake(t, s, "web.example")
@@ -74,8 +74,8 @@ func TestCertificateOfAName(t *testing.T) {
 func TestCertificateThatIsNotForItsHostGivesWayToTheWildcard(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("web.example", "a/stray", "*.example", "a/wild"))
-	wild := forNames(t, "*.example")
-	s.SetSecret("a", "stray", forNames(t, "stray.example").Secret(), true)
+	wild := fixture.Certificate(t, "*.example")
+	s.SetSecret("a", "stray", fixture.Certificate(t, "stray.example").Secret(), true)
 	s.SetSecret("a", "wild", wild.Secret(), true)
 	expect(t, s, "web.example", wild)
 }
@@ -89,7 +89,7 @@ func TestSelfSignedCertificateIsMadeOnce(t *testing.T) {
 
 func TestSecretsOfOneNameInTwoNamespaces(t *testing.T) {
 	s := certs.NewStore()
-	one, two := forNames(t, "one.example"), forNames(t, "two.example")
+	one, two := fixture.Certificate(t, "one.example"), fixture.Certificate(t, "two.example")
 	s.Update(changes("one.example", "a/tls", "two.example", "b/tls"))
 	s.SetSecret("a", "tls", one.Secret(), true)
 	s.SetSecret("b", "tls", two.Secret(), true)
@@ -106,7 +106,7 @@ func garbage() map[string][]byte {
 
 func TestRotation(t *testing.T) {
 	s := certs.NewStore()
-	before, after := forNames(t, "web.example", "www.example"), forNames(t, "web.example", "www.example")
+	before, after := fixture.Certificate(t, "web.example", "www.example"), fixture.Certificate(t, "web.example", "www.example")
 	s.Update(changes("web.example", "a/tls", "www.example", "a/tls"))
 	s.SetSecret("a", "tls", before.Secret(), true)
 	expect(t, s, "web.example", before)
@@ -121,7 +121,7 @@ func TestRotation(t *testing.T) {
 // The contents may be changed by whoever hands them over, once SetSecret has returned.
 func TestContentsThatChangeInPlaceAreReadAgain(t *testing.T) {
 	s := certs.NewStore()
-	before, after := forNames(t, "web.example"), forNames(t, "web.example")
+	before, after := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")
 	s.Update(changes("web.example", "a/tls"))
 	data := before.Secret()
 	s.SetSecret("a", "tls", data, true)
@@ -141,7 +141,7 @@ func TestLastGoodCertificateIsShownWhileItIsValid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := certs.NewStore()
 			s.Update(changes("web.example", "a/tls"))
-			valid, past := forNames(t, "web.example"), expired(t, "web.example")
+			valid, past := fixture.Certificate(t, "web.example"), fixture.Expired(t, "web.example")
 			s.SetSecret("a", "tls", valid.Secret(), true)
 			spoil(s)
 			expect(t, s, "web.example", valid)
@@ -159,7 +159,7 @@ func TestLastGoodCertificateIsShownWhileItIsValid(t *testing.T) {
 
 func TestMissingSecretAppears(t *testing.T) {
 	s := certs.NewStore()
-	web := forNames(t, "web.example")
+	web := fixture.Certificate(t, "web.example")
 	s.Update(changes("web.example", "a/tls"))
 	s.SetSecret("a", "tls", nil, false)
 	expectFake(t, s, "web.example")
@@ -185,7 +185,7 @@ func TestSecretThatNobodyNamesIsForgotten(t *testing.T) {
 
 func TestHostMovesToASecretThatIsNotKnownYet(t *testing.T) {
 	s := certs.NewStore()
-	one, two := forNames(t, "web.example"), forNames(t, "web.example")
+	one, two := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")
 	s.Update(changes("web.example", "a/one"))
 	s.SetSecret("a", "one", one.Secret(), true)
 	s.Update(changes("web.example", "a/two"))
@@ -205,7 +205,7 @@ func TestHostMovesToASecretThatIsNotKnownYet(t *testing.T) {
 // TestHostMovesUnderLoad has handshakes and a host that moves between Secrets; the race detector watches.
 func TestHostMovesUnderLoad(t *testing.T) {
 	s := certs.NewStore()
-	pairs := []*fixture.Identity{forNames(t, "web.example"), forNames(t, "web.example")}
+	pairs := []*fixture.Identity{fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")}
 	s.Update(changes("web.example", "a/0"))
 	s.SetSecret("a", "0", pairs[0].Secret(), true)
 	stop := make(chan struct{})
@@ -244,7 +244,7 @@ func BenchmarkGetCertificate(b *testing.B) {
 				all[fmt.Sprintf("host-%d.example", i)] = &document.Certificate{Secret: "a/tls", Origin: "Ingress/a/web"}
 			}
 			s.Update(all)
-			s.SetSecret("a", "tls", forNames(b, "*.example").Secret(), true)
+			s.SetSecret("a", "tls", fixture.Certificate(b, "*.example").Secret(), true)
 			hello := &tls.ClientHelloInfo{ServerName: fmt.Sprintf("host-%d.example", n-1)}
 			if c, err := s.GetCertificate(hello); err != nil || c.Leaf.Subject.CommonName == fake {
 				b.Fatalf("not the certificate of the Secret, error %v", err)

@@ -68,12 +68,12 @@ func TestTwoKeysForOneHost(t *testing.T) {
 				s.SetSecret("a", "ecdsa", fixture.Identify(t, nil, &copied).Secret(), true)
 				expectKey(t, s, other, x509.RSA)
 				expectKey(t, s, modern, x509.ECDSA)
-				s.SetSecret("a", "ecdsa", expired(t, names...).Secret(), true)
+				s.SetSecret("a", "ecdsa", fixture.Expired(t, names...).Secret(), true)
 				expectKey(t, s, modern, x509.RSA)
-				s.SetSecret("a", "ecdsa", forNames(t, "stray.example").Secret(), true)
+				s.SetSecret("a", "ecdsa", fixture.Certificate(t, "stray.example").Secret(), true)
 				expectKey(t, s, modern, x509.RSA)
 				expectProblem(t, s, "its certificate is for \"stray.example\", not for web.example; that of the host's other Secret is shown")
-				s.SetSecret("a", "ecdsa", forNames(t, names...).Secret(), true)
+				s.SetSecret("a", "ecdsa", fixture.Certificate(t, names...).Secret(), true)
 				s.Update(changes("web.example", "a/ecdsa"))
 				expectKey(t, s, other, x509.ECDSA)
 				s.Update(changes("web.example", ""))
@@ -87,7 +87,7 @@ func TestOneOfTwoSecretsIsGarbage(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(two("a/one", "a/two"))
 	s.SetSecret("a", "one", garbage(), true)
-	s.SetSecret("a", "two", forNames(t, "web.example").Secret(), true)
+	s.SetSecret("a", "two", fixture.Certificate(t, "web.example").Secret(), true)
 	expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.ECDSA)
 	expectProblem(t, s, "that of the host's other Secret is shown until it is mended")
 }
@@ -98,5 +98,14 @@ func expectProblem(t testing.TB, s *certs.Store, words string) {
 	all := s.Problems()
 	if len(all) != 1 || len(all[0].Problems) != 1 || !strings.Contains(all[0].Problems[0].Message, words) {
 		t.Errorf("problems are %+v, want one that says %q", all, words)
+	}
+}
+
+// clientOf is what a client of TLS 1.2 or 1.3 says that takes only some signatures.
+func clientOf(schemes ...tls.SignatureScheme) *tls.ClientHelloInfo {
+	return &tls.ClientHelloInfo{
+		ServerName: "web.example", SignatureSchemes: schemes, SupportedVersions: []uint16{tls.VersionTLS13},
+		SupportedCurves: []tls.CurveID{tls.X25519, tls.CurveP256}, SupportedPoints: []uint8{0},
+		CipherSuites: []uint16{tls.TLS_AES_128_GCM_SHA256},
 	}
 }

@@ -1,7 +1,6 @@
 package endpoints
 
 import (
-	"context"
 	"iter"
 	"maps"
 	"runtime"
@@ -109,17 +108,4 @@ func (t *Table) forget(k known) {
 	if t.known[k.id] == k.pointer {
 		delete(t.known, k.id)
 	}
-}
-
-type contextKey struct{}
-
-// WithTable returns a context with which Caddy modules are provisioned that need the table.
-func WithTable(ctx context.Context, t *Table) context.Context {
-	return context.WithValue(ctx, contextKey{}, t)
-}
-
-// FromContext returns the table of WithTable, or nil.
-func FromContext(ctx context.Context) *Table {
-	t, _ := ctx.Value(contextKey{}).(*Table)
-	return t
 }

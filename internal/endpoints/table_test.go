@@ -1,7 +1,6 @@
 package endpoints
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"sync"
@@ -132,12 +131,6 @@ func TestPickWhileListsChange(t *testing.T) {
 	group.Wait()
 }
 
-func TestContext(t *testing.T) {
-	table := NewTable()
-	if FromContext(WithTable(t.Context(), table)) != table || FromContext(context.Background()) != nil {
-		t.Fatal("the context does not carry the table")
-	}
-}
 func TestKeep(t *testing.T) {
 	table := NewTable()
 	table.Set("a", []ir.Endpoint{{Address: "192.0.2.1:80"}})

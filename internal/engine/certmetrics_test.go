@@ -16,6 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
 // contents are those of a TLS Secret whose certificate ends at a time.
@@ -45,7 +46,7 @@ func TestExpiryOfCertificates(t *testing.T) {
 	expect(map[string]float64{"/a/shop": 2000000000})
 	store.SetSecret("b", "issued.example", contents(t, time.Unix(1800000000, 0), "named.example"), true)
 	issued := contents(t, time.Unix(1700000000, 0), "issued.example")
-	pair, err := certs.Parse(issued["tls.crt"], issued["tls.key"])
+	pair, err := tlssecret.Parse(issued["tls.crt"], issued["tls.key"])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func (e *Engine) HasSource() bool { return e.source != nil }
 // nil, until Load gives it another one.
 func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
 	// What is provisioned under the configuration has to outlive it: requests go on while Caddy loads the next one.
-	ctx.Context = certs.WithStore(endpoints.WithTable(context.WithoutCancel(ctx.Context), e.endpoints), e.live.Certificates)
+	ctx.Context = context.WithoutCancel(ctx.Context)
 	e.adoption.Store(&adoption{ctx: ctx, settings: s, document: d})
 	select {
 	case e.adopted <- struct{}{}:

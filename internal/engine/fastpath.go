@@ -6,8 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/k8singress/k8singress/internal/apply"
 	"github.com/k8singress/k8singress/internal/backends"
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -64,11 +64,11 @@ func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 	return all[low:high]
 }
 
-// refreshSecret hands the contents of a Secret to the certificates. It returns false when more may depend on it: whether
+// refreshSecret brings the contents of a Secret up to date. It returns false when more may depend on it: whether
 // there is such a Secret is a question for the translation.
 func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
 	if name := ref.Namespace + "/" + ref.Name; e.used(name) {
-		loadSecret(e.live.Certificates, now, name)
+		loadSecret(e.live.Secrets, now, name)
 		e.applied = true
 	}
 	if before == nil {
@@ -90,25 +90,25 @@ func (e *Engine) used(secret string) bool {
 	return e.secrets[secret]
 }
 
-// loadSecrets hands over the contents of those that certificates come from now.
-func loadSecrets(store *certs.Store, s *snapshot.Snapshot, certificates map[string]*document.Certificate) {
+// loadSecrets sets the contents of the Secrets that certificates come from now.
+func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string]*document.Certificate) {
 	for _, c := range certificates {
 		if c == nil {
 			continue
 		}
 		for _, name := range c.Secrets() {
-			loadSecret(store, s, name)
+			loadSecret(to, s, name)
 		}
 	}
 }
 
-// loadSecret hands the contents of a Secret, "namespace/name", to the certificates.
-func loadSecret(store *certs.Store, s *snapshot.Snapshot, name string) {
+// loadSecret sets the contents of a Secret, "namespace/name".
+func loadSecret(to apply.Secrets, s *snapshot.Snapshot, name string) {
 	namespace, name, _ := strings.Cut(name, "/")
 	secret, ok := snapshot.Of[*corev1.Secret](s).Get(namespace, name)
 	if !ok {
-		store.SetSecret(namespace, name, nil, false)
+		to.SetSecret(namespace, name, nil, false)
 		return
 	}
-	store.SetSecret(namespace, name, secret.Data, true)
+	to.SetSecret(namespace, name, secret.Data, true)
 }

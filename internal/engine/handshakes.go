@@ -96,7 +96,7 @@ func (e *Engine) withoutCiphers() []*report.Verdict {
 	all := make([]*report.Verdict, 0, len(hosts))
 	for _, origin := range slices.Sorted(maps.Keys(hosts)) {
 		all = append(all, &report.Verdict{Object: ir.ParseRef(origin), Problems: []report.Problem{{
-			Severity: report.Warning, Reason: report.QuotaExceeded, Field: "metadata.annotations[nginx.ingress.kubernetes.io/ssl-ciphers]",
+			Severity: report.Warning, Reason: report.QuotaExceeded, Field: report.AnnotationField(report.Ciphers),
 			Message: fmt.Sprintf("there is room for %d different lists of ssl-ciphers, and other hosts have them all: %s gets Caddy's own "+
 				"ciphers; use the same list as another Ingress", mostHandshakes, strings.Join(hosts[origin], ", ")),
 		}}})

@@ -81,7 +81,7 @@ func (e *Engine) check() {
 	if e.publisher != nil {
 		e.observe()
 	}
-	if !e.live.Certificates.Turned() || !e.publish() {
+	if !e.live.Stale() || !e.publish() {
 		e.publishStatus()
 	}
 }

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/apply"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/files"
 	"github.com/k8singress/k8singress/internal/report"
@@ -42,11 +42,11 @@ func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) 
 
 // checkCertificates reads the Secrets that the document names.
 func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict {
-	store := certs.NewStore()
-	store.Update(d.Certificates)
-	for _, name := range store.Follow(document.Diff(nil, d).References()) {
-		loadSecret(store, s, name)
+	secrets := apply.NewSecrets()
+	secrets.Certificates.Update(d.Certificates)
+	for _, name := range secrets.Trust.Update(document.Diff(nil, d)) {
+		loadSecret(secrets, s, name)
 	}
-	loadSecrets(store, s, d.Certificates)
-	return store.Problems()
+	loadSecrets(secrets, s, d.Certificates)
+	return secrets.Problems()
 }

@@ -106,11 +106,11 @@ func addresses(list []ir.Endpoint) []string {
 
 // apply changes the live tables. What they refuse is reported, and the rest is in effect.
 func (e *Engine) apply(delta *document.Delta, s *snapshot.Snapshot) {
-	e.follow(delta, s)
+	e.loadAuthorities(delta, s)
 	e.live.Apply(delta)
 	e.applied = e.applied || !delta.Empty() || !e.live.Table.Ready()
 	if s != nil {
-		loadSecrets(e.live.Certificates, s, delta.Certificates)
+		loadSecrets(e.live.Secrets, s, delta.Certificates)
 	}
 	e.issuance.Want(delta.Certificates)
 	if e.live.Table.Ready() {
@@ -124,13 +124,13 @@ func (e *Engine) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	e.log.Info("ready: everything there is has been applied for the first time")
 }
 
-// follow reads the Secrets that something refers to for the first time. It comes before the tables change: nobody is to be
-// turned away by a host that does not know yet whom to believe.
-func (e *Engine) follow(delta *document.Delta, s *snapshot.Snapshot) {
-	for _, secret := range e.live.Certificates.Follow(delta.References()) {
+// loadAuthorities reads the Secrets that something refers to for the first time. It comes before the tables change: no client
+// is to be refused by a host that has not read its certificate authority yet.
+func (e *Engine) loadAuthorities(delta *document.Delta, s *snapshot.Snapshot) {
+	for _, secret := range e.live.Trust.Update(delta) {
 		e.secrets = nil
 		if s != nil {
-			loadSecret(e.live.Certificates, s, secret)
+			loadSecret(e.live.Secrets, s, secret)
 		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // Backend is what is asked: its endpoints at this moment, and who wants to know.
@@ -30,7 +30,7 @@ type Checker struct {
 	// client asks over HTTP, h2c and grpcs the health service of gRPC, with and without TLS.
 	client, h2c, grpcs *http.Client
 	// authority is that of Trust.
-	authority func(secret string) *certs.Authority
+	authority func(secret string) *trust.Authority
 
 	mu      sync.Mutex
 	running map[string]*round

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // Trust says where the contents of Secrets are found, for checks that verify endpoints or show them a certificate. It is to be
 // called before the checker is used; without it such a check fails.
-func (c *Checker) Trust(authority func(secret string) *certs.Authority) { c.authority = authority }
+func (c *Checker) Trust(authority func(secret string) *trust.Authority) { c.authority = authority }
 
 // clientFor returns who asks as a check wants it.
 func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
@@ -32,7 +32,7 @@ func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	if c.authority == nil {
 		return nil, errors.New("nobody knows the Secret " + check.Secured.Secret)
 	}
-	config, err := c.authority(check.Secured.Secret).Contents().Client(&check.Secured)
+	config, err := c.authority(check.Secured.Secret).Contents().ClientConfig(&check.Secured)
 	if err != nil {
 		return nil, fmt.Errorf("the Secret %s is no good: %w", check.Secured.Secret, err)
 	}

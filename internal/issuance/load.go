@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 
-	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
 // load reads the newest certificate for a host that one of the issuers has given; nil when there is none. An error is about
@@ -45,7 +45,7 @@ func (s *setup) loadFrom(ctx context.Context, issuer string, h *host) (*issued, 
 		}
 		parts[n] = data
 	}
-	pair, err := certs.Parse(parts[0], parts[1])
+	pair, err := tlssecret.Parse(parts[0], parts[1])
 	if err != nil {
 		return nil, fmt.Errorf("the certificate %s in the storage cannot be read: %w", keys[0], err)
 	}

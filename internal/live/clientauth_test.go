@@ -1,26 +1,25 @@
 package live_test
 
 import (
-	"maps"
 	"net/http"
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // TestAsksClient holds which handshakes ask for a certificate.
 func TestAsksClient(t *testing.T) {
-	store := certs.NewStore()
+	store := trust.NewStore()
 	table := live.NewTable(endpoints.NewTable(), store)
 	on := func() *document.Host {
 		return &document.Host{ClientAuth: &document.ClientAuth{Secret: "shop/ca", Verify: "on"}}
 	}
-	store.Follow(maps.All(map[string][]*document.Reference{"a": {{Secret: "shop/ca", CA: true}}}))
+	store.Update(&document.Delta{Hosts: map[string]*document.Host{"a": on()}})
 	off := &document.Host{ClientAuth: &document.ClientAuth{Secret: "shop/ca", Verify: "off"}}
 	check := func(want map[string]bool) {
 		t.Helper()

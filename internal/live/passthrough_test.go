@@ -7,11 +7,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 func passing(names ...string) map[string]*document.Host {
@@ -23,7 +23,7 @@ func passing(names ...string) map[string]*document.Host {
 }
 
 func TestPassthroughByName(t *testing.T) {
-	table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+	table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 	if table.PassesAny() || table.Passthrough("a.example") != nil {
 		t.Error("nobody has asked for it")
 	}
@@ -53,7 +53,7 @@ func TestPassthroughByName(t *testing.T) {
 // TestPassthroughDrains holds when connections end, and that the end of the process waits for them.
 func TestPassthroughDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+		table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 		table.SetGlobal(&ir.Global{Drain: time.Minute})
 		table.Update(passing("a.example", "b.example"))
 		begin := time.Now()
@@ -88,7 +88,7 @@ func TestPassthroughDrains(t *testing.T) {
 // TestPassthroughEndsWithTheTable holds that connections do not outlast the controller for ever.
 func TestPassthroughEndsWithTheTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+		table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 		table.Update(passing("a.example"))
 		begin, ended := time.Now(), make(chan time.Duration, 1)
 		defer table.Passthrough("a.example").Follow(func() { ended <- time.Since(begin) })()
@@ -103,7 +103,7 @@ func TestPassthroughEndsWithTheTable(t *testing.T) {
 func BenchmarkPassthrough(b *testing.B) {
 	for _, n := range []int{0, 1, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+			table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 			var names []string
 			for i := range n {
 				names = append(names, fmt.Sprintf("host-%d.example", i))

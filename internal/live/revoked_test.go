@@ -4,17 +4,16 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"maps"
 	"net/http"
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // client makes one of an authority, with its connection.
@@ -25,17 +24,17 @@ func client(t *testing.T, ca *fixture.Identity) (*fixture.Identity, *tls.Connect
 }
 
 // trust is a Secret with an authority and the list of those whom it has revoked.
-func trust(t *testing.T, ca *fixture.Identity, revoked ...*fixture.Identity) map[string][]byte {
+func authority(t *testing.T, ca *fixture.Identity, revoked ...*fixture.Identity) map[string][]byte {
 	t.Helper()
 	return map[string][]byte{"ca.crt": ca.PEM(), "ca.crl": ca.Revoking(t, time.Now().Add(time.Hour), revoked...)}
 }
 
 // verifying is a table with a host that asks its clients for certificates of an authority.
-func verifying(t *testing.T, ca *fixture.Identity) (*live.Table, *certs.Store) {
+func verifying(t *testing.T, ca *fixture.Identity) (*live.Table, *trust.Store) {
 	t.Helper()
-	store := certs.NewStore()
-	store.Follow(maps.All(map[string][]*document.Reference{"host": {{Secret: "shop/ca", CA: true}}}))
-	store.SetSecret("shop", "ca", trust(t, ca), true)
+	store := trust.NewStore()
+	store.Update(&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &document.ClientAuth{Secret: "shop/ca"}}}})
+	store.SetSecret("shop", "ca", authority(t, ca), true)
 	table := tableOf(t, endpoints.NewTable(), store)
 	table.SetGlobal(&ir.Global{Drain: time.Millisecond})
 	h := hostOf(endlessRoute("/"), endlessRoute("/.well-known/acme-challenge/x"))
@@ -58,7 +57,7 @@ func TestStreamsOfRevokedClientsEnd(t *testing.T) {
 	call := openBy(t, table, "/", http.Header{"Content-Type": {"application/grpc+proto"}}, bad)
 	ordinary := openBy(t, table, "/", http.Header{"Content-Type": {"application/json"}}, bad)
 
-	store.SetSecret("shop", "ca", trust(t, ca, revoked), true)
+	store.SetSecret("shop", "ca", authority(t, ca, revoked), true)
 	await(t, goes, "the stream of a client that was revoked goes on")
 	await(t, call, "the call of a client that was revoked goes on")
 	goesOn(t, stays, "the stream of another client was cut")

@@ -9,12 +9,12 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // Table is the HTTP half of what is live. Its methods that change it are for one goroutine.
@@ -22,8 +22,8 @@ type Table struct {
 	index    atomic.Pointer[index]
 	ready    atomic.Bool
 	backends *endpoints.Table
-	// authorities tell whom to believe.
-	authorities *certs.Store
+	// authorities holds the CAs that client and backend certificates are verified against.
+	authorities *trust.Store
 	// connections outlive the chains that use them.
 	connections *proxy.Pool
 
@@ -40,7 +40,7 @@ type Table struct {
 }
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
-func NewTable(backends *endpoints.Table, authorities *certs.Store) *Table {
+func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
 		backends: backends, authorities: authorities, connections: proxy.NewPool(), chains: map[string]*chain{},
 		refused: map[string][]refused{}, policies: map[string]ir.TLSPolicy{},
@@ -48,7 +48,7 @@ func NewTable(backends *endpoints.Table, authorities *certs.Store) *Table {
 	t.connections.Follow(backends.Addresses())
 	t.SetGlobal(&ir.Global{})
 	t.index.Store(&index{})
-	authorities.OnTrust(t.checkStreams)
+	authorities.OnChange(t.checkStreams)
 	return t
 }
 

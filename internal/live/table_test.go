@@ -14,10 +14,10 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	_ "github.com/caddyserver/caddy/v2/modules/caddyhttp/standard"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // newTable returns a table that can provision chains, and is ready.
@@ -29,11 +29,11 @@ func newTable(t testing.TB) *live.Table {
 // tableWith is newTable with backends that the test changes.
 func tableWith(t testing.TB, backends *endpoints.Table) *live.Table {
 	t.Helper()
-	return tableOf(t, backends, certs.NewStore())
+	return tableOf(t, backends, trust.NewStore())
 }
 
 // tableOf is tableWith with a store that the test changes.
-func tableOf(t testing.TB, backends *endpoints.Table, store *certs.Store) *live.Table {
+func tableOf(t testing.TB, backends *endpoints.Table, store *trust.Store) *live.Table {
 	t.Helper()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{})
 	if err != nil {
@@ -188,7 +188,7 @@ func TestEqualChainsAreProvisionedOnce(t *testing.T) {
 }
 
 func TestNotReadyUntilComplete(t *testing.T) {
-	table := live.NewTable(endpoints.NewTable(), certs.NewStore())
+	table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 	if got := get(t, table, "h", "/"); got != "not ready" {
 		t.Errorf("an incomplete table answers %q", got)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // Client is who sends a request, by its certificate, in the words of nginx. It is immutable.
@@ -33,7 +33,7 @@ var anonymous = &Client{Verify: "NONE"}
 func newClient(leaf *x509.Certificate, err error, pass bool) *Client {
 	c := &Client{Verify: "SUCCESS", Subject: nameOf(leaf.RawSubject), Issuer: nameOf(leaf.RawIssuer), leaf: leaf}
 	if err != nil {
-		c.Verify, c.failed, c.stranger = "FAILED:"+err.Error(), true, errors.Is(err, certs.ErrIssuer)
+		c.Verify, c.failed, c.stranger = "FAILED:"+err.Error(), true, errors.Is(err, trust.ErrIssuer)
 	}
 	if pass {
 		c.escaped = c.Escaped()
@@ -54,12 +54,12 @@ func (c *Client) Escaped() string {
 type judged struct {
 	client *Client
 	chain  []*x509.Certificate
-	by     *certs.Contents
+	by     *trust.Contents
 	until  time.Time
 }
 
 // holds says whether the same would come out for another request by now.
-func (j *judged) holds(state *tls.ConnectionState, by *certs.Contents, now time.Time) bool {
+func (j *judged) holds(state *tls.ConnectionState, by *trust.Contents, now time.Time) bool {
 	return j.by == by && now.Before(j.until) && slices.Equal(j.chain, state.PeerCertificates)
 }
 

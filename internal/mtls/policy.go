@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // Policy is which clients one host lets in. It is immutable but for what it remembers of clients, and is for all requests.
@@ -23,7 +23,7 @@ type Policy struct {
 	pass      bool
 	subject   *regexp.Regexp
 	closed    bool
-	authority *certs.Authority
+	authority *trust.Authority
 
 	// known are the *judged clients by the pointer to their certificate. crypto/tls has one value for one certificate of
 	// all connections that are open, so that it is verified once.
@@ -35,7 +35,7 @@ type Policy struct {
 const mostKnown = 1024
 
 // New makes the policy of a host. What cannot be understood lets nobody in.
-func New(d *document.ClientAuth, authority *certs.Authority) *Policy {
+func New(d *document.ClientAuth, authority *trust.Authority) *Policy {
 	p := &Policy{
 		verify: ir.ClientVerify(d.Verify), depth: d.Depth, errorPage: d.ErrorPage, pass: d.PassCertificate,
 		closed: d.Closed || authority == nil, authority: authority,

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -12,27 +11,27 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/mtls"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // trusting is an authority "shop/ca" of a store, with a client of it.
 type trusting struct {
-	store *certs.Store
+	store *trust.Store
 	state *tls.ConnectionState
 	pem   []byte
 }
 
-func trust(t testing.TB, lifetime time.Duration) *trusting {
+func authority(t testing.TB, lifetime time.Duration) *trusting {
 	t.Helper()
 	ca := fixture.Authority(t, nil, "ca")
 	client := fixture.Identify(t, ca, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
 	})
-	s := certs.NewStore()
-	s.Follow(maps.All(map[string][]*document.Reference{"host": {{Secret: "shop/ca", CA: true}}}))
+	s := trust.NewStore()
+	s.Update(&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &document.ClientAuth{Secret: "shop/ca"}}}})
 	tr := &trusting{store: s, state: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client.Leaf}}}
 	tr.pem = ca.PEM()
 	tr.tell(map[string][]byte{"ca.crt": tr.pem})
@@ -48,7 +47,7 @@ func (tr *trusting) policy(d document.ClientAuth) *mtls.Policy {
 
 // TestTruth holds that nobody is let in with a word, an expression or a Secret that nobody understands.
 func TestTruth(t *testing.T) {
-	tr := trust(t, time.Hour)
+	tr := authority(t, time.Hour)
 	for _, test := range []struct {
 		name         string
 		d            document.ClientAuth
@@ -91,7 +90,7 @@ func TestTruth(t *testing.T) {
 
 // TestRemembers holds that a certificate is verified again when the Secret is another one, and when it has expired.
 func TestRemembers(t *testing.T) {
-	tr := trust(t, time.Hour)
+	tr := authority(t, time.Hour)
 	p := tr.policy(document.ClientAuth{Verify: "on"})
 	first, _ := p.Check(tr.state)
 	if again, _ := p.Check(tr.state); again != first {
@@ -100,7 +99,7 @@ func TestRemembers(t *testing.T) {
 	if allocs := testing.AllocsPerRun(100, func() { p.Check(tr.state) }); allocs > 0 {
 		t.Errorf("a client that is known costs %v allocations", allocs)
 	}
-	other := trust(t, time.Hour)
+	other := authority(t, time.Hour)
 	tr.tell(map[string][]byte{"ca.crt": other.pem})
 	if _, refusal := p.Check(tr.state); refusal == nil {
 		t.Error("the authority is another one, and its client is still let in")
@@ -117,14 +116,14 @@ func TestRemembers(t *testing.T) {
 
 // TestForged holds that who only claims an issuer whom the Secret knows is not passed on as the client of an unknown one.
 func TestForged(t *testing.T) {
-	tr, other := trust(t, time.Hour), trust(t, time.Hour)
+	tr, other := authority(t, time.Hour), authority(t, time.Hour)
 	if client, refusal := tr.policy(document.ClientAuth{Verify: "optional_no_ca"}).Check(other.state); refusal == nil || refusal.Status != 400 {
 		t.Errorf("a client of a false %s is let in: %s", client.Issuer, client.Verify)
 	}
 }
 
 func TestExpiresWhileItIsRemembered(t *testing.T) {
-	tr := trust(t, 2*time.Second)
+	tr := authority(t, 2*time.Second)
 	p := tr.policy(document.ClientAuth{Verify: "on"})
 	if _, refusal := p.Check(tr.state); refusal != nil {
 		t.Fatal("it is not let in")
@@ -144,7 +143,7 @@ func TestExpiresWhileItIsRemembered(t *testing.T) {
 
 // TestTell holds that nothing that a client claims of itself gets through, in whatever spelling.
 func TestTell(t *testing.T) {
-	tr := trust(t, time.Hour)
+	tr := authority(t, time.Hour)
 	for _, test := range []struct {
 		name  string
 		state *tls.ConnectionState
@@ -170,7 +169,7 @@ func TestTell(t *testing.T) {
 }
 
 func TestRefusalOnTheWire(t *testing.T) {
-	tr := trust(t, time.Hour)
+	tr := authority(t, time.Hour)
 	_, refusal := tr.policy(document.ClientAuth{Verify: "on"}).Check(nil)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		w := httptest.NewRecorder()
@@ -185,7 +184,7 @@ func TestRefusalOnTheWire(t *testing.T) {
 }
 
 func BenchmarkCheckKnown(b *testing.B) {
-	tr := trust(b, time.Hour)
+	tr := authority(b, time.Hour)
 	p := tr.policy(document.ClientAuth{Verify: "on"})
 	for b.Loop() {
 		p.Check(tr.state)

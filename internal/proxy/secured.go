@@ -10,8 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // Secured are the connections to endpoints that TLS is spoken with in one way. Routes that differ in anything of it never
@@ -30,12 +30,12 @@ type Secured struct {
 // way is what makes connections differ. That of a Secret which was forgotten in between has another authority.
 type way struct {
 	tls       ir.BackendTLS
-	authority *certs.Authority
+	authority *trust.Authority
 }
 
 // generation are the transports with the contents that a Secret has for a while.
 type generation struct {
-	contents   *certs.Contents
+	contents   *trust.Contents
 	transports transports
 	// err says why nothing may be sent.
 	err error
@@ -43,7 +43,7 @@ type generation struct {
 
 // Secure returns the connections for a way to speak TLS, and counts one more user of them, until Release. The authority
 // belongs to the Secret.
-func (p *Pool) Secure(t *ir.BackendTLS, authority *certs.Authority) *Secured {
+func (p *Pool) Secure(t *ir.BackendTLS, authority *trust.Authority) *Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := way{*t, authority}
@@ -98,8 +98,8 @@ func (s *Secured) now() *generation {
 	return g
 }
 
-func (s *Secured) make(contents *certs.Contents) *generation {
-	config, err := contents.Client(&s.way.tls)
+func (s *Secured) make(contents *trust.Contents) *generation {
+	config, err := contents.ClientConfig(&s.way.tls)
 	if err != nil {
 		return &generation{contents: contents, err: fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.tls.Secret, err)}
 	}

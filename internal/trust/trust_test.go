@@ -1,49 +1,39 @@
-package certs_test
+package trust_test
 
 import (
 	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 const trustSecret = "shop/clients"
 
-// reference is that of a host that verifies its clients.
-func reference(host string) *document.Reference {
-	return &document.Reference{
-		Secret: trustSecret, Origin: "Ingress/shop/" + host, Field: "field", CA: true, For: host, Without: "403 is the answer to every request",
-	}
+// host is a virtual host that verifies its clients with the Secret; nil is a host that has gone.
+func host(name string) *document.Host {
+	return &document.Host{ClientAuth: &document.ClientAuth{Secret: trustSecret, Origin: "Ingress/shop/" + name}}
 }
 
-func follow(s *certs.Store, refs map[string]*document.Reference) []string {
-	return s.Follow(func(yield func(string, []*document.Reference) bool) {
-		for user, ref := range refs {
-			list := []*document.Reference{ref}
-			if ref == nil {
-				list = nil
-			}
-			if !yield(user, list) {
-				return
-			}
-		}
-	})
+func update(s *trust.Store, hosts map[string]*document.Host) []string {
+	return s.Update(&document.Delta{Hosts: hosts})
 }
 
 // trusting is a store in which one host verifies its clients with the Secret.
-func trusting(t testing.TB, data map[string][]byte) (*certs.Store, *certs.Authority) {
+func trusting(t testing.TB, data map[string][]byte) (*trust.Store, *trust.Authority) {
 	t.Helper()
-	s := certs.NewStore()
-	if added := follow(s, map[string]*document.Reference{"host a": reference("a")}); len(added) != 1 || added[0] != trustSecret {
+	s := trust.NewStore()
+	if added := update(s, map[string]*document.Host{"a": host("a")}); len(added) != 1 || added[0] != trustSecret {
 		t.Fatalf("added are %v", added)
 	}
 	s.SetSecret("shop", "clients", data, data != nil)
@@ -74,7 +64,7 @@ func bundle(all ...*fixture.Identity) []byte {
 	return b.Bytes()
 }
 
-func verify(c *certs.Contents, depth int, chain ...*fixture.Identity) string {
+func verify(c *trust.Contents, depth int, chain ...*fixture.Identity) string {
 	if _, err := c.VerifyClient(chainOf(chain...), depth, time.Now()); err != nil {
 		return err.Error()
 	}
@@ -231,7 +221,7 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 				t.Fatalf("verdicts are %+v", all)
 			}
 			p := all[0].Problems[0]
-			if string(p.Reason) != test.reason || !strings.Contains(p.Message, test.message) || p.Field != "field" || p.Severity != report.Error {
+			if string(p.Reason) != test.reason || !strings.Contains(p.Message, test.message) || p.Field != "metadata.annotations[nginx.ingress.kubernetes.io/auth-tls-secret]" || p.Severity != report.Error {
 				t.Errorf("the problem is %+v", p)
 			}
 		})
@@ -260,22 +250,22 @@ func TestAuthorityFollowsItsSecret(t *testing.T) {
 	}
 }
 
-func TestFollow(t *testing.T) {
+func TestUpdate(t *testing.T) {
 	root := fixture.Authority(t, nil, "root")
 	s, a := trusting(t, map[string][]byte{"ca.crt": root.PEM()})
-	if added := follow(s, map[string]*document.Reference{"host b": reference("b"), "host c": nil}); len(added) != 0 {
+	if added := update(s, map[string]*document.Host{"b": host("b"), "c": nil}); len(added) != 0 {
 		t.Errorf("%v come again", added)
 	}
-	follow(s, map[string]*document.Reference{"host a": nil})
+	update(s, map[string]*document.Host{"a": nil})
 	if s.Authority(trustSecret) != a {
 		t.Error("one host has gone, and the other one gets another authority")
 	}
 	// A host that changes from one part of the document to another at once keeps its authority.
-	follow(s, map[string]*document.Reference{"host b": nil, "host d": reference("d")})
+	update(s, map[string]*document.Host{"b": nil, "d": host("d")})
 	if s.Authority(trustSecret) != a {
 		t.Error("the authority is another one, although there was always somebody who referred to it")
 	}
-	follow(s, map[string]*document.Reference{"host d": nil})
+	update(s, map[string]*document.Host{"d": nil})
 	if _, err := s.Authority(trustSecret).Pool(); err == nil {
 		t.Error("a Secret that nobody refers to is known")
 	}
@@ -285,9 +275,8 @@ func TestFollow(t *testing.T) {
 }
 
 func TestPair(t *testing.T) {
-	pair, other := forNames(t, "client"), forNames(t, "other")
-	ref := reference("a")
-	ref.CA, ref.Pair = false, true
+	pair, other := fixture.Certificate(t, "client"), fixture.Certificate(t, "other")
+	port := &document.Port{Origin: "Service/shop/a", TLS: &ir.StreamTLS{Secret: trustSecret}}
 	for _, test := range []struct {
 		name, message string
 		data          map[string][]byte
@@ -296,10 +285,10 @@ func TestPair(t *testing.T) {
 		{"none", "there is neither tls.crt nor tls.key", map[string][]byte{"ca.crt": pair.PEM()}},
 		{"without a key", "tls.key is empty", map[string][]byte{"tls.crt": pair.PEM()}},
 		{"of two", "belongs to none", map[string][]byte{"tls.crt": pair.PEM(), "tls.key": other.KeyPEM()}},
-		{"expired", "clients refuse it", expired(t, "client").Secret()},
+		{"expired", "clients refuse it", fixture.Expired(t, "client").Secret()},
 	} {
-		s := certs.NewStore()
-		follow(s, map[string]*document.Reference{"backend a": ref})
+		s := trust.NewStore()
+		s.Update(&document.Delta{Ports: map[string]*document.Port{"tcp/1": port}})
 		s.SetSecret("shop", "clients", test.data, true)
 		got, err := s.Authority(trustSecret).Pair()
 		if (got != nil) != (err == nil) {
@@ -315,14 +304,27 @@ func TestPair(t *testing.T) {
 	}
 }
 
-func TestTrustProblems(t *testing.T) {
+func expectSaid(t *testing.T, s *trust.Store, want ...string) {
+	t.Helper()
+	var lines []string
+	for _, v := range s.Problems() {
+		for _, p := range v.Problems {
+			lines = append(lines, fmt.Sprintf("%s %s %s %s: %s", p.Severity, p.Reason, v.Object, p.Field, p.Message))
+		}
+	}
+	if d := cmp.Diff(want, lines); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestProblems(t *testing.T) {
 	yesterday := time.Now().Add(-24 * time.Hour)
 	gone := fixture.Identify(t, nil, &x509.Certificate{
 		Subject: pkix.Name{CommonName: "gone"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: yesterday.Add(-time.Hour), NotAfter: yesterday, KeyUsage: x509.KeyUsageCRLSign | x509.KeyUsageCertSign,
 	})
 	s, _ := trusting(t, map[string][]byte{"ca.crt": gone.PEM(), "ca.crl": gone.Revoking(t, yesterday)})
-	follow(s, map[string]*document.Reference{"host b": reference("b")})
+	update(s, map[string]*document.Host{"b": host("b")})
 	var got []string
 	for _, v := range s.Problems() {
 		for _, p := range v.Problems {
@@ -345,7 +347,7 @@ func FuzzContents(f *testing.F) {
 	f.Add([]byte("garbage"), []byte("garbage"))
 	f.Add(root.PEM(), []byte{})
 	f.Fuzz(func(t *testing.T, ca, crl []byte) {
-		contents := certs.ReadContents(map[string][]byte{"ca.crt": ca, "ca.crl": crl})
+		contents := trust.ReadContents(map[string][]byte{"ca.crt": ca, "ca.crl": crl})
 		pool, err := contents.Pool()
 		if (pool == nil) != (err != nil) {
 			t.Fatalf("the pool is %v, and the error %v", pool, err)

@@ -1,4 +1,4 @@
-package certs
+package tlssecret
 
 import (
 	"crypto/x509"
@@ -50,14 +50,17 @@ func (n Names) Cover(host string) bool {
 	return found
 }
 
+// HasWildcards says whether one of the names is a wildcard.
+func (n Names) HasWildcards() bool { return len(n.parents) > 0 }
+
 // String lists the names for people.
 func (n Names) String() string {
 	quoted := make([]string, 0, report.MostListed)
 	for _, name := range n.exact[:min(len(n.exact), report.MostListed)] {
-		quoted = append(quoted, quote(name))
+		quoted = append(quoted, Quote(name))
 	}
 	for _, parent := range n.parents[:min(len(n.parents), report.MostListed)] {
-		quoted = append(quoted, quote("*."+parent))
+		quoted = append(quoted, Quote("*."+parent))
 	}
 	if len(quoted) == 0 {
 		return "no name"
@@ -68,8 +71,8 @@ func (n Names) String() string {
 // longest is how much of a name a message has room for.
 const longest = 64
 
-// quote makes a name of a certificate, which may be anything, fit for a terminal and a line of a log.
-func quote(name string) string {
+// Quote makes a name of a certificate, which may be anything, fit for a terminal and a line of a log.
+func Quote(name string) string {
 	if len(name) > longest {
 		return fmt.Sprintf("%q...", name[:longest])
 	}

@@ -1,4 +1,4 @@
-package certs_test
+package tlssecret_test
 
 import (
 	"crypto/x509"
@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
 func TestNamesCover(t *testing.T) {
-	named := certs.NamesOf(forNames(t, "Web.Example", "*.wild.example", "*.Upper.Example.", "*", "*.", "dot.example.").Leaf)
+	named := tlssecret.NamesOf(fixture.Certificate(t, "Web.Example", "*.wild.example", "*.Upper.Example.", "*", "*.", "dot.example.").Leaf)
 	for host, want := range map[string]bool{
 		"web.example": true, "a.wild.example": true, "dot.example": true, "*.wild.example": true, "a.upper.example": true,
 		"a.b.wild.example": false, "wild.example": false, ".wild.example": false, "cn": false, "": false, "com": false,
@@ -21,15 +21,15 @@ func TestNamesCover(t *testing.T) {
 			t.Errorf("%v cover %q: %v, want %v", named, host, got, want)
 		}
 	}
-	plain := certs.NamesOf(fixture.Authority(t, nil, "cn.example").Leaf)
+	plain := tlssecret.NamesOf(fixture.Authority(t, nil, "cn.example").Leaf)
 	if !plain.Cover("cn.example") || plain.Cover("a.cn.example") {
 		t.Error("a common name covers its own name, and no other")
 	}
-	wild := certs.NamesOf(fixture.Authority(t, nil, "*.cn.example").Leaf)
+	wild := tlssecret.NamesOf(fixture.Authority(t, nil, "*.cn.example").Leaf)
 	if !wild.Cover("a.cn.example") || wild.Cover("cn.example") {
 		t.Error("a wildcard in the common name covers the names below")
 	}
-	nameless := certs.NamesOf(fixture.Authority(t, nil, "").Leaf)
+	nameless := tlssecret.NamesOf(fixture.Authority(t, nil, "").Leaf)
 	if nameless.Cover("") || nameless.Cover("a.example") {
 		t.Error("a certificate without a name covers nothing")
 	}
@@ -39,7 +39,7 @@ func TestNamesCover(t *testing.T) {
 func TestCommonNameGivesWayToDNSNames(t *testing.T) {
 	template := fixture.AuthorityTemplate("cn.example")
 	template.DNSNames = []string{"dns.example"}
-	names := certs.NamesOf(fixture.Identify(t, nil, template).Leaf)
+	names := tlssecret.NamesOf(fixture.Identify(t, nil, template).Leaf)
 	if names.Cover("cn.example") || !names.Cover("dns.example") {
 		t.Errorf("the names are %v", names)
 	}
@@ -54,11 +54,11 @@ func TestNamesAreListedForPeople(t *testing.T) {
 		`"red\x1b[31m\n"`:                       {"red\x1b[31m\n"},
 		`"` + strings.Repeat("x", 64) + `"...`:  {strings.Repeat("x", 65)},
 	} {
-		if got := certs.NamesOf(&x509.Certificate{DNSNames: names}).String(); got != want {
+		if got := tlssecret.NamesOf(&x509.Certificate{DNSNames: names}).String(); got != want {
 			t.Errorf("%q are listed as %s, want %s", names, got, want)
 		}
 	}
-	if got := certs.NamesOf(&x509.Certificate{}).String(); got != "no name" {
+	if got := tlssecret.NamesOf(&x509.Certificate{}).String(); got != "no name" {
 		t.Errorf("a certificate without a name is for %s", got)
 	}
 }
@@ -69,7 +69,7 @@ func BenchmarkCover(b *testing.B) {
 	for i := range 5_000 {
 		leaf.DNSNames = append(leaf.DNSNames, fmt.Sprintf("host-%d.example", i), fmt.Sprintf("*.host-%d.example", i))
 	}
-	names := certs.NamesOf(leaf)
+	names := tlssecret.NamesOf(leaf)
 	b.ReportAllocs()
 	for b.Loop() {
 		if !names.Cover("www.host-4999.example") {

@@ -1,6 +1,5 @@
-// Package certs holds the certificates of Secrets: parsed once, kept while they are good, and found by the name that a
-// TLS client asks for.
-package certs
+// Package tlssecret reads the certificates and private keys of Secrets. Its errors are worded for the owner of the Secret.
+package tlssecret
 
 import (
 	"bytes"
@@ -15,16 +14,15 @@ import (
 
 // Keys of a Secret of type kubernetes.io/tls.
 const (
-	certKey    = "tls.crt"
-	privateKey = "tls.key"
+	CertificateKey = "tls.crt"
+	PrivateKey     = "tls.key"
 )
 
-const (
-	// maxFile is what a Secret of a cluster has room for, in bytes; a file of manifests could hold more.
-	maxFile = 1 << 20
-	// maxChain is the longest chain in bytes that clients with OpenSSL take. It is sent in each handshake.
-	maxChain = 100 << 10
-)
+// MaxFile is what a Secret of a cluster has room for, in bytes; a file of manifests could hold more.
+const MaxFile = 1 << 20
+
+// maxChain is the longest chain in bytes that clients with OpenSSL take. It is sent in each handshake.
+const maxChain = 100 << 10
 
 func tooLong(name string, length, most int) error {
 	return fmt.Errorf("%s has %d bytes, and at most %d are read: leave there only what belongs to this certificate", name, length, most)
@@ -32,31 +30,31 @@ func tooLong(name string, length, most int) error {
 
 // Parse reads a certificate chain and its private key in PEM. The chain may be in any order, and may have other PEM blocks
 // or text around it: the certificate that the key belongs to comes first in the result, each issuer after what it issued.
-// Leaf is set. Errors are worded for the owner of the Secret.
+// Leaf is set.
 func Parse(cert, key []byte) (*tls.Certificate, error) {
 	switch {
 	case len(bytes.TrimSpace(cert)) == 0:
-		return nil, fmt.Errorf("%s is empty: put the certificate there, in PEM", certKey)
+		return nil, fmt.Errorf("%s is empty: put the certificate there, in PEM", CertificateKey)
 	case len(bytes.TrimSpace(key)) == 0:
-		return nil, fmt.Errorf("%s is empty: put the private key there, in PEM", privateKey)
-	case len(cert) > maxFile:
-		return nil, tooLong(certKey, len(cert), maxFile)
-	case len(key) > maxFile:
-		return nil, tooLong(privateKey, len(key), maxFile)
+		return nil, fmt.Errorf("%s is empty: put the private key there, in PEM", PrivateKey)
+	case len(cert) > MaxFile:
+		return nil, tooLong(CertificateKey, len(cert), MaxFile)
+	case len(key) > MaxFile:
+		return nil, tooLong(PrivateKey, len(key), MaxFile)
 	}
 	signer, err := readKey(key)
 	if err != nil {
 		return nil, err
 	}
-	certificates, err := readCertificates(certKey, cert)
+	certificates, err := ParseCertificates(CertificateKey, cert)
 	if err != nil {
 		return nil, err
 	}
 	return pair(certificates, signer)
 }
 
-// readCertificates reads those that stand under a key of a Secret. At least one does.
-func readCertificates(key string, data []byte) ([]*x509.Certificate, error) {
+// ParseCertificates reads the certificates in PEM that a Secret holds under a key. None is an error.
+func ParseCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for {
 		var block *pem.Block
@@ -78,7 +76,7 @@ func readCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 	return all, nil
 }
 
-var errMismatch = errors.New("the key in " + privateKey + " belongs to none of the certificates in " + certKey)
+var errMismatch = errors.New("the key in " + PrivateKey + " belongs to none of the certificates in " + CertificateKey)
 
 // pair finds the certificate that the key belongs to. It compares public keys, because crypto/tls would read the key
 // again for each certificate, and a Secret has room for thousands.
@@ -96,7 +94,7 @@ func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) 
 	}
 	if length > maxChain {
 		return nil, fmt.Errorf("the certificate in %s and its issuers have %d bytes, and clients take at most %d: "+
-			"use one with fewer names or issuers", certKey, length, maxChain)
+			"use one with fewer names or issuers", CertificateKey, length, maxChain)
 	}
 	return result, nil
 }
@@ -105,7 +103,7 @@ func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) 
 func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certificate {
 	chain := []*x509.Certificate{leaf}
 	for last := leaf; ; last = chain[len(chain)-1] {
-		i := slices.IndexFunc(others, func(c *x509.Certificate) bool { return issued(c, last) })
+		i := slices.IndexFunc(others, func(c *x509.Certificate) bool { return Issued(c, last) })
 		if i < 0 {
 			return chain
 		}
@@ -114,9 +112,10 @@ func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certifi
 	}
 }
 
-// issued compares names, and key identifiers where both have them: an authority that changed its key has two
-// certificates of one name.
-func issued(issuer, c *x509.Certificate) bool {
+// Issued says whether the names of two certificates fit, as those of an issuer and of what it issued, and their key
+// identifiers where both have them: an authority that changed its key has two certificates of one name. It verifies no
+// signature.
+func Issued(issuer, c *x509.Certificate) bool {
 	if !bytes.Equal(issuer.RawSubject, c.RawIssuer) || bytes.Equal(issuer.Raw, c.Raw) {
 		return false
 	}

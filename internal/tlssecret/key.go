@@ -1,4 +1,4 @@
-package certs
+package tlssecret
 
 import (
 	"crypto"
@@ -23,30 +23,30 @@ const (
 	maxKey = 8 << 10
 )
 
-var errUnusable = errors.New("TLS cannot use the key in " + privateKey + ": make an RSA or ECDSA key")
+var errUnusable = errors.New("TLS cannot use the key in " + PrivateKey + ": make an RSA or ECDSA key")
 
 // readKey returns the first private key in PEM. Blocks before it, such as the EC PARAMETERS that openssl writes, are
 // passed over, as crypto/tls does.
 func readKey(data []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(data)
 	if block == nil {
-		return nil, fmt.Errorf("%s has no PEM block", privateKey)
+		return nil, fmt.Errorf("%s has no PEM block", PrivateKey)
 	}
 	for ; block != nil; block, rest = pem.Decode(rest) {
 		if !strings.HasSuffix(block.Type, "PRIVATE KEY") {
 			continue
 		}
 		if block.Type == "ENCRYPTED PRIVATE KEY" || strings.Contains(block.Headers["Proc-Type"], "ENCRYPTED") {
-			return nil, fmt.Errorf("the key in %s is encrypted: store it without a passphrase", privateKey)
+			return nil, fmt.Errorf("the key in %s is encrypted: store it without a passphrase", PrivateKey)
 		}
 		return parseKey(block)
 	}
-	return nil, fmt.Errorf("%s has no private key in PEM", privateKey)
+	return nil, fmt.Errorf("%s has no private key in PEM", PrivateKey)
 }
 
 func parseKey(block *pem.Block) (crypto.Signer, error) {
 	if len(block.Bytes) > maxKey {
-		return nil, fmt.Errorf("the key in %s is too long: use an RSA key of at most %d bits, or an ECDSA key", privateKey, maxRSA)
+		return nil, fmt.Errorf("the key in %s is too long: use an RSA key of at most %d bits, or an ECDSA key", PrivateKey, maxRSA)
 	}
 	var key any
 	var err error
@@ -61,7 +61,7 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 		key, err = x509.ParsePKCS8PrivateKey(block.Bytes)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the key in %s cannot be read: %w", privateKey, err)
+		return nil, fmt.Errorf("the key in %s cannot be read: %w", PrivateKey, err)
 	}
 	return usable(key)
 }

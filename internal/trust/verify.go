@@ -1,4 +1,4 @@
-package certs
+package trust
 
 import (
 	"bytes"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// again is how long it may be believed that a certificate is no good.
-const again = 10 * time.Second
+// refusalTime is how long a failed verification may be kept.
+const refusalTime = 10 * time.Second
 
 // VerifyClient says whether a chain, as a client shows it, leads from the certificate of the client, which comes first, to
 // one of ca.crt, with no more than depth others between them, and whether none of them is revoked. The answer holds with
@@ -17,19 +17,19 @@ const again = 10 * time.Second
 // because backends get to see it.
 func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.Time) (until time.Time, err error) {
 	if c.trustErr != nil {
-		return now.Add(again), c.trustErr
+		return now.Add(refusalTime), c.trustErr
 	}
 	until, err = c.verify(chain, x509.ExtKeyUsageClientAuth, depth, now)
 	switch {
 	case errors.Is(err, ErrIssuer) && !c.unknown(chain):
-		return now.Add(again), errSignature
+		return now.Add(refusalTime), errSignature
 	case err != nil:
-		return now.Add(again), err
+		return now.Add(refusalTime), err
 	}
 	return until, nil
 }
 
-// ErrIssuer says that nobody in ca.crt has issued a certificate, nor has the name of who has. Nothing else is the matter
+// ErrIssuer says that no authority in ca.crt has issued a certificate, nor has the name of its issuer. Nothing else is wrong
 // with it.
 var ErrIssuer = errors.New("unable to verify the first certificate")
 
@@ -69,8 +69,9 @@ func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, dep
 // mostSignatures bounds what one chain of a client may cost, as crypto/x509 does.
 const mostSignatures = 100
 
-// unknown says whether a chain comes to a certificate of an issuer whose name nobody has, neither in ca.crt nor in the
-// chain, with true signatures up to there. A backend is to be told of none that only claims to be of an issuer in ca.crt.
+// unknown says whether a chain comes to a certificate whose issuer is neither in ca.crt nor in the chain by its name, with
+// true signatures up to there. A certificate that only claims an issuer in ca.crt is not of an unknown issuer: a backend
+// must not be told of it.
 func (c *Contents) unknown(chain []*x509.Certificate) bool {
 	cert, left := chain[0], mostSignatures
 	others := slices.Concat(c.authorities, chain[1:])
@@ -108,7 +109,7 @@ func end(chain []*x509.Certificate) time.Time {
 	return until
 }
 
-// worded turns an error of crypto/x509 into one of those words.
+// worded turns an error of crypto/x509 into one of the errors above.
 func worded(err error, leaf *x509.Certificate, now time.Time) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError

@@ -1,4 +1,4 @@
-package certs
+package trust
 
 import (
 	"crypto/tls"
@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// Client returns how a client speaks TLS with these contents: without protocols, which are for the caller to say. An error
-// says that the Secret is no good for it, and nothing is to be sent then. Whoever keeps the result has to ask again when
-// Authority.Contents returns others, and to give up sessions and connections made with it: they are those of an old pair,
-// or of somebody who is not believed any more.
-func (c *Contents) Client(o *ir.BackendTLS) (*tls.Config, error) {
+// ClientConfig returns the configuration with which a client speaks TLS to endpoints. Application protocols are for the
+// caller to add. An error says that the Secret is no good for it, and nothing is to be sent then. A caller that keeps the
+// result has to call again when Authority.Contents returns others, and to give up sessions and connections made with it:
+// they belong to an old pair, or to a server that is not trusted any more.
+func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 	// First, so that a Secret for verification only is not said to have no pair.
 	if o.Verify && c.trustErr != nil {
 		return nil, c.trustErr
@@ -66,7 +67,7 @@ func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth in
 		return fmt.Errorf("the certificate of the endpoint is refused: %w", err)
 	}
 	if !isFor(chain[0], name) {
-		return fmt.Errorf("the certificate of the endpoint is for %s, not for %s", NamesOf(chain[0]), quote(name))
+		return fmt.Errorf("the certificate of the endpoint is for %s, not for %s", tlssecret.NamesOf(chain[0]), tlssecret.Quote(name))
 	}
 	if len(chain[0].DNSNames) == 0 && slices.ContainsFunc(slices.Concat(chain[1:], c.authorities), constrained) {
 		// Go compares names with constraints, but not common names.
@@ -85,7 +86,7 @@ func isFor(leaf *x509.Certificate, name string) bool {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return leaf.VerifyHostname(name) == nil
 	}
-	return NamesOf(leaf).Cover(name)
+	return tlssecret.NamesOf(leaf).Cover(name)
 }
 
 // version is zero, which is Go's choice, for a name that is none.

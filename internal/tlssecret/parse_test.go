@@ -1,17 +1,28 @@
-package certs_test
+package tlssecret_test
 
 import (
 	"bytes"
 	"crypto"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
+
+func file(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
 
 // join puts PEM one after the other.
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
@@ -21,7 +32,7 @@ func TestParseMendsTheOrder(t *testing.T) {
 	upper := fixture.Authority(t, root, "upper")
 	lower := fixture.Authority(t, upper, "lower")
 	web := fixture.Authority(t, lower, "web")
-	stranger := forNames(t, "stranger.example")
+	stranger := fixture.Certificate(t, "stranger.example")
 	want := [][]byte{web.Leaf.Raw, lower.Leaf.Raw, upper.Leaf.Raw, root.Leaf.Raw}
 	for name, chain := range map[string][]byte{
 		"in order":        join(web.PEM(), lower.PEM(), upper.PEM(), root.PEM()),
@@ -31,7 +42,7 @@ func TestParseMendsTheOrder(t *testing.T) {
 		"twice":           join(web.PEM(), web.PEM(), lower.PEM(), lower.PEM(), upper.PEM(), root.PEM(), root.PEM()),
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := certs.Parse(chain, web.KeyPEM())
+			got, err := tlssecret.Parse(chain, web.KeyPEM())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -52,7 +63,7 @@ func TestParseTakesALongChain(t *testing.T) {
 		last = fixture.Authority(t, last, fmt.Sprint(i+1))
 		chain = join(chain, last.PEM())
 	}
-	got, err := certs.Parse(chain, last.KeyPEM())
+	got, err := tlssecret.Parse(chain, last.KeyPEM())
 	if err != nil || len(got.Certificate) != 30 {
 		t.Errorf("a chain of 30 certificates: %+v, error %v", got, err)
 	}
@@ -62,7 +73,7 @@ func TestParseTakesALongChain(t *testing.T) {
 func TestParseTakesTheAuthorityThatHasTheKey(t *testing.T) {
 	old, renewed := fixture.Authority(t, nil, "root"), fixture.Authority(t, nil, "root")
 	web := fixture.Authority(t, renewed, "web")
-	got, err := certs.Parse(join(web.PEM(), old.PEM(), renewed.PEM()), web.KeyPEM())
+	got, err := tlssecret.Parse(join(web.PEM(), old.PEM(), renewed.PEM()), web.KeyPEM())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,9 +83,9 @@ func TestParseTakesTheAuthorityThatHasTheKey(t *testing.T) {
 }
 
 func TestParseTakesWhatPeopleStore(t *testing.T) {
-	web := forNames(t, "web.example")
+	web := fixture.Certificate(t, "web.example")
 	authority := fixture.Authority(t, nil, "root")
-	past := expired(t, "web.example")
+	past := fixture.Expired(t, "web.example")
 	for name, pair := range map[string][2][]byte{
 		"plain":         {web.PEM(), web.KeyPEM()},
 		"text around":   {join([]byte("subject=web\n"), web.PEM(), []byte("\nbye")), join([]byte("the key:\n"), web.KeyPEM(), []byte("\n\n"))},
@@ -90,7 +101,7 @@ func TestParseTakesWhatPeopleStore(t *testing.T) {
 		"EC PARAMETERS": {file(t, "parameters.crt"), file(t, "parameters.key")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := certs.Parse(pair[0], pair[1])
+			got, err := tlssecret.Parse(pair[0], pair[1])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,8 +113,8 @@ func TestParseTakesWhatPeopleStore(t *testing.T) {
 }
 
 func TestParseSaysWhatIsWrong(t *testing.T) {
-	web, other := forNames(t, "web.example"), forNames(t, "other.example")
-	crowded := forNames(t, slices.Repeat([]string{"a-long-name-of-a-host.example"}, 4_000)...)
+	web, other := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "other.example")
+	crowded := fixture.Certificate(t, slices.Repeat([]string{"a-long-name-of-a-host.example"}, 4_000)...)
 	long := bytes.Repeat([]byte("x"), 1<<20+1)
 	for name, c := range map[string]struct {
 		cert, key []byte
@@ -133,7 +144,7 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 		"X25519":              {web.PEM(), file(t, "x25519.key"), "TLS cannot use the key in tls.key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := certs.Parse(c.cert, c.key)
+			got, err := tlssecret.Parse(c.cert, c.key)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("parsed %v, error %v, want %q", got != nil, err, c.want)
 			}
@@ -148,10 +159,10 @@ func TestParseOfAFullSecretIsFast(t *testing.T) {
 	one := fixture.Certify(t, authority, looping, authority.Key).PEM()
 	full := bytes.Repeat(one, 1<<20/len(one))
 	begin := time.Now()
-	if _, err := certs.Parse(full, forNames(t, "x").KeyPEM()); err == nil {
+	if _, err := tlssecret.Parse(full, fixture.Certificate(t, "x").KeyPEM()); err == nil {
 		t.Error("the key of another is accepted")
 	}
-	if _, err := certs.Parse(full, authority.KeyPEM()); err != nil {
+	if _, err := tlssecret.Parse(full, authority.KeyPEM()); err != nil {
 		t.Error(err)
 	}
 	if took := time.Since(begin); took > fixture.Patience {
@@ -170,7 +181,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(file(f, "rsa8320.crt"), file(f, "rsa8320.key"))
 	f.Add([]byte("-----BEGIN CERTIFICATE-----\n"), []byte("-----BEGIN PRIVATE KEY-----\n"))
 	f.Fuzz(func(t *testing.T, cert, key []byte) {
-		got, err := certs.Parse(cert, key)
+		got, err := tlssecret.Parse(cert, key)
 		if err != nil {
 			return
 		}
@@ -181,7 +192,7 @@ func FuzzParse(f *testing.F) {
 		if !ok || !public.Equal(got.Leaf.PublicKey) {
 			t.Fatal("the key belongs to another certificate")
 		}
-		if names := certs.NamesOf(got.Leaf); names.String() == "" || names.Cover("") {
+		if names := tlssecret.NamesOf(got.Leaf); names.String() == "" || names.Cover("") {
 			t.Fatalf("the names are %q", names)
 		}
 	})

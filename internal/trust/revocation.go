@@ -1,4 +1,4 @@
-package certs
+package trust
 
 import (
 	"bytes"
@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// revocations is one list of certificates that their issuer has taken back.
+// revocations is one list of certificates that their issuer has revoked.
 type revocations struct {
 	list *x509.RevocationList
 	// signer is the certificate of the bundle that has signed the list, if it is there.
@@ -19,7 +21,7 @@ type revocations struct {
 	serials map[string]struct{}
 }
 
-// Reasons why a client is not let in that a list is the cause of.
+// Errors of a verification that a list is the cause of.
 var (
 	errRevoked     = errors.New("certificate revoked")
 	errNoList      = errors.New("unable to get certificate CRL")
@@ -29,8 +31,8 @@ var (
 
 // readRevocations reads all lists of ca.crl.
 func readRevocations(data []byte, authorities []*x509.Certificate) ([]*revocations, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("%s has %d bytes, and at most %d are read", revocationKey, len(data), maxFile)
+	if len(data) > tlssecret.MaxFile {
+		return nil, fmt.Errorf("%s has %d bytes, and at most %d are read", revocationKey, len(data), tlssecret.MaxFile)
 	}
 	var all []*revocations
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {

@@ -1,4 +1,4 @@
-package certs_test
+package trust_test
 
 import (
 	"crypto/tls"
@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/trust"
 )
 
 // greet makes a handshake with a server that has a certificate. It returns what the client makes of it.
@@ -76,8 +76,8 @@ func TestServerNames(t *testing.T) {
 		{"common name and limits", limited, named(), "common.inside", "limited to certain names"},
 	} {
 		t.Run(test.what, func(t *testing.T) {
-			contents := certs.ReadContents(map[string][]byte{"ca.crt": test.issuer.PEM()})
-			config, err := contents.Client(&ir.BackendTLS{Verify: true, Name: test.name, Depth: 1})
+			contents := trust.ReadContents(map[string][]byte{"ca.crt": test.issuer.PEM()})
+			config, err := contents.ClientConfig(&ir.BackendTLS{Verify: true, Name: test.name, Depth: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,8 +95,8 @@ func TestServerNames(t *testing.T) {
 // TestSessionsBelongToContents: who is verified with other contents, or shown another pair, is so from the beginning.
 // TestBrokenAuthorityOfServers has the log say what the verdict on the object says: ca.crt, not the pair that nobody needs.
 func TestBrokenAuthorityOfServers(t *testing.T) {
-	contents := certs.ReadContents(map[string][]byte{"ca.crt": []byte("garbage")})
-	_, err := contents.Client(&ir.BackendTLS{Verify: true})
+	contents := trust.ReadContents(map[string][]byte{"ca.crt": []byte("garbage")})
+	_, err := contents.ClientConfig(&ir.BackendTLS{Verify: true})
 	if err == nil || !strings.Contains(err.Error(), "ca.crt has no certificate") {
 		t.Errorf("%v, want what is the matter with ca.crt", err)
 	}
@@ -108,7 +108,7 @@ func TestSessionsBelongToContents(t *testing.T) {
 	data := map[string][]byte{"ca.crt": ca.PEM()}
 	how := &ir.BackendTLS{Verify: true, Name: "web", SendName: true}
 	for round := range 2 {
-		config, err := certs.ReadContents(data).Client(how)
+		config, err := trust.ReadContents(data).ClientConfig(how)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,10 +129,10 @@ func TestSecretsOfPorts(t *testing.T) {
 			TLS: &ir.StreamTLS{Secret: "shop/pair"}, BackendTLS: &ir.BackendTLS{Secret: "shop/ca", Verify: true},
 		}
 	}
-	s := certs.NewStore()
-	s.Follow((&document.Delta{Ports: map[string]*document.Port{
+	s := trust.NewStore()
+	s.Update(&document.Delta{Ports: map[string]*document.Port{
 		"tcp/5432": port("Service/shop/db"), "tcp/5433": port("Service/shop/db"), "tcp/9000": port("ConfigMap/ingress/tcp-services"),
-	}}).References())
+	}})
 	s.SetSecret("shop", "pair", nil, false)
 	s.SetSecret("shop", "ca", nil, false)
 	const ours = "Service/shop/db metadata.annotations[k8singress.io/"
@@ -149,7 +149,7 @@ func TestSecretsOfPorts(t *testing.T) {
 
 // TestOneUserWithSeveralSecrets: a host has routes with Secrets of their own.
 func TestOneUserWithSeveralSecrets(t *testing.T) {
-	s := certs.NewStore()
+	s := trust.NewStore()
 	host := func(secrets ...string) *document.Delta {
 		h := &document.Host{}
 		for _, name := range secrets {
@@ -161,11 +161,11 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 		}
 		return &document.Delta{Hosts: map[string]*document.Host{"a": h}}
 	}
-	if got := strings.Join(s.Follow(host("one", "two").References()), " "); got != "shop/one shop/two" {
+	if got := strings.Join(s.Update(host("one", "two")), " "); got != "shop/one shop/two" {
 		t.Errorf("added are %s", got)
 	}
 	one := s.Authority("shop/one")
-	if got := strings.Join(s.Follow(host("one", "three").References()), " "); got != "shop/three" {
+	if got := strings.Join(s.Update(host("one", "three")), " "); got != "shop/three" {
 		t.Errorf("added are %s", got)
 	}
 	if s.Authority("shop/one") != one {
@@ -176,6 +176,6 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 	s.SetSecret("shop", "three", map[string][]byte{"ca.crt": fixture.Authority(t, nil, "ca").PEM()}, true)
 	expectSaid(t, s, "error NoSecret Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
 		"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
-	s.Follow((&document.Delta{Hosts: map[string]*document.Host{"a": nil}}).References())
+	s.Update(&document.Delta{Hosts: map[string]*document.Host{"a": nil}})
 	expectSaid(t, s)
 }
