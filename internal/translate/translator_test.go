@@ -2,22 +2,15 @@ package translate_test
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"pgregory.net/rapid"
 
 	"github.com/k8singress/k8singress/internal/ingress"
-	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
 	"github.com/k8singress/k8singress/internal/streams"
@@ -27,7 +20,7 @@ import (
 var options = translate.Options{
 	Ingress: ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", Passthrough: true},
 	Streams: streams.Options{
-		TCP: "a/tcp", Services: streams.ServicePorts{
+		TCP: "a/tcp", UDP: "a/udp", Services: streams.ServicePorts{
 			TCP: []settings.PortRange{{First: 1, Last: 9999}}, UDP: []settings.PortRange{{First: 53, Last: 53}},
 		},
 	},
@@ -52,198 +45,11 @@ var scarce = translate.Options{
 		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true,
 		Issuance: ingress.Issuance{Mode: "all", OnMissingSecret: true, AnyName: true, Wildcards: true}, Passthrough: true,
 	},
-	ConfigMap: "a/global", HostsPerNamespace: 2,
+	ConfigMap: "a/global", DefaultCertificate: "a/one", HostsPerNamespace: 2,
 }
 
-// The worlds that objects are drawn from are small, so that objects meet.
-var (
-	names  = []string{"one", "two", "three"}
-	hosts  = []string{"", "a.example", "b.example", "*.example", "c.example", "c.a.example", "*.a.example", "{env.HOME}"}
-	paths  = []string{"/", "/foo", "/foo/", "/foo/(.*)", "/(", "", "no-slash"}
-	ports  = []networkingv1.ServiceBackendPort{{Number: 80}, {Name: "http"}, {Name: "nope"}}
-	stamps = []time.Time{time.Unix(1, 0), time.Unix(2, 0)}
-
-	asked = map[string][]string{
-		"rewrite-target":        {"/$1", "/", "bad\nvalue", "https://x/"},
-		"load-balance":          {"ewma", "round_robin", "random"},
-		"affinity":              {"cookie"},
-		"service-upstream":      {"true"},
-		"proxy-connect-timeout": {"1", "2"},
-		"ssl-redirect":          {"true", "false"},
-		"force-ssl-redirect":    {"true", "false"},
-		"ssl-passthrough":       {"true"},
-	}
-	data = map[string][]string{
-		"load-balance":          {"ewma", "round_robin", "bad"},
-		"proxy-connect-timeout": {"7", "8", "bad"},
-		"use-forwarded-headers": {"true", "false"},
-		"auto-https":            {"off", "tls", "all"},
-		"ssl-redirect":          {"true", "false"},
-		"proxy-stream-timeout":  {"1h", "2h", "bad"},
-	}
-	exposed = map[string][]string{
-		"tcp-ports":           {"5432:80, 6379:http", "6379", "bad"},
-		"udp-ports":           {"53:80"},
-		"stream-idle-timeout": {"3h", "bad"},
-		"stream-tls-secret":   {"one", "a/b"},
-		"stream-tls-host":     {"a.example"},
-	}
-)
-
-// some takes values for some of the keys, most often for none.
-func some(t *rapid.T, from map[string][]string, prefix string) map[string]string {
-	result := map[string]string{}
-	for _, key := range slices.Sorted(maps.Keys(from)) {
-		if rapid.IntRange(0, 4).Draw(t, key) == 0 {
-			result[prefix+key] = draw(t, from[key])
-		}
-	}
-	return result
-}
-
-func draw[T any](t *rapid.T, from []T) T { return rapid.SampledFrom(from).Draw(t, "value") }
-
-func meta(t *rapid.T) metav1.ObjectMeta {
-	namespace := draw(t, []string{"a", "a", "a", "b"})
-	return metav1.ObjectMeta{Namespace: namespace, Name: draw(t, names), CreationTimestamp: metav1.NewTime(draw(t, stamps))}
-}
-
-func drawBackend(t *rapid.T) networkingv1.IngressBackend {
-	if rapid.IntRange(0, 9).Draw(t, "resource") == 0 {
-		return networkingv1.IngressBackend{Resource: &corev1.TypedLocalObjectReference{Kind: "Bucket", Name: "x"}}
-	}
-	return networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: draw(t, names), Port: draw(t, ports)}}
-}
-
-func drawIngress(t *rapid.T) *networkingv1.Ingress {
-	object := &networkingv1.Ingress{ObjectMeta: meta(t)}
-	object.Annotations = some(t, asked, "nginx.ingress.kubernetes.io/")
-	switch rapid.IntRange(0, 4).Draw(t, "class") {
-	case 0:
-		object.Annotations["kubernetes.io/ingress.class"] = draw(t, []string{"nginx", "other", ""})
-	case 1:
-	default:
-		name := draw(t, []string{"one", "two", "gone"})
-		object.Spec.IngressClassName = &name
-	}
-	if rapid.IntRange(0, 2).Draw(t, "default") == 0 {
-		backend := drawBackend(t)
-		object.Spec.DefaultBackend = &backend
-	}
-	for range rapid.IntRange(0, 2).Draw(t, "rules") {
-		rule := networkingv1.IngressRule{Host: draw(t, hosts)}
-		for range rapid.IntRange(0, 2).Draw(t, "paths") {
-			kind := draw(t, []networkingv1.PathType{networkingv1.PathTypeExact, networkingv1.PathTypePrefix})
-			path := networkingv1.HTTPIngressPath{Path: draw(t, paths), PathType: &kind, Backend: drawBackend(t)}
-			if rule.HTTP == nil {
-				rule.HTTP = &networkingv1.HTTPIngressRuleValue{}
-			}
-			rule.HTTP.Paths = append(rule.HTTP.Paths, path)
-		}
-		object.Spec.Rules = append(object.Spec.Rules, rule)
-	}
-	if word := draw(t, []string{"", "", "", "off", "all"}); word != "" {
-		object.Annotations["k8singress.io/auto-https"] = word
-	}
-	for range rapid.IntRange(0, 2).Draw(t, "tls") {
-		entry := networkingv1.IngressTLS{SecretName: draw(t, append([]string{""}, names...))}
-		if rapid.IntRange(0, 4).Draw(t, "listed") > 0 {
-			entry.Hosts = []string{draw(t, hosts)}
-		}
-		object.Spec.TLS = append(object.Spec.TLS, entry)
-	}
-	return object
-}
-
-func drawService(t *rapid.T) *corev1.Service {
-	port := corev1.ServicePort{Name: draw(t, []string{"http", ""}), Port: 80, TargetPort: intstr.FromInt32(8080)}
-	object := &corev1.Service{ObjectMeta: meta(t), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{port}}}
-	object.Annotations = some(t, exposed, "k8singress.io/")
-	switch rapid.IntRange(0, 4).Draw(t, "type") {
-	case 0:
-		object.Spec.Type = corev1.ServiceTypeExternalName
-		object.Spec.ExternalName = draw(t, []string{"example.org", "localhost"})
-	case 1:
-		object.Spec.ClusterIP = draw(t, []string{"None", "10.96.0.1"})
-		object.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
-	}
-	return object
-}
-
-func drawClass(t *rapid.T) *networkingv1.IngressClass {
-	class := &networkingv1.IngressClass{ObjectMeta: meta(t)}
-	class.Namespace = ""
-	class.Spec.Controller = draw(t, []string{"k8s.io/ingress-nginx", "example.com/other"})
-	if rapid.Bool().Draw(t, "default") {
-		class.Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
-	}
-	if rapid.Bool().Draw(t, "parameters") {
-		class.Spec.Parameters = &networkingv1.IngressClassParametersReference{
-			Kind: draw(t, []string{"ConfigMap", "Bucket"}), Name: draw(t, []string{"class", "gone"}),
-		}
-	}
-	return class
-}
-
-func drawConfigMap(t *rapid.T) *corev1.ConfigMap {
-	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: draw(t, []string{"tcp", "global", "class"})}}
-	object.Data = some(t, data, "")
-	if object.Name == "tcp" {
-		object.Data[draw(t, []string{"5432", "6379", "x"})] = "a/" + draw(t, names) + ":" + draw(t, []string{"80", "http", "nope"})
-	}
-	return object
-}
-
-func drawObject(t *rapid.T) kinds.Object {
-	switch rapid.IntRange(0, 9).Draw(t, "kind") {
-	case 0, 1:
-		return drawService(t)
-	case 2:
-		return &corev1.Secret{ObjectMeta: meta(t)}
-	case 3:
-		return drawClass(t)
-	case 4:
-		return drawConfigMap(t)
-	case 5:
-		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: draw(t, []string{"a", "b"})}}
-		object.Labels = map[string]string{"team": draw(t, []string{"shop", "shop", "other"})}
-		return object
-	}
-	return drawIngress(t)
-}
-
-// TestIncrementalEqualsFull: whatever happened before, the result is that of a translation that remembers nothing.
-func TestIncrementalEqualsFull(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		store, translator := snapshot.NewStore(), translate.New()
-		options := draw(t, []translate.Options{options, narrow, scarce, scarce})
-		var waiting *snapshot.Snapshot
-		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			if object := drawObject(t); rapid.IntRange(0, 3).Draw(t, "delete") == 0 {
-				store.Delete(object)
-			} else {
-				store.Set(object)
-			}
-			s := store.Take()
-			if waiting != nil {
-				s = s.Joined(waiting)
-			}
-			// Sometimes changes wait for the next ones.
-			if waiting = nil; rapid.IntRange(0, 3).Draw(t, "wait") == 0 {
-				waiting = s
-				continue
-			}
-			config, verdicts := translator.Translate(s, options)
-			wantConfig, wantVerdicts := translate.Translate(s, options)
-			if diff := cmp.Diff(wantConfig, config); diff != "" {
-				t.Fatalf("configuration (-full +incremental):\n%s", diff)
-			}
-			if diff := cmp.Diff(wantVerdicts, verdicts); diff != "" {
-				t.Fatalf("report (-full +incremental):\n%s", diff)
-			}
-		}
-	})
-}
+// ports are the ways in which an Ingress names a port of a Service; the last one names none of them.
+var ports = []networkingv1.ServiceBackendPort{{Number: 80}, {Name: "http"}, {Name: "nope"}}
 
 // fill returns a store with Ingresses, each with a host and a Service of its own.
 func fill(n int) *snapshot.Store { return fillWith(n, numbered) }
