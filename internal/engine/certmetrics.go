@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
@@ -23,10 +24,8 @@ var ofPorts = []report.Reason{report.PortConflict, report.PortNotAllowed, report
 func (m *metrics) countProblems(r *report.Report, o *settings.Config) {
 	counts := map[report.Reason]int{}
 	for _, v := range r.Verdicts {
-		name := v.Object.Namespace + "/" + v.Object.Name
-		hasPorts := v.Object.Kind == kinds.ConfigMap && (name == o.TCPServices || name == o.UDPServices)
 		for _, p := range v.Problems {
-			if p.Reason != report.InvalidEntry || hasPorts {
+			if p.Reason != report.InvalidEntry || hasPorts(v.Object, o) {
 				counts[p.Reason]++
 			}
 		}
@@ -37,6 +36,11 @@ func (m *metrics) countProblems(r *report.Report, o *settings.Config) {
 	for _, reason := range ofPorts {
 		m.ports.WithLabelValues(string(reason)).Set(float64(counts[reason]))
 	}
+}
+
+func hasPorts(object ir.Ref, o *settings.Config) bool {
+	name := object.Namespace + "/" + object.Name
+	return object.Kind == kinds.ConfigMap && (name == o.TCPServices || name == o.UDPServices)
 }
 
 var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",

@@ -28,24 +28,27 @@ func shard(name string) int { return int(maphash.String(seed, name) & 0xff) }
 
 func (h *hosts) get(name string) *host { return h[shard(name)][name] }
 
-// set changes a copy of one shard. A nil host removes the name.
-func (h *hosts) set(name string, value *host) {
+// set changes a name in a shard that is not shared with another index: one of the given shards, or a copy, which is one of
+// them from then on. A nil host removes the name.
+func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 	i := shard(name)
-	next := maps.Clone(h[i])
-	if next == nil {
-		next = map[string]*host{}
+	if !own[i] {
+		own[i] = true
+		if h[i] = maps.Clone(h[i]); h[i] == nil {
+			h[i] = map[string]*host{}
+		}
 	}
 	if value == nil {
-		delete(next, name)
+		delete(h[i], name)
 	} else {
-		next[name] = value
+		h[i][name] = value
 	}
-	h[i] = next
 }
 
 // with returns an index in which the given hosts are different; nil is one that is gone.
 func (x *index) with(changed map[string]*host) *index {
 	next := *x
+	var exact, wildcard [len(hosts{})]bool
 	for name, h := range changed {
 		before := x.get(name)
 		next.asking += h.asking() - before.asking()
@@ -54,9 +57,9 @@ func (x *index) with(changed map[string]*host) *index {
 		case name == "":
 			next.fallback = h
 		case strings.HasPrefix(name, "*."):
-			next.wildcard.set(name[1:], h)
+			next.wildcard.set(name[1:], h, &wildcard)
 		default:
-			next.exact.set(name, h)
+			next.exact.set(name, h, &exact)
 		}
 	}
 	return &next

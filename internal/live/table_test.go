@@ -247,16 +247,28 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-func BenchmarkUpdateOneOf10000(b *testing.B) {
-	table := newTable(b)
-	changes := map[string]*document.Host{}
-	for i := range 10_000 {
-		changes[fmt.Sprintf("host-%d.example.com", i)] = hostOf(route("prefix", "/", "same"))
-	}
-	table.Update(changes)
-	one := map[string]*document.Host{"host-7.example.com": hostOf(route("prefix", "/", "same"))}
-	b.ReportAllocs()
-	for b.Loop() {
-		table.Update(one)
+// BenchmarkUpdate changes all hosts of a table at once, and one of them: neither may cost a host more where there are more.
+func BenchmarkUpdate(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		all := map[string]*document.Host{}
+		for i := range n {
+			all[fmt.Sprintf("host-%d.example.com", i)] = hostOf(route("prefix", "/", "same"))
+		}
+		b.Run(fmt.Sprintf("all=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				newTable(b).Update(all)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/host")
+		})
+		b.Run(fmt.Sprintf("one/of=%d", n), func(b *testing.B) {
+			table := newTable(b)
+			table.Update(all)
+			one := map[string]*document.Host{"host-7.example.com": all["host-7.example.com"]}
+			b.ReportAllocs()
+			for b.Loop() {
+				table.Update(one)
+			}
+		})
 	}
 }
