@@ -57,27 +57,20 @@ func (c *handshaking) look() (err error) {
 			hellos.Put(buffer)
 		}
 	}()
-	var hello sni.Reader
-	for n := 0; ; {
-		m, err := c.Conn.Read((*buffer)[n:])
-		n += m
-		name, state := hello.Read((*buffer)[:n])
-		if state == sni.Complete {
-			if to := c.passing.table.Passthrough(name); to != nil {
-				return c.pass(to, append([]byte(nil), (*buffer)[:n]...))
-			}
-		}
-		if state == sni.More && (n == len(*buffer) || errors.Is(err, os.ErrDeadlineExceeded)) {
-			passage.Unheard()
-		}
-		switch {
-		case state != sni.More || n == len(*buffer):
-			c.ahead, c.buffer = (*buffer)[:n], buffer
-			return c.Conn.SetReadDeadline(c.until)
-		case err != nil:
-			return err
-		}
+	name, n, err := sni.Read(c.Conn, *buffer)
+	if errors.Is(err, sni.ErrTooLong) || errors.Is(err, os.ErrDeadlineExceeded) {
+		passage.Unheard()
 	}
+	switch {
+	case err == nil:
+		if to := c.passing.table.Passthrough(name); to != nil {
+			return c.pass(to, append([]byte(nil), (*buffer)[:n]...))
+		}
+	case !errors.Is(err, sni.ErrTooLong) && !errors.Is(err, sni.ErrNoHello):
+		return err
+	}
+	c.ahead, c.buffer = (*buffer)[:n], buffer
+	return c.Conn.SetReadDeadline(c.until)
 }
 
 // earlier is the earlier one of two times, of which the first may be none.
