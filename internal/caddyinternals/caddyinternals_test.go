@@ -194,7 +194,7 @@ func TestWrapGetCertificate(t *testing.T) {
 	}
 	server := app.(*caddyhttp.App).Servers["one"]
 	ours := errors.New("ours is called")
-	if n := WrapGetCertificate(server, func(next GetCertificate) GetCertificate {
+	if n := WrapGetCertificate(server, func(GetCertificate) GetCertificate {
 		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, ours }
 	}); n != len(server.TLSConnPolicies) || n == 0 {
 		t.Errorf("%d of %d policies are changed", n, len(server.TLSConnPolicies))
