@@ -1,6 +1,7 @@
 package annotations
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 )
 
 // cookieName is ingress-nginx's.
@@ -20,16 +22,16 @@ var (
 		Doc: "Keeps a client at its endpoint by a session cookie, which the paths of this Ingress set. It comes before upstream-hash-by " +
 			"and load-balance.",
 		Values: "cookie", Example: "cookie", Default: "no affinity", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Sticky }, readAffinity),
-		check: checkAffinity,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.On }, readAffinity),
+		Check: checkAffinity,
 	}
 	affinityMode = Annotation{
 		Name: "affinity-mode",
 		Doc: "What happens when endpoints come: with `balanced` some clients move to them, with `persistent` no client leaves an endpoint " +
 			"that is there.",
 		Values: "balanced or persistent", Example: "persistent", Default: "balanced", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Cookie.Persistent }, readAffinityMode),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.Persistent }, readAffinityMode),
+		Check: checkSticky,
 	}
 )
 
@@ -39,64 +41,64 @@ var (
 		Name:   "session-cookie-name",
 		Doc:    "The name of the session cookie.",
 		Values: "a cookie name", Example: "route", Default: cookieName, Scope: ScopeIngress, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Cookie.Name }, nginx.Token),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Name }, nginx.Token),
+		Check: checkSticky,
 	}
 	sessionCookiePath = Annotation{
 		Name:   "session-cookie-path",
 		Doc:    "The Path attribute of the session cookie. Set it if the paths of the Ingress are regular expressions.",
 		Values: "a path", Example: "/app", Default: "the path of the Ingress", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Cookie.Path }, readCookiePath),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Path }, readCookiePath),
+		Check: checkSticky,
 	}
 	sessionCookieDomain = Annotation{
 		Name:   "session-cookie-domain",
 		Doc:    "The Domain attribute of the session cookie, so that other hosts below it get the cookie, too.",
 		Values: "a domain", Example: "example.com", Default: "none: the host alone", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Cookie.Domain }, nginx.Chars(".-", mostDomainBytes)),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.Domain }, nginx.Chars(".-", mostDomainBytes)),
+		Check: checkSticky,
 	}
 	sessionCookieExpires = Annotation{
 		Name:   "session-cookie-expires",
 		Doc:    "After how many seconds the browser forgets the session cookie, as its Expires attribute.",
 		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Cookie.Expires }, readLifetime),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.Expires }, readLifetime),
+		Check: checkSticky,
 	}
 	sessionCookieMaxAge = Annotation{
 		Name:   "session-cookie-max-age",
 		Doc:    "After how many seconds the browser forgets the session cookie, as its Max-Age attribute.",
 		Values: lifetimes, Example: "172800", Default: "none: with the session of the browser", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Cookie.MaxAge }, readLifetime),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Affinity.Cookie.MaxAge }, readLifetime),
+		Check: checkSticky,
 	}
 	sessionCookieSameSite = Annotation{
 		Name:   "session-cookie-samesite",
 		Doc:    "The SameSite attribute of the session cookie.",
 		Values: "None, Lax or Strict", Example: "Lax", Default: "none", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Cookie.SameSite }, nginx.OneOf("None", "Lax", "Strict")),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Affinity.Cookie.SameSite }, nginx.OneOf("None", "Lax", "Strict")),
+		Check: checkSticky,
 	}
 	sessionCookieConditionalSameSiteNone = Annotation{
 		Name:   "session-cookie-conditional-samesite-none",
 		Doc:    "Leaves SameSite=None out for old browsers that do not know it.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Cookie.OmitSameSiteNone }, nginx.Bool),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.OmitSameSiteNone }, nginx.Bool),
+		Check: checkSticky,
 	}
 	sessionCookieSecure = Annotation{
 		Name:   "session-cookie-secure",
 		Doc:    "Sets the Secure attribute of the session cookie over HTTP, too. Over HTTPS it is always set.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Cookie.Secure }, nginx.Bool),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.Secure }, nginx.Bool),
+		Check: checkSticky,
 	}
 	sessionCookieChangeOnFailure = Annotation{
 		Name:   "session-cookie-change-on-failure",
 		Doc:    "Gives a client another endpoint for good when its own one has failed.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Cookie.ChangeOnFailure }, nginx.Bool),
-		check: checkSticky,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Affinity.Cookie.ChangeOnFailure }, nginx.Bool),
+		Check: checkSticky,
 	}
 )
 
@@ -108,11 +110,11 @@ const (
 	lifetimes    = "a number of seconds from 1 to 2147483647"
 )
 
-func checkSticky(s *Settings) string { return unless(s.Asked.Sticky, noAffinity) }
+func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On, noAffinity) }
 
 // checkAffinity warns of a cookie that no browser sends back: a target with groups shows that the paths are regular expressions.
 func checkAffinity(s *Settings) string {
-	return unless(s.Asked.Cookie.Path != "" || !s.Asked.Sticky || !strings.Contains(s.RewriteTarget, "$"),
+	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On || !strings.Contains(s.RewriteTarget, "$"),
 		"the paths are regular expressions, so that the path of the session cookie is none that a browser knows: set session-cookie-path")
 }
 
@@ -167,14 +169,17 @@ func readLifetime(value string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// sessionCookie returns the cookie that is asked for, or nil.
-func (a *Asked) sessionCookie() *ir.SessionCookie {
-	if !a.Sticky {
-		return nil
+// stickiness is what affinity and session-cookie-* ask for.
+type stickiness struct {
+	On     bool
+	Cookie ir.SessionCookie
+}
+
+func (s *Settings) finishAffinity() {
+	s.LoadBalancing.SessionCookie = nil
+	if s.Asked.Affinity.On {
+		cookie := s.Asked.Affinity.Cookie
+		cookie.Name = cmp.Or(cookie.Name, cookieName)
+		s.LoadBalancing.SessionCookie = &cookie
 	}
-	cookie := a.Cookie
-	if cookie.Name == "" {
-		cookie.Name = cookieName
-	}
-	return &cookie
 }

@@ -16,20 +16,20 @@ var (
 		Name:   "proxy-connect-timeout",
 		Doc:    "How many seconds a connection to an endpoint may take. Then another endpoint is asked, and after the last one the client gets 504.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, nginx.Seconds(1)),
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, nginx.Seconds(1)),
 	}
 	proxyReadTimeout = Annotation{
 		Name: "proxy-read-timeout",
 		Doc: "How many seconds an endpoint may say nothing; the whole answer may take longer. The client gets 504 then, if the answer " +
 			"has not begun.",
 		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, nginx.Seconds(1)),
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, nginx.Seconds(1)),
 	}
 	proxySendTimeout = Annotation{
 		Name:   "proxy-send-timeout",
 		Doc:    "How many seconds an endpoint may take nothing of what is sent to it.",
 		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Write }, nginx.Seconds(1)),
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Write }, nginx.Seconds(1)),
 	}
 )
 
@@ -43,20 +43,20 @@ var (
 			"`non_idempotent`, if an endpoint may have got them. `off` asks no other.",
 		Values: "a list of " + strings.Join(conditionNames(), ", ") + ", with spaces between them", Example: "error timeout http_502",
 		Default: "error timeout", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.NextUpstream }, readConditions),
+		Parse: nginx.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.Retries.On }, readConditions),
 	}
 	proxyNextUpstreamTimeout = Annotation{
 		Name:   "proxy-next-upstream-timeout",
 		Doc:    "For how many seconds after a request another endpoint may still be asked; 0 is without limit.",
 		Values: nginx.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, nginx.Seconds(0)),
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, nginx.Seconds(0)),
 	}
 	proxyNextUpstreamTries = Annotation{
 		Name:   "proxy-next-upstream-tries",
 		Doc:    "How many endpoints a request is sent to at most, one after the other. ingress-nginx has no limit at 0: here it is the most.",
 		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostTries), Example: "2", Default: "3",
 		Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Attempts.Tries }, readTries),
 	}
 )
 
@@ -108,15 +108,21 @@ func readConditions(value string) ([]ir.RetryOn, error) {
 	return on, nil
 }
 
-// retryOn joins the conditions and the ConfigMap's word on requests that are not idempotent.
-func (a *Asked) retryOn() []ir.RetryOn {
-	on := a.NextUpstream
+// retries are what proxy-next-upstream and the ConfigMap's retry-non-idempotent ask for.
+type retries struct {
+	On            []ir.RetryOn
+	NonIdempotent bool
+}
+
+// finishRetries joins the two.
+func (s *Settings) finishRetries() {
+	on := s.Asked.Retries.On
 	turnedOff := on != nil && len(on) == 0
-	if !a.RetryNonIdempotent || turnedOff || slices.Contains(on, ir.RetryNonIdempotent) {
-		return on
+	if s.Asked.Retries.NonIdempotent && !turnedOff && !slices.Contains(on, ir.RetryNonIdempotent) {
+		if on == nil {
+			on = []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout}
+		}
+		on = append(slices.Clone(on), ir.RetryNonIdempotent)
 	}
-	if on == nil {
-		on = []ir.RetryOn{ir.RetryOnError, ir.RetryOnTimeout}
-	}
-	return append(slices.Clone(on), ir.RetryNonIdempotent)
+	s.Attempts.On = on
 }

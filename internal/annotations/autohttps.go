@@ -19,13 +19,13 @@ const (
 
 // AutoHTTPS is the row of the annotation; the key of the ConfigMap means the same.
 var AutoHTTPS = Annotation{
-	Name: "auto-https", Own: true,
+	Name: OwnPrefix + "auto-https",
 	Doc: "Which hosts of the Ingress get a certificate from an issuer, such as Let's Encrypt: with `tls` those of an entry of `spec.tls` " +
 		"without `secretName`, with `all` or `true` all that no Secret is for, and with `off` or `false` none. " +
 		"[HTTPS](https.md) says more.",
 	Values: "true, false, off, tls or all", Example: "true", Default: "tls, or what the option auto_https says",
 	Scope: ScopeIngress, Risk: RiskLow,
-	parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),
+	Parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),
 }
 
 // ReadAutoHTTPS reads which hosts get a certificate from an issuer.

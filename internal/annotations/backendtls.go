@@ -8,6 +8,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 )
 
 // The rows of proxy-ssl-*: TLS with the endpoints.
@@ -21,9 +22,10 @@ var (
 			"No other proxy-ssl-* has an effect without it.",
 		Values: "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources", Example: "shop/backend-tls",
 		Default: "no certificate, and no verification", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: readBackendSecret, fail: func(s *Settings) { s.Asked.NoBackendSecret = true },
-		check: func(s *Settings) string {
-			return unless(s.UsesTLS(), "this has no effect, because the backend is not asked over TLS: set backend-protocol to HTTPS or GRPCS")
+		Parse: readBackendSecret, OnError: func(s *Settings) { s.Asked.BackendTLS.NoSecret = true },
+		Meanwhile: "with a backend that is asked over TLS, " + ingressClosed,
+		Check: func(s *Settings) string {
+			return option.Unless(s.UsesTLS(), "this has no effect, because the backend is not asked over TLS: set backend-protocol to HTTPS or GRPCS")
 		},
 	}
 	proxySSLVerify = Annotation{
@@ -31,29 +33,30 @@ var (
 		Doc: "With `on`, an endpoint gets a request only if its certificate was issued by one in `ca.crt` of the Secret, and is for the name in " +
 			"proxy-ssl-name. The authorities of the system count for nothing. A wrong value is `off`, as in ingress-nginx.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.TLS.Verify }, readVerifyBackend),
-		check: func(s *Settings) string {
-			return cmp.Or(checkBackendSecret(s), unless(!s.Asked.TLS.Verify || s.Asked.TLS.Name != "" || !s.UsesTLS(), noName))
+		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.BackendTLS.Verify }, nginx.OnOff),
+		Meanwhile: "it counts as off, as in ingress-nginx: endpoints are not verified",
+		Check: func(s *Settings) string {
+			return cmp.Or(checkBackendSecret(s), option.Unless(!s.Asked.BackendTLS.Verify || s.Asked.BackendTLS.Name != "" || !s.UsesTLS(), noName))
 		},
 	}
 	proxySSLVerifyDepth = Annotation{
 		Name:   "proxy-ssl-verify-depth",
 		Doc:    "How many certificates may stand between that of an endpoint and the topmost one of its issuers in `ca.crt`. 0 is 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.TLS.Depth }, nginx.Number(0, mostBackendDepth)), check: checkBackendSecret,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.BackendTLS.Depth }, nginx.Number(0, mostBackendDepth)), Check: checkBackendSecret,
 	}
 	proxySSLName = Annotation{
 		Name: "proxy-ssl-name",
 		Doc: "The name that the certificate of an endpoint has to be for, with proxy-ssl-verify, and the one that the endpoint is told, with " +
 			"proxy-ssl-server-name. Without it that is " + proxyHost + ", which ingress-nginx calls every backend: set it for verification.",
 		Values: "a name", Example: "web.shop.svc", Default: proxyHost, Scope: ScopeLocation, Risk: RiskHigh,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.TLS.Name }, nginx.Chars(".-_:", mostDomainBytes)), check: checkBackendSecret,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.BackendTLS.Name }, nginx.Chars(".-_:", mostDomainBytes)), Check: checkBackendSecret,
 	}
 	proxySSLServerName = Annotation{
 		Name:   "proxy-ssl-server-name",
 		Doc:    "With `on`, the name in proxy-ssl-name is sent in the handshake (SNI).",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.TLS.SendName }, nginx.OnOff), check: checkBackendSecret,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.BackendTLS.SendName }, nginx.OnOff), Check: checkBackendSecret,
 	}
 	proxySSLProtocols = Annotation{
 		Name: "proxy-ssl-protocols",
@@ -61,7 +64,7 @@ var (
 			"do not exist here.",
 		Values: "some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3, with spaces between them", Example: "TLSv1.3", Default: "TLSv1.2 TLSv1.3",
 		Scope: ScopeLocation, Risk: RiskLow,
-		parse: readProtocols, check: checkBackendSecret,
+		Parse: readProtocols, Check: checkBackendSecret,
 	}
 	proxySSLCiphers = Annotation{
 		Name: "proxy-ssl-ciphers",
@@ -69,11 +72,11 @@ var (
 			"on.",
 		Values: "names with colons between them: " + strings.Join(cipherNames(), ", "), Example: "ECDHE-RSA-AES256-GCM-SHA384",
 		Default: "those that are good", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.TLS.Ciphers }, func(value string) (string, error) {
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.BackendTLS.Ciphers }, func(value string) (string, error) {
 			ciphers, err := readCiphers(value)
 			return strings.Join(ciphers, " "), err
 		}),
-		check: checkBackendSecret,
+		Check: checkBackendSecret,
 	}
 )
 
@@ -83,16 +86,23 @@ const (
 	mostBackendDepth = 100
 	noName           = "there is no proxy-ssl-name, so the certificate of an endpoint has to be for " + proxyHost + ", as in ingress-nginx, or " +
 		"every request gets 502: set proxy-ssl-name to a name that it is for"
-	backendClosed = "all requests for this Ingress get 503"
 )
 
 func checkBackendSecret(s *Settings) string {
-	return unless(s.Asked.TLS.Secret != "" || s.Asked.NoBackendSecret, "this has no effect without proxy-ssl-secret, as in ingress-nginx")
+	return option.Unless(s.Asked.BackendTLS.Secret != "" || s.Asked.BackendTLS.NoSecret,
+		"this has no effect without proxy-ssl-secret, as in ingress-nginx")
 }
 
 // UsesTLS says whether endpoints are, or may be, asked over TLS.
 func (s *Settings) UsesTLS() bool {
 	return slices.Contains([]ir.BackendProtocol{ir.HTTPS, ir.GRPCS, ir.AutoHTTP}, s.Forwarding.Protocol)
+}
+
+// backendTLS is what proxy-ssl-* ask for: it needs a Secret, and what is zero has its default. NoSecret says that proxy-ssl-secret
+// cannot be read.
+type backendTLS struct {
+	ir.BackendTLS
+	NoSecret bool
 }
 
 // finishBackendTLS makes what proxy-ssl-* say together. Where nobody can tell who the endpoints are to be, nothing is sent.
@@ -101,14 +111,14 @@ func (s *Settings) finishBackendTLS() {
 	if !s.UsesTLS() {
 		return
 	}
-	if s.Asked.NoBackendSecret {
+	if s.Asked.BackendTLS.NoSecret {
 		s.Closed = true
 		return
 	}
-	if s.Asked.TLS.Secret == "" {
+	if s.Asked.BackendTLS.Secret == "" {
 		return
 	}
-	all := s.Asked.TLS
+	all := s.Asked.BackendTLS.BackendTLS
 	all.Name, all.Depth = cmp.Or(all.Name, proxyHost), cmp.Or(all.Depth, 1)
 	s.Forwarding.TLS = &all
 }
@@ -116,19 +126,10 @@ func (s *Settings) finishBackendTLS() {
 func readBackendSecret(s *Settings, value string) error {
 	namespace, name, ok := strings.Cut(value, "/")
 	if !ok || !isName(namespace) || !isName(name) {
-		return fmt.Errorf("%s does not name a Secret: write namespace/name; until then, with a backend that is asked over TLS, %s",
-			nginx.Quote(value), backendClosed)
+		return fmt.Errorf("%s does not name a Secret: write namespace/name", nginx.Quote(value))
 	}
-	s.Asked.TLS.Secret = value
+	s.Asked.BackendTLS.Secret = value
 	return nil
-}
-
-func readVerifyBackend(value string) (bool, error) {
-	on, err := nginx.OnOff(value)
-	if err != nil {
-		err = fmt.Errorf("%w, and counts as off, as in ingress-nginx: endpoints are not verified", err)
-	}
-	return on, err
 }
 
 // protocolNames are nginx's names of ir.TLSVersions.
@@ -151,7 +152,7 @@ func readProtocols(s *Settings, value string) error {
 	if most < 0 {
 		return fmt.Errorf("%s has no version that is spoken: some of TLSv1, TLSv1.1, TLSv1.2 and TLSv1.3", nginx.Quote(value))
 	}
-	s.Asked.TLS.MinVersion, s.Asked.TLS.MaxVersion = ir.TLSVersions[least], ir.TLSVersions[most]
+	s.Asked.BackendTLS.MinVersion, s.Asked.BackendTLS.MaxVersion = ir.TLSVersions[least], ir.TLSVersions[most]
 	switch {
 	case len(gone) > 0:
 		return nginx.Remark("left out, because nobody speaks it here: " + strings.Join(gone, " "))

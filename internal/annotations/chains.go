@@ -15,22 +15,21 @@ const mostChains = 32
 
 // chains are the plugin point: what the administrator has put into the Caddyfile, an Ingress asks for by name. A chain may keep
 // requests out, so that one which is not there closes the Ingress.
-var chains = Annotation{
-	Name: "chains", Own: true,
+var chainNames = Annotation{
+	Name: OwnPrefix + "chains",
 	Doc: "The names of handler chains of the Caddyfile, which a request meets in this order before all else. A name that the " +
 		"Caddyfile does not have closes the Ingress: all of its requests get 503.",
 	Values: "names with commas between them", Example: "audit,waf", Default: "none", Scope: ScopeIngress, Risk: RiskMedium,
-	parse: parseChains, closes: true,
-	filters: func(s *Settings, _ string) []ir.Filter {
-		var filters []ir.Filter
-		for _, name := range s.Chains {
-			filters = append(filters, ir.HandlerChain{Name: name})
-		}
-		return filters
-	},
+	Parse: parseChains, OnError: (*Settings).close, Meanwhile: ingressClosed + ", because a chain may keep requests out",
 }
 
-const chainClosed = "all requests for this Ingress get 503, because the chain may keep requests out"
+func (s *Settings) chains(string) []ir.Filter {
+	var filters []ir.Filter
+	for _, name := range s.Chains {
+		filters = append(filters, ir.HandlerChain{Name: name})
+	}
+	return filters
+}
 
 func parseChains(s *Settings, value string) error {
 	var names []string
@@ -45,18 +44,18 @@ func parseChains(s *Settings, value string) error {
 		names = append(names, name)
 	}
 	if len(names) > mostChains {
-		return fmt.Errorf("there are %d names of chains, and %d are the most; %s", len(names), mostChains, chainClosed)
+		return fmt.Errorf("there are %d names of chains, and %d are the most", len(names), mostChains)
 	}
 	s.Chains = names
 	return nil
 }
 
 func noChain(name string, available []string) error {
-	hint := "none is configured; lint knows those of the Caddyfile that --config names"
+	hint := ": no chain is configured (lint reads chains from the Caddyfile that --config names)"
 	if near := suggest.Of(name, available); near != "" {
-		hint = "did you mean " + near + "?"
+		hint = ", but there is " + near
 	} else if len(available) > 0 {
-		hint = "the Caddyfile has others"
+		hint = ": the Caddyfile has others"
 	}
-	return fmt.Errorf("there is no chain %s, and %s: %s", nginx.Quote(name), chainClosed, hint)
+	return fmt.Errorf("there is no chain %s%s", nginx.Quote(name), hint)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 )
 
 // The rows of auth-tls-*: clients are let in by their certificates.
@@ -20,7 +21,7 @@ var (
 			"several, the oldest counts. While the Secret is missing or cannot be read, every request gets 403.",
 		Values: "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources", Example: "shop/client-ca",
 		Default: "no certificates", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: readAuthority, fail: func(s *Settings) { s.Asked.NoAuthority = true },
+		Parse: readAuthority, OnError: func(s *Settings) { s.Asked.ClientAuth.NoAuthority = true }, Meanwhile: hostClosed,
 	}
 	authTLSVerifyClient = Annotation{
 		Name: "auth-tls-verify-client",
@@ -28,25 +29,27 @@ var (
 			"`optional_no_ca` one whose certificate somebody else has issued, too. `off` asks for none. The backend is told by the header " +
 			"ssl-client-verify. A wrong value is `on`.",
 		Values: "on, off, optional or optional_no_ca", Example: "optional", Default: "on", Scope: ScopeIngress, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *ir.ClientVerify { return &s.ClientAuth.Verify }, readVerify), check: checkAuthority,
+		Parse: nginx.Into(func(s *Settings) *ir.ClientVerify { return &s.ClientAuth.Verify }, readVerify), Check: checkAuthority,
+		Meanwhile: "it counts as on",
 	}
 	authTLSVerifyDepth = Annotation{
 		Name:   "auth-tls-verify-depth",
 		Doc:    "How many certificates may stand between that of a client and the topmost one of its issuers in `ca.crt`. 0 is 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, mostDepth)), check: checkAuthority,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, mostDepth)), Check: checkAuthority,
 	}
 	authTLSErrorPage = Annotation{
 		Name:   "auth-tls-error-page",
 		Doc:    "Where a client is sent, with status 302, in place of an answer with status 400.",
 		Values: "a URL", Example: "https://example.com/certificates", Default: "none", Scope: ScopeIngress, Risk: RiskHigh,
-		parse: nginx.Into(func(s *Settings) *string { return &s.ClientAuth.ErrorPage }, readErrorPage), check: checkAuthority,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.ClientAuth.ErrorPage }, readErrorPage), Check: checkAuthority,
+		Meanwhile: "clients get 400",
 	}
 	authTLSPassCertificate = Annotation{
 		Name:   "auth-tls-pass-certificate-to-upstream",
 		Doc:    "Hands the certificate of the client to the backend, in the header ssl-client-cert: PEM, escaped as in a URL.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.ClientAuth.PassCertificate }, nginx.Bool), check: checkAuthority,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.ClientAuth.PassCertificate }, nginx.Bool), Check: checkAuthority,
 	}
 	authTLSMatchCN = Annotation{
 		Name: "auth-tls-match-cn",
@@ -54,8 +57,8 @@ var (
 			"`CN=alice,O=Shop`: it may be found in a part of a longer name, too. Clients without it get 403; if it cannot be read, everybody " +
 			"does.",
 		Values: "CN= and a regular expression", Example: "CN=alice,", Default: "every client", Scope: ScopeIngress, Risk: RiskHigh,
-		parse: nginx.Into(func(s *Settings) *string { return &s.ClientAuth.Subject }, readSubject), check: checkAuthority,
-		fail: func(s *Settings) { s.Asked.NoSubject = true },
+		Parse: nginx.Into(func(s *Settings) *string { return &s.ClientAuth.Subject }, readSubject), Check: checkAuthority,
+		OnError: func(s *Settings) { s.Asked.ClientAuth.NoSubject = true }, Meanwhile: hostClosed,
 	}
 )
 
@@ -68,15 +71,20 @@ const (
 const hostClosed = "every request for the hosts of this Ingress gets 403"
 
 func checkAuthority(s *Settings) string {
-	return unless(s.AsksClients(), "this has no effect without auth-tls-secret, as in ingress-nginx")
+	return option.Unless(s.AsksClients(), "this has no effect without auth-tls-secret, as in ingress-nginx")
 }
 
 // AsksClients says whether clients are asked for a certificate, or refused because nobody knows how to.
 func (s *Settings) AsksClients() bool { return s.ClientAuth.SecretName != "" || s.ClientAuth.Closed }
 
+// clientAuth says that auth-tls-secret cannot be read, or that auth-tls-match-cn cannot.
+type clientAuth struct {
+	NoAuthority, NoSubject bool
+}
+
 // finishClientAuth closes the hosts if what guards them cannot be understood.
 func (s *Settings) finishClientAuth() {
-	s.ClientAuth.Closed = s.Asked.NoAuthority || s.ClientAuth.SecretName != "" && s.Asked.NoSubject
+	s.ClientAuth.Closed = s.Asked.ClientAuth.NoAuthority || s.ClientAuth.SecretName != "" && s.Asked.ClientAuth.NoSubject
 	if s.ClientAuth.SecretName == "" {
 		return
 	}
@@ -87,7 +95,7 @@ func (s *Settings) finishClientAuth() {
 func readAuthority(s *Settings, value string) error {
 	namespace, name, ok := strings.Cut(value, "/")
 	if !ok || !isName(namespace) || !isName(name) {
-		return fmt.Errorf("%s does not name a Secret: write namespace/name; until then, %s", nginx.Quote(value), hostClosed)
+		return fmt.Errorf("%s does not name a Secret: write namespace/name", nginx.Quote(value))
 	}
 	s.ClientAuth.SecretNamespace, s.ClientAuth.SecretName = namespace, name
 	return nil
@@ -105,35 +113,33 @@ func readVerify(value string) (ir.ClientVerify, error) {
 	case ir.VerifyOn, ir.VerifyOff, ir.VerifyOptional, ir.VerifyOptionalNoCA:
 		return v, nil
 	}
-	return "", fmt.Errorf("%s is none of on, off, optional and optional_no_ca; it counts as on", nginx.Quote(value))
+	return "", fmt.Errorf("%s is not one of on, off, optional and optional_no_ca", nginx.Quote(value))
 }
 
 // readErrorPage writes the URL anew, so that nothing in it can end a header.
 func readErrorPage(value string) (string, error) {
 	switch {
 	case strings.HasPrefix(value, "@"), strings.HasPrefix(value, "/"):
-		return "", unsupportedError(nginx.Quote(value) + " is a page of nginx's own, which is not supported: give a URL with https://; " +
-			"until then, clients get 400")
+		return "", nginx.Unsupported(nginx.Quote(value) + " is a page of nginx's own, which is not supported: give a URL with https://")
 	case strings.ContainsAny(value, "${}"):
-		return "", fmt.Errorf("%s has a character in it that a URL has not: there are no variables here; until then, clients get 400",
-			nginx.Quote(value))
+		return "", fmt.Errorf("%s has a variable or a brace in it, which are not supported here", nginx.Quote(value))
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {
-		return "", fmt.Errorf("%s is no URL such as https://example.com/page; until it is, clients get 400", nginx.Quote(value))
+		return "", fmt.Errorf("%s is not a URL such as https://example.com/page", nginx.Quote(value))
 	}
 	return u.String(), nil
 }
 
 func readSubject(value string) (string, error) {
 	if !strings.HasPrefix(value, "CN=") {
-		return "", fmt.Errorf("%s does not begin with CN=; until it does, %s", nginx.Quote(value), hostClosed)
+		return "", fmt.Errorf("%s does not begin with CN=", nginx.Quote(value))
 	}
 	if len(value) > mostSubjectBytes {
-		return "", fmt.Errorf("%w; until it is shorter, %s", tooLong(mostSubjectBytes), hostClosed)
+		return "", tooLong(mostSubjectBytes)
 	}
 	if _, err := regexp.Compile(value); err != nil {
-		return "", fmt.Errorf("%s is no regular expression of the kind RE2: %w; until it is, %s", nginx.Quote(value), err, hostClosed)
+		return "", fmt.Errorf("%s is not a regular expression of the kind RE2: %w", nginx.Quote(value), err)
 	}
 	return value, nil
 }

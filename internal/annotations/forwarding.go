@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 )
 
 const onOff = "on or off"
@@ -20,14 +21,14 @@ var (
 		Doc: "With `on`, an answer is read as fast as the endpoint sends it, however slow the client is. With `off`, it is sent on as it " +
 			"comes in.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.BufferResponse }, nginx.OnOff),
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.BufferResponse }, nginx.OnOff),
 	}
 	proxyRequestBuffering = Annotation{
 		Name: "proxy-request-buffering",
 		Doc: "With `on`, all of the body of a request is read before an endpoint is asked. With `off`, it is sent on as it comes in, " +
 			"and the request is not sent to another endpoint once some of it has gone.",
 		Values: onOff, Example: "off", Default: "on", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.StreamRequest }, func(value string) (bool, error) {
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.StreamRequest }, func(value string) (bool, error) {
 			on, err := nginx.OnOff(value)
 			return !on, err
 		}),
@@ -36,7 +37,7 @@ var (
 		Name:   "proxy-body-size",
 		Doc:    "How large the body of a request may be. A larger one gets 413, whether or not its length is known before. 0 is without limit.",
 		Values: "bytes, or a number with k, m or g", Example: "8m", Default: "1m", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *int64 { return &s.Forwarding.MaxBody }, readBodySize),
+		Parse: nginx.Into(func(s *Settings) *int64 { return &s.Forwarding.MaxBody }, readBodySize),
 	}
 )
 
@@ -68,14 +69,14 @@ var (
 		Doc: "What the endpoints speak. The certificates of HTTPS and GRPCS are not verified, as in ingress-nginx, unless proxy-ssl-verify is on. " +
 			"AUTO_HTTP is what the client speaks. A wrong value is HTTP.",
 		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol),
+		Parse: nginx.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol), Meanwhile: "it is served as HTTP",
 	}
 	serviceUpstream = Annotation{
 		Name: "service-upstream",
 		Doc: "Sends requests to the address of the Service instead of its endpoints. The choice is the cluster's then: load-balance, " +
 			"affinity and retries mean nothing.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, nginx.Bool),
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, nginx.Bool),
 	}
 	upstreamVhost = Annotation{
 		Name: "upstream-vhost",
@@ -83,30 +84,30 @@ var (
 			"$service_name.$namespace.svc.cluster.local.",
 		Values: "a host, with nginx variables", Example: "app.example.com", Default: "what the client sent",
 		Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Host }, readHost),
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Host }, readHost),
 	}
 	connectionProxyHeader = Annotation{
 		Name: "connection-proxy-header",
 		Doc: "The Connection header that an endpoint gets. WebSockets and other upgrades do not work with it. The connection itself is " +
 			"kept for the next request with keep-alive only.",
 		Values: "close or keep-alive", Example: "keep-alive", Default: "by the request", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Connection }, nginx.OneOf("close", "keep-alive")),
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Connection }, nginx.OneOf("close", "keep-alive")),
 	}
 	xForwardedPrefix = Annotation{
 		Name:   "x-forwarded-prefix",
 		Doc:    "The X-Forwarded-Prefix header that an endpoint gets, on paths that rewrite-target rewrites.",
 		Values: "a path", Example: "/app", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Prefix }, nginx.Chars("/-._~:", mostPathBytes)),
-		check: func(s *Settings) string {
-			return unless(s.RewriteTarget != "", "this has no effect, because it goes with rewrite-target only, as in ingress-nginx")
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Prefix }, nginx.Chars("/-._~:", mostPathBytes)),
+		Check: func(s *Settings) string {
+			return option.Unless(s.RewriteTarget != "", "this has no effect, because it goes with rewrite-target only, as in ingress-nginx")
 		},
 	}
 	fastcgiIndex = Annotation{
 		Name:   "fastcgi-index",
 		Doc:    "The file that a path with a slash at its end means, with backend-protocol FCGI.",
 		Values: "a file name", Example: "index.php", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Index }, nginx.Chars(indexChars, mostPathBytes)),
-		check: checkCGI,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Index }, nginx.Chars(indexChars, mostPathBytes)),
+		Check: checkCGI,
 	}
 	fastcgiParams = Annotation{
 		Name: "fastcgi-params-configmap",
@@ -114,13 +115,20 @@ var (
 			"have nginx variables in them, such as /var/www$fastcgi_script_name. While the ConfigMap does not exist, or is in another " +
 			"namespace, or cannot be read, all requests get 503.",
 		Values: "name or namespace/name", Example: "params", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *string { return &s.ParamsConfigMap }, readObjectName), closes: true,
-		check: checkCGI,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.ParamsConfigMap }, readObjectName), Check: checkCGI,
+		OnError: (*Settings).close, Meanwhile: ingressClosed,
 	}
 )
 
+func (s *Settings) finishPrefix() {
+	s.Forwarding.Prefix = ""
+	if s.RewriteTarget != "" {
+		s.Forwarding.Prefix = s.Asked.Prefix
+	}
+}
+
 func checkCGI(s *Settings) string {
-	return unless(s.Forwarding.Protocol == ir.FastCGI, "this has no effect, because the backend is not asked by FastCGI: "+
+	return option.Unless(s.Forwarding.Protocol == ir.FastCGI, "this has no effect, because the backend is not asked by FastCGI: "+
 		"set backend-protocol to FCGI")
 }
 
@@ -128,8 +136,7 @@ func checkCGI(s *Settings) string {
 func readObjectName(value string) (string, error) {
 	parts := strings.Split(value, "/")
 	if len(parts) > 2 || slices.ContainsFunc(parts, func(part string) bool { return len(validation.IsDNS1123Subdomain(part)) > 0 }) {
-		return "", fmt.Errorf("%s is no name of an object: write its name, or its namespace, / and its name; all requests for this "+
-			"Ingress get 503", nginx.Quote(value))
+		return "", fmt.Errorf("%s is not the name of an object: write name or namespace/name", nginx.Quote(value))
 	}
 	return value, nil
 }
@@ -142,8 +149,7 @@ func readProtocol(value string) (ir.BackendProtocol, error) {
 		}
 		names = append(names, p.name)
 	}
-	return "", fmt.Errorf("%s is no protocol: HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS and FCGI are; it is served as HTTP%s",
-		nginx.Quote(value), nginx.Meant(value, names))
+	return "", fmt.Errorf("%s is not one of %s%s", nginx.Quote(value), strings.Join(names, ", "), nginx.Meant(value, names))
 }
 
 // readHost takes braces as part of a variable only, so that no placeholder of anybody can be meant.

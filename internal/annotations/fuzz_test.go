@@ -36,8 +36,8 @@ func FuzzAnnotations(f *testing.F) {
 	}
 	for i := range annotations.Table {
 		row := &annotations.Table[i]
-		f.Add(row.Key(), row.Example, "/a")
-		f.Add(row.Key(), row.Example+"{env."+variable+"}", row.Example)
+		f.Add(annotations.Key(row.Name), row.Example, "/a")
+		f.Add(annotations.Key(row.Name), row.Example+"{env."+variable+"}", row.Example)
 	}
 	f.Add(rewriteTarget[:len(rewriteTarget)-1], "/", "/")
 	for _, name := range []string{"server-snippet", "auth-url", "", "{env." + variable + "}", "chains"} {
@@ -61,9 +61,8 @@ func fuzzOne(t *testing.T, key, value, path string) {
 	switch {
 	case !taken:
 		want := annotations.Settings{Closed: settings.Closed}
-		want.ClientAuth.Closed, want.Asked.NoAuthority, want.Asked.NoSubject =
-			settings.ClientAuth.Closed, settings.Asked.NoAuthority, settings.Asked.NoSubject
-		want.Asked.NoBackendSecret = settings.Asked.NoBackendSecret
+		want.ClientAuth.Closed, want.Asked.ClientAuth = settings.ClientAuth.Closed, settings.Asked.ClientAuth
+		want.Asked.BackendTLS.NoSecret = settings.Asked.BackendTLS.NoSecret
 		if !reflect.DeepEqual(settings, &want) {
 			t.Errorf("refused with %v, and yet there is %+v", problems, settings)
 		}
@@ -111,7 +110,7 @@ func FuzzPairs(f *testing.F) {
 	for i := range annotations.Table {
 		for j := range annotations.Table {
 			if a, b := &annotations.Table[i], &annotations.Table[j]; i != j && a.Ignored == "" && b.Ignored == "" {
-				f.Add(a.Key(), a.Example, b.Key(), b.Example)
+				f.Add(annotations.Key(a.Name), a.Example, annotations.Key(b.Name), b.Example)
 			}
 		}
 	}
@@ -159,7 +158,7 @@ func checkNeighbour(t *testing.T, key, value string) {
 // rowOf returns the row of an annotation, or nil.
 func rowOf(key string) *annotations.Annotation {
 	for i := range annotations.Table {
-		if annotations.Table[i].Key() == key {
+		if annotations.Key(annotations.Table[i].Name) == key {
 			return &annotations.Table[i]
 		}
 	}

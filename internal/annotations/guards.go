@@ -5,33 +5,33 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// guards keep requests away from a backend. To pass over one would let everybody in, so while it is not supported, the
-// Ingress answers 503, as ingress-nginx does where it cannot do what such an annotation says. One that is supported is a
-// row of the table in place of one here.
+// guards are annotations that keep requests away from a backend, and are not supported yet. Without effect, they would let every
+// request in; so the Ingress answers 503, as ingress-nginx does where it cannot do what such an annotation says.
 var guards = []string{
 	"allowlist-source-range", "auth-type", "auth-url", "denylist-source-range", "whitelist-source-range",
 }
 
-// unsupportedGuard closes the Ingress. An empty value asks for nothing, and neither does a list of everybody, which
+// unsupportedGuard closes the Ingress. An empty value asks for nothing, and neither does a list of all addresses, which
 // cert-manager writes into the Ingresses that answer its challenges.
-func unsupportedGuard(s *Settings, name, value string) *report.Problem {
-	if strings.TrimSpace(value) == "" {
-		return unknown(name, false)
+func unsupportedGuard(r *option.Reading[Settings], name, value, field string) {
+	switch {
+	case strings.TrimSpace(value) == "":
+		r.Warn(report.UnknownAnnotation, field, unknown(Key(name)))
+		return
+	case (name == "whitelist-source-range" || name == "allowlist-source-range") && allAddresses(value):
+		return
 	}
-	if (name == "whitelist-source-range" || name == "allowlist-source-range") && everybody(value) {
-		return nil
-	}
-	s.Closed = true
-	return &report.Problem{Severity: report.Error, Reason: report.UnsupportedGuard, Message: fmt.Sprintf(
-		"the annotation %s of ingress-nginx keeps requests out, and is not supported yet: all requests for this Ingress get 503. "+
-			"To serve it without, remove the annotation", name)}
+	r.Settings.close()
+	r.Refuse(report.UnsupportedGuard, field, fmt.Sprintf("the annotation %s of ingress-nginx keeps requests out, and is not supported yet: "+
+		"%s. To serve it without, remove the annotation", name, ingressClosed))
 }
 
-// everybody says whether a list of networks has all addresses in it.
-func everybody(value string) bool {
+// allAddresses says whether a list of networks has all addresses in it.
+func allAddresses(value string) bool {
 	var v4, v6 bool
 	for network := range strings.SplitSeq(value, ",") {
 		switch strings.TrimSpace(network) {
@@ -44,8 +44,13 @@ func everybody(value string) bool {
 	return v4 && v6
 }
 
+// ingressClosed is what close does, for messages.
+const ingressClosed = "all requests for this Ingress get 503"
+
+func (s *Settings) close() { s.Closed = true }
+
 // closed answers in place of everything else.
-func closed(s *Settings) []ir.Filter {
+func (s *Settings) closed(string) []ir.Filter {
 	if !s.Closed {
 		return nil
 	}

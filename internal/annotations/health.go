@@ -8,6 +8,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 )
 
 // What a health check does where nothing else is said.
@@ -27,77 +28,77 @@ const (
 // The rows of endpoints that are new, or fail.
 var (
 	slowStart = Annotation{
-		Name: "slow-start", Own: true,
+		Name: OwnPrefix + "slow-start",
 		Doc: "For how many seconds a new endpoint gets less than its share of the requests, growing from little to all of it. " +
 			"0 is its full share at once.",
 		Values: nginx.AreSeconds(0), Example: "30", Default: "0", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.LoadBalancing.SlowStart }, nginx.Seconds(0)),
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.LoadBalancing.SlowStart }, nginx.Seconds(0)),
 	}
 	ejectAfterFailures = Annotation{
-		Name: "eject-after-failures", Own: true,
+		Name: OwnPrefix + "eject-after-failures",
 		Doc: "How many requests in a row an endpoint may fail before it is passed over for a while. Now and then one request tries " +
 			"it again. With `off` it is never passed over.",
 		Values: fmt.Sprintf("a number from 1 to %d, or off", mostFailures), Example: "5", Default: "3", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
+		Parse: nginx.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
 	}
 )
 
 // The rows of health-check-*: requests of the controller's own that show whether an endpoint works.
 var (
 	healthCheckPath = Annotation{
-		Name: "health-check-path", Own: true,
+		Name: OwnPrefix + "health-check-path",
 		Doc: "Asks every endpoint for this path again and again, and passes over those that fail. It may have a query. With backend-protocol " +
 			"GRPC or GRPCS the standard health service grpc.health.v1 is asked, for the service that stands behind the slash; / is the server " +
 			"as a whole. FCGI has no health check.",
 		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
-		check: func(s *Settings) string { return unless(s.Forwarding.Protocol != ir.FastCGI, noFastCGICheck) },
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
+		Check: func(s *Settings) string { return option.Unless(s.Forwarding.Protocol != ir.FastCGI, noFastCGICheck) },
 	}
 	healthCheckInterval = Annotation{
-		Name: "health-check-interval", Own: true,
+		Name:   OwnPrefix + "health-check-interval",
 		Doc:    "How many seconds there are from one health check of an endpoint to the next.",
 		Values: nginx.AreSeconds(1), Example: "5", Default: "10", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Interval }, nginx.Seconds(1)),
-		check: checkChecked,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Interval }, nginx.Seconds(1)),
+		Check: checkChecked,
 	}
 	healthCheckTimeout = Annotation{
-		Name: "health-check-timeout", Own: true,
+		Name:   OwnPrefix + "health-check-timeout",
 		Doc:    "How many seconds an endpoint may take for its answer to a health check.",
 		Values: nginx.AreSeconds(1), Example: "2", Default: "5", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Timeout }, nginx.Seconds(1)),
-		check: checkChecked,
+		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Asked.Check.Timeout }, nginx.Seconds(1)),
+		Check: checkChecked,
 	}
 	healthCheckHealthyAfter = Annotation{
-		Name: "health-check-healthy-after", Own: true,
+		Name:   OwnPrefix + "health-check-healthy-after",
 		Doc:    "How many health checks in a row let an endpoint get requests again.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "2", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Healthy }, nginx.Number(1, mostChecks)),
-		check: checkChecked,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Healthy }, nginx.Number(1, mostChecks)),
+		Check: checkChecked,
 	}
 	healthCheckUnhealthyAfter = Annotation{
-		Name: "health-check-unhealthy-after", Own: true,
+		Name:   OwnPrefix + "health-check-unhealthy-after",
 		Doc:    "How many failed health checks in a row take an endpoint out.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostChecks), Example: "1", Default: "3", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Unhealthy }, nginx.Number(1, mostChecks)),
-		check: checkChecked,
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Unhealthy }, nginx.Number(1, mostChecks)),
+		Check: checkChecked,
 	}
 	healthCheckStatus = Annotation{
-		Name: "health-check-status", Own: true,
+		Name:   OwnPrefix + "health-check-status",
 		Doc:    "The status that an endpoint has to answer a health check with.",
 		Values: "a number from 100 to 599", Example: "204", Default: "any from 200 to 399", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, nginx.Number(100, 599)),
-		check: func(s *Settings) string { return cmp.Or(checkChecked(s), unless(!s.speaksGRPC(), noGRPCStatus)) },
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, nginx.Number(100, 599)),
+		Check: func(s *Settings) string { return cmp.Or(checkChecked(s), option.Unless(!s.speaksGRPC(), noGRPCStatus)) },
 	}
 	healthCheckHost = Annotation{
-		Name: "health-check-host", Own: true,
+		Name:   OwnPrefix + "health-check-host",
 		Doc:    "The Host header of a health check.",
 		Values: "a host", Example: "app.example.com", Default: "the address of the endpoint", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Host }, nginx.Chars("._-:[]", mostDomainBytes)),
-		check: checkChecked,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Host }, nginx.Chars("._-:[]", mostDomainBytes)),
+		Check: checkChecked,
 	}
 )
 
-func checkChecked(s *Settings) string { return unless(s.Asked.Check.Path != "", noHealthCheck) }
+func checkChecked(s *Settings) string { return option.Unless(s.Asked.Check.Path != "", noHealthCheck) }
 
 func readFailures(value string) (int, error) {
 	if value == off {
@@ -125,10 +126,11 @@ func (s *Settings) speaksGRPC() bool {
 	return s.Forwarding.Protocol == ir.GRPC || s.Forwarding.Protocol == ir.GRPCS
 }
 
-// healthCheck returns the check that is asked for, or nil.
-func (s *Settings) healthCheck() *ir.HealthCheck {
+// finishHealthCheck makes the check if there is a path for it. What is zero has its default.
+func (s *Settings) finishHealthCheck() {
+	s.LoadBalancing.HealthCheck = nil
 	if s.Asked.Check.Path == "" || s.Forwarding.Protocol == ir.FastCGI {
-		return nil
+		return
 	}
 	check := s.Asked.Check
 	if check.GRPC = s.speaksGRPC(); check.GRPC {
@@ -142,5 +144,5 @@ func (s *Settings) healthCheck() *ir.HealthCheck {
 	if check.TLS && s.Forwarding.TLS != nil {
 		check.Secured = *s.Forwarding.TLS
 	}
-	return &check
+	s.LoadBalancing.HealthCheck = &check
 }

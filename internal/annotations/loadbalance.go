@@ -1,10 +1,12 @@
 package annotations
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 )
 
 // algorithms are the values of load-balance and what they are by themselves. A hash needs upstream-hash-by, and a cookie needs
@@ -45,8 +47,8 @@ var loadBalance = Annotation{
 		"the same backend, the oldest one that says something decides.",
 	Values: "one of " + strings.Join(algorithmNames(), ", "), Example: "ewma", Default: "round_robin",
 	Scope: ScopeLocation, Risk: RiskLow,
-	parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Algorithm }, nginx.OneOf(algorithmNames()...)),
-	check: checkAlgorithm,
+	Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.Algorithm }, nginx.OneOf(algorithmNames()...)),
+	Check: checkAlgorithm,
 }
 
 // The rows of upstream-hash-by: requests with the same key go to the same endpoint.
@@ -56,34 +58,26 @@ var (
 		Doc: "Sends requests with the same value to the same endpoint, by a consistent hash: when endpoints come or go, few requests " +
 			"move. The value is text with nginx variables in it, such as $remote_addr, $request_uri, $http_NAME, $cookie_NAME or $arg_NAME.",
 		Values: "text with nginx variables", Example: "$request_uri", Default: "no hash", Scope: ScopeLocation, Risk: RiskHigh,
-		parse: nginx.Into(func(s *Settings) *string { return &s.Asked.HashBy }, readTemplate("", mostHashBytes)),
-		check: checkHashBy,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Balancing.HashBy }, readTemplate("", mostHashBytes)),
+		Check: checkHashBy,
 	}
 	upstreamHashBySubset = Annotation{
 		Name:   "upstream-hash-by-subset",
 		Doc:    "Sends requests with the same value of upstream-hash-by to a few endpoints rather than to one.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.HashSubset }, nginx.Bool),
-		check: func(s *Settings) string { return unless(s.Asked.HashBy != "", noHash) },
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Asked.Balancing.Subset }, nginx.Bool),
+		Check: func(s *Settings) string { return option.Unless(s.Asked.Balancing.HashBy != "", noHash) },
 	}
 	upstreamHashBySubsetSize = Annotation{
 		Name:   "upstream-hash-by-subset-size",
 		Doc:    "How many endpoints share the requests of one value, with upstream-hash-by-subset.",
 		Values: "a number from 0 to 1000; 0 is the default", Example: "5", Default: "3", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *int { return &s.Asked.HashSubsetSize }, nginx.Number(0, mostSubset)),
-		check: func(s *Settings) string { return unless(s.Asked.HashBy != "", noHash) },
+		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Balancing.SubsetSize }, nginx.Number(0, mostSubset)),
+		Check: func(s *Settings) string { return option.Unless(s.Asked.Balancing.HashBy != "", noHash) },
 	}
 )
 
 const booleans = "true or false"
-
-// unless returns a message if something does not hold.
-func unless(holds bool, message string) string {
-	if holds {
-		return ""
-	}
-	return message
-}
 
 func algorithmNames() []string {
 	var names []string
@@ -95,7 +89,7 @@ func algorithmNames() []string {
 
 func checkAlgorithm(s *Settings) string {
 	for _, a := range algorithms {
-		if a.name == s.Asked.Algorithm && !s.Asked.Sticky && s.Asked.HashBy == "" {
+		if a.name == s.Asked.Balancing.Algorithm && !s.Asked.Affinity.On && s.Asked.Balancing.HashBy == "" {
 			return a.needs
 		}
 	}
@@ -104,30 +98,35 @@ func checkAlgorithm(s *Settings) string {
 
 func checkHashBy(s *Settings) string {
 	switch {
-	case s.Asked.Sticky:
+	case s.Asked.Affinity.On:
 		return "this has no effect, because the session cookie comes first, as in ingress-nginx"
-	case s.Asked.HashBy != "" && !strings.Contains(s.Asked.HashBy, "$"):
+	case s.Asked.Balancing.HashBy != "" && !strings.Contains(s.Asked.Balancing.HashBy, "$"):
 		return "there is no variable in the value, so that all requests go to the same endpoint: a variable begins with $"
 	}
 	return ""
 }
 
-// balance makes the policy. A session cookie beats a hash, and a hash beats load-balance.
-func (s *Settings) balance() {
-	a, lb := &s.Asked, &s.LoadBalancing
+// balancing is what load-balance and upstream-hash-by* ask for.
+type balancing struct {
+	Algorithm  string
+	HashBy     string
+	Subset     bool
+	SubsetSize int
+}
+
+// finishBalancing makes the policy. A session cookie beats a hash, and a hash beats load-balance.
+func (s *Settings) finishBalancing() {
+	a, lb, sticky := &s.Asked.Balancing, &s.LoadBalancing, s.Asked.Affinity.On
 	lb.Policy, lb.HashBy, lb.HashSubset = "", "", 0
 	switch {
-	case a.HashBy != "" && !a.Sticky:
+	case a.HashBy != "" && !sticky:
 		lb.Policy, lb.HashBy = ir.PolicyHash, a.HashBy
-		if a.HashSubset {
-			lb.HashSubset = a.HashSubsetSize
-			if lb.HashSubset == 0 {
-				lb.HashSubset = subsetSize
-			}
+		if a.Subset {
+			lb.HashSubset = cmp.Or(a.SubsetSize, subsetSize)
 		}
 	default:
 		for _, algorithm := range algorithms {
-			if algorithm.name == a.Algorithm && (algorithm.needs == "" || !a.Sticky) {
+			if algorithm.name == a.Algorithm && (algorithm.needs == "" || !sticky) {
 				lb.Policy = algorithm.policy
 			}
 		}

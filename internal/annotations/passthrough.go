@@ -14,7 +14,7 @@ var sslPassthrough = Annotation{
 		"option [`ssl_passthrough`](caddyfile.md#ssl_passthrough), and whatever else is said of the hosts counts for requests without TLS only. " +
 		"[TLS](tls.md#passthrough) has the details.",
 	Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
-	parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
+	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }
 
 // passing are the annotations that count for connections which are passed through, or are not about them.
@@ -23,15 +23,15 @@ var passing = []string{
 	loadBalance.Name, serviceUpstream.Name, slowStart.Name, ejectAfterFailures.Name, backendProtocol.Name,
 }
 
-// VoidWithPassthrough returns those of an Ingress's annotations, by their names, that have no effect on connections which are
-// passed through, though one might rely on it. They are sorted.
+// VoidWithPassthrough returns the names of an Ingress's annotations that have no effect on connections which are passed through,
+// though their author may rely on it. They are sorted.
 func VoidWithPassthrough(all map[string]string) []string {
 	var void []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		name, own, ours := cutPrefix(key)
-		row := find(name, own)
+		name, ours := nameOf(key)
+		row := Table.Find(name)
 		switch {
-		case !ours || strings.TrimSpace(all[key]) == "" || slices.Contains(passing, name) || strings.HasPrefix(name, "health-check-"):
+		case !ours || strings.TrimSpace(all[key]) == "" || slices.Contains(passing, name) || strings.HasPrefix(name, OwnPrefix+"health-check-"):
 		case row != nil && row.Ignored == "":
 			void = append(void, name)
 		}

@@ -15,7 +15,7 @@ var (
 		Doc: "Redirects HTTP to HTTPS on hosts that the Ingress, or another one with the same host, has an entry of `tls` for. " +
 			"[TLS](tls.md#redirects) has the details.",
 		Values: booleans, Example: "false", Default: "true", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Off }, func(value string) (bool, error) {
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Off }, func(value string) (bool, error) {
 			on, err := nginx.Bool(value)
 			return err == nil && !on, err
 		}),
@@ -24,20 +24,20 @@ var (
 		Name:   "force-ssl-redirect",
 		Doc:    "Redirects HTTP to HTTPS on hosts without an entry of `tls`, too, and whatever ssl-redirect says.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Forced }, nginx.Bool),
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.Forced }, nginx.Bool),
 	}
 	preserveTrailingSlash = Annotation{
 		Name:   "preserve-trailing-slash",
 		Doc:    "Keeps the slash at the end of the URL that the redirect to HTTPS leads to. Otherwise one is taken off.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskMedium,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.KeepSlash }, nginx.Bool),
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.KeepSlash }, nginx.Bool),
 	}
 	usePortInRedirects = Annotation{
 		Name: "use-port-in-redirects",
 		Doc: "Puts the port that the option [`https`](caddyfile.md#https) listens on into the redirect to HTTPS, unless it is 443. " +
 			"It is for clients who reach this port itself, and not one of a load balancer or a Service in front.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.WithPort }, nginx.Bool),
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.Redirect.WithPort }, nginx.Bool),
 	}
 )
 

@@ -7,13 +7,27 @@ import (
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in docs")
 
 func TestReference(t *testing.T) {
-	fixture.Generated(t, "../../docs/annotations.md", reference(), *update)
+	var rows, ignored []*Annotation
+	for i := range Table {
+		if row := &Table[i]; row.Ignored != "" {
+			ignored = append(ignored, row)
+		} else {
+			rows = append(rows, row)
+		}
+	}
+	unsupported := slices.DeleteFunc(slices.Clone(known), func(name string) bool {
+		return Table.Find(name) != nil || slices.Contains(guards, name)
+	})
+	fixture.Printed(t, "../../docs/annotations.md", map[string]any{
+		"Rows": rows, "Ignored": ignored, "Guards": guards, "Unsupported": unsupported,
+	}, *update)
 }
 
 // TestRows holds that every row has what the documentation prints, and an example that works.
@@ -33,14 +47,14 @@ func TestRows(t *testing.T) {
 				t.Errorf("%s: %s is %q, which cannot be printed", row.Name, field, text)
 			}
 		}
-		if !slices.Contains([]Risk{RiskLow, RiskMedium, RiskHigh, RiskCritical}, row.Risk) {
+		if !slices.Contains([]option.Risk{RiskLow, RiskMedium, RiskHigh, RiskCritical}, row.Risk) {
 			t.Errorf("%s: there is no risk %q", row.Name, row.Risk)
 		}
-		if seen[row.Key()] {
-			t.Errorf("%s is there twice", row.Key())
+		if seen[row.Name] {
+			t.Errorf("%s is there twice", row.Name)
 		}
-		seen[row.Key()] = true
-		if !row.Own && !slices.Contains(known, row.Name) {
+		seen[row.Name] = true
+		if !strings.HasPrefix(row.Name, OwnPrefix) && !slices.Contains(known, row.Name) {
 			t.Errorf("%s is not among the annotations of ingress-nginx", row.Name)
 		}
 	}
@@ -49,13 +63,13 @@ func TestRows(t *testing.T) {
 // checkRow holds that the example of a row works. Alone it may have no effect yet, of which its owner is warned.
 func checkRow(t *testing.T, row *Annotation) {
 	t.Helper()
-	if !slices.Contains([]Scope{ScopeIngress, ScopeLocation}, row.Scope) {
+	if !slices.Contains([]option.Scope{ScopeIngress, ScopeLocation}, row.Scope) {
 		t.Errorf("%s: there is no scope %q", row.Name, row.Scope)
 	}
-	defaults := Settings{AvailableChains: strings.Split(chains.Example, ",")}
-	_, problems := Parse(defaults, map[string]string{row.Key(): row.Example})
+	defaults := Settings{AvailableChains: strings.Split(chainNames.Example, ",")}
+	_, problems := Parse(defaults, map[string]string{Key(row.Name): row.Example})
 	for _, p := range problems {
-		if p.Severity == report.Error || row.check == nil {
+		if p.Severity == report.Error || row.Check == nil {
 			t.Errorf("%s: the example does not work: %v", row.Name, p)
 		}
 	}

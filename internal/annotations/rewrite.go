@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // rewriteTarget follows ingress-nginx: the whole path is replaced, and the paths of the host become regular expressions.
@@ -13,13 +14,14 @@ var rewriteTarget = Annotation{
 	Doc: "Replaces the whole path of a request before the backend sees it. $1 to $9 stand for the groups of the path, which is " +
 		"a regular expression then, as are all other paths of the same host. The query stays.",
 	Values: "a path", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
-	parse: parseRewriteTarget, raw: true,
-	filters: func(s *Settings, path string) []ir.Filter {
-		if !s.Rewrites(path) {
-			return nil
-		}
-		return []ir.Filter{ir.URLRewrite{Target: s.RewriteTarget}}
-	},
+	Parse: parseRewriteTarget, Raw: true,
+}
+
+func (s *Settings) rewrite(path string) []ir.Filter {
+	if !s.Rewrites(path) {
+		return nil
+	}
+	return []ir.Filter{ir.URLRewrite{Target: s.RewriteTarget}}
 }
 
 func parseRewriteTarget(s *Settings, value string) error {
@@ -27,7 +29,7 @@ func parseRewriteTarget(s *Settings, value string) error {
 	case value == "":
 		return errors.New("the value is empty: give a path such as /")
 	case strings.HasPrefix(value, "http://"), strings.HasPrefix(value, "https://"), strings.HasPrefix(value, "$scheme"):
-		return unsupportedError("a redirect to another URL by rewrite-target is not supported: the path is served as it is")
+		return nginx.Unsupported("a redirect to another URL by rewrite-target is not supported: the path is served as it is")
 	case strings.ContainsAny(value, " \t"):
 		return errors.New("the value has a space in it: a path has none")
 	}

@@ -36,60 +36,37 @@ type Settings struct {
 	ParamsConfigMap string
 	// Closed says that every request is refused.
 	Closed bool
-	// Asked is what has its effect together with others only.
+	// Asked is what has its effect together with other values only.
 	Asked Asked
 }
 
-// Asked is what was asked for, value by value, where several values make one effect: finish makes it, so that the order in
-// which they are read makes no difference, and so that an Ingress may say one of them and the ConfigMap another one.
+// Asked is what was asked for, value by value, where several values make one effect: Finish makes it, so that the order in
+// which they are read makes no difference, and so that an Ingress may say one of them and the ConfigMap another one. Each part stands
+// in the file of its feature.
 type Asked struct {
-	// Algorithm is the value of load-balance.
-	Algorithm string
-	// HashBy and the others are what upstream-hash-by and so on say.
-	HashBy         string
-	HashSubset     bool
-	HashSubsetSize int
-	// Sticky asks for Cookie.
-	Sticky bool
-	Cookie ir.SessionCookie
-	// Check is a health check if it has a path. What is zero has its default.
-	Check ir.HealthCheck
-	// NextUpstream and RetryNonIdempotent make Attempts.On.
-	NextUpstream       []ir.RetryOn
-	RetryNonIdempotent bool
-	// Prefix is for the paths that are rewritten.
-	Prefix string
-	// NoAuthority says that auth-tls-secret cannot be read, NoSubject that auth-tls-match-cn cannot.
-	NoAuthority, NoSubject bool
-	// TLS is for endpoints if it has a Secret. What is zero has its default. NoBackendSecret says that the Secret is not known,
-	// because its name cannot be read.
-	TLS             ir.BackendTLS
-	NoBackendSecret bool
+	Retries    retries
+	Prefix     string
+	Balancing  balancing
+	Affinity   stickiness
+	Check      ir.HealthCheck
+	ClientAuth clientAuth
+	BackendTLS backendTLS
 }
 
-// finish makes what several values make together. It may be done again when more values are known.
-func (s *Settings) finish() {
-	s.Attempts.On = s.Asked.retryOn()
-	s.Forwarding.Prefix = ""
-	if s.RewriteTarget != "" {
-		s.Forwarding.Prefix = s.Asked.Prefix
+// Finish makes what several values make together. It may be called again when more values are known.
+func (s *Settings) Finish() {
+	for _, finish := range finishers {
+		finish(s)
 	}
-	s.balance()
-	s.finishClientAuth()
-	s.finishBackendTLS()
-	s.LoadBalancing.SessionCookie = s.Asked.sessionCookie()
-	s.LoadBalancing.HealthCheck = s.healthCheck()
 }
 
 // Filters returns the filters for one path of the Ingress, in the order in which a request meets them.
 func (s *Settings) Filters(path string) []ir.Filter {
-	filters := closed(s)
-	for i := range Table {
-		if Table[i].filters != nil {
-			filters = append(filters, Table[i].filters(s, path)...)
-		}
+	var all []ir.Filter
+	for _, of := range filters {
+		all = append(all, of(s, path)...)
 	}
-	return filters
+	return all
 }
 
 // ForwardingFor returns how requests on one path of the Ingress are handed on.

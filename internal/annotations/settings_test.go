@@ -53,12 +53,10 @@ func TestPrefixGoesWithRewrite(t *testing.T) {
 
 // TestOneSaysThisAndAnotherThat holds that the defaults and an Ingress make one effect together.
 func TestOneSaysThisAndAnotherThat(t *testing.T) {
-	defaults, problems := annotations.ParseOptions(annotations.Settings{}, map[string]string{
-		"upstream-hash-by-subset-size": "5", "upstream-hash-by": "$remote_addr", "load-balance": "ewma", "rewrite-targt": "/",
+	defaults := parse(t, annotations.Settings{}, map[string]string{
+		annotations.Prefix + "upstream-hash-by-subset-size": "5", annotations.Prefix + "upstream-hash-by": "$remote_addr",
+		annotations.Prefix + "load-balance": "ewma",
 	})
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
 	for _, test := range []struct {
 		name string
 		all  map[string]string
@@ -80,7 +78,8 @@ func TestOneSaysThisAndAnotherThat(t *testing.T) {
 
 // TestRetriesOfWhatIsNotIdempotent holds that the ConfigMap's word is added to what an Ingress says, and never turns retries on.
 func TestRetriesOfWhatIsNotIdempotent(t *testing.T) {
-	defaults := annotations.Settings{Asked: annotations.Asked{RetryNonIdempotent: true}}
+	var defaults annotations.Settings
+	defaults.Asked.Retries.NonIdempotent = true
 	for value, want := range map[string][]ir.RetryOn{
 		"":                        {ir.RetryOnError, ir.RetryOnTimeout, ir.RetryNonIdempotent},
 		"http_502":                {ir.RetryOn502, ir.RetryNonIdempotent},
@@ -91,13 +90,5 @@ func TestRetriesOfWhatIsNotIdempotent(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", value, diff)
 		}
-	}
-}
-
-// TestOptionsAreNamedAlone holds that a problem with an option names it as it was given.
-func TestOptionsAreNamedAlone(t *testing.T) {
-	_, problems := annotations.ParseOptions(annotations.Settings{}, map[string]string{"proxy-body-size": "1z"})
-	if len(problems) != 1 || problems[0].Field != "proxy-body-size" {
-		t.Errorf("got %v", problems)
 	}
 }

@@ -1,13 +1,17 @@
 package annotations
 
-// Table lists the annotations that work, in the order in which a request meets them. A new one is a line here and a file
-// of its own.
-var Table = []Annotation{
+import (
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/option"
+)
+
+// Table lists the annotations that work, in the order of the documentation. A new one is a word here and a file of its own.
+var Table = option.Table[Settings, string]{
 	AutoHTTPS,
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
 	sslCiphers, sslPreferServerCiphers, sslPassthrough,
 	authTLSSecret, authTLSVerifyClient, authTLSVerifyDepth, authTLSErrorPage, authTLSPassCertificate, authTLSMatchCN,
-	chains,
+	chainNames,
 	rewriteTarget,
 	proxyBodySize, proxyRequestBuffering,
 	loadBalance, upstreamHashBy, upstreamHashBySubset, upstreamHashBySubsetSize, serviceUpstream,
@@ -23,4 +27,15 @@ var Table = []Annotation{
 	proxyNextUpstream, proxyNextUpstreamTimeout, proxyNextUpstreamTries,
 	proxyBuffering,
 	proxyBufferSize, proxyBuffersNumber, proxyBusyBuffersSize, proxyMaxTempFileSize, clientBodyBufferSize, http2PushPreload,
+}
+
+// filters make what the annotations put into the way of a request on one path, in the order in which it meets them.
+var filters = []func(s *Settings, path string) []ir.Filter{
+	(*Settings).closed, (*Settings).chains, (*Settings).rewrite,
+}
+
+// finishers make what several annotations make together. Each may run again when more values are known.
+var finishers = []func(*Settings){
+	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
+	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck,
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 )
 
 // The rows of the handshake.
@@ -17,7 +18,7 @@ var (
 		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
 		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
 		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
-		parse: nginx.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
+		Parse: nginx.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
 	}
 	sslPreferServerCiphers = Annotation{
 		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that both sides have is taken, whoever prefers which", Risk: RiskLow,
@@ -61,7 +62,7 @@ var usual = []string{"DEFAULT", "HIGH", "ALL", "ECDHE", "EECDH", "kECDHE", "kEEC
 
 // readCiphers leaves out what it does not know, and says so. Without one that it knows the value has no effect.
 func readCiphers(value string) ([]string, error) {
-	if _, err := nginx.Chars(cipherChars, mostBytes)(value); err != nil {
+	if _, err := nginx.Chars(cipherChars, option.MaxBytes)(value); err != nil {
 		return nil, err
 	}
 	var known, unknown []string

@@ -21,10 +21,10 @@ var proxyHTTPVersion = Annotation{
 	Name:   "proxy-http-version",
 	Doc:    "The version of HTTP that the endpoints are spoken to with. 1.0 is not supported: the endpoint gets 1.1.",
 	Values: "1.1", Example: "1.1", Default: "1.1", Scope: ScopeLocation, Risk: RiskLow,
-	parse: func(_ *Settings, value string) error {
+	Parse: func(_ *Settings, value string) error {
 		version, err := nginx.OneOf("1.1", "1.0")(value)
 		if version == "1.0" {
-			return unsupportedError("HTTP/1.0 towards endpoints is not supported: they get HTTP/1.1")
+			return nginx.Unsupported("HTTP/1.0 towards endpoints is not supported: they get HTTP/1.1")
 		}
 		return err
 	},

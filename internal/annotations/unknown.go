@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
@@ -17,43 +16,33 @@ var knownNames string
 
 var known = strings.Fields(knownNames)
 
-// OfServices are the annotations of our own, without their prefix, that Services have, and no Ingress.
-var OfServices = []string{
-	"tcp-ports", "udp-ports", "stream-idle-timeout", "stream-connect-timeout", "stream-max-connections", "stream-responses",
-	"stream-accept-proxy", "stream-trusted-proxies", "stream-proxy-protocol", "stream-tls-secret", "stream-tls-host", "stream-backend-tls",
-	"stream-backend-tls-secret", "stream-backend-tls-verify", "stream-backend-tls-name",
+// unknown says that an annotation with one of the two prefixes is not in the table.
+func unknown(key string) string {
+	name, isNginx := strings.CutPrefix(key, Prefix)
+	if slices.Contains(known, name) {
+		return fmt.Sprintf("the annotation %s of ingress-nginx is not supported yet, and has no effect", name)
+	}
+	own := strings.TrimPrefix(name, OwnPrefix)
+	switch other := Table.Find(OwnPrefix + own); {
+	case isNginx && other != nil:
+		return fmt.Sprintf("there is no annotation %q, and it has no effect; did you mean %s?", key, other.Name)
+	case isNginx:
+		return fmt.Sprintf("there is no annotation %q, and it has no effect%s", key, suggest.Hint(name, known))
+	case Table.Find(own) != nil:
+		return fmt.Sprintf("there is no annotation %q, and it has no effect; did you mean %s?", key, Key(own))
+	case own == "tcp-ports", own == "udp-ports", strings.HasPrefix(own, "stream-"):
+		return fmt.Sprintf("%s is an annotation of Services, and has no effect on an Ingress: it is for TCP and UDP ports, and belongs on "+
+			"the Service", key)
+	}
+	return fmt.Sprintf("there is no annotation %q, and it has no effect%s", key, suggest.Hint(own, ownNames()))
 }
 
-// unknown says what is the matter with an annotation that is not in the table.
-func unknown(name string, own bool) *report.Problem {
-	p := &report.Problem{Severity: report.Warning, Reason: report.UnknownAnnotation}
-	if !own && slices.Contains(known, name) {
-		p.Message = fmt.Sprintf("the annotation %s of ingress-nginx is not supported yet, and has no effect", name)
-		return p
-	}
-	if slices.Contains(OfServices, name) {
-		p.Message = fmt.Sprintf("%s is an annotation of Services, and has no effect on an Ingress: it is for TCP and UDP ports, and belongs on "+
-			"the Service", OwnPrefix+name)
-		return p
-	}
-	prefix, names := Prefix, known
-	if own {
-		prefix, names = OwnPrefix, ownNames()
-	}
-	p.Message = fmt.Sprintf("there is no annotation %q, and it has no effect", prefix+name)
-	if other := find(name, !own); other != nil {
-		p.Message += ": did you mean " + other.Key() + "?"
-	} else if near := suggest.Of(name, names); near != "" {
-		p.Message += ": did you mean " + near + "?"
-	}
-	return p
-}
-
+// ownNames returns the names of the annotations of our own, without their prefix.
 func ownNames() []string {
 	var names []string
-	for i := range Table {
-		if Table[i].Own {
-			names = append(names, Table[i].Name)
+	for _, name := range Table.Names() {
+		if own, ok := strings.CutPrefix(name, OwnPrefix); ok {
+			names = append(names, own)
 		}
 	}
 	return names

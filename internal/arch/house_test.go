@@ -55,12 +55,13 @@ var house = []room{
 	{name: "internal/endpoints", level: 3, never: pure},
 
 	// Kubernetes objects to the model, without a side effect.
-	{name: "internal/annotations", level: 2, never: pure},
+	{name: "internal/option", level: 2, never: pure},
+	{name: "internal/annotations", level: 3, never: pure},
 	{name: "internal/backends", level: 2, never: pure},
-	{name: "internal/configmap", level: 3, never: pure},
+	{name: "internal/configmap", level: 4, never: pure},
 	{name: "internal/hosts", level: 3, never: pure},
 	{name: "internal/ingress", level: 4, never: pure},
-	{name: "internal/streams", level: 3, never: pure},
+	{name: "internal/streams", level: 4, never: pure},
 	{name: "internal/translate", level: 5, never: pure},
 
 	// The model to Caddy's JSON, and what serves it.

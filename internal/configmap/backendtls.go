@@ -8,5 +8,5 @@ var proxySSLLocationOnly = Key{
 	Doc: "What proxy-ssl-* say holds for the paths of their Ingress only, whatever stands here. In ingress-nginx that needs `true`: else the " +
 		"oldest Ingress of a host says it for those of the host that say nothing. With `false` the Events of such an Ingress tell.",
 	Values: booleans, Example: "true", Default: "false",
-	parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
+	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
 }

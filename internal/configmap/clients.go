@@ -11,56 +11,50 @@ const booleans = "true or false"
 // The rows of who a request comes from.
 var (
 	useForwardedHeaders = Key{
-		Name: "use-forwarded-headers", Global: true,
+		Name: "use-forwarded-headers", Scope: process,
 		Doc: "Believes the X-Forwarded-* headers of requests, if they come from proxy-real-ip-cidr, and hands them on. Otherwise endpoints " +
 			"get those of the controller only. Set it behind another proxy that sets these headers, and nowhere else.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.UseForwarded }, nginx.Bool),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.UseForwarded }, nginx.Bool),
 	}
 	computeFullForwardedFor = Key{
-		Name: "compute-full-forwarded-for", Global: true,
+		Name: "compute-full-forwarded-for", Scope: process,
 		Doc: "Adds the address that a request comes from to its X-Forwarded-For header, rather than put the client's address in its " +
 			"place. It goes with use-forwarded-headers.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.AppendForwarded }, nginx.Bool),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.AppendForwarded }, nginx.Bool),
 	}
 	forwardedForHeader = Key{
-		Name: "forwarded-for-header", Global: true,
+		Name: "forwarded-for-header", Scope: process,
 		Doc:    "The header that has the client's address, with use-forwarded-headers or enable-real-ip.",
 		Values: "the name of a header", Example: "CF-Connecting-IP", Default: "X-Forwarded-For",
-		parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.Header }, nginx.Token),
+		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.Header }, nginx.Token),
 	}
 	enableRealIP = Key{
-		Name: "enable-real-ip", Global: true,
+		Name: "enable-real-ip", Scope: process,
 		Doc: "Takes the client's address from forwarded-for-header, if the request comes from proxy-real-ip-cidr. The other X-Forwarded-* " +
 			"headers are not believed.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.RealIP }, nginx.Bool),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.RealIP }, nginx.Bool),
 	}
 	proxyRealIPCIDR = Key{
-		Name: "proxy-real-ip-cidr", Global: true,
+		Name: "proxy-real-ip-cidr", Scope: process,
 		Doc: "The networks of the proxies in front, whose headers and PROXY protocol are believed. Nobody is, if there are networks here and " +
 			"none of them can be read. Set it: the default lets every client say where it comes from.",
 		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8", Default: "everybody",
-		parse: parseTrusted,
+		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Clients.Trusted }, nginx.Networks), Lines: true,
 	}
 	useProxyProtocol = Key{
-		Name: "use-proxy-protocol", Global: true,
+		Name: "use-proxy-protocol", Scope: process,
 		Doc: "Every connection begins with a PROXY protocol header, which tells the address of the client. It counts if the connection comes " +
 			"from proxy-real-ip-cidr.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.ProxyProtocol }, nginx.Bool),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.ProxyProtocol }, nginx.Bool),
 	}
 	proxyProtocolHeaderTimeout = Key{
-		Name: "proxy-protocol-header-timeout", Global: true,
+		Name: "proxy-protocol-header-timeout", Scope: process,
 		Doc:    "How long the PROXY protocol header may take to come.",
 		Values: "a time such as 5s", Example: "2s", Default: "5s",
-		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, nginx.Timeout),
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, nginx.Timeout),
 	}
 )
-
-// parseTrusted leaves out what it cannot read. An empty list would be everybody.
-func parseTrusted(c *Config, value string) (err error) {
-	c.Global.Clients.Trusted, err = nginx.Networks(value)
-	return err
-}

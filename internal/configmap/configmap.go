@@ -6,12 +6,13 @@ package configmap
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -26,90 +27,57 @@ type Config struct {
 // Parse reads the data of a ConfigMap. A key that cannot be read is left out and reported; the others count. A key that keeps
 // requests out and cannot do so here closes Defaults.
 func Parse(data map[string]string) (*Config, []report.Problem) {
-	r := reading{config: &Config{}}
-	r.all(data)
-	return r.config, r.problems
+	return read(annotations.Settings{}, data, false)
 }
 
 // ParseClass reads the data of the ConfigMap of one class on top of what holds for all. Keys that hold for the process as a
 // whole have no effect there, and are reported.
 func ParseClass(base annotations.Settings, data map[string]string) (annotations.Settings, []report.Problem) {
-	r := reading{config: &Config{Defaults: base}, class: true}
-	r.all(data)
-	return r.config.Defaults, r.problems
+	config, problems := read(base, data, true)
+	return config.Defaults, problems
 }
 
-// reading is a ConfigMap in the hands of Parse or ParseClass.
+// reading is a ConfigMap while its keys are read.
 type reading struct {
-	config   *Config
-	class    bool
-	problems []report.Problem
-	// options are the keys that mean what the annotations of those names mean.
-	options map[string]string
+	option.Reading[Config]
+	class bool
 }
 
-// all makes a panic a problem of the ConfigMap that caused it. What it would have kept out is not known then.
-func (r *reading) all(data map[string]string) {
-	base := r.config.Defaults
+// read makes a panic a problem of the ConfigMap that caused it. What it would have kept out is not known then.
+func read(base annotations.Settings, data map[string]string, class bool) (config *Config, problems []report.Problem) {
+	config = &Config{Defaults: base}
+	r := reading{option.Reading[Config]{Settings: config, Invalid: report.InvalidEntry}, class}
 	defer func() {
-		p := recover()
-		if p == nil {
-			return
+		if p := recover(); p != nil {
+			*config = Config{Defaults: base}
+			config.Defaults.Closed = true
+			problems = []report.Problem{{
+				Severity: report.Error, Reason: report.Quarantined, Field: "data", Message: fmt.Sprintf(
+					"the ConfigMap is left out, because reading it fails: %v; all requests for %s get 503, because it may keep requests out",
+					p, r.closed()),
+			}}
 		}
-		r.config.Defaults, r.config.Global = base, ir.Global{}
-		r.config.Defaults.Closed = true
-		r.problems = []report.Problem{{
-			Severity: report.Error, Reason: report.Quarantined, Field: "data", Message: fmt.Sprintf(
-				"the ConfigMap is left out, because reading it fails: %v; all requests for %s get 503, because it may keep requests out",
-				p, r.closed()),
-		}}
 	}()
-	r.options = map[string]string{}
-	for name, value := range data {
-		r.one(name, strings.TrimSpace(value))
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		r.one(name, strings.TrimSpace(data[name]))
 	}
-	defaults, problems := annotations.ParseOptions(r.config.Defaults, r.options)
-	r.config.Defaults = *defaults
-	r.config.Global.TLS = defaults.TLS
-	for _, p := range problems {
-		if p.Reason == report.InvalidAnnotation {
-			p.Reason = report.InvalidEntry
-		}
-		r.note(p.Field, p)
-	}
-	slices.SortStableFunc(r.problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })
+	config.Defaults.Finish()
+	config.Global.TLS = config.Defaults.TLS
+	r.Check()
+	slices.SortStableFunc(r.Problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })
+	return config, r.Problems
 }
 
 // one reads one key. An empty value asks for nothing.
 func (r *reading) one(name, value string) {
-	row := find(name)
+	row, field := Table.Find(name), "data["+name+"]"
 	switch {
 	case row == nil:
-		r.other(name, value)
-	case value == "":
-	case row.Global && r.class:
-		r.note(name, report.Problem{Severity: report.Warning, Reason: report.UnknownKey, Message: fmt.Sprintf(
-			"the key %s holds for the process as a whole: it has an effect in the global ConfigMap only", name)})
-	case row.parse == nil:
-		r.options[name] = value
+		r.other(name, value, field)
+	case row.Scope == process && r.class && value != "":
+		r.Warn(report.UnknownKey, field, fmt.Sprintf(
+			"the key %s holds for the process as a whole: it has an effect in the global ConfigMap only", name))
 	default:
-		r.parse(row, value)
+		r.Read(row, value, field)
 	}
-}
-
-func (r *reading) parse(row *Key, value string) {
-	err := row.parse(r.config, value)
-	if err == nil {
-		return
-	}
-	p := report.Problem{Severity: report.Error, Reason: report.InvalidEntry, Message: err.Error()}
-	if nginx.Counts(err) {
-		p.Severity = report.Warning
-	}
-	r.note(row.Name, p)
-}
-
-func (r *reading) note(name string, p report.Problem) {
-	p.Field = "data[" + name + "]"
-	r.problems = append(r.problems, p)
 }

@@ -9,17 +9,17 @@ import (
 // The rows of HSTS.
 var (
 	hsts = Key{
-		Name: "hsts", Global: true,
+		Name: "hsts", Scope: process,
 		Doc: "Adds a Strict-Transport-Security header to every answer over TLS, in place of that of the endpoint: browsers ask the host by " +
 			"HTTPS only from then on. With `false`, that of the endpoint is passed on.",
 		Values: booleans, Example: "false", Default: "true",
-		parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Off }, no),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Off }, no),
 	}
 	hstsMaxAge = Key{
-		Name: "hsts-max-age", Global: true,
+		Name: "hsts-max-age", Scope: process,
 		Doc:    "For how many seconds browsers remember it. 0 makes them forget.",
 		Values: "a number of seconds", Example: "63072000", Default: "31536000",
-		parse: nginx.Into(func(c *Config) *int { return &c.Global.HSTS.MaxAge }, func(value string) (int, error) {
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.HSTS.MaxAge }, func(value string) (int, error) {
 			n, err := nginx.Number(0, math.MaxInt32)(value)
 			if err == nil && n == 0 {
 				n = -1
@@ -28,16 +28,16 @@ var (
 		}),
 	}
 	hstsIncludeSubdomains = Key{
-		Name: "hsts-include-subdomains", Global: true,
+		Name: "hsts-include-subdomains", Scope: process,
 		Doc:    "Says that it holds for all hosts below this one, too.",
 		Values: booleans, Example: "false", Default: "true",
-		parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.ExcludeSubdomains }, no),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.ExcludeSubdomains }, no),
 	}
 	hstsPreload = Key{
-		Name: "hsts-preload", Global: true,
+		Name: "hsts-preload", Scope: process,
 		Doc:    "Says that the host may be built into browsers. They take it back slowly.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Preload }, nginx.Bool),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Preload }, nginx.Bool),
 	}
 )
 

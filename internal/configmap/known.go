@@ -3,7 +3,6 @@ package configmap
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/report"
@@ -44,33 +43,22 @@ func readKnown(text string) ([]string, map[string]fate) {
 	return names, fates
 }
 
-// withFate returns the names of the keys of which something becomes and that are not in the table.
-func withFate(f fate) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return fates[name] != f || find(name) != nil })
-}
-
-// other says what is the matter with a key that is not in the table.
-func (r *reading) other(name, value string) {
-	p := report.Problem{Severity: report.Warning, Reason: report.UnknownKey}
+// other reports a key that is not in the table.
+func (r *reading) other(name, value, field string) {
 	switch f := fates[name]; {
 	case f == fateTuning:
-		return
 	case f == fateGuard && value != "":
-		r.config.Defaults.Closed = true
-		p.Severity, p.Reason = report.Error, report.UnsupportedGuard
-		p.Message = fmt.Sprintf("the key %s of ingress-nginx keeps requests out, and is not supported yet: all requests for %s get 503. "+
-			"To serve them without, remove the key", name, r.closed())
+		r.Settings.Defaults.Closed = true
+		r.Refuse(report.UnsupportedGuard, field, fmt.Sprintf("the key %s of ingress-nginx keeps requests out, and is not supported yet: "+
+			"all requests for %s get 503. To serve them without, remove the key", name, r.closed()))
 	case f == fateDead:
-		p.Message = fmt.Sprintf("the key %s has no effect, as in ingress-nginx v1.15: remove it", name)
+		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s has no effect, as in ingress-nginx v1.15: remove it", name))
 	case f != "":
-		p.Message = fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect", name)
+		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect", name))
 	default:
-		p.Message = fmt.Sprintf("there is no key %q, and it has no effect", name)
-		if near := suggest.Of(name, append(ownNames(), names...)); near != "" {
-			p.Message += ": did you mean " + near + "?"
-		}
+		r.Warn(report.UnknownKey, field, fmt.Sprintf("there is no key %q, and it has no effect%s",
+			name, suggest.Hint(name, append(Table.Names(), names...))))
 	}
-	r.note(name, p)
 }
 
 func (r *reading) closed() string {
@@ -78,15 +66,4 @@ func (r *reading) closed() string {
 		return "the Ingresses of this class"
 	}
 	return "all Ingresses"
-}
-
-// ownNames are the keys that ingress-nginx does not have.
-func ownNames() []string {
-	var own []string
-	for i := range Table {
-		if Table[i].Own {
-			own = append(own, Table[i].Name)
-		}
-	}
-	return own
 }

@@ -12,7 +12,7 @@ import (
 func TestAPanicStaysInItsConfigMap(t *testing.T) {
 	table := Table
 	t.Cleanup(func() { Table = table })
-	Table = append(Table[:len(Table):len(Table)], Key{Name: "faulty", parse: func(*Config, string) error { panic("out of range") }})
+	Table = append(Table[:len(Table):len(Table)], Key{Name: "faulty", Parse: func(*Config, string) error { panic("out of range") }})
 	data := map[string]string{"faulty": "x", "proxy-body-size": "8m"}
 	config, problems := Parse(data)
 	if !config.Defaults.Closed || len(problems) != 1 || problems[0].Reason != report.Quarantined {

@@ -13,7 +13,7 @@ var retryNonIdempotent = Key{
 	Doc: "Lets POST, LOCK and PATCH be sent to another endpoint, too, when one may have got them, as if every proxy-next-upstream had " +
 		"`non_idempotent` in it.",
 	Values: booleans, Example: "true", Default: "false",
-	parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.RetryNonIdempotent }, nginx.Bool),
+	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.Retries.NonIdempotent }, nginx.Bool),
 }
 
 // mostConnections is more than an operating system gives to one address.
@@ -22,10 +22,10 @@ const mostConnections = 65535
 // The rows of connections.
 var (
 	upstreamKeepaliveConnections = Key{
-		Name: "upstream-keepalive-connections", Global: true,
+		Name: "upstream-keepalive-connections", Scope: process,
 		Doc:    "How many idle connections to one endpoint are kept for the next request. 0 keeps none.",
 		Values: "a number from 0 to 65535", Example: "64", Default: "320",
-		parse: nginx.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.KeepAlive }, func(value string) (int, error) {
 			n, err := nginx.Number(0, mostConnections)(value)
 			if err == nil && n == 0 {
 				n = -1
@@ -34,27 +34,27 @@ var (
 		}),
 	}
 	upstreamKeepaliveTimeout = Key{
-		Name: "upstream-keepalive-timeout", Global: true,
+		Name: "upstream-keepalive-timeout", Scope: process,
 		Doc:    "For how many seconds an idle connection to an endpoint is kept.",
 		Values: nginx.AreSeconds(1), Example: "30", Default: "60",
-		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.KeepAliveTimeout }, readKeepalive),
 	}
 	workerShutdownTimeout = Key{
-		Name: "worker-shutdown-timeout", Global: true,
+		Name: "worker-shutdown-timeout", Scope: process,
 		Doc: "For how long WebSockets and other streams go on after their route has gone, or has changed so that it cannot serve them. It " +
 			"holds for the connections of TCP and UDP ports, and of ssl-passthrough, too. 0 is without limit.",
 		Values: "a time such as 240s or 10m", Example: "10m", Default: "240s",
-		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Drain }, readDrain),
 	}
 )
 
 // generateRequestID says the opposite of what the field does: where nothing is said, it is true.
 var generateRequestID = Key{
-	Name: "generate-request-id", Global: true,
+	Name: "generate-request-id", Scope: process,
 	Doc: "Gives a request an id, if it comes without an X-Request-ID header: 32 hexadecimal digits. It is what the endpoint gets for that " +
 		"header, and what $request_id is. Without, both are what the client sent, or nothing.",
 	Values: booleans, Example: "false", Default: "true",
-	parse: nginx.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
+	Parse: nginx.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
 		generates, err := nginx.Bool(value)
 		return err == nil && !generates, err
 	}),

@@ -14,7 +14,7 @@ var (
 		Name:   "http-redirect-code",
 		Doc:    "The status of the redirect from HTTP to HTTPS.",
 		Values: "301, 302, 307 or 308", Example: "301", Default: "308",
-		parse: nginx.Into(func(c *Config) *int { return &c.Defaults.Redirect.Status }, readRedirectCode),
+		Parse: nginx.Into(func(c *Config) *int { return &c.Defaults.Redirect.Status }, readRedirectCode),
 	}
 	noTLSRedirectLocations = Key{
 		Name: "no-tls-redirect-locations",
@@ -22,7 +22,7 @@ var (
 			"who can ask by HTTP only, such as an ACME issuer for its HTTP-01 challenge.",
 		Values: "the beginnings of paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
 		Default: "/.well-known/acme-challenge",
-		parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, readLocations),
+		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, readLocations), Lines: true,
 	}
 )
 

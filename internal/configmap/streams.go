@@ -16,17 +16,17 @@ const (
 // The rows of proxy-stream-*.
 var (
 	proxyStreamTimeout = Key{
-		Name: "proxy-stream-timeout", Global: true,
+		Name: "proxy-stream-timeout", Scope: process,
 		Doc: "For how long nothing may move in either direction on a connection of a TCP port or one that is passed through " +
 			"(ssl-passthrough), or between a client of a UDP port and its endpoint, before it is ended.",
 		Values: "a time such as 600s or 10m", Example: "10m", Default: "600s for TCP, and 60s for UDP",
-		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Streams.IdleTimeout }, nginx.Timeout),
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Streams.IdleTimeout }, nginx.Timeout),
 	}
 	proxyStreamNextUpstream = Key{
-		Name: "proxy-stream-next-upstream", Global: true,
+		Name: "proxy-stream-next-upstream", Scope: process,
 		Doc:    "Lets a connection of a TCP port, or one that is passed through, go to another endpoint where one does not accept it.",
 		Values: booleans, Example: "false", Default: "true",
-		parse: func(c *Config, value string) error {
+		Parse: func(c *Config, value string) error {
 			others, err := nginx.Bool(value)
 			if err == nil && !others {
 				c.Global.Streams.Tries = oneTry
@@ -35,24 +35,24 @@ var (
 		},
 	}
 	proxyStreamNextUpstreamTimeout = Key{
-		Name: "proxy-stream-next-upstream-timeout", Global: true,
+		Name: "proxy-stream-next-upstream-timeout", Scope: process,
 		Doc:    "For how long after a connection has come another endpoint may still be asked. 0 is without limit.",
 		Values: "a time such as 600s or 10m", Example: "30s", Default: "600s",
-		parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Streams.TriesTimeout }, readDrain),
+		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Streams.TriesTimeout }, readDrain),
 	}
 	proxyStreamNextUpstreamTries = Key{
-		Name: "proxy-stream-next-upstream-tries", Global: true,
+		Name: "proxy-stream-next-upstream-tries", Scope: process,
 		Doc: "How many endpoints are asked at most, one after the other, to accept a connection. ingress-nginx has no limit at 0: here it is " +
 			"the most.",
 		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostStreamTries), Example: "2", Default: "3",
-		parse: parseStreamTries,
+		Parse: parseStreamTries,
 	}
 	proxyStreamResponses = Key{
-		Name: "proxy-stream-responses", Global: true,
+		Name: "proxy-stream-responses", Scope: process,
 		Doc: "After how many answers to each of its datagrams the session of a UDP client ends, which spares the memory of clients that ask " +
 			"one question, as those of DNS do. 0 ends it when it is idle.",
 		Values: "a number from 0 to 1000000", Example: "1", Default: "0; it is 1 in ingress-nginx",
-		parse: nginx.Into(func(c *Config) *int { return &c.Global.Streams.Responses }, nginx.Number(0, 1_000_000)),
+		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Streams.Responses }, nginx.Number(0, 1_000_000)),
 	}
 )
 

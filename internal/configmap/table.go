@@ -1,26 +1,20 @@
 package configmap
 
-import "github.com/k8singress/k8singress/internal/annotations"
+import (
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/option"
+)
 
 // Key is one row of the table.
-type Key struct {
-	Name string
-	// Doc says in one or two sentences what it does, Values what may stand in it.
-	Doc, Values string
-	Example     string
-	Default     string
-	// Global says that the key holds for the process as a whole, so that a class cannot have one of its own.
-	Global bool
-	// Own says that ingress-nginx has no such key.
-	Own bool
+type Key = option.Row[Config, string]
 
-	// parse reads a value. Without it the key means what the annotation of its name means.
-	parse func(*Config, string) error
-}
+// process is the scope of the keys that hold for the process as a whole, so that a class cannot have one of its own. The other keys
+// hold for Ingresses that do not say otherwise.
+const process option.Scope = "the process"
 
 // Table lists the keys that work: first those that an Ingress can say otherwise. A new one is a line here, and a row in the file
 // of its feature if there is no annotation of its name.
-var Table = []Key{
+var Table = option.Table[Config, string]{
 	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
 	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations,
 	sslProtocols, annotation("ssl-ciphers"),
@@ -48,18 +42,9 @@ var Table = []Key{
 
 // annotation is a key that means for all Ingresses what the annotation of its name means for one.
 func annotation(name string) Key {
-	row := annotations.Find(name)
+	row := annotations.Table.Find(name)
 	if row == nil {
 		panic("there is no annotation " + name)
 	}
-	return Key{Name: name, Doc: row.Doc, Values: row.Values, Example: row.Example, Default: row.Default}
-}
-
-func find(name string) *Key {
-	for i := range Table {
-		if Table[i].Name == name {
-			return &Table[i]
-		}
-	}
-	return nil
+	return option.In(func(c *Config) *annotations.Settings { return &c.Defaults }, row)
 }

@@ -15,27 +15,27 @@ var (
 		Name:   "ssl-protocols",
 		Doc:    "The versions of TLS. Older ones than 1.2 are not supported.",
 		Values: "TLSv1.2, TLSv1.3 or both", Example: "TLSv1.3", Default: "TLSv1.2 TLSv1.3",
-		parse: nginx.Into(func(c *Config) *ir.TLSVersion { return &c.Defaults.TLS.Version }, readProtocols),
+		Parse: nginx.Into(func(c *Config) *ir.TLSVersion { return &c.Defaults.TLS.Version }, readProtocols), Lines: true,
 	}
 	useHTTP2 = Key{
-		Name: "use-http2", Global: true,
+		Name: "use-http2", Scope: process,
 		Doc:    "Offers HTTP/2 to clients. HTTP/3 is another matter.",
 		Values: booleans, Example: "false", Default: "true",
-		parse: nginx.Into(func(c *Config) *bool { return &c.Global.OnlyHTTP1 }, no),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.OnlyHTTP1 }, no),
 	}
 	sslRejectHandshake = Key{
-		Name: "ssl-reject-handshake", Global: true,
+		Name: "ssl-reject-handshake", Scope: process,
 		Doc: "Refuses the TLS handshake for names that no Ingress has, and without a name. Otherwise they are shown the default " +
 			"certificate.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: nginx.Into(func(c *Config) *bool { return &c.Global.RejectUnknown }, nginx.Bool),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.RejectUnknown }, nginx.Bool),
 	}
 	sslSessionTickets = Key{
-		Name: "ssl-session-tickets", Global: true,
+		Name: "ssl-session-tickets", Scope: process,
 		Doc: "Lets clients resume TLS sessions. This is always on: the keys of the tickets change every 12 hours and are forgotten soon, " +
 			"which is what ingress-nginx turns tickets off for. [TLS](tls.md#session-tickets) says who shares the keys.",
 		Values: "true", Example: "true", Default: "true",
-		parse: func(_ *Config, value string) error {
+		Parse: func(_ *Config, value string) error {
 			on, err := nginx.Bool(value)
 			if err == nil && !on {
 				return nginx.Remark("session tickets stay on: their keys change every 12 hours, so that old sessions stay secret")

@@ -63,7 +63,7 @@ func companions(name string) []string {
 	switch {
 	case strings.HasPrefix(name, "session-cookie-"), name == "affinity-mode":
 		return []string{"affinity", "cookie"}
-	case strings.HasPrefix(name, "health-check-"):
+	case strings.HasPrefix(name, "k8singress.io/health-check-"):
 		return []string{"k8singress.io/health-check-path", "/healthz", "k8singress.io/health-check-interval", "1"}
 	case strings.HasPrefix(name, "upstream-hash-by-"):
 		return []string{"upstream-hash-by", "$request_uri"}
@@ -104,9 +104,9 @@ func (b *birdcage) fill(placeholders []string) {
 		row := &annotations.Table[i]
 		first, other := placeholders[0], placeholders[1+i%(len(placeholders)-1)]
 		for _, value := range []string{first, "/" + first, row.Example + first, "/" + other} {
-			pairs := []string{row.Key(), value}
+			pairs := []string{row.Name, value}
 			for k, more := 0, companions(row.Name); k < len(more); k += 2 {
-				if key := annotations.Prefix + more[k]; key != row.Key() && more[k] != row.Key() {
+				if more[k] != row.Name {
 					pairs = append(pairs, more[k], more[k+1])
 				}
 			}

@@ -7,12 +7,12 @@ import (
 	"unicode"
 )
 
-// nobody is a network from which no connection comes: the address of a broadcast.
-const nobody = "255.255.255.255/32"
+// nowhere is a network that no connection comes from: the address of a broadcast.
+const nowhere = "255.255.255.255/32"
 
-// Networks reads the networks and addresses that are to be believed. The list counts whatever the error is, and is never
-// empty, because an empty one would be everybody: what cannot be read is left out of it, and without anything that can,
-// nobody is in it.
+// Networks reads the networks and addresses of trusted proxies, with commas or spaces between them. An error is a Partial one: what
+// cannot be read is left out. The list is never empty, because an empty one trusts every address; without anything that can be read
+// it has a network that no connection comes from.
 func Networks(text string) ([]string, error) {
 	var networks, bad []string
 	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
@@ -25,14 +25,15 @@ func Networks(text string) ([]string, error) {
 	}
 	switch {
 	case len(networks) == 0:
-		return []string{nobody}, fmt.Errorf("there is no network in %s, so nobody is believed: write networks such as 10.0.0.0/8", Quote(text))
+		return []string{nowhere}, Partial("no proxy is trusted, because no network can be read in " + Quote(text) +
+			": write networks such as 10.0.0.0/8")
 	case len(bad) > 0:
-		return networks, fmt.Errorf("left out, because these are no networks such as 10.0.0.0/8: %s", strings.Join(bad, ", "))
+		return networks, Partial("left out, because these are not networks such as 10.0.0.0/8: " + strings.Join(bad, ", "))
 	}
 	return networks, nil
 }
 
-// network reads a network or an address. IPv4 in the clothes of IPv6 is IPv4.
+// network reads a network or an address. IPv4-mapped IPv6 addresses count as IPv4.
 func network(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)

@@ -17,10 +17,21 @@ type Remark string
 
 func (r Remark) Error() string { return string(r) }
 
+// Partial is an error that comes with the part of a value that can be used, and which counts.
+type Partial string
+
+func (p Partial) Error() string { return string(p) }
+
+// Unsupported is the error of a value that ingress-nginx takes and this controller does not.
+type Unsupported string
+
+func (u Unsupported) Error() string { return string(u) }
+
 // Counts says whether the value that came with an error is to be used.
 func Counts(err error) bool {
 	var remark Remark
-	return err == nil || errors.As(err, &remark)
+	var partial Partial
+	return err == nil || errors.As(err, &remark) || errors.As(err, &partial)
 }
 
 // Into makes a parser of a field and of a reader of values. With an error the field stays as it is.
@@ -82,22 +93,13 @@ func OneOf(words ...string) func(string) (string, error) {
 	}
 }
 
-// Meant asks, behind the message on a word that is not among the known ones, for the one that is much like it; it is empty if
-// there is none.
+// Meant returns the end of the message on a word that is not among the known ones: the nearest of them, or nothing. A number is
+// another number, and not misspelt.
 func Meant(text string, words []string) string {
 	if strings.ContainsAny(text, "0123456789") {
-		// A number is another number, and nothing misspelt.
 		return ""
 	}
-	var lower []string
-	for _, w := range words {
-		lower = append(lower, strings.ToLower(w))
-	}
-	i := slices.Index(lower, suggest.Of(strings.ToLower(text), lower))
-	if i < 0 {
-		return ""
-	}
-	return "; did you mean " + words[i] + "?"
+	return suggest.Hint(text, words)
 }
 
 // mostNameBytes is more than any header or cookie name needs, and less than clients and proxies refuse.

@@ -1,7 +1,6 @@
 package streams
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,24 +18,18 @@ const listValues = "numbers from 1 to 65535 with commas between them, each with 
 // The rows of the ports that a Service asks for.
 var (
 	tcpPorts = Annotation{
-		Name: "tcp-ports",
+		Name: prefix + "tcp-ports",
 		Doc: "The TCP ports that are opened for the Service, if the administrator allows them by " +
 			"[`service_tcp_ports`](caddyfile.md#service_tcp_ports). A port that the ConfigMap or an older Service has stays theirs.",
 		Values: listValues, Example: "5432:pg, 6379", Default: "none",
-		parse: func(s *Settings, value string) (err error) {
-			s.TCPPorts, err = readList(value)
-			return err
-		},
+		Parse: nginx.Into(func(s *Settings) *[]Listed { return &s.TCPPorts }, readList),
 	}
 	udpPorts = Annotation{
-		Name: "udp-ports",
+		Name: prefix + "udp-ports",
 		Doc: "The UDP ports that are opened for the Service, if the administrator allows them by " +
 			"[`service_udp_ports`](caddyfile.md#service_udp_ports).",
 		Values: listValues, Example: "5353:dns", Default: "none",
-		parse: func(s *Settings, value string) (err error) {
-			s.UDPPorts, err = readList(value)
-			return err
-		},
+		Parse: nginx.Into(func(s *Settings) *[]Listed { return &s.UDPPorts }, readList),
 	}
 )
 
@@ -57,7 +50,7 @@ func readList(value string) ([]Listed, error) {
 	}
 	switch {
 	case len(bad) > 0:
-		return list, partlyError{errors.New(strings.Join(bad, "; "))}
+		return list, nginx.Partial(strings.Join(bad, "; "))
 	case len(list) == 0:
 		return nil, fmt.Errorf("%s has no port in it: write a list such as 5432:pg, 6379", nginx.Quote(value))
 	}

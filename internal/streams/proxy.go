@@ -10,34 +10,29 @@ const booleans = "true or false"
 // The rows of the PROXY protocol, which is for TCP.
 var (
 	streamAcceptProxy = Annotation{
-		Name: "stream-accept-proxy",
+		Name: prefix + "stream-accept-proxy",
 		Doc: "Clients send a PROXY protocol header, of version 1 or 2, which tells where they come from. A connection without one is closed. " +
 			"The flag in the ConfigMap says the same.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: nginx.Into(func(s *Settings) *bool { return &s.AcceptProxy }, nginx.Bool), closes: true,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.AcceptProxy }, nginx.Bool), OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamTrustedProxies = Annotation{
-		Name: "stream-trusted-proxies",
+		Name: prefix + "stream-trusted-proxies",
 		Doc: "The networks of those who may send that header. Connections from elsewhere are closed; all are, if there are networks here and " +
 			"none of them can be read.",
 		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8", Default: "everybody",
-		parse: func(s *Settings, value string) (err error) {
-			if s.Trusted, err = nginx.Networks(value); err != nil {
-				return partlyError{err}
-			}
-			return nil
-		},
-		closes: true,
+		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Trusted }, nginx.Networks),
+		OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamProxyProtocol = Annotation{
-		Name: "stream-proxy-protocol",
+		Name: prefix + "stream-proxy-protocol",
 		Doc: "The endpoints get a PROXY protocol header of this version first, with the address of the client. The flag in the ConfigMap asks " +
 			"for v1.",
 		Values: "v1 or v2", Example: "v2", Default: "no header",
-		parse: nginx.Into(func(s *Settings) *ir.ProxyVersion { return &s.SendProxy }, func(value string) (ir.ProxyVersion, error) {
+		Parse: nginx.Into(func(s *Settings) *ir.ProxyVersion { return &s.SendProxy }, func(value string) (ir.ProxyVersion, error) {
 			version, err := nginx.OneOf(string(ir.ProxyV1), string(ir.ProxyV2))(value)
 			return ir.ProxyVersion(version), err
 		}),
-		closes: true,
+		OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 )

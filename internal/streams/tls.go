@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -19,58 +20,55 @@ const ownSecret = "the name of a Secret in the namespace of the Service"
 // The rows of TLS, which is for TCP.
 var (
 	streamTLSSecret = Annotation{
-		Name: "stream-tls-secret",
+		Name: prefix + "stream-tls-secret",
 		Doc: "The TLS of clients ends at the port, with the certificate and key in this Secret, and the endpoints get what is inside of it. " +
 			"The ports are never opened without TLS then.",
 		Values: ownSecret, Example: "pg-tls", Default: "bytes are passed on as they come",
-		parse: nginx.Into(func(s *Settings) *string { return &s.tls.Secret }, readSecret), closes: true,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.tls.Secret }, readSecret), OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamTLSHost = Annotation{
-		Name:   "stream-tls-host",
+		Name:   prefix + "stream-tls-host",
 		Doc:    "As stream-tls-secret, with a certificate for this host that an issuer is asked for, as for the hosts of Ingresses.",
 		Values: "a host name", Example: "db.example.com", Default: "none",
-		parse: nginx.Into(func(s *Settings) *string { return &s.tls.Host }, readHost), closes: true,
-		check: func(s *Settings) string {
-			return when(s.tls.Secret != "", "this has no effect beside "+streamTLSSecret.Key()+": remove one of them")
+		Parse:   nginx.Into(func(s *Settings) *string { return &s.tls.Host }, readHost),
+		OnError: (*Settings).close, Meanwhile: staysClosed,
+		Check: func(s *Settings) string {
+			return option.Unless(s.tls.Secret == "", "this has no effect beside "+streamTLSSecret.Name+": remove one of them")
 		},
 	}
 	streamBackendTLS = Annotation{
-		Name:   "stream-backend-tls",
+		Name:   prefix + "stream-backend-tls",
 		Doc:    "The endpoints are spoken to over TLS. Without stream-backend-tls-verify their certificates may be anybody's.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: nginx.Into(func(s *Settings) *bool { return &s.overTLS }, nginx.Bool), closes: true,
+		Parse: nginx.Into(func(s *Settings) *bool { return &s.overTLS }, nginx.Bool), OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamBackendTLSSecret = Annotation{
-		Name: "stream-backend-tls-secret",
+		Name: prefix + "stream-backend-tls-secret",
 		Doc: "The Secret for that: `tls.crt` and `tls.key` are what endpoints are shown, `ca.crt` is what their own certificates are verified " +
 			"with. It may have the pair, the authority, or both. While it is no good, connections are closed.",
 		Values: ownSecret, Example: "pg-client", Default: "no certificate, and no verification",
-		parse: nginx.Into(func(s *Settings) *string { return &s.backend.Secret }, readSecret), closes: true, check: checkOverTLS,
+		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Secret }, readSecret),
+		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
 	}
 	streamBackendTLSVerify = Annotation{
-		Name: "stream-backend-tls-verify",
+		Name: prefix + "stream-backend-tls-verify",
 		Doc: "An endpoint gets a connection only if its certificate was issued by one in `ca.crt` of the Secret, and is for the name in " +
 			"stream-backend-tls-name.",
 		Values: booleans, Example: "true", Default: "false",
-		parse: nginx.Into(func(s *Settings) *bool { return &s.backend.Verify }, nginx.Bool), closes: true, check: checkOverTLS,
+		Parse:   nginx.Into(func(s *Settings) *bool { return &s.backend.Verify }, nginx.Bool),
+		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
 	}
 	streamBackendTLSName = Annotation{
-		Name:   "stream-backend-tls-name",
+		Name:   prefix + "stream-backend-tls-name",
 		Doc:    "The name that the certificate of an endpoint has to be for, and that the endpoint is told (SNI).",
 		Values: "a host name", Example: "pg.internal", Default: "SERVICE.NAMESPACE.svc where certificates are verified",
-		parse: nginx.Into(func(s *Settings) *string { return &s.backend.Name }, readHost), closes: true, check: checkOverTLS,
+		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Name }, readHost),
+		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
 	}
 )
 
 func checkOverTLS(s *Settings) string {
-	return when(!s.overTLS, "this has no effect, because the endpoints are not spoken to over TLS: set "+streamBackendTLS.Key()+` to "true"`)
-}
-
-func when(condition bool, message string) string {
-	if condition {
-		return message
-	}
-	return ""
+	return option.Unless(s.overTLS, "this has no effect, because the endpoints are not spoken to over TLS: set "+streamBackendTLS.Name+` to "true"`)
 }
 
 // readSecret reads the name of a Secret. One of another namespace is somebody else's.
@@ -97,8 +95,8 @@ const unproven = "there is no stream-backend-tls-secret with the authority that 
 	staysClosed + " until there is"
 
 // finishTLS makes of several annotations what they say together.
-func (p *parsing) finishTLS(service *corev1.Service) {
-	s := p.settings
+func finishTLS(r *option.Reading[Settings], service *corev1.Service) {
+	s := r.Settings
 	switch {
 	case s.tls.Secret != "":
 		s.TLS = &ir.StreamTLS{Secret: service.Namespace + "/" + s.tls.Secret}
@@ -110,8 +108,8 @@ func (p *parsing) finishTLS(service *corev1.Service) {
 	}
 	t := s.backend
 	if t.Verify && t.Secret == "" {
-		s.Closed = true
-		p.say(streamBackendTLSVerify.Name, report.Error, report.InvalidAnnotation, unproven)
+		s.close()
+		r.Refuse(report.InvalidAnnotation, field(streamBackendTLSVerify.Name), unproven)
 	}
 	if t.Verify {
 		t.Name, t.Depth = cmp.Or(t.Name, service.Name+"."+service.Namespace+".svc"), 1

@@ -1,6 +1,25 @@
 // Package suggest finds the known word that a misspelt one was probably meant to be.
 package suggest
 
+import (
+	"slices"
+	"strings"
+)
+
+// Hint returns the end of a message on an unknown word: "; did you mean ...?", with the nearest of the known words whatever its
+// case is. It is empty if none is near enough.
+func Hint(word string, known []string) string {
+	lower := make([]string, len(known))
+	for i, k := range known {
+		lower[i] = strings.ToLower(k)
+	}
+	i := slices.Index(lower, Of(strings.ToLower(word), lower))
+	if i < 0 {
+		return ""
+	}
+	return "; did you mean " + known[i] + "?"
+}
+
 // Of returns the first of the known words that are nearest to the given one, or nothing if none is near enough: one letter
 // in four may be wrong, and one more.
 func Of(word string, known []string) string {
