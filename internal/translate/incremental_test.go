@@ -88,10 +88,10 @@ func readTables(t *testing.T) *tables {
 	all := &tables{ingress: values{}, service: values{}, configMap: values{}}
 	for i := range annotations.Table {
 		row := &annotations.Table[i]
-		all.ingress.add(row.Key(), row.Example)
+		all.ingress.add(annotations.Key(row.Name), row.Example)
 	}
 	for _, row := range streams.Table {
-		all.service.add(row.Key(), row.Example)
+		all.service.add(row.Name, row.Example)
 	}
 	for i := range configmap.Table {
 		all.configMap.add(configmap.Table[i].Name, configmap.Table[i].Example)
