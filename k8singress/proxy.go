@@ -83,7 +83,7 @@ const exchangeVar = "k8singress.exchange"
 
 // long hands a request to reverse_proxy. What an endpoint failed with is known better here than there.
 func (p *Proxy) long(w http.ResponseWriter, r *http.Request, x *proxy.Exchange, next caddyhttp.Handler) error {
-	if err := x.Secure(r, live.FromContext(r.Context()).Route.Secured()); err != nil {
+	if err := x.Secure(r, live.FromContext(r.Context()).Secured()); err != nil {
 		return err
 	}
 	caddyhttp.SetVar(r.Context(), exchangeVar, x)

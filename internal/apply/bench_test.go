@@ -51,7 +51,9 @@ func BenchmarkOneOf10000(b *testing.B) {
 func put(d *document.Delta, i int, path string, addresses int) {
 	id := fmt.Sprintf("ns/web-%d/80", i)
 	d.Hosts[fmt.Sprintf("host-%d.example.com", i)] = &document.Host{Routes: []*document.Route{{
-		Type: "prefix", Path: path, Backend: id, Chain: json.RawMessage(`[{"handle":[{"handler":"static_response","body":"x"}]}]`),
+		Type: "prefix", Path: path, Destination: document.Destination{
+			Backend: id, Chain: json.RawMessage(`[{"handle":[{"handler":"static_response","body":"x"}]}]`),
+		},
 	}}}
 	backend := &document.Backend{}
 	for n := range addresses {

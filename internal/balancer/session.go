@@ -23,6 +23,17 @@ func label(backend, address string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// HasSession says whether a client has a session cookie of this backend, whether its endpoint is still there or not. cookie
+// returns the value of the client's cookie with a name, or nothing.
+func (b *Backend) HasSession(cookie func(name string) string) bool {
+	p := b.state.Load().policy
+	if p.SessionCookie == nil {
+		return false
+	}
+	key, tag, _ := strings.Cut(cookie(p.SessionCookie.Name), "|")
+	return key != "" && tag == p.tag
+}
+
 // bySession keeps a client at the endpoint that its cookie tells.
 func (p *pick) bySession(session *ir.SessionCookie) Choice {
 	c := Choice{Session: session}

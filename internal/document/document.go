@@ -43,8 +43,36 @@ type Route struct {
 	Type string `json:"type"`
 	// Path is what Type compares with the path of the request.
 	Path string `json:"path"`
+	// Match is what else a request must have; nil is nothing. A request that has it not falls to the next route for its path.
+	Match *ir.Conditions `json:"match,omitempty"`
 	// HTTPSRedirect is for requests that come without TLS; nil is without.
 	HTTPSRedirect *ir.HTTPSRedirect `json:"https_redirect,omitempty"`
+	Destination
+	// Split is where the requests go, in shares. There is no other Destination then.
+	Split []*Share `json:"split,omitempty"`
+	// Origin is the object that the route comes from, as "Kind/namespace/name".
+	Origin string `json:"origin,omitempty"`
+}
+
+// Shares returns the destinations of a route with their weights.
+func (r *Route) Shares() []*Share {
+	if len(r.Split) > 0 {
+		return r.Split
+	}
+	return []*Share{{Destination: r.Destination, Weight: 1}}
+}
+
+// Share is one of several destinations of a route.
+type Share struct {
+	Destination
+	// Weight is its part of the sum of all weights; zero is none.
+	Weight int `json:"weight,omitempty"`
+	// Fallback gets, besides its share, the requests for backends without endpoints.
+	Fallback bool `json:"fallback,omitempty"`
+}
+
+// Destination is what a request meets, and where it goes.
+type Destination struct {
 	// Chain is what handles the request: a list of Caddy HTTP routes. Equal chains are provisioned once.
 	Chain json.RawMessage `json:"chain,omitempty"`
 	// Backend is the ID of the backend that the chain's reverse_proxy asks for endpoints.
@@ -52,12 +80,10 @@ type Route struct {
 	// TLS is how TLS is spoken with the endpoints of the backend; nil is without verification, and without a certificate.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`
 	// Access is a digest of all in Chain that decides who gets to the backend; it is empty where nothing does. Streams of a
-	// route with another Access than before are ended: who opened them may not get in any more.
+	// route with another Access than before are ended: the clients that opened them may not get in any more.
 	Access string `json:"access,omitempty"`
-	// Refused says why there is no Chain for the route. Its requests get 503.
+	// Refused says why there is no Chain. Requests get 503.
 	Refused string `json:"refused,omitempty"`
-	// Origin is the object that the route comes from, as "Kind/namespace/name".
-	Origin string `json:"origin,omitempty"`
 }
 
 // Backend is a set of endpoints.

@@ -167,7 +167,7 @@ func TestLoadIsRefusedWithASource(t *testing.T) {
 func liveOf(host string) *document.Live {
 	chain := json.RawMessage(`[{"handle":[{"handler":"static_response","body":"hello"}]}]`)
 	return &document.Live{Hosts: map[string]*document.Host{
-		host: {Routes: []*document.Route{{Type: "prefix", Path: "/", Chain: chain}}},
+		host: {Routes: []*document.Route{{Type: "prefix", Path: "/", Destination: document.Destination{Chain: chain}}}},
 	}}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -25,8 +26,9 @@ func options(o settings.Config) translate.Options {
 	t.Ingress.Namespaces = namespaces(o)
 	t.Ingress.DisableCatchAll = o.DisableCatchAll
 	t.Ingress.ExternalNames, t.Ingress.Passthrough = o.ExternalNames, o.SSLPassthrough
-	if ports := portsOf(o.WithDefaults().HTTPS); len(ports) > 0 {
-		t.Ingress.HTTPSPort = int(ports[0])
+	t.Listeners = listeners(o.WithDefaults())
+	if i := slices.IndexFunc(t.Listeners, func(l ir.Listener) bool { return l.Protocol == ir.ListenerHTTPS }); i >= 0 {
+		t.Ingress.HTTPSPort = int(t.Listeners[i].Port)
 	}
 	t.Streams.ExternalNames = t.Ingress.ExternalNames
 	t.Ingress.Folder = o.Source != nil && o.Source.Manifests != nil
@@ -108,6 +110,18 @@ func reserved(o settings.Config) []streams.ReservedPort {
 				all = append(all, streams.ReservedPort{Protocol: ir.UDP, Port: port, Owner: own.owner})
 			}
 		}
+	}
+	return all
+}
+
+// listeners are those of the HTTP and HTTPS servers.
+func listeners(o settings.Config) []ir.Listener {
+	var all []ir.Listener
+	for _, port := range portsOf(o.HTTP) {
+		all = append(all, ir.Listener{Name: fmt.Sprintf("http-%d", port), Port: port, Protocol: ir.ListenerHTTP})
+	}
+	for _, port := range portsOf(o.HTTPS) {
+		all = append(all, ir.Listener{Name: fmt.Sprintf("https-%d", port), Port: port, Protocol: ir.ListenerHTTPS})
 	}
 	return all
 }

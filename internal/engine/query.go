@@ -60,17 +60,28 @@ func (e *Engine) Report() *report.Report {
 	silent := silence{of: map[ir.Ref]map[mute]bool{}, problem: e.endpointProblem}
 	for _, h := range s.config.VirtualHosts {
 		for _, r := range h.Routes {
-			without := "requests get 503"
-			if h.Passthrough != nil && h.Passthrough.ID == r.Backend.ID {
-				without = "TLS connections are closed, and requests without TLS get 503"
+			for i := range r.Backends {
+				silent.add(r.Origin, "", r.Backends[i].Backend, without(h, r, &r.Backends[i]))
 			}
-			silent.add(r.Origin, "", r.Backend, without)
 		}
 	}
 	for _, r := range s.config.StreamRoutes {
 		silent.add(r.Origin, r.Field, r.Backend, r.Protocol.Without())
 	}
 	return e.told().With(silent.verdicts)
+}
+
+// without says what becomes of the requests for a backend without endpoints.
+func without(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) string {
+	for i := range r.Backends {
+		if other := &r.Backends[i]; other.Fallback && other.Backend != b.Backend {
+			return "its requests go to the backend " + other.Backend.ID
+		}
+	}
+	if h.Passthrough != nil && h.Passthrough.Backend.ID == b.Backend.ID {
+		return "TLS connections are closed, and requests without TLS get 503"
+	}
+	return "requests get 503"
 }
 
 // silence gathers the problems of endpoints, one for each object, field and backend.

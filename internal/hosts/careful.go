@@ -91,6 +91,9 @@ func (r *Contribution) closedOn(host string) *Contribution {
 		Object: r.Object, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
 		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers, TLSHosts: r.TLSHosts, AllTLS: r.AllTLS,
 	}
+	if r.Canary != nil {
+		stand.Canary = &Canary{Closed: true}
+	}
 	if paths, ok := r.Paths[host]; ok {
 		stand.Paths[host] = nil
 		for _, p := range paths {
@@ -108,7 +111,7 @@ func (r *Contribution) closedOn(host string) *Contribution {
 // Closed is the path, answering 503.
 func (p *Path) Closed() *Path {
 	return &Path{
-		Match: p.Match, Filters: []ir.Filter{ir.DirectResponse{Status: 503}}, Backend: p.Backend, Regex: p.Regex, Last: p.Last, Field: p.Field,
+		Match: p.Match, Filters: []ir.Filter{ir.Unavailable}, Backend: p.Backend, Regex: p.Regex, Last: p.Last, Field: p.Field,
 	}
 }
 

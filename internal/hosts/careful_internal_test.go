@@ -21,7 +21,7 @@ func aged(age int, name, path string) *Contribution {
 	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(age), 0)),
 	}}
-	p := &Path{Match: ir.Match{Type: ir.MatchPrefix, Path: path}, Backend: &ir.Backend{ID: "shop/" + name + "/80"}}
+	p := &Path{Match: ir.PathMatch{Type: ir.MatchPrefix, Path: path}, Backend: &ir.Backend{ID: "shop/" + name + "/80"}}
 	if path == "" {
 		p.Match.Path, p.Last = "/", true
 		return &Contribution{Object: object, Fallback: p}

@@ -52,7 +52,7 @@ func (m *merging) addFallback(r *Contribution) {
 	p := r.Fallback
 	if r.ClientAuth != nil && (m.Host.ClientAuth == nil || !sameClientAuth(m.Host.ClientAuth, r.ClientAuth)) {
 		closed := *p
-		closed.Filters = slices.Concat([]ir.Filter{ir.DirectResponse{Status: 403}}, p.Filters)
+		closed.Filters = slices.Concat([]ir.Filter{ir.Forbidden}, p.Filters)
 		p = &closed
 	}
 	m.add(r, p)

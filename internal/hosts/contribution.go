@@ -40,11 +40,14 @@ type Contribution struct {
 	// TLS is the handshake of the hosts. AsksCiphers says that the object itself asks for the ciphers.
 	TLS         ir.TLSPolicy
 	AsksCiphers bool
+	// Canary shares requests of other objects. The object has nothing else then but Paths and a Fallback. It is nil for one
+	// that answers by itself.
+	Canary *Canary
 }
 
 // Path is one path of one host.
 type Path struct {
-	Match ir.Match
+	Match ir.PathMatch
 	// Redirect is for hosts with a certificate, or with RedirectAlways for every host. It is nil without.
 	Redirect       *ir.HTTPSRedirect
 	RedirectAlways bool

@@ -27,6 +27,8 @@ type Merged struct {
 	Secure bool
 	// PassedIn is the namespace whose Ingresses hand the TLS connections of the host on; it is empty where TLS ends here.
 	PassedIn string
+	// Mains has, by canary, an object with whose requests it shares; it is nil without canaries.
+	Mains map[ir.Ref]ir.Ref
 	// Problems is nil where there are none.
 	Problems map[ir.Ref][]report.Problem
 }
@@ -39,25 +41,28 @@ type merging struct {
 	results, fallbacks []*Contribution
 	// secure is Secure of the host or of the wildcard above.
 	secure bool
-	taken  map[ir.Match]claim
+	taken  map[ir.PathMatch]claim
 	// outvoted has the Ingress whose paths nobody may ask for, because the host asks its clients for something else.
 	outvoted map[*Contribution]bool
 }
 
-// claim is a path that answers, and whose it is.
+// claim is a path that answers, the object that has it, and the route that it has become.
 type claim struct {
-	by   *Contribution
-	path *Path
+	by    *Contribution
+	path  *Path
+	route *ir.Route
+	// canary shares the requests; it is nil for most paths.
+	canary *Contribution
 }
 
 // Merge joins what Ingresses say of a host. The oldest one wins where two say different things, and the other is told.
 // The fallbacks answer for what no path of the host matches; the first of them counts. above says that the wildcard above
 // the host is Secure, which counts for the host, too.
 func Merge(host string, results []*Contribution, fallbacks []*Contribution, above bool) *Merged {
-	slices.SortFunc(results, older)
-	slices.SortFunc(fallbacks, older)
+	results, canaries := mains(results)
+	fallbacks, fallbackCanaries := mains(fallbacks)
 	m := &merging{
-		taken: map[ir.Match]claim{}, results: results, fallbacks: fallbacks,
+		taken: map[ir.PathMatch]claim{}, results: results, fallbacks: fallbacks,
 		regex: slices.ContainsFunc(results, func(r *Contribution) bool {
 			return slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return p.Regex })
 		}),
@@ -92,6 +97,7 @@ func Merge(host string, results []*Contribution, fallbacks []*Contribution, abov
 	for _, r := range fallbacks {
 		m.fallback(r, host)
 	}
+	m.canaries(canaries, fallbackCanaries)
 	if known {
 		m.sort()
 	} else {
@@ -100,6 +106,20 @@ func Merge(host string, results []*Contribution, fallbacks []*Contribution, abov
 	// A copy: the rest of m, which is larger, is not to live for as long.
 	merged := m.Merged
 	return &merged
+}
+
+// mains sorts contributions by age, and takes the canaries out, which answer nothing by themselves.
+func mains(all []*Contribution) (mains, canaries []*Contribution) {
+	slices.SortFunc(all, older)
+	for _, r := range all {
+		if r.Canary != nil {
+			canaries = append(canaries, r)
+		}
+	}
+	if canaries == nil {
+		return all, nil
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(r *Contribution) bool { return r.Canary != nil }), canaries
 }
 
 func older(a, b *Contribution) int { return snapshot.Older(a.Object, b.Object) }
@@ -152,23 +172,23 @@ func (m *merging) add(r *Contribution, p *Path) {
 		m.conflict(r, p, winner)
 		return
 	}
-	m.taken[key] = claim{r, p}
-	filters := p.Filters
+	var filters []ir.Filter
+	if p.Redirect != nil && (m.secure || p.RedirectAlways) {
+		filters = append(filters, *p.Redirect)
+	}
 	if m.outvoted[r] {
-		filters = slices.Concat([]ir.Filter{ir.DirectResponse{Status: 403}}, filters)
+		filters = append(filters, ir.Forbidden)
 	}
 	route := &ir.Route{
-		Match: match, Filters: filters, Backend: p.Backend, Proxy: p.Proxy, Origin: r.Ref(),
+		Match: ir.Match{PathMatch: match}, Filters: append(filters, p.Filters...), Backends: ir.To(p.Backend), Proxy: p.Proxy, Origin: r.Ref(),
 	}
-	if m.secure || p.RedirectAlways {
-		route.HTTPSRedirect = p.Redirect
-	}
+	m.taken[key] = claim{by: r, path: p, route: route}
 	m.Host.Routes = append(m.Host.Routes, route)
 }
 
 // key is the same for paths that match the same requests: a slash at the end of a prefix changes nothing, but at the end
 // of a regular expression it does.
-func (m *merging) key(match ir.Match) ir.Match {
+func (m *merging) key(match ir.PathMatch) ir.PathMatch {
 	if match.Type == ir.MatchPrefix && !m.regex {
 		match.Path = strings.TrimSuffix(match.Path, "/")
 	}

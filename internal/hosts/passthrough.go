@@ -44,7 +44,9 @@ func (m *merging) passthrough(results []*Contribution) {
 		m.keepOut(chosen, closed, status)
 		return
 	}
-	m.Host.Passthrough = root.path.Backend
+	m.Host.Passthrough = &ir.StreamRoute{
+		Protocol: ir.TCP, ServerNames: []string{host}, Backend: root.path.Backend, Origin: chosen.Ref(),
+	}
 	m.PassedIn = chosen.Object.GetNamespace()
 	if m.Certificate != nil && m.Certificate.Automated {
 		// Nobody would be shown it.
@@ -108,7 +110,7 @@ func (m *merging) mayPass(r, first *Contribution) bool {
 // root is the path "/" of the host; without one it is empty.
 func (m *merging) root() claim {
 	for _, kind := range []ir.MatchType{ir.MatchPrefix, ir.MatchExact} {
-		if c, ok := m.taken[m.key(ir.Match{Type: kind, Path: "/"})]; ok {
+		if c, ok := m.taken[m.key(ir.PathMatch{Type: kind, Path: "/"})]; ok {
 			return c
 		}
 	}

@@ -242,8 +242,8 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	return p
 }
 
-func matchOf(p *networkingv1.HTTPIngressPath) (ir.Match, error) {
-	match := ir.Match{Type: ir.MatchPrefix, Path: p.Path}
+func matchOf(p *networkingv1.HTTPIngressPath) (ir.PathMatch, error) {
+	match := ir.PathMatch{Type: ir.MatchPrefix, Path: p.Path}
 	if match.Path == "" {
 		match.Path = "/"
 	}
@@ -285,7 +285,7 @@ func (r *reading) defaultBackend() {
 	if backend == nil {
 		return
 	}
-	p := r.with(&hosts.Path{Match: ir.Match{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true, Field: field})
+	p := r.with(&hosts.Path{Match: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true, Field: field})
 	if len(r.Object.Spec.Rules) == 0 {
 		p.Regex = false
 		p.Filters = slices.DeleteFunc(p.Filters, func(f ir.Filter) bool { _, rewrites := f.(ir.URLRewrite); return rewrites })

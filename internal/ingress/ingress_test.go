@@ -172,20 +172,20 @@ func TestPath(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		path networkingv1.HTTPIngressPath
-		want ir.Match
+		want ir.PathMatch
 	}{
-		{"prefix", prefix("/a", b), ir.Match{Type: ir.MatchPrefix, Path: "/a"}},
-		{"empty is everything", prefix("", b), ir.Match{Type: ir.MatchPrefix, Path: "/"}},
-		{"exact", networkingv1.HTTPIngressPath{Path: "/A/", PathType: &exact, Backend: b}, ir.Match{Type: ir.MatchExact, Path: "/A/"}},
-		{"ours to choose", networkingv1.HTTPIngressPath{Path: "/a", PathType: &specific, Backend: b}, ir.Match{Type: ir.MatchPrefix, Path: "/a"}},
-		{"no type", networkingv1.HTTPIngressPath{Path: "/a", Backend: b}, ir.Match{Type: ir.MatchPrefix, Path: "/a"}},
-		{"placeholder", prefix("/{env.HOME}/{file./etc/hostname}", b), ir.Match{Type: ir.MatchPrefix, Path: "/{env.HOME}/{file./etc/hostname}"}},
-		{"no such type", networkingv1.HTTPIngressPath{Path: "/a", PathType: &wrong, Backend: b}, ir.Match{}},
-		{"without slash", prefix("a", b), ir.Match{}},
-		{"line feed", prefix("/a\nb", b), ir.Match{}},
-		{"next line", prefix("/a\u0085b", b), ir.Match{}},
-		{"line separator", prefix("/a\u2028b", b), ir.Match{}},
-		{"not UTF-8", prefix("/a\xff", b), ir.Match{}},
+		{"prefix", prefix("/a", b), ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}},
+		{"empty is everything", prefix("", b), ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
+		{"exact", networkingv1.HTTPIngressPath{Path: "/A/", PathType: &exact, Backend: b}, ir.PathMatch{Type: ir.MatchExact, Path: "/A/"}},
+		{"ours to choose", networkingv1.HTTPIngressPath{Path: "/a", PathType: &specific, Backend: b}, ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}},
+		{"no type", networkingv1.HTTPIngressPath{Path: "/a", Backend: b}, ir.PathMatch{Type: ir.MatchPrefix, Path: "/a"}},
+		{"placeholder", prefix("/{env.HOME}/{file./etc/hostname}", b), ir.PathMatch{Type: ir.MatchPrefix, Path: "/{env.HOME}/{file./etc/hostname}"}},
+		{"no such type", networkingv1.HTTPIngressPath{Path: "/a", PathType: &wrong, Backend: b}, ir.PathMatch{}},
+		{"without slash", prefix("a", b), ir.PathMatch{}},
+		{"line feed", prefix("/a\nb", b), ir.PathMatch{}},
+		{"next line", prefix("/a\u0085b", b), ir.PathMatch{}},
+		{"line separator", prefix("/a\u2028b", b), ir.PathMatch{}},
+		{"not UTF-8", prefix("/a\xff", b), ir.PathMatch{}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := ingress.Translate(take(service("web", corev1.ServicePort{Port: 80})), object("web", "a.example", test.path), everything)

@@ -44,7 +44,7 @@ func served(m *hosts.Merged) []string {
 		return []string{"no host"}
 	}
 	for _, r := range m.Host.Routes {
-		all = append(all, strings.Join([]string{string(r.Match.Type), r.Match.Path, r.Backend.Service, r.Origin.Name}, " "))
+		all = append(all, strings.Join([]string{string(r.Match.Type), r.Match.Path, r.Backends[0].Backend.Service, r.Origin.Name}, " "))
 	}
 	return all
 }

@@ -46,7 +46,7 @@ func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
 }
 
 // passesRoot says whether the Ingress wants TLS connections to go to the backend of this path.
-func (r *reading) passesRoot(match ir.Match) bool {
+func (r *reading) passesRoot(match ir.PathMatch) bool {
 	return r.PassesThrough && !r.keepsOut() && match.Path == "/"
 }
 

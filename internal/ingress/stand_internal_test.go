@@ -36,7 +36,7 @@ func guarded(notes map[string]string) *networkingv1.Ingress {
 // other has the path "/" of the same host.
 func other() *hosts.Contribution {
 	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", CreationTimestamp: metav1.Unix(9, 0)}}
-	p := &hosts.Path{Match: ir.Match{Type: ir.MatchPrefix, Path: "/"}, Backend: &ir.Backend{ID: "shop/other/80"}}
+	p := &hosts.Path{Match: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}, Backend: &ir.Backend{ID: "shop/other/80"}}
 	return &hosts.Contribution{Object: object, Paths: map[string][]*hosts.Path{"a.example": {p}}}
 }
 
@@ -121,7 +121,7 @@ func TestWhatCannotBeFoundIsClosed(t *testing.T) {
 	if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / bad [{503}]" {
 		t.Errorf("served is %s", got)
 	}
-	if b := m.Host.Routes[0].Backend; b.ID != "shop//" || !b.Missing {
+	if b := m.Host.Routes[0].Backends[0].Backend; b.ID != "shop//" || !b.Missing {
 		t.Errorf("the backend is %+v", b)
 	}
 	if len(r.Problems) != 1 || r.Problems[0].Reason != report.Quarantined {

@@ -9,11 +9,11 @@ import "strings"
 
 // Config is everything that is to be served.
 type Config struct {
-	// VirtualHosts are sorted by host name.
-	VirtualHosts []*VirtualHost
+	// ListenerGroup is that of all Ingresses.
+	ListenerGroup
 	// Backends are all backends that a route or a stream route refers to, sorted by ID.
 	Backends []*Backend
-	// StreamRoutes are sorted by protocol and port.
+	// StreamRoutes are those of ports of their own, sorted by protocol and port.
 	StreamRoutes []*StreamRoute
 	// Certificates are sorted by host name.
 	Certificates []*Certificate
@@ -23,10 +23,38 @@ type Config struct {
 	Global *Global
 }
 
+// ListenerGroup is listeners that serve the same virtual hosts.
+type ListenerGroup struct {
+	Listeners []Listener
+	// VirtualHosts are sorted by host name.
+	VirtualHosts []*VirtualHost
+}
+
+// Listener is one port that accepts connections.
+type Listener struct {
+	// Name is unique in its group.
+	Name     string
+	Port     uint16
+	Protocol ListenerProtocol
+	// Hostname limits the listener to the hosts that it covers, as VirtualHost.Host does; empty is every host.
+	Hostname string
+	// Certificates are Secrets, for listeners that have certificates of their own. The others show those of Config.Certificates.
+	Certificates []Ref
+}
+
+// ListenerProtocol is what clients speak to a listener, in the words of Gateway API.
+type ListenerProtocol string
+
+// The protocols there are.
+const (
+	ListenerHTTP  ListenerProtocol = "HTTP"
+	ListenerHTTPS ListenerProtocol = "HTTPS"
+)
+
 // VirtualHost is one host name and its routes.
 type VirtualHost struct {
-	// Host is a name in lower case without trailing dot, a wildcard of one label such as "*.example.com", or empty for
-	// requests whose host no other virtual host has.
+	// Host is a name in lower case without trailing dot, a wildcard, or empty for requests whose host no other virtual host
+	// has. The wildcard "*.example.com" is for names with one more label, "**.example.com" for names with any number of them.
 	Host string
 	// Regex says that every path of this host is a regular expression. It is a property of the host in ingress-nginx.
 	Regex bool
@@ -34,69 +62,42 @@ type VirtualHost struct {
 	TLS *TLSPolicy
 	// TLSOrigin is the object whose ciphers TLS has, as "Kind/namespace/name".
 	TLSOrigin string
-	// Routes are in the order in which they are tried: the first that matches answers.
+	// Routes are in the order in which they are tried: the first that matches answers. Of those with one path, the routes with
+	// conditions come first.
 	Routes []*Route
 	// ClientAuth is nil for a host that asks its clients for no certificate.
 	ClientAuth *ClientAuth
-	// Passthrough is the backend that ends the TLS of the host: connections go there as they are, and nothing else that is
-	// said here counts for them. It is that of one of the routes, and nil where TLS ends here.
-	Passthrough *Backend
+	// Passthrough is the route of the TLS connections of the host, whose backend ends TLS itself: nothing else that is said here
+	// counts for them. It is nil where TLS ends here.
+	Passthrough *StreamRoute
 }
 
-// Route sends the requests that match to a backend, through filters.
+// Route sends the requests that match to one of its backends, through filters.
 type Route struct {
 	Match Match
-	// HTTPSRedirect comes before the filters; nil is without.
-	HTTPSRedirect *HTTPSRedirect
 	// Filters are in the order in which a request meets them.
 	Filters []Filter
+	// Backends share the requests by their weights. There is at least one.
+	Backends []WeightedBackend
+	Proxy    Proxy
+	Origin   Origin
+}
+
+// WeightedBackend is one of the backends that share the requests of a route, or the connections of a stream route.
+type WeightedBackend struct {
 	// Backend is never nil: a backend that does not exist is one without endpoints. It names the one of Config.Backends that
 	// has the same ID; how an endpoint is chosen stands only there, because all routes to a backend share it.
 	Backend *Backend
-	Proxy   Proxy
-	Origin  Origin
+	// Weight is the share of the backend in the sum of all weights. With zero it gets none.
+	Weight int
+	// Fallback gives the backend, besides its own share, the requests for others that have no endpoints.
+	Fallback bool
+	// Filters come after those of the route.
+	Filters []Filter
 }
 
-// MatchType says how Match.Path is compared with the path of a request.
-type MatchType string
-
-const (
-	// MatchExact is equal, case included.
-	MatchExact MatchType = "exact"
-	// MatchPrefix is equal element by element: /foo matches /foo, /foo/ and /foo/bar, and not /foobar.
-	MatchPrefix MatchType = "prefix"
-	// MatchRegex is ingress-nginx's: anchored at the start only, case-insensitive.
-	MatchRegex MatchType = "regex"
-)
-
-// Match is a condition on the path of a request.
-type Match struct {
-	Type MatchType
-	// Path begins with a slash; with MatchRegex it is an RE2 pattern.
-	Path string
-}
-
-// Filter changes a request or its response, or answers in place of the backend. Each kind of filter is one type here
-// and one case in package render.
-type Filter interface{ filter() }
-
-// URLRewrite replaces the whole path by Target. The query stays.
-type URLRewrite struct {
-	// Target may refer to the groups of the route's regular expression: $1 to $9.
-	Target string
-}
-
-func (URLRewrite) filter() {}
-
-// HandlerChain is a list of Caddy handlers that the administrator has put into the Caddyfile under a name.
-type HandlerChain struct{ Name string }
-
-func (HandlerChain) filter() {}
-
-// DirectResponse answers in place of the backend, and of the filters behind it.
-type DirectResponse struct{ Status int }
-
-func (DirectResponse) filter() {}
+// To returns the only backend of a route.
+func To(b *Backend) []WeightedBackend { return []WeightedBackend{{Backend: b, Weight: 1}} }
 
 // Protocol of a port.
 type Protocol string

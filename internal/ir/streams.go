@@ -6,8 +6,10 @@ import "time"
 type StreamRoute struct {
 	Protocol Protocol
 	Port     uint16
-	Backend  *Backend
-	Origin   Origin
+	// ServerNames are the names in TLS handshakes (SNI) that the route is for; none are all connections of the port.
+	ServerNames []string
+	Backend     *Backend
+	Origin      Origin
 	// Field is where in its origin the port is asked for.
 	Field string
 	// AcceptProxy says that clients send a PROXY protocol header. Those are the peers in Trusted, as CIDRs, and connections

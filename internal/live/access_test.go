@@ -142,8 +142,8 @@ func TestStreamsOfAnotherConfiguration(t *testing.T) {
 
 // gated is a host whose chain the configuration may refuse.
 func gated() *document.Host {
-	return hostOf(&document.Route{Type: "prefix", Path: "/", Chain: json.RawMessage(
-		`[{"handle":[{"handler":"test_gate"},{"handler":"static_response","body":"open"}]}]`)})
+	return hostOf(&document.Route{Type: "prefix", Path: "/", Destination: document.Destination{Chain: json.RawMessage(
+		`[{"handle":[{"handler":"test_gate"},{"handler":"static_response","body":"open"}]}]`)}})
 }
 
 // TestRefusedChainIsMended holds that another configuration opens the routes that one has closed.

@@ -58,7 +58,8 @@ func newShop(t *testing.T, lb *ir.LoadBalancing, addresses ...string) *shop {
 	}
 	s.backends.Set(backendID, list)
 	update(t, s.table, hostOf(&document.Route{
-		Type: "prefix", Path: "/cart", Backend: backendID, Origin: ingress, Chain: []byte(`[{"handle":[{"handler":"test_scripted"}]}]`),
+		Type: "prefix", Path: "/cart", Origin: ingress,
+		Destination: document.Destination{Backend: backendID, Chain: []byte(`[{"handle":[{"handler":"test_scripted"}]}]`)},
 	}))
 	return s
 }

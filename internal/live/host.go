@@ -2,6 +2,7 @@ package live
 
 import (
 	"fmt"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -16,24 +17,33 @@ import (
 type Route struct {
 	// Host, Path and Type are as in the document.
 	Host, Path, Type string
-	// Backend is nil for a chain that answers by itself.
-	Backend *balancer.Backend
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string
 
 	// redirect is for requests without TLS; it may be nil.
 	redirect *ir.HTTPSRedirect
-	chain    *chain
+	regex    *regexp.Regexp
+	streams  *streams
+	// conditions are nil for a route that takes every request with its path; next is the one that is tried where they do not
+	// hold, and nil behind the last route of the path.
+	conditions *conditions
+	next       *Route
+
+	// destination is the only one of most routes, and the first one of those with a split.
+	destination
+	split *split
+}
+
+// destination is where a request goes, and what it meets on its way.
+type destination struct {
+	// backend is nil for a chain that answers by itself.
+	backend *balancer.Backend
+	chain   *chain
 	// secured are the connections to endpoints over TLS; nil is those that others use as well.
 	secured *proxy.Secured
 	// access is as in the document.
-	access  string
-	regex   *regexp.Regexp
-	streams *streams
+	access string
 }
-
-// Secured returns how TLS is spoken with the endpoints; nil is without verification, and without a certificate.
-func (r *Route) Secured() *proxy.Secured { return r.secured }
 
 // Submatch returns where the route's regular expression matches path, as regexp.FindStringSubmatchIndex does; it is nil
 // if the route has none.
@@ -62,55 +72,61 @@ type host struct {
 	passthrough *Passthrough
 }
 
-// find returns the route for a clean path, or nil.
-func (h *host) find(path string) *Route {
-	if r, ok := h.exact[path]; ok {
-		return r
+// find returns the route for a request and its clean path, or nil.
+func (h *host) find(path string, r *http.Request) *Route {
+	if route := h.exact[path].first(r); route != nil {
+		return route
 	}
-	if r := h.longestPrefix(path); r != nil {
-		return r
+	if route := h.longestPrefix(path, r); route != nil {
+		return route
 	}
-	for _, r := range h.regex {
-		if r.regex.MatchString(path) {
-			return r
+	for _, route := range h.regex {
+		if route.regex.MatchString(path) {
+			if route = route.first(r); route != nil {
+				return route
+			}
 		}
 	}
 	return nil
 }
 
 // longestPrefix goes up from the whole path, element by element, so its cost does not depend on the number of routes.
-func (h *host) longestPrefix(path string) *Route {
+func (h *host) longestPrefix(path string, r *http.Request) *Route {
 	if len(h.prefix) == 0 {
 		return nil
 	}
 	path = strings.TrimSuffix(path, "/")
 	for path != "" {
-		if r, ok := h.prefix[path]; ok {
-			return r
+		if route := h.prefix[path].first(r); route != nil {
+			return route
 		}
 		path = path[:strings.LastIndexByte(path, '/')]
 	}
-	return h.prefix[""]
+	return h.prefix[""].first(r)
 }
 
-// add puts a route into the index. Of two with the same path and type the first one stays.
+// first returns the first of the routes of one path whose conditions hold, or nil.
+func (r *Route) first(of *http.Request) *Route {
+	for r != nil && r.conditions != nil && !r.conditions.hold(of) {
+		r = r.next
+	}
+	return r
+}
+
+// add puts a route into the index. Routes of one path and type are tried in the order in which they are added.
 func (h *host) add(r *Route) error {
 	if !strings.HasPrefix(r.Path, "/") && r.Type != "regex" {
 		return fmt.Errorf("the path %q does not begin with a slash", r.Path)
 	}
 	switch r.Type {
 	case "exact":
-		addFirst(h.exact, r.Path, r)
+		addTo(h.exact, r.Path, r)
 	case "prefix":
-		addFirst(h.prefix, strings.TrimSuffix(r.Path, "/"), r)
+		addTo(h.prefix, strings.TrimSuffix(r.Path, "/"), r)
 	case "regex":
-		// ingress-nginx writes location ~* "^path": from the start, without regard to case.
-		compiled, err := regexp.Compile("(?i)^" + r.Path)
-		if err != nil {
-			return fmt.Errorf("the path %q is no regular expression: %w", r.Path, err)
+		if err := h.addRegex(r); err != nil {
+			return err
 		}
-		r.regex = compiled
-		h.regex = append(h.regex, r)
 	default:
 		return fmt.Errorf("unknown path type %q", r.Type)
 	}
@@ -118,9 +134,41 @@ func (h *host) add(r *Route) error {
 	return nil
 }
 
-func addFirst(m map[string]*Route, path string, r *Route) {
-	if _, ok := m[path]; !ok {
+func (h *host) addRegex(r *Route) error {
+	if i := len(h.regex) - 1; i >= 0 && h.regex[i].Path == r.Path {
+		r.regex = h.regex[i].regex
+		h.regex[i].append(r)
+		return nil
+	}
+	// ingress-nginx writes location ~* "^path": from the start, without regard to case.
+	compiled, err := regexp.Compile("(?i)^" + r.Path)
+	if err != nil {
+		return fmt.Errorf("the path %q is no regular expression: %w", r.Path, err)
+	}
+	r.regex = compiled
+	h.regex = append(h.regex, r)
+	return nil
+}
+
+func addTo(m map[string]*Route, path string, r *Route) {
+	if first := m[path]; first != nil {
+		first.append(r)
+	} else {
 		m[path] = r
+	}
+}
+
+// append puts a route behind those of the same path. Those that let in the same clients have their streams in common: a
+// request may find another one of them when weights or conditions change, and no stream is to end for that.
+func (r *Route) append(next *Route) {
+	for last := r; ; last = last.next {
+		if last.admits() == next.admits() {
+			next.streams = last.streams
+		}
+		if last.next == nil {
+			last.next = next
+			return
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package live
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/document"
@@ -47,11 +49,11 @@ func BenchmarkPathLookup(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			asked := fmt.Sprintf(path, n-1)
+			asked, r := fmt.Sprintf(path, n-1), httptest.NewRequest(http.MethodGet, "/", nil)
 			b.Run(fmt.Sprintf("%s/routes=%d", kind, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if h.find(asked) == nil {
+					if h.find(asked, r) == nil {
 						b.Fatal("no route")
 					}
 				}

@@ -39,10 +39,11 @@ func (t *Table) Refused() []Refusal {
 }
 
 func (r *refused) why() error {
-	if r.err != nil || r.route.chain.refused == nil {
+	refused := r.route.refused()
+	if r.err != nil || refused == nil {
 		return r.err
 	}
 	// Without a route, its requests would go to the one with the next shorter path, which may lead to the same backend and not
 	// have what keeps them out here.
-	return fmt.Errorf("requests get 503, because %w", r.route.chain.refused)
+	return fmt.Errorf("requests get 503, because %w", refused)
 }

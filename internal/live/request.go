@@ -23,6 +23,8 @@ type Request struct {
 
 	w http.ResponseWriter
 	r *http.Request
+	// to is where it goes.
+	to *destination
 
 	policy *realip.Policy
 	global *ir.Global
@@ -56,10 +58,10 @@ const requestVar = "k8singress.request"
 // with a session cookie, Next writes it into the header of the answer, in place of that of the attempt before.
 func (r *Request) Next() (address string, ok bool) {
 	r.Done(true)
-	if r.Route.Backend == nil {
+	if r.to.backend == nil {
 		return "", false
 	}
-	choice, ok := r.Route.Backend.Pick(r, r.tried)
+	choice, ok := r.to.backend.Pick(r, r.tried)
 	if !ok {
 		return "", false
 	}
@@ -112,8 +114,11 @@ func (r *Request) ID() string {
 	return r.id
 }
 
-// Backend returns the backend of the request's route.
-func (r *Request) Backend() *balancer.Backend { return r.Route.Backend }
+// Secured returns how TLS is spoken with the endpoints; nil is without verification, and without a certificate.
+func (r *Request) Secured() *proxy.Secured { return r.to.secured }
+
+// Backend returns the backend that the request goes to; it is nil for one that its chain answers.
+func (r *Request) Backend() *balancer.Backend { return r.to.backend }
 
 // end takes the attempt off those that are under way, without a word on its endpoint.
 func (r *Request) end() {
@@ -166,13 +171,8 @@ func (r *Request) ForwardedFor() string { return r.policy.ForwardedFor(r.r, r.Cl
 // Hash implements balancer.Asker.
 func (r *Request) Hash(t *nginx.Template) string { return t.Expand(r.Variable) }
 
-// Cookie implements balancer.Asker. Of several with one name the first counts: that is the one with the longest path.
-func (r *Request) Cookie(name string) string {
-	if c, err := r.r.Cookie(name); err == nil {
-		return c.Value
-	}
-	return ""
-}
+// Cookie implements balancer.Asker.
+func (r *Request) Cookie(name string) string { return cookieOf(r.r, name) }
 
 // ClientIP implements balancer.Asker.
 func (r *Request) ClientIP() string { return r.Client().IP }

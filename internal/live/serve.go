@@ -39,7 +39,7 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 		x := t.index.Load()
 		h, route := x.find(name), (*Route)(nil)
 		if h != nil {
-			route = h.find(path)
+			route = h.find(path, r)
 		}
 		// First: without TLS there is no certificate to ask for.
 		if r.TLS == nil && route != nil && route.redirect != nil && t.redirect(w, r, route.redirect) {
@@ -60,16 +60,19 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 		if route == nil {
 			return NoHost, nil
 		}
-		i := route.chain.acquire()
+		to := route.to()
+		i := to.chain.acquire()
 		if i == nil {
 			// Replaced between the lookup and here.
 			continue
 		}
-		return Served, t.serveOn(i, route, client, w, r)
+		return Served, t.serveOn(i, route, to, client, w, r)
 	}
 }
 
-func (t *Table) serveOn(i *instance, route *Route, client *mtls.Client, w http.ResponseWriter, r *http.Request) error {
+func (t *Table) serveOn(
+	i *instance, route *Route, to *destination, client *mtls.Client, w http.ResponseWriter, r *http.Request,
+) error {
 	defer i.release()
 	if isStream(r) || client != nil && isCall(r) {
 		followed, end := route.streams.follow(r, stream{i.parts, r.TLS, client != nil && route.answersChallenges(r)})
@@ -77,7 +80,7 @@ func (t *Table) serveOn(i *instance, route *Route, client *mtls.Client, w http.R
 		r = followed
 	}
 	request := &Request{
-		Route: route, Connections: t.connections, policy: t.Clients(), global: t.Global(), peer: client, w: w, r: r,
+		Route: route, to: to, Connections: t.connections, policy: t.Clients(), global: t.Global(), peer: client, w: w, r: r,
 	}
 	// Whatever happens to the chain, its last attempt does not stay under way.
 	defer request.end()

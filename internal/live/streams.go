@@ -112,24 +112,26 @@ func (h *host) inherit(before *host) []ending {
 	type key struct{ kind, path, access string }
 	left := make(map[key]*streams, len(before.all))
 	for _, r := range before.all {
-		k := key{r.Type, r.Path, r.access}
+		k := key{r.Type, r.Path, r.admits()}
 		if _, ok := left[k]; !ok {
-			// Of two with the same path, the first one has the requests.
+			// Others with the same key have the same streams, or no requests.
 			left[k] = r.streams
 		}
 	}
+	taken := make(map[key]bool, len(left))
 	if h != nil && h.admitsLike(before) {
 		for _, r := range h.all {
-			k := key{r.Type, r.Path, r.access}
-			if s, ok := left[k]; ok && r.chain.refused == nil {
-				r.streams = s
-				delete(left, k)
+			k := key{r.Type, r.Path, r.admits()}
+			if s, ok := left[k]; ok && r.refused() == nil {
+				r.streams, taken[k] = s, true
 			}
 		}
 	}
 	list := h.inheritPassthrough(before)
-	for _, s := range left {
-		list = append(list, ending{streams: s})
+	for k, s := range left {
+		if !taken[k] {
+			list = append(list, ending{streams: s})
+		}
 	}
 	return list
 }
@@ -142,8 +144,10 @@ func (t *Table) streamsOf(before map[*chain]*parts) []ending {
 	}
 	t.index.Load().all(func(h *host) {
 		for _, r := range h.all {
-			if of, ok := before[r.chain]; ok {
-				list = append(list, ending{r.streams, func(s stream) bool { return s.of == of }})
+			for d := range r.destinations {
+				if of, ok := before[d.chain]; ok {
+					list = append(list, ending{r.streams, func(s stream) bool { return s.of == of }})
+				}
 			}
 		}
 	})

@@ -91,10 +91,12 @@ func (t *Table) tryAgain(hosts map[string]*document.Host) {
 	tried := map[*chain]bool{}
 	for name := range hosts {
 		for _, r := range t.refused[name] {
-			if c := r.route.chain; t.chains[c.json] == c && c.refused != nil && !tried[c] {
-				tried[c] = true
-				// If it fails again, the chain says so itself.
-				_, _ = c.provisionAgain(t.ctx)
+			for d := range r.route.destinations {
+				if c := d.chain; t.chains[c.json] == c && c.refused != nil && !tried[c] {
+					tried[c] = true
+					// If it fails again, the chain says so itself.
+					_, _ = c.provisionAgain(t.ctx)
+				}
 			}
 		}
 	}
@@ -116,25 +118,46 @@ func (t *Table) build(name string, d *document.Host) *host {
 
 func (t *Table) route(h *host, d *document.Route) {
 	r := &Route{
-		Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, access: d.Access, redirect: d.HTTPSRedirect,
-		streams: &streams{all: &t.open}, chain: t.chainOf(d),
+		Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, redirect: d.HTTPSRedirect, streams: &streams{all: &t.open},
 	}
-	if d.Backend != "" {
-		r.Backend = t.backends.Backend(d.Backend)
+	if len(d.Split) > 0 {
+		r.split = newSplit(d.Split, t.destination)
+		r.destination = r.split.shares[0].destination
+	} else {
+		r.destination = t.destination(&d.Destination)
 	}
-	if d.TLS != nil {
-		r.secured = t.connections.Secure(d.TLS, t.authorities.Authority(d.TLS.Secret))
-	}
-	if err := h.add(r); err != nil {
+	if err := t.place(h, r, d.Match); err != nil {
 		t.dropRoute(r)
 		t.refuse(r, err)
-	} else if r.chain.refused != nil {
+	} else if r.refused() != nil {
 		t.refuse(r, nil)
 	}
 }
 
-// chainOf returns what answers for a route.
-func (t *Table) chainOf(d *document.Route) *chain {
+// place puts a route into the index of its host.
+func (t *Table) place(h *host, r *Route, match *ir.Conditions) (err error) {
+	if r.split != nil && r.split.total == 0 {
+		return errors.New("no share of the split has a weight")
+	}
+	if r.conditions, err = newConditions(match, r.backend); err != nil {
+		return err
+	}
+	return h.add(r)
+}
+
+func (t *Table) destination(d *document.Destination) destination {
+	to := destination{chain: t.chainOf(d), access: d.Access}
+	if d.Backend != "" {
+		to.backend = t.backends.Backend(d.Backend)
+	}
+	if d.TLS != nil {
+		to.secured = t.connections.Secure(d.TLS, t.authorities.Authority(d.TLS.Secret))
+	}
+	return to
+}
+
+// chainOf returns what answers for a destination.
+func (t *Table) chainOf(d *document.Destination) *chain {
 	if d.Refused != "" {
 		return newClosed("", errors.New(d.Refused))
 	}
@@ -159,8 +182,10 @@ func (t *Table) drop(h *host) {
 }
 
 func (t *Table) dropRoute(r *Route) {
-	t.forget(r.chain)
-	r.secured.Release()
+	for d := range r.destinations {
+		t.forget(d.chain)
+		d.secured.Release()
+	}
 }
 
 func (t *Table) forget(c *chain) {

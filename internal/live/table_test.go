@@ -57,7 +57,7 @@ func says(text string) json.RawMessage {
 func hostOf(routes ...*document.Route) *document.Host { return &document.Host{Routes: routes} }
 
 func route(kind, path, answer string) *document.Route {
-	return &document.Route{Type: kind, Path: path, Chain: says(answer)}
+	return &document.Route{Type: kind, Path: path, Destination: document.Destination{Chain: says(answer)}}
 }
 
 // get returns the body of the answer, or what else became of the request.
@@ -153,7 +153,7 @@ func TestRegexPaths(t *testing.T) {
 
 func TestChainThatCaddyRefusesClosesItsPathAlone(t *testing.T) {
 	table := newTable(t)
-	bad := &document.Route{Type: "prefix", Path: "/bad", Origin: "Ingress/shop/web", Chain: json.RawMessage(`[{"handle":[{"handler":"no_such"}]}]`)}
+	bad := &document.Route{Type: "prefix", Path: "/bad", Origin: "Ingress/shop/web", Destination: document.Destination{Chain: json.RawMessage(`[{"handle":[{"handler":"no_such"}]}]`)}}
 	table.Update(map[string]*document.Host{"h": hostOf(route("prefix", "/", "good"), bad)})
 	refused := table.Refused()
 	if len(refused) != 1 || refused[0].Origin != "Ingress/shop/web" || !strings.Contains(refused[0].Err.Error(), "no_such") {
@@ -232,7 +232,7 @@ func BenchmarkServe(b *testing.B) {
 			changes := map[string]*document.Host{}
 			for i := range n {
 				changes[fmt.Sprintf("host-%d.example.com", i)] = hostOf(
-					&document.Route{Type: "prefix", Path: "/", Chain: json.RawMessage(`[]`)})
+					&document.Route{Type: "prefix", Path: "/", Destination: document.Destination{Chain: json.RawMessage(`[]`)}})
 			}
 			table.Update(changes)
 			r := httptest.NewRequest(http.MethodGet, "http://x/some/path", nil)

@@ -130,10 +130,10 @@ func serverPort(r *Request) string {
 
 // service returns a part of the ID of the backend: "namespace/service/port".
 func (r *Request) service(part int) string {
-	if r.Route.Backend == nil {
+	if r.to.backend == nil {
 		return ""
 	}
-	parts := strings.Split(r.Route.Backend.ID(), "/")
+	parts := strings.Split(r.to.backend.ID(), "/")
 	if part >= len(parts) {
 		return ""
 	}

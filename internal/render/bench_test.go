@@ -22,7 +22,7 @@ func configuration(n int) *ir.Config {
 
 func virtualHost(i int, path string, backend *ir.Backend) *ir.VirtualHost {
 	return &ir.VirtualHost{Host: fmt.Sprintf("host-%05d.example.com", i), Routes: []*ir.Route{{
-		Match: ir.Match{Type: ir.MatchPrefix, Path: path}, Backend: backend,
+		Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: path}}, Backends: ir.To(backend),
 		Origin: ir.Origin{Kind: "Ingress", Namespace: "ns", Name: fmt.Sprintf("web-%05d", i)},
 	}}}
 }

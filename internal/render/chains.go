@@ -13,9 +13,11 @@ import (
 // cheaply, and compared in whole; nothing here has to know the fields.
 type chains map[ir.Forwarding][]made
 
-// made is one chain and a route that has it.
+// made is one chain, and what it was made from.
 type made struct {
-	route  *ir.Route
+	filters []ir.Filter
+	proxy   ir.Proxy
+
 	json   json.RawMessage
 	access string
 }
@@ -24,20 +26,20 @@ type made struct {
 // for them would cost more than it spares.
 const remembered = 8
 
-// of returns the chain of a route. Nobody may change it.
-func (m chains) of(route *ir.Route) made {
-	// The chain does not know how TLS is spoken: see document.Route.
-	same := route.Proxy.Forwarding
-	same.TLS = nil
+// of returns the chain of filters and settings. It must not be changed.
+func (m chains) of(filters []ir.Filter, proxy ir.Proxy) made {
+	// The chain does not know how TLS is spoken: see document.Destination.
+	proxy.TLS = nil
+	same := proxy.Forwarding
 	list := m[same]
 	for _, known := range list {
-		if reflect.DeepEqual(known.route.Filters, route.Filters) && reflect.DeepEqual(known.route.Proxy.Attempts, route.Proxy.Attempts) &&
-			maps.Equal(known.route.Proxy.Params, route.Proxy.Params) {
+		if reflect.DeepEqual(known.filters, filters) && reflect.DeepEqual(known.proxy.Attempts, proxy.Attempts) &&
+			maps.Equal(known.proxy.Params, proxy.Params) {
 			return known
 		}
 	}
-	next := made{route: route}
-	next.json, next.access = chain(route)
+	next := made{filters: filters, proxy: proxy}
+	next.json, next.access = chain(filters, proxy)
 	if len(list) == remembered {
 		// The oldest goes.
 		copy(list, list[1:])

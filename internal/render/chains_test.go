@@ -31,7 +31,7 @@ func TestRoutesShareChainsOnlyWhenEqual(t *testing.T) {
 	for range 3 {
 		for i := range different {
 			route := different[i]
-			route.Backend = &ir.Backend{ID: "default/web/80"}
+			route.Backends = ir.To(&ir.Backend{ID: "default/web/80"})
 			host.Routes = append(host.Routes, &route)
 		}
 	}
@@ -55,7 +55,7 @@ func TestEqualRoutesShareOneChain(t *testing.T) {
 	for range 3 {
 		host.Routes = append(host.Routes, &ir.Route{
 			Filters: []ir.Filter{ir.HandlerChain{Name: "staff"}},
-			Proxy:   ir.Proxy{Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}}, Backend: &ir.Backend{ID: "default/web/80"},
+			Proxy:   ir.Proxy{Attempts: ir.Attempts{On: []ir.RetryOn{ir.RetryOn500}}}, Backends: ir.To(&ir.Backend{ID: "default/web/80"}),
 		})
 	}
 	routes := live(host)
@@ -67,5 +67,5 @@ func TestEqualRoutesShareOneChain(t *testing.T) {
 }
 
 func live(host *ir.VirtualHost) []*document.Route {
-	return renderer().Live(&ir.Config{VirtualHosts: []*ir.VirtualHost{host}}).Hosts[host.Host].Routes
+	return renderer().Live(&ir.Config{ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{host}}}).Hosts[host.Host].Routes
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -19,7 +20,7 @@ func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 	}
 	host.ClientAuth = clientAuth(h.ClientAuth)
 	if h.Passthrough != nil {
-		host.Passthrough = h.Passthrough.ID
+		host.Passthrough = h.Passthrough.Backend.ID
 	}
 	return part[document.Host]{h.Host, host}
 }
@@ -38,41 +39,55 @@ func clientAuth(a *ir.ClientAuth) *document.ClientAuth {
 	return d
 }
 
-// route makes a panic a refusal of the route that caused it. Without the route its requests would go to another one, which
-// may let in everybody.
-func (m chains) route(route *ir.Route) (r *document.Route) {
-	r = &document.Route{
-		Type: string(route.Match.Type), Path: route.Match.Path, Origin: route.Origin.String(), HTTPSRedirect: route.HTTPSRedirect,
+func (m chains) route(route *ir.Route) *document.Route {
+	r := &document.Route{
+		Type: string(route.Match.Type), Path: route.Match.Path, Match: route.Match.Conditions, Origin: route.Origin.String(),
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			r.Chain, r.TLS, r.Access, r.Refused = nil, nil, "", fmt.Sprintf("what they should meet cannot be rendered: %v", p)
+	filters := route.Filters
+	if len(filters) > 0 {
+		if redirect, ok := filters[0].(ir.HTTPSRedirect); ok {
+			r.HTTPSRedirect, filters = &redirect, filters[1:]
 		}
-	}()
-	r.Backend, r.TLS = route.Backend.ID, route.Proxy.TLS
-	made := m.of(route)
-	r.Chain, r.Access = made.json, made.access
+	}
+	if len(route.Backends) == 1 {
+		r.Destination = m.destination(route, filters, &route.Backends[0])
+		return r
+	}
+	for i := range route.Backends {
+		b := &route.Backends[i]
+		r.Split = append(r.Split, &document.Share{Destination: m.destination(route, filters, b), Weight: b.Weight, Fallback: b.Fallback})
+	}
 	return r
 }
 
+// destination makes a panic a refusal. Without the route its requests would go to another one, which may let in everybody.
+func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.WeightedBackend) (d document.Destination) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.Chain, d.TLS, d.Access, d.Refused = nil, nil, "", fmt.Sprintf("what they should meet cannot be rendered: %v", p)
+		}
+	}()
+	if len(b.Filters) > 0 {
+		filters = slices.Concat(filters, b.Filters)
+	}
+	d.Backend, d.TLS = b.Backend.ID, route.Proxy.TLS
+	made := m.of(filters, route.Proxy)
+	d.Chain, d.Access = made.json, made.access
+	return d
+}
+
 // chain holds nothing of the host, the path or the endpoints, so that routes which do the same share one chain.
-func chain(route *ir.Route) (whole json.RawMessage, access string) {
+func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access string) {
 	var handlers, guards []json.RawMessage
-	for _, f := range route.Filters {
+	for _, f := range filters {
 		handler := filter(f)
 		handlers = append(handlers, handler)
-		if guard(f) {
+		if f.Guards() {
 			guards = append(guards, handler)
 		}
 	}
-	handlers = append(handlers, proxyHandler(route.Proxy))
+	handlers = append(handlers, proxyHandler(proxy))
 	return mustJSON(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
-}
-
-// guard says whether a filter may keep requests from the backend. One that nobody has thought of does.
-func guard(f ir.Filter) bool {
-	_, rewrites := f.(ir.URLRewrite)
-	return !rewrites
 }
 
 // digest is empty for no guards.
@@ -84,23 +99,21 @@ func digest(guards []json.RawMessage) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// filter renders a filter as the Caddy handler that does what it says.
 func filter(f ir.Filter) json.RawMessage {
-	switch f := f.(type) {
+	switch f.(type) {
 	case ir.URLRewrite:
-		return mustJSON(struct {
-			Handler string `json:"handler"`
-			Target  string `json:"target"`
-		}{"k8singress_rewrite", f.Target})
+		return tagged("handler", "k8singress_rewrite", f)
+	case ir.Redirect:
+		return tagged("handler", "k8singress_redirect", f)
+	case ir.RequestHeaders:
+		return tagged("handler", "k8singress_request_headers", f)
+	case ir.ResponseHeaders:
+		return tagged("handler", "k8singress_response_headers", f)
 	case ir.HandlerChain:
-		return mustJSON(struct {
-			Handler string `json:"handler"`
-			Name    string `json:"name"`
-		}{"k8singress_chain", f.Name})
+		return tagged("handler", "k8singress_chain", f)
 	case ir.DirectResponse:
-		return mustJSON(struct {
-			Handler string `json:"handler"`
-			Status  int    `json:"status_code"`
-		}{"static_response", f.Status})
+		return tagged("handler", "static_response", f)
 	}
 	panic(fmt.Sprintf("no rendering of filter %T", f))
 }

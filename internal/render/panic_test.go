@@ -17,17 +17,17 @@ func TestAPanicStaysInItsRoute(t *testing.T) {
 	backend := &ir.Backend{ID: "shop/web/80"}
 	of := func(path string, filters ...ir.Filter) *ir.Route {
 		return &ir.Route{
-			Match: ir.Match{Type: ir.MatchPrefix, Path: path}, Backend: backend, Filters: filters,
+			Match: ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: path}}, Backends: ir.To(backend), Filters: filters,
 			Origin: ir.Ref{Kind: "Ingress", Namespace: "shop", Name: "web"},
 		}
 	}
 	bare := of("/bare")
-	bare.Backend = nil
+	bare.Backends = ir.To(nil)
 	r := &render.Renderer{Endpoints: func(*ir.Backend) []string { return nil }}
-	d := r.Live(&ir.Config{Global: &ir.Global{}, VirtualHosts: []*ir.VirtualHost{
+	d := r.Live(&ir.Config{Global: &ir.Global{}, ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{
 		{Host: "a.example", Routes: []*ir.Route{of("/one"), of("/odd", ir.HandlerChain{Name: "staff"}, odd{}), bare, of("/two")}},
 		{Host: "b.example", Routes: []*ir.Route{of("/")}},
-	}})
+	}}})
 	for _, route := range append(d.Hosts["a.example"].Routes, d.Hosts["b.example"].Routes...) {
 		if bad := route.Path == "/odd" || route.Path == "/bare"; bad != (route.Refused != "") || bad != (route.Chain == nil) {
 			t.Errorf("%+v", route)
@@ -44,9 +44,9 @@ func TestAccess(t *testing.T) {
 	backend := &ir.Backend{ID: "shop/web/80"}
 	access := func(attempts ir.Attempts, filters ...ir.Filter) string {
 		r := &render.Renderer{Endpoints: func(*ir.Backend) []string { return nil }}
-		d := r.Live(&ir.Config{VirtualHosts: []*ir.VirtualHost{{
-			Host: "a.example", Routes: []*ir.Route{{Backend: backend, Filters: filters, Proxy: ir.Proxy{Attempts: attempts}}},
-		}}})
+		d := r.Live(&ir.Config{ListenerGroup: ir.ListenerGroup{VirtualHosts: []*ir.VirtualHost{{
+			Host: "a.example", Routes: []*ir.Route{{Backends: ir.To(backend), Filters: filters, Proxy: ir.Proxy{Attempts: attempts}}},
+		}}}})
 		return d.Hosts["a.example"].Routes[0].Access
 	}
 	rewrite, staff, audit := ir.URLRewrite{Target: "/x"}, ir.HandlerChain{Name: "staff"}, ir.HandlerChain{Name: "audit"}

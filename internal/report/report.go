@@ -45,6 +45,7 @@ const (
 	PortConflict      Reason = "PortConflict"
 	PortNotAllowed    Reason = "PortNotAllowed"
 	HostConflict      Reason = "HostConflict"
+	NoMainIngress     Reason = "NoMainIngress"
 	NoService         Reason = "NoService"
 	NoEndpoints       Reason = "NoEndpoints"
 	RefusedAddress    Reason = "RefusedAddress"

@@ -30,7 +30,10 @@ func (t *Translator) publish(c *change) {
 	}
 	t.issued, t.portProblems = ports, problems
 	config := &ir.Config{
-		VirtualHosts:       patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host }, cmp.Compare[string]),
+		ListenerGroup: ir.ListenerGroup{
+			Listeners:    t.options.Listeners,
+			VirtualHosts: patched(t.config.VirtualHosts, hosts, func(h *ir.VirtualHost) string { return h.Host }, cmp.Compare[string]),
+		},
 		Certificates:       patched(t.config.Certificates, certificates, func(c *ir.Certificate) string { return c.Host }, cmp.Compare[string]),
 		Backends:           patched(t.config.Backends, backends, func(b *ir.Backend) string { return b.ID }, cmp.Compare[string]),
 		StreamRoutes:       without(t.streams.Routes, refused),

@@ -16,6 +16,8 @@ import (
 type Options struct {
 	Ingress ingress.Options
 	Streams streams.Options
+	// Listeners are those that serve the hosts of Ingresses.
+	Listeners []ir.Listener
 	// ConfigMap is the "namespace/name" of the ConfigMap with the options for all Ingresses; it may be empty. What it says
 	// takes the place of Ingress.Defaults and of Streams.Policy.
 	ConfigMap string

@@ -217,6 +217,9 @@ func (t *Translator) note(
 func (t *Translator) mergeHost(c *change, host string) {
 	old, passed := t.merged[host], t.passedIn(host)
 	next := hosts.MergeCarefully(host, t.contributions(t.ofHost[host].all()), t.contributions(maps.Keys(t.fallbacks)), t.secureAbove(host))
+	if next.Host != nil && next.Host.Passthrough != nil {
+		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)
+	}
 	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
 		// What everybody has need not be said of each host.
 		next.Host.TLS, next.Host.TLSOrigin = nil, ""
@@ -276,7 +279,9 @@ func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 		return
 	}
 	for _, r := range h.Routes {
-		t.countBackend(c, r.Backend, n)
+		for i := range r.Backends {
+			t.countBackend(c, r.Backends[i].Backend, n)
+		}
 	}
 }
 

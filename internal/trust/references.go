@@ -61,10 +61,12 @@ func ofHost(name string, h *document.Host) []*reference {
 		})
 	}
 	for _, r := range h.Routes {
-		if r.TLS == nil || r.TLS.Secret == "" {
+		// All destinations of a route have the same.
+		t := r.Shares()[0].TLS
+		if t == nil || t.Secret == "" {
 			continue
 		}
-		next := ofBackendTLS(r.TLS, "502 is the answer to every request")
+		next := ofBackendTLS(t, "502 is the answer to every request")
 		next.origin, next.field, next.user = r.Origin, report.AnnotationField(report.BackendTLSSecret), user
 		// An Ingress has many routes, and all of them refer to the same.
 		if !slices.ContainsFunc(all, func(known *reference) bool { return *known == *next }) {

@@ -155,7 +155,7 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 		for _, name := range secrets {
 			for range 2 {
 				h.Routes = append(h.Routes, &document.Route{
-					Origin: "Ingress/shop/" + name, TLS: &ir.BackendTLS{Secret: "shop/" + name, Verify: true},
+					Origin: "Ingress/shop/" + name, Destination: document.Destination{TLS: &ir.BackendTLS{Secret: "shop/" + name, Verify: true}},
 				})
 			}
 		}

@@ -1,0 +1,153 @@
+package hosts
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// Canary says which requests of a main Ingress an Ingress shares: ingress-nginx's canary-* annotations.
+type Canary struct {
+	// Weight of Total requests go to the canary, of those about which nothing below decides.
+	Weight, Total int
+	// Header is the name of a header field. A request with its value HeaderValue, or one in which HeaderPattern is found, goes
+	// to the canary. Where both are empty, "always" goes to the canary and "never" does not. HeaderPattern is an RE2 pattern;
+	// with BadHeaderPattern it is none, and no request with the header goes to the canary.
+	Header, HeaderValue, HeaderPattern string
+	BadHeaderPattern                   bool
+	// Cookie is the name of a cookie, with "always" and "never" for its values.
+	Cookie string
+	// Closed gets no requests at all.
+	Closed bool
+}
+
+// canaries joins those that have the host, and those with a default backend for every host.
+func (m *merging) canaries(results, fallbacks []*Contribution) {
+	for _, r := range results {
+		for _, p := range r.Paths[m.Host.Host] {
+			m.join(r, p)
+		}
+	}
+	for _, r := range fallbacks {
+		main, found := m.taken[m.key(r.Fallback.Match)]
+		// On a host of its own, that there is a path or another default backend is no loss.
+		if m.Host.Host == "" || found && main.path == main.by.Fallback {
+			m.join(r, r.Fallback)
+		}
+	}
+}
+
+// join gives a canary its share of the requests for a path. As in ingress-nginx, that needs a main object with the same host,
+// path and type; here, one of the same namespace, because the requests are those of its owner.
+func (m *merging) join(r *Contribution, p *Path) {
+	key := m.key(p.Match)
+	main, found := m.taken[key]
+	problem := report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field}
+	switch {
+	case !found || main.path.Last != p.Last:
+		problem.Message = m.noMain(p)
+	case main.by.Object.GetNamespace() != r.Object.GetNamespace():
+		problem.Severity = report.Error
+		problem.Message = fmt.Sprintf("%s has the path %s of %s, and is of another namespace: a canary gets requests of its own namespace only",
+			main.by.Ref(), p.Match.Path, OrEvery(m.Host.Host))
+	case r.Canary.Closed:
+		return
+	case main.canary != nil:
+		problem.Reason = report.PathConflict
+		problem.Message = fmt.Sprintf("%s is a canary for the path %s of %s, too, and one counts for a path: this one gets no requests",
+			snapshot.Elder(main.canary.Object, r.Object), p.Match.Path, OrEvery(m.Host.Host))
+	case main.path.Backend.ID == p.Backend.ID:
+		problem.Message = fmt.Sprintf("the canary has the same backend %s as %s: it has no effect", p.Backend.ID, main.by.Ref())
+	default:
+		m.taken[key] = claim{by: main.by, path: main.path, route: main.route, canary: r}
+		if m.Mains == nil {
+			m.Mains = map[ir.Ref]ir.Ref{}
+		}
+		m.Mains[r.Ref()] = main.by.Ref()
+		m.share(main.route, r.Canary.routes(main.route, p.Backend))
+		return
+	}
+	m.problem(r, problem)
+}
+
+// noMain says that no main Ingress has a path, or which type it has there.
+func (m *merging) noMain(p *Path) string {
+	const until = "a canary gets requests only beside a main Ingress with the same host, path and pathType"
+	if p.Last {
+		return fmt.Sprintf("no main Ingress has a default backend for %s: %s", OrEvery(m.Host.Host), until)
+	}
+	other := ir.MatchExact
+	if p.Match.Type == ir.MatchExact {
+		other = ir.MatchPrefix
+	}
+	if main, ok := m.taken[m.key(ir.PathMatch{Type: other, Path: p.Match.Path})]; ok && !main.path.Last {
+		return fmt.Sprintf("%s has the path %s of %s with the pathType %s, and this one has %s: %s",
+			main.by.Ref(), p.Match.Path, OrEvery(m.Host.Host), pathType(other), pathType(p.Match.Type), until)
+	}
+	return fmt.Sprintf("no main Ingress has the path %s of %s: %s", p.Match.Path, OrEvery(m.Host.Host), until)
+}
+
+func pathType(t ir.MatchType) string {
+	if t == ir.MatchExact {
+		return "Exact"
+	}
+	return "Prefix"
+}
+
+// share puts routes in the place of one.
+func (m *merging) share(route *ir.Route, by []*ir.Route) {
+	i := slices.Index(m.Host.Routes, route)
+	m.Host.Routes = slices.Replace(m.Host.Routes, i, i+1, by...)
+}
+
+// routes are those that share the requests of a main route with the canary's backend, in the order of ingress-nginx: first a
+// session that has begun with either of the two, then the header, the cookie and the weight. The canary has all else of the
+// main route. While it has no endpoints, its requests go to the main backend.
+func (c *Canary) routes(main *ir.Route, backend *ir.Backend) []*ir.Route {
+	toMain := main.Backends
+	toCanary := []ir.WeightedBackend{{Backend: backend, Weight: 1}, {Backend: toMain[0].Backend, Fallback: true}}
+	var routes []*ir.Route
+	on := func(to []ir.WeightedBackend, conditions *ir.Conditions) {
+		route := *main
+		route.Match.Conditions, route.Backends = conditions, to
+		routes = append(routes, &route)
+	}
+	header := func(to []ir.WeightedBackend, value string, regex bool) {
+		on(to, &ir.Conditions{Headers: []ir.ValueMatch{{Name: c.Header, Value: value, Regex: regex}}})
+	}
+	cookie := func(to []ir.WeightedBackend, value string) {
+		on(to, &ir.Conditions{Cookies: []ir.ValueMatch{{Name: c.Cookie, Value: value}}})
+	}
+	on(toMain, &ir.Conditions{Session: true})
+	on(toCanary, &ir.Conditions{Session: true})
+	switch {
+	case c.Header == "":
+	case c.HeaderValue != "":
+		header(toCanary, c.HeaderValue, false)
+	case c.BadHeaderPattern:
+		header(toMain, "", true)
+	case c.HeaderPattern != "":
+		header(toCanary, c.HeaderPattern, true)
+	default:
+		header(toCanary, "always", false)
+		header(toMain, "never", false)
+	}
+	if c.Cookie != "" {
+		cookie(toCanary, "always")
+		cookie(toMain, "never")
+	}
+	switch weight := min(c.Weight, c.Total); weight {
+	case 0:
+		on(toMain, nil)
+	case c.Total:
+		on(toCanary, nil)
+	default:
+		on([]ir.WeightedBackend{
+			{Backend: toMain[0].Backend, Weight: c.Total - weight, Fallback: true}, {Backend: backend, Weight: weight},
+		}, nil)
+	}
+	return routes
+}

@@ -1,0 +1,108 @@
+package ir
+
+// Filter changes a request or its response, or answers in place of the backend. The types of this file are all there are;
+// each is one case in package render.
+type Filter interface {
+	// Guards says whether the filter may keep requests from the backend. Streams of a route end when its guards change: the
+	// clients that opened them may not be let in any more.
+	Guards() bool
+}
+
+// URLRewrite changes the path or the host of a request for the backend. The query stays. At most one of Target and Prefix is
+// set; both empty leave the path as it is.
+type URLRewrite struct {
+	// Target replaces the whole path. It may refer to the groups of the route's regular expression: $1 to $9.
+	Target string `json:"target,omitempty"`
+	// Prefix replaces the part of the path that a route of the type MatchPrefix has matched: with "/bar" for the prefix "/foo",
+	// "/foo/x" becomes "/bar/x". It begins with a slash, and "/" removes the part.
+	Prefix string `json:"prefix,omitempty"`
+	// Host is the Host header for the backend; empty is that of the request.
+	Host string `json:"host,omitempty"`
+}
+
+// HTTPSRedirect sends requests that come without TLS to HTTPS. It is the first filter of its route.
+type HTTPSRedirect struct {
+	// Status is that of the answer, such as 308.
+	Status int `json:"status"`
+	// Port stands in the Location; zero leaves it out.
+	Port int `json:"port,omitempty"`
+	// KeepSlash keeps a slash at the end of what was asked for. ingress-nginx removes it.
+	KeepSlash bool `json:"keep_slash,omitempty"`
+}
+
+// Redirect answers with the way to another URL. What is empty is as in the request; the query stays.
+type Redirect struct {
+	Status int `json:"status_code"`
+	// Scheme is "http" or "https".
+	Scheme string `json:"scheme,omitempty"`
+	Host   string `json:"host,omitempty"`
+	// Port zero is the default of Scheme, or the port of the request where Scheme is empty, too.
+	Port int `json:"port,omitempty"`
+	// Path is changed as a URLRewrite would.
+	Target string `json:"target,omitempty"`
+	Prefix string `json:"prefix,omitempty"`
+}
+
+// RequestHeaders changes the header fields that the backend gets.
+type RequestHeaders struct{ HeaderChanges }
+
+// ResponseHeaders changes the header fields that the client gets.
+type ResponseHeaders struct{ HeaderChanges }
+
+// HeaderChanges are made in this order: Remove, Set, Add. Names match whatever their case.
+type HeaderChanges struct {
+	// Set replaces the fields of a name by one, Add adds another one.
+	Set []Header `json:"set,omitempty"`
+	Add []Header `json:"add,omitempty"`
+	// Remove are names.
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Header is one header field.
+type Header struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// HandlerChain is a list of Caddy handlers that the administrator has put into the Caddyfile under a name.
+type HandlerChain struct {
+	Name string `json:"name"`
+}
+
+// DirectResponse answers in place of the backend, and of the filters behind it.
+type DirectResponse struct {
+	Status int `json:"status_code"`
+}
+
+// The responses of routes that have no backend for a request.
+var (
+	// Forbidden is for clients that may not be let in.
+	Forbidden = DirectResponse{403}
+	// NotFound is for a request that no rule is for.
+	NotFound = DirectResponse{404}
+	// InvalidBackend is for the share of a backend that a Gateway API route may not have, or that does not exist.
+	InvalidBackend = DirectResponse{500}
+	// Unavailable is for a route that is closed.
+	Unavailable = DirectResponse{503}
+)
+
+// Guards implements Filter.
+func (URLRewrite) Guards() bool { return false }
+
+// Guards implements Filter. A redirect to HTTPS is no matter of who is let in.
+func (HTTPSRedirect) Guards() bool { return false }
+
+// Guards implements Filter.
+func (RequestHeaders) Guards() bool { return false }
+
+// Guards implements Filter.
+func (ResponseHeaders) Guards() bool { return false }
+
+// Guards implements Filter.
+func (Redirect) Guards() bool { return true }
+
+// Guards implements Filter. What the handlers do is not known here.
+func (HandlerChain) Guards() bool { return true }
+
+// Guards implements Filter.
+func (DirectResponse) Guards() bool { return true }
