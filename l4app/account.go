@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/udp"
 )
 
 // failure is why a connection came to nothing.
@@ -61,7 +62,7 @@ type account struct {
 	told           [failures]atomic.Int64
 	untold         [failures]atomic.Uint64
 	// traffic is that of a UDP port, in place of what is counted of connections.
-	traffic traffic
+	traffic udp.Traffic
 }
 
 // enter counts a connection as open until leave. It returns false when there are as many as there may be; zero is no limit.
@@ -128,7 +129,11 @@ var (
 	connectionsActive = describe("connections_active", "How many connections, or clients, there are.")
 	bytesTotal        = describe("bytes_total",
 		"How many bytes have gone from clients to endpoints (direction in), and back (direction out).", "direction")
-	failuresTotal = describe("failures_total", "How many connections were refused or ended, by reason.", "reason")
+	failuresTotal  = describe("failures_total", "How many connections were refused or ended, by reason.", "reason")
+	datagramsTotal = describe("datagrams_total",
+		"How many datagrams have gone from clients to endpoints (direction in), and back (direction out).", "direction")
+	datagramsDropped = describe("datagrams_dropped_total", "How many datagrams did not arrive, as far as that is known, by reason.", "reason")
+	sessionsEvicted  = describe("sessions_evicted_total", "How many clients of a UDP port had to make room for others.")
 )
 
 // Describe implements prometheus.Collector.
@@ -154,7 +159,7 @@ func (a *account) collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, kind, value, append([]string{a.port, a.protocol}, labels...)...)
 	}
 	if a.protocol == string(ir.UDP) {
-		a.traffic.collect(a.port, to)
+		collectTraffic(&a.traffic, send)
 		// All others are of datagrams, and counted as such.
 		send(failuresTotal, prometheus.CounterValue, float64(a.failed[broken].Load()), reasons[broken])
 		return
@@ -165,5 +170,18 @@ func (a *account) collect(to chan<- prometheus.Metric) {
 	send(bytesTotal, prometheus.CounterValue, float64(a.down.Load()), "out")
 	for f, reason := range reasons {
 		send(failuresTotal, prometheus.CounterValue, float64(a.failed[f].Load()), reason)
+	}
+}
+
+func collectTraffic(t *udp.Traffic, send func(*prometheus.Desc, prometheus.ValueType, float64, ...string)) {
+	send(connectionsTotal, prometheus.CounterValue, float64(t.Opened.Load()))
+	send(connectionsActive, prometheus.GaugeValue, float64(t.Sessions.Load()))
+	send(bytesTotal, prometheus.CounterValue, float64(t.In.Bytes.Load()), "in")
+	send(bytesTotal, prometheus.CounterValue, float64(t.Out.Bytes.Load()), "out")
+	send(datagramsTotal, prometheus.CounterValue, float64(t.In.Datagrams.Load()), "in")
+	send(datagramsTotal, prometheus.CounterValue, float64(t.Out.Datagrams.Load()), "out")
+	send(sessionsEvicted, prometheus.CounterValue, float64(t.Evicted.Load()))
+	for why := range udp.Losses {
+		send(datagramsDropped, prometheus.CounterValue, float64(t.Lost[why].Load()), why.String())
 	}
 }

@@ -1,8 +1,8 @@
 package l4app
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/balancer"
-	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 const (
@@ -25,28 +24,26 @@ const (
 	triesTimeout = 600 * time.Second
 )
 
-var errNoEndpoint = errors.New("there is no endpoint that is ready")
-
 // attempt is the search for an endpoint that takes a client's connection.
 type attempt struct {
 	handler *Handler
-	client  asker
+	client  balancer.Address
 	// greeting is what each endpoint hears first.
 	greeting []byte
 }
 
 // dial connects to an endpoint. The choice that it returns is under way.
 func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
-	err, policy := errNoEndpoint, &a.handler.Policy
+	err, policy := balancer.ErrNoEndpoint, &a.handler.Policy
 	if a.handler.secured != nil {
 		// That is no fault of an endpoint.
 		if err := a.handler.secured.now().err; err != nil {
 			return nil, balancer.Choice{}, err
 		}
 	}
-	begin, most := time.Now(), orDefault(policy.TriesTimeout, triesTimeout)
+	begin, most := time.Now(), cmp.Or(policy.TriesTimeout, triesTimeout)
 	var tried []*balancer.Endpoint
-	for range orDefault(policy.Tries, tries) {
+	for range cmp.Or(policy.Tries, tries) {
 		choice, ok := a.handler.backend.Pick(a.client, tried)
 		if !ok || slices.Contains(tried, choice.Endpoint) {
 			break
@@ -81,7 +78,7 @@ func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, er
 
 // connect has an endpoint ready for what the client says.
 func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error) {
-	deadline := time.Now().Add(orDefault(a.handler.Policy.ConnectTimeout, connectTimeout))
+	deadline := time.Now().Add(cmp.Or(a.handler.Policy.ConnectTimeout, connectTimeout))
 	conn, err := a.open(ctx, address, deadline)
 	if err != nil {
 		return nil, err
@@ -116,21 +113,4 @@ func (a *attempt) open(ctx context.Context, address string, deadline time.Time) 
 		return conn, nil
 	}
 	return dialer.DialContext(ctx, "tcp", address)
-}
-
-// asker is what load balancing may know of a client: where it comes from.
-type asker netip.AddrPort
-
-// Hash implements balancer.Asker.
-func (asker) Hash(*nginx.Template) string { return "" }
-
-// Cookie implements balancer.Asker.
-func (asker) Cookie(string) string { return "" }
-
-// ClientIP implements balancer.Asker.
-func (a asker) ClientIP() string {
-	if address := netip.AddrPort(a).Addr(); address.IsValid() {
-		return address.Unmap().WithZone("").String()
-	}
-	return ""
 }

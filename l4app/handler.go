@@ -1,6 +1,7 @@
 package l4app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ type Handler struct {
 	backend *balancer.Backend
 	secured *secured
 	account *account
-	crew    *crew
+	workers *workerPool
 	watch   *watch
 	// ends is over when connections have to end, even those that have no endpoint yet.
 	ends context.Context //nolint:containedctx // a connection has none of its own
@@ -64,8 +65,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		}
 	}
 	h.backend = scope.tables.Endpoints.Backend(h.Backend)
-	h.log, h.account, h.crew, h.ends = scope.log, scope.account, scope.crew, scope.ends
-	h.watch = &watch{idle: orDefault(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
+	h.log, h.account, h.workers, h.ends = scope.log, scope.account, scope.workers, scope.ends
+	h.watch = &watch{idle: cmp.Or(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
 	scope.most = h.Policy.MaxConnections
 	return nil
 }
@@ -85,7 +86,7 @@ func check(p *ir.StreamPolicy) error {
 
 // Handle serves a connection until it ends.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
-	a := attempt{handler: h, client: asker(addressOf(cx.RemoteAddr()))}
+	a := attempt{handler: h, client: balancer.Address(addressOf(cx.RemoteAddr()))}
 	var err error
 	if a.greeting, err = greeting(h.ProxyProtocol, cx); err != nil {
 		return err
@@ -105,7 +106,7 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	defer context.AfterFunc(h.ends, l.close)()
 	h.watch.add(l)
 	begin := time.Now()
-	err = l.carry(ahead, h.crew)
+	err = l.carry(ahead, h.workers)
 	h.watch.remove(l)
 	h.ended(cx, l, time.Since(begin), err)
 	return nil
@@ -140,17 +141,7 @@ func (h *Handler) ended(cx *layer4.Connection, l *link, took time.Duration, err 
 	}
 }
 
-// orDefault is value, unless that is zero.
-func orDefault[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
-}
-
 var (
 	_ caddy.Provisioner  = (*Handler)(nil)
 	_ layer4.NextHandler = (*Handler)(nil)
-	_ balancer.Asker     = asker{}
 )

@@ -32,7 +32,7 @@ func (p *Ports) Leave(ctx context.Context) {
 	}
 	close(p.closing)
 	<-ended
-	p.crew.close()
+	p.workers.close()
 }
 
 // end does it at once.
@@ -40,5 +40,5 @@ func (p *Ports) end() {
 	p.Refuse()
 	close(p.closing)
 	p.running.Wait()
-	p.crew.close()
+	p.workers.close()
 }

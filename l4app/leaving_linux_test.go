@@ -12,6 +12,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/udp"
 )
 
 // slowly is a UDP endpoint that answers when the test says so.
@@ -74,9 +75,9 @@ func TestClientsOfAUDPPortThatIsGone(t *testing.T) {
 	expectDatagram(t, client, "of it")
 
 	send(t, dial(t, r), "somebody else")
-	await(t, "the loss of what a new client sends", func() bool { return traffic.lost[portClosing].Load() == 1 })
+	await(t, "the loss of what a new client sends", func() bool { return traffic.Lost[udp.PortClosing].Load() == 1 })
 	awaitFree(t, r)
-	if n := traffic.sessions.Load(); n != 0 {
+	if n := traffic.Sessions.Load(); n != 0 {
 		t.Errorf("there are %d sessions", n)
 	}
 }
@@ -172,13 +173,13 @@ func TestConfigurationGetsAUDPPort(t *testing.T) {
 	w.ctx = w.load(fmt.Sprintf(server, r.Port))
 	expectTaken(t, w.ports.Adopt(w.ctx), r, "layer4 server mine")
 	select {
-	case <-ours.closed:
+	case <-ours.Closed():
 	default:
 		t.Error("our socket takes datagrams that are for Caddy")
 	}
 }
 
-// TestUDPPortOutlivesAFault has terms with which nothing can be done.
+// TestUDPPortOutlivesAFault has settings without a backend.
 func TestUDPPortOutlivesAFault(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
@@ -188,14 +189,16 @@ func TestUDPPortOutlivesAFault(t *testing.T) {
 	port, traffic := w.ports.open[portName(r)], trafficOf(w, r)
 	good := port.chain.Load()
 	bad := *good
-	bad.terms = &terms{tries: 1, most: 10, idle: time.Minute, log: good.terms.log}
+	settings := *good.udp
+	settings.Backend = nil
+	bad.udp = &settings
 	port.chain.Store(&bad)
 	send(t, client, "2")
 	failures := "failures_total " + itoa(int(r.Port)) + " udp internal"
 	await(t, "the fault", func() bool { return w.metrics()[failures] == 1 })
 	port.chain.Store(good)
 	exchange(t, client, []byte("3"), "a:3")
-	if sessions, opened := traffic.sessions.Load(), traffic.opened.Load(); sessions != 1 || opened != 2 {
+	if sessions, opened := traffic.Sessions.Load(), traffic.Opened.Load(); sessions != 1 || opened != 2 {
 		t.Errorf("there are %d of %d sessions, want 1 of 2", sessions, opened)
 	}
 	w.ports.Update(w.ctx, map[string]*document.Port{portName(r): nil})
@@ -208,5 +211,5 @@ func TestDeadUDPEndpointIsTold(t *testing.T) {
 	w.set(r, "127.0.0.1:"+itoa(int(freePort(t))))
 	client, traffic := dial(t, r), trafficOf(w, r)
 	send(t, client, "question")
-	await(t, "the loss", func() bool { return traffic.lost[endpointRefused].Load() > 0 })
+	await(t, "the loss", func() bool { return traffic.Lost[udp.EndpointRefused].Load() > 0 })
 }

@@ -1,6 +1,7 @@
 package l4app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -55,7 +56,7 @@ func (p *Passage) now() *conditions {
 	policy, newest := p.policy(), p.newest.Load()
 	if newest == nil || newest.policy != policy {
 		newest = &conditions{policy: policy, watch: watch{
-			idle: orDefault(policy.IdleTimeout, idleTimeout), drain: p.drain, account: p.account,
+			idle: cmp.Or(policy.IdleTimeout, idleTimeout), drain: p.drain, account: p.account,
 		}}
 		// Of two that come at once, each may have its own.
 		p.newest.Store(newest)

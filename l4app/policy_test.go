@@ -1,6 +1,7 @@
 package l4app
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -148,7 +149,7 @@ func TestAnotherEndpointIsAskedWhenOneDoesNotAnswer(t *testing.T) {
 			r := route(ir.TCP, freePort(t), "a")
 			r.Policy.ConnectTimeout = timeout
 			w.set(r, blackhole(t), named(t, "up"))
-			want, late := orDefault(timeout, connectTimeout), false
+			want, late := cmp.Or(timeout, connectTimeout), false
 			for range 2 {
 				begin := time.Now()
 				conn := dial(t, r)

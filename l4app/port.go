@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/udp"
 )
 
 // chain is a provisioned caddy-l4 server without its listeners. Those are ours, because caddy-l4's own know neither which
@@ -26,8 +27,8 @@ import (
 type chain struct {
 	log       *zap.Logger
 	addresses []string
-	// terms are those of a UDP port, which has no handler.
-	terms       *terms
+	// udp is set for a UDP port, which has no handler.
+	udp         *udp.Settings
 	handler     layer4.Handler
 	cancel      context.CancelFunc
 	connections *connections
@@ -57,7 +58,7 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	}
 	var err error
 	if slices.ContainsFunc(s.Listen, isPacketAddress) {
-		c.terms, err = newTerms(own, &s, of.log)
+		c.udp, err = udpSettings(own, &s, of.log)
 	} else {
 		c.handler, err = provision(own, &s, of.log)
 	}
@@ -131,24 +132,24 @@ type port struct {
 	wanted    *document.Port
 	addresses []string
 	account   *account
-	crew      *crew
+	workers   *workerPool
 	chain     atomic.Pointer[chain]
 	listeners []io.Closer
 	// forwarders are those of a UDP port.
-	forwarders []*forwarder
+	forwarders []*udp.Forwarder
 	// serving are the loops that accept or forward, and the connections under way.
 	serving sync.WaitGroup
 	// gone is closed when the port is, and back when there is a port of that name again.
 	gone, back chan struct{}
-	// name is that of the port, heir the next one of that name, and waiting how many chains wait for their connections to end,
+	// name is that of the port, successor the next one of that name, and waiting how many chains wait for their connections to end,
 	// those of ports before it included. They belong to Ports.
-	name    string
-	heir    *port
-	waiting int
+	name      string
+	successor *port
+	waiting   int
 }
 
 func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
-	p := &port{addresses: c.addresses, account: of.account, crew: of.crew, gone: make(chan struct{}), back: make(chan struct{})}
+	p := &port{addresses: c.addresses, account: of.account, workers: of.workers, gone: make(chan struct{}), back: make(chan struct{})}
 	p.chain.Store(c)
 	var sockets []any
 	for _, address := range c.addresses {
@@ -167,7 +168,7 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 		case net.Listener:
 			p.serving.Go(func() { p.accept(socket) })
 		case net.PacketConn:
-			f, err := newForwarder(p, socket)
+			f, err := udp.New(socket, func() *udp.Settings { return p.chain.Load().udp }, &p.account.traffic)
 			if err != nil {
 				p.close()
 				p.free()
@@ -175,7 +176,7 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 			}
 			p.forwarders = append(p.forwarders, f)
 			p.serving.Go(func() {
-				f.run()
+				f.Run()
 				p.chain.Load().connections.remove(f)
 			})
 		}
@@ -235,7 +236,7 @@ func (p *port) close() {
 	}
 	known := p.chain.Load().connections
 	for _, f := range p.forwarders {
-		if !known.add(f) || f.leave() {
+		if !known.add(f) || f.Drain() {
 			known.remove(f)
 		}
 	}
@@ -260,7 +261,7 @@ func (p *port) accept(listener net.Listener) {
 		if err == nil {
 			pause = firstPause
 			p.serving.Add(1)
-			p.crew.run(func() {
+			p.workers.run(func() {
 				defer p.serving.Done()
 				p.handle(conn)
 			})

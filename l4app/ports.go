@@ -1,6 +1,7 @@
 package l4app
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,7 +34,7 @@ type Ports struct {
 	log      *zap.Logger
 	tables   Tables
 	accounts *accounts
-	crew     crew
+	workers  workerPool
 	// drain is in nanoseconds.
 	drain atomic.Int64
 
@@ -65,7 +66,7 @@ func New(log *zap.Logger, tables Tables) *Ports {
 }
 
 // SetDrain says how long connections may last whose port or endpoint is gone; zero is four minutes.
-func (p *Ports) SetDrain(d time.Duration) { p.drain.Store(int64(orDefault(d, drainTime))) }
+func (p *Ports) SetDrain(d time.Duration) { p.drain.Store(int64(cmp.Or(d, drainTime))) }
 
 func (p *Ports) drainTime() time.Duration { return time.Duration(p.drain.Load()) }
 
@@ -154,7 +155,7 @@ func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals [
 
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
 	of := &scope{
-		tables: &p.tables, account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), crew: &p.crew, drain: p.drainTime,
+		tables: &p.tables, account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), workers: &p.workers, drain: p.drainTime,
 	}
 	c, err := carefully(func() (*chain, error) { return newChain(ctx, wanted.Server, of) })
 	if err != nil {
@@ -228,7 +229,7 @@ func (p *Ports) add(name string, opened *port) bool {
 	p.open[name], opened.name = opened, name
 	if before := p.leaving[name]; before != nil {
 		delete(p.leaving, name)
-		before.heir, opened.waiting = opened, before.waiting
+		before.successor, opened.waiting = opened, before.waiting
 		close(before.back)
 	}
 	return true
@@ -272,12 +273,12 @@ func (p *Ports) clear(name string) {
 	}
 }
 
-// settle notes that a chain waits no more, which was one of a port or of those that it is the heir of.
+// settle notes that a chain waits no more, which was one of a port or of those that it is the successor of.
 func (p *Ports) settle(of *port) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for of.heir != nil {
-		of = of.heir
+	for of.successor != nil {
+		of = of.successor
 	}
 	if of.waiting--; of.waiting == 0 && p.leaving[of.name] == of {
 		delete(p.leaving, of.name)
@@ -305,7 +306,7 @@ func (p *Ports) retire(of *port, c *chain) {
 					late = time.After(p.drainTime())
 				}
 			case <-back:
-				of = of.heir
+				of = of.successor
 				gone, back, late = of.gone, nil, nil
 			case <-late:
 				c.close()

@@ -37,7 +37,7 @@ type link struct {
 
 // carry copies both ways until both sides have said all. When one has, the other one is told so and may go on. What is in
 // ahead was read of the client before.
-func (l *link) carry(ahead []byte, by *crew) error {
+func (l *link) carry(ahead []byte, by *workerPool) error {
 	if len(ahead) > 0 {
 		if _, err := l.backend.Write(ahead); err != nil {
 			return err

@@ -23,7 +23,7 @@ type scope struct {
 	tables  *Tables
 	account *account
 	log     *zap.Logger
-	crew    *crew
+	workers *workerPool
 	// most is how many connections there may be at once. It is said by a handler while it is provisioned.
 	most int
 	// ends is over when open connections have to end.

@@ -7,9 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/udp"
 )
 
-func trafficOf(w *world, r *ir.StreamRoute) *traffic {
+func trafficOf(w *world, r *ir.StreamRoute) *udp.Traffic {
 	return &w.ports.open[portName(r)].account.traffic
 }
 
@@ -24,7 +25,7 @@ func TestTraffic(t *testing.T) {
 	w.endpoints(r)
 	send(t, conn, "lost")
 	traffic := trafficOf(w, r)
-	await(t, "the loss", func() bool { return traffic.lost[noEndpointToAsk].Load() == 1 })
+	await(t, "the loss", func() bool { return traffic.Lost[udp.NoEndpoint].Load() == 1 })
 	on := strconv.Itoa(int(r.Port)) + " udp"
 	want := map[string]float64{
 		"connections_total " + on: 1, "connections_active " + on: 1,
@@ -32,8 +33,8 @@ func TestTraffic(t *testing.T) {
 		"datagrams_total in " + on: 3, "datagrams_total out " + on: 3, "sessions_evicted_total " + on: 0,
 		"failures_total " + on + " internal": 0,
 	}
-	for _, reason := range lossReasons {
-		want["datagrams_dropped_total "+on+" "+reason] = 0
+	for why := range udp.Losses {
+		want["datagrams_dropped_total "+on+" "+why.String()] = 0
 	}
 	want["datagrams_dropped_total "+on+" no_endpoint"] = 1
 	if diff := cmp.Diff(want, w.metrics()); diff != "" {

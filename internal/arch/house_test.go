@@ -77,6 +77,7 @@ var house = []room{
 	{name: "internal/live", level: 6, never: []string{clientGo}},
 	{name: "internal/health", level: 6, never: pure},
 	{name: "internal/resolver", level: 6, never: []string{kubernetes, caddy}},
+	{name: "internal/udp", level: 3, never: pure},
 	{name: "l4app", level: 6, never: []string{clientGo}},
 
 	// What touches the world outside.

@@ -118,14 +118,15 @@ func (c *Contents) sayValidity(now time.Time, say sayer) {
 		sayExpiry(a, now, authorityKey, "it verifies no certificate", say)
 	}
 	for _, r := range c.lists {
+		issuer := tlssecret.Quote(r.list.Issuer.String())
 		switch err := r.at(now); {
 		case errors.Is(err, errListTooLate):
 			say(report.Error, report.RevocationListExpired, ": the revocation list of %s in %s expired on %s, and all certificates of "+
-				"this issuer are refused; put a new one there", tlssecret.Quote(r.list.Issuer.String()), revocationKey, report.Date(r.list.NextUpdate))
+				"this issuer are refused; put a new one there", issuer, revocationKey, report.Date(r.list.NextUpdate))
 		case errors.Is(err, errListTooSoon):
 			say(report.Error, report.RevocationListExpired, ": the revocation list of %s in %s is not valid before %s, and all "+
-				"certificates of this issuer are refused; put one there that is valid now, or set the clock right", tlssecret.Quote(r.list.Issuer.String()), revocationKey,
-				report.Date(r.list.ThisUpdate))
+				"certificates of this issuer are refused; put one there that is valid now, or set the clock right", issuer,
+				revocationKey, report.Date(r.list.ThisUpdate))
 		}
 	}
 }

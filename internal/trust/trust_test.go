@@ -221,7 +221,8 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 				t.Fatalf("verdicts are %+v", all)
 			}
 			p := all[0].Problems[0]
-			if string(p.Reason) != test.reason || !strings.Contains(p.Message, test.message) || p.Field != "metadata.annotations[nginx.ingress.kubernetes.io/auth-tls-secret]" || p.Severity != report.Error {
+			const field = "metadata.annotations[nginx.ingress.kubernetes.io/auth-tls-secret]"
+			if string(p.Reason) != test.reason || !strings.Contains(p.Message, test.message) || p.Field != field || p.Severity != report.Error {
 				t.Errorf("the problem is %+v", p)
 			}
 		})

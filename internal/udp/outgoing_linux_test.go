@@ -1,4 +1,4 @@
-package l4app
+package udp
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func vectors(sizes ...int) (all []unix.Iovec) {
@@ -20,7 +22,7 @@ func vectors(sizes ...int) (all []unix.Iovec) {
 	return all
 }
 
-func TestTrain(t *testing.T) {
+func TestCoalesce(t *testing.T) {
 	for _, c := range []struct {
 		lengths, sizes []int
 		vectors        int
@@ -28,7 +30,7 @@ func TestTrain(t *testing.T) {
 	}{
 		{[]int{5}, nil, 1, 1}, {[]int{5, 5, 5}, nil, 3, 3}, {[]int{5, 5, 4, 4}, nil, 3, 3}, {[]int{5, 6}, nil, 1, 1},
 		{[]int{5, 0, 5}, nil, 1, 1}, {[]int{0, 0}, nil, 1, 1}, {[]int{30000, 30000, 30000}, nil, 2, 2}, {[]int{65507, 1}, nil, 1, 1},
-		// What came as trains.
+		// What GRO joined.
 		{[]int{20, 20}, []int{5, 5}, 2, 8}, {[]int{19, 5}, []int{5, 5}, 1, 4}, {[]int{20, 3, 5}, []int{5, 3, 5}, 2, 5},
 		{[]int{20, 6}, []int{5, 3}, 1, 4}, {[]int{5, 6}, []int{5, 3}, 1, 1}, {[]int{5, 13}, []int{5, 5}, 2, 4},
 		{[]int{300, 20, 5}, []int{5, 5, 5}, 2, 64}, {[]int{640}, []int{5}, 1, 128},
@@ -36,31 +38,31 @@ func TestTrain(t *testing.T) {
 		if c.sizes == nil {
 			c.sizes = c.lengths
 		}
-		n, carried := train(vectors(c.lengths...), c.sizes)
+		n, carried := coalesce(vectors(c.lengths...), c.sizes)
 		if n != c.vectors || carried.datagrams != c.datagrams {
-			t.Errorf("%v of %v begin with a train of %d with %d datagrams, want %d with %d",
+			t.Errorf("%v of %v begin with a message of %d with %d datagrams, want %d with %d",
 				c.lengths, c.sizes, n, carried.datagrams, c.vectors, c.datagrams)
 		}
 	}
 }
 
-// TestTrainThatDoesNotPass has a socket without checksums, on which the kernel takes no train.
-func TestTrainThatDoesNotPass(t *testing.T) {
+// TestSendSegments has a socket without checksums, on which the kernel refuses GSO messages.
+func TestSendSegments(t *testing.T) {
 	for name, c := range map[string]struct {
 		lengths, sizes, want []int
-		// next is how many messages the same are in the next time: what came as a train stays one.
+		// next is how many messages the same are in the next time: what came as a GSO message stays one.
 		next int
 	}{
 		"of datagrams":    {[]int{7, 7, 7, 3}, []int{7, 7, 7, 3}, []int{7, 7, 7, 3}, 4},
-		"of trains":       {[]int{14, 10}, []int{7, 7}, []int{7, 7, 7, 3}, 2},
+		"of GSO messages": {[]int{14, 10}, []int{7, 7}, []int{7, 7, 7, 3}, 2},
 		"that is so long": {[]int{100}, []int{1}, slices.Repeat([]int{1}, 100), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, to := uncheckedLine(t)
+			server, to := uncheckedConn(t)
 			var o outgoing
-			var w way
+			var w destination
 			o.add(vectors(c.lengths...), c.sizes, &w)
-			if o.count != 1 || !o.isTrain(0) {
+			if o.count != 1 || !o.isGSO(0) {
 				t.Fatalf("there are %d messages", o.count)
 			}
 			if n, err := sendMessages(to.socket, o.messages[:1]); !errors.Is(err, unix.EINVAL) {
@@ -70,7 +72,7 @@ func TestTrainThatDoesNotPass(t *testing.T) {
 			for _, size := range c.want {
 				want.bytes += size
 			}
-			if sent := o.singly(to.socket, 0); sent != want {
+			if sent := o.sendSegments(to.socket, 0); sent != want {
 				t.Errorf("sent %+v, want %+v", sent, want)
 			}
 			expectSizes(t, server, c.want)
@@ -82,24 +84,24 @@ func TestTrainThatDoesNotPass(t *testing.T) {
 	}
 }
 
-// TestTrainThatIsRefused holds that what is not sent is not counted, and holds up nothing.
-func TestTrainThatIsRefused(t *testing.T) {
+// TestRefusedSegments holds that what is not sent is not counted, and holds up nothing.
+func TestRefusedSegments(t *testing.T) {
 	var o outgoing
-	o.add(vectors(7, 7, 3), []int{7, 7, 3}, &way{})
+	o.add(vectors(7, 7, 3), []int{7, 7, 3}, &destination{})
 	const closed = -1
-	if sent := o.singly(closed, 0); sent != (load{}) {
+	if sent := o.sendSegments(closed, 0); sent != (load{}) {
 		t.Errorf("sent %+v", sent)
 	}
 }
 
-func uncheckedLine(t *testing.T) (server net.PacketConn, to line) {
+func uncheckedConn(t *testing.T) (server net.PacketConn, to upstreamConn) {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	if to, err = openLine(server.LocalAddr().String()); err != nil {
+	if to, err = dial(server.LocalAddr().String()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(to.close)
@@ -110,7 +112,7 @@ func uncheckedLine(t *testing.T) (server net.PacketConn, to line) {
 func expectSizes(t *testing.T, server net.PacketConn, want []int) {
 	t.Helper()
 	var got []int
-	_ = server.SetReadDeadline(time.Now().Add(patience))
+	_ = server.SetReadDeadline(time.Now().Add(fixture.Patience))
 	for range want {
 		n, _, err := server.ReadFrom(make([]byte, 100))
 		if err != nil {

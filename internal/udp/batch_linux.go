@@ -1,4 +1,4 @@
-package l4app
+package udp
 
 import (
 	"encoding/binary"
@@ -52,23 +52,23 @@ func exchangeMessages(call uintptr, socket int, messages []message) (int, error)
 // name is a socket address as the kernel has it: of IPv6, or of IPv4 and shorter.
 type name [unix.SizeofSockaddrInet6]byte
 
-// batch is what one goroutine needs while it moves datagrams. Only the pages of it that hold datagrams use memory.
+// batch holds the messages of one pass of a forwarder. Only the pages of it that hold datagrams use memory.
 type batch struct {
 	memory  []byte
 	vectors [batchSize]unix.Iovec
-	// questions are received with names, answers without. Both have the same memory.
-	questions, answers [batchSize]message
-	names              [batchSize]name
-	controls           [batchSize]control
-	// sizes are those of the datagrams in each message: of a train, all have this size but the last one.
+	// requests are received with names, responses without. Both have the same memory.
+	requests, responses [batchSize]message
+	names               [batchSize]name
+	controls            [batchSize]control
+	// sizes are those of the datagrams in each message: where GRO joined several, the last one may be smaller.
 	sizes [batchSize]int
-	// next chains the questions of one session; answered is how many answers there are.
-	next     [batchSize]int
-	answered int
+	// next chains the requests of one session; responded is how many responses there are.
+	next      [batchSize]int
+	responded int
 
-	// outgoing are messages to send: datagrams, or trains of them.
+	// outgoing are the messages to send.
 	outgoing outgoing
-	// gathered are the questions of one session in a row, and gatheredSizes the sizes of the datagrams in them.
+	// gathered are the requests of one session in a row, and gatheredSizes the sizes of the datagrams in them.
 	gathered      [batchSize]unix.Iovec
 	gatheredSizes [batchSize]int
 }
@@ -87,14 +87,14 @@ func (b *batch) reset(i int) {
 	b.vectors[i].SetLen(datagramSize)
 	m := unix.Msghdr{Iov: &b.vectors[i], Iovlen: 1, Control: (*byte)(unsafe.Pointer(&b.controls[i]))}
 	m.SetControllen(int(unsafe.Sizeof(b.controls[i])))
-	b.answers[i].Msghdr = m
+	b.responses[i].Msghdr = m
 	m.Name, m.Namelen = &b.names[i][0], uint32(len(b.names[i]))
-	b.questions[i].Msghdr = m
+	b.requests[i].Msghdr = m
 }
 
-// take notes how long a message is that was received, and which size the datagrams in it have. It returns the address
-// that it was sent to, which is invalid if the socket does not tell.
-func (b *batch) take(i int, m *message) (asked netip.Addr) {
+// parse notes the length of a message that was received, and the size of the datagrams in it. It returns the local address
+// that it was sent to, which is invalid without packet info.
+func (b *batch) parse(i int, m *message) (local netip.Addr) {
 	b.sizes[i] = int(m.length)
 	b.vectors[i].SetLen(b.sizes[i])
 	for at := 0; at+unix.SizeofCmsghdr <= int(m.Controllen); {
@@ -104,34 +104,34 @@ func (b *batch) take(i int, m *message) (asked netip.Addr) {
 		case header.Level == unix.IPPROTO_UDP && header.Type == unix.UDP_GRO:
 			b.sizes[i] = int(*(*int32)(data))
 		case header.Level == unix.IPPROTO_IP && header.Type == unix.IP_PKTINFO:
-			asked = netip.AddrFrom4((*unix.Inet4Pktinfo)(data).Spec_dst)
+			local = netip.AddrFrom4((*unix.Inet4Pktinfo)(data).Spec_dst)
 		case header.Level == unix.IPPROTO_IPV6 && header.Type == unix.IPV6_PKTINFO:
-			asked = netip.AddrFrom16((*unix.Inet6Pktinfo)(data).Addr)
+			local = netip.AddrFrom16((*unix.Inet6Pktinfo)(data).Addr)
 		}
 		at += unix.CmsgSpace(int(header.Len) - unix.CmsgLen(0))
 	}
-	return asked
+	return local
 }
 
-// carried is what a message carries that was taken.
+// carried returns what a received message carries.
 func (b *batch) carried(i int) load { return loadOf(int(b.vectors[i].Len), b.sizes[i]) }
 
-// peer returns who sent a question to an address.
-func (b *batch) peer(i int, asked netip.Addr) peer {
+// key returns the session key of a request that was sent to a local address.
+func (b *batch) key(i int, local netip.Addr) key {
 	raw := &b.names[i]
 	port := binary.BigEndian.Uint16(raw[2:])
 	if binary.NativeEndian.Uint16(raw[:]) == unix.AF_INET {
-		return peer{client: netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port), asked: asked}
+		return key{client: netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), port), local: local}
 	}
 	address := netip.AddrFrom16([16]byte(raw[8:24]))
 	if scope := binary.NativeEndian.Uint32(raw[24:]); scope != 0 {
 		address = address.WithZone(strconv.Itoa(int(scope)))
 	}
-	return peer{client: netip.AddrPortFrom(address, port), asked: asked}
+	return key{client: netip.AddrPortFrom(address, port), local: local}
 }
 
-// batches are those that nobody uses. There are as many as goroutines that moved datagrams at the same time, and a
-// goroutine has none while it waits.
+// batches are the unused ones. There are as many as goroutines that forwarded datagrams at the same time: a goroutine has
+// none while it waits.
 var batches struct {
 	mu   sync.Mutex
 	free []*batch

@@ -1,4 +1,4 @@
-package l4app
+package udp
 
 import (
 	"net/netip"
@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-func clientNumber(n int) peer {
-	return peer{client: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), 1)}
+func clientNumber(n int) key {
+	return key{client: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), 1)}
 }
 
 // TestSpare holds who goes when there is no room: the new ones that were given a chance, then those who are quiet, then
@@ -15,26 +15,26 @@ func clientNumber(n int) peer {
 func TestSpare(t *testing.T) {
 	var all sessions
 	talks := all.add(clientNumber(1), 0)
-	all.prove(talks)
+	all.verify(talks)
 	quiet := all.add(clientNumber(2), 0)
-	all.prove(quiet)
-	if got := all.spare(time.Second); got != nil {
-		t.Errorf("%v goes, who was just there", got.peer.client)
+	all.verify(quiet)
+	if got := all.evictable(time.Second); got != nil {
+		t.Errorf("%v goes, who was just there", got.key.client)
 	}
 	now := quietTime
 	all.touch(talks, now)
-	waiting := all.add(clientNumber(3), now-youngTime)
+	waiting := all.add(clientNumber(3), now-unverifiedTime)
 	all.add(clientNumber(4), now)
 	for i, want := range []*session{waiting, quiet} {
-		got := all.spare(now)
+		got := all.evictable(now)
 		if got != want {
-			t.Fatalf("%d: %v goes, want %v", i, got.peer.client, want.peer.client)
+			t.Fatalf("%d: %v goes, want %v", i, got.key.client, want.key.client)
 		}
 		all.remove(got)
 	}
 	for n := range 1000 {
-		got := all.spare(now)
-		if got == nil || got.proven {
+		got := all.evictable(now)
+		if got == nil || got.verified {
 			t.Fatalf("%d: %v goes", n, got)
 		}
 		all.remove(got)
@@ -45,12 +45,12 @@ func TestSpare(t *testing.T) {
 func TestExpired(t *testing.T) {
 	var all sessions
 	first, second := all.add(clientNumber(1), 0), all.add(clientNumber(2), 1)
-	all.prove(first)
-	if rest := all.rest(5, 10); rest != 5 {
+	all.verify(first)
+	if rest := all.untilExpiry(5, 10); rest != 5 {
 		t.Errorf("the first one expires in %v", rest)
 	}
 	if s := all.expired(9, 10); s != nil {
-		t.Errorf("%v has expired too early", s.peer.client)
+		t.Errorf("%v has expired too early", s.key.client)
 	}
 	all.touch(first, 9)
 	if s := all.expired(11, 10); s != second {
@@ -58,6 +58,6 @@ func TestExpired(t *testing.T) {
 	}
 	all.remove(second)
 	if s := all.expired(18, 10); s != nil {
-		t.Errorf("%v has expired, who was active", s.peer.client)
+		t.Errorf("%v has expired, who was active", s.key.client)
 	}
 }

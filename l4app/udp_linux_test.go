@@ -20,6 +20,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/udp"
 )
 
 // echoBackend sends back what it hears.
@@ -35,7 +36,7 @@ func echoBackend(t testing.TB) string {
 		conn := ipv4.NewPacketConn(socket)
 		messages := make([]ipv4.Message, 32)
 		for i := range messages {
-			messages[i].Buffers = [][]byte{make([]byte, datagramSize)}
+			messages[i].Buffers = [][]byte{make([]byte, 64<<10)}
 		}
 		for {
 			n, err := conn.ReadBatch(messages, 0)
@@ -56,7 +57,7 @@ func TestDatagramsOfOneClientStayApart(t *testing.T) {
 	r := route(ir.UDP, freePort(t), "a")
 	w.set(r, echoBackend(t))
 	conn := dial(t, r)
-	buffer := make([]byte, datagramSize)
+	buffer := make([]byte, 64<<10)
 	for round, sizes := range [][]int{
 		{100, 100, 100, 100, 100}, {100, 100, 40, 100, 100}, {100, 0, 100, 0, 0, 100}, {1, 2, 3, 4, 5, 6},
 		{20000, 20000, 20000, 20000, 20000}, {65507, 65507}, {1400, 1400, 1400, 1}, {1, 0}, {0},
@@ -97,7 +98,7 @@ func TestAnswerComesFromTheAddressThatWasAsked(t *testing.T) {
 		}
 		conn.Close()
 	}
-	if n := trafficOf(w, r).sessions.Load(); n != 4 {
+	if n := trafficOf(w, r).Sessions.Load(); n != 4 {
 		t.Errorf("there are %d sessions", n)
 	}
 }
@@ -129,7 +130,7 @@ func TestSessionMovesWhenItsEndpointGoes(t *testing.T) {
 	exchange(t, conn, []byte("2"), "b:2")
 	w.endpoints(r)
 	send(t, conn, "lost")
-	await(t, "the loss", func() bool { return trafficOf(w, r).lost[noEndpointToAsk].Load() == 1 })
+	await(t, "the loss", func() bool { return trafficOf(w, r).Lost[udp.NoEndpoint].Load() == 1 })
 	w.endpoints(r, packetBackend(t, "c:"))
 	exchange(t, conn, []byte("3"), "c:3")
 }
@@ -188,11 +189,11 @@ func TestIdleSessionEnds(t *testing.T) {
 			}
 		}
 		ticks.Stop()
-		if n := traffic.opened.Load(); n != 1 {
+		if n := traffic.Opened.Load(); n != 1 {
 			t.Fatalf("there have been %d sessions", n)
 		}
 	}
-	await(t, "the end of the session", func() bool { return traffic.sessions.Load() == 0 })
+	await(t, "the end of the session", func() bool { return traffic.Sessions.Load() == 0 })
 	choice, _ := w.Endpoints.Backend(r.Backend.ID).Pick(nil, nil)
 	if n := choice.Endpoint.InFlight(); n != 0 {
 		t.Errorf("%d sessions are under way", n)
@@ -221,7 +222,7 @@ func TestResponses(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				if n := traffic.sessions.Load(); n != 1 {
+				if n := traffic.Sessions.Load(); n != 1 {
 					t.Fatalf("after %d answers, there are %d sessions", answers, n)
 				}
 				if _, err := server.WriteTo([]byte("answer"), from); err != nil {
@@ -231,7 +232,7 @@ func TestResponses(t *testing.T) {
 			}
 		}
 	}
-	await(t, "the end of the session", func() bool { return traffic.sessions.Load() == 0 })
+	await(t, "the end of the session", func() bool { return traffic.Sessions.Load() == 0 })
 }
 
 func TestRefusingEndpointIsEjected(t *testing.T) {
@@ -285,7 +286,7 @@ func TestSlowEndpointHoldsNobody(t *testing.T) {
 	w.set(r, slow.LocalAddr().String())
 	stuck := dial(t, r)
 	send(t, stuck, "x")
-	await(t, "the session", func() bool { return trafficOf(w, r).in.datagrams.Load() == 1 })
+	await(t, "the session", func() bool { return trafficOf(w, r).In.Datagrams.Load() == 1 })
 	w.endpoints(r, slow.LocalAddr().String(), packetBackend(t, "f:"))
 	w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{Policy: ir.PolicyLeastRequest})
 	quick, large := dial(t, r), make([]byte, 1400)
@@ -313,7 +314,7 @@ func TestFlood(t *testing.T) {
 	worst := int64(0)
 	for n := 0; n < sources; n += 1000 {
 		forge(t, r, n, 1000)
-		worst = max(worst, traffic.sessions.Load())
+		worst = max(worst, traffic.Sessions.Load())
 		// The socket itself may be full for a moment.
 		await(t, "an answer in the flood", func() bool {
 			_ = talks.SetDeadline(time.Time{})
@@ -326,7 +327,7 @@ func TestFlood(t *testing.T) {
 	if worst > most {
 		t.Errorf("there were %d sessions", worst)
 	}
-	if n := traffic.opened.Load(); n < sources/10 {
+	if n := traffic.Opened.Load(); n < sources/10 {
 		t.Errorf("only %d of the sources have come through", n)
 	}
 	if grown := heap() - first; grown > 8<<20 {
@@ -390,7 +391,7 @@ func TestPortChangesLeaveNothing(t *testing.T) {
 	}
 	await(t, "the end of what the ports had", func() bool { return descriptors(t) <= files && runtime.NumGoroutine() <= goroutines })
 	exchange(t, open, []byte("x"), "s:x")
-	if n := trafficOf(w, stays).opened.Load(); n != 1 {
+	if n := trafficOf(w, stays).Opened.Load(); n != 1 {
 		t.Errorf("the other port had %d sessions", n)
 	}
 }
@@ -447,7 +448,7 @@ func TestNameServer(t *testing.T) {
 		})
 	}
 	clients.Wait()
-	await(t, "the end of the sessions", func() bool { return trafficOf(w, r).sessions.Load() == 0 })
+	await(t, "the end of the sessions", func() bool { return trafficOf(w, r).Sessions.Load() == 0 })
 	if err := errors.Join(server.Shutdown(), <-done); err != nil {
 		t.Error(err)
 	}

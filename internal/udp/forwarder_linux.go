@@ -1,0 +1,465 @@
+// Package udp forwards the datagrams of UDP ports to endpoints, and the responses back to the clients. A session is a client
+// of a port with the socket towards its endpoint.
+package udp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"go.uber.org/zap"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// queueBytes is how much may wait at the socket of a port, in each direction, where the system allows that much.
+	queueBytes = 4 << 20
+	// leastSweep and mostSweep are how often idle sessions are ended.
+	leastSweep = time.Second
+	mostSweep  = 5 * time.Second
+	// faultPause is how long a forwarder rests after a fault.
+	faultPause = 5 * time.Millisecond
+)
+
+// Forwarder forwards the datagrams of one socket. One goroutine, that of Run, does all of it: nothing is locked, and many
+// sessions cost no more than a socket each. It waits in the scheduler of Go on an epoll that has all of its sockets; those
+// that are ready are read and written without waiting.
+type Forwarder struct {
+	// current returns the settings; settings are those of the batch.
+	current  func() *Settings
+	settings *Settings
+	traffic  *Traffic
+	socket   int
+	// packetInfo says that messages have the address that a datagram was sent to.
+	packetInfo bool
+	// gso says that the kernel knows UDP_SEGMENT.
+	gso    bool
+	epoll  *os.File
+	number int
+	raw    syscall.RawConn
+	poll   func(epoll uintptr) bool
+	events [batchSize]unix.EpollEvent
+	ready  int
+	// failed is the error of epoll_wait.
+	failed error
+	// requested is the phase that other goroutines ask for, and phase the one that the loop is in.
+	requested atomic.Int32
+	phase     phase
+	// drains is closed when the forwarder drains with sessions left, and closed when the socket is.
+	drains, closed chan struct{}
+
+	sessions sessions
+	// bySocket finds the session of a socket towards an endpoint.
+	bySocket map[int32]*session
+	batch    *batch
+	// queued are the sessions that have requests in the batch.
+	queued []*session
+	now    time.Duration
+	swept  bool
+}
+
+// start is what times are since.
+var start = time.Now()
+
+// New returns a forwarder in place of a socket, which it closes. settings is called for each batch of datagrams; with nil
+// settings the forwarder is refused.
+func New(listening net.PacketConn, settings func() *Settings, traffic *Traffic) (*Forwarder, error) {
+	f := &Forwarder{
+		current: settings, settings: settings(), traffic: traffic, bySocket: map[int32]*session{},
+		drains: make(chan struct{}), closed: make(chan struct{}),
+	}
+	if err := f.adopt(listening); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.number, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		_ = unix.Close(f.socket)
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	err = errors.Join(unix.SetNonblock(f.number, true), f.watch(f.socket))
+	f.epoll = os.NewFile(uintptr(f.number), "epoll")
+	if err == nil {
+		f.raw, err = f.epoll.SyscallConn()
+	}
+	if err != nil {
+		f.close()
+		return nil, err
+	}
+	f.poll = f.pollOnce
+	return f, nil
+}
+
+// adopt takes the socket out of Go's poller, which would wake up a goroutine for each datagram.
+func (f *Forwarder) adopt(listening net.PacketConn) error {
+	if wrapped, ok := listening.(interface{ Unwrap() net.PacketConn }); ok {
+		listening = wrapped.Unwrap()
+	}
+	conn, ok := listening.(*net.UDPConn)
+	if !ok || f.settings == nil {
+		return fmt.Errorf("%s is not a UDP address", listening.LocalAddr())
+	}
+	defer conn.Close()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	address := conn.LocalAddr().(*net.UDPAddr)
+	var refused error
+	err = raw.Control(func(fd uintptr) {
+		if f.socket, refused = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); refused != nil {
+			return
+		}
+		// The system may allow less.
+		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_RCVBUF, queueBytes)
+		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_SNDBUF, queueBytes)
+		_, unknown := unix.GetsockoptInt(f.socket, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
+		f.gso = unknown == nil
+		enableGRO(f.socket)
+		if address.IP.IsUnspecified() {
+			f.packetInfo = true
+			refused = f.enablePacketInfo()
+		}
+	})
+	if err = errors.Join(err, refused); err != nil && f.socket > 0 {
+		_ = unix.Close(f.socket)
+	}
+	return err
+}
+
+// enablePacketInfo asks for the address that a datagram was sent to: a node has many addresses, and clients ignore a
+// response from another one.
+func (f *Forwarder) enablePacketInfo() error {
+	domain, err := unix.GetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err == nil && domain == unix.AF_INET {
+		err = unix.SetsockoptInt(f.socket, unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+	} else if err == nil {
+		err = unix.SetsockoptInt(f.socket, unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
+	}
+	return os.NewSyscallError("setsockopt", err)
+}
+
+func (f *Forwarder) watch(socket int) error {
+	err := unix.EpollCtl(f.number, unix.EPOLL_CTL_ADD, socket, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(socket)})
+	return os.NewSyscallError("epoll_ctl", err)
+}
+
+// Run forwards datagrams until Close, or until Drain has ended the last session.
+func (f *Forwarder) Run() {
+	defer f.close()
+	for !f.finished() {
+		if err := f.step(); err != nil {
+			// One client must not take all others down with it, nor the port. The sessions may be damaged.
+			f.settings.Broken("forwarding datagrams; all sessions of the port have ended", zap.Error(err))
+			f.reset()
+			<-time.After(faultPause)
+		}
+	}
+}
+
+// step waits for sockets that are ready, and forwards their datagrams.
+func (f *Forwarder) step() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v at %s", r, debug.Stack())
+		}
+	}()
+	f.failed = nil
+	err = errors.Join(f.raw.Read(f.poll), f.failed)
+	f.now = time.Since(start)
+	switch {
+	case err == nil:
+		f.process()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		f.sweep()
+		return nil
+	}
+	return err
+}
+
+// pollOnce finds the sockets that are ready. It returns false if there is none, so that Go waits for one.
+func (f *Forwarder) pollOnce(epoll uintptr) bool {
+	n, err := unix.EpollWait(int(epoll), f.events[:], 0)
+	f.ready = max(n, 0)
+	if err != nil && !errors.Is(err, unix.EINTR) {
+		f.failed = os.NewSyscallError("epoll_wait", err)
+	}
+	return f.ready > 0 || f.failed != nil
+}
+
+// process forwards the datagrams of the sockets that are ready.
+func (f *Forwarder) process() {
+	f.batch, f.settings = takeBatch(), f.current()
+	requests := false
+	for i := range f.events[:f.ready] {
+		if socket := f.events[i].Fd; socket == int32(f.socket) {
+			requests = true
+		} else if s := f.bySocket[socket]; s != nil {
+			f.receiveResponses(s)
+		}
+	}
+	f.sendResponses()
+	if requests {
+		f.receiveRequests()
+	}
+	f.batch.free()
+	f.batch = nil
+	if !f.swept && len(f.sessions.byKey) > 0 {
+		f.sweep()
+	}
+}
+
+// receiveRequests receives the datagrams of clients, and forwards them.
+func (f *Forwarder) receiveRequests() {
+	b := f.batch
+	n, err := receiveMessages(f.socket, b.requests[:])
+	if err != nil {
+		// Another process may have received the datagram, or it was damaged.
+		return
+	}
+	for i := range n {
+		f.queue(i)
+	}
+	for i, s := range f.queued {
+		f.forward(s)
+		f.queued[i] = nil
+	}
+	f.queued = f.queued[:0]
+	for i := range n {
+		b.reset(i)
+	}
+}
+
+// queue puts one datagram of a client into the list of its session.
+func (f *Forwarder) queue(i int) {
+	b := f.batch
+	k := b.key(i, b.parse(i, &b.requests[i]))
+	s := f.sessions.find(k)
+	if s == nil {
+		if s = f.admit(k, i); s == nil {
+			return
+		}
+	}
+	b.next[i] = -1
+	if s.first < 0 {
+		s.first = i
+		f.queued = append(f.queued, s)
+	} else {
+		b.next[s.last] = i
+	}
+	s.last = i
+}
+
+// admit makes the session of a new client, unless there is no room for it.
+func (f *Forwarder) admit(k key, i int) *session {
+	traffic := f.traffic
+	// Nothing can be sent to port 0.
+	if k.client.Port() == 0 {
+		traffic.lose(NotSendable, f.batch.carried(i).datagrams)
+		return nil
+	}
+	if f.phase == draining {
+		traffic.lose(PortClosing, f.batch.carried(i).datagrams)
+		return nil
+	}
+	if traffic.Sessions.Load() >= f.settings.MaxSessions && !f.evict() {
+		traffic.lose(TooManySessions, f.batch.carried(i).datagrams)
+		return nil
+	}
+	traffic.Sessions.Add(1)
+	traffic.Opened.Add(1)
+	s := f.sessions.add(k, f.now)
+	s.toEndpoint.noGSO, s.toClient.noGSO = !f.gso, !f.gso
+	s.toClient.name, s.toClient.nameLength = f.batch.names[i], f.batch.requests[i].Namelen
+	if f.packetInfo {
+		s.toClient.controlLength = s.toClient.control.from(k.local)
+	}
+	return s
+}
+
+// evict ends a session to make room for another one. It returns false if there is none to end.
+func (f *Forwarder) evict() bool {
+	s := f.sessions.evictable(f.now)
+	if s == nil {
+		return false
+	}
+	f.traffic.Evicted.Add(1)
+	f.remove(s)
+	return true
+}
+
+// forward sends the requests of a session to its endpoint.
+func (f *Forwarder) forward(s *session) {
+	b, n := f.batch, 0
+	for i := s.first; i >= 0; i = b.next[i] {
+		b.gathered[n], b.gatheredSizes[n] = b.vectors[i], b.sizes[i]
+		n++
+	}
+	f.sessions.touch(s, f.now)
+	if s.responses > 0 {
+		f.sessions.verify(s)
+	}
+	b.outgoing.add(b.gathered[:n], b.gatheredSizes[:n], &s.toEndpoint)
+	f.send(s)
+	b.outgoing.count, s.first = 0, -1
+}
+
+// send does not wait: datagrams for which there is no room are lost.
+func (f *Forwarder) send(s *session) {
+	o, again, refusals := &f.batch.outgoing, false, 0
+	for at := 0; at < o.count; {
+		if !f.settings.connected(s) && !f.connect(s) {
+			f.traffic.lose(NoEndpoint, o.total(at, o.count).datagrams)
+			return
+		}
+		n, err := sendMessages(s.upstream.socket, o.messages[at:o.count])
+		f.countSent(s, o.total(at, at+n))
+		at += n
+		switch {
+		case err == nil:
+			again, refusals = false, 0
+		case isUnreachable(err):
+			f.onRefused(s, err)
+			// An endpoint without a route to it that is tried again because there is no other one refuses each time.
+			if refusals++; refusals > f.settings.Tries {
+				f.traffic.lose(NoEndpoint, o.total(at, o.count).datagrams)
+				return
+			}
+		case isBusy(err):
+			f.traffic.lose(EndpointBusy, o.total(at, o.count).datagrams)
+			return
+		case o.isGSO(at):
+			sent := o.sendSegments(s.upstream.socket, at)
+			f.countSent(s, sent)
+			f.traffic.lose(NotSendable, o.loads[at].datagrams-sent.datagrams)
+			at++
+		case again:
+			f.traffic.lose(NotSendable, 1)
+			at, again = at+1, false
+		default:
+			// It may be about a datagram before.
+			again = true
+		}
+	}
+}
+
+// onRefused notes that a datagram for the endpoint of a session came back.
+func (f *Forwarder) onRefused(s *session, err error) {
+	f.traffic.lose(EndpointRefused, 1)
+	f.settings.NoEndpoint("an endpoint refuses datagrams",
+		zap.String("endpoint", s.choice.Endpoint.Address()), zap.Stringer("client", s.key.client), zap.Error(err))
+	s.markRefused(f.now)
+}
+
+// countSent counts datagrams that went to an endpoint.
+func (f *Forwarder) countSent(s *session, sent load) {
+	if sent.datagrams > 0 {
+		s.countRequests(sent.datagrams, f.now)
+		f.traffic.In.add(sent)
+	}
+}
+
+// connect finds an endpoint for a session. Another session is ended when there are no sockets left.
+func (f *Forwarder) connect(s *session) bool {
+	before := s.upstream
+	err := f.settings.connect(s)
+	if isExhausted(err) && f.evict() {
+		err = f.settings.connect(s)
+	}
+	if s.upstream != before {
+		delete(f.bySocket, int32(before.socket))
+		f.bySocket[int32(s.upstream.socket)] = s
+		if err = f.watch(s.upstream.socket); err != nil {
+			delete(f.bySocket, int32(s.upstream.socket))
+			s.disconnect()
+		}
+	}
+	if err != nil {
+		f.settings.NoEndpoint("no endpoint for a client",
+			zap.String("backend", f.settings.Backend.ID()), zap.Stringer("client", s.key.client), zap.Error(err))
+	}
+	return err == nil
+}
+
+// receiveResponses receives the datagrams of the endpoint of a session.
+func (f *Forwarder) receiveResponses(s *session) {
+	b := f.batch
+	if b.responded == batchSize {
+		f.sendResponses()
+	}
+	n, err := receiveMessages(s.upstream.socket, b.responses[b.responded:])
+	if err != nil {
+		if isUnreachable(err) {
+			f.onRefused(s, err)
+		}
+		return
+	}
+	from, datagrams := b.responded, 0
+	b.responded += n
+	for i := from; i < b.responded; i++ {
+		b.parse(i, &b.responses[i])
+		datagrams += b.carried(i).datagrams
+	}
+	b.outgoing.add(b.vectors[from:b.responded], b.sizes[from:b.responded], &s.toClient)
+	f.sessions.touch(s, f.now)
+	if s.countResponses(datagrams, f.now, f.settings.Responses) {
+		f.remove(s)
+	}
+}
+
+// sendResponses sends the responses to the clients.
+func (f *Forwarder) sendResponses() {
+	b, o, traffic := f.batch, &f.batch.outgoing, f.traffic
+	for at := 0; at < o.count; {
+		n, err := sendMessages(f.socket, o.messages[at:o.count])
+		traffic.Out.add(o.total(at, at+n))
+		at += n
+		switch {
+		case err == nil:
+		case isBusy(err):
+			traffic.lose(ClientBusy, o.total(at, o.count).datagrams)
+			at = o.count
+		case o.isGSO(at):
+			sent := o.sendSegments(f.socket, at)
+			traffic.Out.add(sent)
+			traffic.lose(NotSendable, o.loads[at].datagrams-sent.datagrams)
+			at++
+		default:
+			traffic.lose(NotSendable, 1)
+			at++
+		}
+	}
+	for i := range b.responded {
+		b.reset(i)
+	}
+	b.responded, o.count = 0, 0
+}
+
+// remove ends a session.
+func (f *Forwarder) remove(s *session) {
+	delete(f.bySocket, int32(s.upstream.socket))
+	s.disconnect()
+	f.sessions.remove(s)
+	f.traffic.Sessions.Add(-1)
+}
+
+// sweep ends the sessions that are idle, and sets when the loop is to do so again.
+func (f *Forwarder) sweep() {
+	idle := f.current().IdleTimeout
+	if f.phase == draining {
+		idle = min(idle, drainIdle)
+	}
+	for s := f.sessions.expired(f.now, idle); s != nil; s = f.sessions.expired(f.now, idle) {
+		f.remove(s)
+	}
+	f.swept = len(f.sessions.byKey) > 0
+	var next time.Time
+	if f.swept {
+		next = time.Now().Add(min(max(f.sessions.untilExpiry(f.now, idle), min(leastSweep, idle)), mostSweep))
+	}
+	f.wait(next)
+}

@@ -1,0 +1,175 @@
+package udp
+
+import (
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxGSOBytes is how many bytes a GSO message may have: as many as one datagram.
+const maxGSOBytes = 65535 - 40 - 8
+
+// control is room for the control messages of a message: the source address, and the size of the datagrams that the kernel
+// is to segment it into.
+type control [64 / 8]uint64
+
+// add appends a control message at an offset, and returns the offset of the next one.
+func (c *control) add(at, level, kind, size int) (data unsafe.Pointer, end int) {
+	header := (*unix.Cmsghdr)(unsafe.Add(unsafe.Pointer(c), at))
+	header.Level, header.Type = int32(level), int32(kind)
+	header.SetLen(unix.CmsgLen(size))
+	return unsafe.Add(unsafe.Pointer(header), unix.CmsgLen(0)), at + unix.CmsgSpace(size)
+}
+
+// from sets the source address of a message, and returns the offset of the next control message.
+func (c *control) from(address netip.Addr) int {
+	switch {
+	case !address.IsValid() || address.IsMulticast():
+		return 0
+	case address.Is4():
+		data, end := c.add(0, unix.IPPROTO_IP, unix.IP_PKTINFO, unix.SizeofInet4Pktinfo)
+		(*unix.Inet4Pktinfo)(data).Spec_dst = address.As4()
+		return end
+	default:
+		data, end := c.add(0, unix.IPPROTO_IPV6, unix.IPV6_PKTINFO, unix.SizeofInet6Pktinfo)
+		(*unix.Inet6Pktinfo)(data).Addr = address.As16()
+		return end
+	}
+}
+
+// destination is how datagrams are sent to a client or an endpoint. The zero value is for a connected socket.
+type destination struct {
+	name          name
+	nameLength    uint32
+	control       control
+	controlLength int
+	// noGSO says that the kernel refused a GSO message.
+	noGSO bool
+}
+
+// outgoing are messages to send. Datagrams of one size and destination make one GSO message (generic segmentation offload):
+// the kernel carries it as one, and segments it where it leaves the system, or for a receiver without GRO. The last
+// datagram may be smaller.
+type outgoing struct {
+	messages     [batchSize]message
+	controls     [batchSize]control
+	destinations [batchSize]*destination
+	loads        [batchSize]load
+	// sizes are those of the datagrams in each message.
+	sizes [batchSize]int
+	count int
+	// segments are the datagrams of a GSO message that was refused, and segmentBytes their bytes.
+	segments     [batchSize]message
+	segmentBytes [batchSize]unix.Iovec
+}
+
+// add adds datagrams, or several that GRO joined, each in a vector, with the sizes of the datagrams. Their memory must stay
+// as it is until they are sent.
+func (o *outgoing) add(vectors []unix.Iovec, sizes []int, d *destination) {
+	for len(vectors) > 0 {
+		n, carried := 1, loadOf(int(vectors[0].Len), sizes[0])
+		if !d.noGSO {
+			n, carried = coalesce(vectors, sizes)
+		}
+		o.put(vectors[:n], sizes[0], carried, d)
+		vectors, sizes = vectors[n:], sizes[n:]
+	}
+}
+
+// coalesce returns how many vectors the first GSO message may have, and what it carries.
+func coalesce(vectors []unix.Iovec, sizes []int) (n int, carried load) {
+	size := sizes[0]
+	carried = loadOf(int(vectors[0].Len), size)
+	for n = 1; n < len(vectors); n++ {
+		// A smaller one is the last, and an empty one would be lost.
+		if size == 0 || carried.bytes%size != 0 || vectors[n].Len == 0 {
+			break
+		}
+		next := loadOf(int(vectors[n].Len), sizes[n])
+		fits := sizes[n] == size || sizes[n] < size && next.datagrams == 1
+		if next.add(carried); !fits || next.bytes > maxGSOBytes || next.datagrams > batchSize {
+			break
+		}
+		carried = next
+	}
+	return n, carried
+}
+
+func (o *outgoing) put(vectors []unix.Iovec, size int, carried load, d *destination) {
+	i := o.count
+	o.count++
+	o.destinations[i], o.loads[i], o.sizes[i] = d, carried, size
+	m := &o.messages[i]
+	d.address(m, &o.controls[i])
+	m.Iov = &vectors[0]
+	m.SetIovlen(len(vectors))
+	if carried.datagrams == 1 {
+		return
+	}
+	data, length := o.controls[i].add(d.controlLength, unix.IPPROTO_UDP, unix.UDP_SEGMENT, 2)
+	*(*uint16)(data) = uint16(size)
+	m.Control = (*byte)(unsafe.Pointer(&o.controls[i]))
+	m.SetControllen(length)
+}
+
+// address sets where a message goes.
+func (d *destination) address(m *message, c *control) {
+	m.Msghdr = unix.Msghdr{}
+	if d.nameLength > 0 {
+		m.Name, m.Namelen = &d.name[0], d.nameLength
+	}
+	if d.controlLength > 0 {
+		*c = d.control
+		m.Control = (*byte)(unsafe.Pointer(c))
+		m.SetControllen(d.controlLength)
+	}
+}
+
+// isGSO says whether a message has more than one datagram.
+func (o *outgoing) isGSO(i int) bool { return o.loads[i].datagrams > 1 }
+
+// total returns what the messages from one index to another carry.
+func (o *outgoing) total(from, to int) (sum load) {
+	for i := from; i < to; i++ {
+		sum.add(o.loads[i])
+	}
+	return sum
+}
+
+// sendSegments sends the datagrams of a GSO message that was refused one by one, and has its destination get no other GSO
+// message. It returns what was sent.
+func (o *outgoing) sendSegments(socket, i int) (sent load) {
+	o.destinations[i].noGSO = true
+	n, size := 0, o.sizes[i]
+	for _, whole := range unsafe.Slice(o.messages[i].Iov, int(o.messages[i].Iovlen)) {
+		for at := 0; at < int(whole.Len); at += size {
+			if n == batchSize {
+				sent.add(o.sendEach(socket, n))
+				n = 0
+			}
+			o.segmentBytes[n].Base = (*byte)(unsafe.Add(unsafe.Pointer(whole.Base), at))
+			o.segmentBytes[n].SetLen(min(size, int(whole.Len)-at))
+			o.destinations[i].address(&o.segments[n], &o.controls[i])
+			o.segments[n].Iov = &o.segmentBytes[n]
+			o.segments[n].SetIovlen(1)
+			n++
+		}
+	}
+	sent.add(o.sendEach(socket, n))
+	return sent
+}
+
+// sendEach skips the datagrams that are refused.
+func (o *outgoing) sendEach(socket, n int) (sent load) {
+	for at := 0; at < n; {
+		passed, err := sendMessages(socket, o.segments[at:n])
+		for _, each := range o.segmentBytes[at : at+passed] {
+			sent.add(load{1, int(each.Len)})
+		}
+		if at += passed; err != nil {
+			at++
+		}
+	}
+	return sent
+}

@@ -1,0 +1,185 @@
+package udp
+
+import (
+	"container/list"
+	"net/netip"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/balancer"
+)
+
+const (
+	// unverifiedTime is for how long a new client may wait for its response before it makes room for another one.
+	unverifiedTime = time.Second
+	// quietTime is after how long without a datagram a verified client may make room for a new one.
+	quietTime = 10 * time.Second
+)
+
+// key identifies a session: the client, and the local address that it sends to, which responses have to come from.
+type key struct {
+	client netip.AddrPort
+	local  netip.Addr
+}
+
+// session is a client of a port, with its endpoint.
+type session struct {
+	key key
+	// backend is where choice comes from. There is a choice while upstream is open.
+	backend  *balancer.Backend
+	choice   balancer.Choice
+	upstream upstreamConn
+	// toEndpoint and toClient are how datagrams are sent to the endpoint and to the client.
+	toEndpoint, toClient destination
+	// refused says that the endpoint's system sent a datagram back.
+	refused bool
+	// requests and responses are how many datagrams went to the endpoint and came from it; waitingSince is when the first
+	// request went.
+	requests, responses int64
+	waitingSince        time.Duration
+
+	// active is when a datagram went either way.
+	active time.Duration
+	// verified says that the client has sent a datagram after a response: its address is not forged.
+	verified bool
+	place    *list.Element
+	// first and last are the requests of this session in a batch; first is -1 for none.
+	first, last int
+}
+
+// disconnect gives up the endpoint.
+func (s *session) disconnect() {
+	if !s.upstream.isOpen() {
+		return
+	}
+	s.upstream.close()
+	s.choice.End()
+	s.upstream, s.choice, s.refused = upstreamConn{}, balancer.Choice{}, false
+	s.requests, s.responses = 0, 0
+}
+
+// markRefused notes that the endpoint refused a datagram.
+func (s *session) markRefused(now time.Duration) {
+	if !s.refused && s.upstream.isOpen() {
+		s.refused = true
+		s.choice.Observe(now-s.waitingSince, true)
+	}
+}
+
+// countRequests counts datagrams that went to the endpoint.
+func (s *session) countRequests(n int, now time.Duration) {
+	if s.requests == 0 {
+		s.waitingSince = now
+	}
+	s.requests += int64(n)
+}
+
+// countResponses counts datagrams that came from the endpoint. It returns whether the session is complete: perRequest
+// responses have come for each request; zero is never.
+func (s *session) countResponses(n int, now time.Duration, perRequest int64) (complete bool) {
+	if s.responses == 0 && s.requests > 0 {
+		s.choice.Observe(now-s.waitingSince, false)
+	}
+	s.responses += int64(n)
+	return perRequest > 0 && s.responses >= s.requests*perRequest
+}
+
+// sessions are the sessions of one socket. Times are since any fixed point.
+type sessions struct {
+	byKey map[key]*session
+	// unverified and verified list them, the one that has been idle for the longest time first.
+	unverified, verified list.List
+}
+
+// find returns nil for a client that is not known.
+func (ss *sessions) find(k key) *session { return ss.byKey[k] }
+
+func (ss *sessions) add(k key, now time.Duration) *session {
+	s := &session{key: k, active: now, first: -1}
+	if ss.byKey == nil {
+		ss.byKey = map[key]*session{}
+	}
+	ss.byKey[k] = s
+	s.place = ss.unverified.PushBack(s)
+	return s
+}
+
+func (ss *sessions) remove(s *session) {
+	delete(ss.byKey, s.key)
+	ss.of(s).Remove(s.place)
+}
+
+func (ss *sessions) of(s *session) *list.List {
+	if s.verified {
+		return &ss.verified
+	}
+	return &ss.unverified
+}
+
+// touch notes that a session is active.
+func (ss *sessions) touch(s *session, now time.Duration) {
+	s.active = now
+	ss.of(s).MoveToBack(s.place)
+}
+
+// verify notes that the address of a session's client is not forged.
+func (ss *sessions) verify(s *session) {
+	if s.verified {
+		return
+	}
+	ss.unverified.Remove(s.place)
+	s.verified = true
+	s.place = ss.verified.PushBack(s)
+}
+
+// idlest returns the session that has been idle for the longest time, or nil. It passes over sessions with requests in the
+// batch, which are few.
+func idlest(of *list.List) *session {
+	for e := of.Front(); e != nil; e = e.Next() {
+		if s := e.Value.(*session); s.first < 0 {
+			return s
+		}
+	}
+	return nil
+}
+
+// oldest is like idlest, with those sessions included.
+func oldest(of *list.List) *session {
+	if e := of.Front(); e != nil {
+		return e.Value.(*session)
+	}
+	return nil
+}
+
+// evictable returns the session that ends when there is no room for a new client, or nil. Addresses may be forged, and be
+// many: a verified client stays as long as it is active.
+func (ss *sessions) evictable(now time.Duration) *session {
+	unverified, verified := idlest(&ss.unverified), idlest(&ss.verified)
+	switch {
+	case unverified != nil && now-unverified.active >= unverifiedTime:
+		return unverified
+	case verified != nil && now-verified.active >= quietTime:
+		return verified
+	}
+	return unverified
+}
+
+// expired returns a session that has been idle for as long as idle, or nil.
+func (ss *sessions) expired(now, idle time.Duration) *session {
+	for _, s := range []*session{oldest(&ss.unverified), oldest(&ss.verified)} {
+		if s != nil && now-s.active >= idle {
+			return s
+		}
+	}
+	return nil
+}
+
+// untilExpiry returns how long it takes until a session expires.
+func (ss *sessions) untilExpiry(now, idle time.Duration) time.Duration {
+	left := idle
+	for _, s := range []*session{oldest(&ss.unverified), oldest(&ss.verified)} {
+		if s != nil {
+			left = min(left, s.active+idle-now)
+		}
+	}
+	return left
+}

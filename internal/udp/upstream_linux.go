@@ -1,0 +1,70 @@
+package udp
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// upstreamConn is a socket that is connected to the endpoint of a session. The zero value is not open.
+type upstreamConn struct{ socket int }
+
+func (u upstreamConn) isOpen() bool { return u.socket > 0 }
+
+// close removes it from the epoll, too.
+func (u upstreamConn) close() { _ = unix.Close(u.socket) }
+
+// dial opens a socket that is connected to an endpoint.
+func dial(address string) (upstreamConn, error) {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return upstreamConn{}, err
+	}
+	host, port := to.Addr().Unmap(), int(to.Port())
+	domain, remote := unix.AF_INET, unix.Sockaddr(nil)
+	if host.Is4() {
+		remote = &unix.SockaddrInet4{Port: port, Addr: host.As4()}
+	} else {
+		domain, remote = unix.AF_INET6, &unix.SockaddrInet6{Port: port, Addr: host.As16()}
+	}
+	socket, err := unix.Socket(domain, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return upstreamConn{}, os.NewSyscallError("socket", err)
+	}
+	enableGRO(socket)
+	if err := unix.Connect(socket, remote); err != nil {
+		_ = unix.Close(socket)
+		return upstreamConn{}, os.NewSyscallError("connect", err)
+	}
+	return upstreamConn{socket}, nil
+}
+
+// enableGRO lets the kernel return datagrams of one sender and size as one message. Kernels that do not know it return one
+// datagram each.
+func enableGRO(socket int) { _ = unix.SetsockoptInt(socket, unix.IPPROTO_UDP, unix.UDP_GRO, 1) }
+
+// isUnreachable says that an ICMP message came back: the port, the host or the network of the endpoint is unreachable.
+func isUnreachable(err error) bool { return isOneOf(err, unreachable) }
+
+var unreachable = []error{unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOPROTOOPT}
+
+// isBusy says that a send buffer has no room for a datagram.
+func isBusy(err error) bool { return isOneOf(err, busy) }
+
+var busy = []error{unix.EAGAIN, unix.ENOBUFS, unix.ENOMEM}
+
+// isExhausted says that this process, or the system, has no sockets left.
+func isExhausted(err error) bool { return isOneOf(err, exhausted) }
+
+var exhausted = []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EAGAIN, unix.EADDRNOTAVAIL, unix.ENOSPC}
+
+func isOneOf(err error, targets []error) bool {
+	for _, each := range targets {
+		if errors.Is(err, each) {
+			return true
+		}
+	}
+	return false
+}

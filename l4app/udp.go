@@ -1,0 +1,52 @@
+package l4app
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/mholt/caddy-l4/layer4"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/udp"
+)
+
+// mostSessions is how many clients a UDP port remembers. Each one costs a socket towards an endpoint, and their addresses may
+// be forged, so there has to be a limit.
+const mostSessions = 16 << 10
+
+var errOneHandler = errors.New("a UDP port has one route, with the handler k8singress alone and no matcher; " +
+	"whatever needs more can be a server of the layer4 app in the Caddy configuration")
+
+// udpSettings provisions the server of a UDP port. It does without caddy-l4, which makes each client a connection.
+func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Settings, error) {
+	if len(s.Routes) != 1 || len(s.Routes[0].MatcherSetsRaw) > 0 || len(s.Routes[0].HandlersRaw) != 1 {
+		return nil, errOneHandler
+	}
+	if slices.ContainsFunc(s.Listen, func(a string) bool { return !isPacketAddress(a) }) {
+		return nil, errors.New("a port has addresses of either TCP or UDP")
+	}
+	loaded, err := ctx.LoadModule(s.Routes[0], "HandlersRaw")
+	if err != nil {
+		return nil, err
+	}
+	h, ok := loaded.([]any)[0].(*Handler)
+	if !ok {
+		return nil, errOneHandler
+	}
+	return &udp.Settings{
+		Backend: h.backend, Responses: int64(h.Policy.Responses), Tries: cmp.Or(h.Policy.Tries, tries),
+		IdleTimeout: cmp.Or(h.Policy.IdleTimeout, time.Duration(s.IdleTimeout), datagramIdle),
+		MaxSessions: int64(cmp.Or(h.Policy.MaxConnections, mostSessions)),
+		NoEndpoint:  func(message string, fields ...zap.Field) { h.account.tell(log, noEndpoint, message, fields...) },
+		Broken:      func(message string, fields ...zap.Field) { h.account.tell(log, broken, message, fields...) },
+	}, nil
+}
+
+// isPacketAddress says whether an address is one of UDP.
+func isPacketAddress(text string) bool {
+	address, err := caddy.ParseNetworkAddress(text)
+	return err == nil && isPacket(address.Network)
+}

@@ -1,0 +1,73 @@
+package l4app
+
+import "sync"
+
+// workerPool runs functions on goroutines that it keeps for later. A new goroutine begins with a small stack, which is copied
+// again and again until it is as large as a connection needs: that is a tenth of what a short connection costs.
+type workerPool struct {
+	mu     sync.Mutex
+	idle   []chan func()
+	closed bool
+}
+
+// maxIdleWorkers is how many idle goroutines are kept.
+const maxIdleWorkers = 128
+
+// run runs f at once, and does not wait. A nil pool keeps no goroutines.
+func (p *workerPool) run(f func()) {
+	if p == nil {
+		go f()
+		return
+	}
+	if next := p.wake(); next != nil {
+		next <- f
+		return
+	}
+	go p.work(f)
+}
+
+func (p *workerPool) wake() chan func() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last := len(p.idle) - 1
+	if last < 0 {
+		return nil
+	}
+	// The one that was busy last has the largest stack.
+	next := p.idle[last]
+	p.idle = p.idle[:last]
+	return next
+}
+
+func (p *workerPool) work(f func()) {
+	next := make(chan func(), 1)
+	for f != nil {
+		f()
+		if !p.park(next) {
+			return
+		}
+		f = <-next
+	}
+}
+
+// park keeps a goroutine. It returns false when there are enough.
+func (p *workerPool) park(next chan func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.idle) >= maxIdleWorkers {
+		return false
+	}
+	p.idle = append(p.idle, next)
+	return true
+}
+
+// close ends the idle goroutines, and keeps no others.
+func (p *workerPool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, next := range p.idle {
+		next <- nil
+	}
+	p.idle = nil
+}
