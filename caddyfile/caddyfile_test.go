@@ -102,20 +102,20 @@ func write(t *testing.T, file, content string) {
 // TestEveryOptionHasAFile holds that no option is without its file of test data.
 func TestEveryOptionHasAFile(t *testing.T) {
 	for _, o := range options {
-		file := "testdata/option-" + strings.ReplaceAll(o.name, "_", "-") + ".caddyfiletest"
+		file := "testdata/option-" + strings.ReplaceAll(o.Name, "_", "-") + ".caddyfiletest"
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		if !strings.Contains(string(data), "\t\t"+strings.ReplaceAll(o.example, "\n", "\n\t\t")+"\n") {
-			t.Errorf("%s does not have the example of the documentation, %q", file, o.example)
+		if !strings.Contains(string(data), "\t\t"+strings.ReplaceAll(o.Example, "\n", "\n\t\t")+"\n") {
+			t.Errorf("%s does not have the example of the documentation, %q", file, o.Example)
 		}
 	}
 }
 
 func TestReference(t *testing.T) {
-	fixture.Generated(t, "../docs/caddyfile.md", reference(), *update)
+	fixture.Printed(t, "../docs/caddyfile.md", map[string]any{"Rows": options}, *update)
 }
 
 // TestForeignCaddyfileIsLeftAlone holds that a Caddyfile without our option becomes what Caddy makes of it, byte by byte.
@@ -147,5 +147,17 @@ func TestAdapterOfAnotherCaddy(t *testing.T) {
 	config, _, err := caddyconfig.GetAdapter(adapterName).(adapter).next.Adapt([]byte("{\n\tk8singress\n}\n"), nil)
 	if err != nil || !bytes.Contains(config, []byte(`{"apps":{"k8singress":{`)) {
 		t.Errorf("it becomes %s, error %v", config, err)
+	}
+}
+
+// TestAddressesOfEmail holds that an address counts alone: certificate authorities take neither a name nor angle brackets.
+func TestAddressesOfEmail(t *testing.T) {
+	for text, good := range map[string]bool{
+		"ops@example.com": true, "ops+k8s@example.com": true, "ops@localhost": true,
+		"ops": false, "@example.com": false, "ops@": false, "a b@example.com": false, "Ops <ops@example.com>": false, "<ops@example.com>": false,
+	} {
+		if err := emailAddress(text); (err == nil) != good {
+			t.Errorf("%q: %v", text, err)
+		}
 	}
 }

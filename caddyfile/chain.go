@@ -21,15 +21,15 @@ const insideChain = name + " chain"
 //	}
 //
 // into routes, as the route directive does: in the order in which they are written.
-func setChain(d *draft, args []string, segment caddyfile.Segment) error {
-	chain := args[0]
+func setChain(d *draft, l *line) error {
+	chain := l.args[0]
 	if err := chainName(chain); err != nil {
 		return err
 	}
 	if _, ok := d.config.Chains[chain]; ok {
 		return fmt.Errorf("%s is given twice: put all of its directives into one block, or give one of the two another name", chain)
 	}
-	routes, err := chainRoutes(segment)
+	routes, err := chainRoutes(l.tokens)
 	if err != nil {
 		return fmt.Errorf("%s: %w", chain, err)
 	}

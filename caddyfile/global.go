@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
 )
@@ -69,50 +71,41 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 func (b *draft) parse(segment caddyfile.Segment) error {
 	d := caddyfile.NewDispenser(segment)
 	d.Next()
-	o := optionNamed(d.Val())
-	if o == nil {
-		return d.WrapErr(unknown(d.Val()))
+	row := options.Find(d.Val())
+	if row == nil {
+		return d.WrapErr(fmt.Errorf("%s has no option %q%s", name, d.Val(), nearestOption(d.Val())))
 	}
-	args := d.RemainingArgs()
-	if err := b.check(o, args, len(segment) > 1+len(args)); err != nil {
-		return d.WrapErr(err)
+	l := &line{args: d.RemainingArgs(), tokens: segment}
+	if err := b.check(row, l); err != nil {
+		return d.WrapErr(fmt.Errorf("%s %w", row.Name, err))
 	}
-	b.given[o.name] = true
-	set := o.setBlock
-	if set == nil {
-		set = func(b *draft, args []string, _ caddyfile.Segment) error { return o.set(b, args) }
-	}
-	if err := set(b, args, segment); err != nil {
-		return d.WrapErr(fmt.Errorf("%s: %w", o.name, err))
+	b.given[row.Name] = true
+	if err := row.Parse(b, l); err != nil {
+		return d.WrapErr(fmt.Errorf("%s: %w", row.Name, err))
 	}
 	return nil
 }
 
-// check says what is wrong with the form of an option.
-func (b *draft) check(o *option, args []string, block bool) error {
-	switch {
-	case b.given[o.name] && o.setBlock == nil:
-		return fmt.Errorf("%s is given twice", o.name)
-	case block && o.setBlock == nil:
-		return fmt.Errorf("%s takes no block", o.name)
-	case len(args) < o.least:
-		return fmt.Errorf("%s needs an argument: %s %s", o.name, o.name, o.args)
-	case o.most == 0 && len(args) > 0:
-		return fmt.Errorf("%s takes no argument, found %q", o.name, args[0])
-	case len(args) > o.most:
-		return fmt.Errorf("%s takes one argument, found %d: %s %s", o.name, len(args), o.name, o.args)
-	}
-	if o.setBlock != nil && !o.bare && !block {
-		return fmt.Errorf("%s needs a block: %s %s", o.name, o.name, o.args)
+// check holds an option against the grammar in its Values. An option with a block may be given more than once.
+func (b *draft) check(row *option.Row[draft, *line], l *line) error {
+	grammar, _, takesBlock := strings.Cut(row.Values, "{")
+	grammar, bare := strings.CutSuffix(grammar, "[")
+	block := len(l.tokens) > 1+len(l.args)
+	switch usage := row.Name + " " + row.Values; {
+	case b.given[row.Name] && !takesBlock:
+		return errors.New("is given twice")
+	case block && !takesBlock:
+		return errors.New("takes no block")
+	case grammar == "" && len(l.args) > 0:
+		return fmt.Errorf("takes no argument, found %q", l.args[0])
+	case grammar != "" && len(l.args) == 0:
+		return fmt.Errorf("needs an argument: %s", usage)
+	case len(l.args) > 1 && !strings.Contains(grammar, "..."):
+		return fmt.Errorf("takes one argument, found %d: %s", len(l.args), usage)
+	case takesBlock && !bare && !block:
+		return fmt.Errorf("needs a block: %s", usage)
 	}
 	return nil
-}
-
-func unknown(word string) error {
-	if near := nearestOption(word); near != "" {
-		return fmt.Errorf("%s has no option %q; did you mean %s", name, word, near)
-	}
-	return fmt.Errorf("%s has no option %q", name, word)
 }
 
 // conflicts are options that cannot stand together, and what to do about it.

@@ -20,12 +20,12 @@ const issuers = "tls.issuance"
 //	}
 //
 // into the JSON of the module, as Caddy's own directives do.
-func setIssuer(d *draft, args []string, segment caddyfile.Segment) error {
-	id := issuers + "." + args[0]
+func setIssuer(d *draft, l *line) error {
+	id := issuers + "." + l.args[0]
 	if _, err := caddy.GetModule(id); err != nil {
-		return noIssuer(args[0])
+		return noIssuer(l.args[0])
 	}
-	tokens := caddyfile.NewDispenser(segment[1:])
+	tokens := caddyfile.NewDispenser(l.tokens[1:])
 	tokens.Next()
 	module, err := caddyfile.UnmarshalModule(tokens, id)
 	if err != nil {
@@ -35,9 +35,9 @@ func setIssuer(d *draft, args []string, segment caddyfile.Segment) error {
 		return fmt.Errorf("%s issues no certificates", id)
 	}
 	var warnings []caddyconfig.Warning
-	raw := caddyconfig.JSONModuleObject(module, "module", args[0], &warnings)
+	raw := caddyconfig.JSONModuleObject(module, "module", l.args[0], &warnings)
 	if len(warnings) > 0 {
-		return fmt.Errorf("%s: %s", args[0], warnings[0].Message)
+		return fmt.Errorf("%s: %s", l.args[0], warnings[0].Message)
 	}
 	d.config.Issuers = append(d.config.Issuers, raw)
 	return nil

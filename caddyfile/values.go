@@ -3,6 +3,7 @@ package caddyfile
 import (
 	"errors"
 	"fmt"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/suggest"
@@ -21,97 +23,111 @@ import (
 // check says what is wrong with a value.
 type check func(string) error
 
+// value sets a field to what is read from the only argument.
+func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*draft, *line) error {
+	return func(d *draft, l *line) error {
+		v, err := read(l.args[0])
+		if err == nil {
+			*field(d) = v
+		}
+		return err
+	}
+}
+
 // one sets a field to the only argument.
-func one(field func(*draft) *string, valid check) func(*draft, []string) error {
-	return func(d *draft, args []string) error {
-		if args[0] == "" {
-			return errors.New("the argument is empty")
+func one(field func(*draft) *string, valid check) func(*draft, *line) error {
+	return value(field, func(s string) (string, error) {
+		if s == "" {
+			return "", errors.New("the argument is empty")
 		}
-		if valid != nil {
-			if err := valid(args[0]); err != nil {
-				return err
-			}
-		}
-		*field(d) = args[0]
+		return s, valid(s)
+	})
+}
+
+// enable sets a field to true.
+func enable(field func(*draft) *bool) func(*draft, *line) error {
+	return func(d *draft, _ *line) error {
+		*field(d) = true
 		return nil
 	}
 }
 
 // many sets a field to all arguments.
-func many(field func(*draft) *[]string, valid check) func(*draft, []string) error {
-	return func(d *draft, args []string) error {
-		for i, arg := range args {
+func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
+	return func(d *draft, l *line) error {
+		for i, arg := range l.args {
 			if err := valid(arg); err != nil {
 				return err
 			}
-			if slices.Contains(args[:i], arg) {
-				return fmt.Errorf("%s stands there twice", arg)
+			if slices.Contains(l.args[:i], arg) {
+				return fmt.Errorf("%s is given twice", arg)
 			}
 		}
-		*field(d) = args
+		*field(d) = l.args
 		return nil
 	}
 }
 
 // addresses sets a field to addresses to listen on. The word off makes it an empty list, which is not the default.
-func addresses(field func(*draft) *[]string) func(*draft, []string) error {
+func addresses(field func(*draft) *[]string) func(*draft, *line) error {
 	list := many(field, listenAddress)
-	return func(d *draft, args []string) error {
-		if len(args) == 1 && args[0] == "off" {
+	return func(d *draft, l *line) error {
+		if len(l.args) == 1 && l.args[0] == "off" {
 			*field(d) = []string{}
 			return nil
 		}
-		return list(d, args)
+		return list(d, l)
 	}
 }
 
 // duration sets a field to a time of at least some nanoseconds.
-func duration(field func(*draft) *settings.Duration, least time.Duration) func(*draft, []string) error {
-	return func(d *draft, args []string) error {
-		value, err := caddy.ParseDuration(args[0])
+func duration(field func(*draft) *settings.Duration, least time.Duration) func(*draft, *line) error {
+	return value(field, func(s string) (settings.Duration, error) {
+		d, err := caddy.ParseDuration(s)
 		if err != nil {
-			return fmt.Errorf("%q is no duration, such as 10s or 4m: %w", args[0], err)
+			return 0, fmt.Errorf("%q is not a duration, such as 10s or 4m: %w", s, err)
 		}
-		if value < least {
-			return fmt.Errorf("%s is too short: write 1s or more", args[0])
+		if d < least {
+			return 0, fmt.Errorf("%s is too short: write 1s or more", s)
 		}
-		*field(d) = settings.Duration(value)
-		return nil
-	}
+		return settings.Duration(d), nil
+	})
 }
 
 // number sets a field to a number above 0.
-func number(field func(*draft) *int) func(*draft, []string) error {
-	return func(d *draft, args []string) error {
-		value, err := strconv.Atoi(args[0])
-		if err != nil || value < 1 {
-			return fmt.Errorf("%q is not a number of 1 or more", args[0])
+func number(field func(*draft) *int) func(*draft, *line) error {
+	return value(field, func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return 0, fmt.Errorf("%q is not a number of 1 or more", s)
 		}
-		*field(d) = value
+		return n, nil
+	})
+}
+
+func anything(string) error { return nil }
+
+// words allows the words of a list. The hint stands at the end of the error.
+func words(hint string, list ...string) check {
+	return func(s string) error {
+		if !slices.Contains(list, s) {
+			return fmt.Errorf("%q is not one of %s%s", s, strings.Join(list, ", "), hint)
+		}
 		return nil
 	}
 }
 
-func setSource(d *draft, args []string) error {
-	if args[0] != "none" {
-		return fmt.Errorf("%q is no source; write \"source none\", or kubeconfig or manifests", args[0])
+func setSource(d *draft, l *line) error {
+	if l.args[0] != "none" {
+		return fmt.Errorf("%q is not a source: write \"source none\", or the option kubeconfig or manifests", l.args[0])
 	}
 	d.none = true
 	return nil
 }
 
-var (
-	labelPattern     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	subdomainPattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-	zonePattern      = regexp.MustCompile(`^(\{env\.\w+\}|[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)$`)
-	pathPattern      = regexp.MustCompile(`^[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
-)
-
-const longestName = 253
-
 func label(s string) error {
-	if !labelPattern.MatchString(s) {
-		return fmt.Errorf("%q is no name of a namespace: those have lower-case letters, digits and hyphens", s)
+	if len(validation.IsDNS1123Label(s)) > 0 {
+		return fmt.Errorf("%q is not the name of a namespace: write lower-case letters, digits and hyphens", s)
 	}
 	return nil
 }
@@ -134,24 +150,26 @@ func portRange(s string) error {
 }
 
 func chainName(s string) error {
-	if !labelPattern.MatchString(s) {
-		return fmt.Errorf("%q is no name of a chain: those have lower-case letters, digits and hyphens", s)
+	if len(validation.IsDNS1123Label(s)) > 0 {
+		return fmt.Errorf("%q is not the name of a chain: write lower-case letters, digits and hyphens", s)
 	}
 	return nil
 }
 
-// zone lets Caddy's placeholder for an environment variable through, which is read where the zone is needed.
+var environmentVariable = regexp.MustCompile(`^\{env\.\w+\}$`)
+
+// zone is the value of a label of nodes, or Caddy's placeholder for an environment variable, which is read where the zone is needed.
 func zone(s string) error {
-	if !zonePattern.MatchString(s) {
-		return fmt.Errorf("%q is no name of a zone: those have up to 63 letters, digits, hyphens, underscores and dots; "+
-			"an environment variable is written {env.ZONE}", s)
+	if len(validation.IsValidLabelValue(s)) > 0 && !environmentVariable.MatchString(s) {
+		return fmt.Errorf("%q is not the name of a zone: write up to 63 letters, digits, hyphens, underscores and dots, or {env.ZONE} for "+
+			"an environment variable", s)
 	}
 	return nil
 }
 
 func subdomain(s string) error {
-	if len(s) > longestName || !subdomainPattern.MatchString(s) {
-		return fmt.Errorf("%q is no name of an object: those have lower-case letters, digits, hyphens and dots", s)
+	if len(validation.IsDNS1123Subdomain(s)) > 0 {
+		return fmt.Errorf("%q is not the name of an object: write lower-case letters, digits, hyphens and dots", s)
 	}
 	return nil
 }
@@ -171,37 +189,36 @@ func namespacedName(s string) error {
 }
 
 func controllerName(s string) error {
-	domain, path, ok := strings.Cut(s, "/")
-	if !ok || path == "" || subdomain(domain) != nil || !pathPattern.MatchString(path) {
-		return fmt.Errorf("%q is no name of a controller: write a domain, a slash and a path, such as k8s.io/ingress-nginx", s)
+	if len(validation.IsDomainPrefixedPath(nil, s)) > 0 {
+		return fmt.Errorf("%q is not the name of a controller: write a domain, a slash and a path, such as k8s.io/ingress-nginx", s)
 	}
 	return nil
 }
 
 func listenAddress(s string) error {
 	address, err := caddy.ParseNetworkAddress(s)
-	switch {
+	switch hint := suggest.Hint(s, []string{"off"}); {
 	case s == "off":
 		return errors.New("off stands alone, without addresses")
-	case suggest.Of(strings.ToLower(s), []string{"off"}) != "":
-		return fmt.Errorf("%q is no address to listen on; did you mean off", s)
+	case hint != "":
+		return fmt.Errorf("%q is not an address to listen on%s", s, hint)
 	case !numericPorts(s):
-		return fmt.Errorf("%q is no address to listen on: the port is a number from 1 to 65535, as in :8080 or 127.0.0.1:8080", s)
+		return fmt.Errorf("%q is not an address to listen on: the port is a number from 1 to 65535, as in :8080 or 127.0.0.1:8080", s)
 	case err != nil:
-		return fmt.Errorf("%q is no address to listen on, such as :8080 or 127.0.0.1:8080: %w", s, err)
+		return fmt.Errorf("%q is not an address to listen on, such as :8080 or 127.0.0.1:8080: %w", s, err)
 	case address.IsUnixNetwork():
 		return nil
 	case !strings.HasPrefix(address.Network, "tcp"):
-		return fmt.Errorf("%q is no address to listen on: network %s carries no HTTP", s, address.Network)
+		return fmt.Errorf("%q is not an address to listen on: network %s does not carry HTTP", s, address.Network)
 	case address.StartPort == 0:
-		return fmt.Errorf("%q is no address to listen on: it has no port; write :8080 or 127.0.0.1:8080", s)
+		return fmt.Errorf("%q is not an address to listen on: it has no port; write :8080 or 127.0.0.1:8080", s)
 	}
 	return nil
 }
 
 func probeAddress(s string) error {
 	if s == "off" {
-		return errors.New("off is no address: without the option there are no probes")
+		return errors.New("off is not an address: without the option there are no probes")
 	}
 	return listenAddress(s)
 }
@@ -224,23 +241,16 @@ func numericPorts(s string) bool {
 	return true
 }
 
-func secretsMode(s string) error {
-	if s != settings.SecretsAll && s != settings.SecretsReferenced {
-		return fmt.Errorf("%q is neither %s nor %s", s, settings.SecretsAll, settings.SecretsReferenced)
-	}
-	return nil
-}
-
 func selector(s string) error {
 	if _, err := labels.Parse(s); err != nil {
-		return fmt.Errorf("%q is no label selector, such as team=shop: %w", s, err)
+		return fmt.Errorf("%q is not a label selector, such as team=shop: %w", s, err)
 	}
 	return nil
 }
 
 func ipAddress(s string) error {
 	if _, err := netip.ParseAddr(s); err != nil {
-		return fmt.Errorf("%q is no IP address", s)
+		return fmt.Errorf("%q is not an IP address", s)
 	}
 	return nil
 }
@@ -249,31 +259,7 @@ func dnsServer(s string) error {
 	_, bare := netip.ParseAddr(s)
 	with, err := netip.ParseAddrPort(s)
 	if bare != nil && (err != nil || with.Port() == 0) {
-		return fmt.Errorf("%q is no address of a DNS server: write its IP address, or 192.0.2.53:5353 for another port than 53", s)
-	}
-	return nil
-}
-
-func externalNames(s string) error {
-	if s != settings.ExternalNamesAll && s != settings.ExternalNamesOff {
-		return fmt.Errorf("%q is neither off nor all; without the option, names lead to other machines only", s)
-	}
-	return nil
-}
-
-func autoHTTPS(s string) error {
-	if s != settings.AutoHTTPSAll && s != settings.AutoHTTPSOff {
-		return fmt.Errorf("%q is neither off nor all; without the option, hosts of a tls entry without secretName get a certificate", s)
-	}
-	return nil
-}
-
-// keyTypes are Caddy's.
-var keyTypes = []string{"p256", "p384", "rsa2048", "rsa4096", "ed25519"}
-
-func keyType(s string) error {
-	if !slices.Contains(keyTypes, s) {
-		return fmt.Errorf("%q is no type of a key: write one of %s", s, strings.Join(keyTypes, ", "))
+		return fmt.Errorf("%q is not the address of a DNS server: write its IP address, or 192.0.2.53:5353 for another port than 53", s)
 	}
 	return nil
 }
@@ -285,9 +271,10 @@ func publicAddress(s string) error {
 	return nil
 }
 
+// emailAddress wants the address alone, without a name and angle brackets.
 func emailAddress(s string) error {
-	if local, domain, ok := strings.Cut(s, "@"); !ok || local == "" || domain == "" {
-		return fmt.Errorf("%q is no e-mail address", s)
+	if a, err := mail.ParseAddress(s); err != nil || a.Address != s {
+		return fmt.Errorf("%q is not an e-mail address", s)
 	}
 	return nil
 }
@@ -295,7 +282,7 @@ func emailAddress(s string) error {
 func directoryURL(s string) error {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		return fmt.Errorf("%q is no URL, such as https://acme-v02.api.letsencrypt.org/directory", s)
+		return fmt.Errorf("%q is not a URL such as https://acme-v02.api.letsencrypt.org/directory", s)
 	}
 	return nil
 }

@@ -6,8 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
-// flags are those of ingress-nginx, as an option would be written, that have another name here. The documentation of the
-// move from there has them, too.
+// flags are flags of ingress-nginx, spelt as options, that have another name here. docs/migrate.md lists them, too.
 var flags = map[string]string{
 	"tcp_services_configmap":   "tcp_services",
 	"udp_services_configmap":   "udp_services",
@@ -25,16 +24,12 @@ var flags = map[string]string{
 	"disable_svc_external_name": "external_names off",
 }
 
-// nearestOption returns the option that a word was probably meant to be, or nothing. People bring the flags of ingress-nginx
-// with them.
+// nearestOption returns the end of the message on an unknown option: the one that was probably meant, or nothing. It may be a flag
+// of ingress-nginx.
 func nearestOption(word string) string {
 	word, _, _ = strings.Cut(strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_"), "=")
 	if name := flags[word]; name != "" {
-		return name
+		return "; did you mean " + name + "?"
 	}
-	names := make([]string, len(options))
-	for i := range options {
-		names[i] = options[i].name
-	}
-	return suggest.Of(word, names)
+	return suggest.Hint(word, options.Names())
 }
