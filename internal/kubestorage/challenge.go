@@ -4,25 +4,27 @@ import (
 	"context"
 	"path"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
+	"golang.org/x/sync/singleflight"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilcache "k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
 const (
 	// issuing begins the names of certmagic's locks for hosts that get a certificate.
 	issuing = "issue_cert_"
-	// liveGets is how many tokens per second are looked up at the API server, for all hosts together, liveBurst how many
-	// at once, and again how soon one host's is looked up once more.
-	liveGets, liveBurst = 20, 40
-	again               = 200 * time.Millisecond
-	// remembered is how many hosts that is known of; the hosts that get a certificate at one time are fewer.
-	remembered = 1000
+	// lookupsPerSecond is how many tokens per second are looked up at the API server, for all hosts together, and
+	// lookupBurst how many at once. lookupInterval is how soon the token of one host is looked up once more.
+	lookupsPerSecond, lookupBurst = 20, 40
+	lookupInterval                = 200 * time.Millisecond
+	// recentLookups is how many hosts lookupInterval is kept for; the hosts that get a certificate at one time are fewer.
+	recentLookups = 1000
 )
 
 // challengeHost takes the host out of a key like acme/ISSUER/challenge_tokens/HOST.json.
@@ -32,100 +34,79 @@ func challengeHost(key string) (string, bool) {
 	return host, isJSON && strings.HasSuffix(folder, "/challenge_tokens/")
 }
 
-// SetWanted says of which hosts, besides those that a lock is held for, tokens of challenges are expected. The function
-// is called for every challenge that is not known, and must be quick. The host is in the form that it has in keys, as
-// certmagic.StorageKeys.Safe makes it.
-func (s *Storage) SetWanted(wanted func(host string) bool) { s.live.wanted.Store(&wanted) }
-
-// expected looks up a token at the API server, if there is reason to believe that another process has written it this
-// very moment. Anybody can send requests with made up challenges, and these cost no request to the API server.
-func (s *Storage) expected(ctx context.Context, key string) (item, bool) {
-	host, ok := challengeHost(key)
-	if !ok || !s.wants(host) {
-		return item{}, false
-	}
-	// Others may wait for the same answer, and must not lose it when this request ends.
-	detached := context.WithoutCancel(ctx)
-	done := s.live.once(key, func() {
-		ctx, cancel := context.WithTimeout(detached, answerTime)
-		defer cancel()
-		if _, err := s.found(s.api.Get(ctx, placeOf(key).secret, metav1.GetOptions{})); err != nil {
-			s.log.Warn("cannot look up the token of a challenge", zap.String("key", key), zap.Error(err))
-		}
-	})
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-	return s.index.item(key)
-}
-
-func (s *Storage) wants(host string) bool {
-	if wanted := s.live.wanted.Load(); wanted != nil && (*wanted)(host) {
-		return true
-	}
-	return s.table.issues(host)
-}
-
 // issued is the host in the name of a lock, as it is in keys.
 func issued(lock string) (string, bool) {
 	name, ok := strings.CutPrefix(lock, issuing)
 	return certmagic.StorageKeys.Safe(name), ok
 }
 
-// live limits the look-ups at the API server.
-type live struct {
+// SetWanted names the hosts for which tokens of challenges are expected, besides those that a lock is held for. The function
+// is called for every challenge that is not known, and must be quick. The host is in the form that it has in keys, as
+// certmagic.StorageKeys.Safe makes it.
+func (s *Storage) SetWanted(wanted func(host string) bool) { s.lookups.wanted.Store(&wanted) }
+
+// lookups limits the requests for tokens.
+type lookups struct {
 	wanted  atomic.Pointer[func(host string) bool]
 	limiter flowcontrol.PassiveRateLimiter
-
-	mu   sync.Mutex
-	last map[string]*lookup
+	recent  *utilcache.LRUExpireCache
+	running singleflight.Group
 }
 
-// lookup is one that runs, or the last one.
-type lookup struct {
-	begun time.Time
-	done  chan struct{}
-}
-
-func newLive() *live {
-	return &live{limiter: flowcontrol.NewTokenBucketPassiveRateLimiter(liveGets, liveBurst), last: map[string]*lookup{}}
-}
-
-// never is what once returns when nothing is to be waited for.
-var never = func() chan struct{} {
-	closed := make(chan struct{})
-	close(closed)
-	return closed
-}()
-
-// once calls a function for a key, unless one runs, or has begun a moment ago. The channel is closed when it has ended.
-func (l *live) once(key string, look func()) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if last := l.last[key]; last != nil && (time.Since(last.begun) < again || !last.ended()) {
-		return last.done
+func newLookups() *lookups {
+	return &lookups{
+		limiter: flowcontrol.NewTokenBucketPassiveRateLimiter(lookupsPerSecond, lookupBurst),
+		recent:  utilcache.NewLRUExpireCache(recentLookups),
 	}
-	if !l.limiter.TryAccept() {
-		return never
-	}
-	if len(l.last) >= remembered {
-		clear(l.last)
-	}
-	next := &lookup{begun: time.Now(), done: make(chan struct{})}
-	l.last[key] = next
-	go func() {
-		defer close(next.done)
-		look()
-	}()
-	return next.done
 }
 
-func (l *lookup) ended() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
+// allow returns whether a key may be looked up now, and counts it.
+func (l *lookups) allow(key string) bool {
+	if _, recently := l.recent.Get(key); recently || !l.limiter.TryAccept() {
 		return false
 	}
+	l.recent.Add(key, nil, lookupInterval)
+	return true
+}
+
+// expected looks up a token at the API server, if there is reason to believe that another process has written it this
+// very moment. Any client can send requests with made up challenges, and these cost no request to the API server.
+func (s *Storage) expected(ctx context.Context, key string) ([]byte, bool) {
+	host, ok := challengeHost(key)
+	if !ok || !s.wants(host) {
+		return nil, false
+	}
+	p := placeOf(key)
+	// Other requests wait for the same answer, and must not lose it when this one ends.
+	detached := context.WithoutCancel(ctx)
+	done := s.lookups.running.DoChan(key, func() (any, error) {
+		if s.lookups.allow(key) {
+			s.lookUp(detached, key, p.secret)
+		}
+		return nil, nil
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	return p.value(s.secrets.get(p.secret))
+}
+
+func (s *Storage) lookUp(ctx context.Context, key, name string) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	secret, err := s.api.Get(ctx, name, metav1.GetOptions{})
+	if err == nil {
+		err = s.secrets.onRead(secret)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
+		s.log.Warn("cannot look up the token of a challenge", zap.String("key", key), zap.Error(err))
+	}
+}
+
+func (s *Storage) wants(host string) bool {
+	if wanted := s.lookups.wanted.Load(); wanted != nil && (*wanted)(host) {
+		return true
+	}
+	return s.leases.issues(host)
 }

@@ -67,7 +67,7 @@ func TestTokensOfOthers(t *testing.T) {
 			if n := reader.link.count("GET"); n != 1 {
 				t.Errorf("%d requests to the API server", n)
 			}
-			if writer.locks.find("issue_cert_*.A.example") != nil {
+			if writer.locks.held("issue_cert_*.A.example") != nil {
 				if err := writer.Unlock(t.Context(), "issue_cert_*.A.example"); err != nil {
 					t.Error(err)
 				}
@@ -106,7 +106,7 @@ func TestFloodOfExpectedChallenges(t *testing.T) {
 	for i := range 1000 {
 		has(t, p, tokenKey(fmt.Sprintf("host-%d.example", i)))
 	}
-	if all := p.link.count(""); one > 5 || all > 2*liveBurst || asked.Load() != 2000 {
+	if all := p.link.count(""); one > 5 || all > 2*lookupBurst || asked.Load() != 2000 {
 		t.Errorf("one host cost %d requests, and all together %d", one, all)
 	}
 }

@@ -37,11 +37,7 @@ func both(t *testing.T, w *world, writer *process, check func(t *testing.T, p *p
 	t.Run("writer", func(t *testing.T) { check(t, writer) })
 	t.Run("other", func(t *testing.T) { check(t, other) })
 	t.Run("writer once it has heard of itself", func(t *testing.T) {
-		fixture.Holds(t, "the news", func() bool {
-			writer.index.mu.RLock()
-			defer writer.index.mu.RUnlock()
-			return len(writer.index.ahead) == 0
-		})
+		writer.hasHeardOfItself(t)
 		check(t, writer)
 	})
 }
@@ -361,7 +357,9 @@ func TestMisplacedSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := w.start(t)
-	fixture.Holds(t, "a warning", func() bool { return other.log.FilterMessage("left out of the storage").Len() > 0 })
+	fixture.Holds(t, "a warning", func() bool {
+		return other.log.FilterMessage("ignored a Secret with the label of the storage").Len() > 0
+	})
 	if got := has(t, other, "a"); got != "right" {
 		t.Errorf("a is %q", got)
 	}

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errLost says that somebody else has, or had, a lock that was held here.
+// errLost says that another process has, or had, a lock that was held here.
 var errLost = errors.New("it was lost: its Lease could not be renewed in time, and others may have had the lock meanwhile")
 
 // hold is a lock that is held. Its Lease is renewed in the background.
@@ -31,17 +31,15 @@ type hold struct {
 	lost    bool
 }
 
-func (c *claim) hold(lease *coordinationv1.Lease, begun time.Time) *hold {
-	return &hold{claim: c, lease: lease, renewed: begun, done: make(chan struct{})}
-}
-
-// start renews the Lease until end, whatever becomes of the context.
-func (h *hold) start(ctx context.Context) {
+// hold starts to renew a Lease, until end, whatever becomes of the context.
+func (c *claim) hold(ctx context.Context, lease *coordinationv1.Lease, renewed time.Time) *hold {
+	h := &hold{claim: c, lease: lease, renewed: renewed, done: make(chan struct{})}
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(h.done)
 		h.keep(ctx)
 	}()
+	return h
 }
 
 func (h *hold) keep(ctx context.Context) {
@@ -59,67 +57,52 @@ func (h *hold) keep(ctx context.Context) {
 	}
 }
 
-// renew says that the lock is still held. As long as nobody else took it, it is not lost, however late that is.
+// renew reports that the lock is still held. As long as no other process took it, it is not lost, however late that is.
 func (h *hold) renew(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.lost {
-		return errLost
-	}
 	ctx, cancel := context.WithTimeout(ctx, h.times.Renew)
 	defer cancel()
-	err := h.update(ctx)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// An update of ours whose answer was lost, somebody who put a label on it, or somebody who took it.
-		if err = h.refresh(ctx); err == nil {
-			err = h.update(ctx)
-		}
-	}
-	if err != nil {
-		h.late(err)
-	}
-	return err
-}
-
-func (h *hold) update(ctx context.Context) error {
 	begun := time.Now()
-	next := h.lease.DeepCopy()
-	now := metav1.NowMicro()
-	next.Spec.RenewTime = &now
-	lease, err := h.api.Update(ctx, next, metav1.UpdateOptions{})
+	err := h.update(ctx, func(*coordinationv1.Lease) {})
 	if err == nil {
-		h.lease, h.renewed, h.overdue = lease, begun, false
-	}
-	return err
-}
-
-// late warns once.
-func (h *hold) late(err error) {
-	if !h.overdue && time.Since(h.renewed) > h.times.Duration {
+		h.renewed, h.overdue = begun, false
+	} else if !h.lost && !h.overdue && time.Since(h.renewed) > h.times.Duration {
 		h.overdue = true
 		h.log.Warn("a lock could not be renewed, and others may take it", zap.String("lock", h.name), zap.Error(err))
 	}
+	return err
 }
 
-// refresh asks who has the Lease now.
-func (h *hold) refresh(ctx context.Context) error {
-	lease, err := h.api.Get(ctx, h.lease.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		h.lost = true
-		return errLost
+// update changes the Lease, unless the lock is lost. After a conflict it reads the Lease, and tries again if the lock is
+// still held: the answer to an update from here was lost, or a person put a label on the Lease.
+func (h *hold) update(ctx context.Context, edit func(*coordinationv1.Lease)) error {
+	for !h.lost {
+		next, now := h.lease.DeepCopy(), metav1.NowMicro()
+		next.Spec.RenewTime = &now
+		edit(next)
+		lease, err := h.api.Update(ctx, next, metav1.UpdateOptions{})
+		if err == nil {
+			h.lease = lease
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			return err
+		}
+		lease, err = h.api.Get(ctx, h.lease.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			h.lost = true
+		case err != nil:
+			return err
+		default:
+			h.lease, h.lost = lease, holderOf(lease) != h.identity
+		}
 	}
-	if err != nil {
-		return err
-	}
-	h.lease = lease
-	if holderOf(lease) != h.identity() {
-		h.lost = true
-		return errLost
-	}
-	return nil
+	return errLost
 }
 
-// catchUp waits until the index has what was written under the lock before. Without the news it is an error: rather no
+// catchUp waits until the cache has what was written under the lock before. Without it there is an error: rather no
 // certificate now than one more for the same host.
 func (h *hold) catchUp(ctx context.Context) error {
 	h.mu.Lock()
@@ -130,7 +113,7 @@ func (h *hold) catchUp(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := h.index.await(ctx, written); err != nil {
+	if err := h.secrets.await(ctx, written); err != nil {
 		return fmt.Errorf("waiting for what was written under it before: %w", err)
 	}
 	return nil
@@ -144,38 +127,28 @@ func (h *hold) end(ctx context.Context) error {
 	defer h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, h.times.Duration)
 	defer cancel()
-	for !h.lost {
-		err := h.release(ctx)
-		if err == nil {
-			return nil
+	_, err := ask(ctx, func(ctx context.Context) (struct{}, error) {
+		err := h.update(ctx, h.release)
+		if h.lost {
+			// It is no use to ask again.
+			err = nil
 		}
-		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("it runs out by itself after %v: %w", h.times.Duration, err)
-		}
-		err = h.refresh(ctx)
-		if h.lease.Annotations[releasedAnnotation] == h.identity() {
-			// The answer to an earlier request was lost.
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+		return struct{}{}, err
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("it runs out by itself after %v: %w", h.times.Duration, err)
+	case h.lost && h.lease.Annotations[releasedAnnotation] != h.identity:
+		return errLost
 	}
-	return errLost
+	// Released, perhaps by an earlier request whose answer was lost.
+	return nil
 }
 
-func (h *hold) identity() string { return holderOf(h.claim.lease) }
-
-func (h *hold) release(ctx context.Context) error {
-	next := h.lease.DeepCopy()
-	now := metav1.NowMicro()
-	next.Spec.HolderIdentity, next.Spec.RenewTime = nil, &now
-	if written := h.index.written(); written != "" && !newer(next.Annotations[writtenAnnotation], written) {
-		next.Annotations[writtenAnnotation] = written
+func (h *hold) release(lease *coordinationv1.Lease) {
+	lease.Spec.HolderIdentity = nil
+	if written := h.secrets.lastWritten(); written != "" && !newer(lease.Annotations[writtenAnnotation], written) {
+		lease.Annotations[writtenAnnotation] = written
 	}
-	next.Annotations[releasedAnnotation] = h.identity()
-	_, err := ask(ctx, func(ctx context.Context) (*coordinationv1.Lease, error) {
-		return h.api.Update(ctx, next, metav1.UpdateOptions{})
-	})
-	return err
+	lease.Annotations[releasedAnnotation] = h.identity
 }

@@ -50,8 +50,6 @@ type place struct {
 	annotation, owner string
 }
 
-func (p place) site() bool { return p.annotation == siteAnnotation }
-
 // placeOf takes a clean key. The certificate of a site, its private key and what is known of them share a Secret.
 func placeOf(key string) place {
 	if folder, ending, ok := siteOf(key); ok {

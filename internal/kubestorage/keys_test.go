@@ -53,11 +53,12 @@ func checkRoundTrip(t *testing.T, key string, p place) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := readRecord(secret)
-	if err != nil || len(r.items) != 1 || string(r.items[key].value) != "value" {
-		t.Fatalf("%q is read back as %v, %v", key, r, err)
+	err = check(secret)
+	value, ok := p.value(secret)
+	if fields := fieldsOf(secret); err != nil || !ok || string(value) != "value" || len(fields) != 1 || fields[key] != p.field {
+		t.Fatalf("%q is read back as %q of %v, %v", key, value, fields, err)
 	}
-	if left := without(secret, []string{p.field}); left != nil {
+	if left := without(secret, key); left != nil {
 		t.Fatalf("after the deletion there is %v", left)
 	}
 }

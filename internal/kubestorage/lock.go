@@ -16,26 +16,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
-// Times are those of a lock: how long it is good when its holder renews it no more, how often the holder does, and how often
-// those who wait ask whether it is free. They are woken up earlier by the watch, if it works.
+// Times are those of a lock: how long it is good when its holder renews it no more, how often the holder renews it, and how
+// often a waiting process asks whether it is free. The watch wakes up a waiting process earlier, if it works.
 type Times struct{ Duration, Renew, Poll time.Duration }
 
 var usual = Times{Duration: 15 * time.Second, Renew: 5 * time.Second, Poll: 3 * time.Second}
 
-// errForeign says that an object has a name that only ours have, and is not ours.
-var errForeign = errors.New("it has not the label " + selector)
+// errForeign says that an object with the name of a Lease of the storage does not belong to the storage.
+var errForeign = errors.New("it lacks the label " + selector)
 
-// swept is how long a Lease stays that nobody holds. Until then it says what was written under the lock.
+// swept is how long a Lease without a holder stays. Until then it says what was written under the lock.
 const swept = 10 * time.Minute
 
-// Lock waits until nobody holds the lock, here or in another process. A lock whose holder has died is free when it has run
+// Lock waits until the lock is free, here and in other processes. A lock whose holder has died is free when it has run
 // out. It is renewed until Unlock.
 func (s *Storage) Lock(ctx context.Context, name string) error {
-	if err := s.locks.lock(ctx, name); err != nil {
+	if _, err := s.locks.lock(ctx, name, true); err != nil {
 		return fmt.Errorf("waiting for the lock %s: %w", name, err)
 	}
 	return nil
@@ -44,7 +45,7 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 // TryLock is Lock that gives up in place of waiting. A lock whose holder has died is free only if this process has seen
 // for long enough that it is not renewed.
 func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
-	ok, err := s.locks.tryLock(ctx, name)
+	ok, err := s.locks.lock(ctx, name, false)
 	if err != nil {
 		err = fmt.Errorf("taking the lock %s: %w", name, err)
 	}
@@ -63,7 +64,7 @@ func (s *Storage) Unlock(ctx context.Context, name string) error {
 // RenewLockLease is an error if the lock is not held any more. The duration does not matter: a lock is renewed as long as it
 // is held, and when its holder dies, others need not wait until a long duration has passed.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
-	h := s.locks.find(name)
+	h := s.locks.held(name)
 	if h == nil {
 		return fmt.Errorf("renewing the lock %s: it is not held", name)
 	}
@@ -75,27 +76,26 @@ func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Durati
 
 // locks are those of one process.
 type locks struct {
-	api   client.LeaseInterface
-	table *table
-	index *index
-	times Times
+	api     client.LeaseInterface
+	leases  *leaseCache
+	secrets *secretCache
+	times   Times
 	// process is in the identities of all holds of this process.
 	process string
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// queues let one goroutine at a time compete with other processes.
-	queues map[string]*queue
-	held   map[string]*hold
+	// turns let one goroutine at a time compete with other processes for a lock, and hold it.
+	turns map[string]*turn
 }
 
-type queue struct {
-	turn  chan struct{}
-	users int
+// turn is what one goroutine has. Its hold is nil before the lock is held, and after it is released.
+type turn struct {
+	hold *hold
+	over chan struct{}
 }
 
-// newLocks leaves index for the caller to set.
-func newLocks(api client.LeaseInterface, t *table, times Times, log *zap.Logger) *locks {
+func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCache, times Times, log *zap.Logger) *locks {
 	if times == (Times{}) {
 		times = usual
 	}
@@ -104,137 +104,118 @@ func newLocks(api client.LeaseInterface, t *table, times Times, log *zap.Logger)
 		host = "unknown"
 	}
 	return &locks{
-		api: api, table: t, times: times, process: host + "_" + rand.Text(), log: log,
-		queues: map[string]*queue{}, held: map[string]*hold{},
+		api: api, leases: leases, secrets: secrets, times: times, process: host + "_" + rand.Text(), log: log,
+		turns: map[string]*turn{},
 	}
 }
 
-func (l *locks) lock(ctx context.Context, name string) error {
-	q := l.join(name)
-	select {
-	case q.turn <- struct{}{}:
-	case <-ctx.Done():
-		l.leave(name)
-		return ctx.Err()
-	}
-	h, err := l.acquire(ctx, name)
-	return l.took(ctx, name, h, err)
-}
-
-func (l *locks) tryLock(ctx context.Context, name string) (bool, error) {
-	if ctx.Err() != nil {
-		return false, ctx.Err()
-	}
-	q := l.join(name)
-	select {
-	case q.turn <- struct{}{}:
-	default:
-		l.leave(name)
-		return false, nil
-	}
-	h, _, err := l.claim(name).attempt(ctx)
-	err = l.took(ctx, name, h, err)
-	return h != nil && err == nil, err
-}
-
-func (l *locks) join(name string) *queue {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	q := l.queues[name]
-	if q == nil {
-		q = &queue{turn: make(chan struct{}, 1)}
-		l.queues[name] = q
-	}
-	q.users++
-	return q
-}
-
-func (l *locks) leave(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	q := l.queues[name]
-	if q.users--; q.users == 0 {
-		delete(l.queues, name)
-	}
-}
-
-// took ends an attempt. The turn stays taken while the lock is held.
+// lock returns whether the lock is held now. Unless it may wait, it gives up when the lock is held elsewhere.
 //
-// Who gets a lock looks first what was done under it before: it must not do that again. So the news of what the holder
-// before wrote are waited for.
-func (l *locks) took(ctx context.Context, name string, h *hold, err error) error {
+// A new holder looks first what was done under the lock before: it must not do that again. So the cache must have
+// what the last holder wrote.
+func (l *locks) lock(ctx context.Context, name string, wait bool) (bool, error) {
+	t, err := l.takeTurn(ctx, name, wait)
+	if t == nil {
+		return false, err
+	}
+	h, err := l.acquire(ctx, name, wait)
 	if h == nil {
-		l.pass(name)
-		return err
+		l.endTurn(name)
+		return false, err
 	}
-	h.start(ctx)
 	l.mu.Lock()
-	l.held[name] = h
+	t.hold = h
 	l.mu.Unlock()
-	err = h.catchUp(ctx)
-	if err == nil {
-		return nil
+	if err = h.catchUp(ctx); err != nil {
+		return false, errors.Join(err, l.unlock(context.WithoutCancel(ctx), name))
 	}
-	return errors.Join(err, l.unlock(context.WithoutCancel(ctx), name))
+	return true, nil
 }
 
-func (l *locks) pass(name string) {
-	l.mu.Lock()
-	q := l.queues[name]
-	l.mu.Unlock()
-	<-q.turn
-	l.leave(name)
+// takeTurn returns nil if it is the turn of another goroutine.
+func (l *locks) takeTurn(ctx context.Context, name string, wait bool) (*turn, error) {
+	for ctx.Err() == nil {
+		l.mu.Lock()
+		other := l.turns[name]
+		mine := &turn{over: make(chan struct{})}
+		if other == nil {
+			l.turns[name] = mine
+		}
+		l.mu.Unlock()
+		switch {
+		case other == nil:
+			return mine, nil
+		case !wait:
+			return nil, nil
+		}
+		select {
+		case <-other.over:
+		case <-ctx.Done():
+		}
+	}
+	return nil, ctx.Err()
 }
 
-func (l *locks) find(name string) *hold {
+func (l *locks) endTurn(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.held[name]
+	close(l.turns[name].over)
+	delete(l.turns, name)
+}
+
+// held returns the hold of a lock, or nil.
+func (l *locks) held(name string) *hold {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.turns[name]; t != nil {
+		return t.hold
+	}
+	return nil
 }
 
 func (l *locks) unlock(ctx context.Context, name string) error {
 	l.mu.Lock()
-	h := l.held[name]
-	delete(l.held, name)
-	l.mu.Unlock()
-	if h == nil {
+	t := l.turns[name]
+	if t == nil || t.hold == nil {
+		l.mu.Unlock()
 		return errors.New("it is not held")
 	}
-	defer l.pass(name)
+	h := t.hold
+	t.hold = nil
+	l.mu.Unlock()
+	defer l.endTurn(name)
 	return h.end(ctx)
 }
 
-// acquire competes with other processes until it wins.
-func (l *locks) acquire(ctx context.Context, name string) (*hold, error) {
+// acquire competes with other processes, until it wins if it may wait, and else once.
+func (l *locks) acquire(ctx context.Context, name string, wait bool) (*hold, error) {
 	c := l.claim(name)
-	gone, cancel := l.table.wait(c.lease.Name)
+	free, cancel := l.leases.wait(c.lease)
 	defer cancel()
-	for {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+	for ctx.Err() == nil {
 		h, left, err := c.attempt(ctx)
-		if h != nil {
-			return h, nil
+		final := err != nil && (errors.Is(err, errForeign) || !kubeclient.Away(err))
+		if h != nil || final || !wait {
+			return h, err
 		}
-		if err != nil && (ctx.Err() != nil || errors.Is(err, errForeign) || !kubeclient.Away(err)) {
-			return nil, err
-		}
-		// Not all at the same time, and not much later than the Lease runs out.
-		poll := min(l.times.Poll, left) + random.N(l.times.Poll/4)
-		if left == 0 {
-			poll = random.N(l.times.Poll / 10)
-		}
-		if err != nil {
-			poll = l.times.Poll + random.N(l.times.Poll)
-		}
-		timer := time.NewTimer(poll)
 		select {
-		case <-gone:
-		case <-timer.C:
+		case <-free:
+		case <-time.After(l.next(left, err)):
 		case <-ctx.Done():
 		}
-		timer.Stop()
+	}
+	return nil, ctx.Err()
+}
+
+// next is when to attempt again: not all processes at the same time, and not much later than the Lease runs out.
+func (l *locks) next(left time.Duration, err error) time.Duration {
+	switch poll := l.times.Poll; {
+	case err != nil:
+		return poll + random.N(poll)
+	case left == 0:
+		return random.N(poll / 10)
+	default:
+		return min(poll, left) + random.N(poll/4)
 	}
 }
 
@@ -242,128 +223,100 @@ func (l *locks) acquire(ctx context.Context, name string) (*hold, error) {
 type claim struct {
 	*locks
 	name string
-	// lease is what it would be.
-	lease *coordinationv1.Lease
-	// contended says that a Lease is probably there.
-	contended bool
+	// lease is the name of the Lease, and exists whether there probably is one.
+	lease  string
+	exists bool
+	// identity is the claim's own, so that no answer of the API server to an earlier request can be mistaken for one to this.
+	identity string
 }
 
-// claim has an identity of its own, so that no answer of the API server to an earlier request can be mistaken for one to
-// this.
 func (l *locks) claim(name string) *claim {
-	identity := l.process + "_" + rand.Text()
-	seconds := int32((l.times.Duration + time.Second - 1) / time.Second)
 	lease := nameOf("lock", name, name)
-	return &claim{locks: l, name: name, contended: l.table.listed(lease), lease: &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: lease, Labels: map[string]string{Label: LabelValue},
-			Annotations: map[string]string{lockAnnotation: shortened(name)},
-		},
-		Spec: coordinationv1.LeaseSpec{HolderIdentity: &identity, LeaseDurationSeconds: &seconds},
-	}}
+	return &claim{locks: l, name: name, lease: lease, exists: l.leases.has(lease), identity: l.process + "_" + rand.Text()}
 }
 
-// attempt returns a hold if it won, and otherwise how long the Lease of somebody else is good.
+// attempt returns a hold if it won, and otherwise how long the Lease of another process is good.
 func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	begun := time.Now()
-	var found *coordinationv1.Lease
-	var err error
-	if c.contended {
-		if found, err = c.find(ctx); err != nil {
-			return nil, 0, err
-		}
-	}
-	if found == nil {
-		lease, err := c.create(ctx)
-		if err == nil {
-			return c.hold(lease, begun), 0, nil
-		}
-		if !apierrors.IsAlreadyExists(err) {
-			return nil, 0, c.undo(ctx, err)
-		}
-		if found, err = c.find(ctx); found == nil {
-			return nil, 0, err
-		}
+	found, err := c.find(ctx)
+	if err != nil {
+		return nil, 0, err
 	}
 	// The Lease is ours if the answer to its creation was lost. It may have run out since, so it is no other case.
-	if left := c.table.left(found); left > 0 && holderOf(found) != holderOf(c.lease) {
+	if left := c.leases.left(found); left > 0 && holderOf(found) != c.identity {
 		return nil, left, nil
 	}
-	return c.takeOver(ctx, found)
+	lease, err := c.take(ctx, found)
+	switch {
+	case err == nil:
+		return c.hold(ctx, lease, begun), 0, nil
+	case apierrors.IsAlreadyExists(err) && !c.exists:
+		c.exists = true
+		return c.attempt(ctx)
+	case c.exists && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)):
+		return nil, 0, nil
+	case ctx.Err() != nil:
+		go c.undo(context.WithoutCancel(ctx))
+	}
+	return nil, 0, err
 }
 
-// find returns the Lease as it is now, or nil if there is none.
+// find returns the Lease as it is now, or one that is not there yet.
 func (c *claim) find(ctx context.Context) (*coordinationv1.Lease, error) {
+	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
+		Name: c.lease, Labels: map[string]string{Label: LabelValue},
+		Annotations: map[string]string{lockAnnotation: shortened(c.name)},
+	}}
+	if !c.exists {
+		return fresh, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	found, err := c.api.Get(ctx, c.lease.Name, metav1.GetOptions{})
-	c.contended = !apierrors.IsNotFound(err)
+	found, err := c.api.Get(ctx, c.lease, metav1.GetOptions{})
 	switch {
-	case !c.contended:
-		return nil, nil
+	case apierrors.IsNotFound(err):
+		c.exists = false
+		return fresh, nil
 	case err == nil && found.Labels[Label] != LabelValue:
 		return nil, fmt.Errorf("the Lease %s/%s does not belong to this storage: delete it: %w", found.Namespace, found.Name, errForeign)
 	}
 	return found, err
 }
 
-func (c *claim) create(ctx context.Context) (*coordinationv1.Lease, error) {
-	lease := c.lease.DeepCopy()
-	now := metav1.NowMicro()
-	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
+// take writes this claim into a Lease that is free, or not there yet. No other process can have changed it meanwhile.
+func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	return c.api.Create(ctx, lease, metav1.CreateOptions{})
-}
-
-// takeOver wins if nobody else is faster.
-func (c *claim) takeOver(ctx context.Context, found *coordinationv1.Lease) (*hold, time.Duration, error) {
-	begun := time.Now()
-	next := found.DeepCopy()
-	next.Spec = *c.lease.Spec.DeepCopy()
-	now := metav1.NowMicro()
-	next.Spec.AcquireTime, next.Spec.RenewTime = &now, &now
-	transitions := int32(1)
-	if found.Spec.LeaseTransitions != nil {
-		transitions = *found.Spec.LeaseTransitions + 1
+	next := c.taken(found)
+	if !c.exists {
+		return c.api.Create(ctx, next, metav1.CreateOptions{})
 	}
-	next.Spec.LeaseTransitions = &transitions
-	asking, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	lease, err := c.api.Update(asking, next, metav1.UpdateOptions{})
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, c.undo(ctx, err)
-	}
-	if holder := holderOf(found); holder != "" && holder != holderOf(c.lease) {
+	lease, err := c.api.Update(ctx, next, metav1.UpdateOptions{})
+	if holder := holderOf(found); err == nil && holder != "" && holder != c.identity {
 		c.log.Info("took over a lock: its holder has not renewed it", zap.String("lock", c.name), zap.String("holder", holder))
 	}
-	return c.hold(lease, begun), 0, nil
+	return lease, err
 }
 
-// undo removes a Lease that may have been made by a request whose caller is gone. It returns the error that it is given.
-func (c *claim) undo(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
+// taken returns a Lease as this claim writes it.
+func (c *claim) taken(found *coordinationv1.Lease) *coordinationv1.Lease {
+	now, before := metav1.Now(), recordOf(found)
+	lease := found.DeepCopy()
+	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&resourcelock.LeaderElectionRecord{
+		HolderIdentity: c.identity, LeaseDurationSeconds: int((c.times.Duration + time.Second - 1) / time.Second),
+		AcquireTime: now, RenewTime: now, LeaderTransitions: before.LeaderTransitions + 1,
+	})
+	return lease
+}
+
+// undo removes a Lease that may have been made by a request whose caller is gone.
+func (c *claim) undo(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	lease, err := c.api.Get(ctx, c.lease, metav1.GetOptions{})
+	if err == nil && holderOf(lease) == c.identity {
+		_ = c.api.Delete(ctx, lease.Name, exactly(lease))
 	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
-		defer cancel()
-		lease, err := c.api.Get(ctx, c.lease.Name, metav1.GetOptions{})
-		if err == nil && holderOf(lease) == holderOf(c.lease) {
-			_ = remove(ctx, c.api, lease)
-		}
-	}()
-	return err
-}
-
-// remove deletes a Lease in this very state.
-func remove(ctx context.Context, api client.LeaseInterface, lease *coordinationv1.Lease) error {
-	return api.Delete(ctx, lease.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{
-		UID: &lease.UID, ResourceVersion: &lease.ResourceVersion,
-	}})
 }
 
 // sweep deletes Leases that nobody holds, some time after they were released or ran out. It has a client of its own: locks
@@ -371,9 +324,13 @@ func remove(ctx context.Context, api client.LeaseInterface, lease *coordinationv
 func (l *locks) sweep(ctx context.Context, api client.LeaseInterface) {
 	// All replicas do it, and one of them is the first.
 	for pause(ctx, swept/2+random.N(swept)) == nil {
-		for _, lease := range l.table.old(swept) {
-			if err := remove(ctx, api, lease); err == nil {
-				l.log.Debug("deleted the Lease of a lock that nobody holds", zap.String("lease", lease.Name))
+		for _, lease := range l.leases.old(swept) {
+			err := api.Delete(ctx, lease.Name, exactly(lease))
+			if err == nil {
+				l.log.Debug("deleted the Lease of a lock that is not held", zap.String("lease", lease.Name))
+			}
+			if err == nil || apierrors.IsNotFound(err) {
+				l.leases.OnDelete(lease)
 			}
 		}
 	}

@@ -140,7 +140,7 @@ func TestLockIsRenewed(t *testing.T) {
 func TestWaiterIsWoken(t *testing.T) {
 	w := newPretended(t)
 	holder, other := w.start(t), w.start(t)
-	<-other.leases.synced
+	<-other.leases.informer.HasSyncedChecker().Done()
 	other.locks.times.Poll = time.Hour
 	other.locks.times.Duration = time.Hour
 	holder.locks.times.Duration = time.Hour
@@ -150,9 +150,9 @@ func TestWaiterIsWoken(t *testing.T) {
 	got := make(chan error)
 	go func() { got <- other.Lock(t.Context(), "x") }()
 	fixture.Holds(t, "the other waits", func() bool {
-		other.table.mu.Lock()
-		defer other.table.mu.Unlock()
-		return len(other.table.sightings) > 0 && len(other.table.waiting) > 0
+		other.leases.mu.Lock()
+		defer other.leases.mu.Unlock()
+		return len(other.leases.observed) > 0 && len(other.leases.waiting) > 0
 	})
 	if err := holder.Unlock(t.Context(), "x"); err != nil {
 		t.Fatal(err)
@@ -226,7 +226,12 @@ func TestClocksDoNotMatter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			p := w.start(t)
-			lease := p.locks.claim("x").lease
+			c := p.locks.claim("x")
+			fresh, err := c.find(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			lease := c.taken(fresh)
 			then := metav1.NewMicroTime(time.Now().Add(offset))
 			lease.Spec.AcquireTime, lease.Spec.RenewTime = &then, &then
 			if _, err := w.admin.CoordinationV1().Leases(w.namespace).Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {

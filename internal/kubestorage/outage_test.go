@@ -38,11 +38,7 @@ func TestLostWatch(t *testing.T) {
 		got := has(t, other, "stays") + has(t, other, "goes") + has(t, other, "changes") + has(t, other, "comes")
 		return got == "122" && !other.wants("a.example")
 	})
-	fixture.Holds(t, "nothing ahead of the news", func() bool {
-		writer.index.mu.RLock()
-		defer writer.index.mu.RUnlock()
-		return len(writer.index.ahead) == 0
-	})
+	writer.hasHeardOfItself(t)
 }
 
 // TestOutage: what is known can be read while the API server is away, and a write waits for it.
@@ -107,7 +103,7 @@ func TestWhatWasWrittenUnderALock(t *testing.T) {
 	first, second, third := w.start(t), w.start(t), w.start(t)
 	for _, p := range []*process{second, third} {
 		<-p.secrets.synced
-		<-p.leases.synced
+		<-p.leases.informer.HasSyncedChecker().Done()
 	}
 	if err := first.Lock(t.Context(), "x"); err != nil {
 		t.Fatal(err)
@@ -153,12 +149,12 @@ func TestOldLeases(t *testing.T) {
 	if err := p.Unlock(t.Context(), "released"); err != nil {
 		t.Fatal(err)
 	}
-	fixture.Holds(t, "an old Lease", func() bool { return len(other.table.old(short.Duration)) > 0 })
-	old := other.table.old(short.Duration)
+	fixture.Holds(t, "an old Lease", func() bool { return len(other.leases.old(short.Duration)) > 0 })
+	old := other.leases.old(short.Duration)
 	if len(old) != 1 || old[0].Annotations[lockAnnotation] != "released" {
 		t.Fatalf("old are %v", old)
 	}
-	if err := remove(t.Context(), other.sweeper, old[0]); err != nil || w.leases(t) != 1 {
+	if err := other.sweeper.Delete(t.Context(), old[0].Name, exactly(old[0])); err != nil || w.leases(t) != 1 {
 		t.Errorf("error %v, %d Leases", err, w.leases(t))
 	}
 	if err := p.Unlock(t.Context(), "held"); err != nil {

@@ -145,6 +145,16 @@ func (w *world) startWith(t testing.TB, l *link) *process {
 	return p
 }
 
+// hasHeardOfItself waits until the watch has shown all that the process wrote and deleted.
+func (p *process) hasHeardOfItself(t testing.TB) {
+	t.Helper()
+	fixture.Holds(t, "the news", func() bool {
+		p.secrets.mu.Lock()
+		defer p.secrets.mu.Unlock()
+		return len(p.secrets.gone) == 0 && p.secrets.shown(p.secrets.wrote)
+	})
+}
+
 // link counts requests, and can be broken.
 type link struct {
 	next http.RoundTripper

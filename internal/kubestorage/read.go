@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"path"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,29 +22,30 @@ func (s *Storage) Load(ctx context.Context, key string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading from the storage: %w", err)
 	}
-	if found, ok := s.index.item(key); ok && ctx.Err() == nil {
-		return append([]byte{}, found.value...), nil
-	}
-	if err := s.ready(ctx); err != nil {
-		return nil, fmt.Errorf("loading %s: %w", key, err)
-	}
-	found, ok := s.index.item(key)
-	if !ok {
-		found, ok = s.expected(ctx, key)
+	p := placeOf(key)
+	value, ok := p.value(s.secrets.get(p.secret))
+	if !ok || ctx.Err() != nil {
+		if err := s.ready(ctx); err != nil {
+			return nil, fmt.Errorf("loading %s: %w", key, err)
+		}
+		if value, ok = p.value(s.secrets.get(p.secret)); !ok {
+			value, ok = s.expected(ctx, key)
+		}
 	}
 	if !ok {
 		return nil, absent("load", key)
 	}
-	return append([]byte{}, found.value...), nil
+	return append([]byte{}, value...), nil
 }
 
-// Exists says whether a key has a value, or is a folder of others. It is false if that cannot be found out.
+// Exists returns whether a key has a value, or is a folder of others. It is false if that cannot be found out.
 func (s *Storage) Exists(ctx context.Context, key string) bool {
 	_, err := s.Stat(ctx, key)
 	return err == nil
 }
 
-// Stat tells a value from a folder. Size and time are those of a value; the time is by the clock of who wrote it.
+// Stat tells a value from a folder. Size and time are those of a value; the time is by the clock of the process that wrote
+// it.
 func (s *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, error) {
 	clean, err := cleanKey(key)
 	if err == nil {
@@ -53,10 +54,12 @@ func (s *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, erro
 	if err != nil {
 		return certmagic.KeyInfo{}, fmt.Errorf("looking up %s: %w", key, err)
 	}
-	if found, ok := s.index.item(clean); ok {
-		return certmagic.KeyInfo{Key: key, Modified: found.modified, Size: int64(len(found.value)), IsTerminal: true}, nil
+	p := placeOf(clean)
+	secret := s.secrets.get(p.secret)
+	if value, ok := p.value(secret); ok {
+		return certmagic.KeyInfo{Key: key, Modified: p.modified(secret), Size: int64(len(value)), IsTerminal: true}, nil
 	}
-	if clean == "" || s.index.folder(clean) {
+	if clean == "" || len(s.secrets.within(clean)) > 0 {
 		return certmagic.KeyInfo{Key: key}, nil
 	}
 	return certmagic.KeyInfo{}, absent("stat", key)
@@ -72,46 +75,25 @@ func (s *Storage) List(ctx context.Context, folder string, recursive bool) ([]st
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", folder, err)
 	}
-	l := listing{folder: clean, recursive: recursive}
-	s.index.below(clean, l.add)
-	if _, ok := s.index.item(clean); !ok && clean != "" && l.keys == nil {
+	found := map[string]bool{}
+	for _, secret := range s.secrets.within(clean) {
+		for key := range fieldsOf(secret) {
+			for ; key != clean && !found[key]; key = parent(key) {
+				if recursive || parent(key) == clean {
+					found[key] = true
+				}
+			}
+		}
+	}
+	p := placeOf(clean)
+	if _, ok := p.value(s.secrets.get(p.secret)); !ok && clean != "" && len(found) == 0 {
 		return nil, absent("list", folder)
 	}
-	slices.Sort(l.keys)
-	// A key may be a value and a folder.
-	return slices.Compact(l.keys), nil
+	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// listing collects keys, and the folders above them, each once.
-type listing struct {
-	folder    string
-	recursive bool
-	keys      []string
-	// last is the folder of the key before.
-	last string
-}
-
-func (l *listing) add(key string) (skip string) {
-	rest := strings.TrimPrefix(key[len(l.folder):], "/")
-	if first, _, deeper := strings.Cut(rest, "/"); deeper && !l.recursive {
-		child := path.Join(l.folder, first)
-		l.keys = append(l.keys, child)
-		// The character behind a slash: no key below child is as great.
-		return child + "0"
-	}
-	l.folders(path.Dir(key))
-	l.keys = append(l.keys, key)
-	return ""
-}
-
-// folders adds those between the listed one and a key's, unless the key before was below them too.
-func (l *listing) folders(of string) {
-	before := l.last
-	l.last = of
-	for ; of != l.folder && of != "." && of != before && !strings.HasPrefix(before, of+"/"); of = path.Dir(of) {
-		l.keys = append(l.keys, of)
-	}
-}
+// below returns whether a key is below a folder, at any depth.
+func below(key, folder string) bool { return folder == "" || strings.HasPrefix(key, folder+"/") }
 
 func absent(operation, key string) error {
 	return &fs.PathError{Op: operation, Path: key, Err: fs.ErrNotExist}
@@ -122,11 +104,6 @@ func (s *Storage) ready(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	select {
-	case <-s.secrets.synced:
-		return nil
-	default:
-	}
 	patient, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	select {
@@ -136,7 +113,6 @@ func (s *Storage) ready(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return fmt.Errorf("the Secrets in namespace %s have not been read yet: "+
-			"the log says what is the matter with the API server", s.namespace)
+		return fmt.Errorf("the Secrets in namespace %s have not been read yet: see the log for errors of the API server", s.namespace)
 	}
 }

@@ -13,14 +13,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/k8singress/k8singress/internal/kubeclient"
 )
@@ -39,19 +43,18 @@ type Options struct {
 type Storage struct {
 	namespace string
 	log       *zap.Logger
-	api       corev1.SecretInterface
-	index     *index
-	table     *table
-	live      *live
+	api       corev1client.SecretInterface
+	secrets   *secretCache
+	// reflector fills secrets.
+	reflector *cache.Reflector
+	leases    *leaseCache
 	locks     *locks
-	secrets   *watcher
-	leases    *watcher
+	lookups   *lookups
 	// sweeper deletes old Leases.
 	sweeper coordinationv1.LeaseInterface
 
 	mu          sync.Mutex
-	subscribers map[int]func(key string)
-	next        int
+	subscribers map[*func(key string)]bool
 }
 
 // New reads the kubeconfig or the configuration of the pod, and does no other input or output. Nothing can be read from the
@@ -83,14 +86,14 @@ func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, erro
 	}
 	s := &Storage{
 		namespace: o.Namespace, log: log, api: clients[0].CoreV1().Secrets(o.Namespace),
-		table: newTable(), live: newLive(), subscribers: map[int]func(string){},
+		lookups: newLookups(), subscribers: map[*func(string)]bool{},
+		sweeper: clients[3].CoordinationV1().Leases(o.Namespace),
 	}
-	s.index = newIndex(s.tell)
-	s.locks = newLocks(clients[1].CoordinationV1().Leases(o.Namespace), s.table, o.Times, log)
-	s.locks.index = s.index
-	s.sweeper = clients[3].CoordinationV1().Leases(o.Namespace)
-	s.secrets = s.watchSecrets(clients[2].CoreV1().RESTClient())
-	s.leases = s.watchLeases(clients[2].CoordinationV1().RESTClient())
+	s.secrets = newSecretCache(log, s.notify)
+	s.reflector = cache.NewReflectorWithOptions(s.source(clients[2].CoreV1().RESTClient(), "secrets"), &corev1.Secret{},
+		s.secrets, cache.ReflectorOptions{Name: "storage secrets"})
+	s.leases = s.newLeaseCache(clients[2].CoordinationV1().RESTClient())
+	s.locks = newLocks(clients[1].CoordinationV1().Leases(o.Namespace), s.leases, s.secrets, o.Times, log)
 	return s, nil
 }
 
@@ -98,8 +101,8 @@ func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, erro
 // renewed, until they are unlocked or the process ends.
 func (s *Storage) Run(ctx context.Context) {
 	var group sync.WaitGroup
-	group.Go(func() { s.secrets.run(ctx) })
-	group.Go(func() { s.leases.run(ctx) })
+	group.Go(func() { s.reflector.RunWithContext(ctx) })
+	group.Go(func() { s.leases.informer.RunWithContext(ctx) })
 	group.Go(func() { s.locks.sweep(ctx, s.sweeper) })
 	group.Wait()
 }
@@ -107,32 +110,27 @@ func (s *Storage) Run(ctx context.Context) {
 // String says where the storage is, for logs.
 func (s *Storage) String() string { return "kubernetes:" + s.namespace }
 
-// Subscribe calls a function with each key whose value is new, changed or gone, whoever did it, until cancel is called. At
-// the first list of Secrets these are all keys. Calls come from several goroutines, and hold up the news for all others:
-// the function must not block, and it must not use the storage to write.
+// Subscribe calls a function with each key whose value is new, changed or gone, whichever process changed it, until cancel
+// is called. At the first list of Secrets these are all keys. Calls come from several goroutines, and hold up all other
+// subscribers: the function must not block, and it must not use the storage to write.
 func (s *Storage) Subscribe(changed func(key string)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := s.next
-	s.next++
-	s.subscribers[id] = changed
+	s.subscribers[&changed] = true
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.subscribers, id)
+		delete(s.subscribers, &changed)
 	}
 }
 
-func (s *Storage) tell(keys []string) {
+func (s *Storage) notify(keys []string) {
 	s.mu.Lock()
-	all := make([]func(string), 0, len(s.subscribers))
-	for _, changed := range s.subscribers {
-		all = append(all, changed)
-	}
+	subscribers := slices.Collect(maps.Keys(s.subscribers))
 	s.mu.Unlock()
-	for _, changed := range all {
+	for _, changed := range subscribers {
 		for _, key := range keys {
-			changed(key)
+			(*changed)(key)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/zap"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -14,9 +15,9 @@ import (
 
 // history is an API server whose news arrive late.
 type history struct {
-	x *index
+	x *secretCache
 	// now is what there is, and log what happened: nil is a deletion.
-	now map[string]*record
+	now map[string]*corev1.Secret
 	log []happened
 	// heard is how much of it was told.
 	heard int
@@ -26,7 +27,7 @@ type history struct {
 
 type happened struct {
 	name  string
-	state *record
+	state *corev1.Secret
 }
 
 // version is that of the API server after some changes. It is never 0.
@@ -35,30 +36,23 @@ func version(changes int) string { return strconv.Itoa(changes + 1) }
 var somewhere = []string{"a", "b", "certificates/i/d/d.crt", "certificates/i/d/d.key"}
 
 // write changes a key at the API server, and returns the state before and after.
-func (h *history) write(t *rapid.T, key, value string) (before, after *record) {
+func (h *history) write(t *rapid.T, key, value string) (before, after *corev1.Secret) {
 	p := placeOf(key)
 	before = h.now[p.secret]
-	var current, next *corev1.Secret
-	if before != nil {
-		current = before.secret
-	}
-	next, err := p.with(current, []byte(value))
+	after, err := p.with(before, []byte(value))
 	if value == "" {
-		next, err = without(current, []string{p.field}), nil
+		after, err = without(before, key), nil
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if current == nil && next == nil {
-		return nil, nil
+	if after == before {
+		return before, before
 	}
-	if next != nil {
-		next.ResourceVersion = version(len(h.log) + 1)
-		if current == nil {
-			next.UID = types.UID(next.ResourceVersion)
-		}
-		if after, err = readRecord(next); err != nil {
-			t.Fatal(err)
+	if after != nil {
+		after.ResourceVersion = version(len(h.log) + 1)
+		if before == nil {
+			after.UID = types.UID(after.ResourceVersion)
 		}
 	}
 	h.log = append(h.log, happened{p.secret, after})
@@ -70,34 +64,54 @@ func (h *history) write(t *rapid.T, key, value string) (before, after *record) {
 
 // own is a write of this process.
 func (h *history) own(t *rapid.T, key, value string) {
-	known := h.x.record(placeOf(key).secret)
+	known := h.x.get(placeOf(key).secret)
 	before, after := h.write(t, key, value)
 	if before == nil && after == nil && known != nil {
 		// The API server has been asked, and did not find it.
-		h.x.forget(known)
+		h.x.onGone(known)
 	}
 	if after != nil {
-		h.x.learn(after)
+		h.answer(t, after)
 	} else if before != nil {
-		h.x.forget(before)
+		h.x.onGone(before)
 	}
-	// That there is nothing of which it knows nothing tells a process no version: it may be told of a past when it was there.
-	h.mine[placeOf(key).secret] = before != nil || known != nil
+	// The answer that there is no Secret has no version: the process may be told of a past in which another Secret, of
+	// which it knows nothing, had the name.
+	h.mine[placeOf(key).secret] = before != nil || known != nil && known.UID == h.last(placeOf(key).secret)
+}
+
+// last is the newest Secret that had a name.
+func (h *history) last(name string) (uid types.UID) {
+	for _, e := range h.log {
+		if e.name == name && e.state != nil {
+			uid = e.state.UID
+		}
+	}
+	return uid
+}
+
+// answer is the answer to a request about one Secret.
+func (h *history) answer(t *rapid.T, secret *corev1.Secret) {
+	if err := h.x.onRead(secret.DeepCopy()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (h *history) hear() {
 	e := h.log[h.heard]
 	h.heard++
 	if e.state == nil {
-		h.x.miss(e.name, version(h.heard))
+		gone := h.at(h.heard - 1)[e.name].DeepCopy()
+		gone.ResourceVersion = version(h.heard)
+		_ = h.x.Delete(gone)
 	} else {
-		h.x.see(e.state)
+		_ = h.x.Update(e.state.DeepCopy())
 	}
 }
 
 // at is what there was after a number of changes.
-func (h *history) at(n int) map[string]*record {
-	all := map[string]*record{}
+func (h *history) at(n int) map[string]*corev1.Secret {
+	all := map[string]*corev1.Secret{}
 	for _, e := range h.log[:n] {
 		if all[e.name] = e.state; e.state == nil {
 			delete(all, e.name)
@@ -106,38 +120,36 @@ func (h *history) at(n int) map[string]*record {
 	return all
 }
 
-func values(all map[string]*record) map[string]string {
+func values(all map[string]*corev1.Secret) map[string]string {
 	found := map[string]string{}
-	for _, r := range all {
-		for key, i := range r.items {
-			found[key] = string(i.value)
+	for _, secret := range all {
+		for key, field := range fieldsOf(secret) {
+			found[key] = string(secret.Data[field])
 		}
 	}
 	return found
 }
 
 func (h *history) indexed() map[string]string {
-	found := map[string]string{}
-	h.x.below("", func(key string) string {
-		i, _ := h.x.items.Get(key)
-		found[key] = string(i.value)
-		return ""
-	})
-	return found
+	all := map[string]*corev1.Secret{}
+	for _, secret := range h.x.within("") {
+		all[secret.Name] = secret
+	}
+	return values(all)
 }
 
-// TestIndex: whatever the order of writes here, writes elsewhere and late news is, and however often the watch is lost, a
+// TestSecretCache: whatever the order of writes here, writes elsewhere and late news is, and however often the watch is lost, a
 // process sees its own writes at once, and all others in the end.
-func TestIndex(t *testing.T) {
+func TestSecretCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := &history{now: map[string]*record{}, mine: map[string]bool{}}
+		h := &history{now: map[string]*corev1.Secret{}, mine: map[string]bool{}}
 		told := map[string]bool{}
-		h.x = newIndex(func(keys []string) {
+		h.x = newSecretCache(zap.NewNop(), func(keys []string) {
 			for _, key := range keys {
 				told[key] = true
 			}
 		})
-		h.x.replace(map[string]*record{}, version(0))
+		_ = h.x.Replace(nil, version(0))
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			clear(told)
 			before := h.indexed()
@@ -147,8 +159,8 @@ func TestIndex(t *testing.T) {
 		for h.heard < len(h.log) {
 			h.hear()
 		}
-		if diff := cmp.Diff(values(h.now), h.indexed()); diff != "" || len(h.x.ahead) > 0 {
-			t.Fatalf("in the end, %d are ahead; -want +got:\n%s", len(h.x.ahead), diff)
+		if diff := cmp.Diff(values(h.now), h.indexed()); diff != "" || len(h.x.gone) > 0 {
+			t.Fatalf("in the end, %d deletions are unheard of; -want +got:\n%s", len(h.x.gone), diff)
 		}
 	})
 }
@@ -166,13 +178,17 @@ func (h *history) step(t *rapid.T) {
 		// A question about one object, with an answer that may be late: then it is of a state that is gone.
 		if n := rapid.IntRange(h.heard, len(h.log)).Draw(t, "asked"); n > 0 {
 			if r := h.at(n)[placeOf(key).secret]; r != nil {
-				h.x.learn(r)
+				h.answer(t, r)
 			}
 		}
 	case 7:
 		// The watch is lost, and begins again from a list of then or of now.
 		h.heard = rapid.IntRange(h.heard, len(h.log)).Draw(t, "listed")
-		h.x.replace(h.at(h.heard), version(h.heard))
+		var list []any
+		for _, secret := range h.at(h.heard) {
+			list = append(list, secret.DeepCopy())
+		}
+		_ = h.x.Replace(list, version(h.heard))
 	default:
 		if h.heard < len(h.log) {
 			h.hear()
