@@ -12,6 +12,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 )
@@ -139,15 +140,10 @@ func (a *Admin) status(w http.ResponseWriter, _ *http.Request) error {
 
 // objectVerdict is one entry of /k8singress/objects.
 type objectVerdict struct {
-	Object   objectRef        `json:"object"`
+	Object   ir.Ref           `json:"object"`
 	Accepted bool             `json:"accepted"`
+	Parents  []report.Parent  `json:"parents,omitempty"`
 	Problems []report.Problem `json:"problems,omitempty"`
-}
-
-type objectRef struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
 }
 
 func (a *Admin) objects(w http.ResponseWriter, _ *http.Request) error {
@@ -157,10 +153,7 @@ func (a *Admin) objects(w http.ResponseWriter, _ *http.Request) error {
 	}
 	all := []objectVerdict{}
 	for _, v := range e.Report().Verdicts {
-		all = append(all, objectVerdict{
-			Object:   objectRef{v.Object.Kind, v.Object.Namespace, v.Object.Name},
-			Accepted: v.Accepted(), Problems: v.Problems,
-		})
+		all = append(all, objectVerdict{v.Object, v.Accepted(), v.Stated(), v.Problems})
 	}
 	return answer(w, all)
 }

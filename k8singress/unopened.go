@@ -96,7 +96,7 @@ func (o *offline) unasked(verdicts []*report.Verdict) []*report.Verdict {
 		if !slices.ContainsFunc(v.Problems, func(p report.Problem) bool { return decidedBy(p) != "" }) {
 			continue
 		}
-		v = &report.Verdict{Object: v.Object, Foreign: v.Foreign, Problems: slices.Clone(v.Problems)}
+		v = &report.Verdict{Object: v.Object, Parents: v.Parents, Problems: slices.Clone(v.Problems)}
 		for j, p := range v.Problems {
 			if option := decidedBy(p); option != "" {
 				v.Problems[j] = report.Problem{

@@ -12,6 +12,9 @@ import (
 
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -39,6 +42,7 @@ type Options struct {
 // Cluster is a running or runnable set of informers.
 type Cluster struct {
 	client    kubernetes.Interface
+	metadata  metadata.Interface
 	namespace string
 	pod       string
 	store     *snapshot.Store
@@ -60,12 +64,12 @@ func New(o Options, log *zap.Logger) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(found.Config)
+	client, objects, err := writers(found.Config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the API server: %w", err)
 	}
 	c := &Cluster{
-		client: client, namespace: found.Namespace, pod: found.Pod,
+		client: client, metadata: objects, namespace: found.Namespace, pod: found.Pod,
 		store: snapshot.NewStore(), synced: make(chan struct{}), log: log,
 	}
 	f, err := newFactory(found.Config, o, c.store, log)
@@ -81,6 +85,18 @@ func New(o Options, log *zap.Logger) (*Cluster, error) {
 	return c, err
 }
 
+// writers returns clients that have one limit of requests per second together.
+func writers(config *rest.Config) (kubernetes.Interface, metadata.Interface, error) {
+	limited := rest.CopyConfig(config)
+	limited.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
+	client, err := kubernetes.NewForConfig(limited)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := metadata.NewForConfig(limited)
+	return client, objects, err
+}
+
 // Follow says which Secrets are to be read from now on, by their names, and whether the API server has answered for each
 // of them: the Store is not complete before, and wakes its reader then. A Secret that may not be read is noted in the
 // Store. Without the option Referenced all Secrets are read anyway.
@@ -88,8 +104,11 @@ func (c *Cluster) Follow(secrets iter.Seq[ir.Ref]) (read bool) {
 	return c.secrets == nil || c.secrets.follow(secrets)
 }
 
-// Client is for the writers: the status of objects, Events, and the Lease.
+// Client is for writers: of Events, the Lease, and the ports of the controller's own Service.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// Metadata is for writers that patch the status of objects of any kind, and read nothing but their metadata.
+func (c *Cluster) Metadata() metadata.Interface { return c.metadata }
 
 // Namespace is the controller's own one, where its Lease belongs.
 func (c *Cluster) Namespace() string { return c.namespace }

@@ -51,9 +51,7 @@ func (e *Engine) verdicts() *report.Report {
 
 // same compares reports, which share the verdicts that have not changed.
 func same(a, b *report.Report) bool {
-	return slices.EqualFunc(a.Verdicts, b.Verdicts, func(v, w *report.Verdict) bool {
-		return v == w || v.Object == w.Object && v.Foreign == w.Foreign && slices.Equal(v.Problems, w.Problems)
-	})
+	return slices.EqualFunc(a.Verdicts, b.Verdicts, (*report.Verdict).Equal)
 }
 
 // publishStatus hands over the newest objects with the verdicts on them.

@@ -72,7 +72,7 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	if namespace == "" {
 		namespace = c.Namespace()
 	}
-	writer, err := status.New(c.Client(), status.Options{
+	writer, err := status.New(c.Client(), c.Metadata(), status.Options{
 		LeaseName: o.ElectionID, LeaseNamespace: namespace, Pod: c.Pod(), PodNamespace: c.Namespace(), Log: log,
 	})
 	if err != nil {

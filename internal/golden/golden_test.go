@@ -20,6 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/files"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
@@ -51,23 +52,20 @@ func translate(t *testing.T, manifests []byte, o settings.Config) outcome {
 		t.Fatal(err)
 	}
 	type verdict struct {
-		Object   string `json:"object"`
-		Accepted bool   `json:"accepted"`
-		Problems any    `json:"problems,omitempty"`
+		Object   string           `json:"object"`
+		Accepted bool             `json:"accepted"`
+		Parents  []report.Parent  `json:"parents,omitempty"`
+		Problems []report.Problem `json:"problems,omitempty"`
 	}
 	all := []verdict{}
 	for _, v := range result.Report.Verdicts {
-		entry := verdict{Object: v.Object.String(), Accepted: v.Accepted()}
-		if len(v.Problems) > 0 {
-			entry.Problems = v.Problems
-		}
-		all = append(all, entry)
+		all = append(all, verdict{v.Object.String(), v.Accepted(), v.Stated(), v.Problems})
 	}
-	report, err := yaml.Marshal(all)
+	verdictsYAML, err := yaml.Marshal(all)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return outcome{config.Bytes(), report}
+	return outcome{config.Bytes(), verdictsYAML}
 }
 
 // remember copies all objects. What it returns fails the test if one of them is another one then: they belong to the cache

@@ -64,7 +64,7 @@ func (r *reading) ours(o Options) bool {
 		return r.annotated(o, annotation)
 	}
 	if name := defaultClass(r.snapshot, o); name != "" {
-		r.class = name
+		r.Class = name
 		return true
 	}
 	if o.WatchWithoutClass {
@@ -92,7 +92,7 @@ func annotatedOurs(o Options, class string) bool {
 func (r *reading) annotated(o Options, class string) bool {
 	switch {
 	case annotatedOurs(o, class):
-		r.class = class
+		r.Class = class
 		return true
 	case class == "":
 		r.notServed(o, report.NoClass, annotationField, "the annotation names no class: write %s", o.ClassName)
@@ -106,7 +106,7 @@ func (r *reading) annotated(o Options, class string) bool {
 func (r *reading) named(o Options, name string) bool {
 	if object, ok := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", name); ok {
 		if object.Spec.Controller == o.ControllerName {
-			r.class = name
+			r.Class = name
 			return true
 		}
 		r.notServed(o, report.OtherClass, classField, "the IngressClass %s is of the controller %s, and this one is %s",

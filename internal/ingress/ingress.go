@@ -60,6 +60,8 @@ type Result struct {
 	// Ours is false for an Ingress of another controller. It has nothing else then but Refs, and a problem if its class
 	// does not exist, or if the objects come from a folder.
 	Ours bool
+	// Class is the name of its class. It is empty for an Ingress that is served without one.
+	Class string
 	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
 	Backends []string
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
@@ -78,9 +80,7 @@ type reading struct {
 	snapshot    *snapshot.Snapshot
 	options     Options
 	annotations *annotations.Settings
-	// class is the name of its class; it may be empty.
-	class string
-	refs  map[ir.Ref]bool
+	refs        map[ir.Ref]bool
 	// listed are the hosts that an entry of tls is about.
 	listed map[string]bool
 	// params are those of FastCGI.
@@ -130,10 +130,10 @@ func (r *reading) rules() {
 // settings reads the annotations, on top of what the class or the ConfigMap says.
 func (r *reading) settings() {
 	defaults := r.defaults()
-	if class, ok := r.options.Classes[r.class]; ok {
+	if class, ok := r.options.Classes[r.Class]; ok {
 		if class.Unread {
 			r.problem(report.Error, report.InvalidParameters, classField, "the parameters of the IngressClass %s cannot be read: all requests "+
-				"for this Ingress get 503, because they may keep requests out. The verdict on the class says why", r.class)
+				"for this Ingress get 503, because they may keep requests out. The verdict on the class says why", r.Class)
 		}
 		if class.ConfigMap.Name != "" {
 			r.depend(class.ConfigMap)
@@ -150,7 +150,7 @@ func (r *reading) settings() {
 
 // defaults are the settings without annotations.
 func (r *reading) defaults() annotations.Settings {
-	if class, ok := r.options.Classes[r.class]; ok {
+	if class, ok := r.options.Classes[r.Class]; ok {
 		return class.Defaults
 	}
 	return r.options.Defaults

@@ -129,9 +129,9 @@ type Origin = Ref
 
 // Ref names one Kubernetes object.
 type Ref struct {
-	Kind      string
-	Namespace string
-	Name      string
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
 }
 
 // String returns "Kind/namespace/name", or "Kind/name" for objects of the whole cluster.

@@ -1,8 +1,8 @@
 package kinds
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -30,10 +30,7 @@ metadata:
 rules:
 `
 
-const rbacTail = `  - apiGroups: [networking.k8s.io]
-    resources: [ingresses/status]
-    verbs: [patch]
-  - apiGroups: [events.k8s.io]
+const rbacTail = `  - apiGroups: [events.k8s.io]
     resources: [events]
     verbs: [create]
 ---
@@ -80,26 +77,29 @@ subjects:
 
 // rbac returns the manifests of a service account that has the rights which the controller needs, and no others.
 func rbac() string {
-	var rules strings.Builder
+	read := rules("[get, list, watch]", func(k Kind) (string, bool) { return k.Resource, true })
+	write := rules("[patch]", func(k Kind) (string, bool) { return k.Resource + "/status", k.WritesStatus })
+	return rbacHead + read + write + rbacTail
+}
+
+// rules prints a rule for each API group, in the order of the table, with the resources of its kinds.
+func rules(verbs string, resource func(Kind) (name string, ok bool)) string {
 	groups := map[string][]string{}
 	var order []string
 	for _, k := range All {
-		group := k.GroupVersion.Group
-		if !slices.Contains(order, group) {
+		name, ok := resource(k)
+		if !ok {
+			continue
+		}
+		group := cmp.Or(k.GroupVersion.Group, `""`)
+		if groups[group] == nil {
 			order = append(order, group)
 		}
-		groups[group] = append(groups[group], k.Resource)
+		groups[group] = append(groups[group], name)
 	}
+	var text strings.Builder
 	for _, group := range order {
-		fmt.Fprintf(&rules, "  - apiGroups: [%s]\n    resources: [%s]\n    verbs: [get, list, watch]\n",
-			quoted(group), strings.Join(groups[group], ", "))
+		fmt.Fprintf(&text, "  - apiGroups: [%s]\n    resources: [%s]\n    verbs: %s\n", group, strings.Join(groups[group], ", "), verbs)
 	}
-	return rbacHead + rules.String() + rbacTail
-}
-
-func quoted(group string) string {
-	if group == "" {
-		return `""`
-	}
-	return group
+	return text.String()
 }

@@ -95,15 +95,32 @@ type Problem struct {
 // Verdict is what the controller says of one object.
 type Verdict struct {
 	Object ir.Ref
-	// Foreign says that the object is another controller's, or nobody's: its status is not ours to write.
-	Foreign bool
+	// Parents are the parents of the object that belong to this controller: the IngressClass of an Ingress, the Gateways of a
+	// route. The status of an object without any is not this controller's to write.
+	Parents []Parent
 	// Problems are in the order in which they were found. None means that the object is accepted as it is.
 	Problems []Problem
 }
 
-// Accepted says that nothing was left out of what the object asks this controller for.
+// Accepted reports whether everything is served that the object asks this controller for.
 func (v *Verdict) Accepted() bool {
 	return !slices.ContainsFunc(v.Problems, func(p Problem) bool { return p.Severity == Error })
+}
+
+// With returns a verdict that also has the problems of another one on the same object, and its parents. v stays as it is, and
+// may be nil.
+func (v *Verdict) With(more *Verdict) *Verdict {
+	if v == nil {
+		return more
+	}
+	return &Verdict{
+		Object: v.Object, Parents: joinParents(v.Parents, more.Parents), Problems: append(slices.Clip(v.Problems), more.Problems...),
+	}
+}
+
+// Equal reports whether two verdicts say the same of the same object.
+func (v *Verdict) Equal(other *Verdict) bool {
+	return v == other || v.Object == other.Object && slices.Equal(v.Problems, other.Problems) && slices.EqualFunc(v.Parents, other.Parents, Parent.equal)
 }
 
 // Report holds one verdict for each object that a translation looked at, sorted by Compare.
@@ -125,7 +142,7 @@ func (r *Report) Get(object ir.Ref) *Verdict {
 	return r.Verdicts[i]
 }
 
-// With returns a report in which more problems are added to the verdicts on their objects. r stays as it is.
+// With returns a report in which more verdicts are joined with those on the same objects. r stays as it is.
 func (r *Report) With(more []*Verdict) *Report {
 	if len(more) == 0 {
 		return r
@@ -137,26 +154,25 @@ func (r *Report) With(more []*Verdict) *Report {
 			merged.Verdicts = slices.Insert(merged.Verdicts, i, v)
 			continue
 		}
-		old := merged.Verdicts[i]
-		merged.Verdicts[i] = &Verdict{Object: v.Object, Foreign: old.Foreign, Problems: append(slices.Clip(old.Problems), v.Problems...)}
+		merged.Verdicts[i] = merged.Verdicts[i].With(v)
 	}
 	return merged
 }
 
-// Changed returns the verdicts of now that before does not have, or has in other words.
+// Changed returns the verdicts of now that before does not have, or that are not Equal to the ones before.
 func Changed(before, now *Report) []*Verdict {
 	var changed []*Verdict
 	old := before.Verdicts
 	for _, v := range now.Verdicts {
 		if len(old) > 0 && old[0] == v {
-			// So it is with nearly all: they are compared by nothing else.
+			// Nearly all verdicts are the same pointers.
 			old = old[1:]
 			continue
 		}
 		for len(old) > 0 && old[0] != v && Compare(old[0].Object, v.Object) < 0 {
 			old = old[1:]
 		}
-		if len(old) > 0 && (old[0] == v || old[0].Object == v.Object && slices.Equal(old[0].Problems, v.Problems)) {
+		if len(old) > 0 && (old[0].Equal(v)) {
 			continue
 		}
 		changed = append(changed, v)

@@ -35,22 +35,20 @@ func TestGet(t *testing.T) {
 }
 
 func TestWithAddsProblemsToTheirObjects(t *testing.T) {
-	foreign := verdict("c", "one")
-	foreign.Foreign = true
+	old := verdict("c", "one")
 	// Room behind the problems: adding to them must not write there.
-	foreign.Problems = slices.Grow(foreign.Problems, 4)
-	r := reportOf(verdict("a"), foreign)
+	old.Problems = slices.Grow(old.Problems, 4)
+	r := reportOf(verdict("a"), old)
 	got := r.With([]*report.Verdict{verdict("d", "new"), verdict("c", "two"), verdict("b", "new"), verdict("c", "three")})
 	other := r.With([]*report.Verdict{verdict("c", "other")})
 	want := verdict("c", "one", "two", "three")
-	want.Foreign = true
 	if d := cmp.Diff(reportOf(verdict("a"), verdict("b", "new"), want, verdict("d", "new")), got); d != "" {
 		t.Error(d)
 	}
 	if p := other.Verdicts[1].Problems; len(p) != 2 || p[1].Message != "other" {
 		t.Errorf("the other report has %+v", p)
 	}
-	if len(r.Verdicts) != 2 || len(foreign.Problems) != 1 {
+	if len(r.Verdicts) != 2 || len(old.Problems) != 1 {
 		t.Error("the report before was changed")
 	}
 	if r.With(nil) != r {

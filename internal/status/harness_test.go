@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/metadata"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/k8singress/k8singress/internal/fixture"
@@ -34,7 +36,7 @@ type replica struct {
 // start runs a writer until stop is called, or the test ends.
 func start(t *testing.T, client *fake.Clientset) *replica {
 	t.Helper()
-	w, err := status.New(client, status.Options{
+	w, err := status.New(client, objects(client), status.Options{
 		LeaseName: "lease", LeaseNamespace: "a", Pod: "edge-0", PodNamespace: "a", Log: zaptest.NewLogger(t),
 		Times: status.Times{Duration: 2 * time.Second, Renew: time.Second, Retry: 20 * time.Millisecond},
 	})
@@ -57,6 +59,16 @@ func start(t *testing.T, client *fake.Clientset) *replica {
 	}
 	t.Cleanup(stop)
 	return &replica{w, stop}
+}
+
+// objects is a client for the metadata of the objects that the other client has.
+func objects(client *fake.Clientset) metadata.Interface {
+	c := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
+	c.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		_, err := client.Invokes(action, nil)
+		return true, &metav1.PartialObjectMetadata{}, err
+	})
+	return c
 }
 
 // leader is a writer that has the Lease.

@@ -1,10 +1,7 @@
 package status
 
 import (
-	"slices"
 	"sync"
-
-	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/k8singress/k8singress/internal/ir"
 )
@@ -20,8 +17,8 @@ type memory struct {
 // writtenStatus is what was written to an object, and the version that was known of it then: until the object comes
 // back changed, the snapshot does not know of the write.
 type writtenStatus struct {
-	version   string
-	addresses []networkingv1.IngressLoadBalancerIngress
+	version string
+	patch   string
 }
 
 func newMemory() *memory {
@@ -54,7 +51,7 @@ func (m *memory) setPlan(plan map[ir.Ref]*Change) []ir.Ref {
 // forget drops what the plan does not ask for.
 func (m *memory) forget() {
 	for ref, w := range m.status {
-		if c := m.plan[ref]; c == nil || c.Addresses == nil || c.Version != w.version {
+		if c := m.plan[ref]; c == nil || c.Status == "" || c.Version != w.version {
 			delete(m.status, ref)
 		}
 	}
@@ -69,7 +66,7 @@ func (m *memory) forget() {
 	m.events = asked
 }
 
-// change returns what the newest plan says of an object, or nil, and whether its addresses are written already.
+// change returns what the newest plan says of an object, or nil, and whether its status needs no write.
 func (m *memory) change(ref ir.Ref) (*Change, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,15 +74,14 @@ func (m *memory) change(ref ir.Ref) (*Change, bool) {
 	if c == nil {
 		return nil, false
 	}
-	w, ok := m.status[ref]
-	return c, c.Addresses == nil || ok && w.version == c.Version && slices.EqualFunc(w.addresses, c.Addresses, same)
+	return c, c.Status == "" || m.status[ref] == writtenStatus{c.Version, c.Status}
 }
 
-// wroteStatus notes that the addresses of a change were written.
+// wroteStatus notes that the status of a change was written.
 func (m *memory) wroteStatus(ref ir.Ref, c *Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.status[ref] = writtenStatus{c.Version, c.Addresses}
+	m.status[ref] = writtenStatus{c.Version, c.Status}
 }
 
 // hasEvent says whether an Event is known to be written.

@@ -15,7 +15,7 @@ func TestMemoryDoesNotGrow(t *testing.T) {
 	for _, name := range []string{"one", "two", "three"} {
 		ref := ir.Ref{Kind: "Ingress", Namespace: "a", Name: name}
 		event := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
-		m.setPlan(map[ir.Ref]*Change{ref: {Version: "1", Addresses: entries([]string{"192.0.2.1"}), Events: []*eventsv1.Event{event}}})
+		m.setPlan(map[ir.Ref]*Change{ref: {Version: "1", Status: "192.0.2.1", Events: []*eventsv1.Event{event}}})
 		c, done := m.change(ref)
 		if c == nil || done {
 			t.Fatalf("a new object: %v, done %v", c, done)
@@ -40,7 +40,7 @@ func TestPlanNamesOnlyWhatIsNew(t *testing.T) {
 	m := newMemory()
 	ref := ir.Ref{Kind: "Ingress", Namespace: "a", Name: "web"}
 	plan := func(version, address string, events ...string) map[ir.Ref]*Change {
-		c := &Change{Version: version, Addresses: entries([]string{address})}
+		c := &Change{Version: version, Status: address}
 		for _, name := range events {
 			c.Events = append(c.Events, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}})
 		}

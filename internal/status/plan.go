@@ -23,17 +23,17 @@ import (
 
 // Change is what is to be written about one object.
 type Change struct {
-	// Addresses are to stand in the status of an Ingress; nil leaves the status alone.
-	Addresses []networkingv1.IngressLoadBalancerIngress
+	// Status is a JSON merge patch for the status of the object; an empty one leaves the status alone.
+	Status string
 	// Events are about the object. Their names follow from what they say, so that writing one twice is writing it once.
 	Events []*eventsv1.Event
 	// Version is the resourceVersion of the object that the change was planned from.
 	Version string
 }
 
-// equal says that two changes ask for the same. Events are compared by their names, which follow from what they say.
+// equal reports whether two changes ask for the same. Events are compared by their names, which follow from what they say.
 func (c *Change) equal(other *Change) bool {
-	return c.Version == other.Version && slices.EqualFunc(c.Addresses, other.Addresses, same) &&
+	return c.Version == other.Version && c.Status == other.Status &&
 		slices.EqualFunc(c.Events, other.Events, func(a, b *eventsv1.Event) bool { return a.Name == b.Name })
 }
 
@@ -46,56 +46,65 @@ const (
 	maxName = 253
 )
 
-// Plan returns what is to be written. Objects about which there is nothing to write are not in it, nor are those of other
-// controllers, but for their Events.
+// Plan returns what is to be written, without the objects that need nothing. Objects of other controllers get Events only.
 func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
 	plan := map[ir.Ref]*Change{}
-	for v, object := range judged(r, s) {
-		events := eventsOf(v, object)
-		var wanted []networkingv1.IngressLoadBalancerIngress
-		if ingress, ok := object.(*networkingv1.Ingress); ok && !v.Foreign && len(addresses) > 0 &&
-			!slices.EqualFunc(ingress.Status.LoadBalancer.Ingress, addresses, same) {
-			wanted = addresses
+	for rest := r.Verdicts; len(rest) > 0; {
+		kind := rest[0].Object.Kind
+		end := slices.IndexFunc(rest, func(v *report.Verdict) bool { return v.Object.Kind != kind })
+		if end < 0 {
+			end = len(rest)
 		}
-		if wanted != nil || len(events) > 0 {
-			plan[v.Object] = &Change{Version: object.GetResourceVersion(), Addresses: wanted, Events: events}
+		status := func(*report.Verdict, kinds.Object) string { return "" }
+		if row, ok := patchers[kind]; ok {
+			status = row(addresses)
 		}
+		for v, object := range judged(rest[:end], s.OfKind(kind)) {
+			events, patch := eventsOf(v, object), status(v, object)
+			if patch != "" || len(events) > 0 {
+				plan[v.Object] = &Change{Version: object.GetResourceVersion(), Status: patch, Events: events}
+			}
+		}
+		rest = rest[end:]
 	}
 	return plan
 }
 
-// judged yields the verdicts with the objects that they are on. Ingresses come in the order of both, because to look up each
-// of ten thousand would be most of what a change costs.
-func judged(r *report.Report, s *snapshot.Snapshot) iter.Seq2[*report.Verdict, kinds.Object] {
+// fewVerdicts is the share of the objects of a kind, as 1 of so many, below which each is looked up.
+const fewVerdicts = 8
+
+// judged yields verdicts on one kind, which are sorted, with the objects that they are on. Where most objects have a verdict,
+// it goes through both in their order: to look up each of ten thousand Ingresses would be most of what a change costs.
+func judged(verdicts []*report.Verdict, objects snapshot.Objects[kinds.Object]) iter.Seq2[*report.Verdict, kinds.Object] {
 	return func(yield func(*report.Verdict, kinds.Object) bool) {
-		for _, v := range r.Verdicts {
-			if v.Object.Kind == kinds.Ingress {
-				continue
+		if len(verdicts) < objects.Len()/fewVerdicts {
+			for _, v := range verdicts {
+				object, ok := objects.Get(v.Object.Namespace, v.Object.Name)
+				if ok && !yield(v, object) {
+					return
+				}
 			}
-			object, ok := s.OfKind(v.Object.Kind).Get(v.Object.Namespace, v.Object.Name)
-			if ok && !yield(v, object) {
-				return
-			}
-		}
-		first := slices.IndexFunc(r.Verdicts, func(v *report.Verdict) bool { return v.Object.Kind == kinds.Ingress })
-		if first < 0 {
 			return
 		}
-		rest := r.Verdicts[first:]
-		for object := range snapshot.Of[*networkingv1.Ingress](s).All() {
-			for len(rest) > 0 && !isOn(rest[0], object) && report.Compare(rest[0].Object, snapshot.RefOf(object)) < 0 {
+		rest := verdicts
+		for object := range objects.All() {
+			namespace, name := object.GetNamespace(), object.GetName()
+			for len(rest) > 0 && before(rest[0].Object, namespace, name) {
 				rest = rest[1:]
 			}
-			if len(rest) == 0 || isOn(rest[0], object) && !yield(rest[0], object) {
+			if len(rest) == 0 {
+				return
+			}
+			if rest[0].Object.Name == name && rest[0].Object.Namespace == namespace && !yield(rest[0], object) {
 				return
 			}
 		}
 	}
 }
 
-// isOn compares what is nearly always the same string.
-func isOn(v *report.Verdict, object *networkingv1.Ingress) bool {
-	return v.Object.Name == object.Name && v.Object.Namespace == object.Namespace && v.Object.Kind == kinds.Ingress
+// before reports whether a verdict is on an object that sorts before the one with a namespace and name.
+func before(ref ir.Ref, namespace, name string) bool {
+	return ref.Namespace < namespace || ref.Namespace == namespace && ref.Name < name
 }
 
 func eventsOf(v *report.Verdict, object kinds.Object) []*eventsv1.Event {

@@ -48,7 +48,7 @@ func reportOn(names ...string) *report.Report {
 	r := &report.Report{}
 	slices.Sort(names)
 	for _, name := range names {
-		r.Verdicts = append(r.Verdicts, &report.Verdict{Object: refOf(name)})
+		r.Verdicts = append(r.Verdicts, &report.Verdict{Object: refOf(name), Parents: []report.Parent{{}}})
 	}
 	return r
 }
@@ -71,11 +71,11 @@ func addresses(all ...string) []networkingv1.IngressLoadBalancerIngress {
 func TestPlanOfAddresses(t *testing.T) {
 	s := taken(ingress("old", "192.0.2.9"), ingress("new"), ingress("right", "192.0.2.1", "192.0.2.2"), ingress("foreign"))
 	r := reportOn("foreign", "missing", "new", "old", "right")
-	r.Get(refOf("foreign")).Foreign = true
-	want := addresses("192.0.2.2", "192.0.2.1")
-	plan := status.Plan(r, s, want)
+	r.Get(refOf("foreign")).Parents = nil
+	const want = `{"status":{"loadBalancer":{"ingress":[{"ip":"192.0.2.1"},{"ip":"192.0.2.2"}]}}}`
+	plan := status.Plan(r, s, addresses("192.0.2.2", "192.0.2.1"))
 	if d := cmp.Diff(map[ir.Ref]*status.Change{
-		refOf("old"): {Addresses: want, Version: "7"}, refOf("new"): {Addresses: want, Version: "7"},
+		refOf("old"): {Status: want, Version: "7"}, refOf("new"): {Status: want, Version: "7"},
 	}, plan); d != "" {
 		t.Error(d)
 	}
@@ -92,7 +92,7 @@ func TestPlanOfEvents(t *testing.T) {
 	}
 	r.Get(refOf("quiet")).Problems = []report.Problem{problem(report.Info, "for the curious")}
 	r.Get(refOf("foreign")).Problems = []report.Problem{problem(report.Error, "an unknown class")}
-	r.Get(refOf("foreign")).Foreign = true
+	r.Get(refOf("foreign")).Parents = nil
 	plan := status.Plan(r, taken(ingress("web"), ingress("quiet"), ingress("foreign")), nil)
 	if len(plan) != 2 || len(plan[refOf("foreign")].Events) != 1 {
 		t.Fatalf("the plan has %d objects", len(plan))
@@ -113,7 +113,7 @@ func TestEventOnAnObjectOfTheCluster(t *testing.T) {
 	r := &report.Report{Verdicts: []*report.Verdict{{Object: ref, Problems: []report.Problem{problem(report.Warning, "no parameters")}}}}
 	class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx", UID: "uid"}}
 	change := status.Plan(r, taken(class), nil)[ref]
-	if change == nil || len(change.Events) != 1 || change.Addresses != nil {
+	if change == nil || len(change.Events) != 1 || change.Status != "" {
 		t.Fatalf("the plan is %+v", change)
 	}
 	e := change.Events[0]
@@ -130,7 +130,7 @@ func TestEventOnAService(t *testing.T) {
 	}}}}
 	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "db", UID: "uid"}}
 	change := status.Plan(r, taken(service), nil)[ref]
-	if change == nil || len(change.Events) != 1 || change.Addresses != nil {
+	if change == nil || len(change.Events) != 1 || change.Status != "" {
 		t.Fatalf("the plan is %+v", change)
 	}
 	e := change.Events[0]

@@ -120,10 +120,7 @@ func serviceIn(s *snapshot.Snapshot, name string) *corev1.Service {
 
 // tell makes the verdicts known, if they are others than before.
 func (p *ports) tell(verdicts []*report.Verdict) {
-	same := slices.EqualFunc(*p.verdicts.Load(), verdicts, func(a, b *report.Verdict) bool {
-		return a.Object == b.Object && slices.Equal(a.Problems, b.Problems)
-	})
-	if !same {
+	if !slices.EqualFunc(*p.verdicts.Load(), verdicts, (*report.Verdict).Equal) {
 		p.verdicts.Store(&verdicts)
 		signal(p.changed)
 	}

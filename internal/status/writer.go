@@ -2,7 +2,6 @@ package status
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,15 +11,16 @@ import (
 
 	"go.uber.org/zap"
 	eventsv1 "k8s.io/api/events/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -48,6 +48,7 @@ type Options struct {
 // Writer writes what Plan says, as long as it holds the Lease. Publish may be called from any goroutine.
 type Writer struct {
 	client   kubernetes.Interface
+	objects  metadata.Interface
 	options  Options
 	identity string
 	leader   atomic.Bool
@@ -65,14 +66,15 @@ type desired struct {
 	open     []*ir.StreamRoute
 }
 
-// New returns a writer that does nothing before Run.
-func New(client kubernetes.Interface, o Options) (*Writer, error) {
+// New returns a writer that does nothing before Run. Statuses are patched through objects, whatever their kind; everything else
+// goes through client.
+func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*Writer, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("the name of this replica for the Lease: %w", err)
 	}
 	return &Writer{
-		client: client, options: o, identity: name + "_" + string(uuid.NewUUID()), wake: make(chan struct{}, 1),
+		client: client, objects: objects, options: o, identity: name + "_" + string(uuid.NewUUID()), wake: make(chan struct{}, 1),
 		memory: newMemory(), ports: newPorts(client, o),
 	}, nil
 }
@@ -177,7 +179,7 @@ func (w *Writer) write(ctx context.Context, ref ir.Ref) error {
 	}
 	var failed error
 	if !done {
-		failed = w.writeAddresses(ctx, ref, change)
+		failed = w.writeStatus(ctx, ref, change)
 	}
 	for _, event := range change.Events {
 		failed = errors.Join(failed, w.writeEvent(ctx, event))
@@ -185,18 +187,13 @@ func (w *Writer) write(ctx context.Context, ref ir.Ref) error {
 	return failed
 }
 
-// writeAddresses writes to an Ingress. One that is gone by now needs nothing.
-func (w *Writer) writeAddresses(ctx context.Context, ref ir.Ref, c *Change) error {
-	patch, err := json.Marshal(map[string]any{
-		"status": map[string]any{"loadBalancer": networkingv1.IngressLoadBalancerStatus{Ingress: c.Addresses}},
-	})
-	if err != nil {
-		return fmt.Errorf("encoding the status: %w", err)
-	}
-	_, err = w.client.NetworkingV1().Ingresses(ref.Namespace).Patch(
-		ctx, ref.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: controllerName}, "status")
+// writeStatus patches the status of an object. One that is gone by now needs nothing.
+func (w *Writer) writeStatus(ctx context.Context, ref ir.Ref, c *Change) error {
+	kind, _ := kinds.ByName(ref.Kind)
+	_, err := w.objects.Resource(kind.GroupVersion.WithResource(kind.Resource)).Namespace(ref.Namespace).Patch(
+		ctx, ref.Name, types.MergePatchType, []byte(c.Status), metav1.PatchOptions{FieldManager: controllerName}, "status")
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("writing the address: %w", err)
+		return fmt.Errorf("patching the status: %w", err)
 	}
 	w.memory.wroteStatus(ref, c)
 	return nil

@@ -171,7 +171,7 @@ func TestOnlyTheHolderOfTheLeaseWrites(t *testing.T) {
 }
 
 func TestRunReturnsWhenTheLeaseCannotBeUsed(t *testing.T) {
-	w, err := status.New(clientOf(), status.Options{
+	w, err := status.New(clientOf(), objects(clientOf()), status.Options{
 		Log: zaptest.NewLogger(t), Times: status.Times{Duration: time.Second, Renew: time.Minute},
 	})
 	if err != nil {

@@ -104,11 +104,8 @@ func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificat
 // withPortProblems adds what there is to say of the certificates of ports to a verdict, which may be nil.
 func (t *Translator) withPortProblems(ref ir.Ref, v *report.Verdict) *report.Verdict {
 	more := t.portProblems[ref]
-	switch {
-	case len(more) == 0:
+	if len(more) == 0 {
 		return v
-	case v == nil:
-		return &report.Verdict{Object: ref, Problems: more}
 	}
-	return &report.Verdict{Object: ref, Foreign: v.Foreign, Problems: slices.Concat(v.Problems, more)}
+	return v.With(&report.Verdict{Object: ref, Problems: more})
 }

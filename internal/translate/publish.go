@@ -58,7 +58,10 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if r == nil || !r.Ours && len(r.Problems) == 0 {
 		return nil
 	}
-	v := &report.Verdict{Object: ref, Foreign: !r.Ours, Problems: append(slices.Clone(r.Problems), t.certificateProblems(r)...)}
+	v := &report.Verdict{Object: ref, Problems: append(slices.Clone(r.Problems), t.certificateProblems(r)...)}
+	if r.Ours {
+		v.Parents = t.parents(r.Class)
+	}
 	if p := t.voidWithPassthrough(r); p != nil {
 		v.Problems = append(v.Problems, *p)
 	}
@@ -84,16 +87,24 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
+// parents returns the parent of the Ingresses of a class, in one list for all of them.
+func (t *Translator) parents(class string) []report.Parent {
+	list := t.classes[class]
+	if list == nil {
+		parent := ir.Ref{Kind: kinds.IngressClass, Name: cmp.Or(class, t.options.Ingress.ClassName)}
+		list = []report.Parent{{ParentRef: report.ParentRef{Object: parent}}}
+		t.classes[class] = list
+	}
+	return list
+}
+
 // settingsVerdict is on a ConfigMap, an IngressClass or a Service. One ConfigMap may serve several ends.
 func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
 	of, ports := t.defaults.verdicts[ref], t.streams.verdicts[ref]
-	switch {
-	case ports == nil:
+	if ports == nil {
 		return of
-	case of == nil:
-		return ports
 	}
-	return &report.Verdict{Object: ref, Problems: slices.Concat(of.Problems, ports.Problems)}
+	return of.With(ports)
 }
 
 // patched returns a sorted list in which the given entries are different; nil is one that is gone. Entries that are equal

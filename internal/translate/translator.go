@@ -41,6 +41,8 @@ type Translator struct {
 	found    map[string]*ir.Backend
 	users    *users
 	balanced map[string]*balanced
+	// classes has the parents of the Ingresses of each class.
+	classes map[string][]report.Parent
 
 	config *ir.Config
 	report *report.Report
@@ -54,7 +56,7 @@ func (t *Translator) reset(o Options) {
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
 		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{},
 		issuance: newIssuance(), streams: &ports{}, routes: map[string]int{}, found: map[string]*ir.Backend{},
-		users: newUsers(), balanced: map[string]*balanced{},
+		users: newUsers(), balanced: map[string]*balanced{}, classes: map[string][]report.Parent{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
 }

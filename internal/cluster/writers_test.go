@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+)
+
+// TestMetadataPatchesAStatus: the request is the one that the rights in deploy/rbac.yaml are for, and its answer is small.
+func TestMetadataPatchesAStatus(t *testing.T) {
+	requests := make(chan string, 1)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		requests <- r.Method + " " + r.URL.String() + " " + r.Header.Get("Content-Type") + " " + string(body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"web","resourceVersion":"8"}}`)
+	}))
+	defer api.Close()
+	c, err := New(Options{Kubeconfig: writeKubeconfig(t, api.Listener.Addr().String())}, quietLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.Metadata().Resource(networkingv1.SchemeGroupVersion.WithResource("ingresses")).Namespace("a").
+		Patch(t.Context(), "web", types.MergePatchType, []byte(`{"status":{}}`), metav1.PatchOptions{FieldManager: "me"}, "status")
+	if err != nil || o.ResourceVersion != "8" {
+		t.Fatalf("the answer is %v, %v", o, err)
+	}
+	const want = `PATCH /apis/networking.k8s.io/v1/namespaces/a/ingresses/web/status?fieldManager=me application/merge-patch+json {"status":{}}`
+	if got := <-requests; got != want {
+		t.Errorf("the request is %s", got)
+	}
+}
+
+// TestWritersShareTheirLimit: statuses and Events together stay below the limit of requests per second.
+func TestWritersShareTheirLimit(t *testing.T) {
+	client, objects, err := writers(&rest.Config{Host: "127.0.0.1:1", QPS: 0.001, Burst: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !client.EventsV1().RESTClient().GetRateLimiter().TryAccept() {
+		t.Fatal("the first request has to wait")
+	}
+	// A wait that is longer than the context lives fails at once.
+	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
+	defer cancel()
+	_, err = objects.Resource(networkingv1.SchemeGroupVersion.WithResource("ingresses")).Namespace("a").Get(ctx, "web", metav1.GetOptions{})
+	if err == nil || !strings.Contains(err.Error(), "rate limiter") {
+		t.Errorf("a request beyond the limit: %v", err)
+	}
+}
