@@ -7,7 +7,8 @@ LINT := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run --config $(CUR
 XCADDY := go tool -modfile=$(CURDIR)/tools/go.mod xcaddy
 MODULE := github.com/k8singress/k8singress
 FUZZTIME ?= 30s
-# What is passed on to bench, such as BENCH=-quick, BENCH=-streams, BENCH="-rounds 3 -hosts 1,100" or BENCH='-scale "-endpoint-changes 2000"'.
+# What is passed on to bench, such as BENCH=-quick, BENCH=-streams, BENCH="-rounds 3 -hosts 1,100", BENCH="-against HEAD~5" or
+# BENCH='-scale "-endpoint-changes 2000"'.
 BENCH ?=
 
 .PHONY: help

@@ -2,10 +2,12 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -128,14 +130,35 @@ func isCaddys(t *testing.T, made any) {
 }
 
 func TestManifestsAreIngresses(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "manifests")
-	if err := writeManifests(folder, applications{perFile + 1, manyEndpoints, "127.0.0.1:9"}); err != nil {
-		t.Fatal(err)
+	for name, shared := range map[string]bool{"a Service for each": false, "one Service for all": true} {
+		t.Run(name, func(t *testing.T) {
+			folder := filepath.Join(t.TempDir(), "manifests")
+			a := applications{hosts: perFile + 1, endpoints: manyEndpoints, backend: "127.0.0.1:9", shared: shared}
+			if err := writeManifests(folder, a); err != nil {
+				t.Fatal(err)
+			}
+			if err := writeChange(folder, 7); err != nil {
+				t.Fatal(err)
+			}
+			paths, services := readManifests(t, folder)
+			if len(paths) != perFile+2 || paths[hostName(1)] != "/" || paths[hostName(perFile+1)] != "/" || paths[changingHost] != "/change-7" {
+				t.Errorf("%d hosts, the changing one with path %q", len(paths), paths[changingHost])
+			}
+			want := perFile + 1
+			if shared {
+				want = 1
+			}
+			if len(services) != want || !services["app-00001"] {
+				t.Errorf("the Ingresses name %d Services, want %d", len(services), want)
+			}
+		})
 	}
-	if err := writeChange(folder, 7); err != nil {
-		t.Fatal(err)
-	}
-	hosts := map[string]string{}
+}
+
+// readManifests returns the path of each host, and the Services of all.
+func readManifests(t *testing.T, folder string) (paths map[string]string, services map[string]bool) {
+	t.Helper()
+	paths, services = map[string]string{}, map[string]bool{}
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -147,21 +170,21 @@ func TestManifestsAreIngresses(t *testing.T) {
 		}
 		for one := range strings.SplitSeq(string(text), "---\n") {
 			var ingress networkingv1.Ingress
-			if strings.Contains(one, "kind: Ingress\n") {
-				if err := yaml.UnmarshalStrict([]byte(one), &ingress); err != nil {
-					t.Fatal(err)
-				}
-				if ingress.Name != "changing" && ingress.Spec.Rules[0].Host != ingress.Name+".bench.test" {
-					t.Errorf("Ingress %q has host %q", ingress.Name, ingress.Spec.Rules[0].Host)
-				}
-				rule := ingress.Spec.Rules[0]
-				hosts[rule.Host] = rule.HTTP.Paths[0].Path
+			if !strings.Contains(one, "kind: Ingress\n") {
+				continue
 			}
+			if err := yaml.UnmarshalStrict([]byte(one), &ingress); err != nil {
+				t.Fatal(err)
+			}
+			rule := ingress.Spec.Rules[0]
+			if ingress.Name != "changing" && rule.Host != ingress.Name+".bench.test" {
+				t.Errorf("Ingress %q has host %q", ingress.Name, rule.Host)
+			}
+			paths[rule.Host] = rule.HTTP.Paths[0].Path
+			services[rule.HTTP.Paths[0].Backend.Service.Name] = true
 		}
 	}
-	if len(hosts) != perFile+2 || hosts[hostName(1)] != "/" || hosts[hostName(perFile+1)] != "/" || hosts[changingHost] != "/change-7" {
-		t.Errorf("%d hosts, the changing one with path %q", len(hosts), hosts[changingHost])
-	}
+	return paths, services
 }
 
 func TestEndedProcessIsTold(t *testing.T) {
@@ -267,5 +290,74 @@ func TestQuickLeavesWhatIsGiven(t *testing.T) {
 	o, err := parse([]string{"-quick", "-rounds", "2", "-scale", "-ingresses 100"})
 	if err != nil || o.rounds != 2 || o.duration != time.Second || strings.Join(o.scale, " ") != "-quick -ingresses 100" {
 		t.Errorf("options are %+v, error %v", o, err)
+	}
+}
+
+func TestSeriesAreComparedRoundByRound(t *testing.T) {
+	s := &series{}
+	for round, both := range [][2]float64{{90, 100}, {990, 1000}, {100, 100}} {
+		if err := inTurn(round, func(side int) error { s.add(side, both[side]); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		got  bar
+		want string
+	}{
+		{s.atLeast("x", 0.98), "at least 0.98: yes"}, {s.atLeast("x", 1), "at least 1.00: no"},
+		{s.atMost("x", 1.3), "at most 1.30: yes"}, {s.swapped().atMost("x", 1), "at most 1.00: no"},
+	} {
+		if got := c.got.Bar + ": " + c.got.Met; got != c.want {
+			t.Errorf("%s, want %s: %s", got, c.want, c.got.Measured)
+		}
+	}
+	if first, second := s.median(0), s.median(1); first != 100 || second != 100 || s.ratio() != 0.99 {
+		t.Errorf("medians are %v and %v, their ratio %v", first, second, s.ratio())
+	}
+}
+
+// TestNoSideIsAlwaysTheSecond: what comes second finds the machine warm.
+func TestNoSideIsAlwaysTheSecond(t *testing.T) {
+	var order []int
+	for round := range 2 {
+		_ = inTurn(round, func(side int) error { order = append(order, side); return nil })
+	}
+	if !slices.Equal(order, []int{0, 1, 1, 0}) {
+		t.Errorf("the order is %v", order)
+	}
+}
+
+// TestLinesAreThoseOfTheProduct: tests and measurements do not count.
+func TestLinesAreThoseOfTheProduct(t *testing.T) {
+	t.Chdir(t.TempDir())
+	commands := func(all ...string) {
+		t.Helper()
+		for _, command := range all {
+			if _, err := git(t.Context(), strings.Fields(command)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	counts := func(commit string, want int) {
+		t.Helper()
+		if got, err := lines(t.Context(), commit); err != nil || got != want {
+			t.Errorf("commit %q has %d lines, want %d: %v", commit, got, want, err)
+		}
+	}
+	for name, text := range map[string]string{
+		"a.go": "1\n2\n", "b/c:d.go": "1\n\n3\n", "a_test.go": "1\n", "bench/x.go": "1\n", "test/e2e/x.go": "1\n", "a.txt": "1\n",
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commands("init -q", "add .", "-c user.name=x -c user.email=x@example.com commit -q -m x")
+	if err := os.WriteFile("new.go", []byte("1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	counts("HEAD", 5)
+	counts("", 6)
+	if _, err := lines(t.Context(), "nothing"); err == nil || !strings.Contains(err.Error(), "nothing") {
+		t.Errorf("of a commit that is not there, the error is %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -195,20 +196,13 @@ func (c *contestant) serves(ctx context.Context, host int) bool {
 
 // measure adds one round.
 func (c *contestant) measure(ctx context.Context, o options) error {
-	if err := c.resume(); err != nil {
-		return err
-	}
 	for _, m := range []struct {
 		host   int
 		rounds *[]figures
 	}{{1, &c.first}, {c.hosts, &c.last}} {
-		l := load{
-			address: c.http, hosts: []string{hostName(m.host)}, body: answerBody,
-			connections: o.connections, warmUp: o.duration / 3, duration: o.duration,
-		}
-		f, err := l.run(ctx)
+		f, err := c.requests(ctx, o, m.host)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+			return err
 		}
 		*m.rounds = append(*m.rounds, f)
 		if c.hosts == 1 {
@@ -216,7 +210,65 @@ func (c *contestant) measure(ctx context.Context, o options) error {
 			break
 		}
 	}
-	return c.pause()
+	return nil
+}
+
+// requests sends as many as it can to one host, counted from 1, while the contestant is not paused.
+func (c *contestant) requests(ctx context.Context, o options, host int) (figures, error) {
+	if err := c.resume(); err != nil {
+		return figures{}, err
+	}
+	f, err := load{
+		address: c.http, hosts: []string{hostName(host)}, body: answerBody,
+		connections: o.connections, warmUp: o.duration / 3, duration: o.duration,
+	}.run(ctx)
+	if err != nil {
+		return f, fmt.Errorf("%s: %w", c.name, err)
+	}
+	return f, c.pause()
+}
+
+// change changes one Ingress, and returns the time until a request is served by it.
+func (c *contestant) change(ctx context.Context, number int) (time.Duration, error) {
+	begin := time.Now()
+	if err := writeChange(c.manifests(), number); err != nil {
+		return 0, err
+	}
+	url := fmt.Sprintf("http://%s/change-%d", c.http, number)
+	served := func(ctx context.Context) bool {
+		response, err := get(ctx, url, changingHost)
+		return err == nil && response.Body.Close() == nil
+	}
+	if err := c.process.await(ctx, served); err != nil {
+		return 0, fmt.Errorf("waiting for change %d of %s: %w", number, c.name, err)
+	}
+	return time.Since(begin), nil
+}
+
+// liveHeap has Caddy collect its garbage, and returns the size of what is left in bytes.
+func (c *contestant) liveHeap(ctx context.Context) (int64, error) {
+	if err := c.resume(); err != nil {
+		return 0, err
+	}
+	text, err := c.ask(ctx, "/debug/pprof/heap?gc=1&debug=1")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(text, "\n# HeapAlloc = ")
+	size, _, _ := strings.Cut(rest, "\n")
+	bytes, err := strconv.ParseInt(size, 10, 64)
+	return bytes, errors.Join(err, c.pause())
+}
+
+// ask returns what the admin API answers.
+func (c *contestant) ask(ctx context.Context, path string) (string, error) {
+	response, err := get(ctx, "http://"+c.admin+path, "")
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
 }
 
 // finish notes the memory, and checks that a Caddy has metrics on: they cost time, and users have them on.
@@ -231,16 +283,11 @@ func (c *contestant) finish(ctx context.Context) error {
 	if c.idle {
 		return nil
 	}
-	response, err := get(ctx, "http://"+c.admin+"/metrics", "")
+	text, err := c.ask(ctx, "/metrics")
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	if !strings.Contains(string(text), "\ncaddy_http_requests_total{") {
+	if !strings.Contains(text, "\ncaddy_http_requests_total{") {
 		return errors.New("HTTP metrics are not on in each contestant, so that the figures cannot be compared")
 	}
 	return nil

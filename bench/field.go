@@ -35,7 +35,7 @@ func startField(ctx context.Context, s site, hosts []int) (*field, error) {
 		var err error
 		p.plain, err = startPlain(ctx, s, fmt.Sprintf("plain-%d", n), n)
 		if err == nil {
-			p.ours, err = startOurs(ctx, s, fmt.Sprintf("ours-%d", n), applications{n, 1, s.backend})
+			p.ours, err = startOurs(ctx, s, fmt.Sprintf("ours-%d", n), applications{hosts: n, endpoints: 1, backend: s.backend})
 		}
 		f.pairs = append(f.pairs, p)
 		if err != nil {
@@ -44,7 +44,7 @@ func startField(ctx context.Context, s site, hosts []int) (*field, error) {
 	}
 	var err error
 	if runtime.GOOS == "linux" {
-		f.many, err = startOurs(ctx, s, "ours-endpoints", applications{hosts[0], manyEndpoints, s.backend})
+		f.many, err = startOurs(ctx, s, "ours-endpoints", applications{hosts: hosts[0], endpoints: manyEndpoints, backend: s.backend})
 	}
 	if err == nil {
 		f.nginx, err = startNginx(ctx, s)
@@ -102,19 +102,11 @@ func (f *field) change(ctx context.Context, changes int) ([]time.Duration, error
 	}
 	var times []time.Duration
 	for number := range changes {
-		begin := time.Now()
-		if err := writeChange(c.manifests(), number); err != nil {
+		took, err := c.change(ctx, number)
+		if err != nil {
 			return nil, err
 		}
-		url := fmt.Sprintf("http://%s/change-%d", c.http, number)
-		served := func(ctx context.Context) bool {
-			response, err := get(ctx, url, changingHost)
-			return err == nil && response.Body.Close() == nil
-		}
-		if err := c.process.await(ctx, served); err != nil {
-			return nil, fmt.Errorf("waiting for change %d: %w", number, err)
-		}
-		times = append(times, time.Since(begin))
+		times = append(times, took)
 	}
 	return times, c.pause()
 }

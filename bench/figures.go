@@ -70,15 +70,26 @@ func medianOf(rounds []figures) figures {
 	}
 }
 
-// ratios compares two rows of rounds pair by pair, so that what the machine did in one round weighs on both sides. They
-// are sorted.
-func ratios(of, to []figures) []float64 {
-	quotients := make([]float64, 0, len(of))
-	for i := range of {
-		quotients = append(quotients, of[i].perSecond/to[i].perSecond)
+// ratios compares the requests per second of two rows of rounds.
+func ratios(of, to []figures) []float64 { return quotients(rates(of), rates(to)) }
+
+func rates(rounds []figures) []float64 {
+	all := make([]float64, 0, len(rounds))
+	for _, r := range rounds {
+		all = append(all, r.perSecond)
 	}
-	slices.Sort(quotients)
-	return quotients
+	return all
+}
+
+// quotients compares two rows of rounds pair by pair, so that what the machine did in one round weighs on both sides. They
+// are sorted.
+func quotients(of, to []float64) []float64 {
+	all := make([]float64, 0, len(of))
+	for i := range of {
+		all = append(all, of[i]/to[i])
+	}
+	slices.Sort(all)
+	return all
 }
 
 func ratio(of, to []figures) float64 { return middle(ratios(of, to)) }

@@ -1,6 +1,7 @@
 // Bench measures this binary against the same binary with plain Caddy routes and against nginx, side by side in one run,
 // has test/scale measure it on a real API server, and prints the result as Markdown. `make bench` runs it. Its last table
-// has what must be reached, what was measured and whether that is enough.
+// has what must be reached, what was measured and whether that is enough. `bench -against COMMIT` measures it against the
+// binary of another commit instead, and one change in a small folder against one in a large folder.
 //
 // Clients, backend and proxy share one machine, so the figures compare variants with each other; they do not say what a
 // machine of their own could do.
@@ -39,6 +40,8 @@ type options struct {
 	noScale bool
 	// streams leaves out all but TCP and UDP; noStreams leaves those out.
 	streams, noStreams bool
+	// against is a commit. Nothing but what is compared with it, and what must hold beside that, is measured then.
+	against string
 }
 
 func main() {
@@ -68,7 +71,10 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(folder)
 	parts := []comparison{compare, compareHandshakes, compareStreams, scale}
-	if o.streams {
+	switch {
+	case o.against != "":
+		parts = []comparison{compareCommits, compareGrowth, compareLines}
+	case o.streams:
 		parts = []comparison{compareStreams}
 	}
 	var bars []bar
@@ -126,6 +132,7 @@ func parse(arguments []string) (options, error) {
 	flags.DurationVar(&o.duration, "duration", 2*time.Second, "how long one measurement takes, after a third of that to warm up")
 	flags.IntVar(&o.connections, "connections", 32, "keep-alive connections")
 	flags.IntVar(&o.changes, "changes", 50, "Ingress changes to time, at the largest number of hosts")
+	flags.StringVar(&o.against, "against", "", "a commit: measure this checkout against it, and no other program")
 	flags.BoolVar(&o.quick, "quick", false, "all of it in a few minutes, with fewer and shorter rounds")
 	flags.StringVar(&scale, "scale", "", "flags of test/scale, which measures on a real API server")
 	flags.BoolVar(&o.noScale, "no-scale", false, "leave out test/scale")

@@ -27,11 +27,12 @@ type applications struct {
 	endpoints int
 	// backend is the address of the first endpoint. The others have its port, on other addresses of this machine.
 	backend string
+	// shared says that all have the Service of the first.
+	shared bool
 }
 
-// application is one host: an Ingress, a Service and its EndpointSlice. Its values are the number, the host, the endpoints
-// and their port.
-const application = `---
+// ingress is that of one host. Its values are its number, the host and the number of its Service.
+const ingress = `---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {name: app-%05[1]d, namespace: bench}
@@ -43,19 +44,22 @@ spec:
         paths:
           - path: /
             pathType: Prefix
-            backend: {service: {name: app-%05[1]d, port: {number: 80}}}
----
+            backend: {service: {name: app-%05[3]d, port: {number: 80}}}
+`
+
+// service is a Service and its EndpointSlice. Its values are its number, the endpoints and their port.
+const service = `---
 apiVersion: v1
 kind: Service
 metadata: {name: app-%05[1]d, namespace: bench}
-spec: {ports: [{port: 80, targetPort: %[4]s}]}
+spec: {ports: [{port: 80, targetPort: %[3]s}]}
 ---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata: {name: app-%05[1]d, namespace: bench, labels: {kubernetes.io/service-name: app-%05[1]d}}
 addressType: IPv4
-endpoints: [%[3]s]
-ports: [{port: %[4]s}]
+endpoints: [%[2]s]
+ports: [{port: %[3]s}]
 `
 
 // changing is the Ingress that changes. Its value is the number of the change, which is in the path.
@@ -80,7 +84,6 @@ const (
 
 // writeManifests fills a folder with the objects of a number of hosts.
 func writeManifests(folder string, a applications) error {
-	_, port, _ := strings.Cut(a.backend, ":")
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return err
 	}
@@ -90,11 +93,7 @@ func writeManifests(folder string, a applications) error {
 	for first := 1; first <= a.hosts; first += perFile {
 		var text strings.Builder
 		for i := first; i < first+perFile && i <= a.hosts; i++ {
-			endpoints := 1
-			if i == 1 {
-				endpoints = a.endpoints
-			}
-			fmt.Fprintf(&text, application, i, hostName(i), endpointList(endpoints), port)
+			a.write(&text, i)
 		}
 		name := filepath.Join(folder, fmt.Sprintf("apps-%05d.yaml", first))
 		if err := os.WriteFile(name, []byte(text.String()), 0o644); err != nil {
@@ -102,6 +101,22 @@ func writeManifests(folder string, a applications) error {
 		}
 	}
 	return nil
+}
+
+// write adds the objects of one host.
+func (a applications) write(text *strings.Builder, i int) {
+	_, port, _ := strings.Cut(a.backend, ":")
+	endpoints, of := 1, i
+	if i == 1 {
+		endpoints = a.endpoints
+	}
+	if a.shared {
+		of = 1
+	}
+	fmt.Fprintf(text, ingress, i, hostName(i), of)
+	if of == i {
+		fmt.Fprintf(text, service, i, endpointList(endpoints), port)
+	}
 }
 
 // endpointList has addresses of this machine, from 127.0.0.1 on.
