@@ -20,7 +20,7 @@ func TestHTTPS(t *testing.T) {
 	}
 	sources := map[string]string{}
 	for host, c := range result.Document.Certificates {
-		sources[host] = c.Secret
+		sources[host] = c.Secret.String()
 		if c.Automated {
 			sources[host] = "issuer"
 		}

@@ -31,11 +31,11 @@ type generation struct {
 }
 
 func newSecured(way *ir.BackendTLS, secrets *trust.Store) (*secured, error) {
-	if way.Secret == "" && way.Verify {
+	if way.Secret.IsZero() && way.Verify {
 		return nil, errors.New("endpoints can be verified with the authorities of a Secret only: name one")
 	}
 	s := &secured{way: *way}
-	if way.Secret != "" {
+	if !way.Secret.IsZero() {
 		s.authority = secrets.Authority(way.Secret)
 	}
 	return s, nil

@@ -54,14 +54,14 @@ func (w *world) trust(r *ir.StreamRoute) *trust.Store {
 
 func verified(t *testing.T) *ir.StreamRoute {
 	r := route(ir.TCP, freePort(t), "a")
-	r.BackendTLS = &ir.BackendTLS{Secret: "test/ca", Verify: true, Depth: 1, Name: "db.test", SendName: true}
+	r.BackendTLS = &ir.BackendTLS{Secret: ir.Name{Namespace: "test", Name: "ca"}, Verify: true, Depth: 1, Name: "db.test", SendName: true}
 	return r
 }
 
 func TestTLSWithEndpoints(t *testing.T) {
 	w := newWorld(t)
 	r, i := verified(t), newIdentity(t)
-	w.trust(r).SetSecret("test", "ca", map[string][]byte{"ca.crt": i.PEM()}, true)
+	w.trust(r).SetSecret(ir.Name{Namespace: "test", Name: "ca"}, map[string][]byte{"ca.crt": i.PEM()}, true)
 	w.set(r, secretive(t, i, asItIs))
 	conn := dial(t, r)
 	expect(t, conn, "db.test\n")
@@ -78,7 +78,7 @@ func TestTLSAfterTheHeader(t *testing.T) {
 	w := newWorld(t)
 	r, i := verified(t), newIdentity(t)
 	r.SendProxy = ir.ProxyV2
-	w.trust(r).SetSecret("test", "ca", map[string][]byte{"ca.crt": i.PEM()}, true)
+	w.trust(r).SetSecret(ir.Name{Namespace: "test", Name: "ca"}, map[string][]byte{"ca.crt": i.PEM()}, true)
 	w.set(r, secretive(t, i, func(conn *net.TCPConn) net.Conn {
 		return proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE))
 	}))
@@ -105,7 +105,7 @@ func TestEndpointThatIsNotBelieved(t *testing.T) {
 			w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
 			test.change(r.BackendTLS)
 			store := w.trust(r)
-			store.SetSecret("test", "ca", test.secret, test.secret != nil)
+			store.SetSecret(ir.Name{Namespace: "test", Name: "ca"}, test.secret, test.secret != nil)
 			w.set(r, secretive(t, i, asItIs))
 			conn := dial(t, r)
 			send(t, conn, "secret")
@@ -117,7 +117,7 @@ func TestEndpointThatIsNotBelieved(t *testing.T) {
 			if r.BackendTLS.Name != "db.test" {
 				return
 			}
-			store.SetSecret("test", "ca", map[string][]byte{"ca.crt": i.PEM()}, true)
+			store.SetSecret(ir.Name{Namespace: "test", Name: "ca"}, map[string][]byte{"ca.crt": i.PEM()}, true)
 			expect(t, dial(t, r), "db.test\n")
 		})
 	}
@@ -152,7 +152,7 @@ func TestEndpointThatIsSilentAboutTLS(t *testing.T) {
 	w := newWorld(t)
 	r, i := verified(t), newIdentity(t)
 	r.Policy.ConnectTimeout = 200 * time.Millisecond
-	w.trust(r).SetSecret("test", "ca", map[string][]byte{"ca.crt": i.PEM()}, true)
+	w.trust(r).SetSecret(ir.Name{Namespace: "test", Name: "ca"}, map[string][]byte{"ca.crt": i.PEM()}, true)
 	w.set(r, silent(t), secretive(t, i, asItIs))
 	for range 2 {
 		expect(t, dial(t, r), "db.test\n")

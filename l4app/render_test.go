@@ -23,9 +23,9 @@ func TestRender(t *testing.T) {
 	all.Policy = ir.StreamPolicy{
 		IdleTimeout: time.Hour, ConnectTimeout: time.Second, Tries: 2, TriesTimeout: time.Minute, MaxConnections: 100,
 	}
-	all.BackendTLS = &ir.BackendTLS{Secret: "test/ca", Verify: true, Depth: 1, Name: "db.test", SendName: true}
+	all.BackendTLS = &ir.BackendTLS{Secret: ir.Name{Namespace: "test", Name: "ca"}, Verify: true, Depth: 1, Name: "db.test", SendName: true}
 	private, issued := route(ir.TCP, 5432, "db"), route(ir.TCP, 5433, "db")
-	private.TLS, private.AcceptProxy = &ir.StreamTLS{Secret: "shop/db"}, true
+	private.TLS, private.AcceptProxy = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "db"}}, true
 	issued.TLS = &ir.StreamTLS{Host: "{env.HOME}.example"}
 	odd := route(ir.TCP, 1, `{env.HOME}"`)
 	for name, c := range map[string]struct {

@@ -48,9 +48,9 @@ func (h *TLS) Provision(ctx caddy.Context) error {
 	switch {
 	case scope == nil:
 		return errors.New("this handler works on ports that the ingress controller opens: annotate the Service of the port")
-	case (h.Secret == "") == (h.Host == ""):
+	case h.Secret.IsZero() == (h.Host == ""):
 		return errors.New("one of secret and host says where the certificate comes from")
-	case h.Secret != "":
+	case !h.Secret.IsZero():
 		h.authority = scope.tables.Trust.Authority(h.Secret)
 	}
 	h.store = scope.tables.Certificates

@@ -32,7 +32,7 @@ func newTLSWorld(t *testing.T) *tlsWorld {
 func (s *tlsWorld) private() *ir.StreamRoute {
 	s.t.Helper()
 	r := route(ir.TCP, freePort(s.t), "a")
-	r.TLS = &ir.StreamTLS{Secret: "shop/db"}
+	r.TLS = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "db"}}
 	s.Trust.Update(&document.Delta{Ports: one(r)})
 	return r
 }
@@ -45,8 +45,8 @@ func (s *tlsWorld) certify(host string) {
 
 // setSecret sets the contents of the Secret of the ports; nil is a Secret that does not exist.
 func (s *tlsWorld) setSecret(data map[string][]byte) {
-	s.Trust.SetSecret("shop", "db", data, data != nil)
-	s.Certificates.SetSecret("shop", "db", data, data != nil)
+	s.Trust.SetSecret(ir.Name{Namespace: "shop", Name: "db"}, data, data != nil)
+	s.Certificates.SetSecret(ir.Name{Namespace: "shop", Name: "db"}, data, data != nil)
 }
 
 // client speaks TLS on a connection to a port.
@@ -141,7 +141,7 @@ func TestTLSOfAHost(t *testing.T) {
 	if _, err := s.client(r, &tls.Config{ServerName: "db.example"}); err == nil {
 		t.Error("there is a certificate before there is one")
 	}
-	s.Certificates.Update(map[string]*document.Certificate{"db.example": {Secret: "shop/db"}})
+	s.Certificates.Update(map[string]*ir.Certificate{"db.example": {Secret: ir.Name{Namespace: "shop", Name: "db"}}})
 	s.certify("db.example")
 	s.shows(r, "db.example")
 }
@@ -192,7 +192,7 @@ func TestTLSBehindABalancer(t *testing.T) {
 // TestTLSIsNotGuessed holds what is refused before the port is open.
 func TestTLSIsNotGuessed(t *testing.T) {
 	s := newTLSWorld(t)
-	for name, settings := range map[string]ir.StreamTLS{"nothing": {}, "both": {Secret: "a/b", Host: "c.example"}} {
+	for name, settings := range map[string]ir.StreamTLS{"nothing": {}, "both": {Secret: ir.Name{Namespace: "a", Name: "b"}, Host: "c.example"}} {
 		if err := (&TLS{StreamTLS: settings}).Provision(s.ctx); err == nil {
 			t.Error(name, "is taken")
 		}

@@ -22,7 +22,8 @@ var (
 			"No other proxy-ssl-* has an effect without it.",
 		Values: "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources", Example: "shop/backend-tls",
 		Default: "no certificate, and no verification", Scope: ScopeLocation, Risk: RiskMedium,
-		Parse: readBackendSecret, OnError: func(s *Settings) { s.Asked.BackendTLS.NoSecret = true },
+		Parse:     nginx.Into(func(s *Settings) *ir.Name { return &s.Asked.BackendTLS.Secret }, readSecretName),
+		OnError:   func(s *Settings) { s.Asked.BackendTLS.NoSecret = true },
 		Meanwhile: "with a backend that is asked over TLS, " + ingressClosed,
 		Check: func(s *Settings) string {
 			return option.Unless(s.UsesTLS(), "this has no effect, because the backend is not asked over TLS: set backend-protocol to HTTPS or GRPCS")
@@ -89,7 +90,7 @@ const (
 )
 
 func checkBackendSecret(s *Settings) string {
-	return option.Unless(s.Asked.BackendTLS.Secret != "" || s.Asked.BackendTLS.NoSecret,
+	return option.Unless(!s.Asked.BackendTLS.Secret.IsZero() || s.Asked.BackendTLS.NoSecret,
 		"this has no effect without proxy-ssl-secret, as in ingress-nginx")
 }
 
@@ -115,21 +116,12 @@ func (s *Settings) finishBackendTLS() {
 		s.Closed = true
 		return
 	}
-	if s.Asked.BackendTLS.Secret == "" {
+	if s.Asked.BackendTLS.Secret.IsZero() {
 		return
 	}
 	all := s.Asked.BackendTLS.BackendTLS
 	all.Name, all.Depth = cmp.Or(all.Name, proxyHost), cmp.Or(all.Depth, 1)
 	s.Forwarding.TLS = &all
-}
-
-func readBackendSecret(s *Settings, value string) error {
-	namespace, name, ok := strings.Cut(value, "/")
-	if !ok || !isName(namespace) || !isName(name) {
-		return fmt.Errorf("%s does not name a Secret: write namespace/name", nginx.Quote(value))
-	}
-	s.Asked.BackendTLS.Secret = value
-	return nil
 }
 
 // protocolNames are nginx's names of ir.TLSVersions.

@@ -21,7 +21,8 @@ var (
 			"several, the oldest counts. While the Secret is missing or cannot be read, every request gets 403.",
 		Values: "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources", Example: "shop/client-ca",
 		Default: "no certificates", Scope: ScopeIngress, Risk: RiskMedium,
-		Parse: readAuthority, OnError: func(s *Settings) { s.Asked.ClientAuth.NoAuthority = true }, Meanwhile: hostClosed,
+		Parse:   nginx.Into(func(s *Settings) *ir.Name { return &s.ClientAuth.Secret }, readSecretName),
+		OnError: func(s *Settings) { s.Asked.ClientAuth.NoAuthority = true }, Meanwhile: hostClosed,
 	}
 	authTLSVerifyClient = Annotation{
 		Name: "auth-tls-verify-client",
@@ -75,7 +76,7 @@ func checkAuthority(s *Settings) string {
 }
 
 // AsksClients says whether clients are asked for a certificate, or refused because nobody knows how to.
-func (s *Settings) AsksClients() bool { return s.ClientAuth.SecretName != "" || s.ClientAuth.Closed }
+func (s *Settings) AsksClients() bool { return !s.ClientAuth.Secret.IsZero() || s.ClientAuth.Closed }
 
 // clientAuth says that auth-tls-secret cannot be read, or that auth-tls-match-cn cannot.
 type clientAuth struct {
@@ -84,21 +85,20 @@ type clientAuth struct {
 
 // finishClientAuth closes the hosts if what guards them cannot be understood.
 func (s *Settings) finishClientAuth() {
-	s.ClientAuth.Closed = s.Asked.ClientAuth.NoAuthority || s.ClientAuth.SecretName != "" && s.Asked.ClientAuth.NoSubject
-	if s.ClientAuth.SecretName == "" {
+	s.ClientAuth.Closed = s.Asked.ClientAuth.NoAuthority || !s.ClientAuth.Secret.IsZero() && s.Asked.ClientAuth.NoSubject
+	if s.ClientAuth.Secret.IsZero() {
 		return
 	}
 	s.ClientAuth.Verify = cmp.Or(s.ClientAuth.Verify, ir.VerifyOn)
 	s.ClientAuth.Depth = cmp.Or(s.ClientAuth.Depth, 1)
 }
 
-func readAuthority(s *Settings, value string) error {
-	namespace, name, ok := strings.Cut(value, "/")
-	if !ok || !isName(namespace) || !isName(name) {
-		return fmt.Errorf("%s does not name a Secret: write namespace/name", nginx.Quote(value))
+func readSecretName(value string) (ir.Name, error) {
+	name, err := ir.ParseName(value)
+	if err != nil || !isName(name.Namespace) || !isName(name.Name) {
+		return ir.Name{}, fmt.Errorf("%s does not name a Secret: write namespace/name", nginx.Quote(value))
 	}
-	s.ClientAuth.SecretNamespace, s.ClientAuth.SecretName = namespace, name
-	return nil
+	return name, nil
 }
 
 // isName says whether an object could have a name.

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // TestTruth reads the cases of testdata: annotations, one on each line, and below them, indented, what is set and what is said.
@@ -83,7 +85,7 @@ func flatten(name string, v reflect.Value) []string {
 		return nil
 	case v.Kind() == reflect.Pointer:
 		return flatten(name, v.Elem())
-	case v.Kind() != reflect.Struct:
+	case v.Kind() != reflect.Struct || v.Type() == reflect.TypeFor[ir.Name]():
 		return []string{fmt.Sprintf("%s = %v", name, v.Interface())}
 	}
 	var lines []string

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/trust"
 )
@@ -18,9 +19,9 @@ type Secrets struct {
 func NewSecrets() Secrets { return Secrets{certs.NewStore(), trust.NewStore()} }
 
 // SetSecret sets the contents of a Secret; present is false for a Secret that does not exist.
-func (s Secrets) SetSecret(namespace, name string, data map[string][]byte, present bool) {
-	s.Trust.SetSecret(namespace, name, data, present)
-	s.Certificates.SetSecret(namespace, name, data, present)
+func (s Secrets) SetSecret(name ir.Name, data map[string][]byte, present bool) {
+	s.Trust.SetSecret(name, data, present)
+	s.Certificates.SetSecret(name, data, present)
 }
 
 // Problems returns a verdict for each object that refers to a Secret which is no good for it.

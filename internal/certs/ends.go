@@ -2,10 +2,7 @@ package certs
 
 import (
 	"iter"
-	"strings"
 	"time"
-
-	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // End is when a certificate ends that is shown.
@@ -21,22 +18,21 @@ type End struct {
 // Ends yields when certificates end, of each Secret and each host with one, in no particular order. It is for any goroutine.
 func (s *Store) Ends() iter.Seq[End] {
 	return func(yield func(End) bool) {
-		s.ends.Range(func(name, at any) bool {
-			end, ok := s.end(name.(string), at.(time.Time))
+		s.ends.Range(func(of, at any) bool {
+			end, ok := s.end(of.(source))
+			end.At = at.(time.Time)
 			return !ok || yield(end)
 		})
 	}
 }
 
-func (s *Store) end(name string, at time.Time) (end End, ok bool) {
-	end.At = at
-	if host, issued := strings.CutPrefix(name, issuedPrefix); issued {
-		end.Host = host
-		end.Namespace, ok = s.namespaceOf(host)
-		return end, ok
+func (s *Store) end(of source) (end End, ok bool) {
+	if !of.issued {
+		return End{Namespace: of.secret.Namespace, Secret: of.secret.Name}, true
 	}
-	end.Namespace, end.Secret, ok = strings.Cut(name, "/")
-	return end, ok && end.Namespace != "" && end.Secret != ""
+	end.Host = of.host
+	end.Namespace, ok = s.namespaceOf(of.host)
+	return end, ok
 }
 
 // namespaceOf returns the namespace that a host comes from; it is empty where the document does not say.
@@ -45,5 +41,5 @@ func (s *Store) namespaceOf(name string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	return ir.ParseRef(value.(*host).origin).Namespace, true
+	return value.(*host).origin.Namespace, true
 }

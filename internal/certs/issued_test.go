@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
@@ -25,13 +25,13 @@ func TestIssuedCertificate(t *testing.T) {
 	show := func() *tls.Certificate { return shows(t, s) }
 	first, second := makeSelfSigned(), makeSelfSigned()
 	first.Leaf.DNSNames, second.Leaf.DNSNames = []string{"a.example"}, []string{"a.example"}
-	automated := map[string]*document.Certificate{"a.example": {Automated: true, Origin: "Ingress/shop/web"}}
+	automated := map[string]*ir.Certificate{"a.example": {Automated: true, Origin: ir.ParseRef("Ingress/shop/web")}}
 	s.Update(automated)
 	s.SetIssued("a.example", first)
 	if show() != first {
 		t.Error("the issued certificate is not shown")
 	}
-	s.Update(map[string]*document.Certificate{"a.example": {Secret: "shop/tls"}})
+	s.Update(map[string]*ir.Certificate{"a.example": {Secret: ir.Name{Namespace: "shop", Name: "tls"}}})
 	if show() != first {
 		t.Error("it is not shown until the Secret is told")
 	}
@@ -48,7 +48,7 @@ func TestIssuedCertificate(t *testing.T) {
 	if got := s.Problems(); len(got) != 0 {
 		t.Errorf("problems are %v", got)
 	}
-	s.Update(map[string]*document.Certificate{"a.example": nil})
+	s.Update(map[string]*ir.Certificate{"a.example": nil})
 	if show() == second || len(s.secrets) != 0 {
 		t.Error("it is shown for a host that has gone")
 	}
@@ -60,11 +60,11 @@ func TestExpiredCertificateOfTheSecretBefore(t *testing.T) {
 	show := func() *tls.Certificate { return shows(t, s) }
 	old := makeSelfSigned()
 	old.Leaf.DNSNames = []string{"a.example"}
-	ofSecret := &document.Certificate{Secret: "shop/tls", Origin: "Ingress/shop/web"}
-	s.Update(map[string]*document.Certificate{"a.example": ofSecret, "b.example": ofSecret})
-	s.secrets["shop/tls"].show(&shown{pair: old, names: tlssecret.NamesOf(old.Leaf)})
-	s.tell(s.secrets["shop/tls"])
-	s.Update(map[string]*document.Certificate{"a.example": {Automated: true, Origin: "Ingress/shop/web"}})
+	ofSecret := &ir.Certificate{Secret: ir.Name{Namespace: "shop", Name: "tls"}, Origin: ir.ParseRef("Ingress/shop/web")}
+	s.Update(map[string]*ir.Certificate{"a.example": ofSecret, "b.example": ofSecret})
+	s.secrets[sourceOf("", ofSecret)].show(&shown{pair: old, names: tlssecret.NamesOf(old.Leaf)})
+	s.tell(s.secrets[sourceOf("", ofSecret)])
+	s.Update(map[string]*ir.Certificate{"a.example": {Automated: true, Origin: ir.ParseRef("Ingress/shop/web")}})
 	if show() != old {
 		t.Error("the certificate of the Secret is not shown until there is another one")
 	}
@@ -72,7 +72,7 @@ func TestExpiredCertificateOfTheSecretBefore(t *testing.T) {
 	if show() == old {
 		t.Error("it is shown though it has expired, and nobody renews it")
 	}
-	s.Update(map[string]*document.Certificate{"a.example": ofSecret})
+	s.Update(map[string]*ir.Certificate{"a.example": ofSecret})
 	if show() != old {
 		t.Error("what the Secret holds is not shown because it has expired")
 	}

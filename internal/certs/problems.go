@@ -19,12 +19,11 @@ import (
 func (s *Store) Problems() []*report.Verdict {
 	s.asked = time.Now()
 	var all []*report.Verdict
-	for _, name := range slices.Sorted(s.bad()) {
-		of := s.secrets[name]
+	for _, of := range slices.SortedFunc(s.bad(), func(a, b *secret) int { return a.source.secret.Compare(b.source.secret) }) {
 		origins := of.origins(s)
-		for _, origin := range slices.Sorted(maps.Keys(origins)) {
+		for _, origin := range slices.SortedFunc(maps.Keys(origins), report.Compare) {
 			if hosts := origins[origin]; !of.missing || hosts[0] == "" {
-				all = append(all, s.verdict(of, ir.ParseRef(origin), hosts))
+				all = append(all, s.verdict(of, origin, hosts))
 			}
 		}
 	}
@@ -45,14 +44,14 @@ func (s *Store) Stale() bool {
 	return false
 }
 
-// bad yields the names of the Secrets that there is something to say of, which are few.
-func (s *Store) bad() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for name, of := range s.secrets {
-			if of.issued() {
+// bad yields the Secrets that there is something to say of, which are few.
+func (s *Store) bad() iter.Seq[*secret] {
+	return func(yield func(*secret) bool) {
+		for _, of := range s.secrets {
+			if of.source.issued {
 				continue
 			}
-			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != tlssecret.Valid) && !yield(name) {
+			if (of.problem != nil || of.strays != nil || of.missing || of.current(s.asked) != tlssecret.Valid) && !yield(of) {
 				return
 			}
 		}
@@ -68,8 +67,8 @@ func (s *secret) current(now time.Time) tlssecret.Validity {
 }
 
 // origins returns the hosts of each object that names the Secret, sorted.
-func (s *secret) origins(of *Store) map[string][]string {
-	all := map[string][]string{}
+func (s *secret) origins(of *Store) map[ir.Ref][]string {
+	all := map[ir.Ref][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
 		entry, _ := of.hosts.Load(name)
 		origin := entry.(*host).origin
@@ -106,9 +105,9 @@ type sayer func(severity report.Severity, reason report.Reason, format string, a
 // subject is how a message begins.
 func (s *secret) subject(hosts []string) string {
 	if hosts[0] == "" {
-		return "the option default_certificate names Secret " + s.name
+		return "the option default_certificate names Secret " + s.source.secret.String()
 	}
-	return "Secret " + s.name
+	return "Secret " + s.source.secret.String()
 }
 
 // instead is what clients get while the Secret cannot be read.

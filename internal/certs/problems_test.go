@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -36,19 +36,19 @@ func expectSaid(t *testing.T, s *certs.Store, want ...string) {
 
 func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
 	s := certs.NewStore()
-	s.Update(map[string]*document.Certificate{
-		"a.example": {Secret: "a/bad", Origin: "Ingress/a/one"}, "b.example": {Secret: "a/bad", Origin: "Ingress/a/one"},
-		"c.example": {Secret: "a/bad", Origin: "Ingress/a/two"}, "d.example": {Secret: "a/good", Origin: "Ingress/a/three"},
+	s.Update(map[string]*ir.Certificate{
+		"a.example": {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/one")}, "b.example": {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/one")},
+		"c.example": {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/two")}, "d.example": {Secret: ir.Name{Namespace: "a", Name: "good"}, Origin: ir.ParseRef("Ingress/a/three")},
 	})
-	s.SetSecret("a", "good", fixture.Certificate(t, "d.example").Secret(), true)
-	s.SetSecret("a", "bad", garbage(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "good"}, fixture.Certificate(t, "d.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, garbage(), true)
 	const garbled = "spec.tls: Secret a/bad: tls.key has no PEM block; the default certificate is shown until it is mended"
 	expectSaid(t, s, "error InvalidTLSSecret Ingress/a/one "+garbled, "error InvalidTLSSecret Ingress/a/two "+garbled)
 
 	good := fixture.Certificate(t, "*.example")
-	s.SetSecret("a", "bad", good.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, good.Secret(), true)
 	expectSaid(t, s)
-	s.SetSecret("a", "bad", map[string][]byte{"tls.crt": good.PEM()}, true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, map[string][]byte{"tls.crt": good.PEM()}, true)
 	const half = "spec.tls: Secret a/bad: tls.key is empty: put the private key there, in PEM; " +
 		"the last good certificate is shown until it is mended"
 	expectSaid(t, s, "error InvalidTLSSecret Ingress/a/one "+half, "error InvalidTLSSecret Ingress/a/two "+half)
@@ -57,20 +57,20 @@ func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
 func TestCertificateThatIsNotForItsHost(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls", "b.example", "a/tls", "a.b.example", "a/tls", "*.example", "a/tls"))
-	s.SetSecret("a", "tls", fixture.Certificate(t, "a.example", "*.other.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example", "*.other.example").Secret(), true)
 	const begin = `warning CertificateMismatch Ingress/a/web spec.tls: Secret a/tls: its certificate is for `
 	expectSaid(t, s, begin+`"a.example", "*.other.example", not for *.example, a.b.example, b.example; `+
 		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
 
-	s.SetSecret("a", "tls", fixture.Certificate(t, "a.example", "*.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example", "*.example").Secret(), true)
 	expectSaid(t, s, begin+`"a.example", "*.example", not for a.b.example; `+
 		`the default certificate is shown there until the Secret has one with that name; * stands for one label`)
 	s.Update(changes("a.b.example", ""))
 	expectSaid(t, s)
 
 	s.Update(changes("shop.test", "a/tls", "*.test", "a/wild"))
-	s.SetSecret("a", "tls", fixture.Authority(t, nil, "a.example").Secret(), true)
-	s.SetSecret("a", "wild", fixture.Certificate(t, "*.test").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Authority(t, nil, "a.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "wild"}, fixture.Certificate(t, "*.test").Secret(), true)
 	s.Update(changes("b.example", "", "*.example", ""))
 	expectSaid(t, s, begin+`"a.example", not for shop.test; `+
 		`that of a wildcard host, or else the default one, is shown there until the Secret has one with that name`)
@@ -82,22 +82,22 @@ func TestCertificateThatIsNotForItsHost(t *testing.T) {
 func TestGarbageInAStrayIsOneProblem(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls"))
-	s.SetSecret("a", "tls", fixture.Certificate(t, "b.example").Secret(), true)
-	s.SetSecret("a", "tls", garbage(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "b.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	if got := said(s); len(got) != 1 || !strings.HasPrefix(got[0], "error InvalidTLSSecret") {
 		t.Errorf("said: %q", got)
 	}
-	s.SetSecret("a", "tls", nil, false)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
 	expectSaid(t, s)
 }
 
 func TestManyHostsAreNotAllNamed(t *testing.T) {
-	s, all := certs.NewStore(), map[string]*document.Certificate{}
+	s, all := certs.NewStore(), map[string]*ir.Certificate{}
 	for i := range 1_000 {
-		all[fmt.Sprintf("host-%04d.example", i)] = &document.Certificate{Secret: "a/tls", Origin: "Ingress/a/web"}
+		all[fmt.Sprintf("host-%04d.example", i)] = &ir.Certificate{Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Ingress/a/web")}
 	}
 	s.Update(all)
-	s.SetSecret("a", "tls", fixture.Expired(t, strings.Repeat("x", 60)+".other.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Expired(t, strings.Repeat("x", 60)+".other.example").Secret(), true)
 	got := said(s)
 	if len(got) != 2 {
 		t.Fatalf("%d problems, want that of the names and that of the time", len(got))
@@ -118,7 +118,7 @@ func TestValidityEnds(t *testing.T) {
 			t.Error("there is something new to say of nothing")
 		}
 		begin := time.Date(2000, 1, 2, 0, 0, 0, 0, time.UTC)
-		s.SetSecret("a", "tls", fixture.Identify(t, nil, &x509.Certificate{
+		s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Identify(t, nil, &x509.Certificate{
 			DNSNames: []string{"*.example"}, NotBefore: begin, NotAfter: begin.Add(time.Hour),
 		}).Secret(), true)
 		if s.Stale() {
@@ -156,8 +156,8 @@ func TestLastGoodCertificateEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := certs.NewStore()
 		s.Update(changes("a.example", "a/tls"))
-		s.SetSecret("a", "tls", fixture.Certificate(t, "a.example").Secret(), true)
-		s.SetSecret("a", "tls", garbage(), true)
+		s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example").Secret(), true)
+		s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 		const line = "error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; " +
 			"the %s certificate is shown until it is mended"
 		expectSaid(t, s, fmt.Sprintf(line, "last good"))
@@ -168,29 +168,29 @@ func TestLastGoodCertificateEnds(t *testing.T) {
 
 func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 	s := certs.NewStore()
-	s.Update(map[string]*document.Certificate{
-		"": {Secret: "a/tls", Origin: "Secret/a/tls"}, "a.example": {Secret: "a/tls", Origin: "Ingress/a/web"},
+	s.Update(map[string]*ir.Certificate{
+		"": {Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Secret/a/tls")}, "a.example": {Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Ingress/a/web")},
 	})
 	expectSaid(t, s)
 	const begin = " Secret/a/tls : the option default_certificate names Secret a/tls"
-	s.SetSecret("a", "tls", nil, false)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
 	expectSaid(t, s, "error NoSecret"+begin+", which does not exist or may not be read; a self-signed certificate is shown until it does")
-	s.SetSecret("a", "tls", garbage(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	expectSaid(t, s,
 		"error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; "+
 			"the default certificate is shown until it is mended",
 		"error InvalidTLSSecret"+begin+": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
-	s.SetSecret("a", "tls", fixture.Certificate(t, "a.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example").Secret(), true)
 	expectSaid(t, s)
-	s.SetSecret("a", "tls", nil, false)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
 	expectSaid(t, s, "error NoSecret"+begin+", which does not exist or may not be read; the last good certificate is shown until it does")
 
 	s.Update(changes("a.example", ""))
 	past := fixture.Identify(t, nil, &x509.Certificate{NotBefore: time.Unix(1_000_000_000, 0), NotAfter: time.Unix(1_600_000_000, 0)})
-	s.SetSecret("a", "tls", past.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, past.Secret(), true)
 	expectSaid(t, s, "warning CertificateExpired"+begin+": its certificate expired on 2020-09-13 at 12:26:40 UTC, "+
 		"and clients refuse it; put a new one there")
-	s.SetSecret("a", "tls", garbage(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	expectSaid(t, s, "error InvalidTLSSecret"+begin+": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
 }
 
@@ -198,7 +198,7 @@ func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 func TestWarningsLeaveTheObjectAccepted(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls"))
-	s.SetSecret("a", "tls", fixture.Expired(t, "b.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Expired(t, "b.example").Secret(), true)
 	all := s.Problems()
 	if len(all) != 1 || len(all[0].Problems) != 2 || !all[0].Accepted() {
 		t.Errorf("verdicts: %+v", all)
@@ -210,14 +210,14 @@ func TestWarningsLeaveTheObjectAccepted(t *testing.T) {
 
 // BenchmarkProblems has 10,000 good Secrets: whoever asks does so each time that any object changes.
 func BenchmarkProblems(b *testing.B) {
-	s, all := certs.NewStore(), map[string]*document.Certificate{}
+	s, all := certs.NewStore(), map[string]*ir.Certificate{}
 	for i := range 10_000 {
-		all[fmt.Sprintf("host-%d.example", i)] = &document.Certificate{Secret: fmt.Sprintf("a/tls-%d", i), Origin: "Ingress/a/web"}
+		all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: ir.Name{Namespace: "a", Name: fmt.Sprint("tls-", i)}, Origin: ir.ParseRef("Ingress/a/web")}
 	}
 	s.Update(all)
 	data := fixture.Certificate(b, "*.example").Secret()
 	for i := range 10_000 {
-		s.SetSecret("a", fmt.Sprintf("tls-%d", i), data, true)
+		s.SetSecret(ir.Name{Namespace: "a", Name: fmt.Sprint("tls-", i)}, data, true)
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
@@ -20,10 +20,10 @@ type Store struct {
 	// hosts has a *host for each name; "" is the default certificate.
 	hosts sync.Map
 	// secrets are those that a host names.
-	secrets map[string]*secret
+	secrets map[source]*secret
 	// selfSigned answers where there is nothing else.
 	selfSigned func() *tls.Certificate
-	// ends has, by the name of the Secret, when the certificate ends that is shown; what is issued has such a name, too.
+	// ends has, by its source, when the certificate ends that is shown.
 	ends sync.Map
 	// asked is when Problems was called last.
 	asked time.Time
@@ -34,16 +34,16 @@ type host struct {
 	secret *secret
 	// second is nil but for a host with two Secrets.
 	second *secret
-	origin string
+	origin ir.Origin
 	// before goes on to be shown until the contents of the Secret are told, or until it has expired. It is nil for a Secret that
 	// is known.
 	before *secret
 }
 
-// secret is one Secret that at least one host names.
+// secret is one Secret that at least one host names, or the certificate of an issuer for a host.
 type secret struct {
-	name  string
-	hosts map[string]struct{}
+	source source
+	hosts  map[string]struct{}
 	// strays are those of the hosts that the certificate in the Secret is not for. It is nil where there are none.
 	strays map[string]struct{}
 	// valid is that of the certificate that is shown. It stands here too because Problems looks at it for each Secret.
@@ -72,12 +72,12 @@ type shown struct {
 
 // NewStore returns a store that knows no host, and answers with a self-signed certificate.
 func NewStore() *Store {
-	return &Store{secrets: map[string]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned)}
+	return &Store{secrets: map[source]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned)}
 }
 
 // Update changes which Secret is for which host; nil removes a host. The contents of a Secret that no host named before
 // come by SetSecret after this.
-func (s *Store) Update(changes map[string]*document.Certificate) {
+func (s *Store) Update(changes map[string]*ir.Certificate) {
 	for name, c := range changes {
 		if c == nil {
 			s.forget(name)
@@ -85,20 +85,20 @@ func (s *Store) Update(changes map[string]*document.Certificate) {
 		}
 		s.use(name, c)
 	}
-	maps.DeleteFunc(s.secrets, func(name string, secret *secret) bool {
+	maps.DeleteFunc(s.secrets, func(from source, secret *secret) bool {
 		unused := len(changes) > 0 && len(secret.hosts) == 0
 		if unused {
-			s.ends.Delete(name)
+			s.ends.Delete(from)
 		}
 		return unused
 	})
 }
 
 // use replaces the entry of a host at once, so that no handshake misses it.
-func (s *Store) use(name string, c *document.Certificate) {
+func (s *Store) use(name string, c *ir.Certificate) {
 	entry := &host{secret: s.named(sourceOf(name, c)), origin: c.Origin}
-	if c.SecondSecret != "" {
-		entry.second = s.named(c.SecondSecret)
+	if !c.SecondSecret.IsZero() {
+		entry.second = s.named(source{secret: c.SecondSecret})
 	}
 	if value, ok := s.hosts.Load(name); ok {
 		old := value.(*host)
@@ -114,12 +114,12 @@ func (s *Store) use(name string, c *document.Certificate) {
 	s.hosts.Store(name, entry)
 }
 
-// named returns the Secret of a name, new if no host has named it yet.
-func (s *Store) named(name string) *secret {
-	used := s.secrets[name]
+// named returns the secret of a source, new if no host has named it yet.
+func (s *Store) named(from source) *secret {
+	used := s.secrets[from]
 	if used == nil {
-		used = &secret{name: name, hosts: map[string]struct{}{}}
-		s.secrets[name] = used
+		used = &secret{source: from, hosts: map[string]struct{}{}}
+		s.secrets[from] = used
 	}
 	return used
 }
@@ -170,8 +170,8 @@ func (s *secret) judge(name string) {
 // SetSecret sets the contents of a Secret; present is false for a Secret that does not exist. It does nothing for a Secret
 // that no host names. With contents that are no good, or none, the last good certificate goes on to be shown for as long
 // as it is valid.
-func (s *Store) SetSecret(namespace, name string, data map[string][]byte, present bool) {
-	of := s.secrets[namespace+"/"+name]
+func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
+	of := s.secrets[source{secret: name}]
 	if of == nil {
 		return
 	}
@@ -193,7 +193,7 @@ func (s *Store) SetSecret(namespace, name string, data map[string][]byte, presen
 		return
 	}
 	of.show(&shown{pair: pair, names: tlssecret.NamesOf(pair.Leaf)})
-	s.ends.Store(of.name, pair.Leaf.NotAfter)
+	s.ends.Store(of.source, pair.Leaf.NotAfter)
 }
 
 // tell ends the time in which the hosts of a Secret show the one before it.

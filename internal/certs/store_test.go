@@ -8,21 +8,30 @@ import (
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // changes are entries for Store.Update: host, Secret, and so on. All come from the Ingress a/web; an empty Secret removes
 // a host.
-func changes(pairs ...string) map[string]*document.Certificate {
-	all := map[string]*document.Certificate{}
+func changes(pairs ...string) map[string]*ir.Certificate {
+	all := map[string]*ir.Certificate{}
 	for i := 0; i < len(pairs); i += 2 {
 		all[pairs[i]] = nil
 		if pairs[i+1] != "" {
-			all[pairs[i]] = &document.Certificate{Secret: pairs[i+1], Origin: "Ingress/a/web"}
+			all[pairs[i]] = &ir.Certificate{Secret: named(pairs[i+1]), Origin: ir.ParseRef("Ingress/a/web")}
 		}
 	}
 	return all
+}
+
+// named reads "namespace/name".
+func named(s string) ir.Name {
+	name, err := ir.ParseName(s)
+	if err != nil {
+		panic(err)
+	}
+	return name
 }
 
 const fake = "Kubernetes Ingress Controller Fake Certificate"
@@ -58,11 +67,11 @@ func TestCertificateOfAName(t *testing.T) {
 	plain := fixture.Authority(t, nil, "plain.test")
 	s.Update(changes("web.example", "a/web", "*.example", "a/wild", "plain.test", "a/plain", "stray.test", "a/web", "", "a/other"))
 	expectFake(t, s, "web.example")
-	s.SetSecret("a", "web", web.Secret(), true)
-	s.SetSecret("a", "wild", wild.Secret(), true)
-	s.SetSecret("a", "plain", plain.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "web"}, web.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "wild"}, wild.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "plain"}, plain.Secret(), true)
 	expectFake(t, s, "unknown.test")
-	s.SetSecret("a", "other", other.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "other"}, other.Secret(), true)
 	for name, want := range map[string]*fixture.Identity{
 		"web.example": web, "WEB.example": web, "web.example.": web, "a.example": wild, "plain.test": plain,
 		"a.b.example": other, "example": other, ".example": other, "": other, "stray.test": other, "192.0.2.1": other,
@@ -75,8 +84,8 @@ func TestCertificateThatIsNotForItsHostGivesWayToTheWildcard(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("web.example", "a/stray", "*.example", "a/wild"))
 	wild := fixture.Certificate(t, "*.example")
-	s.SetSecret("a", "stray", fixture.Certificate(t, "stray.example").Secret(), true)
-	s.SetSecret("a", "wild", wild.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "stray"}, fixture.Certificate(t, "stray.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "wild"}, wild.Secret(), true)
 	expect(t, s, "web.example", wild)
 }
 
@@ -91,11 +100,11 @@ func TestSecretsOfOneNameInTwoNamespaces(t *testing.T) {
 	s := certs.NewStore()
 	one, two := fixture.Certificate(t, "one.example"), fixture.Certificate(t, "two.example")
 	s.Update(changes("one.example", "a/tls", "two.example", "b/tls"))
-	s.SetSecret("a", "tls", one.Secret(), true)
-	s.SetSecret("b", "tls", two.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, one.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "b", Name: "tls"}, two.Secret(), true)
 	expect(t, s, "one.example", one)
 	expect(t, s, "two.example", two)
-	s.SetSecret("b", "tls", garbage(), true)
+	s.SetSecret(ir.Name{Namespace: "b", Name: "tls"}, garbage(), true)
 	expect(t, s, "one.example", one)
 }
 
@@ -108,9 +117,9 @@ func TestRotation(t *testing.T) {
 	s := certs.NewStore()
 	before, after := fixture.Certificate(t, "web.example", "www.example"), fixture.Certificate(t, "web.example", "www.example")
 	s.Update(changes("web.example", "a/tls", "www.example", "a/tls"))
-	s.SetSecret("a", "tls", before.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, before.Secret(), true)
 	expect(t, s, "web.example", before)
-	s.SetSecret("a", "tls", after.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, after.Secret(), true)
 	expect(t, s, "web.example", after)
 	expect(t, s, "www.example", after)
 	s.Update(changes("www.example", ""))
@@ -124,34 +133,34 @@ func TestContentsThatChangeInPlaceAreReadAgain(t *testing.T) {
 	before, after := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")
 	s.Update(changes("web.example", "a/tls"))
 	data := before.Secret()
-	s.SetSecret("a", "tls", data, true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, data, true)
 	data["tls.key"][60] ^= 1
 	data["tls.crt"] = after.PEM()
 	copy(data["tls.key"], after.KeyPEM())
-	s.SetSecret("a", "tls", data, true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, data, true)
 	expect(t, s, "web.example", after)
 }
 
 func TestLastGoodCertificateIsShownWhileItIsValid(t *testing.T) {
 	for name, spoil := range map[string]func(*certs.Store){
-		"garbage": func(s *certs.Store) { s.SetSecret("a", "tls", garbage(), true) },
-		"empty":   func(s *certs.Store) { s.SetSecret("a", "tls", nil, true) },
-		"gone":    func(s *certs.Store) { s.SetSecret("a", "tls", nil, false) },
+		"garbage": func(s *certs.Store) { s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true) },
+		"empty":   func(s *certs.Store) { s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, true) },
+		"gone":    func(s *certs.Store) { s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := certs.NewStore()
 			s.Update(changes("web.example", "a/tls"))
 			valid, past := fixture.Certificate(t, "web.example"), fixture.Expired(t, "web.example")
-			s.SetSecret("a", "tls", valid.Secret(), true)
+			s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, valid.Secret(), true)
 			spoil(s)
 			expect(t, s, "web.example", valid)
 			spoil(s)
 			expect(t, s, "web.example", valid)
-			s.SetSecret("a", "tls", past.Secret(), true)
+			s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, past.Secret(), true)
 			expect(t, s, "web.example", past)
 			spoil(s)
 			expectFake(t, s, "web.example")
-			s.SetSecret("a", "tls", valid.Secret(), true)
+			s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, valid.Secret(), true)
 			expect(t, s, "web.example", valid)
 		})
 	}
@@ -161,23 +170,23 @@ func TestMissingSecretAppears(t *testing.T) {
 	s := certs.NewStore()
 	web := fixture.Certificate(t, "web.example")
 	s.Update(changes("web.example", "a/tls"))
-	s.SetSecret("a", "tls", nil, false)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
 	expectFake(t, s, "web.example")
 	if p := s.Problems(); len(p) != 0 {
 		t.Errorf("problems of a missing Secret: %+v", p[0])
 	}
-	s.SetSecret("a", "tls", web.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, web.Secret(), true)
 	expect(t, s, "web.example", web)
 }
 
 func TestSecretThatNobodyNamesIsForgotten(t *testing.T) {
 	s := certs.NewStore()
-	s.SetSecret("a", "tls", garbage(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	s.Update(changes("web.example", "a/tls"))
 	expectFake(t, s, "web.example")
-	s.SetSecret("a", "tls", garbage(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	s.Update(changes("web.example", ""))
-	s.SetSecret("a", "tls", garbage(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	if p := s.Problems(); len(p) != 0 {
 		t.Errorf("problems of a Secret that no host names: %+v", p[0])
 	}
@@ -187,18 +196,18 @@ func TestHostMovesToASecretThatIsNotKnownYet(t *testing.T) {
 	s := certs.NewStore()
 	one, two := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")
 	s.Update(changes("web.example", "a/one"))
-	s.SetSecret("a", "one", one.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "one"}, one.Secret(), true)
 	s.Update(changes("web.example", "a/two"))
 	expect(t, s, "web.example", one)
 	s.Update(changes("web.example", "a/three"))
 	expect(t, s, "web.example", one)
 	s.Update(changes("web.example", "a/three"))
 	expect(t, s, "web.example", one)
-	s.SetSecret("a", "three", two.Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "three"}, two.Secret(), true)
 	expect(t, s, "web.example", two)
 	s.Update(changes("web.example", "a/missing"))
 	expect(t, s, "web.example", two)
-	s.SetSecret("a", "missing", nil, false)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "missing"}, nil, false)
 	expectFake(t, s, "web.example")
 }
 
@@ -207,7 +216,7 @@ func TestHostMovesUnderLoad(t *testing.T) {
 	s := certs.NewStore()
 	pairs := []*fixture.Identity{fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")}
 	s.Update(changes("web.example", "a/0"))
-	s.SetSecret("a", "0", pairs[0].Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "0"}, pairs[0].Secret(), true)
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for range 4 {
@@ -229,8 +238,8 @@ func TestHostMovesUnderLoad(t *testing.T) {
 	for i := range 400 {
 		name := fmt.Sprint((i + 1) % 2)
 		s.Update(changes("web.example", "a/"+name))
-		s.SetSecret("a", name, pairs[(i+1)%2].Secret(), true)
-		s.SetSecret("a", name, garbage(), true)
+		s.SetSecret(ir.Name{Namespace: "a", Name: name}, pairs[(i+1)%2].Secret(), true)
+		s.SetSecret(ir.Name{Namespace: "a", Name: name}, garbage(), true)
 	}
 	close(stop)
 	readers.Wait()
@@ -239,12 +248,12 @@ func TestHostMovesUnderLoad(t *testing.T) {
 func BenchmarkGetCertificate(b *testing.B) {
 	for _, n := range []int{1, 10_000} {
 		b.Run(fmt.Sprintf("hosts=%d", n), func(b *testing.B) {
-			s, all := certs.NewStore(), map[string]*document.Certificate{}
+			s, all := certs.NewStore(), map[string]*ir.Certificate{}
 			for i := range n {
-				all[fmt.Sprintf("host-%d.example", i)] = &document.Certificate{Secret: "a/tls", Origin: "Ingress/a/web"}
+				all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Ingress/a/web")}
 			}
 			s.Update(all)
-			s.SetSecret("a", "tls", fixture.Certificate(b, "*.example").Secret(), true)
+			s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(b, "*.example").Secret(), true)
 			hello := &tls.ClientHelloInfo{ServerName: fmt.Sprintf("host-%d.example", n-1)}
 			if c, err := s.GetCertificate(hello); err != nil || c.Leaf.Subject.CommonName == fake {
 				b.Fatalf("not the certificate of the Secret, error %v", err)

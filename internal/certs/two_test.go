@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // withRSA is a Secret with an RSA certificate.
@@ -37,8 +37,8 @@ func withRSA(t testing.TB, template *x509.Certificate) map[string][]byte {
 	}
 }
 
-func two(first, second string) map[string]*document.Certificate {
-	return map[string]*document.Certificate{"web.example": {Secret: first, SecondSecret: second, Origin: "Ingress/a/web"}}
+func two(first, second string) map[string]*ir.Certificate {
+	return map[string]*ir.Certificate{"web.example": {Secret: named(first), SecondSecret: named(second), Origin: ir.ParseRef("Ingress/a/web")}}
 }
 
 func expectKey(t testing.TB, s *certs.Store, hello *tls.ClientHelloInfo, want x509.PublicKeyAlgorithm) {
@@ -61,19 +61,19 @@ func TestTwoKeysForOneHost(t *testing.T) {
 				s.Update(two(order[0], order[1]))
 				other, modern := clientOf(tls.PSSWithSHA256), clientOf(tls.ECDSAWithP256AndSHA256, tls.PSSWithSHA256)
 				copied := *template
-				s.SetSecret("a", "rsa", withRSA(t, &copied), true)
+				s.SetSecret(ir.Name{Namespace: "a", Name: "rsa"}, withRSA(t, &copied), true)
 				// The only one there is, is shown to everybody.
 				expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.RSA)
 				copied = *template
-				s.SetSecret("a", "ecdsa", fixture.Identify(t, nil, &copied).Secret(), true)
+				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"}, fixture.Identify(t, nil, &copied).Secret(), true)
 				expectKey(t, s, other, x509.RSA)
 				expectKey(t, s, modern, x509.ECDSA)
-				s.SetSecret("a", "ecdsa", fixture.Expired(t, names...).Secret(), true)
+				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"}, fixture.Expired(t, names...).Secret(), true)
 				expectKey(t, s, modern, x509.RSA)
-				s.SetSecret("a", "ecdsa", fixture.Certificate(t, "stray.example").Secret(), true)
+				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"}, fixture.Certificate(t, "stray.example").Secret(), true)
 				expectKey(t, s, modern, x509.RSA)
 				expectProblem(t, s, "its certificate is for \"stray.example\", not for web.example; that of the host's other Secret is shown")
-				s.SetSecret("a", "ecdsa", fixture.Certificate(t, names...).Secret(), true)
+				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"}, fixture.Certificate(t, names...).Secret(), true)
 				s.Update(changes("web.example", "a/ecdsa"))
 				expectKey(t, s, other, x509.ECDSA)
 				s.Update(changes("web.example", ""))
@@ -86,8 +86,8 @@ func TestTwoKeysForOneHost(t *testing.T) {
 func TestOneOfTwoSecretsIsGarbage(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(two("a/one", "a/two"))
-	s.SetSecret("a", "one", garbage(), true)
-	s.SetSecret("a", "two", fixture.Certificate(t, "web.example").Secret(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "one"}, garbage(), true)
+	s.SetSecret(ir.Name{Namespace: "a", Name: "two"}, fixture.Certificate(t, "web.example").Secret(), true)
 	expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.ECDSA)
 	expectProblem(t, s, "that of the host's other Secret is shown until it is mended")
 }

@@ -11,7 +11,7 @@ type Delta struct {
 	Hosts        map[string]*Host
 	Backends     map[string]*Backend
 	Ports        map[string]*Port
-	Certificates map[string]*Certificate
+	Certificates map[string]*ir.Certificate
 	// Global is nil when it stays.
 	Global *ir.Global
 }

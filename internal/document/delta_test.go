@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // sample returns a new value each time, so that nothing is equal because it is the same pointer.
@@ -19,7 +20,7 @@ func sample() *document.Live {
 		},
 		Backends:     map[string]*document.Backend{"a/web/80": {Endpoints: []string{"192.0.2.1:80"}}},
 		Ports:        map[string]*document.Port{"tcp/5432": {Server: json.RawMessage(`{}`)}},
-		Certificates: map[string]*document.Certificate{"a.example": {Secret: "a/tls", Origin: "Ingress/a/web"}},
+		Certificates: map[string]*ir.Certificate{"a.example": {Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Ingress/a/web")}},
 	}
 }
 
@@ -64,7 +65,7 @@ func TestDiff(t *testing.T) {
 			},
 		},
 		"the origin of a certificate changes": {
-			func(l *document.Live) { l.Certificates["a.example"].Origin = "Ingress/a/two" },
+			func(l *document.Live) { l.Certificates["a.example"].Origin.Name = "two" },
 			func(to *document.Live) *document.Delta { return &document.Delta{Certificates: to.Certificates} },
 		},
 	} {
@@ -79,12 +80,5 @@ func TestDiff(t *testing.T) {
 				t.Error(d)
 			}
 		})
-	}
-}
-
-func TestSecretRef(t *testing.T) {
-	namespace, name := (&document.Certificate{Secret: "shop/tls"}).SecretRef()
-	if namespace != "shop" || name != "tls" {
-		t.Errorf("the Secret is %q in %q", name, namespace)
 	}
 }

@@ -4,7 +4,6 @@ package document
 
 import (
 	"encoding/json"
-	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 )
@@ -19,7 +18,7 @@ type Live struct {
 	Ports map[string]*Port `json:"ports,omitempty"`
 	// Certificates are the TLS certificates by host name; "" is the default one. They name Secrets: private keys are
 	// never part of a document.
-	Certificates map[string]*Certificate `json:"certificates,omitempty"`
+	Certificates map[string]*ir.Certificate `json:"certificates,omitempty"`
 	// Global is what holds for every request; nil is ingress-nginx's defaults.
 	Global *ir.Global `json:"global,omitempty"`
 }
@@ -31,7 +30,7 @@ type Host struct {
 	// Routes answer in this order: an exact path, else the longest prefix, else the first regex of the list that matches.
 	Routes []*Route `json:"routes"`
 	// ClientAuth asks the clients for a certificate; nil is without.
-	ClientAuth *ClientAuth `json:"client_auth,omitempty"`
+	ClientAuth *ir.ClientAuth `json:"client_auth,omitempty"`
 	// Passthrough is the ID of the backend that TLS connections for the host go to as they are. It is empty where TLS ends
 	// here; the routes are for requests without TLS otherwise.
 	Passthrough string `json:"passthrough,omitempty"`
@@ -110,33 +109,4 @@ type Port struct {
 	TLS *ir.StreamTLS `json:"tls,omitempty"`
 	// Origin is the object that the port comes from, as "Kind/namespace/name".
 	Origin string `json:"origin,omitempty"`
-}
-
-// Certificate says where a certificate and its key come from: one of Secret and Automated.
-type Certificate struct {
-	// Secret is "namespace/name".
-	Secret string `json:"secret,omitempty"`
-	// SecondSecret is another one, whose certificate is shown to the clients that it suits better. It is empty for most hosts.
-	SecondSecret string `json:"second_secret,omitempty"`
-	// Automated says that the issuers of the options are asked for it.
-	Automated bool `json:"automated,omitempty"`
-	// Origin is the object that asks for it, as "Kind/namespace/name".
-	Origin string `json:"origin,omitempty"`
-}
-
-// SecretRef splits the name of the Secret.
-func (c *Certificate) SecretRef() (namespace, name string) {
-	namespace, name, _ = strings.Cut(c.Secret, "/")
-	return namespace, name
-}
-
-// Secrets returns the "namespace/name" of each Secret, the first one first.
-func (c *Certificate) Secrets() []string {
-	switch {
-	case c.SecondSecret != "":
-		return []string{c.Secret, c.SecondSecret}
-	case c.Secret != "":
-		return []string{c.Secret}
-	}
-	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/k8singress/k8singress/internal/certs"
-	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
@@ -27,14 +26,14 @@ func contents(t testing.TB, end time.Time, host string) map[string][]byte {
 
 func TestExpiryOfCertificates(t *testing.T) {
 	store := certs.NewStore()
-	store.Update(map[string]*document.Certificate{
-		"shop.example": {Secret: "a/shop", Origin: "Ingress/a/web"}, "bad.example": {Secret: "a/bad", Origin: "Ingress/a/web"},
-		"issued.example": {Automated: true, Origin: "Ingress/b/web"}, "later.example": {Automated: true, Origin: "Ingress/b/web"},
+	store.Update(map[string]*ir.Certificate{
+		"shop.example": {Secret: ir.Name{Namespace: "a", Name: "shop"}, Origin: ir.ParseRef("Ingress/a/web")}, "bad.example": {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/web")},
+		"issued.example": {Automated: true, Origin: ir.ParseRef("Ingress/b/web")}, "later.example": {Automated: true, Origin: ir.ParseRef("Ingress/b/web")},
 		// A Secret may have the name of a host.
-		"named.example": {Secret: "b/issued.example", Origin: "Ingress/b/web"},
+		"named.example": {Secret: ir.Name{Namespace: "b", Name: "issued.example"}, Origin: ir.ParseRef("Ingress/b/web")},
 	})
-	store.SetSecret("a", "shop", contents(t, time.Unix(1900000000, 0), "shop.example"), true)
-	store.SetSecret("a", "bad", nil, true)
+	store.SetSecret(ir.Name{Namespace: "a", Name: "shop"}, contents(t, time.Unix(1900000000, 0), "shop.example"), true)
+	store.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, nil, true)
 	expect := func(want map[string]float64) {
 		t.Helper()
 		if got := gathered(t, expiries{store}); !maps.Equal(got, want) {
@@ -42,9 +41,9 @@ func TestExpiryOfCertificates(t *testing.T) {
 		}
 	}
 	expect(map[string]float64{"/a/shop": 1900000000})
-	store.SetSecret("a", "shop", contents(t, time.Unix(2000000000, 0), "shop.example"), true)
+	store.SetSecret(ir.Name{Namespace: "a", Name: "shop"}, contents(t, time.Unix(2000000000, 0), "shop.example"), true)
 	expect(map[string]float64{"/a/shop": 2000000000})
-	store.SetSecret("b", "issued.example", contents(t, time.Unix(1800000000, 0), "named.example"), true)
+	store.SetSecret(ir.Name{Namespace: "b", Name: "issued.example"}, contents(t, time.Unix(1800000000, 0), "named.example"), true)
 	issued := contents(t, time.Unix(1700000000, 0), "issued.example")
 	pair, err := tlssecret.Parse(issued["tls.crt"], issued["tls.key"])
 	if err != nil {
@@ -52,7 +51,7 @@ func TestExpiryOfCertificates(t *testing.T) {
 	}
 	store.SetIssued("issued.example", pair)
 	expect(map[string]float64{"/a/shop": 2000000000, "/b/issued.example": 1800000000, "issued.example/b/": 1700000000})
-	store.Update(map[string]*document.Certificate{"shop.example": nil, "issued.example": nil, "named.example": nil})
+	store.Update(map[string]*ir.Certificate{"shop.example": nil, "issued.example": nil, "named.example": nil})
 	expect(map[string]float64{})
 }
 
@@ -121,14 +120,14 @@ func TestRefusedPortsAreCounted(t *testing.T) {
 }
 
 func BenchmarkExpiryOfCertificates(b *testing.B) {
-	store, all := certs.NewStore(), map[string]*document.Certificate{}
+	store, all := certs.NewStore(), map[string]*ir.Certificate{}
 	for i := range 10_000 {
-		all[fmt.Sprintf("host-%d.example", i)] = &document.Certificate{Secret: fmt.Sprintf("a/tls-%d", i), Origin: "Ingress/a/web"}
+		all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: ir.Name{Namespace: "a", Name: fmt.Sprint("tls-", i)}, Origin: ir.ParseRef("Ingress/a/web")}
 	}
 	store.Update(all)
 	data := contents(b, time.Unix(1900000000, 0), "*.example")
 	for i := range 10_000 {
-		store.SetSecret("a", fmt.Sprintf("tls-%d", i), data, true)
+		store.SetSecret(ir.Name{Namespace: "a", Name: fmt.Sprint("tls-", i)}, data, true)
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(expiries{store})

@@ -98,7 +98,7 @@ type Engine struct {
 	// pending has what changed that the pipeline has not worked on.
 	pending *snapshot.Snapshot
 	// secrets are those that config refers to, once somebody has asked.
-	secrets map[string]bool
+	secrets map[ir.Name]bool
 	unread  unread
 	// applied says that something is in effect that the state does not tell of.
 	applied bool

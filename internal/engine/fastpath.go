@@ -8,7 +8,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/apply"
 	"github.com/k8singress/k8singress/internal/backends"
-	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -67,7 +66,7 @@ func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 // refreshSecret brings the contents of a Secret up to date. It returns false when more may depend on it: whether
 // there is such a Secret is a question for the translation.
 func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
-	if name := ref.Namespace + "/" + ref.Name; e.used(name) {
+	if name := (ir.Name{Namespace: ref.Namespace, Name: ref.Name}); e.used(name) {
 		loadSecret(e.live.Secrets, now, name)
 		e.applied = true
 	}
@@ -80,35 +79,33 @@ func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool 
 }
 
 // used says whether something that is in effect refers to a Secret. In a cluster most are of no use here.
-func (e *Engine) used(secret string) bool {
+func (e *Engine) used(secret ir.Name) bool {
 	if e.secrets == nil {
-		e.secrets = map[string]bool{}
-		for ref := range e.config.Secrets() {
-			e.secrets[ref.Namespace+"/"+ref.Name] = true
+		e.secrets = map[ir.Name]bool{}
+		for name := range e.config.Secrets() {
+			e.secrets[name] = true
 		}
 	}
 	return e.secrets[secret]
 }
 
 // loadSecrets sets the contents of the Secrets that certificates come from now.
-func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string]*document.Certificate) {
+func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string]*ir.Certificate) {
 	for _, c := range certificates {
 		if c == nil {
 			continue
 		}
-		for _, name := range c.Secrets() {
-			loadSecret(to, s, name)
-		}
+		loadSecret(to, s, c.Secret)
+		loadSecret(to, s, c.SecondSecret)
 	}
 }
 
-// loadSecret sets the contents of a Secret, "namespace/name".
-func loadSecret(to apply.Secrets, s *snapshot.Snapshot, name string) {
-	namespace, name, _ := strings.Cut(name, "/")
-	secret, ok := snapshot.Of[*corev1.Secret](s).Get(namespace, name)
+// loadSecret sets the contents of a Secret.
+func loadSecret(to apply.Secrets, s *snapshot.Snapshot, name ir.Name) {
+	secret, ok := snapshot.Of[*corev1.Secret](s).Get(name.Namespace, name.Name)
 	if !ok {
-		to.SetSecret(namespace, name, nil, false)
+		to.SetSecret(name, nil, false)
 		return
 	}
-	to.SetSecret(namespace, name, secret.Data, true)
+	to.SetSecret(name, secret.Data, true)
 }

@@ -86,8 +86,8 @@ func (e *Engine) dropSecrets() {
 // it is not asked for, and while others are waited for, nobody is to be turned away for the lack of them.
 func (e *Engine) needed() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
-		for ref := range e.config.Secrets() {
-			if !yield(ref) {
+		for name := range e.config.Secrets() {
+			if !yield(name.Of(kinds.Secret)) {
 				return
 			}
 		}

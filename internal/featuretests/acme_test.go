@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -181,6 +182,6 @@ func TestCertificateOfADocument(t *testing.T) {
 	in := newIngress(t)
 	ca := newAuthority(in)
 	in.run(settings.Config{Issuers: []json.RawMessage{ca.issuer("")}}, map[string]any{"module": "file_system", "root": t.TempDir()},
-		&document.Live{Certificates: map[string]*document.Certificate{"doc.example": {Automated: true}}})
+		&document.Live{Certificates: map[string]*ir.Certificate{"doc.example": {Automated: true}}})
 	in.trusted(ca.roots(), "doc.example")
 }

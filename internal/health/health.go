@@ -30,7 +30,7 @@ type Checker struct {
 	// client asks over HTTP, h2c and grpcs the health service of gRPC, with and without TLS.
 	client, h2c, grpcs *http.Client
 	// authority is that of Trust.
-	authority func(secret string) *trust.Authority
+	authority func(secret ir.Name) *trust.Authority
 
 	mu      sync.Mutex
 	running map[string]*round

@@ -2,7 +2,6 @@ package health
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -12,12 +11,12 @@ import (
 
 // Trust says where the contents of Secrets are found, for checks that verify endpoints or show them a certificate. It is to be
 // called before the checker is used; without it such a check fails.
-func (c *Checker) Trust(authority func(secret string) *trust.Authority) { c.authority = authority }
+func (c *Checker) Trust(authority func(secret ir.Name) *trust.Authority) { c.authority = authority }
 
 // clientFor returns who asks as a check wants it.
 func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 	switch {
-	case check.TLS && check.Secured.Secret != "":
+	case check.TLS && !check.Secured.Secret.IsZero():
 		return c.secured(check)
 	case check.GRPC && check.TLS:
 		return c.grpcs, nil
@@ -30,7 +29,7 @@ func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 // secured makes a client for one question: no connection is kept anyway, and the Secret may change until the next one.
 func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	if c.authority == nil {
-		return nil, errors.New("nobody knows the Secret " + check.Secured.Secret)
+		return nil, fmt.Errorf("the Secret %s is not known here", check.Secured.Secret)
 	}
 	config, err := c.authority(check.Secured.Secret).Contents().ClientConfig(&check.Secured)
 	if err != nil {

@@ -252,7 +252,7 @@ func (m *merging) certificate(r *Contribution, c *ir.Certificate) {
 	case m.Certificate == nil:
 		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
 	case c.Automated:
-	case !sameSecrets(m.Certificate, c):
+	case m.Certificate.Secret != c.Secret || m.Certificate.SecondSecret != c.SecondSecret:
 		has := "has another certificate"
 		if m.Certificate.Automated {
 			has = "has the certificate of an issuer"
@@ -270,10 +270,6 @@ func unruled(host string) report.Problem {
 		Severity: report.Warning, Reason: report.InvalidHost, Field: "spec.tls", Message: fmt.Sprintf(
 			"no issuer is asked for a certificate of %s: no rule has this host; write one, or take the host out of tls", host),
 	}
-}
-
-func sameSecrets(a, b *ir.Certificate) bool {
-	return a.SecretNamespace == b.SecretNamespace && a.SecretName == b.SecretName && a.SecondSecretName == b.SecondSecretName
 }
 
 // sort puts the routes into the order in which they are tried.

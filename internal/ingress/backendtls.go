@@ -1,10 +1,7 @@
 package ingress
 
 import (
-	"strings"
-
 	"github.com/k8singress/k8singress/internal/annotations"
-	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 )
@@ -18,9 +15,8 @@ func (r *reading) backendTLS() {
 		r.Unsecured = r.annotations.UsesTLS() && !r.annotations.Closed && !r.annotations.BackendTLSByPath
 		return
 	}
-	namespace, name, _ := strings.Cut(t.Secret, "/")
-	if namespace == r.Object.Namespace || r.annotations.CrossNamespace {
-		r.depend(ir.Ref{Kind: kinds.Secret, Namespace: namespace, Name: name})
+	if t.Secret.Namespace == r.Object.Namespace || r.annotations.CrossNamespace {
+		r.depend(t.Secret.Of(kinds.Secret))
 		return
 	}
 	r.problem(report.Error, report.InvalidAnnotation, backendTLSField, "the Secret %s is in another namespace: all requests for this Ingress "+

@@ -16,14 +16,14 @@ func (r *reading) clientAuth() {
 	}
 	auth := r.annotations.ClientAuth
 	auth.Origin = r.origin()
-	if auth.SecretName != "" && auth.SecretNamespace != r.Object.Namespace && !r.annotations.CrossNamespace {
+	if !auth.Secret.IsZero() && auth.Secret.Namespace != r.Object.Namespace && !r.annotations.CrossNamespace {
 		r.problem(report.Error, report.InvalidAnnotation, clientAuthField,
-			"the Secret %s/%s is in another namespace: every request for the hosts of this Ingress gets 403. Copy it to %s, or set "+
-				"allow-cross-namespace-resources in the ConfigMap", auth.SecretNamespace, auth.SecretName, r.Object.Namespace)
-		auth.SecretNamespace, auth.SecretName, auth.Closed = "", "", true
+			"the Secret %s is in another namespace: every request for the hosts of this Ingress gets 403. Copy it to %s, or set "+
+				"allow-cross-namespace-resources in the ConfigMap", auth.Secret, r.Object.Namespace)
+		auth.Secret, auth.Closed = ir.Name{}, true
 	}
-	if auth.SecretName != "" {
-		r.depend(ir.Ref{Kind: kinds.Secret, Namespace: auth.SecretNamespace, Name: auth.SecretName})
+	if !auth.Secret.IsZero() {
+		r.depend(auth.Secret.Of(kinds.Secret))
 	}
 	r.ClientAuth = &auth
 }

@@ -147,7 +147,7 @@ func (w words) checkCertificates(t *testing.T, r *ingress.Result) {
 	t.Helper()
 	host := strings.TrimSuffix(lower(w.host), ".")
 	for got, c := range r.Certificates {
-		if got != host && got != "good.example" || c.Host != got || c.SecretName != w.service || c.SecretNamespace != "shop" {
+		if got != host && got != "good.example" || c.Host != got || c.Secret != (ir.Name{Namespace: "shop", Name: w.service}) {
 			t.Errorf("the certificate of %q is %+v", got, c)
 		}
 	}

@@ -52,7 +52,7 @@ func TestSecretBesideAListedHostWithoutRule(t *testing.T) {
 	secret := aged(object("secret", "c.example.com", web), 2)
 	secret.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{listed}, SecretName: "tls"}}
 	m := merge(t, listed, listing(object("older", "b.example.com", web)), secret)
-	if m.Certificate == nil || m.Certificate.SecretName != "tls" || len(complaints(m)["secret"]) != 0 {
+	if m.Certificate == nil || m.Certificate.Secret.Name != "tls" || len(complaints(m)["secret"]) != 0 {
 		t.Errorf("the certificate is %+v, problems are %v", m.Certificate, complaints(m))
 	}
 }

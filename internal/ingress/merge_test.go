@@ -250,7 +250,7 @@ func TestMergeCertificate(t *testing.T) {
 	objects := []*networkingv1.Ingress{tls("youngest", "second", 3), tls("young", "first", 2), tls("old", "", 1), tls("same", "first", 4)}
 	m := merge(t, "a.example", objects...)
 	want := &ir.Certificate{
-		Host: "a.example", SecretNamespace: "shop", SecretName: "first", Origin: ir.Ref{Kind: kinds.Ingress, Namespace: "shop", Name: "young"},
+		Host: "a.example", Secret: ir.Name{Namespace: "shop", Name: "first"}, Origin: ir.Ref{Kind: kinds.Ingress, Namespace: "shop", Name: "young"},
 	}
 	if diff := cmp.Diff(want, m.Certificate); diff != "" {
 		t.Errorf("certificate (-want +got):\n%s", diff)
@@ -259,7 +259,7 @@ func TestMergeCertificate(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	m = merge(t, "only-tls.example", objects...)
-	if m.Host != nil || m.Certificate == nil || m.Certificate.SecretName != "first" {
+	if m.Host != nil || m.Certificate == nil || m.Certificate.Secret.Name != "first" {
 		t.Errorf("a host without a rule: %v, %v", m.Host, m.Certificate)
 	}
 }

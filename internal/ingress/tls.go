@@ -17,8 +17,8 @@ import (
 
 // tlsEntry is one entry of spec.tls.
 type tlsEntry struct {
-	// secret may be empty. exists says that there is one of the name, denied that the controller may not look.
-	secret string
+	// secret may be zero. exists says that there is one of the name, denied that the controller may not look.
+	secret ir.Name
 	exists bool
 	denied bool
 	// hosts are those of the rules if the entry has none. The empty one is not among them.
@@ -53,7 +53,7 @@ func (r *reading) tls() {
 	}
 	mode := r.mode()
 	for _, e := range entries {
-		if mode != annotations.AutoHTTPSOff && (e.secret == "" || !e.exists && !e.denied && r.options.Issuance.OnMissingSecret) {
+		if mode != annotations.AutoHTTPSOff && (e.secret.IsZero() || !e.exists && !e.denied && r.options.Issuance.OnMissingSecret) {
 			r.issuer(e)
 		}
 	}
@@ -68,9 +68,10 @@ func (r *reading) tls() {
 }
 
 func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) *tlsEntry {
-	e := &tlsEntry{secret: entry.SecretName, field: field}
-	if e.secret != "" {
-		ref := ir.Ref{Kind: kinds.Secret, Namespace: r.Object.Namespace, Name: e.secret}
+	e := &tlsEntry{field: field}
+	if entry.SecretName != "" {
+		e.secret = ir.Name{Namespace: r.Object.Namespace, Name: entry.SecretName}
+		ref := e.secret.Of(kinds.Secret)
 		r.depend(ref)
 		_, e.exists = snapshot.Of[*corev1.Secret](r.snapshot).Get(ref.Namespace, ref.Name)
 		e.denied = !e.exists && r.snapshot.Denied(ref)
@@ -100,25 +101,23 @@ func (r *reading) secret(e *tlsEntry) {
 		c := r.Certificates[host]
 		switch {
 		case c == nil:
-			r.Certificates[host] = &ir.Certificate{
-				Host: host, SecretNamespace: r.Object.Namespace, SecretName: e.secret, Origin: r.origin(),
-			}
+			r.Certificates[host] = &ir.Certificate{Host: host, Secret: e.secret, Origin: r.origin()}
 			if !e.exists {
 				r.Absent = append(r.Absent, host)
 			}
-		case c.Automated || c.SecretName == e.secret || c.SecondSecretName == e.secret:
-		case c.SecondSecretName == "":
-			c.SecondSecretName = e.secret
+		case c.Automated || c.Secret == e.secret || c.SecondSecret == e.secret:
+		case c.SecondSecret.IsZero():
+			c.SecondSecret = e.secret
 		default:
 			r.problem(report.Warning, report.HostConflict, e.field+".secretName",
 				"%s has the certificates of the Secrets %s and %s already, and there is no use for a third: this one is left out",
-				host, c.SecretName, c.SecondSecretName)
+				host, c.Secret.Name, c.SecondSecret.Name)
 		}
 	}
 }
 
 func (r *reading) issuer(e *tlsEntry) {
-	if len(e.hosts) == 0 && e.secret == "" {
+	if len(e.hosts) == 0 && e.secret.IsZero() {
 		r.problem(report.Warning, report.InvalidHost, e.field,
 			"no certificate is asked for, because neither the entry nor a rule has a host: list the hosts")
 	}
@@ -129,7 +128,7 @@ func (r *reading) issuer(e *tlsEntry) {
 
 // without is for an entry whose Secret does not exist, or that has none.
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
-	if e.secret == "" {
+	if e.secret.IsZero() {
 		if key := r.manager(); key != "" && key != managerSolver {
 			r.certificateProblem(e.hosts, "", report.Problem{Severity: report.Warning, Reason: report.NoSecret, Field: e.field, Message: key +
 				" leaves the certificates of the Ingress to cert-manager, which needs a secretName here: the default certificate is shown"})
@@ -141,21 +140,21 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 		asked = asked && r.Certificates[host] != nil && r.Certificates[host].Automated
 	}
 	r.secret(e)
-	missing, passed := "there is no Secret %s/%s: %s until there is one", "there is no Secret %s/%s, and none is needed: %s"
+	missing, passed := "there is no Secret %s: %s until there is one", "there is no Secret %s, and none is needed: %s"
 	if e.denied {
-		missing = "the controller may not read the Secret %s/%s: give its service account the verbs list and watch on it; %s until then"
-		passed = "the controller may not read the Secret %s/%s, and need not: %s"
+		missing = "the controller may not read the Secret %s: give its service account the verbs list and watch on it; %s until then"
+		passed = "the controller may not read the Secret %s, and need not: %s"
 	}
 	p := report.Problem{
 		Severity: report.Error, Reason: report.NoSecret, Field: e.field + ".secretName",
-		Message: fmt.Sprintf(missing, r.Object.Namespace, e.secret, shownWithout(e, all)),
+		Message: fmt.Sprintf(missing, e.secret, shownWithout(e, all)),
 	}
 	if asked {
 		p.Severity = report.Info
-		p.Message = fmt.Sprintf("there is no Secret %s/%s: until there is one, the entry counts as one without secretName (acme_on_missing_secret)",
-			r.Object.Namespace, e.secret)
+		p.Message = fmt.Sprintf("there is no Secret %s: until there is one, the entry counts as one without secretName (acme_on_missing_secret)",
+			e.secret)
 	}
-	r.certificateProblem(e.hosts, fmt.Sprintf(passed, r.Object.Namespace, e.secret, endsElsewhere), p)
+	r.certificateProblem(e.hosts, fmt.Sprintf(passed, e.secret, endsElsewhere), p)
 }
 
 const endsElsewhere = "the TLS connections of its hosts go to the backend as they are, by ssl-passthrough, and clients see the certificate of that"

@@ -2,9 +2,9 @@ package ir
 
 // BackendTLS is how TLS is spoken with the endpoints of a backend. It can be compared.
 type BackendTLS struct {
-	// Secret is "namespace/name" of the Secret with the pair that is shown to endpoints, if it has one, and with the
-	// certificates that theirs are issued by. While it is no good nothing is sent.
-	Secret string `json:"secret"`
+	// Secret has the pair that is shown to endpoints, if it has one, and the certificates that theirs are issued by. While it
+	// is no good nothing is sent.
+	Secret Name `json:"secret"`
 	// Verify looks at the certificates of endpoints: they are issued by ca.crt of the Secret, and by nobody else.
 	Verify bool `json:"verify,omitempty"`
 	// Depth is how many certificates may stand between that of an endpoint and one of ca.crt.

@@ -2,22 +2,21 @@ package ir
 
 // ClientAuth asks the clients of a virtual host for a certificate.
 type ClientAuth struct {
-	// SecretNamespace and SecretName name the Secret with the certificates that client certificates are issued by, and with
-	// lists of those that were revoked.
-	SecretNamespace string
-	SecretName      string
-	Verify          ClientVerify
-	// Depth is how many certificates may stand between that of the client and one that is believed.
-	Depth int
+	// Secret has ca.crt, the certificates that client certificates are issued by, and ca.crl where there are lists of those
+	// that were revoked.
+	Secret Name         `json:"secret,omitzero"`
+	Verify ClientVerify `json:"verify,omitempty"`
+	// Depth is how many certificates may stand between that of the client and one of ca.crt.
+	Depth int `json:"depth,omitempty"`
 	// ErrorPage is the URL that clients without a good certificate are sent to; empty is an answer with status 400.
-	ErrorPage string
+	ErrorPage string `json:"error_page,omitempty"`
 	// PassCertificate hands the certificate to the backend.
-	PassCertificate bool
-	// Subject is a regular expression that is searched in the distinguished name of the client. Empty takes everybody.
-	Subject string
-	// Closed refuses every request, because what the user wrote cannot be done.
-	Closed bool
-	Origin Origin
+	PassCertificate bool `json:"pass_certificate,omitempty"`
+	// Subject is a regular expression that is searched in the distinguished name of the client. Empty lets every client in.
+	Subject string `json:"subject,omitempty"`
+	// Closed answers every request with 403, because what the user wrote cannot be done.
+	Closed bool   `json:"closed,omitempty"`
+	Origin Origin `json:"origin,omitzero"`
 }
 
 // ClientVerify says which clients are let in.

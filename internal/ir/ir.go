@@ -113,15 +113,15 @@ const (
 // the model: package certs reads them, so that private keys appear nowhere else.
 type Certificate struct {
 	// Host is a name or a wildcard of one label. It is empty for the default certificate.
-	Host            string
-	SecretNamespace string
-	SecretName      string
-	// SecondSecretName is another Secret of the same namespace with a certificate for the host, so that one can have an
-	// ECDSA key and the other an RSA key. It is empty for nearly every host.
-	SecondSecretName string
+	Host string `json:"-"`
+	// Secret has the certificate and its key.
+	Secret Name `json:"secret,omitzero"`
+	// SecondSecret is another Secret with a certificate for the host, so that one can have an ECDSA key and the other an RSA
+	// key. Nearly every host is without.
+	SecondSecret Name `json:"second_secret,omitzero"`
 	// Automated says that an issuer is asked for the certificate. There is no Secret of the Ingress then.
-	Automated bool
-	Origin    Origin
+	Automated bool   `json:"automated,omitempty"`
+	Origin    Origin `json:"origin,omitzero"`
 }
 
 // Origin is the object that something comes from, for verdicts, logs and metrics.
@@ -140,6 +140,15 @@ func (r Ref) String() string {
 		return r.Kind + "/" + r.Name
 	}
 	return r.Kind + "/" + r.Namespace + "/" + r.Name
+}
+
+// MarshalText is what JSON calls: documents have String.
+func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what MarshalText returns.
+func (r *Ref) UnmarshalText(text []byte) error {
+	*r = ParseRef(string(text))
+	return nil
 }
 
 // ParseRef reads what String returns.

@@ -54,8 +54,7 @@ type StreamPolicy struct {
 
 // StreamTLS says where the certificate of a port comes from: a Secret, or an issuer.
 type StreamTLS struct {
-	// Secret is "namespace/name".
-	Secret string `json:"secret,omitempty"`
+	Secret Name `json:"secret,omitzero"`
 	// Host is the name that issuers are asked for where there is no Secret.
 	Host string `json:"host,omitempty"`
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -100,7 +99,7 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 }
 
 // Want changes which hosts are to have a certificate; nil, or one that does not come from an issuer, is one that is not.
-func (m *Manager) Want(changes map[string]*document.Certificate) {
+func (m *Manager) Want(changes map[string]*ir.Certificate) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for name, c := range changes {
@@ -109,9 +108,9 @@ func (m *Manager) Want(changes map[string]*document.Certificate) {
 		case c == nil || !c.Automated:
 			m.forget(h)
 		case h == nil:
-			m.add(newHost(name, ir.ParseRef(c.Origin)))
+			m.add(newHost(name, c.Origin))
 		default:
-			h.origin = ir.ParseRef(c.Origin)
+			h.origin = c.Origin
 		}
 	}
 	m.wake()

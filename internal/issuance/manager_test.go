@@ -29,8 +29,8 @@ import (
 	"go.uber.org/zap/zaptest"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 func init() { caddy.RegisterModule(new(scripted)) }
@@ -153,9 +153,9 @@ func (b *bench) replica(leads bool, retry time.Duration) *replica {
 }
 
 func (r *replica) want(hosts ...string) {
-	all := map[string]*document.Certificate{}
+	all := map[string]*ir.Certificate{}
 	for _, host := range hosts {
-		all[host] = &document.Certificate{Automated: true, Origin: "Ingress/shop/" + host}
+		all[host] = &ir.Certificate{Automated: true, Origin: ir.ParseRef("Ingress/shop/" + host)}
 	}
 	r.Want(all)
 }
@@ -386,7 +386,7 @@ func TestHostThatGoes(t *testing.T) {
 	r := b.replica(true, time.Hour)
 	r.want("a.example")
 	r.tells("a.example", "the sea is rough")
-	r.Want(map[string]*document.Certificate{"a.example": {Secret: "shop/tls"}, "never.example": nil})
+	r.Want(map[string]*ir.Certificate{"a.example": {Secret: ir.Name{Namespace: "shop", Name: "tls"}}, "never.example": nil})
 	if got := r.told("a.example"); got != "" || r.waiting() != 0 || len(r.hosts) != 0 {
 		t.Errorf("it is told %q", got)
 	}
@@ -402,9 +402,9 @@ func TestManyFailures(t *testing.T) {
 	b := newBench(t)
 	b.issuer("one").set(errors.New("the sea is rough"))
 	r := b.replica(true, time.Hour)
-	all := map[string]*document.Certificate{}
+	all := map[string]*ir.Certificate{}
 	for n := range 50 {
-		all[fmt.Sprintf("h%02d.example", n)] = &document.Certificate{Automated: true, Origin: "Ingress/shop/web"}
+		all[fmt.Sprintf("h%02d.example", n)] = &ir.Certificate{Automated: true, Origin: ir.ParseRef("Ingress/shop/web")}
 	}
 	r.Want(all)
 	r.eventually("all verdicts", func() error {

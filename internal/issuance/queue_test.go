@@ -7,7 +7,6 @@ import (
 
 	"go.uber.org/zap/zaptest"
 
-	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -98,7 +97,7 @@ func TestQueueForgets(t *testing.T) {
 func TestOneWorksOnAHost(t *testing.T) {
 	m := New(zaptest.NewLogger(t))
 	m.leads = true
-	m.Want(map[string]*document.Certificate{"a.example": {Automated: true, Origin: "Ingress/shop/web"}})
+	m.Want(map[string]*ir.Certificate{"a.example": {Automated: true, Origin: ir.ParseRef("Ingress/shop/web")}})
 	h := m.hosts["a.example"]
 	read := func() {
 		t.Helper()

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/mtls"
 )
 
@@ -31,7 +32,7 @@ func (h *host) admitsLike(other *host) bool {
 		return a == b
 	}
 	x, y := *a, *b
-	x.Origin, y.Origin = "", ""
+	x.Origin, y.Origin = ir.Origin{}, ir.Origin{}
 	return x == y
 }
 
@@ -71,7 +72,7 @@ func (x *index) misdirected(server, name string, h *host) bool {
 
 // checkStreams ends, when their time is over, the streams of clients whom a Secret lets in no longer. Until then it may let
 // them in again.
-func (t *Table) checkStreams(secret string) {
+func (t *Table) checkStreams(secret ir.Name) {
 	x := t.index.Load()
 	if x.asking == 0 {
 		return

@@ -17,10 +17,10 @@ func TestAsksClient(t *testing.T) {
 	store := trust.NewStore()
 	table := live.NewTable(endpoints.NewTable(), store)
 	on := func() *document.Host {
-		return &document.Host{ClientAuth: &document.ClientAuth{Secret: "shop/ca", Verify: "on"}}
+		return &document.Host{ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: "on"}}
 	}
 	store.Update(&document.Delta{Hosts: map[string]*document.Host{"a": on()}})
-	off := &document.Host{ClientAuth: &document.ClientAuth{Secret: "shop/ca", Verify: "off"}}
+	off := &document.Host{ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: "off"}}
 	check := func(want map[string]bool) {
 		t.Helper()
 		for name, asks := range want {
@@ -46,12 +46,12 @@ func TestAsksClient(t *testing.T) {
 func TestStreamsOfOthersEnd(t *testing.T) {
 	table := newTable(t)
 	table.SetGlobal(&ir.Global{Drain: time.Millisecond})
-	host := func(auth *document.ClientAuth) *document.Host {
+	host := func(auth *ir.ClientAuth) *document.Host {
 		return &document.Host{Routes: []*document.Route{endlessRoute("/")}, ClientAuth: auth}
 	}
 	table.Update(map[string]*document.Host{"shop.example": host(nil)})
 	ended := open(t, table, "/", http.Header{"Upgrade": {"websocket"}})
 	table.Update(map[string]*document.Host{"shop.example": host(nil)})
-	table.Update(map[string]*document.Host{"shop.example": host(&document.ClientAuth{Secret: "shop/ca", Verify: "on"})})
+	table.Update(map[string]*document.Host{"shop.example": host(&ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: "on"})})
 	await(t, ended, "the stream goes on")
 }

@@ -67,7 +67,7 @@ type host struct {
 	// clients is nil for a host that asks its clients for no certificate.
 	clients *mtls.Policy
 	// clientAuth is what clients was made of.
-	clientAuth *document.ClientAuth
+	clientAuth *ir.ClientAuth
 	// passthrough is nil for a host whose TLS ends here.
 	passthrough *Passthrough
 }

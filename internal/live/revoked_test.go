@@ -33,12 +33,12 @@ func authority(t *testing.T, ca *fixture.Identity, revoked ...*fixture.Identity)
 func verifying(t *testing.T, ca *fixture.Identity) (*live.Table, *trust.Store) {
 	t.Helper()
 	store := trust.NewStore()
-	store.Update(&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &document.ClientAuth{Secret: "shop/ca"}}}})
-	store.SetSecret("shop", "ca", authority(t, ca), true)
+	store.Update(&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}}}}})
+	store.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, authority(t, ca), true)
 	table := tableOf(t, endpoints.NewTable(), store)
 	table.SetGlobal(&ir.Global{Drain: time.Millisecond})
 	h := hostOf(endlessRoute("/"), endlessRoute("/.well-known/acme-challenge/x"))
-	h.ClientAuth = &document.ClientAuth{Secret: "shop/ca", Verify: "on", Depth: 1}
+	h.ClientAuth = &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: "on", Depth: 1}
 	update(t, table, h)
 	return table, store
 }
@@ -57,12 +57,12 @@ func TestStreamsOfRevokedClientsEnd(t *testing.T) {
 	call := openBy(t, table, "/", http.Header{"Content-Type": {"application/grpc+proto"}}, bad)
 	ordinary := openBy(t, table, "/", http.Header{"Content-Type": {"application/json"}}, bad)
 
-	store.SetSecret("shop", "ca", authority(t, ca, revoked), true)
+	store.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, authority(t, ca, revoked), true)
 	await(t, goes, "the stream of a client that was revoked goes on")
 	await(t, call, "the call of a client that was revoked goes on")
 	goesOn(t, stays, "the stream of another client was cut")
 
-	store.SetSecret("shop", "ca", nil, false)
+	store.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, nil, false)
 	await(t, stays, "the stream goes on without an authority")
 	goesOn(t, public, "a stream that is for everybody was cut")
 	goesOn(t, ordinary, "a request that is no stream was cut")

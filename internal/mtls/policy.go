@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/trust"
 )
@@ -35,9 +34,9 @@ type Policy struct {
 const mostKnown = 1024
 
 // New makes the policy of a host. What cannot be understood lets nobody in.
-func New(d *document.ClientAuth, authority *trust.Authority) *Policy {
+func New(d *ir.ClientAuth, authority *trust.Authority) *Policy {
 	p := &Policy{
-		verify: ir.ClientVerify(d.Verify), depth: d.Depth, errorPage: d.ErrorPage, pass: d.PassCertificate,
+		verify: d.Verify, depth: d.Depth, errorPage: d.ErrorPage, pass: d.PassCertificate,
 		closed: d.Closed || authority == nil, authority: authority,
 	}
 	switch p.verify {

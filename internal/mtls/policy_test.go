@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/trust"
 )
@@ -31,18 +32,20 @@ func authority(t testing.TB, lifetime time.Duration) *trusting {
 		Subject: pkix.Name{CommonName: "alice"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lifetime),
 	})
 	s := trust.NewStore()
-	s.Update(&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &document.ClientAuth{Secret: "shop/ca"}}}})
+	s.Update(&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}}}}})
 	tr := &trusting{store: s, state: &tls.ConnectionState{PeerCertificates: []*x509.Certificate{client.Leaf}}}
 	tr.pem = ca.PEM()
 	tr.tell(map[string][]byte{"ca.crt": tr.pem})
 	return tr
 }
 
-func (tr *trusting) tell(data map[string][]byte) { tr.store.SetSecret("shop", "ca", data, true) }
+func (tr *trusting) tell(data map[string][]byte) {
+	tr.store.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, data, true)
+}
 
-func (tr *trusting) policy(d document.ClientAuth) *mtls.Policy {
-	d.Secret, d.Depth = "shop/ca", 1
-	return mtls.New(&d, tr.store.Authority("shop/ca"))
+func (tr *trusting) policy(d ir.ClientAuth) *mtls.Policy {
+	d.Secret, d.Depth = ir.Name{Namespace: "shop", Name: "ca"}, 1
+	return mtls.New(&d, tr.store.Authority(ir.Name{Namespace: "shop", Name: "ca"}))
 }
 
 // TestTruth holds that nobody is let in with a word, an expression or a Secret that nobody understands.
@@ -50,23 +53,23 @@ func TestTruth(t *testing.T) {
 	tr := authority(t, time.Hour)
 	for _, test := range []struct {
 		name         string
-		d            document.ClientAuth
+		d            ir.ClientAuth
 		asks, closed bool
 		without      int
 		with         int
 	}{
-		{"on", document.ClientAuth{Verify: "on"}, true, false, 400, 0},
-		{"off", document.ClientAuth{Verify: "off"}, false, false, 0, 0},
-		{"optional", document.ClientAuth{Verify: "optional"}, true, false, 0, 0},
-		{"optional_no_ca", document.ClientAuth{Verify: "optional_no_ca"}, true, false, 0, 0},
-		{"nothing", document.ClientAuth{}, false, true, 403, 403},
-		{"a wrong word", document.ClientAuth{Verify: "ON"}, false, true, 403, 403},
-		{"closed", document.ClientAuth{Verify: "off", Closed: true}, false, true, 403, 403},
-		{"a wrong expression", document.ClientAuth{Verify: "off", Subject: "CN=("}, false, true, 403, 403},
-		{"another name", document.ClientAuth{Verify: "on", Subject: "CN=bob"}, true, false, 400, 403},
-		{"the name", document.ClientAuth{Verify: "on", Subject: "CN=al"}, true, false, 400, 0},
-		{"a name that nobody asks for", document.ClientAuth{Verify: "off", Subject: "CN=alice"}, false, false, 403, 403},
-		{"a page", document.ClientAuth{Verify: "on", ErrorPage: "https://example.com/"}, true, false, 302, 0},
+		{"on", ir.ClientAuth{Verify: "on"}, true, false, 400, 0},
+		{"off", ir.ClientAuth{Verify: "off"}, false, false, 0, 0},
+		{"optional", ir.ClientAuth{Verify: "optional"}, true, false, 0, 0},
+		{"optional_no_ca", ir.ClientAuth{Verify: "optional_no_ca"}, true, false, 0, 0},
+		{"nothing", ir.ClientAuth{}, false, true, 403, 403},
+		{"a wrong word", ir.ClientAuth{Verify: "ON"}, false, true, 403, 403},
+		{"closed", ir.ClientAuth{Verify: "off", Closed: true}, false, true, 403, 403},
+		{"a wrong expression", ir.ClientAuth{Verify: "off", Subject: "CN=("}, false, true, 403, 403},
+		{"another name", ir.ClientAuth{Verify: "on", Subject: "CN=bob"}, true, false, 400, 403},
+		{"the name", ir.ClientAuth{Verify: "on", Subject: "CN=al"}, true, false, 400, 0},
+		{"a name that nobody asks for", ir.ClientAuth{Verify: "off", Subject: "CN=alice"}, false, false, 403, 403},
+		{"a page", ir.ClientAuth{Verify: "on", ErrorPage: "https://example.com/"}, true, false, 302, 0},
 	} {
 		p := tr.policy(test.d)
 		if p.Asks() != test.asks || p.Closed() != test.closed {
@@ -82,7 +85,7 @@ func TestTruth(t *testing.T) {
 			}
 		}
 	}
-	unknown := mtls.New(&document.ClientAuth{Secret: "shop/other", Verify: "off"}, tr.store.Authority("shop/other"))
+	unknown := mtls.New(&ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "other"}, Verify: "off"}, tr.store.Authority(ir.Name{Namespace: "shop", Name: "other"}))
 	if !unknown.Closed() {
 		t.Error("a Secret that nobody knows lets in")
 	}
@@ -91,7 +94,7 @@ func TestTruth(t *testing.T) {
 // TestRemembers holds that a certificate is verified again when the Secret is another one, and when it has expired.
 func TestRemembers(t *testing.T) {
 	tr := authority(t, time.Hour)
-	p := tr.policy(document.ClientAuth{Verify: "on"})
+	p := tr.policy(ir.ClientAuth{Verify: "on"})
 	first, _ := p.Check(tr.state)
 	if again, _ := p.Check(tr.state); again != first {
 		t.Error("the same certificate is verified twice")
@@ -117,14 +120,14 @@ func TestRemembers(t *testing.T) {
 // TestForged holds that who only claims an issuer whom the Secret knows is not passed on as the client of an unknown one.
 func TestForged(t *testing.T) {
 	tr, other := authority(t, time.Hour), authority(t, time.Hour)
-	if client, refusal := tr.policy(document.ClientAuth{Verify: "optional_no_ca"}).Check(other.state); refusal == nil || refusal.Status != 400 {
+	if client, refusal := tr.policy(ir.ClientAuth{Verify: "optional_no_ca"}).Check(other.state); refusal == nil || refusal.Status != 400 {
 		t.Errorf("a client of a false %s is let in: %s", client.Issuer, client.Verify)
 	}
 }
 
 func TestExpiresWhileItIsRemembered(t *testing.T) {
 	tr := authority(t, 2*time.Second)
-	p := tr.policy(document.ClientAuth{Verify: "on"})
+	p := tr.policy(ir.ClientAuth{Verify: "on"})
 	if _, refusal := p.Check(tr.state); refusal != nil {
 		t.Fatal("it is not let in")
 	}
@@ -155,7 +158,7 @@ func TestTell(t *testing.T) {
 			"Ssl-Clien": {"x"},
 		}},
 	} {
-		p := tr.policy(document.ClientAuth{Verify: "optional"})
+		p := tr.policy(ir.ClientAuth{Verify: "optional"})
 		header := http.Header{"Accept": {"*"}, "Ssl-Clien": {"x"}}
 		for _, name := range []string{"Ssl-Client-Verify", "ssl-client-subject-dn", "SSL_CLIENT_ISSUER_DN", "Ssl.client-cert", "Ssl-Client-S-Dn"} {
 			header[name] = []string{"claimed", "twice"}
@@ -170,7 +173,7 @@ func TestTell(t *testing.T) {
 
 func TestRefusalOnTheWire(t *testing.T) {
 	tr := authority(t, time.Hour)
-	_, refusal := tr.policy(document.ClientAuth{Verify: "on"}).Check(nil)
+	_, refusal := tr.policy(ir.ClientAuth{Verify: "on"}).Check(nil)
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		w := httptest.NewRecorder()
 		refusal.Write(w, httptest.NewRequest(method, "/", nil))
@@ -185,7 +188,7 @@ func TestRefusalOnTheWire(t *testing.T) {
 
 func BenchmarkCheckKnown(b *testing.B) {
 	tr := authority(b, time.Hour)
-	p := tr.policy(document.ClientAuth{Verify: "on"})
+	p := tr.policy(ir.ClientAuth{Verify: "on"})
 	for b.Loop() {
 		p.Check(tr.state)
 	}

@@ -14,29 +14,14 @@ import (
 )
 
 func (m chains) host(h *ir.VirtualHost) part[document.Host] {
-	host := &document.Host{TLS: h.TLS, Routes: make([]*document.Route, 0, len(h.Routes))}
+	host := &document.Host{TLS: h.TLS, ClientAuth: h.ClientAuth, Routes: make([]*document.Route, 0, len(h.Routes))}
 	for _, route := range h.Routes {
 		host.Routes = append(host.Routes, m.route(route))
 	}
-	host.ClientAuth = clientAuth(h.ClientAuth)
 	if h.Passthrough != nil {
 		host.Passthrough = h.Passthrough.Backend.ID
 	}
 	return part[document.Host]{h.Host, host}
-}
-
-func clientAuth(a *ir.ClientAuth) *document.ClientAuth {
-	if a == nil {
-		return nil
-	}
-	d := &document.ClientAuth{
-		Verify: string(a.Verify), Depth: a.Depth, ErrorPage: a.ErrorPage, PassCertificate: a.PassCertificate,
-		Subject: a.Subject, Closed: a.Closed, Origin: a.Origin.String(),
-	}
-	if a.SecretName != "" {
-		d.Secret = a.SecretNamespace + "/" + a.SecretName
-	}
-	return d
 }
 
 func (m chains) route(route *ir.Route) *document.Route {

@@ -122,13 +122,4 @@ func loadBalancing(b *ir.Backend) *ir.LoadBalancing {
 	return &said
 }
 
-func certificate(c *ir.Certificate) part[document.Certificate] {
-	value := &document.Certificate{Automated: c.Automated, Origin: c.Origin.String()}
-	if !c.Automated {
-		value.Secret = c.SecretNamespace + "/" + c.SecretName
-	}
-	if c.SecondSecretName != "" {
-		value.SecondSecret = c.SecretNamespace + "/" + c.SecondSecretName
-	}
-	return part[document.Certificate]{c.Host, value}
-}
+func certificate(c *ir.Certificate) part[ir.Certificate] { return part[ir.Certificate]{c.Host, c} }

@@ -55,7 +55,7 @@ func TestParse(t *testing.T) {
 			with(func(s *Settings) {
 				s.AcceptProxy, s.Trusted, s.SendProxy = true, []string{"10.0.0.0/8", "fd00::1/128"}, ir.ProxyV2
 			})},
-		{"secret", []string{"stream-tls-secret", "pg-tls"}, with(func(s *Settings) { s.TLS = &ir.StreamTLS{Secret: "shop/pg-tls"} })},
+		{"secret", []string{"stream-tls-secret", "pg-tls"}, with(func(s *Settings) { s.TLS = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pg-tls"}} })},
 		{"host", []string{"stream-tls-host", "DB.example.com"}, with(func(s *Settings) { s.TLS = &ir.StreamTLS{Host: "db.example.com"} })},
 		{"over TLS", []string{"stream-backend-tls", "true"}, with(func(s *Settings) { s.BackendTLS = &ir.BackendTLS{} })},
 		{"over TLS with a name", []string{"stream-backend-tls", "true", "stream-backend-tls-name", "PG.internal"}, with(func(s *Settings) {
@@ -63,7 +63,7 @@ func TestParse(t *testing.T) {
 		})},
 		{"over TLS, verified", []string{"stream-backend-tls", "true", "stream-backend-tls-secret", "ca", "stream-backend-tls-verify", "true"},
 			with(func(s *Settings) {
-				s.BackendTLS = &ir.BackendTLS{Secret: "shop/ca", Verify: true, Depth: 1, Name: "db.shop.svc", SendName: true}
+				s.BackendTLS = &ir.BackendTLS{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: true, Depth: 1, Name: "db.shop.svc", SendName: true}
 			})},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -224,7 +224,7 @@ func checkSettings(t *testing.T, name, value string, s *Settings, refused bool) 
 			t.Errorf("%q is everybody", value)
 		}
 	case "stream-tls-secret":
-		if refused || s.TLS == nil || s.TLS.Secret != "shop/"+value {
+		if refused || s.TLS == nil || s.TLS.Secret != (ir.Name{Namespace: "shop", Name: value}) {
 			t.Errorf("%q became %+v", value, s.TLS)
 		}
 	}

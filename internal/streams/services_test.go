@@ -195,7 +195,7 @@ func TestSettingsOfEitherForm(t *testing.T) {
 	r := translated(base, db, service("plain", corev1.ServicePort{Port: 1}),
 		asking("shop", "udp", 1, "udp-ports", "54:dns", "stream-idle-timeout", "1m"),
 		configMap("tcp", map[string]string{"1": "shop/db:pg:PROXY:PROXY", "2": "shop/plain:1:PROXY:PROXY", "3": "shop/db:pg"}))
-	tls, over := &ir.StreamTLS{Secret: "shop/pg-tls"}, &ir.BackendTLS{}
+	tls, over := &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pg-tls"}}, &ir.BackendTLS{}
 	policy := ir.StreamPolicy{IdleTimeout: 2 * time.Hour, Tries: 2}
 	trusted := []string{"10.0.0.0/8"}
 	want := map[string]ir.StreamRoute{

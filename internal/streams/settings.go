@@ -2,7 +2,6 @@ package streams
 
 import (
 	"iter"
-	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -40,18 +39,11 @@ type Listed struct {
 // secrets are those that the settings name.
 func (s *Settings) secrets() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
-		var names []string
-		if s.TLS != nil {
-			names = append(names, s.TLS.Secret)
+		if s.TLS != nil && !s.TLS.Secret.IsZero() && !yield(s.TLS.Secret.Of(kinds.Secret)) {
+			return
 		}
-		if s.BackendTLS != nil {
-			names = append(names, s.BackendTLS.Secret)
-		}
-		for _, name := range names {
-			namespace, name, ok := strings.Cut(name, "/")
-			if ok && !yield(ir.Ref{Kind: kinds.Secret, Namespace: namespace, Name: name}) {
-				return
-			}
+		if s.BackendTLS != nil && !s.BackendTLS.Secret.IsZero() {
+			yield(s.BackendTLS.Secret.Of(kinds.Secret))
 		}
 	}
 }

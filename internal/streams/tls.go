@@ -24,7 +24,7 @@ var (
 		Doc: "The TLS of clients ends at the port, with the certificate and key in this Secret, and the endpoints get what is inside of it. " +
 			"The ports are never opened without TLS then.",
 		Values: ownSecret, Example: "pg-tls", Default: "bytes are passed on as they come",
-		Parse: nginx.Into(func(s *Settings) *string { return &s.tls.Secret }, readSecret), OnError: (*Settings).close, Meanwhile: staysClosed,
+		Parse: nginx.Into(func(s *Settings) *string { return &s.tls.Secret.Name }, readSecret), OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamTLSHost = Annotation{
 		Name:   prefix + "stream-tls-host",
@@ -33,7 +33,7 @@ var (
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.tls.Host }, readHost),
 		OnError: (*Settings).close, Meanwhile: staysClosed,
 		Check: func(s *Settings) string {
-			return option.Unless(s.tls.Secret == "", "this has no effect beside "+streamTLSSecret.Name+": remove one of them")
+			return option.Unless(s.tls.Secret.Name == "", "this has no effect beside "+streamTLSSecret.Name+": remove one of them")
 		},
 	}
 	streamBackendTLS = Annotation{
@@ -47,7 +47,7 @@ var (
 		Doc: "The Secret for that: `tls.crt` and `tls.key` are what endpoints are shown, `ca.crt` is what their own certificates are verified " +
 			"with. It may have the pair, the authority, or both. While it is no good, connections are closed.",
 		Values: ownSecret, Example: "pg-client", Default: "no certificate, and no verification",
-		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Secret }, readSecret),
+		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Secret.Name }, readSecret),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
 	}
 	streamBackendTLSVerify = Annotation{
@@ -98,8 +98,8 @@ const unproven = "there is no stream-backend-tls-secret with the authority that 
 func finishTLS(r *option.Reading[Settings], service *corev1.Service) {
 	s := r.Settings
 	switch {
-	case s.tls.Secret != "":
-		s.TLS = &ir.StreamTLS{Secret: service.Namespace + "/" + s.tls.Secret}
+	case s.tls.Secret.Name != "":
+		s.TLS = &ir.StreamTLS{Secret: ir.Name{Namespace: service.Namespace, Name: s.tls.Secret.Name}}
 	case s.tls.Host != "":
 		s.TLS = &ir.StreamTLS{Host: s.tls.Host}
 	}
@@ -107,15 +107,15 @@ func finishTLS(r *option.Reading[Settings], service *corev1.Service) {
 		return
 	}
 	t := s.backend
-	if t.Verify && t.Secret == "" {
+	if t.Verify && t.Secret.Name == "" {
 		s.close()
 		r.Refuse(report.InvalidAnnotation, field(streamBackendTLSVerify.Name), unproven)
 	}
 	if t.Verify {
 		t.Name, t.Depth = cmp.Or(t.Name, service.Name+"."+service.Namespace+".svc"), 1
 	}
-	if t.SendName = t.Name != ""; t.Secret != "" {
-		t.Secret = service.Namespace + "/" + t.Secret
+	if t.SendName = t.Name != ""; t.Secret.Name != "" {
+		t.Secret.Namespace = service.Namespace
 	}
 	s.BackendTLS = &t
 }

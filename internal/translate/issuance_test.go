@@ -37,7 +37,7 @@ func tlsSecret(name string) *corev1.Secret {
 func sources(c *ir.Config) map[string]string {
 	all := map[string]string{}
 	for _, certificate := range c.Certificates {
-		all[certificate.Host] = certificate.SecretName
+		all[certificate.Host] = certificate.Secret.Name
 		if certificate.Automated {
 			all[certificate.Host] = "issuer"
 		}

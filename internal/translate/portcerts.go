@@ -21,7 +21,7 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 	all, problems, refused = portCertificates{}, map[ir.Ref][]report.Problem{}, set[*ir.StreamRoute]{}
 	owners := map[string]string{}
 	for _, r := range routes {
-		if r.TLS == nil || r.TLS.Secret != "" || r.TLS.Host == "" {
+		if r.TLS == nil || !r.TLS.Secret.IsZero() || r.TLS.Host == "" {
 			continue
 		}
 		p := t.refuseHost(r, owners)
@@ -69,8 +69,8 @@ func ownerOf(m *hosts.Merged) string {
 		return ""
 	case m.Host != nil && len(m.Host.Routes) > 0:
 		return m.Host.Routes[0].Origin.Namespace
-	case m.Certificate != nil && m.Certificate.SecretName != "":
-		return m.Certificate.SecretNamespace
+	case m.Certificate != nil && !m.Certificate.Secret.IsZero():
+		return m.Certificate.Secret.Namespace
 	case m.Certificate != nil:
 		return m.Certificate.Origin.Namespace
 	}

@@ -13,8 +13,9 @@ import (
 var services = ir.Ref{Kind: "ConfigMap", Namespace: "default", Name: "tcp-services"}
 
 func endsTLS(port uint16, host, secret string) *ir.StreamRoute {
+	name, _ := ir.ParseName(secret)
 	return &ir.StreamRoute{
-		Protocol: ir.TCP, Port: port, Origin: services, TLS: &ir.StreamTLS{Host: host, Secret: secret}, Backend: &ir.Backend{Namespace: "shop"},
+		Protocol: ir.TCP, Port: port, Origin: services, TLS: &ir.StreamTLS{Host: host, Secret: name}, Backend: &ir.Backend{Namespace: "shop"},
 	}
 }
 
@@ -50,7 +51,7 @@ func TestCertificatesOfPorts(t *testing.T) {
 		}
 	}
 	// That of an Ingress counts, and comes back in its place.
-	own := &ir.Certificate{Host: "a.example.com", SecretNamespace: "shop", SecretName: "a"}
+	own := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "shop", Name: "a"}}
 	translator.merged["a.example.com"] = &hosts.Merged{Certificate: own}
 	if got := translator.published(endsTLS(2, "a.example.com", "")); got != "" || !slices.Contains(translator.config.Certificates, own) {
 		t.Errorf("issuers are asked for %q, and there are %v", got, translator.config.Certificates)
@@ -64,7 +65,7 @@ func TestCertificatesOfPorts(t *testing.T) {
 func TestHostOfAnotherNamespace(t *testing.T) {
 	translator := New()
 	translator.reset(Options{})
-	theirs := &ir.Certificate{Host: "a.example.com", SecretNamespace: "other", SecretName: "a"}
+	theirs := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "other", Name: "a"}}
 	translator.merged["a.example.com"] = &hosts.Merged{Certificate: theirs}
 	foreign := endsTLS(2, "b.example.com", "")
 	foreign.Backend = &ir.Backend{Namespace: "other"}

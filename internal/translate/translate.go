@@ -3,10 +3,9 @@
 package translate
 
 import (
-	"strings"
-
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
 	"github.com/k8singress/k8singress/internal/streams"
@@ -33,12 +32,9 @@ func Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
 }
 
 func defaultCertificate(name string) *ir.Certificate {
-	namespace, name, ok := strings.Cut(name, "/")
-	if !ok {
+	secret, err := ir.ParseName(name)
+	if err != nil {
 		return nil
 	}
-	return &ir.Certificate{
-		SecretNamespace: namespace, SecretName: name,
-		Origin: ir.Ref{Kind: "Secret", Namespace: namespace, Name: name},
-	}
+	return &ir.Certificate{Secret: secret, Origin: secret.Of(kinds.Secret)}
 }

@@ -7,6 +7,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"sync/atomic"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // Authority is the certificate authority in one Secret: ca.crt, with the certificates of issuers; ca.crl, with the lists of
@@ -15,7 +17,7 @@ import (
 // read is an error, which has to keep out all that was to be verified: no other authority ever takes its place, and least
 // of all those of the system.
 type Authority struct {
-	name     string
+	name     ir.Name
 	contents atomic.Pointer[Contents]
 }
 
@@ -39,9 +41,6 @@ var (
 
 // unread are the contents of a Secret that is missing or has not been read yet.
 func unread(err error) *Contents { return &Contents{trustErr: err, pairErr: err} }
-
-// Name is "namespace/name" of the Secret.
-func (a *Authority) Name() string { return a.name }
 
 // Contents returns the current contents, which are never nil.
 func (a *Authority) Contents() *Contents { return a.contents.Load() }
@@ -68,7 +67,7 @@ func (c *Contents) Pair() (*tls.Certificate, error) {
 	return c.pair, nil
 }
 
-func newAuthority(name string) *Authority {
+func newAuthority(name ir.Name) *Authority {
 	a := &Authority{name: name}
 	a.contents.Store(unread(errUnknown))
 	return a

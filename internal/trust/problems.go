@@ -19,7 +19,7 @@ func (s *Store) Problems() []*report.Verdict {
 	now := time.Now()
 	s.asked = now
 	var all []*report.Verdict
-	for _, name := range slices.Sorted(maps.Keys(s.authorities)) {
+	for _, name := range slices.SortedFunc(maps.Keys(s.authorities), ir.Name.Compare) {
 		e := s.authorities[name]
 		for _, refs := range s.byOrigin(e) {
 			if found := e.check(refs[0], usersOf(refs), now); len(found) > 0 {
@@ -70,7 +70,7 @@ func (e *entry) check(ref *reference, names string, now time.Time) []report.Prob
 	var found []report.Problem
 	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
 		found = append(found, report.Problem{
-			Severity: severity, Reason: reason, Field: ref.field, Message: "Secret " + e.name + fmt.Sprintf(format, args...),
+			Severity: severity, Reason: reason, Field: ref.field, Message: "Secret " + e.name.String() + fmt.Sprintf(format, args...),
 		})
 	}
 	c := e.Contents()

@@ -13,8 +13,7 @@ import (
 
 // reference is what a part of the document needs from a Secret, besides the certificate of a host. It can be compared.
 type reference struct {
-	// secret is "namespace/name".
-	secret string
+	secret ir.Name
 	// origin is the object that asks for it, as "Kind/namespace/name"; field is where in that object. A reference without an
 	// origin gives no verdict.
 	origin, field string
@@ -54,16 +53,16 @@ func ofHost(name string, h *document.Host) []*reference {
 	}
 	var all []*reference
 	user := cmp.Or(name, "every other host")
-	if h.ClientAuth != nil && h.ClientAuth.Secret != "" {
+	if h.ClientAuth != nil && !h.ClientAuth.Secret.IsZero() {
 		all = append(all, &reference{
-			secret: h.ClientAuth.Secret, origin: h.ClientAuth.Origin, field: report.AnnotationField(report.ClientAuthSecret), ca: true,
+			secret: h.ClientAuth.Secret, origin: h.ClientAuth.Origin.String(), field: report.AnnotationField(report.ClientAuthSecret), ca: true,
 			user: user, effect: "403 is the answer to every request",
 		})
 	}
 	for _, r := range h.Routes {
 		// All destinations of a route have the same.
 		t := r.Shares()[0].TLS
-		if t == nil || t.Secret == "" {
+		if t == nil || t.Secret.IsZero() {
 			continue
 		}
 		next := ofBackendTLS(t, "502 is the answer to every request")
@@ -78,7 +77,7 @@ func ofHost(name string, h *document.Host) []*reference {
 
 // ofBackend returns the reference of the health check. It has no origin: the verdict goes to the routes of the backend.
 func ofBackend(id string, b *document.Backend) []*reference {
-	if b == nil || b.LoadBalancing == nil || b.LoadBalancing.HealthCheck == nil || b.LoadBalancing.HealthCheck.Secured.Secret == "" {
+	if b == nil || b.LoadBalancing == nil || b.LoadBalancing.HealthCheck == nil || b.LoadBalancing.HealthCheck.Secured.Secret.IsZero() {
 		return nil
 	}
 	next := ofBackendTLS(&b.LoadBalancing.HealthCheck.Secured, "")
@@ -91,11 +90,11 @@ func ofPort(name string, p *document.Port) []*reference {
 		return nil
 	}
 	var all []*reference
-	if p.TLS != nil && p.TLS.Secret != "" {
+	if p.TLS != nil && !p.TLS.Secret.IsZero() {
 		next := &reference{secret: p.TLS.Secret, pair: true, effect: "every TLS handshake fails"}
 		all = append(all, next.at(p, name, report.StreamTLSSecret))
 	}
-	if p.BackendTLS != nil && p.BackendTLS.Secret != "" {
+	if p.BackendTLS != nil && !p.BackendTLS.Secret.IsZero() {
 		next := ofBackendTLS(p.BackendTLS, "every connection is closed")
 		all = append(all, next.at(p, name, report.StreamBackendTLSSecret))
 	}

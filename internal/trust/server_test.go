@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -126,15 +127,15 @@ func TestSecretsOfPorts(t *testing.T) {
 	port := func(origin string) *document.Port {
 		return &document.Port{
 			Origin: origin, Backend: "shop/db/5432",
-			TLS: &ir.StreamTLS{Secret: "shop/pair"}, BackendTLS: &ir.BackendTLS{Secret: "shop/ca", Verify: true},
+			TLS: &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pair"}}, BackendTLS: &ir.BackendTLS{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: true},
 		}
 	}
 	s := trust.NewStore()
 	s.Update(&document.Delta{Ports: map[string]*document.Port{
 		"tcp/5432": port("Service/shop/db"), "tcp/5433": port("Service/shop/db"), "tcp/9000": port("ConfigMap/ingress/tcp-services"),
 	}})
-	s.SetSecret("shop", "pair", nil, false)
-	s.SetSecret("shop", "ca", nil, false)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "pair"}, nil, false)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, nil, false)
 	const ours = "Service/shop/db metadata.annotations[k8singress.io/"
 	expectSaid(t, s,
 		"error NoSecret ConfigMap/ingress/tcp-services data[9000]: Secret shop/ca does not exist: every connection is closed for "+
@@ -155,25 +156,25 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 		for _, name := range secrets {
 			for range 2 {
 				h.Routes = append(h.Routes, &document.Route{
-					Origin: "Ingress/shop/" + name, Destination: document.Destination{TLS: &ir.BackendTLS{Secret: "shop/" + name, Verify: true}},
+					Origin: "Ingress/shop/" + name, Destination: document.Destination{TLS: &ir.BackendTLS{Secret: ir.Name{Namespace: "shop", Name: name}, Verify: true}},
 				})
 			}
 		}
 		return &document.Delta{Hosts: map[string]*document.Host{"a": h}}
 	}
-	if got := strings.Join(s.Update(host("one", "two")), " "); got != "shop/one shop/two" {
+	if got := fmt.Sprint(s.Update(host("one", "two"))); got != "[shop/one shop/two]" {
 		t.Errorf("added are %s", got)
 	}
-	one := s.Authority("shop/one")
-	if got := strings.Join(s.Update(host("one", "three")), " "); got != "shop/three" {
+	one := s.Authority(ir.Name{Namespace: "shop", Name: "one"})
+	if got := fmt.Sprint(s.Update(host("one", "three"))); got != "[shop/three]" {
 		t.Errorf("added are %s", got)
 	}
-	if s.Authority("shop/one") != one {
+	if s.Authority(ir.Name{Namespace: "shop", Name: "one"}) != one {
 		t.Error("who is referred to all the time is another one now")
 	}
-	s.SetSecret("shop", "one", nil, false)
-	s.SetSecret("shop", "two", nil, false)
-	s.SetSecret("shop", "three", map[string][]byte{"ca.crt": fixture.Authority(t, nil, "ca").PEM()}, true)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "one"}, nil, false)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "two"}, nil, false)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "three"}, map[string][]byte{"ca.crt": fixture.Authority(t, nil, "ca").PEM()}, true)
 	expectSaid(t, s, "error NoSecret Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
 		"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
 	s.Update(&document.Delta{Hosts: map[string]*document.Host{"a": nil}})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
@@ -16,13 +17,13 @@ import (
 type Store struct {
 	// mu is for authorities, which Authority reads on any goroutine.
 	mu          sync.RWMutex
-	authorities map[string]*entry
+	authorities map[ir.Name]*entry
 	// references are by the part of the document that refers.
 	references map[string][]*reference
 	// asked is when Problems was called last.
 	asked time.Time
 	// changed is called with the name of a Secret whose contents have changed.
-	changed func(secret string)
+	changed func(secret ir.Name)
 }
 
 // entry is an authority with what only the store needs to know of it.
@@ -36,17 +37,17 @@ type entry struct {
 
 // NewStore returns a store without authorities.
 func NewStore() *Store {
-	return &Store{authorities: map[string]*entry{}, references: map[string][]*reference{}}
+	return &Store{authorities: map[ir.Name]*entry{}, references: map[string][]*reference{}}
 }
 
-// OnChange has f called with the name of a Secret, "namespace/name", when the contents of its Authority have changed. f
-// runs on the goroutine that changes the store.
-func (s *Store) OnChange(f func(secret string)) { s.changed = f }
+// OnChange has f called with the name of a Secret when the contents of its Authority have changed. f runs on the goroutine
+// that changes the store.
+func (s *Store) OnChange(f func(secret ir.Name)) { s.changed = f }
 
 // Update changes which parts of the document refer to which Secrets. It returns the Secrets that no part has referred to
 // before: until SetSecret sets their contents every verification with them fails, so call it before the delta is in
 // effect. A Secret without a reference is forgotten; its Authority stays as it was.
-func (s *Store) Update(d *document.Delta) (added []string) {
+func (s *Store) Update(d *document.Delta) (added []ir.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	removed := false
@@ -63,9 +64,9 @@ func (s *Store) Update(d *document.Delta) (added []string) {
 		}
 	}
 	if removed {
-		maps.DeleteFunc(s.authorities, func(_ string, e *entry) bool { return len(e.users) == 0 })
+		maps.DeleteFunc(s.authorities, func(_ ir.Name, e *entry) bool { return len(e.users) == 0 })
 	}
-	slices.Sort(added)
+	slices.SortFunc(added, ir.Name.Compare)
 	return added
 }
 
@@ -80,9 +81,9 @@ func (s *Store) refer(user string, ref *reference) (added bool) {
 	return added
 }
 
-// Authority returns the authority of a Secret, "namespace/name". With that of a Secret that nothing refers to, every
-// verification fails, now and later.
-func (s *Store) Authority(secret string) *Authority {
+// Authority returns the authority of a Secret. With that of a Secret that nothing refers to, every verification fails, now
+// and later.
+func (s *Store) Authority(secret ir.Name) *Authority {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if e := s.authorities[secret]; e != nil {
@@ -93,8 +94,8 @@ func (s *Store) Authority(secret string) *Authority {
 
 // SetSecret sets the contents of a Secret; present is false for a Secret that does not exist. It does nothing for a Secret
 // that nothing refers to. Contents are read only if they differ from the last ones.
-func (s *Store) SetSecret(namespace, name string, data map[string][]byte, present bool) {
-	e := s.authorities[namespace+"/"+name]
+func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
+	e := s.authorities[name]
 	if e == nil {
 		return
 	}

@@ -18,14 +18,14 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-const trustSecret = "shop/clients"
+var trustSecret = ir.Name{Namespace: "shop", Name: "clients"}
 
 // host is a virtual host that verifies its clients with the Secret; nil is a host that has gone.
 func host(name string) *document.Host {
-	return &document.Host{ClientAuth: &document.ClientAuth{Secret: trustSecret, Origin: "Ingress/shop/" + name}}
+	return &document.Host{ClientAuth: &ir.ClientAuth{Secret: trustSecret, Origin: ir.ParseRef("Ingress/shop/" + name)}}
 }
 
-func update(s *trust.Store, hosts map[string]*document.Host) []string {
+func update(s *trust.Store, hosts map[string]*document.Host) []ir.Name {
 	return s.Update(&document.Delta{Hosts: hosts})
 }
 
@@ -36,7 +36,7 @@ func trusting(t testing.TB, data map[string][]byte) (*trust.Store, *trust.Author
 	if added := update(s, map[string]*document.Host{"a": host("a")}); len(added) != 1 || added[0] != trustSecret {
 		t.Fatalf("added are %v", added)
 	}
-	s.SetSecret("shop", "clients", data, data != nil)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"}, data, data != nil)
 	return s, s.Authority(trustSecret)
 }
 
@@ -233,19 +233,19 @@ func TestAuthorityFollowsItsSecret(t *testing.T) {
 	first, second := fixture.Authority(t, nil, "first"), fixture.Authority(t, nil, "second")
 	s, a := trusting(t, map[string][]byte{"ca.crt": first.PEM()})
 	before := a.Contents()
-	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": first.PEM(), "other": []byte("x")}, true)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"}, map[string][]byte{"ca.crt": first.PEM(), "other": []byte("x")}, true)
 	if a.Contents() != before {
 		t.Error("the same certificates were read again")
 	}
-	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": second.PEM()}, true)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"}, map[string][]byte{"ca.crt": second.PEM()}, true)
 	if got := verify(a.Contents(), 1, client(t, second, "c")); got != "good" || verify(a.Contents(), 1, client(t, first, "c")) == "good" {
 		t.Error("the Secret was replaced, and the authority was not")
 	}
-	s.SetSecret("shop", "clients", nil, false)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"}, nil, false)
 	if got := verify(a.Contents(), 1, client(t, second, "c")); got == "good" {
 		t.Error("the Secret has gone, and the authority has not")
 	}
-	s.SetSecret("shop", "clients", map[string][]byte{"ca.crt": second.PEM()}, true)
+	s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"}, map[string][]byte{"ca.crt": second.PEM()}, true)
 	if got := verify(a.Contents(), 1, client(t, second, "c")); got != "good" {
 		t.Error("the Secret is back, and the authority is not:", got)
 	}
@@ -290,7 +290,7 @@ func TestPair(t *testing.T) {
 	} {
 		s := trust.NewStore()
 		s.Update(&document.Delta{Ports: map[string]*document.Port{"tcp/1": port}})
-		s.SetSecret("shop", "clients", test.data, true)
+		s.SetSecret(ir.Name{Namespace: "shop", Name: "clients"}, test.data, true)
 		got, err := s.Authority(trustSecret).Pair()
 		if (got != nil) != (err == nil) {
 			t.Errorf("%s: %v and %v", test.name, got, err)
