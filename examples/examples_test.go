@@ -46,16 +46,14 @@ func TestQuickstart(t *testing.T) {
 
 // TestChains: docs/chains.md shows this example.
 func TestChains(t *testing.T) {
-	documented := strings.Contains(read(t, "../docs/annotations.md"), "k8singress.io/chains")
 	ports := copyWithFreePorts(t, "chains")
 	start(t, "chains")
 	client := newClient(ports)
-	await(t, client, "http://office.localhost:8080/public/map", "office: /public/map\n")
 	await(t, client, "http://alice:demo@office.localhost:8080/desk", "office: /desk\n")
-	if !documented {
-		t.Skip("the annotation of the example is none that there is")
+	await(t, client, "http://office.localhost:8080/public/map", "office: /public/map\n")
+	for _, url := range []string{"http://office.localhost:8080/desk", "http://alice:wrong@office.localhost:8080/desk"} {
+		awaitStatus(t, client, url, http.StatusUnauthorized, "")
 	}
-	await(t, client, "http://office.localhost:8080/desk", "")
 }
 
 // copyWithFreePorts makes a copy of an example, in which each port is one that nobody listens on, and works there as `make
@@ -124,14 +122,20 @@ func newClient(ports map[string]string) *http.Client {
 	}}
 }
 
-// await asks until the answer is the one wanted, each time by another connection: one that was taken before the Ingresses were
-// known stays with the controller.
+// await asks until the status is 200, and the body the one wanted.
 func await(t *testing.T, client *http.Client, url, want string) {
 	t.Helper()
+	awaitStatus(t, client, url, http.StatusOK, want)
+}
+
+// awaitStatus asks until the answer is the one wanted, each time by another connection: one that was taken before the Ingresses
+// were known stays with the controller.
+func awaitStatus(t *testing.T, client *http.Client, url string, status int, body string) {
+	t.Helper()
 	fixture.Eventually(t, url, func() error {
-		got, err := get(t.Context(), client, url)
-		if err == nil && got != want {
-			err = fmt.Errorf("the answer is %q, want %q", got, want)
+		gotStatus, got, err := get(t.Context(), client, url)
+		if err == nil && (gotStatus != status || got != body) {
+			err = fmt.Errorf("the answer is %d %q, want %d %q", gotStatus, got, status, body)
 		}
 		if err != nil {
 			client.CloseIdleConnections()
@@ -140,18 +144,18 @@ func await(t *testing.T, client *http.Client, url, want string) {
 	})
 }
 
-func get(ctx context.Context, client *http.Client, url string) (string, error) {
+func get(ctx context.Context, client *http.Client, url string) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return "", err
+		return 0, "", err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	return string(body), err
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
 }
 
 func replaceInFile(t *testing.T, name, old, replacement string) {

@@ -135,8 +135,8 @@ func TestProxyProtocol(t *testing.T) {
 	await(t, balanced, web, "web: 203.0.113.7\n")
 	await(t, balanced, raw, "raw: 203.0.113.7\n")
 	for _, url := range []string{web, raw} {
-		if got, err := get(t.Context(), newClient(ports), url); err == nil && got != "" {
-			t.Errorf("without a header %s answers %q", url, got)
+		if status, got, err := get(t.Context(), newClient(ports), url); err == nil {
+			t.Errorf("without a header %s answers %d %q", url, status, got)
 		}
 	}
 }

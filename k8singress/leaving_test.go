@@ -277,7 +277,7 @@ func TestEndOfTheProcess(t *testing.T) {
 			c.becomes("no listener", refuses(c.http))
 			c.echoes(socket)
 			close(o.release)
-			if err := <-slow; err != nil {
+			if err := fixture.Receive(t, "the answer to the request under way", slow); err != nil {
 				t.Errorf("the request under way: %v", err)
 			}
 			c.echoes(socket)
@@ -297,7 +297,7 @@ func (c *controller) begin(o *origin) <-chan error {
 		}
 		slow <- errors.Join(err, statusIs(status, http.StatusOK))
 	}()
-	<-o.asked
+	fixture.Receive(c, "the request at the backend", o.asked)
 	return slow
 }
 

@@ -8,6 +8,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // pass opens a connection to the host that leaves TLS to its backend, and makes sure that the backend ends it.
@@ -39,7 +41,7 @@ func (c *controller) exchanges(conn *tls.Conn) {
 		sent <- errors.Join(err, conn.CloseWrite())
 	}()
 	heard, err := io.ReadAll(conn)
-	if err = errors.Join(err, <-sent, conn.Close()); err != nil || !bytes.Equal(heard, said) {
+	if err = errors.Join(err, fixture.Receive(c, "the end of sending", sent), conn.Close()); err != nil || !bytes.Equal(heard, said) {
 		c.Errorf("%d of %d bytes came back, %v", len(heard), len(said), err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/udp"
 )
@@ -148,7 +149,7 @@ func TestUDPClientsWhenTheProcessEnds(t *testing.T) {
 		await(t, "the end of the port", func() bool { return len(w.ports.Names()) == 0 })
 		endpoint.send("answer")
 		expectDatagram(t, client, "answer")
-		<-left
+		fixture.Receive(t, "the end of what leaves", left)
 	})
 	t.Run("no longer than there is time", func(t *testing.T) {
 		w, r, _, _ := asked(t)

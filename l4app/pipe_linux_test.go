@@ -9,6 +9,8 @@ import (
 
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // pair returns the two ends of a TCP connection.
@@ -52,7 +54,7 @@ func TestBytesAreMovedInTheKernel(t *testing.T) {
 	if err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("got %d of %d bytes, or others; %v", len(got), len(sent), err)
 	}
-	if err := <-done; err != nil || moved != len(sent) {
+	if err := fixture.Receive(t, "the end of moving", done); err != nil || moved != len(sent) {
 		t.Errorf("%d bytes were moved, %v", moved, err)
 	}
 }

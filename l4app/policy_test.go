@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -44,7 +45,7 @@ func TestClientThatNeverReads(t *testing.T) {
 		ended <- err
 	}))
 	dial(t, r)
-	if err := <-ended; !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+	if err := fixture.Receive(t, "the end at the endpoint", ended); !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
 		t.Errorf("the endpoint got %v", err)
 	}
 	await(t, "the end of the connection", func() bool { return w.failed(r, idled) == 1 && w.active(r) == 0 })

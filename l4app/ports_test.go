@@ -15,6 +15,7 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -124,7 +125,7 @@ func TestChangedPortKeepsItsListener(t *testing.T) {
 	for range 4 {
 		clients.Go(func() { hammer(t, port, stop, func() { once.Do(func() { close(first) }) }) })
 	}
-	<-first
+	fixture.Receive(t, "the first answer", first)
 	for i := range 100 {
 		r := []*ir.StreamRoute{after, before}[i%2]
 		if refused := w.ports.Update(w.ctx, one(r)); len(refused) > 0 {

@@ -241,7 +241,7 @@ func TestUniqueID(t *testing.T) {
 	}))
 	expectEnd(t, dial(t, r))
 	expectEnd(t, dial(t, r))
-	if a, b := <-ids, <-ids; a == b || a == "" {
+	if a, b := fixture.Receive(t, "the first identifier", ids), fixture.Receive(t, "the second identifier", ids); a == b || a == "" {
 		t.Errorf("the identifiers are %q and %q", a, b)
 	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"net"
+	"os"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -137,53 +139,40 @@ func TestHalfClosedConnectionsEndWithTheirPort(t *testing.T) {
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	<-heard
+	fixture.Receive(t, "the end of what the client says", heard)
 	w.remove(r)
-	select {
-	case <-ended:
-	case <-time.After(patience):
-		t.Error("the connection lasts")
-	}
+	fixture.Receive(t, "the end of the connection", ended)
 }
 
-// TestWhatWasSaidBeforeTheEnd holds that an endpoint whose answers nobody hears any more gets all that the client has said, or an
-// error: never an end after a part of it.
-func TestWhatWasSaidBeforeTheEnd(t *testing.T) {
-	const size = 4 << 20
+// TestClientBreaksOff holds that an endpoint can tell a client that has said all from one that breaks off in the middle, as a client
+// does that closes with an answer unread: the endpoint gets an error, and never an orderly end after a part.
+func TestClientBreaksOff(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
 	gone, heard := make(chan struct{}), make(chan error, 1)
 	w.set(r, backend(t, func(conn *net.TCPConn) {
+		_, _ = io.WriteString(conn, "an answer")
 		<-gone
-		total, buffer := 0, make([]byte, 16<<10)
-		for i := 0; ; i++ {
-			// The client is no longer there to hear the first word, and says so. The second one cannot be written to it.
-			if i == 0 || i == 40 {
-				if _, err := conn.Write([]byte("so far")); err != nil {
-					heard <- nil
-					return
-				}
-			}
-			n, err := conn.Read(buffer)
-			if total += n; err == nil {
-				continue
-			}
-			if errors.Is(err, io.EOF) && total != size {
-				heard <- fmt.Errorf("the endpoint has heard %d of %d bytes, and then the end", total, size)
-				return
-			}
-			heard <- nil
-			return
-		}
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		_, err := io.Copy(io.Discard, conn)
+		heard <- err
 	}))
 	conn := dial(t, r)
-	// Not before all of it is on its way.
-	if _, err := conn.Write(make([]byte, size)); err != nil {
+	// The rest of the answer stays unread, so that closing resets the connection.
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
+	}
+	// More than all buffers hold on the way to an endpoint that does not read: what is left of it never leaves the client.
+	_ = conn.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
+	if _, err := conn.Write(make([]byte, 256<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("the endpoint does not read, and writing ended with %v", err)
 	}
 	conn.Close()
 	close(gone)
-	if err := <-heard; err != nil {
-		t.Error(err)
+	switch err := fixture.Receive(t, "the end at the endpoint", heard); {
+	case err == nil:
+		t.Error("the endpoint got an orderly end after a part of what the client had to say")
+	case !errors.Is(err, syscall.ECONNRESET):
+		t.Errorf("the endpoint got %v, want a reset", err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/ipv4"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/udp"
 )
@@ -449,7 +450,7 @@ func TestNameServer(t *testing.T) {
 	}
 	clients.Wait()
 	await(t, "the end of the sessions", func() bool { return trafficOf(w, r).Sessions.Load() == 0 })
-	if err := errors.Join(server.Shutdown(), <-done); err != nil {
+	if err := errors.Join(server.Shutdown(), fixture.Receive(t, "the end of the server", done)); err != nil {
 		t.Error(err)
 	}
 }

@@ -74,7 +74,7 @@ func run(t testing.TB, o Options, log *zap.Logger) *Cluster {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-done
+		fixture.Receive(t, "the end of the source", done)
 	})
 	return c
 }
@@ -346,7 +346,7 @@ func TestStopsWhileTheServerIsAway(t *testing.T) {
 		defer close(done)
 		c.Run(ctx)
 	}()
-	<-failed
+	fixture.Receive(t, "a watch that fails", failed)
 	cancel()
 	select {
 	case <-done:
@@ -398,7 +398,7 @@ func TestForbiddenWithoutNamespaces(t *testing.T) {
 	api.set(oneOfEach("shop", "web")...)
 	failed := make(chan string, 100)
 	c := run(t, Options{Kubeconfig: api.kubeconfig(t), OnWatchError: func(kind string) { failed <- kind }}, quietLog(t))
-	if kind := <-failed; kind != kinds.IngressClass || isSynced(c) {
+	if kind := fixture.Receive(t, "a watch that fails", failed); kind != kinds.IngressClass || isSynced(c) {
 		t.Fatalf("%s failed; synced: %v", kind, isSynced(c))
 	}
 	api.refuseClasses(false)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -213,7 +214,7 @@ func TestLoadDuringTheFirstConfiguration(t *testing.T) {
 		loaded := make(chan error)
 		go func() { loaded <- e.Load(t.Context(), liveOf("a.example")) }()
 		e.Adopt(provisioned(t), options(), nil)
-		if err := <-loaded; err != nil {
+		if err := fixture.Receive(t, "the end of the load", loaded); err != nil {
 			t.Fatal(err)
 		}
 		if e.Table().Hosts() != 1 {

@@ -46,7 +46,7 @@ func TestObjectsWhileCaddyLoads(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	<-slowStarts
+	fixture.Receive(t, "the start of the app", slowStarts)
 	end := sync.OnceFunc(func() {
 		slowMayEnd <- struct{}{}
 		loading.Wait()

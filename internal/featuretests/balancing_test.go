@@ -254,7 +254,7 @@ func TestLeastConnLeavesABusyOneAlone(t *testing.T) {
 	}, "load-balance", "least_conn")
 	var holding sync.WaitGroup
 	holding.Go(func() { in.ask("/hold") })
-	busy := <-held
+	busy := fixture.Receive(t, "the request that is held", held)
 	counts := in.count(20)
 	close(end)
 	holding.Wait()

@@ -54,7 +54,7 @@ func nameServer(t *testing.T) (ip, port string) {
 				t.Error(err)
 			}
 		}()
-		<-started
+		fixture.Receive(t, "the start of the name server", started)
 		t.Cleanup(func() {
 			if err := server.Shutdown(); err != nil {
 				t.Error(err)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/miekg/dns"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // external is a Service "default/NAME" that stands for a DNS name.
@@ -60,7 +62,7 @@ func serveNames(t *testing.T) *names {
 			t.Error(err)
 		}
 	}()
-	<-started
+	fixture.Receive(t, "the start of the name server", started)
 	n.stop = sync.OnceFunc(func() {
 		if err := server.Shutdown(); err != nil {
 			t.Error(err)

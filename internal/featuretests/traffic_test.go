@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // The two ways a request can take. An Incremental header, which asks for nothing else, sends it the long one.
@@ -175,13 +177,7 @@ func (in *ingress) sendBy(client *http.Client, url, method string, body io.Reade
 // await receives, or fails the test.
 func await[T any](t testing.TB, what string, from <-chan T) T {
 	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(deadline):
-		t.Fatalf("%s: it does not come", what)
-	}
-	panic("not reached")
+	return fixture.Receive(t, what, from)
 }
 
 func hash(b []byte) string {

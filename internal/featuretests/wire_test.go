@@ -192,8 +192,7 @@ func TestWireHeaders(t *testing.T) {
 				if way == "long" {
 					sent = append([]string{"Incremental: ?0"}, sent...)
 				}
-				in.raw(get("/", sent...), 1)
-				r := <-requests
+				r := in.arrives(get("/", sent...), requests)
 				for header, want := range c.want {
 					if got := strings.Join(r.Header[header], " and "); got != want {
 						t.Errorf("%s: %q, want %q", header, got, want)
@@ -203,11 +202,19 @@ func TestWireHeaders(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{strings.Repeat("x", 129), "a b", "a\"b"} {
-		in.raw(get("/", "X-Request-ID: "+bad), 1)
-		if id := (<-requests).Header.Get("X-Request-Id"); len(id) != 32 {
+		if id := in.arrives(get("/", "X-Request-ID: "+bad), requests).Header.Get("X-Request-Id"); len(id) != 32 {
 			t.Errorf("the request id %q became %q", bad, id)
 		}
 	}
+}
+
+// arrives sends a request that the backend answers with 200, and returns what the backend got of it.
+func (in *ingress) arrives(request string, requests <-chan *http.Request) *http.Request {
+	in.Helper()
+	if got := in.raw(request, 1); !slices.Equal(got, []string{"200"}) {
+		in.Fatalf("the answer is %q, want 200 from the backend", got)
+	}
+	return await(in, "the request at the backend", requests)
 }
 
 // TestWireLoop: a request that comes back again and again ends.

@@ -43,7 +43,7 @@ func runLogged(t *testing.T, dir string, p pace, log *zap.Logger) *running {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-done
+		fixture.Receive(t, "the end of the source", done)
 	})
 	return &running{f, t, dir}
 }

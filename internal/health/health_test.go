@@ -122,14 +122,14 @@ func TestAnotherCheck(t *testing.T) {
 	other.Path = "/other"
 	c.Set("b", b, other)
 	for range 2 * other.Unhealthy {
-		<-asked
+		fixture.Receive(t, "a health check", asked)
 	}
 	if n := len(b.said); n > 0 {
 		t.Errorf("it is ill as before, and yet: %s", <-b.said)
 	}
 	well.Store(true)
 	for range other.Healthy + 1 {
-		<-asked
+		fixture.Receive(t, "a health check", asked)
 	}
 	b.await(t, address+" is well")
 	go func() {
@@ -167,7 +167,7 @@ func TestPath(t *testing.T) {
 		}
 		c.Close()
 		for range len(asked) {
-			<-asked
+			fixture.Receive(t, "a health check", asked)
 		}
 		for range len(b.said) {
 			<-b.said

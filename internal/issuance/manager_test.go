@@ -147,7 +147,7 @@ func (b *bench) replica(leads bool, retry time.Duration) *replica {
 		defer close(done)
 		r.Run(running, r.leading.Load)
 	}()
-	r.stop = sync.OnceFunc(func() { cancel(); <-done })
+	r.stop = sync.OnceFunc(func() { cancel(); fixture.Receive(b, "the end of the manager", done) })
 	b.Cleanup(r.stop)
 	return r
 }

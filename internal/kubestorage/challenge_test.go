@@ -46,7 +46,7 @@ func TestTokensOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newPretended(t)
 			writer, reader := w.start(t), w.start(t)
-			<-reader.secrets.synced
+			fixture.Receive(t, "all Secrets", reader.secrets.synced)
 			if err := expect(writer, reader); err != nil {
 				t.Fatal(err)
 			}

@@ -140,7 +140,7 @@ func TestLockIsRenewed(t *testing.T) {
 func TestWaiterIsWoken(t *testing.T) {
 	w := newPretended(t)
 	holder, other := w.start(t), w.start(t)
-	<-other.leases.informer.HasSyncedChecker().Done()
+	fixture.Receive(t, "all Leases", other.leases.informer.HasSyncedChecker().Done())
 	other.locks.times.Poll = time.Hour
 	other.locks.times.Duration = time.Hour
 	holder.locks.times.Duration = time.Hour

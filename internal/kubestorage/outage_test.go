@@ -57,7 +57,7 @@ func TestOutage(t *testing.T) {
 		t.Errorf("read %q", got)
 	}
 	p.link.cut(false)
-	if err := <-written; err != nil || has(t, p, "b") != "2" {
+	if err := fixture.Receive(t, "the end of writing", written); err != nil || has(t, p, "b") != "2" {
 		t.Errorf("b is %q, %v", has(t, p, "b"), err)
 	}
 }
@@ -102,8 +102,8 @@ func TestWhatWasWrittenUnderALock(t *testing.T) {
 	w := newPretended(t)
 	first, second, third := w.start(t), w.start(t), w.start(t)
 	for _, p := range []*process{second, third} {
-		<-p.secrets.synced
-		<-p.leases.informer.HasSyncedChecker().Done()
+		fixture.Receive(t, "all Secrets", p.secrets.synced)
+		fixture.Receive(t, "all Leases", p.leases.informer.HasSyncedChecker().Done())
 	}
 	if err := first.Lock(t.Context(), "x"); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -38,7 +39,7 @@ func TestAClosedIdleConnectionHurtsNobody(t *testing.T) {
 		if got := forward(p, request(t, http.MethodPost, "body"), of(e)); got != "200 ok" {
 			t.Error(got)
 		}
-		<-closed
+		fixture.Receive(t, "the end of the connection", closed)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // TestElasticTakesAllBeforeAnythingIsRead holds that the source is read to its end while nobody reads.
@@ -17,7 +19,7 @@ func TestElasticTakesAllBeforeAnythingIsRead(t *testing.T) {
 	ended := make(chan struct{})
 	e := newElastic(io.MultiReader(bytes.NewReader(want), ending{ended}))
 	defer e.Close()
-	<-ended
+	fixture.Receive(t, "the end of the answer", ended)
 	got, err := io.ReadAll(e)
 	if !errors.Is(err, errEnd) || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d, error %v", len(got), len(want), err)

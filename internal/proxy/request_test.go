@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
@@ -23,7 +24,7 @@ func TestRequestWithoutHost(t *testing.T) {
 	if got := forward(pool(t), r, of(e)); got != "200 ok" {
 		t.Error(got)
 	}
-	if host := <-hosts; host != e.Addr().String() {
+	if host := fixture.Receive(t, "the host that the endpoint got", hosts); host != e.Addr().String() {
 		t.Errorf("host %q", host)
 	}
 }

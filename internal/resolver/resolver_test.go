@@ -52,7 +52,7 @@ func follow(t *testing.T, resolvConf, hosts string) *following {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-ended
+		fixture.Receive(t, "the end of the resolver", ended)
 	})
 	return f
 }

@@ -48,12 +48,12 @@ func serve(t *testing.T, records ...string) *server {
 				t.Error(err)
 			}
 		}()
-		<-started
+		fixture.Receive(t, "the start of the server", started)
 		t.Cleanup(func() {
 			if err := one.Shutdown(); err != nil {
 				t.Error(err)
 			}
-			<-ended
+			fixture.Receive(t, "the end of the server", ended)
 		})
 	}
 	return s

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -60,8 +61,13 @@ func TestClusterIPAnswers(t *testing.T) {
 	c.awaitEndpoints("served", 1, 0)
 	service, err := c.CoreV1().Services(c.namespace).Get(t.Context(), "served", metav1.GetOptions{})
 	c.must(err)
-	c.await("answer through the ClusterIP", func() error {
-		_, err := once(t.Context(), service.Spec.ClusterIP+":80", "http://served.test/")
+	pod, err := c.onlyPod()
+	c.must(err)
+	c.await("answer of the pod through the ClusterIP", func() error {
+		r, err := once(t.Context(), service.Spec.ClusterIP+":80", "http://served.test/")
+		if err == nil && (r.code != http.StatusOK || r.pod != pod.Name) {
+			err = fmt.Errorf("answered %d, pod %q; want 200 from %s", r.code, r.pod, pod.Name)
+		}
 		return err
 	})
 }
