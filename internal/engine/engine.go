@@ -1,6 +1,5 @@
 // Package engine is the one loop: it takes snapshots from a source of objects and carries what changed through
-// translation, rendering and apply to status. It is the only package that knows all the others, and its loop the only
-// goroutine that touches the pipeline.
+// translation, rendering and apply to status. It is the only package that knows all the others.
 package engine
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
-	"github.com/k8singress/k8singress/internal/translate"
+	"github.com/k8singress/k8singress/internal/structure"
 	"github.com/k8singress/k8singress/l4app"
 )
 
@@ -49,19 +48,19 @@ type Follower interface {
 	Follow(secrets iter.Seq[ir.Ref]) (read bool)
 }
 
-// Publisher takes what is to be written to the status of objects, with the TCP and UDP ports that are open. Publish does not
-// block, and the newest value wins.
+// Publisher writes the status of objects, with the TCP and UDP ports that are open. Publish does not block, and the newest
+// value wins.
 type Publisher interface {
 	Reporter
 	Run(ctx context.Context)
 	Publish(*report.Report, *snapshot.Snapshot, settings.Config, []*ir.StreamRoute)
 	Leader() bool
-	// Changed tells when there are other Verdicts than before.
+	// Changed receives when the Verdicts have changed.
 	Changed() <-chan struct{}
 }
 
-// Engine holds the tables that requests are served from, and the loop that changes them. It outlives the Caddy
-// configurations that use it.
+// Engine holds the tables that requests are served from, and starts the loop that changes them. It outlives the Caddy
+// configurations that use it. Its methods may be called on any goroutine.
 type Engine struct {
 	log       *zap.Logger
 	source    Source
@@ -80,31 +79,10 @@ type Engine struct {
 	adopted  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
-	// offered are the handshakes that are in Caddy's configuration, or on their way there. Only the loop changes them.
-	offered atomic.Pointer[offered]
-	// crowdedOut are those that found no room there. They belong to the loop.
-	crowdedOut offered
+	// tlsPolicies are the handshakes that are in Caddy's configuration, or on their way there. Only the loop changes them.
+	tlsPolicies atomic.Pointer[structure.Slots]
 	// latest is the newest snapshot; it is nil before there is one.
 	latest atomic.Pointer[snapshot.Snapshot]
-
-	// What follows belongs to the loop.
-	settings   settings.Config
-	translator *translate.Translator
-	config     *ir.Config
-	translated *report.Report
-	document   func() *document.Live
-	// open are the ports that were published last.
-	open []*ir.StreamRoute
-	// pending has what changed that the pipeline has not worked on.
-	pending *snapshot.Snapshot
-	// secrets are those that config refers to, once somebody has asked.
-	secrets map[ir.Name]bool
-	unread  unread
-	// applied says that something is in effect that the state does not tell of.
-	applied bool
-	hold    holdoff
-	retry   backoff
-	mending mending
 }
 
 // adoption is a Caddy configuration that begins to use the engine.
@@ -121,11 +99,11 @@ type load struct {
 	served   chan struct{}
 }
 
-// state is what the admin API tells. It is immutable.
+// state is what the admin API serves. It is immutable.
 type state struct {
 	generation uint64
 	document   func() *document.Live
-	// config is what was translated; without a source it is empty.
+	// config is the result of the translation; without a source it is empty.
 	config *ir.Config
 	report *report.Report
 	// changed is closed when there is a newer state.
@@ -138,22 +116,18 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 	table := endpoints.NewTable()
 	e := &Engine{
 		log: log, source: source, publisher: publisher, metrics: newMetrics(), endpoints: table,
-		live:       apply.NewLive(table, log),
-		issuance:   issuance.New(log),
-		done:       make(chan struct{}),
-		resigned:   make(chan struct{}),
-		adopted:    make(chan struct{}, 1),
-		loads:      make(chan load),
-		translator: translate.New(),
-		config:     &ir.Config{},
-		translated: &report.Report{},
-		document:   func() *document.Live { return &document.Live{} },
-		hold:       newHoldoff(),
-		retry:      newBackoff(),
-		mending:    mending{ended: make(chan mended, 1)},
+		live:     apply.NewLive(table, log),
+		issuance: issuance.New(log),
+		done:     make(chan struct{}),
+		resigned: make(chan struct{}),
+		adopted:  make(chan struct{}, 1),
+		loads:    make(chan load),
 	}
-	e.offered.Store(&offered{})
-	e.state.Store(&state{document: e.document, config: e.config, report: e.translated, changed: make(chan struct{})})
+	e.tlsPolicies.Store(&structure.Slots{})
+	e.state.Store(&state{
+		document: func() *document.Live { return &document.Live{} }, config: &ir.Config{}, report: &report.Report{},
+		changed: make(chan struct{}),
+	})
 	return e
 }
 
@@ -204,7 +178,7 @@ const resignTime = 3 * time.Second
 
 // Resign ends the writing of status, and gives the Lease back, because the process ends: the next replica need not wait
 // for the Lease to run out. The tables go on serving. It waits a short while. An engine that has not been started never
-// will be. The TCP and UDP ports outlast the engine then, until somebody has them leave.
+// will be. The TCP and UDP ports outlast the engine then, until Ports.Leave.
 func (e *Engine) Resign() {
 	e.Ports().Outlast()
 	e.startNoMore()
@@ -236,7 +210,7 @@ func (e *Engine) run() {
 	}
 	running.Go(func() { e.live.Names.Run(ctx) })
 	running.Go(func() { e.issuance.Run(ctx, e.leads) })
-	running.Go(func() { e.loop(ctx) })
+	running.Go(func() { newLoop(e).run(ctx) })
 	go func() {
 		running.Wait()
 		close(e.done)

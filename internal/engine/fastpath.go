@@ -15,42 +15,42 @@ import (
 )
 
 // refreshEndpoints brings the backends of one Service up to date. It returns false, and leaves them as they are, when the
-// port of one has gone from all slices: most often it has another name now, which the translation finds out, and until
-// then requests go where they went.
-func (e *Engine) refreshEndpoints(s *snapshot.Snapshot, namespace, service string) bool {
-	all := e.backendsOf(namespace, service)
+// port of one has gone from all slices: most often it has been renamed. The translation finds the new name, and until then
+// requests go to the old endpoints.
+func (l *loop) refreshEndpoints(s *snapshot.Snapshot, namespace, service string) bool {
+	all := l.backendsOf(namespace, service)
 	for _, b := range all {
 		if endpoints.PortGone(s.EndpointSlices(namespace, service), b) {
 			return false
 		}
 	}
-	e.setEndpoints(s, all)
+	l.setEndpoints(s, all)
 	return true
 }
 
-// settleEndpoints does what refreshEndpoints left to the pipeline.
-func (e *Engine) settleEndpoints(s *snapshot.Snapshot) {
+// setChangedEndpoints does what refreshEndpoints left to the pipeline.
+func (l *loop) setChangedEndpoints(s *snapshot.Snapshot) {
 	for _, ref := range s.Changed {
 		if ref.Kind == kinds.EndpointSlice {
-			e.setEndpoints(s, e.backendsOf(ref.Namespace, ref.Name))
+			l.setEndpoints(s, l.backendsOf(ref.Namespace, ref.Name))
 		}
 	}
 }
 
-func (e *Engine) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
-	zone := zoneOf(e.settings)
+func (l *loop) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
+	zone := zoneOf(l.settings)
 	for _, b := range all {
 		if b.ExternalName != "" {
-			// Its endpoints are what the DNS says.
+			// Its endpoints come from the DNS.
 			continue
 		}
-		e.endpoints.Set(b.ID, resolve(s, b, zone))
-		e.metrics.endpointUpdates.Inc()
+		l.endpoints.Set(b.ID, resolve(s, b, zone))
+		l.metrics.endpointUpdates.Inc()
 	}
 }
 
-func (e *Engine) backendsOf(namespace, service string) []*ir.Backend {
-	return withPrefix(e.config.Backends, backends.Prefix(namespace, service))
+func (l *loop) backendsOf(namespace, service string) []*ir.Backend {
+	return withPrefix(l.config.Backends, backends.Prefix(namespace, service))
 }
 
 // withPrefix returns the backends whose ID begins with prefix; they are neighbours in the sorted list.
@@ -63,12 +63,12 @@ func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 	return all[low:high]
 }
 
-// refreshSecret brings the contents of a Secret up to date. It returns false when more may depend on it: whether
-// there is such a Secret is a question for the translation.
-func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
-	if name := (ir.Name{Namespace: ref.Namespace, Name: ref.Name}); e.used(name) {
-		loadSecret(e.live.Secrets, now, name)
-		e.applied = true
+// refreshSecret brings the contents of a Secret up to date. It returns false when the translation may depend on
+// the change, because the Secret has come or gone.
+func (l *loop) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
+	if name := (ir.Name{Namespace: ref.Namespace, Name: ref.Name}); l.refersTo(name) {
+		loadSecret(l.live.Secrets, now, name)
+		l.applied = true
 	}
 	if before == nil {
 		return false
@@ -78,15 +78,15 @@ func (e *Engine) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool 
 	return was == is && before.Denied(ref) == now.Denied(ref)
 }
 
-// used says whether something that is in effect refers to a Secret. In a cluster most are of no use here.
-func (e *Engine) used(secret ir.Name) bool {
-	if e.secrets == nil {
-		e.secrets = map[ir.Name]bool{}
-		for name := range e.config.Secrets() {
-			e.secrets[name] = true
+// refersTo says whether the configuration in effect refers to a Secret. In a cluster most Secrets have other uses.
+func (l *loop) refersTo(secret ir.Name) bool {
+	if l.secrets == nil {
+		l.secrets = map[ir.Name]bool{}
+		for name := range l.config.Secrets() {
+			l.secrets[name] = true
 		}
 	}
-	return e.secrets[secret]
+	return l.secrets[secret]
 }
 
 // loadSecrets sets the contents of the Secrets that certificates come from now.

@@ -16,20 +16,20 @@ func (e *Engine) leads() bool { return e.publisher == nil || e.publisher.Leader(
 
 // configureIssuance makes the issuers of a Caddy configuration the ones that are asked. They are those that answer its
 // challenges.
-func (e *Engine) configureIssuance(a *adoption) {
-	err := e.issuance.Configure(a.ctx, issuance.Options{
+func (l *loop) configureIssuance(a *adoption) {
+	err := l.issuance.Configure(a.ctx, issuance.Options{
 		Issuers: structure.Issuers(a.settings), KeyType: a.settings.KeyType, HTTP: a.settings.HTTP, HTTPS: a.settings.HTTPS,
 	})
 	if err != nil {
-		e.log.Error("providing issuers of certificates under the new Caddy configuration", zap.Error(err))
+		l.log.Error("providing issuers of certificates under the new Caddy configuration", zap.Error(err))
 	}
 }
 
 // takeIssued shows the certificates that are new.
-func (e *Engine) takeIssued() {
-	for host, pair := range e.issuance.Take() {
-		e.live.Certificates.SetIssued(host, pair)
-		e.applied = true
+func (l *loop) takeIssued() {
+	for host, pair := range l.issuance.Take() {
+		l.live.Certificates.SetIssued(host, pair)
+		l.applied = true
 	}
 }
 
@@ -38,10 +38,10 @@ func (e *Engine) takeIssued() {
 const storageTime = 10 * time.Second
 
 // awaitIssued shows what the storage has for the first hosts there are.
-func (e *Engine) awaitIssued() {
+func (l *loop) awaitIssued() {
 	// The loop has no context: it ends with the process.
 	ctx, cancel := context.WithTimeout(context.Background(), storageTime) //nolint:forbidigo // see above
 	defer cancel()
-	e.issuance.Read(ctx)
-	e.takeIssued()
+	l.issuance.Read(ctx)
+	l.takeIssued()
 }

@@ -28,9 +28,9 @@ func (e *Engine) Load(ctx context.Context, d *document.Live) error {
 	}
 }
 
-// serve applies a document that came from outside.
-func (e *Engine) serve(d *document.Live) {
-	e.apply(document.Diff(e.document(), d), nil)
-	e.document = func() *document.Live { return d }
-	e.publish()
+// serveDocument applies a document that came from outside.
+func (l *loop) serveDocument(d *document.Live) {
+	l.apply(document.Diff(l.document(), d), nil)
+	l.document = func() *document.Live { return d }
+	l.publish()
 }

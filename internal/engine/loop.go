@@ -7,26 +7,65 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/structure"
+	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// statusPeriod is how often the status of objects is compared with what it should be. A change of nothing but a status
-// wakes nobody.
+// statusPeriod is how often the status of objects is compared with the one they should have. A change of a status alone does
+// not run the loop.
 const statusPeriod = time.Minute
 
-// loop runs until ctx ends.
-func (e *Engine) loop(ctx context.Context) {
-	defer e.live.Close()
-	defer e.mending.running.Wait()
+// loop carries changes through the pipeline. All of it belongs to the goroutine of run: Engine, whose methods run on others,
+// has no way to it.
+type loop struct {
+	*Engine
+	settings   settings.Config
+	translator *translate.Translator
+	// config and translated are the last result of the translator, and document what becomes of config.
+	config     *ir.Config
+	translated *report.Report
+	document   func() *document.Live
+	// open are the ports that were published last.
+	open []*ir.StreamRoute
+	// pending has the changes that the pipeline has not worked on.
+	pending *snapshot.Snapshot
+	// secrets are the Secrets that config refers to; nil before the first question for one.
+	secrets     map[ir.Name]bool
+	secretsWait secretsWait
+	// applied says that something is in effect that has not been published.
+	applied  bool
+	hold     holdoff
+	retry    backoff
+	patching patching
+	// crowdedOut are the TLS policies that found no slot.
+	crowdedOut structure.Slots
+}
+
+func newLoop(e *Engine) *loop {
+	first := e.state.Load()
+	return &loop{
+		Engine: e, translator: translate.New(), config: first.config, translated: first.report, document: first.document,
+		hold: newHoldoff(), retry: newBackoff(), patching: patching{ended: make(chan patched, 1)},
+	}
+}
+
+// run runs until ctx ends.
+func (l *loop) run(ctx context.Context) {
+	defer l.live.Close()
+	defer l.patching.running.Wait()
 	// The first Adopt has started the loop.
-	<-e.adopted
-	e.adopt(ctx)
+	<-l.adopted
+	l.adopt(ctx)
 	var synced <-chan struct{}
 	var changed <-chan struct{}
-	if e.source != nil {
-		synced = e.source.Synced()
+	if l.source != nil {
+		synced = l.source.Synced()
 	}
 	again := time.NewTicker(statusPeriod)
 	defer again.Stop()
@@ -34,132 +73,132 @@ func (e *Engine) loop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.adopted:
-			e.adopt(ctx)
+		case <-l.adopted:
+			l.adopt(ctx)
 		case <-synced:
 			// Not before: an Ingress whose Secret has not arrived is not an Ingress without a Secret.
-			synced, changed = nil, e.source.Store().Changed()
-			e.observe()
-			e.hold.now()
+			synced, changed = nil, l.source.Store().Changed()
+			l.observe()
+			l.hold.now()
 		case <-changed:
-			e.observe()
+			l.observe()
 		case <-again.C:
-			if e.live.Table.Ready() {
-				e.check()
+			if l.live.Table.Ready() {
+				l.checkDrift()
 			}
-		case l := <-e.loads:
-			e.serve(l.document)
-			e.offer(ctx)
-			close(l.served)
-		case <-e.issuance.Changed():
-			e.takeIssued()
-			e.publish()
-		case <-e.otherProblems():
-			e.publish()
-		case <-e.hold.fired():
-			e.hold.done()
-			e.pipeline()
-			e.offer(ctx)
-		case <-e.retry.timer.C:
-			e.tryAgain(ctx)
-		case m := <-e.mending.ended:
-			e.hasMended(ctx, m)
+		case next := <-l.loads:
+			l.serveDocument(next.document)
+			l.offerTLSPolicies(ctx)
+			close(next.served)
+		case <-l.issuance.Changed():
+			l.takeIssued()
+			l.publish()
+		case <-l.publisherChanged():
+			l.publish()
+		case <-l.hold.fired():
+			l.hold.done()
+			l.pipeline()
+			l.offerTLSPolicies(ctx)
+		case <-l.retry.timer.C:
+			l.retryFailed(ctx)
+		case m := <-l.patching.ended:
+			l.onPatched(ctx, m)
 		}
 	}
 }
 
-// otherProblems tells when the publisher has other verdicts than before.
-func (e *Engine) otherProblems() <-chan struct{} {
-	if e.publisher == nil {
+// publisherChanged receives when the verdicts of the publisher have changed.
+func (l *loop) publisherChanged() <-chan struct{} {
+	if l.publisher == nil {
 		return nil
 	}
-	return e.publisher.Changed()
+	return l.publisher.Changed()
 }
 
-// check looks at what wakes nobody: a status that somebody else has written, and the validity of certificates.
-func (e *Engine) check() {
-	if e.publisher != nil {
-		e.observe()
+// checkDrift finds changes without an event: a status that another client has written, and certificates that have expired.
+func (l *loop) checkDrift() {
+	if l.publisher != nil {
+		l.observe()
 	}
-	if !e.live.Stale() || !e.publish() {
-		e.publishStatus()
+	if !l.live.Stale() || !l.publish() {
+		l.publishStatus()
 	}
 }
 
 // adopt makes the newest Caddy configuration the one under which everything is provisioned.
-func (e *Engine) adopt(ctx context.Context) {
-	a := e.adoption.Load()
-	if !slices.Equal(e.settings.StreamBind, a.settings.StreamBind) {
-		e.config = rebound(e.config)
+func (l *loop) adopt(ctx context.Context) {
+	a := l.adoption.Load()
+	if !slices.Equal(l.settings.StreamBind, a.settings.StreamBind) {
+		l.config = withNewPorts(l.config)
 	}
-	if e.settings.Zone != a.settings.Zone {
-		e.config = moved(e.config)
+	if l.settings.Zone != a.settings.Zone {
+		l.config = withNewBackends(l.config)
 	}
-	e.settings = a.settings
-	e.configureIssuance(a)
-	e.live.Names.Configure(naming(a.settings))
-	if err := e.live.Adopt(a.ctx); err != nil {
-		e.log.Error("providing chains under the new Caddy configuration", zap.Error(err))
+	l.settings = a.settings
+	l.configureIssuance(a)
+	l.live.Names.Configure(naming(a.settings))
+	if err := l.live.Adopt(a.ctx); err != nil {
+		l.log.Error("providing chains under the new Caddy configuration", zap.Error(err))
 	}
-	ready := e.live.Table.Ready()
-	e.applied = e.applied || ready
+	ready := l.live.Table.Ready()
+	l.applied = l.applied || ready
 	switch {
-	case e.source != nil:
-		// The options may be others.
-		e.hold.now()
+	case l.source != nil:
+		// The options may have changed.
+		l.hold.now()
 	case ready:
-		e.publish()
+		l.publish()
 	case a.document != nil:
-		e.serve(a.document)
-		e.offer(ctx)
+		l.serveDocument(a.document)
+		l.offerTLSPolicies(ctx)
 	}
-	e.mend(ctx, structureReason)
+	l.patchStructure(ctx, structureReason)
 }
 
-// observe takes what changed. Endpoints and the contents of Secrets go into effect here and now; the rest waits for the
-// pipeline.
-func (e *Engine) observe() {
-	s := e.source.Store().Take()
-	// The list of what changed is long at first, and nobody asks the latest snapshot for it.
+// observe takes the changes from the source. Endpoints and the contents of Secrets go into effect at once; all others wait
+// for the pipeline.
+func (l *loop) observe() {
+	s := l.source.Store().Take()
+	// The list of changes is long at first, and the latest snapshot does not need it.
 	latest := *s
 	latest.Changed = nil
-	before := e.latest.Swap(&latest)
+	before := l.latest.Swap(&latest)
 	var slow []ir.Ref
 	for _, ref := range s.Changed {
 		switch {
-		case ref.Kind == kinds.EndpointSlice && e.refreshEndpoints(s, ref.Namespace, ref.Name):
-		case ref.Kind == kinds.Secret && e.refreshSecret(before, s, ref):
+		case ref.Kind == kinds.EndpointSlice && l.refreshEndpoints(s, ref.Namespace, ref.Name):
+		case ref.Kind == kinds.Secret && l.refreshSecret(before, s, ref):
 		default:
 			slow = append(slow, ref)
 		}
 	}
-	e.postpone(s, slow)
-	_, reports := e.source.(Reporter)
+	l.postpone(s, slow)
+	_, reports := l.source.(Reporter)
 	switch {
-	case len(slow) > 0 || e.unread.waiting():
-		e.hold.change()
-	case e.applied:
-		e.publish()
+	case len(slow) > 0 || l.secretsWait.waiting():
+		l.hold.change()
+	case l.applied:
+		l.publish()
 	case reports && len(s.Changed) == 0:
-		// A wake without a change is the source's way to say that its own verdicts did.
-		e.publish()
+		// A wake without a change says that the verdicts of the source have changed.
+		l.publish()
 	}
 }
 
-// postpone leaves a snapshot to the pipeline, with what changed in those before that are still left to it.
-func (e *Engine) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
+// postpone leaves a snapshot to the pipeline, with the changes of the snapshots before that it has not worked on.
+func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 	work := *s
 	work.Changed = changed
-	if e.pending != nil {
-		work = *work.Joined(e.pending)
+	if l.pending != nil {
+		work = *work.Joined(l.pending)
 	}
-	e.pending = &work
+	l.pending = &work
 }
 
-// tryAgain tries what failed: ports that another process held, and the structure.
-func (e *Engine) tryAgain(ctx context.Context) {
-	e.retry.armed = false
-	e.live.RetryPorts()
-	e.mend(ctx, structureReason)
-	e.publish()
+// retryFailed tries again to open ports that another process held, and to patch the structure.
+func (l *loop) retryFailed(ctx context.Context) {
+	l.retry.armed = false
+	l.live.RetryPorts()
+	l.patchStructure(ctx, structureReason)
+	l.publish()
 }

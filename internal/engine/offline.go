@@ -28,7 +28,7 @@ func RunOffline(folder string, o settings.Config) (*Offline, error) {
 }
 
 // Carry carries objects through the same pipeline that a running controller has, up to the point where they would be
-// applied. verdicts are those of who read the objects. It changes no object.
+// applied. verdicts are those of the source. It changes no object.
 func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) *Offline {
 	t := options(o)
 	t.Ingress.Folder, t.Streams.Services.Folder = true, true

@@ -15,62 +15,64 @@ import (
 )
 
 // pipeline carries what is pending through translation, rendering and apply. It does nothing before there are objects.
-func (e *Engine) pipeline() {
-	if e.latest.Load() == nil {
+func (l *loop) pipeline() {
+	if l.latest.Load() == nil {
 		return
 	}
 	begin := time.Now()
-	s := e.pending
+	s := l.pending
 	if s == nil {
-		s = e.unchanged()
+		s = l.unchanged()
 	}
-	e.pending = nil
-	config, verdicts := e.translator.Translate(s, options(e.settings))
-	waited := e.unread.waiting()
-	if s.Changed = append(e.unread.left(), s.Changed...); !e.secretsRead() {
-		e.awaitSecrets(s)
+	l.pending = nil
+	config, verdicts := l.translator.Translate(s, options(l.settings))
+	waited := l.secretsWait.waiting()
+	if s.Changed = append(l.secretsWait.takeChanged(), s.Changed...); !l.secretsRead() {
+		l.waitForSecrets(s)
 		return
 	}
 	if waited {
-		e.lookAgain(s)
+		l.restartPipeline(s)
 		return
 	}
-	render := newRenderer(e.settings, s)
-	delta := render.Delta(e.config, config)
-	e.config, e.translated = config, verdicts
-	e.document = func() *document.Live { return render.Live(config) }
+	delta := newRenderer(l.settings, s).Delta(l.config, config)
+	l.config, l.translated = config, verdicts
+	render := newRenderer(l.settings, nil)
+	l.document = func() *document.Live { return render.Live(config) }
 	if len(delta.Certificates) > 0 {
-		e.secrets = nil
+		l.secrets = nil
 	}
-	e.apply(delta, s)
+	l.apply(delta, s)
 	if !delta.Empty() {
-		e.dropSecrets()
+		l.releaseSecrets()
 	}
-	e.settleEndpoints(s)
-	e.metrics.applySeconds.Observe(time.Since(begin).Seconds())
-	if !e.publish() && slices.ContainsFunc(s.Changed, matterToStatus) {
-		e.publishStatus()
+	l.setChangedEndpoints(s)
+	l.metrics.applySeconds.Observe(time.Since(begin).Seconds())
+	if !l.publish() && slices.ContainsFunc(s.Changed, matterToStatus) {
+		l.publishStatus()
 	}
 }
 
-// unchanged is the latest snapshot, in which nothing changed: for a run because the options did.
-func (e *Engine) unchanged() *snapshot.Snapshot {
-	s := *e.latest.Load()
+// unchanged returns the latest snapshot without changes, for a run because the options have changed.
+func (l *loop) unchanged() *snapshot.Snapshot {
+	s := *l.latest.Load()
 	s.Changed, s.Since = nil, s.Sequence
 	return &s
 }
 
+// newRenderer returns a renderer with the endpoints of a snapshot; without one, backends have none.
 func newRenderer(o settings.Config, s *snapshot.Snapshot) *render.Renderer {
-	zone := zoneOf(o)
-	return &render.Renderer{
-		Endpoints: func(b *ir.Backend) []string { return addresses(resolve(s, b, zone)) },
-		Ports:     func(r *ir.StreamRoute) *document.Port { return l4app.Render(r, o.StreamBind) },
+	r := &render.Renderer{Ports: func(r *ir.StreamRoute) *document.Port { return l4app.Render(r, o.StreamBind) }}
+	if s != nil {
+		zone := zoneOf(o)
+		r.Endpoints = func(b *ir.Backend) []string { return addresses(resolve(s, b, zone)) }
 	}
+	return r
 }
 
-// rebound returns the configuration with other pointers to its TCP and UDP ports. They are all rendered again then, as
-// they must be for another address to listen on, which is not part of them.
-func rebound(config *ir.Config) *ir.Config {
+// withNewPorts returns the configuration with other pointers to its TCP and UDP ports. They are all rendered again then, for
+// another address to listen on, which is not part of them.
+func withNewPorts(config *ir.Config) *ir.Config {
 	other := *config
 	other.StreamRoutes = make([]*ir.StreamRoute, 0, len(config.StreamRoutes))
 	for _, r := range config.StreamRoutes {
@@ -80,9 +82,9 @@ func rebound(config *ir.Config) *ir.Config {
 	return &other
 }
 
-// moved returns the configuration with other pointers to its backends. Their endpoints are looked at again then, as they
-// must be in another zone.
-func moved(config *ir.Config) *ir.Config {
+// withNewBackends returns the configuration with other pointers to its backends. Their endpoints are resolved again then, for
+// another zone.
+func withNewBackends(config *ir.Config) *ir.Config {
 	other := *config
 	other.Backends = make([]*ir.Backend, 0, len(config.Backends))
 	for _, b := range config.Backends {
@@ -104,33 +106,33 @@ func addresses(list []ir.Endpoint) []string {
 	return result
 }
 
-// apply changes the live tables. What they refuse is reported, and the rest is in effect.
-func (e *Engine) apply(delta *document.Delta, s *snapshot.Snapshot) {
-	e.loadAuthorities(delta, s)
-	e.live.Apply(delta)
-	e.applied = e.applied || !delta.Empty() || !e.live.Table.Ready()
+// apply changes the live tables. Parts that they refuse are reported, and all others are in effect.
+func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
+	l.loadAuthorities(delta, s)
+	l.live.Apply(delta)
+	l.applied = l.applied || !delta.Empty() || !l.live.Table.Ready()
 	if s != nil {
-		loadSecrets(e.live.Secrets, s, delta.Certificates)
+		loadSecrets(l.live.Secrets, s, delta.Certificates)
 	}
-	e.issuance.Want(delta.Certificates)
-	if e.live.Table.Ready() {
+	l.issuance.Want(delta.Certificates)
+	if l.live.Table.Ready() {
 		return
 	}
-	e.awaitIssued()
-	// What it took to come so far is garbage now, and as large as what stays. Nothing else gives it back for minutes in a
-	// process that has nothing to do, and before it is ready nobody waits for an answer.
+	l.awaitIssued()
+	// The garbage of the start is as large as the heap that stays. An idle process would keep it for minutes, and no request is
+	// served yet that a collection could delay.
 	debug.FreeOSMemory()
-	e.live.Table.MarkReady()
-	e.log.Info("ready: everything there is has been applied for the first time")
+	l.live.Table.MarkReady()
+	l.log.Info("ready: everything there is has been applied for the first time")
 }
 
 // loadAuthorities reads the Secrets that something refers to for the first time. It comes before the tables change: no client
 // is to be refused by a host that has not read its certificate authority yet.
-func (e *Engine) loadAuthorities(delta *document.Delta, s *snapshot.Snapshot) {
-	for _, secret := range e.live.Trust.Update(delta) {
-		e.secrets = nil
+func (l *loop) loadAuthorities(delta *document.Delta, s *snapshot.Snapshot) {
+	for _, secret := range l.live.Trust.Update(delta) {
+		l.secrets = nil
 		if s != nil {
-			loadSecret(e.live.Secrets, s, secret)
+			loadSecret(l.live.Secrets, s, secret)
 		}
 	}
 }

@@ -13,61 +13,62 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// publish tells the log, the publisher and the admin API what has become of the objects. It returns false when there is
-// nothing to tell: nothing has been applied since, and no verdict is another one.
-func (e *Engine) publish() bool {
-	if e.live.Pending() {
-		e.retry.arm()
+// publish hands the verdicts on all objects to the log, the publisher and the admin API. It returns false when there is
+// nothing new: nothing has been applied since, and no verdict has changed.
+func (l *loop) publish() bool {
+	if l.live.Pending() {
+		l.retry.arm()
 	}
-	if !e.live.Table.Ready() {
+	if !l.live.Table.Ready() {
 		return false
 	}
-	old, verdicts := e.state.Load(), e.verdicts()
-	if !e.applied && same(old.report, verdicts) {
+	old, verdicts := l.state.Load(), l.verdicts()
+	if !l.applied && same(old.report, verdicts) {
 		return false
 	}
-	e.logChanges(old.report, verdicts)
-	e.metrics.countProblems(verdicts, &e.settings)
-	e.applied = false
-	e.state.Store(&state{
-		generation: old.generation + 1, document: e.document, config: e.config, report: verdicts, changed: make(chan struct{}),
+	l.logChanges(old.report, verdicts)
+	l.metrics.countProblems(verdicts, &l.settings)
+	l.applied = false
+	l.state.Store(&state{
+		generation: old.generation + 1, document: l.document, config: l.config, report: verdicts, changed: make(chan struct{}),
 	})
 	close(old.changed)
-	e.publishStatus()
+	l.publishStatus()
 	return true
 }
 
 // verdicts merges those of all stages.
-func (e *Engine) verdicts() *report.Report {
-	merged := e.translated.With(e.live.Verdicts()).With(e.issuance.Problems()).With(e.withoutCiphers())
-	if r, ok := e.source.(Reporter); ok {
+func (l *loop) verdicts() *report.Report {
+	ciphers := l.crowdedOut.Problems(l.config.VirtualHosts, l.live.Table.Global().OnlyHTTP1)
+	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems()).With(ciphers)
+	if r, ok := l.source.(Reporter); ok {
 		merged = merged.With(r.Verdicts())
 	}
-	if e.publisher != nil {
-		merged = merged.With(e.publisher.Verdicts())
+	if l.publisher != nil {
+		merged = merged.With(l.publisher.Verdicts())
 	}
 	return merged
 }
 
-// same compares reports, which share the verdicts that have not changed.
+// same compares reports. They share the verdicts that have not changed.
 func same(a, b *report.Report) bool {
 	return slices.EqualFunc(a.Verdicts, b.Verdicts, (*report.Verdict).Equal)
 }
 
 // publishStatus hands over the newest objects with the verdicts on them.
-func (e *Engine) publishStatus() {
-	if s := e.latest.Load(); e.publisher != nil && s != nil {
-		e.publisher.Publish(e.state.Load().report, s, e.settings, e.openRoutes())
+func (l *loop) publishStatus() {
+	if s := l.latest.Load(); l.publisher != nil && s != nil {
+		l.publisher.Publish(l.state.Load().report, s, l.settings, l.openRoutes())
 	}
 }
 
-// openRoutes returns the TCP and UDP ports that are in effect. When the process ends, its ports close, and those of the other
-// replicas do not: it goes on to say what it said before.
-func (e *Engine) openRoutes() []*ir.StreamRoute {
+// openRoutes returns the TCP and UDP ports that are open. When the process ends, its ports close, and those of the other
+// replicas do not: the result stays as it was then.
+func (l *loop) openRoutes() []*ir.StreamRoute {
 	var open []*ir.StreamRoute
-	if len(e.config.StreamRoutes) > 0 {
-		names := e.live.OpenPorts()
-		for _, r := range e.config.StreamRoutes {
+	if len(l.config.StreamRoutes) > 0 {
+		names := l.live.OpenPorts()
+		for _, r := range l.config.StreamRoutes {
 			if _, found := slices.BinarySearch(names, render.PortName(r)); found {
 				open = append(open, r)
 			}
@@ -75,12 +76,12 @@ func (e *Engine) openRoutes() []*ir.StreamRoute {
 	}
 	// They close after this is true, and not before.
 	if !caddy.Exiting() {
-		e.open = open
+		l.open = open
 	}
-	return e.open
+	return l.open
 }
 
-// matterToStatus says whether the status of objects may depend on one by more than a verdict.
+// matterToStatus says whether the status of objects may depend on an object by more than a verdict.
 func matterToStatus(changed ir.Ref) bool { return changed.Kind != kinds.Secret }
 
 // levels are those of the log.
@@ -89,7 +90,7 @@ var levels = map[report.Severity]zapcore.Level{
 }
 
 // logChanges writes each new problem once.
-func (e *Engine) logChanges(before, now *report.Report) {
+func (l *loop) logChanges(before, now *report.Report) {
 	for _, v := range report.Changed(before, now) {
 		var known []report.Problem
 		if old := before.Get(v.Object); old != nil {
@@ -99,7 +100,7 @@ func (e *Engine) logChanges(before, now *report.Report) {
 			if slices.Contains(known, p) {
 				continue
 			}
-			e.log.Log(levels[p.Severity], p.Message, zap.String("object", v.Object.String()), zap.String("severity", string(p.Severity)),
+			l.log.Log(levels[p.Severity], p.Message, zap.String("object", v.Object.String()), zap.String("severity", string(p.Severity)),
 				zap.String("reason", string(p.Reason)), zap.String("field", p.Field))
 		}
 	}

@@ -12,52 +12,52 @@ import (
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
-// mending is the work on the structure. It waits for Caddy, so it has a goroutine of its own, one at a time; the loop
-// has the rest.
-type mending struct {
+// patching is the work on the structure. It waits for Caddy, so it has a goroutine of its own, one at a time.
+type patching struct {
 	running sync.WaitGroup
-	ended   chan mended
-	// again says that it is to be done once more after the one under way, and why.
+	ended   chan patched
+	// again is the reason to patch once more after the patch under way, or empty.
 	underWay bool
 	again    string
 }
 
-// mended is how it ended.
-type mended struct {
+// patched is the result of a patch. reason is the label of k8singress_config_reloads_total.
+type patched struct {
 	reason  string
 	changed bool
 	err     error
 }
 
-// mend begins to put our part of the structure into Caddy's configuration where it is missing. The reason is for who counts.
-func (e *Engine) mend(ctx context.Context, reason string) {
-	m := &e.mending
+// patchStructure begins to put our part of the structure into Caddy's configuration where it is missing. reason is the label of
+// k8singress_config_reloads_total.
+func (l *loop) patchStructure(ctx context.Context, reason string) {
+	m := &l.patching
 	if m.underWay {
 		m.again = reason
 		return
 	}
 	m.underWay, m.again = true, ""
 	m.running.Go(func() {
-		changed, err := e.structure(ctx)
-		m.ended <- mended{reason, changed, err}
+		changed, err := l.structure(ctx)
+		m.ended <- patched{reason, changed, err}
 	})
 }
 
-// hasMended notes how it ended. Caddy has loaded its configuration again if that was changed; that is counted.
-func (e *Engine) hasMended(ctx context.Context, m mended) {
-	e.mending.underWay = false
+// onPatched notes the result of a patch, and counts it if Caddy has loaded its configuration again.
+func (l *loop) onPatched(ctx context.Context, m patched) {
+	l.patching.underWay = false
 	switch {
 	case m.err != nil && ctx.Err() == nil:
-		e.log.Error("applying the structure through Caddy's admin API; trying again", zap.Error(m.err))
-		e.retry.arm()
-	case m.err == nil && !e.live.Pending():
-		e.retry.succeeded()
+		l.log.Error("applying the structure through Caddy's admin API; trying again", zap.Error(m.err))
+		l.retry.arm()
+	case m.err == nil && !l.live.Pending():
+		l.retry.succeeded()
 	}
 	if m.err == nil && m.changed {
-		e.metrics.reloads.WithLabelValues(m.reason).Inc()
+		l.metrics.reloads.WithLabelValues(m.reason).Inc()
 	}
-	if again := e.mending.again; again != "" {
-		e.mend(ctx, again)
+	if again := l.patching.again; again != "" {
+		l.patchStructure(ctx, again)
 	}
 }
 
@@ -76,7 +76,7 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	defer admin.Close()
 	// Reading the configuration waits until Caddy has loaded it. The options may be others then.
 	return admin.Change(ctx, func(config map[string]any) error {
-		return structure.Merge(config, e.Settings(), *e.offered.Load()...)
+		return structure.Merge(config, e.Settings(), *e.tlsPolicies.Load()...)
 	})
 }
 

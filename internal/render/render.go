@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Endpoints tells the addresses of a backend, host:port each; none for one that is a DNS name.
+// Endpoints returns the addresses of a backend, host:port each; none for a backend that is a DNS name.
 type Endpoints func(*ir.Backend) []string
 
 // Ports makes the caddy-l4 server of a stream route.
@@ -18,6 +18,7 @@ type Ports func(*ir.StreamRoute) *document.Port
 
 // Renderer holds what rendering needs besides the model.
 type Renderer struct {
+	// Endpoints may be nil: backends have no endpoints then.
 	Endpoints Endpoints
 	Ports     Ports
 }
@@ -104,9 +105,9 @@ func (r *Renderer) port(s *ir.StreamRoute) part[document.Port] {
 }
 
 func (r *Renderer) backend(b *ir.Backend) part[document.Backend] {
-	addresses := r.Endpoints(b)
-	if addresses == nil {
-		addresses = []string{}
+	addresses := []string{}
+	if r.Endpoints != nil {
+		addresses = append(addresses, r.Endpoints(b)...)
 	}
 	return part[document.Backend]{b.ID, &document.Backend{
 		Endpoints: addresses, ExternalName: b.ExternalName, LoadBalancing: loadBalancing(b),

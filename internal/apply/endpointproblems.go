@@ -1,0 +1,115 @@
+package apply
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// EndpointProblems returns a verdict for each object that refers to a backend whose endpoints are missing, refused or unhealthy
+// at this moment. It may be called on any goroutine.
+func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
+	// An Ingress has many paths that lead to one backend.
+	type reference struct {
+		origin         ir.Ref
+		field, backend string
+	}
+	seen := map[reference]bool{}
+	var verdicts []*report.Verdict
+	add := func(origin ir.Ref, field string, b *ir.Backend, effect string) {
+		ref := reference{origin, field, b.ID}
+		if seen[ref] {
+			return
+		}
+		if problem := l.endpointProblem(b, effect); problem != nil {
+			seen[ref] = true
+			problem.Field = field
+			verdicts = append(verdicts, &report.Verdict{Object: origin, Problems: []report.Problem{*problem}})
+		}
+	}
+	for _, h := range config.VirtualHosts {
+		for _, r := range h.Routes {
+			for i := range r.Backends {
+				add(r.Origin, "", r.Backends[i].Backend, withoutEndpoints(h, r, &r.Backends[i]))
+			}
+		}
+	}
+	for _, r := range config.StreamRoutes {
+		add(r.Origin, r.Field, r.Backend, r.Protocol.Without())
+	}
+	return verdicts
+}
+
+// withoutEndpoints says what happens to the requests for a backend without endpoints.
+func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) string {
+	for i := range r.Backends {
+		if other := &r.Backends[i]; other.Fallback && other.Backend != b.Backend {
+			return "its requests go to the backend " + other.Backend.ID
+		}
+	}
+	if h.Passthrough != nil && h.Passthrough.Backend.ID == b.Backend.ID {
+		return "TLS connections are closed, and requests without TLS get 503"
+	}
+	return "requests get 503"
+}
+
+// endpointProblem returns the problem with the endpoints of a backend at this moment, or nil. effect is what happens without
+// endpoints.
+func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
+	none := len(l.endpoints.Backend(b.ID).Endpoints()) == 0
+	switch {
+	case b.Missing:
+		return nil
+	case b.ExternalName != "":
+		return l.nameProblem(b, none, effect)
+	case none:
+		return &report.Problem{
+			Severity: report.Info, Reason: report.NoEndpoints,
+			Message: fmt.Sprintf("the Service %s/%s has no ready endpoints: %s", b.Namespace, b.Service, effect),
+		}
+	}
+	return l.healthProblem(b)
+}
+
+// healthProblem is that of a backend whose endpoints fail their health checks. The admin API and a metric have it, and no
+// Event: endpoints that fail now and then would write a new one each time.
+func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
+	s, _ := l.Health.State(b.ID)
+	if s.Unhealthy == 0 {
+		return nil
+	}
+	consequence := "they get no requests"
+	if s.Unhealthy == s.Endpoints {
+		consequence = "there is no better one, so that they get requests all the same"
+	}
+	return &report.Problem{
+		Severity: report.Warning, Reason: report.EndpointsUnhealthy,
+		Message: fmt.Sprintf("%d of the %d endpoints of the Service %s/%s fail the health check, and %s; %s: %s",
+			s.Unhealthy, s.Endpoints, b.Namespace, b.Service, consequence, s.Address, s.Reason),
+	}
+}
+
+// nameProblem is that of a Service of type ExternalName.
+func (l *Live) nameProblem(b *ir.Backend, none bool, effect string) *report.Problem {
+	name, _ := l.Names.State(b.ID)
+	refused := strings.Join(name.Refused, ", ")
+	service := fmt.Sprintf("the name %s of the Service %s/%s", cmp.Or(name.Name, b.ExternalName), b.Namespace, b.Service)
+	message := ""
+	switch {
+	case refused != "":
+		message = service + " leads to addresses that are left out: " + refused + "; the option external_names all allows them"
+	case none && name.Err != nil:
+		message = service + " has no addresses: " + name.Err.Error()
+	case none:
+		message = service + " has no addresses yet"
+	default:
+		return l.healthProblem(b)
+	}
+	if none {
+		return &report.Problem{Severity: report.Info, Reason: report.NoEndpoints, Message: message + ": " + effect}
+	}
+	return &report.Problem{Severity: report.Warning, Reason: report.RefusedAddress, Message: message}
+}
