@@ -47,6 +47,14 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(fuzzOne)
 }
 
+// closed is what is left of a canary that cannot be read: it gets no requests.
+func closed(c *ir.Canary) *ir.Canary {
+	if c == nil {
+		return nil
+	}
+	return &ir.Canary{Total: 100, Closed: true}
+}
+
 // fuzzOne reads one annotation alone.
 func fuzzOne(t *testing.T, key, value, path string) {
 	if !strings.HasPrefix(key, annotations.Prefix) && !strings.HasPrefix(key, annotations.OwnPrefix) {
@@ -63,6 +71,7 @@ func fuzzOne(t *testing.T, key, value, path string) {
 		want := annotations.Settings{Closed: settings.Closed}
 		want.ClientAuth.Closed, want.Asked.ClientAuth = settings.ClientAuth.Closed, settings.Asked.ClientAuth
 		want.Asked.BackendTLS.NoSecret = settings.Asked.BackendTLS.NoSecret
+		want.Canary, want.Asked.Canary = closed(settings.Canary), settings.Asked.Canary
 		if !reflect.DeepEqual(settings, &want) {
 			t.Errorf("refused with %v, and yet there is %+v", problems, settings)
 		}

@@ -34,6 +34,8 @@ type Settings struct {
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of a ConfigMap with parameters of FastCGI, with or without its namespace in front.
 	ParamsConfigMap string
+	// Canary is nil for an Ingress that answers by itself.
+	Canary *ir.Canary
 	// Closed says that every request is refused.
 	Closed bool
 	// Asked is what has its effect together with other values only.
@@ -51,6 +53,7 @@ type Asked struct {
 	Check      ir.HealthCheck
 	ClientAuth clientAuth
 	BackendTLS backendTLS
+	Canary     canaryAsked
 }
 
 // Finish makes what several values make together. It may be called again when more values are known.

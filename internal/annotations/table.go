@@ -11,11 +11,12 @@ var Table = option.Table[Settings, string]{
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
 	sslCiphers, sslPreferServerCiphers, sslPassthrough,
 	authTLSSecret, authTLSVerifyClient, authTLSVerifyDepth, authTLSErrorPage, authTLSPassCertificate, authTLSMatchCN,
+	canary, canaryWeight, canaryWeightTotal, canaryByHeader, canaryByHeaderValue, canaryByHeaderPattern, canaryByCookie,
 	chainNames,
 	rewriteTarget,
 	proxyBodySize, proxyRequestBuffering,
 	loadBalance, upstreamHashBy, upstreamHashBySubset, upstreamHashBySubsetSize, serviceUpstream,
-	affinity, affinityMode,
+	affinity, affinityMode, affinityCanaryBehavior,
 	sessionCookieName, sessionCookiePath, sessionCookieDomain, sessionCookieExpires, sessionCookieMaxAge, sessionCookieSameSite,
 	sessionCookieConditionalSameSiteNone, sessionCookieSecure, sessionCookieChangeOnFailure,
 	slowStart, ejectAfterFailures,
@@ -37,5 +38,5 @@ var filters = []func(s *Settings, path string) []ir.Filter{
 // finishers make what several annotations make together. Each may run again when more values are known.
 var finishers = []func(*Settings){
 	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
-	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck,
+	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,
 }

@@ -151,11 +151,17 @@ func (in *ingress) ask(path string, headers ...string) string {
 
 func (in *ingress) askWith(client *http.Client, path string, headers ...string) answer {
 	in.Helper()
+	return in.askAs(client, "shop.example", path, headers...)
+}
+
+// askAs asks for a host with header fields that name and value in turn say.
+func (in *ingress) askAs(client *http.Client, host, path string, headers ...string) answer {
+	in.Helper()
 	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, "http://"+in.http+path, nil)
 	if err != nil {
 		in.Fatal(err)
 	}
-	request.Host = "shop.example"
+	request.Host = host
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}

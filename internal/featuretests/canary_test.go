@@ -3,206 +3,237 @@ package featuretests
 import (
 	"fmt"
 	"io"
-	"net"
+	"math"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/k8singress/k8singress/internal/annotations"
+	"time"
 )
 
-// transcript is everything that endpoints were sent.
-type transcript struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *transcript) add(text []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.text.Write(text)
-}
-
-func (s *transcript) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// fastCGI is an endpoint that writes down what it is sent, and closes the connection.
-func (s *transcript) fastCGI(t *testing.T) (port string) {
+// canaryOf is shop.example with a main Ingress, whose Service is "web", and a canary with these annotations, whose Service is
+// "next". Their endpoints answer with the names of their Services.
+func canaryOf(t *testing.T, main, canary []string) (in *ingress, manifests func(canary ...string) string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	_, web := backend(t, "web")
+	_, next := backend(t, "next")
+	base := class + service("web", web, "127.0.0.1") + service("next", next, "127.0.0.1")
+	if len(main) > 0 {
+		base += annotated("main", "shop.example", "web", main...)
+	} else {
+		base += rule("main", "shop.example", "Prefix", "/", "web")
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
+	manifests = func(canary ...string) string {
+		return base + annotated("canary", "shop.example", "next", append([]string{"canary", "true"}, canary...)...)
+	}
+	return start(t, manifests(canary...)), manifests
+}
+
+// to returns the Service that a request goes to.
+func (in *ingress) to(headers ...string) string {
+	in.Helper()
+	name, _, _ := strings.Cut(in.askWith(in.client, "/", headers...).body, " ")
+	return name
+}
+
+// TestCanaryRules holds what decides, and in which order: the header, the cookie, the weight.
+func TestCanaryRules(t *testing.T) {
+	header := func(value string) []string { return []string{"X-Canary", value} }
+	cookie := func(value string) []string { return []string{"Cookie", "who=" + value} }
+	cases := map[string]struct {
+		canary []string
+		// asked are the headers of a request, and where it goes.
+		asked map[string][]string
+	}{
+		"all by weight":  {[]string{"canary-weight", "100"}, map[string][]string{"next": nil}},
+		"none by weight": {[]string{"canary-weight", "0"}, map[string][]string{"web": nil}},
+		"more than all":  {[]string{"canary-weight", "300", "canary-weight-total", "200"}, map[string][]string{"next": nil}},
+		"a header": {[]string{"canary-by-header", "X-Canary"}, map[string][]string{
+			"next": header("always"), "web": header("never"), "web, too": header("perhaps"), "web, without": nil,
+		}},
+		"a header before the weight": {[]string{"canary-by-header", "x-canary", "canary-weight", "100"}, map[string][]string{
+			"web": header("never"), "next": header("perhaps"), "next, without": nil,
+		}},
+		"a value": {[]string{"canary-by-header", "X-Canary", "canary-by-header-value", "beta"}, map[string][]string{
+			"next": header("beta"), "web": header("always"), "web, in another case": header("Beta"),
+		}},
+		"a value before a pattern": {
+			[]string{"canary-by-header", "X-Canary", "canary-by-header-value", "beta", "canary-by-header-pattern", "gamma"},
+			map[string][]string{"next": header("beta"), "web": header("gamma")},
+		},
+		"a pattern": {[]string{"canary-by-header", "X-Canary", "canary-by-header-pattern", "be(ta|st)"}, map[string][]string{
+			"next": header("a best one"), "web": header("bet"),
+		}},
+		"a pattern that is none": {
+			[]string{"canary-by-header", "X-Canary", "canary-by-header-pattern", "be(", "canary-weight", "100"},
+			map[string][]string{"web": header("be("), "next": nil},
+		},
+		"a cookie": {[]string{"canary-by-cookie", "who"}, map[string][]string{"next": cookie("always"), "web": cookie("never"), "web, too": cookie("x")}},
+		"a header before a cookie": {[]string{"canary-by-header", "X-Canary", "canary-by-cookie", "who"}, map[string][]string{
+			"web": append(header("never"), cookie("always")...), "next": append(header("x"), cookie("always")...),
+		}},
+	}
+	_, web := backend(t, "web")
+	_, next := backend(t, "next")
+	manifests := class + service("web", web, "127.0.0.1") + service("next", next, "127.0.0.1")
+	host := func(name string) string { return strings.NewReplacer(" ", "-", ",", "").Replace(name) + ".example" }
+	for name, c := range cases {
+		manifests += rule("main-"+host(name), host(name), "Prefix", "/", "web") +
+			annotated("canary-"+host(name), host(name), "next", append([]string{"canary", "true"}, c.canary...)...)
+	}
+	in := start(t, manifests)
+	for name, c := range cases {
+		for want, headers := range c.asked {
+			want, _, _ := strings.Cut(want, ",")
+			if got, _, _ := strings.Cut(in.askAs(in.client, host(name), "/", headers...).body, " "); got != want {
+				t.Errorf("%s: a request with %v goes to %s, want %s", name, headers, got, want)
 			}
-			buffer := make([]byte, 64<<10)
-			n, _ := conn.Read(buffer)
-			s.add(buffer[:n])
-			conn.Close()
 		}
-	}()
-	_, port, _ = net.SplitHostPort(l.Addr().String())
-	return port
-}
-
-// companions are what a row needs beside it to have an effect.
-func companions(name string) []string {
-	switch {
-	case strings.HasPrefix(name, "session-cookie-"), name == "affinity-mode":
-		return []string{"affinity", "cookie"}
-	case strings.HasPrefix(name, "k8singress.io/health-check-"):
-		return []string{"k8singress.io/health-check-path", "/healthz", "k8singress.io/health-check-interval", "1"}
-	case strings.HasPrefix(name, "upstream-hash-by-"):
-		return []string{"upstream-hash-by", "$request_uri"}
-	case name == "x-forwarded-prefix":
-		return []string{"rewrite-target", "/rewritten"}
-	}
-	return nil
-}
-
-const fromEnvironment, fromFile = "canary-of-the-environment", "canary-of-a-file"
-
-// birdcage is Ingresses whose annotations and paths have placeholders in them, with hosts i1.example, i2.example and so on.
-type birdcage struct {
-	manifests strings.Builder
-	hosts     int
-	// ports are those of endpoints, by backend-protocol.
-	ports map[string]string
-}
-
-// add adds an Ingress for each protocol, unless the annotations name one.
-func (b *birdcage) add(path string, pairs ...string) {
-	for protocol, port := range b.ports {
-		b.hosts++
-		name := fmt.Sprintf("i%d", b.hosts)
-		all := pairs
-		if !strings.Contains(strings.Join(pairs, " "), "backend-protocol") {
-			all = append([]string{"backend-protocol", protocol}, pairs...)
-		}
-		b.manifests.WriteString(service(name, port, "127.0.0.1") +
-			annotate(rule(name, name+".example", "ImplementationSpecific", path, name), all...))
 	}
 }
 
-// fill has every annotation, with the first placeholder in several places and with one of the others.
-func (b *birdcage) fill(placeholders []string) {
-	b.manifests.WriteString(class)
-	for i := range annotations.Table {
-		row := &annotations.Table[i]
-		first, other := placeholders[0], placeholders[1+i%(len(placeholders)-1)]
-		for _, value := range []string{first, "/" + first, row.Example + first, "/" + other} {
-			pairs := []string{row.Name, value}
-			for k, more := 0, companions(row.Name); k < len(more); k += 2 {
-				if more[k] != row.Name {
-					pairs = append(pairs, more[k], more[k+1])
-				}
+// TestCanaryWeight: of a thousand requests the canary gets its share.
+func TestCanaryWeight(t *testing.T) {
+	in, _ := canaryOf(t, nil, []string{"canary-weight", "30"})
+	const all = 1000
+	canary := 0
+	for range all {
+		if in.to() == "next" {
+			canary++
+		}
+	}
+	if math.Abs(float64(canary)-0.3*all) > 3 {
+		t.Errorf("the canary has got %d of %d requests, with a weight of 30", canary, all)
+	}
+}
+
+// TestCanaryAlone gets no requests, and no other path or host of its own. Its main Ingress may come later, and go.
+func TestCanaryAlone(t *testing.T) {
+	_, web := backend(t, "web")
+	_, next := backend(t, "next")
+	alone := class + service("web", web, "127.0.0.1") + service("next", next, "127.0.0.1") +
+		annotated("canary", "shop.example", "next", "canary", "true", "canary-weight", "100")
+	in := start(t, alone)
+	in.expect("shop.example", "/", 404, "")
+	if got := in.reasons("Ingress/default/canary"); strings.Join(got, " ") != "NoMainIngress" {
+		t.Errorf("it is told %v", got)
+	}
+	in.write("main.yaml", rule("main", "shop.example", "Prefix", "/", "web"))
+	in.becomes("shop.example", "/", 200, "next /")
+	in.write("main.yaml", rule("main", "shop.example", "Exact", "/", "web"))
+	in.becomes("shop.example", "/", 200, "web /")
+	in.expect("shop.example", "/other", 404, "")
+	in.remove("main.yaml")
+	in.becomes("shop.example", "/", 404, "")
+	// One that nobody can tell is a canary does not answer either.
+	in.write("manifests.yaml", strings.Replace(alone, `canary: "true"`, `canary: "perhaps"`, 1))
+	in.eventually("verdict", func() error {
+		if got := in.reasons("Ingress/default/canary"); len(got) == 0 || got[0] != "InvalidAnnotation" {
+			return fmt.Errorf("it is told %v", got)
+		}
+		return nil
+	})
+	in.expect("shop.example", "/", 404, "")
+}
+
+// TestCanaryWithoutEndpoints leaves its requests to the main Ingress.
+func TestCanaryWithoutEndpoints(t *testing.T) {
+	_, web := backend(t, "web")
+	in := start(t, class+service("web", web, "127.0.0.1")+service("next", "1")+rule("main", "shop.example", "Prefix", "/", "web")+
+		annotated("canary", "shop.example", "next", "canary", "true", "canary-weight", "100"))
+	in.expect("shop.example", "/", 200, "web /")
+	if message := in.message("Ingress/default/main", "NoEndpoints"); !strings.Contains(message, "default/web/80") {
+		t.Errorf("the verdict is %q", message)
+	}
+}
+
+// TestCanaryHasTheSettingsOfItsMain: what the main Ingress asks for holds for requests that the canary answers.
+func TestCanaryHasTheSettingsOfItsMain(t *testing.T) {
+	_, web := backend(t, "web")
+	_, next := backend(t, "next")
+	in := start(t, class+service("web", web, "127.0.0.1")+service("next", next, "127.0.0.1")+
+		annotate(rule("main", "shop.example", "ImplementationSpecific", "/old/(.*)", "web"), "rewrite-target", "/new/$1")+
+		annotate(rule("canary", "shop.example", "ImplementationSpecific", "/old/(.*)", "next"),
+			"canary", "true", "canary-by-header", "X-Canary", "rewrite-target", "/mine", "whitelist-source-range", "192.0.2.1"))
+	if got := in.askWith(in.client, "/old/x", "X-Canary", "always").body; got != "next /new/x" {
+		t.Errorf("the canary answers %q", got)
+	}
+	in.expect("shop.example", "/old/x", 200, "web /new/x")
+}
+
+// TestCanarySession holds that a client with a session cookie stays with the Service that gave it one, whatever the rules say.
+func TestCanarySession(t *testing.T) {
+	in, manifests := canaryOf(t, []string{"affinity", "cookie"}, []string{"canary-weight", "100", "canary-by-header", "X-Canary"})
+	session := func(headers ...string) string {
+		cookie, _, _ := strings.Cut(in.askWith(in.client, "/", headers...).header.Get("Set-Cookie"), ";")
+		if cookie == "" {
+			t.Fatal("there is no session cookie")
+		}
+		return cookie
+	}
+	canary, main := session(), session("X-Canary", "never")
+	for want, cookie := range map[string]string{"next": canary, "web": main} {
+		for _, decides := range []string{"always", "never", "x"} {
+			if got := in.to("Cookie", cookie, "X-Canary", decides); got != want {
+				t.Errorf("with the session of %s, a request with the header %s goes to %s", want, decides, got)
 			}
-			b.add("/", pairs...)
 		}
 	}
-	for _, p := range placeholders {
-		b.add("/"+p, "fastcgi-index", "index.php", "proxy-request-buffering", "off")
+	// With legacy the canary has no session, so that the rules decide about its clients each time; those of the main Ingress stay.
+	in.write("manifests.yaml", manifests("canary-by-header", "X-Canary", "affinity-canary-behavior", "legacy"))
+	in.eventually("the canary without a session", func() error {
+		got := in.askWith(in.client, "/", "X-Canary", "always")
+		if set := got.header.Get("Set-Cookie"); set != "" {
+			return fmt.Errorf("it sets %s", set)
+		}
+		return nil
+	})
+	if got := in.to("Cookie", canary, "X-Canary", "never"); got != "web" {
+		t.Errorf("a request with an old session of the canary goes to %s", got)
+	}
+	if got := in.to("Cookie", main, "X-Canary", "always"); got != "web" {
+		t.Errorf("a request with a session of the main Ingress goes to %s", got)
 	}
 }
 
-// http is an endpoint that writes down what it is sent.
-func (s *transcript) http(t *testing.T) (port string) {
-	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if dump, err := httputil.DumpRequest(r, true); err == nil {
-			s.add(dump)
-		}
+// TestCanaryComesAndGoesWithoutEndingStreams: a request under way stays where it is.
+func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: 1\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(ended)
 	}))
 	t.Cleanup(server.Close)
-	_, port, _ = net.SplitHostPort(server.Listener.Addr().String())
-	return port
-}
-
-// TestPlaceholdersStayText holds for every annotation that a placeholder of Caddy in it means nothing: neither an answer, nor
-// what an endpoint is sent, nor the log has what it stands for. The same goes for paths, and for what a client sends.
-func TestPlaceholdersStayText(t *testing.T) {
-	t.Setenv("CANARY", fromEnvironment)
-	folder := t.TempDir()
-	file, log := filepath.Join(folder, "canary"), filepath.Join(folder, "log")
-	if err := os.WriteFile(file, []byte(fromFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	sent := &transcript{}
-	cage := birdcage{ports: map[string]string{"HTTP": sent.http(t), "FCGI": sent.fastCGI(t)}}
-	cage.fill([]string{
-		"{env.CANARY}", "{file." + file + "}", "{$CANARY}", "${env.CANARY}", `\{env.CANARY}`, "{http.request.host}{env.CANARY}",
-	})
-	in := newIngress(t)
-	in.write("manifests.yaml", cage.manifests.String())
-	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nlog {\noutput file %s\nlevel DEBUG\n}\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n}\n}\n",
-		in.admin, log, in.http, in.https, in.folder))
-	in.awaitReady()
-	var answers strings.Builder
-	for i := range cage.hosts {
-		for _, path := range []string{"/{env.CANARY}/?a={env.CANARY}", "/{file." + file + "}"} {
-			got := in.sing(fmt.Sprintf("i%d.example", i+1), path)
-			fmt.Fprintln(&answers, got.status, got.header, got.body)
-		}
-	}
-	logged, err := os.ReadFile(log)
+	port := server.URL[strings.LastIndexByte(server.URL, ':')+1:]
+	_, web := backend(t, "web")
+	main := class + service("web", web, "127.0.0.1") + service("next", port, "127.0.0.1") + rule("main", "shop.example", "Prefix", "/", "web")
+	in := start(t, main+annotated("canary", "shop.example", "next", "canary", "true", "canary-by-header", "X-Canary")+
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: options}\ndata: {worker-shutdown-timeout: 1s}\n", "configmap default/options")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+in.http+"/", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var objects any
-	in.adminJSON("/k8singress/objects", &objects)
-	for what, text := range map[string]string{
-		"an answer": answers.String(), "what endpoints are sent": sent.String(), "the log": string(logged),
-		"the document": string(in.document()), "the verdicts": fmt.Sprint(objects),
-	} {
-		mute(t, what, text)
-	}
-	for _, part := range []string{"SCRIPT_NAME", "X-Mine: {env.CANARY}"} {
-		if !strings.Contains(sent.String(), part) {
-			t.Errorf("no endpoint was sent %s", part)
-		}
-	}
-}
-
-// mute fails the test if a text has in it what a placeholder stands for.
-func mute(t *testing.T, what, text string) {
-	t.Helper()
-	for _, canary := range []string{fromEnvironment, fromFile} {
-		if at := strings.Index(text, canary); at >= 0 {
-			t.Errorf("%s has %s in it: %.300q", what, canary, text[max(at-150, 0):])
-		}
-	}
-	if text == "" {
-		t.Errorf("%s is empty", what)
-	}
-}
-
-// sing asks with placeholders wherever a client can write one. The length of the body is not known before.
-func (in *ingress) sing(host, path string) answer {
-	in.Helper()
-	body := io.LimitReader(strings.NewReader("{env.CANARY}"), 12)
-	request, err := http.NewRequestWithContext(in.Context(), http.MethodPost, "http://"+in.http+path, body)
-	if err != nil {
-		in.Fatal(err)
-	}
-	request.Host = host
-	request.Header.Set("X-Mine", "{env.CANARY}")
-	request.Header.Set("Cookie", "INGRESSCOOKIE={env.CANARY}")
+	request.Host = "shop.example"
+	request.Header.Set("X-Canary", "always")
+	request.Header.Set("Accept", "text/event-stream")
 	response, err := in.client.Do(request)
 	if err != nil {
-		in.Fatal(err)
+		t.Fatal(err)
 	}
-	return read(in, response)
+	defer response.Body.Close()
+	if _, err := response.Body.Read(make([]byte, 64)); err != nil {
+		t.Fatal(err)
+	}
+	in.write("manifests.yaml", main+rule("gone", "other.example", "Prefix", "/", "web")+
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: options}\ndata: {worker-shutdown-timeout: 1s}\n")
+	in.becomes("other.example", "/", 200, "web /")
+	select {
+	case <-ended:
+		t.Error("the stream has ended with the canary")
+	case <-time.After(2 * time.Second):
+		// That is twice as long as streams of a route go on that has gone.
+	}
 }

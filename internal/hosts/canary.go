@@ -9,21 +9,6 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Canary says which requests of a main Ingress an Ingress shares: ingress-nginx's canary-* annotations.
-type Canary struct {
-	// Weight of Total requests go to the canary, of those about which nothing below decides.
-	Weight, Total int
-	// Header is the name of a header field. A request with its value HeaderValue, or one in which HeaderPattern is found, goes
-	// to the canary. Where both are empty, "always" goes to the canary and "never" does not. HeaderPattern is an RE2 pattern;
-	// with BadHeaderPattern it is none, and no request with the header goes to the canary.
-	Header, HeaderValue, HeaderPattern string
-	BadHeaderPattern                   bool
-	// Cookie is the name of a cookie, with "always" and "never" for its values.
-	Cookie string
-	// Closed gets no requests at all.
-	Closed bool
-}
-
 // canaries joins those that have the host, and those with a default backend for every host.
 func (m *merging) canaries(results, fallbacks []*Contribution) {
 	for _, r := range results {
@@ -60,6 +45,7 @@ func (m *merging) join(r *Contribution, p *Path) {
 		problem.Message = fmt.Sprintf("%s is a canary for the path %s of %s, too, and one counts for a path: this one gets no requests",
 			snapshot.Elder(main.canary.Object, r.Object), p.Match.Path, OrEvery(m.Host.Host))
 	case main.path.Backend.ID == p.Backend.ID:
+		problem.Reason = report.InvalidBackend
 		problem.Message = fmt.Sprintf("the canary has the same backend %s as %s: it has no effect", p.Backend.ID, main.by.Ref())
 	default:
 		m.taken[key] = claim{by: main.by, path: main.path, route: main.route, canary: r}
@@ -67,7 +53,7 @@ func (m *merging) join(r *Contribution, p *Path) {
 			m.Mains = map[ir.Ref]ir.Ref{}
 		}
 		m.Mains[r.Ref()] = main.by.Ref()
-		m.share(main.route, r.Canary.routes(main.route, p.Backend))
+		m.share(main.route, routesWith(r.Canary, main.route, p.Backend))
 		return
 	}
 	m.problem(r, problem)
@@ -103,10 +89,10 @@ func (m *merging) share(route *ir.Route, by []*ir.Route) {
 	m.Host.Routes = slices.Replace(m.Host.Routes, i, i+1, by...)
 }
 
-// routes are those that share the requests of a main route with the canary's backend, in the order of ingress-nginx: first a
+// routesWith returns the routes that share the requests of a main route with the canary's backend, in the order of ingress-nginx: first a
 // session that has begun with either of the two, then the header, the cookie and the weight. The canary has all else of the
 // main route. While it has no endpoints, its requests go to the main backend.
-func (c *Canary) routes(main *ir.Route, backend *ir.Backend) []*ir.Route {
+func routesWith(c *ir.Canary, main *ir.Route, backend *ir.Backend) []*ir.Route {
 	toMain := main.Backends
 	toCanary := []ir.WeightedBackend{{Backend: backend, Weight: 1}, {Backend: toMain[0].Backend, Fallback: true}}
 	var routes []*ir.Route

@@ -92,7 +92,7 @@ func (r *Contribution) closedOn(host string) *Contribution {
 		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers, TLSHosts: r.TLSHosts, AllTLS: r.AllTLS,
 	}
 	if r.Canary != nil {
-		stand.Canary = &Canary{Closed: true}
+		stand.Canary = &ir.Canary{Closed: true}
 	}
 	if paths, ok := r.Paths[host]; ok {
 		stand.Paths[host] = nil

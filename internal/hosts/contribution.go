@@ -42,7 +42,7 @@ type Contribution struct {
 	AsksCiphers bool
 	// Canary shares requests of other objects. The object has nothing else then but Paths and a Fallback. It is nil for one
 	// that answers by itself.
-	Canary *Canary
+	Canary *ir.Canary
 }
 
 // Path is one path of one host.

@@ -67,7 +67,9 @@ type Result struct {
 	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
 	LoadBalancing ir.LoadBalancing
 	Balances      bool
-	Problems      []report.Problem
+	// Mains are the Ingresses with whose requests a canary shares. Package translate knows them.
+	Mains    []ir.Ref
+	Problems []report.Problem
 	// CertificateProblems are those with what clients are shown in handshakes.
 	CertificateProblems []CertificateProblem
 	// Refs are the objects that the result depends on, whether they exist or not.
@@ -112,6 +114,12 @@ func (r *reading) read() {
 		return
 	}
 	r.settings()
+	if r.Canary != nil {
+		// All but its paths and backends are those of the main Ingress.
+		r.rules()
+		r.defaultBackend()
+		return
+	}
 	r.clientAuth()
 	r.backendTLS()
 	r.Closed = r.annotations.Closed
@@ -140,12 +148,17 @@ func (r *reading) settings() {
 		}
 	}
 	settings, problems := annotations.Parse(defaults, r.Object.Annotations)
-	r.annotations = settings
+	if settings.Canary != nil {
+		settings, problems = r.canarySettings(defaults)
+	}
+	r.annotations, r.Canary = settings, settings.Canary
 	r.LoadBalancing = settings.LoadBalancing
 	r.Balances = !reflect.DeepEqual(settings.LoadBalancing, defaults.LoadBalancing)
 	r.TLS, r.AsksCiphers = settings.TLS, !slices.Equal(settings.TLS.Ciphers, defaults.TLS.Ciphers)
 	r.Problems = append(r.Problems, problems...)
-	r.readParams()
+	if r.Canary == nil {
+		r.readParams()
+	}
 }
 
 // defaults are the settings without annotations.

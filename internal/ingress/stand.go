@@ -79,6 +79,7 @@ func (r *reading) close() {
 	if hosts.Try(r.closedSettings) != nil {
 		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
 	}
+	r.Canary = r.closedCanary()
 	defaults := r.defaults()
 	// Without it, the handshakes for its hosts would be those of nobody: with versions that are turned off.
 	r.LoadBalancing, r.TLS = defaults.LoadBalancing, defaults.TLS
@@ -90,6 +91,10 @@ func (r *reading) close() {
 		_ = hosts.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // It is known that something is wrong.
 	}
 	_ = hosts.Try(r.defaultBackend) // As above.
+	if r.Canary != nil {
+		r.ClientAuth = nil
+		return
+	}
 	if hosts.Try(r.tls) != nil {
 		r.Certificates, r.Absent, r.Implied = map[string]*ir.Certificate{}, nil, nil
 	}
@@ -98,7 +103,7 @@ func (r *reading) close() {
 // closedSettings reads the annotations that say how paths are meant, and who answers for the certificates. No other counts.
 func (r *reading) closedSettings() {
 	few := map[string]string{}
-	for _, key := range []string{annotations.Prefix + "rewrite-target", annotations.OwnPrefix + "auto-https"} {
+	for _, key := range []string{annotations.Prefix + "canary", annotations.Prefix + "rewrite-target", annotations.OwnPrefix + "auto-https"} {
 		if value, ok := r.Object.Annotations[key]; ok {
 			few[key] = value
 		}

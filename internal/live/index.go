@@ -12,6 +12,8 @@ type index struct {
 	exact hosts
 	// wildcard has "*.example.com" as ".example.com", which is a part of the name that is looked up.
 	wildcard hosts
+	// deep has "**.example.com" as ".example.com": it is for names with any number of labels before that. They are few.
+	deep     map[string]*host
 	fallback *host
 	// asking is how many hosts have a policy for the certificates of clients.
 	asking int
@@ -58,6 +60,14 @@ func (x *index) with(changed map[string]*host) *index {
 			next.fallback = h
 		case strings.HasPrefix(name, "*."):
 			next.wildcard.set(name[1:], h, &wildcard)
+		case strings.HasPrefix(name, "**."):
+			next.deep = maps.Clone(next.deep)
+			if next.deep == nil {
+				next.deep = map[string]*host{}
+			}
+			if next.deep[name[2:]] = h; h == nil {
+				delete(next.deep, name[2:])
+			}
 		default:
 			next.exact.set(name, h, &exact)
 		}
@@ -65,13 +75,20 @@ func (x *index) with(changed map[string]*host) *index {
 	return &next
 }
 
-// find returns the virtual host for a name in lower case: the exact one, the wildcard of its parent, else the fallback.
+// find returns the virtual host for a name in lower case: the exact one, that of the longest wildcard, else the fallback.
 func (x *index) find(name string) *host {
 	if h := x.exact.get(name); h != nil {
 		return h
 	}
-	if dot := strings.IndexByte(name, '.'); dot > 0 {
+	dot := strings.IndexByte(name, '.')
+	if dot > 0 {
 		if h := x.wildcard.get(name[dot:]); h != nil {
+			return h
+		}
+	}
+	for rest := name; len(x.deep) > 0 && dot > 0; dot = strings.IndexByte(rest[1:], '.') + 1 {
+		rest = rest[dot:]
+		if h := x.deep[rest]; h != nil {
 			return h
 		}
 	}
@@ -84,6 +101,8 @@ func (x *index) get(name string) *host {
 		return x.fallback
 	case strings.HasPrefix(name, "*."):
 		return x.wildcard.get(name[1:])
+	case strings.HasPrefix(name, "**."):
+		return x.deep[name[2:]]
 	}
 	return x.exact.get(name)
 }
@@ -96,6 +115,9 @@ func (x *index) all(yield func(*host)) {
 				yield(h)
 			}
 		}
+	}
+	for _, h := range x.deep {
+		yield(h)
 	}
 	if x.fallback != nil {
 		yield(x.fallback)

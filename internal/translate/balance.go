@@ -100,11 +100,19 @@ func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 	whole := *c
 	whole.Origins = nil
 	for _, r := range users {
-		if r.LoadBalancing.SessionCookie != nil {
+		switch {
+		case r.LoadBalancing.SessionCookie == nil:
+		case r.Canary != nil:
+			// The requests of a canary are those of its main Ingresses.
+			for _, main := range r.Mains {
+				whole.Origins = append(whole.Origins, main.String())
+			}
+		default:
 			whole.Origins = append(whole.Origins, refOf(r.Object).String())
 		}
 	}
 	slices.Sort(whole.Origins)
+	whole.Origins = slices.Compact(whole.Origins)
 	return &whole
 }
 
@@ -133,7 +141,7 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 		delete(t.balanced, id)
 		return nil
 	}
-	next := carefully(balance, t.found[id], t.users.of(id))
+	next := carefully(balance, t.found[id], t.withMains(t.users.of(id)))
 	t.balanced[id] = next
 	tell(next)
 	return next.backend

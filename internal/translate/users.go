@@ -42,7 +42,8 @@ func (u user) before(other user) bool {
 // set says whether an Ingress has a backend.
 func (u *users) set(backend string, r *ingress.Result, has bool) {
 	one := user{backend, hasDefaults, r}
-	if r.Balances {
+	if r.Balances || r.Canary != nil {
+		// A canary may ask for the session cookie of its main Ingress, which is not known here.
 		one.rank = asks
 	}
 	if has {
