@@ -103,7 +103,7 @@ func TestCertmagic(t *testing.T) {
 	}
 }
 
-// TestCertmagicRenews: a renewed certificate reaches the others, and what is too old is cleaned up.
+// TestCertmagicRenews: a renewed certificate reaches the others, and expired ones are cleaned up.
 func TestCertmagicRenews(t *testing.T) {
 	w := newWorld(t)
 	a := newAuthority(t)

@@ -27,15 +27,15 @@ const (
 	recentLookups = 1000
 )
 
-// challengeHost takes the host out of a key like acme/ISSUER/challenge_tokens/HOST.json.
+// challengeHost returns the host in a key like acme/ISSUER/challenge_tokens/HOST.json.
 func challengeHost(key string) (string, bool) {
 	folder, file := path.Split(key)
 	host, isJSON := strings.CutSuffix(file, ".json")
 	return host, isJSON && strings.HasSuffix(folder, "/challenge_tokens/")
 }
 
-// issued is the host in the name of a lock, as it is in keys.
-func issued(lock string) (string, bool) {
+// issuingHost returns the host that a certificate is asked for under a lock, in the form that it has in keys.
+func issuingHost(lock string) (string, bool) {
 	name, ok := strings.CutPrefix(lock, issuing)
 	return certmagic.StorageKeys.Safe(name), ok
 }
@@ -62,7 +62,8 @@ func newLookups() *lookups {
 
 // allow returns whether a key may be looked up now, and counts it.
 func (l *lookups) allow(key string) bool {
-	if _, recently := l.recent.Get(key); recently || !l.limiter.TryAccept() {
+	_, recently := l.recent.Get(key)
+	if recently || !l.limiter.TryAccept() {
 		return false
 	}
 	l.recent.Add(key, nil, lookupInterval)
@@ -93,14 +94,14 @@ func (s *Storage) expected(ctx context.Context, key string) ([]byte, bool) {
 }
 
 func (s *Storage) lookUp(ctx context.Context, key, name string) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	secret, err := s.api.Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
 		err = s.secrets.onRead(secret)
 	}
 	if err != nil && !apierrors.IsNotFound(err) {
-		s.log.Warn("cannot look up the token of a challenge", zap.String("key", key), zap.Error(err))
+		s.log.Warn("cannot read the token of an ACME challenge", zap.String("key", key), zap.Error(err))
 	}
 }
 

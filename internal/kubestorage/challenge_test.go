@@ -11,7 +11,7 @@ import (
 
 func tokenKey(host string) string { return "acme/" + issuer + "/challenge_tokens/" + host + ".json" }
 
-// TestUnknownChallengesCostNothing: anybody can ask for made up ones.
+// TestUnknownChallengesCostNothing: any client can send requests with made up challenges.
 func TestUnknownChallengesCostNothing(t *testing.T) {
 	p := newPretended(t).start(t)
 	p.SetWanted(func(host string) bool { return host == "wanted.example" })
@@ -67,7 +67,7 @@ func TestTokensOfOthers(t *testing.T) {
 			if n := reader.link.count("GET"); n != 1 {
 				t.Errorf("%d requests to the API server", n)
 			}
-			if writer.locks.held("issue_cert_*.A.example") != nil {
+			if writer.locks.find("issue_cert_*.A.example") != nil {
 				if err := writer.Unlock(t.Context(), "issue_cert_*.A.example"); err != nil {
 					t.Error(err)
 				}
@@ -76,8 +76,8 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 }
 
-// TestNobodyIsExpectedAfterTheLock: the look-ups end with the lock.
-func TestNobodyIsExpectedAfterTheLock(t *testing.T) {
+// TestLookUpsEndWithTheLock: the look-ups end with the lock.
+func TestLookUpsEndWithTheLock(t *testing.T) {
 	w := newWorld(t)
 	writer, reader := w.start(t), w.start(t)
 	if err := writer.Lock(t.Context(), "issue_cert_a.example"); err != nil {
@@ -90,7 +90,7 @@ func TestNobodyIsExpectedAfterTheLock(t *testing.T) {
 	fixture.Holds(t, "the end of the lock", func() bool { return !reader.wants("a.example") })
 }
 
-// TestFloodOfExpectedChallenges: whoever knows a host that gets a certificate now costs a few requests per second.
+// TestFloodOfExpectedChallenges: a client that knows a host that gets a certificate now costs a few requests per second.
 func TestFloodOfExpectedChallenges(t *testing.T) {
 	p := newPretended(t).start(t)
 	var asked atomic.Int32

@@ -30,14 +30,14 @@ var (
 	info = certmagic.StorageKeys.SiteMeta(issuer, "a.example")
 )
 
-// both calls a test with the process that wrote, and with another one that has heard of it.
+// both calls a test with the process that wrote, before and after the watch events of its writes, and with another process.
 func both(t *testing.T, w *world, writer *process, check func(t *testing.T, p *process)) {
 	t.Helper()
 	other := w.start(t)
 	t.Run("writer", func(t *testing.T) { check(t, writer) })
 	t.Run("other", func(t *testing.T) { check(t, other) })
-	t.Run("writer once it has heard of itself", func(t *testing.T) {
-		writer.hasHeardOfItself(t)
+	t.Run("writer after the watch events", func(t *testing.T) {
+		writer.awaitOwnWrites(t)
 		check(t, writer)
 	})
 }
@@ -66,7 +66,7 @@ func TestValues(t *testing.T) {
 	})
 }
 
-func TestValuesBelongToNobodyElse(t *testing.T) {
+func TestValuesAreCopied(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t)
 	mine := []byte("original")
@@ -195,8 +195,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteOfWhatAnotherHasJustWritten: the writer's Store has returned, and the watch has not told of it yet.
-func TestDeleteOfWhatAnotherHasJustWritten(t *testing.T) {
+// TestDeleteBeforeTheWatchEvent: another process deletes a value that its watch has not shown yet.
+func TestDeleteBeforeTheWatchEvent(t *testing.T) {
 	w := newPretended(t)
 	writer, other := w.start(t), w.start(t)
 	if other.Exists(t.Context(), "a") {
@@ -259,7 +259,7 @@ func TestOtherKeysOfASite(t *testing.T) {
 	})
 }
 
-// TestWritersAtOnce: each of the parts survives, whoever wrote the Secret in between.
+// TestWritersAtOnce: each part of a site survives the writes of other processes to the same Secret.
 func TestWritersAtOnce(t *testing.T) {
 	w := newWorld(t)
 	processes := []*process{w.start(t), w.start(t), w.start(t)}
@@ -321,7 +321,7 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// TestForeignSecrets: what has not our label is neither read nor changed.
+// TestForeignSecrets: a Secret without the label of the storage is neither read nor changed.
 func TestForeignSecrets(t *testing.T) {
 	w := newWorld(t)
 	foreign := &corev1.Secret{

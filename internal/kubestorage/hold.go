@@ -13,15 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// errLost says that another process has, or had, a lock that was held here.
-var errLost = errors.New("it was lost: its Lease could not be renewed in time, and others may have had the lock meanwhile")
+// errLost says that another process holds, or held, a lock that was held here.
+var errLost = errors.New("its Lease was not renewed in time, and another process may have held the lock meanwhile")
 
 // hold is a lock that is held. Its Lease is renewed in the background.
 type hold struct {
 	*claim
-	// stop ends the renewal, and done is closed when it has ended.
-	stop context.CancelFunc
-	done chan struct{}
+	// stop ends the renewal, and renewal is done when it has ended.
+	stop    context.CancelFunc
+	renewal sync.WaitGroup
 
 	mu sync.Mutex
 	// lease is its newest state, and renewed when it was asked for.
@@ -33,12 +33,9 @@ type hold struct {
 
 // hold starts to renew a Lease, until end, whatever becomes of the context.
 func (c *claim) hold(ctx context.Context, lease *coordinationv1.Lease, renewed time.Time) *hold {
-	h := &hold{claim: c, lease: lease, renewed: renewed, done: make(chan struct{})}
+	h := &hold{claim: c, lease: lease, renewed: renewed}
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
-	go func() {
-		defer close(h.done)
-		h.keep(ctx)
-	}()
+	h.renewal.Go(func() { h.keep(ctx) })
 	return h
 }
 
@@ -48,7 +45,7 @@ func (h *hold) keep(ctx context.Context) {
 		next = h.times.Renew
 		err := h.renew(ctx)
 		if errors.Is(err, errLost) {
-			h.log.Error("a lock was lost: what is done under it is not done alone", zap.String("lock", h.name))
+			h.log.Error("a lock was lost: another process may do the same work at the same time", zap.String("lock", h.name))
 			return
 		}
 		if err != nil {
@@ -69,7 +66,8 @@ func (h *hold) renew(ctx context.Context) error {
 		h.renewed, h.overdue = begun, false
 	} else if !h.lost && !h.overdue && time.Since(h.renewed) > h.times.Duration {
 		h.overdue = true
-		h.log.Warn("a lock could not be renewed, and others may take it", zap.String("lock", h.name), zap.Error(err))
+		h.log.Warn("a lock could not be renewed in time, and another process may take it over",
+			zap.String("lock", h.name), zap.Error(err))
 	}
 	return err
 }
@@ -111,10 +109,10 @@ func (h *hold) catchUp(ctx context.Context) error {
 	if written == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if err := h.secrets.await(ctx, written); err != nil {
-		return fmt.Errorf("waiting for what was written under it before: %w", err)
+		return fmt.Errorf("waiting for the changes of the holder before: %w", err)
 	}
 	return nil
 }
@@ -122,7 +120,7 @@ func (h *hold) catchUp(ctx context.Context) error {
 // end stops the renewal and gives the Lease back. It stays for a while, for the next holder to know what was written.
 func (h *hold) end(ctx context.Context) error {
 	h.stop()
-	<-h.done
+	h.renewal.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, h.times.Duration)
@@ -137,7 +135,7 @@ func (h *hold) end(ctx context.Context) error {
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("it runs out by itself after %v: %w", h.times.Duration, err)
+		return fmt.Errorf("its Lease expires by itself after %v: %w", h.times.Duration, err)
 	case h.lost && h.lease.Annotations[releasedAnnotation] != h.identity:
 		return errLost
 	}

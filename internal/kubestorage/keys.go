@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// Label is on every Secret and every Lease of a storage. Without it, an object is nobody's business here.
+	// Label is on every Secret and every Lease of a storage. Objects without it are never read or changed.
 	Label = "k8singress.io/storage"
 	// LabelValue is the value of Label.
 	LabelValue = "certmagic"
@@ -50,7 +50,7 @@ type place struct {
 	annotation, owner string
 }
 
-// placeOf takes a clean key. The certificate of a site, its private key and what is known of them share a Secret.
+// placeOf takes a clean key. The certificate of a site, its private key and its metadata share a Secret.
 func placeOf(key string) place {
 	if folder, ending, ok := siteOf(key); ok {
 		return place{nameOf("cert", path.Base(folder), folder), siteFields[ending], siteAnnotation, folder}
@@ -111,7 +111,7 @@ func cleanKey(key string) (string, error) {
 func cleanFile(key string) (string, error) {
 	clean, err := cleanKey(key)
 	if err == nil && clean == "" {
-		err = errors.New("a value needs a key that is not empty")
+		err = errors.New("the key is empty")
 	}
 	return clean, err
 }

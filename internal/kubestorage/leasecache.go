@@ -23,7 +23,7 @@ type leaseCache struct {
 
 	mu       sync.Mutex
 	observed map[string]observation
-	// waiting are woken up when a Lease is gone, or has no holder any more: at most one goroutine for each.
+	// waiting are the channels of whenFree by the name of the Lease: one goroutine of the process waits for each.
 	waiting map[string]chan struct{}
 }
 
@@ -55,13 +55,13 @@ func durationOf(lease *coordinationv1.Lease) time.Duration {
 	if seconds := recordOf(lease).LeaseDurationSeconds; seconds > 0 {
 		return time.Duration(seconds) * time.Second
 	}
-	return usual.Duration
+	return defaultTimes.Duration
 }
 
 // hostsOf is a cache.IndexFunc: the host that the holder of a Lease asks a certificate for.
 func hostsOf(object any) ([]string, error) {
 	lease := object.(*coordinationv1.Lease)
-	if host, ok := issued(lease.Annotations[lockAnnotation]); ok && holderOf(lease) != "" {
+	if host, ok := issuingHost(lease.Annotations[lockAnnotation]); ok && holderOf(lease) != "" {
 		return []string{host}, nil
 	}
 	return nil, nil
@@ -93,8 +93,8 @@ func (c *leaseCache) OnDelete(object any) {
 	c.wake(key.Name)
 }
 
-// left takes a Lease as it is now, and returns how long it must not change until its lock is free.
-func (c *leaseCache) left(lease *coordinationv1.Lease) time.Duration {
+// remaining takes a Lease as it is now, and returns how long it must not change until its lock is free.
+func (c *leaseCache) remaining(lease *coordinationv1.Lease) time.Duration {
 	if holderOf(lease) == "" {
 		return 0
 	}
@@ -103,7 +103,7 @@ func (c *leaseCache) left(lease *coordinationv1.Lease) time.Duration {
 	return max(0, durationOf(lease)-time.Since(c.observe(lease)))
 }
 
-// observe returns since when a Lease has been taken and renewed no more. Changes of its labels do not count.
+// observe returns since when a Lease was neither taken nor renewed. Changes of its labels do not count.
 func (c *leaseCache) observe(lease *coordinationv1.Lease) time.Time {
 	since := time.Now()
 	known, ok := c.observed[lease.Name]
@@ -114,7 +114,7 @@ func (c *leaseCache) observe(lease *coordinationv1.Lease) time.Time {
 	return since
 }
 
-// has returns whether there probably is a Lease.
+// has returns whether the Lease has been seen, and not its deletion.
 func (c *leaseCache) has(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,14 +122,14 @@ func (c *leaseCache) has(name string) bool {
 	return ok
 }
 
-// issues returns whether a listed Lease says that a certificate is asked for a host.
+// issues returns whether a lock is held, here or elsewhere, under which a certificate is asked for a host.
 func (c *leaseCache) issues(host string) bool {
 	names, _ := c.listed.IndexKeys(byHost, host)
 	return len(names) > 0
 }
 
-// wait returns a channel that gets something when a Lease is gone, or has no holder any more.
-func (c *leaseCache) wait(name string) (free <-chan struct{}, cancel func()) {
+// whenFree returns a channel that receives a value when a Lease is deleted, or has no holder any more.
+func (c *leaseCache) whenFree(name string) (free <-chan struct{}, cancel func()) {
 	woken := make(chan struct{}, 1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,8 +148,8 @@ func (c *leaseCache) wake(name string) {
 	}
 }
 
-// old returns the Leases that have not changed for some time after they ran out, or would have.
-func (c *leaseCache) old(after time.Duration) []*coordinationv1.Lease {
+// expired returns the Leases that have not changed for some time after their duration, with or without a holder.
+func (c *leaseCache) expired(after time.Duration) []*coordinationv1.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var old []*coordinationv1.Lease

@@ -25,13 +25,13 @@ import (
 // often a waiting process asks whether it is free. The watch wakes up a waiting process earlier, if it works.
 type Times struct{ Duration, Renew, Poll time.Duration }
 
-var usual = Times{Duration: 15 * time.Second, Renew: 5 * time.Second, Poll: 3 * time.Second}
+var defaultTimes = Times{Duration: 15 * time.Second, Renew: 5 * time.Second, Poll: 3 * time.Second}
 
 // errForeign says that an object with the name of a Lease of the storage does not belong to the storage.
 var errForeign = errors.New("it lacks the label " + selector)
 
-// swept is how long a Lease without a holder stays. Until then it says what was written under the lock.
-const swept = 10 * time.Minute
+// sweepAfter is how long a Lease without a holder stays. Until then it has the version of the last write under the lock.
+const sweepAfter = 10 * time.Minute
 
 // Lock waits until the lock is free, here and in other processes. A lock whose holder has died is free when it has run
 // out. It is renewed until Unlock.
@@ -64,9 +64,9 @@ func (s *Storage) Unlock(ctx context.Context, name string) error {
 // RenewLockLease is an error if the lock is not held any more. The duration does not matter: a lock is renewed as long as it
 // is held, and when its holder dies, others need not wait until a long duration has passed.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
-	h := s.locks.held(name)
+	h := s.locks.find(name)
 	if h == nil {
-		return fmt.Errorf("renewing the lock %s: it is not held", name)
+		return fmt.Errorf("renewing the lock %s: this process does not hold it", name)
 	}
 	if err := h.renew(ctx); err != nil {
 		return fmt.Errorf("renewing the lock %s: %w", name, err)
@@ -85,19 +85,15 @@ type locks struct {
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// turns let one goroutine at a time compete with other processes for a lock, and hold it.
-	turns map[string]*turn
-}
-
-// turn is what one goroutine has. Its hold is nil before the lock is held, and after it is released.
-type turn struct {
-	hold *hold
-	over chan struct{}
+	// turns let one goroutine of this process at a time compete with other processes for a lock, and hold it: the channel is
+	// closed when its turn ends.
+	turns map[string]chan struct{}
+	held  map[string]*hold
 }
 
 func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCache, times Times, log *zap.Logger) *locks {
 	if times == (Times{}) {
-		times = usual
+		times = defaultTimes
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -105,17 +101,16 @@ func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCach
 	}
 	return &locks{
 		api: api, leases: leases, secrets: secrets, times: times, process: host + "_" + rand.Text(), log: log,
-		turns: map[string]*turn{},
+		turns: map[string]chan struct{}{}, held: map[string]*hold{},
 	}
 }
 
 // lock returns whether the lock is held now. Unless it may wait, it gives up when the lock is held elsewhere.
 //
-// A new holder looks first what was done under the lock before: it must not do that again. So the cache must have
-// what the last holder wrote.
+// A new holder first checks whether the holder before has done the work already. So it gets the lock only when the cache
+// has the writes of the holder before.
 func (l *locks) lock(ctx context.Context, name string, wait bool) (bool, error) {
-	t, err := l.takeTurn(ctx, name, wait)
-	if t == nil {
+	if ok, err := l.beginTurn(ctx, name, wait); !ok {
 		return false, err
 	}
 	h, err := l.acquire(ctx, name, wait)
@@ -124,7 +119,7 @@ func (l *locks) lock(ctx context.Context, name string, wait bool) (bool, error) 
 		return false, err
 	}
 	l.mu.Lock()
-	t.hold = h
+	l.held[name] = h
 	l.mu.Unlock()
 	if err = h.catchUp(ctx); err != nil {
 		return false, errors.Join(err, l.unlock(context.WithoutCancel(ctx), name))
@@ -132,57 +127,48 @@ func (l *locks) lock(ctx context.Context, name string, wait bool) (bool, error) 
 	return true, nil
 }
 
-// takeTurn returns nil if it is the turn of another goroutine.
-func (l *locks) takeTurn(ctx context.Context, name string, wait bool) (*turn, error) {
+// beginTurn returns false if it is the turn of another goroutine, and this one may not wait or its context has ended.
+func (l *locks) beginTurn(ctx context.Context, name string, wait bool) (bool, error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
-		other := l.turns[name]
-		mine := &turn{over: make(chan struct{})}
-		if other == nil {
-			l.turns[name] = mine
+		ended, busy := l.turns[name]
+		if !busy {
+			l.turns[name] = make(chan struct{})
 		}
 		l.mu.Unlock()
-		switch {
-		case other == nil:
-			return mine, nil
-		case !wait:
-			return nil, nil
+		if !busy || !wait {
+			return !busy, nil
 		}
 		select {
-		case <-other.over:
+		case <-ended:
 		case <-ctx.Done():
 		}
 	}
-	return nil, ctx.Err()
+	return false, ctx.Err()
 }
 
 func (l *locks) endTurn(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.turns[name].over)
+	close(l.turns[name])
 	delete(l.turns, name)
 }
 
-// held returns the hold of a lock, or nil.
-func (l *locks) held(name string) *hold {
+// find returns the hold of a lock, or nil.
+func (l *locks) find(name string) *hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.turns[name]; t != nil {
-		return t.hold
-	}
-	return nil
+	return l.held[name]
 }
 
 func (l *locks) unlock(ctx context.Context, name string) error {
 	l.mu.Lock()
-	t := l.turns[name]
-	if t == nil || t.hold == nil {
-		l.mu.Unlock()
-		return errors.New("it is not held")
-	}
-	h := t.hold
-	t.hold = nil
+	h := l.held[name]
+	delete(l.held, name)
 	l.mu.Unlock()
+	if h == nil {
+		return errors.New("this process does not hold it")
+	}
 	defer l.endTurn(name)
 	return h.end(ctx)
 }
@@ -190,7 +176,7 @@ func (l *locks) unlock(ctx context.Context, name string) error {
 // acquire competes with other processes, until it wins if it may wait, and else once.
 func (l *locks) acquire(ctx context.Context, name string, wait bool) (*hold, error) {
 	c := l.claim(name)
-	free, cancel := l.leases.wait(c.lease)
+	free, cancel := l.leases.whenFree(c.lease)
 	defer cancel()
 	for ctx.Err() == nil {
 		h, left, err := c.attempt(ctx)
@@ -207,7 +193,7 @@ func (l *locks) acquire(ctx context.Context, name string, wait bool) (*hold, err
 	return nil, ctx.Err()
 }
 
-// next is when to attempt again: not all processes at the same time, and not much later than the Lease runs out.
+// next returns the time until the next attempt: spread over processes, and not much later than the Lease expires.
 func (l *locks) next(left time.Duration, err error) time.Duration {
 	switch poll := l.times.Poll; {
 	case err != nil:
@@ -219,7 +205,7 @@ func (l *locks) next(left time.Duration, err error) time.Duration {
 	}
 }
 
-// claim is the wish for a lock.
+// claim is the wish of one goroutine for a lock.
 type claim struct {
 	*locks
 	name string
@@ -235,15 +221,15 @@ func (l *locks) claim(name string) *claim {
 	return &claim{locks: l, name: name, lease: lease, exists: l.leases.has(lease), identity: l.process + "_" + rand.Text()}
 }
 
-// attempt returns a hold if it won, and otherwise how long the Lease of another process is good.
+// attempt returns a hold if the claim won, and otherwise the time until the Lease of another process expires.
 func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	begun := time.Now()
-	found, err := c.find(ctx)
+	found, err := c.read(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	// The Lease is ours if the answer to its creation was lost. It may have run out since, so it is no other case.
-	if left := c.leases.left(found); left > 0 && holderOf(found) != c.identity {
+	if left := c.leases.remaining(found); left > 0 && holderOf(found) != c.identity {
 		return nil, left, nil
 	}
 	lease, err := c.take(ctx, found)
@@ -261,8 +247,8 @@ func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	return nil, 0, err
 }
 
-// find returns the Lease as it is now, or one that is not there yet.
-func (c *claim) find(ctx context.Context) (*coordinationv1.Lease, error) {
+// read returns the Lease as it is now, or a new one if there is none.
+func (c *claim) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: c.lease, Labels: map[string]string{Label: LabelValue},
 		Annotations: map[string]string{lockAnnotation: shortened(c.name)},
@@ -270,7 +256,7 @@ func (c *claim) find(ctx context.Context) (*coordinationv1.Lease, error) {
 	if !c.exists {
 		return fresh, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	found, err := c.api.Get(ctx, c.lease, metav1.GetOptions{})
 	switch {
@@ -278,14 +264,15 @@ func (c *claim) find(ctx context.Context) (*coordinationv1.Lease, error) {
 		c.exists = false
 		return fresh, nil
 	case err == nil && found.Labels[Label] != LabelValue:
-		return nil, fmt.Errorf("the Lease %s/%s does not belong to this storage: delete it: %w", found.Namespace, found.Name, errForeign)
+		return nil, fmt.Errorf("the Lease %s/%s does not belong to this storage: delete it: %w",
+			found.Namespace, found.Name, errForeign)
 	}
 	return found, err
 }
 
-// take writes this claim into a Lease that is free, or not there yet. No other process can have changed it meanwhile.
+// take writes this claim into a Lease that is free, or creates it. It is an error if another process was faster.
 func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	next := c.taken(found)
 	if !c.exists {
@@ -293,7 +280,7 @@ func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordin
 	}
 	lease, err := c.api.Update(ctx, next, metav1.UpdateOptions{})
 	if holder := holderOf(found); err == nil && holder != "" && holder != c.identity {
-		c.log.Info("took over a lock: its holder has not renewed it", zap.String("lock", c.name), zap.String("holder", holder))
+		c.log.Info("took over a lock that its holder did not renew", zap.String("lock", c.name), zap.String("holder", holder))
 	}
 	return lease, err
 }
@@ -309,9 +296,9 @@ func (c *claim) taken(found *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
-// undo removes a Lease that may have been made by a request whose caller is gone.
+// undo removes the Lease that a request may have made although its caller gave up.
 func (c *claim) undo(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	lease, err := c.api.Get(ctx, c.lease, metav1.GetOptions{})
 	if err == nil && holderOf(lease) == c.identity {
@@ -319,12 +306,12 @@ func (c *claim) undo(ctx context.Context) {
 	}
 }
 
-// sweep deletes Leases that nobody holds, some time after they were released or ran out. It has a client of its own: locks
+// sweep deletes Leases without a holder, some time after they were released or expired. It has a client of its own: locks
 // that are held must not wait for it.
 func (l *locks) sweep(ctx context.Context, api client.LeaseInterface) {
-	// All replicas do it, and one of them is the first.
-	for pause(ctx, swept/2+random.N(swept)) == nil {
-		for _, lease := range l.leases.old(swept) {
+	// All replicas sweep, at random times; the deletions of the first one suffice.
+	for pause(ctx, sweepAfter/2+random.N(sweepAfter)) == nil {
+		for _, lease := range l.leases.expired(sweepAfter) {
 			err := api.Delete(ctx, lease.Name, exactly(lease))
 			if err == nil {
 				l.log.Debug("deleted the Lease of a lock that is not held", zap.String("lease", lease.Name))
@@ -336,7 +323,7 @@ func (l *locks) sweep(ctx context.Context, api client.LeaseInterface) {
 	}
 }
 
-// shortened is for people: an annotation need not hold more.
+// shortened cuts the name of a lock for an annotation.
 func shortened(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), longestKey)], "")
 }

@@ -184,7 +184,7 @@ func TestLostLock(t *testing.T) {
 	}
 	holder.link.cut(false)
 	fixture.Holds(t, "the holder notices", func() bool {
-		return holder.log.FilterMessage("a lock was lost: what is done under it is not done alone").Len() == 1
+		return holder.log.FilterMessage("a lock was lost: another process may do the same work at the same time").Len() == 1
 	})
 	if err := holder.RenewLockLease(t.Context(), "x", time.Hour); !errors.Is(err, errLost) {
 		t.Errorf("RenewLockLease: %v", err)
@@ -200,7 +200,7 @@ func TestLostLock(t *testing.T) {
 	}
 }
 
-// TestOutageLosesNoLock: the API server was away for longer than a lock lasts, and nobody else took it.
+// TestOutageLosesNoLock: the API server was away for longer than a lock lasts, and no other process took it.
 func TestOutageLosesNoLock(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t)
@@ -209,7 +209,7 @@ func TestOutageLosesNoLock(t *testing.T) {
 	}
 	p.link.cut(true)
 	fixture.Holds(t, "a warning", func() bool {
-		return p.log.FilterMessage("a lock could not be renewed, and others may take it").Len() == 1
+		return p.log.FilterMessage("a lock could not be renewed in time, and another process may take it over").Len() == 1
 	})
 	p.link.cut(false)
 	if err := p.RenewLockLease(t.Context(), "x", time.Hour); err != nil {
@@ -227,7 +227,7 @@ func TestClocksDoNotMatter(t *testing.T) {
 			w := newWorld(t)
 			p := w.start(t)
 			c := p.locks.claim("x")
-			fresh, err := c.find(t.Context())
+			fresh, err := c.read(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func TestClocksDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestOneTakesOver: of many who wait for a lock whose holder is dead, one gets it.
+// TestOneTakesOver: of many processes that wait for a lock whose holder is dead, one gets it.
 func TestOneTakesOver(t *testing.T) {
 	w := newWorld(t)
 	dead := w.start(t)
@@ -288,7 +288,7 @@ func TestOneTakesOver(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: a Lease was taken, or given back, and the process never heard of it.
+// TestLostAnswers: a Lease was taken or released, and the answer of the API server was lost.
 func TestLostAnswers(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestLostWatch: what changed while nobody watched is known after the next list.
+// TestLostWatch: changes during a lost watch are known after the next list.
 func TestLostWatch(t *testing.T) {
 	w := newPretended(t)
 	writer, other := w.start(t), w.start(t)
@@ -38,10 +38,10 @@ func TestLostWatch(t *testing.T) {
 		got := has(t, other, "stays") + has(t, other, "goes") + has(t, other, "changes") + has(t, other, "comes")
 		return got == "122" && !other.wants("a.example")
 	})
-	writer.hasHeardOfItself(t)
+	writer.awaitOwnWrites(t)
 }
 
-// TestOutage: what is known can be read while the API server is away, and a write waits for it.
+// TestOutage: values can be read from memory while the API server is away, and a write waits for it.
 func TestOutage(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
@@ -62,7 +62,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestStartWithoutAPIServer: who reads waits until its context ends, and gets the value if the API server comes back.
+// TestStartWithoutAPIServer: a reader waits until its context ends, and gets the value once the API server is back.
 func TestStartWithoutAPIServer(t *testing.T) {
 	w := newPretended(t)
 	store(t, w.start(t), "a", "1")
@@ -79,7 +79,7 @@ func TestStartWithoutAPIServer(t *testing.T) {
 	}
 }
 
-// TestLostAnswersToWrites: the API server did it, and the process never heard of it.
+// TestLostAnswersToWrites: the API server did what it was asked, and its answer was lost.
 func TestLostAnswersToWrites(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
@@ -97,8 +97,8 @@ func TestLostAnswersToWrites(t *testing.T) {
 	}
 }
 
-// TestWhatWasWrittenUnderALock: the next holder has it, even if the news is late.
-func TestWhatWasWrittenUnderALock(t *testing.T) {
+// TestLockWaitsForPreviousWrites: the next holder of a lock reads what the holder before wrote, even if watch events are late.
+func TestLockWaitsForPreviousWrites(t *testing.T) {
 	w := newPretended(t)
 	first, second, third := w.start(t), w.start(t), w.start(t)
 	for _, p := range []*process{second, third} {
@@ -137,7 +137,7 @@ func TestWhatWasWrittenUnderALock(t *testing.T) {
 	group.Wait()
 }
 
-// TestOldLeases: those that nobody holds are found for the sweeper, and no others.
+// TestOldLeases: the sweeper finds Leases without a holder, and no others.
 func TestOldLeases(t *testing.T) {
 	w := newPretended(t)
 	p, other := w.start(t), w.start(t)
@@ -149,8 +149,8 @@ func TestOldLeases(t *testing.T) {
 	if err := p.Unlock(t.Context(), "released"); err != nil {
 		t.Fatal(err)
 	}
-	fixture.Holds(t, "an old Lease", func() bool { return len(other.leases.old(short.Duration)) > 0 })
-	old := other.leases.old(short.Duration)
+	fixture.Holds(t, "an old Lease", func() bool { return len(other.leases.expired(short.Duration)) > 0 })
+	old := other.leases.expired(short.Duration)
 	if len(old) != 1 || old[0].Annotations[lockAnnotation] != "released" {
 		t.Fatalf("old are %v", old)
 	}

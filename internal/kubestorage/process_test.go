@@ -145,8 +145,8 @@ func (w *world) startWith(t testing.TB, l *link) *process {
 	return p
 }
 
-// hasHeardOfItself waits until the watch has shown all that the process wrote and deleted.
-func (p *process) hasHeardOfItself(t testing.TB) {
+// awaitOwnWrites waits until the watch has shown all writes and deletions of the process.
+func (p *process) awaitOwnWrites(t testing.TB) {
 	t.Helper()
 	fixture.Holds(t, "the news", func() bool {
 		p.secrets.mu.Lock()

@@ -12,9 +12,10 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// patience is how long a reader waits for the first list of Secrets. An API server that is away when Caddy starts must
+// syncTimeout is how long a reader waits for the first list of Secrets, and a new holder of a lock for the watch events of
+// the writes before. An API server that is away when Caddy starts must
 // not keep it from starting for ever.
-const patience = 15 * time.Second
+const syncTimeout = 15 * time.Second
 
 // Load returns the value of a key. It asks the API server nothing, but for tokens of challenges that are expected now.
 func (s *Storage) Load(ctx context.Context, key string) ([]byte, error) {
@@ -101,18 +102,15 @@ func absent(operation, key string) error {
 
 // ready waits until the Secrets have been listed once.
 func (s *Storage) ready(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	patient, cancel := context.WithTimeout(ctx, patience)
+	patient, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	select {
 	case <-s.secrets.synced:
-		return nil
+		return ctx.Err()
 	case <-patient.Done():
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("the Secrets in namespace %s have not been read yet: see the log for errors of the API server", s.namespace)
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("the Secrets in namespace %s have not been read yet: see the log for errors of the API server", s.namespace)
 }

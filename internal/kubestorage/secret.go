@@ -27,7 +27,7 @@ const (
 func check(secret *corev1.Secret) error {
 	if secret.Labels[Label] != LabelValue {
 		return fmt.Errorf("the Secret %s/%s does not belong to this storage, whose Secrets have the label %s: "+
-			"give it another name, or delete it", secret.Namespace, secret.Name, selector)
+			"rename or delete it", secret.Namespace, secret.Name, selector)
 	}
 	key, site := secret.Annotations[keyAnnotation], secret.Annotations[siteAnnotation]
 	p := placeOf(key)
@@ -127,7 +127,7 @@ func newer(a, b string) bool {
 	return err == nil && order > 0
 }
 
-// exactly are options to delete an object only in the state in which it is known.
+// exactly returns options that delete an object only if it is still in this state.
 func exactly(o metav1.Object) metav1.DeleteOptions {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
@@ -146,7 +146,7 @@ func (p place) with(current *corev1.Secret, value []byte) (*corev1.Secret, error
 		size += len(data)
 	}
 	if size > largest {
-		return nil, fmt.Errorf("a value of %d bytes is too large: a Secret holds %d bytes, with all that belongs together",
+		return nil, fmt.Errorf("a value of %d bytes is too large: a Secret holds at most %d bytes, and the files of a site share one",
 			len(value), largest)
 	}
 	return next, nil

@@ -136,8 +136,8 @@ func (c *secretCache) Delete(object any) error {
 	return nil
 }
 
-// Replace takes a list of all Secrets as of a version. What is newer stays; but if the version is older than that of the
-// list before, the API server has been restored from a backup, and its list is the truth.
+// Replace takes a list of all Secrets as of a version. Newer states stay; but if the version is older than one that the watch
+// has shown, the API server was restored from a backup, and the list replaces everything.
 func (c *secretCache) Replace(objects []any, version string) error {
 	listed := map[string]*corev1.Secret{}
 	for _, object := range objects {
@@ -155,7 +155,8 @@ func (c *secretCache) Replace(objects []any, version string) error {
 		}
 	}
 	for name, gone := range c.gone {
-		if same := listed[name] != nil && listed[name].UID == gone.UID; !same && (restored || !newer(gone.ResourceVersion, version)) {
+		same := listed[name] != nil && listed[name].UID == gone.UID
+		if restored || !same && !newer(gone.ResourceVersion, version) {
 			delete(c.gone, name)
 		}
 	}
@@ -179,7 +180,7 @@ func (c *secretCache) valid(secret *corev1.Secret) bool {
 	return err == nil
 }
 
-// put takes a state of a Secret, unless it is older than what is known.
+// put takes a state of a Secret, unless a newer one is known.
 func (c *secretCache) put(secret *corev1.Secret) {
 	known, gone := c.get(secret.Name), c.gone[secret.Name]
 	switch {

@@ -23,7 +23,7 @@ func (s *Storage) source(client rest.Interface, resource string) cache.ListerWat
 	logged := rate.Sometimes{Interval: logInterval}
 	return kubeclient.Patient(source, func(err error) {
 		logged.Do(func() {
-			s.log.Warn("cannot read the "+resource+" of the storage: what is known of them stays in use, and the API server is asked again",
+			s.log.Warn("cannot read the "+resource+" of the storage: the last known ones stay in use, and the request is repeated",
 				zap.String("namespace", s.namespace), zap.Error(err))
 		})
 	})

@@ -2,11 +2,11 @@
 // one namespace, and its locks as Leases there. All replicas share it: any of them can answer a challenge that another one
 // has asked for, and has each certificate as soon as it is issued.
 //
-// The certificate of a site, its key and what is known of them are one Secret of type kubernetes.io/tls; any other key has a
+// The certificate of a site, its private key and its metadata are one Secret of type kubernetes.io/tls; any other key has a
 // Secret of its own. Secrets and Leases without the label of this package are never touched.
 //
-// Reads come from memory, which a watch keeps up to date, and from what this process wrote itself. While the API server is
-// away they go on, and writes wait for it.
+// Reads are served from memory, which has the state of a watch and the writes of this process. While the API server is away,
+// reads go on, and writes wait for it.
 package kubestorage
 
 import (
@@ -35,7 +35,7 @@ type Options struct {
 	Kubeconfig string
 	// Namespace has the Secrets and the Leases. Empty means the namespace of the pod, or that of the kubeconfig.
 	Namespace string
-	// Times are those of the locks. The zero value has the usual ones.
+	// Times are those of the locks. The zero value means defaultTimes.
 	Times Times
 }
 

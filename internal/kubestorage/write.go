@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// attempts is how often a write is tried again because another process wrote the same Secret.
+	// attempts is how often a write is tried in all when other processes write the same Secret.
 	attempts = 20
-	// outage is how long a write waits for an API server that is away: what has been issued must not be lost to a restart
-	// of it.
-	outage = time.Minute
-	// answerTime is how long one request may take.
-	answerTime = 10 * time.Second
+	// retryTimeout is how long a write waits for an API server that is away: its restart must not cost a certificate that has
+	// just been issued.
+	retryTimeout = time.Minute
+	// requestTimeout is how long one request to the API server may take.
+	requestTimeout = 10 * time.Second
 )
 
-// Store writes a value. The next Load here has it; those of other processes have it when the API server has told them.
+// Store writes a value. The next Load here returns it; a Load of another process does once its watch has shown the write.
 func (s *Storage) Store(ctx context.Context, key string, value []byte) error {
 	clean, err := cleanFile(key)
 	if err == nil {
@@ -90,7 +90,7 @@ func (s *Storage) change(ctx context.Context, name string, edit func(*corev1.Sec
 			return err
 		}
 	}
-	return fmt.Errorf("other processes changed the Secret %s/%s %d times meanwhile", s.namespace, name, attempts)
+	return fmt.Errorf("gave up after %d conflicts with other writers of the Secret %s/%s", attempts, s.namespace, name)
 }
 
 // contested returns whether an error says that a Secret is not in the state that a write was made for.
@@ -146,12 +146,12 @@ func (s *Storage) fetch(ctx context.Context, name string) (*corev1.Secret, error
 	return secret, nil
 }
 
-// ask waits for an API server that is away, though not for ever.
+// ask repeats a request while the API server is away, for retryTimeout at most.
 func ask[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
-	ctx, cancel := context.WithTimeout(ctx, outage)
+	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
 	defer cancel()
 	return kubeclient.Persist(ctx, func(error) {}, func() (T, error) {
-		ctx, cancel := context.WithTimeout(ctx, answerTime)
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		return request(ctx)
 	})
