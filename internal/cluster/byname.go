@@ -25,26 +25,26 @@ type byName struct {
 	gate   *gate
 
 	mu sync.Mutex
-	// followed are the objects that somebody wants.
+	// followed are the objects that follow was called with.
 	followed map[ir.Ref]*single
 	// changed receives when followed did.
 	changed chan struct{}
-	// unread counts those of them that have not been read.
+	// unread counts the followed objects that have not been read.
 	unread int
 }
 
 // single is one object that is followed.
 type single struct {
-	// read says that the API server has answered: with the object, that there is none, or that it is not ours to see.
+	// read says that the API server has answered: with the object, that it does not exist, or that reading it is forbidden.
 	read bool
-	// stop is nil as long as no goroutine has it.
+	// stop ends the goroutine that reads the object. It is nil before there is one.
 	stop context.CancelFunc
 }
 
 func (f *factory) byName(name string) (*byName, error) {
 	kind, ok := kinds.ByName(name)
 	if !ok {
-		return nil, fmt.Errorf("there is no kind %s", name)
+		return nil, fmt.Errorf("unknown kind %s", name)
 	}
 	client, err := f.client(kind.GroupVersion)
 	if err != nil {
@@ -57,7 +57,7 @@ func (f *factory) byName(name string) (*byName, error) {
 }
 
 // follow replaces the set of objects that are followed, and says whether all of them have been read once. The store wakes
-// its reader when the last one has been. What is not followed any more leaves the store at once.
+// its reader when the last one has been. An object that is no longer followed is deleted from the store at once.
 func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,7 +109,7 @@ func (b *byName) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
-		for ref, one := range b.fresh() {
+		for ref, one := range b.unstarted() {
 			watching, stop := context.WithCancel(ctx)
 			if !b.begin(ref, one, stop) {
 				stop()
@@ -128,8 +128,8 @@ func (b *byName) run(ctx context.Context) {
 	}
 }
 
-// fresh are the objects that no goroutine has yet.
-func (b *byName) fresh() map[ir.Ref]*single {
+// unstarted are the objects that no goroutine reads yet.
+func (b *byName) unstarted() map[ir.Ref]*single {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := maps.Clone(b.followed)
@@ -137,7 +137,7 @@ func (b *byName) fresh() map[ir.Ref]*single {
 	return all
 }
 
-// begin says that a goroutine has an object now, unless it is no longer wanted.
+// begin notes the goroutine that reads an object, unless the object is no longer followed.
 func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -148,8 +148,8 @@ func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
 	return true
 }
 
-// tell changes the store by what an answer says of an object, unless it is no longer wanted.
-func (b *byName) tell(ref ir.Ref, one *single, change func()) {
+// update changes the store after an answer about an object, unless the object is no longer followed.
+func (b *byName) update(ref ir.Ref, one *single, change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.followed[ref] != one {

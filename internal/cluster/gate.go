@@ -12,7 +12,7 @@ import (
 const (
 	// atOnce is how many of the readers of single objects ask the API server at the same time.
 	atOnce = 16
-	// shortestWait and longestWait are how long none of them asks after the API server has not answered.
+	// shortestWait and longestWait are how long all of them wait after the API server has not answered.
 	shortestWait = 500 * time.Millisecond
 	longestWait  = 15 * time.Second
 )
@@ -29,7 +29,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{slots: make(chan struct{}, atOnce), wait: shortestWait} }
 
-// pass asks when it may, and returns the error of that or of the context.
+// pass calls ask as soon as the gate is open, and returns its error or that of the context.
 func (g *gate) pass(ctx context.Context, ask func() error) error {
 	select {
 	case g.slots <- struct{}{}:
@@ -54,7 +54,7 @@ func (g *gate) left() time.Duration {
 	return time.Until(g.until)
 }
 
-// answered closes the gate for a while if there was no answer. Of requests that failed together, one counts.
+// answered closes the gate for a while if the API server did not answer. Requests that fail together count once.
 func (g *gate) answered(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -54,7 +54,7 @@ type factory struct {
 	clients map[schema.GroupVersion]rest.Interface
 	store   *snapshot.Store
 	errors  *watchErrors
-	// limited says that not the whole cluster is read, and so that the rights may be those of a namespace.
+	// limited says that only some namespaces are read, so that the rights may be limited to them.
 	limited bool
 }
 
@@ -143,7 +143,7 @@ func (i *informer) synced() <-chan struct{} { return i.registration.HasSyncedChe
 // failed is called whenever a list or watch ended. The informer begins another one by itself, after a pause.
 //
 // With the rights of some namespaces only, objects of the whole cluster may be out of reach. ingress-nginx does without
-// IngressClasses then, and so does this controller: what it may not see must not keep it from serving.
+// IngressClasses then, and so does this controller: objects that it may not read must not keep it from serving.
 func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	i.errors.add(i.scope, err)
 	if i.dispensable && apierrors.IsForbidden(err) {
@@ -151,8 +151,8 @@ func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	}
 }
 
-// transform trims a new object. An object that is listed once more, because a watch was lost, becomes the one that is
-// known already: it costs no second copy, and it has the same pointer.
+// transform trims a new object. If a lost watch makes an object be listed once more, the copy in the store takes its place, so
+// that there is one copy of each object.
 func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 	return func(object any) (any, error) {
 		o, ok := object.(kinds.Object)

@@ -54,7 +54,7 @@ func newReader(b *byName, ref ir.Ref, one *single) *reader {
 
 // run reads until the context ends.
 func (r *reader) run(ctx context.Context) {
-	// An answer out of the memory of the API server is good enough at first: what it lacks is told by the watch.
+	// An answer from the cache of the API server is good enough at first: the watch brings what it lacks.
 	from := "0"
 	for ctx.Err() == nil {
 		var err error
@@ -78,10 +78,10 @@ func (r *reader) failed(ctx context.Context, err error) {
 		r.version = ""
 		return
 	case kubeclient.Away(err) && !errors.Is(err, errShortWatch):
-		// The gate lets nobody through for a while.
+		// The gate stays closed for a while.
 		return
 	case apierrors.IsForbidden(err):
-		r.of.tell(r.ref, r.one, func() { r.of.store.Deny(r.ref, true) })
+		r.of.update(r.ref, r.one, func() { r.of.store.Deny(r.ref, true) })
 	}
 	r.version = ""
 	pauseFor(ctx, r.pause+rand.N(r.pause))
@@ -164,9 +164,9 @@ func (r *reader) set(object runtime.Object) error {
 	trimmed, err := r.trim(object)
 	o, ok := trimmed.(kinds.Object)
 	if err != nil || !ok {
-		return fmt.Errorf("the API server sent a %T for one of %s: %w", object, r.scope.kind.Resource, err)
+		return fmt.Errorf("the API server sent a %T in place of one of the %s: %w", object, r.scope.kind.Resource, err)
 	}
-	r.of.tell(r.ref, r.one, func() {
+	r.of.update(r.ref, r.one, func() {
 		r.of.store.Set(o)
 		r.of.store.Deny(r.ref, false)
 	})
@@ -174,7 +174,7 @@ func (r *reader) set(object runtime.Object) error {
 }
 
 func (r *reader) gone() {
-	r.of.tell(r.ref, r.one, func() {
+	r.of.update(r.ref, r.one, func() {
 		r.of.store.Delete(r.of.named(r.ref))
 		r.of.store.Deny(r.ref, false)
 	})

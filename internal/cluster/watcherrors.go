@@ -72,6 +72,6 @@ func advice(s scope, err error) string {
 	case apierrors.IsNotFound(err):
 		return "the API server does not know " + s.kind.GroupVersion.String()
 	default:
-		return "what is known of them stays in use, and the API server is asked again"
+		return "the last known state stays in use, and the API server is asked again"
 	}
 }

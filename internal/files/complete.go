@@ -37,10 +37,10 @@ func (f *found) complete(clusterScoped bool) error {
 }
 
 func badName(kind, field, name string) error {
-	return fmt.Errorf("%s: metadata.%s %q is not allowed: write lower case letters, digits and inner dashes", kind, field, name)
+	return fmt.Errorf("%s: metadata.%s %q is not allowed: use lower case letters, digits and inner dashes", kind, field, name)
 }
 
-// finish makes the object what it would be if it came from an API server. The version is made of the text, so that
+// finish sets the defaults that an API server would set, and trims the object. The resource version is made of the text, so that
 // equal texts are equal versions.
 func (f *found) finish(raw []byte) {
 	sum := sha256.Sum256(raw)
@@ -55,7 +55,7 @@ func (f *found) finish(raw []byte) {
 	case *discoveryv1.EndpointSlice:
 		if o.Labels[discoveryv1.LabelServiceName] == "" {
 			f.add(report.Warning, report.InvalidManifest, "metadata.labels",
-				"without the label "+discoveryv1.LabelServiceName+" the endpoints belong to no Service")
+				"without the label "+discoveryv1.LabelServiceName+" the endpoints do not belong to a Service")
 		}
 	}
 	if row, ok := kinds.ByName(f.ref.Kind); ok {

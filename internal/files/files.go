@@ -54,7 +54,7 @@ func (f *Files) Store() *snapshot.Store { return f.store }
 // Synced is closed when the folder has been read once.
 func (f *Files) Synced() <-chan struct{} { return f.synced }
 
-// Verdicts are on files and objects that could not be taken as they are, sorted by report.Compare. When they change,
+// Verdicts are on files and objects with problems, sorted by report.Compare. When they change,
 // the store wakes its reader, also if no object did.
 func (f *Files) Verdicts() []*report.Verdict {
 	if v := f.verdicts.Load(); v != nil {
@@ -63,8 +63,8 @@ func (f *Files) Verdicts() []*report.Verdict {
 	return nil
 }
 
-// Run follows the folder until the context ends. What cannot be read, as a file in the middle of an edit, keeps the
-// objects that it last had. Run is called once.
+// Run follows the folder until the context ends. A file that cannot be read, as in the middle of an edit, keeps
+// the objects that it last had. Run is called once.
 func (f *Files) Run(ctx context.Context) {
 	w := newWatcher(f.log)
 	defer w.close()
@@ -80,46 +80,46 @@ func (f *Files) Run(ctx context.Context) {
 func (f *Files) refresh(w *watcher) bool {
 	list, err := f.folder.read(w.add)
 	if err != nil {
-		f.complain(err)
-		f.judge([]*report.Verdict{{Object: fileRef("."), Problems: []report.Problem{{
+		f.logFailure(err)
+		f.setVerdicts([]*report.Verdict{{Object: fileRef("."), Problems: []report.Problem{{
 			Severity: report.Error, Reason: report.InvalidManifest,
-			Message: err.Error() + "; what was read before stays in use",
+			Message: err.Error() + "; the objects that were read before stay in use",
 		}}}})
 		return false
 	}
-	f.mended()
+	f.logRecovery()
 	w.keepOnly(f.folder.dirs)
 	if set, gone := f.merger.merge(list); len(set)+len(gone) > 0 {
 		f.store.Apply(set, gone)
 	}
-	f.judge(f.merger.verdicts())
+	f.setVerdicts(f.merger.verdicts())
 	f.once.Do(func() { close(f.synced) })
 	return true
 }
 
-// complain logs why the folder cannot be read while nothing else tells: whoever asks for the verdicts does so after
-// Synced.
-func (f *Files) complain(err error) {
+// logFailure logs why the folder cannot be read, once for each reason, until the folder has been read for the first time: after
+// Synced, the verdicts say it.
+func (f *Files) logFailure(err error) {
 	before := f.failure
 	f.failure = err.Error()
 	select {
 	case <-f.synced:
 	default:
 		if f.failure != before {
-			f.log.Warn(f.failure+"; every request gets 503 until they can be read, which is tried every few seconds",
+			f.log.Warn(f.failure+"; every request gets 503 until they can be read. Trying again every few seconds",
 				zap.String("manifests", f.folder.root))
 		}
 	}
 }
 
-func (f *Files) mended() {
+func (f *Files) logRecovery() {
 	if f.failure != "" {
 		f.log.Info("the manifests can be read now", zap.String("manifests", f.folder.root))
 	}
 	f.failure = ""
 }
 
-func (f *Files) judge(verdicts []*report.Verdict) {
+func (f *Files) setVerdicts(verdicts []*report.Verdict) {
 	if reflect.DeepEqual(f.Verdicts(), verdicts) {
 		return
 	}

@@ -156,10 +156,10 @@ func TestOneFormForAll(t *testing.T) {
 func TestStayNamesFewObjects(t *testing.T) {
 	all := configMap("a", "1") + configMap("b", "1") + configMap("c", "1") + configMap("d", "1")
 	for kept, want := range map[int]string{
-		1: "ConfigMap/default/d stays as it was before, until the file is mended",
-		2: "ConfigMap/default/c, ConfigMap/default/d stay as they were before, until the file is mended",
-		3: "ConfigMap/default/b, ConfigMap/default/c, ConfigMap/default/d stay as they were before, until the file is mended",
-		4: "4 objects stay as they were before, until the file is mended",
+		1: "ConfigMap/default/d is kept as it was before, until the file is fixed",
+		2: "ConfigMap/default/c, ConfigMap/default/d are kept as they were before, until the file is fixed",
+		3: "ConfigMap/default/b, ConfigMap/default/c, ConfigMap/default/d are kept as they were before, until the file is fixed",
+		4: "4 objects are kept as they were before, until the file is fixed",
 	} {
 		documents := strings.SplitAfter(all, "---\n")
 		p := parse("a.yaml", []byte(strings.Join(documents[:4-kept], "")+"kind: [\n"))

@@ -17,7 +17,7 @@ import (
 // merger makes one cluster of many files. Of two objects with the same name, the first one counts, by the names of the
 // files and then by their place. It keeps what it knows, so that a merge costs as much as what changed.
 type merger struct {
-	// files are those of the last merge, sorted by name.
+	// files are the files of the last merge, sorted by name.
 	files []*parsed
 	// claims are the objects of all files with one name, the one that counts first.
 	claims map[ir.Ref][]*found
@@ -33,7 +33,7 @@ type merger struct {
 	round round
 }
 
-// round is what one merge has to look at, and what it found.
+// round is the work of one merge, and its result.
 type round struct {
 	names, services todo
 	set, gone       []kinds.Object
@@ -70,35 +70,35 @@ func (m *merger) merge(files []*parsed) (set, gone []kinds.Object) {
 		case len(old) > 0 && len(next) > 0 && old[0] == next[0]:
 			old, next = old[1:], next[1:]
 		case len(next) == 0 || len(old) > 0 && old[0].name <= next[0].name:
-			m.leave(old[0])
+			m.remove(old[0])
 			old = old[1:]
 		default:
-			m.enter(next[0])
+			m.add(next[0])
 			next = next[1:]
 		}
 	}
 	for _, ref := range m.round.names.list {
-		m.settle(ref)
+		m.resolve(ref)
 	}
 	for _, service := range m.round.services.list {
-		m.mirror(service)
+		m.mirrorEndpoints(service)
 	}
 	return m.round.set, m.round.gone
 }
 
-func (m *merger) enter(p *parsed) {
-	m.judge(fileRef(p.name), p.problems)
+func (m *merger) add(p *parsed) {
+	m.setProblems(fileRef(p.name), p.problems)
 	for _, f := range p.objects {
 		list := m.claims[f.ref]
-		// Behind those of files before it, and of its own file.
+		// After the objects of earlier files, and of its own file.
 		at, _ := slices.BinarySearchFunc(list, p.name+"\x00", func(f *found, name string) int { return strings.Compare(f.file, name) })
 		m.claims[f.ref] = slices.Insert(list, at, f)
 		m.touch(f, 1)
 	}
 }
 
-func (m *merger) leave(p *parsed) {
-	m.judge(fileRef(p.name), nil)
+func (m *merger) remove(p *parsed) {
+	m.setProblems(fileRef(p.name), nil)
 	for _, f := range p.objects {
 		rest := slices.DeleteFunc(m.claims[f.ref], func(other *found) bool { return other == f })
 		if m.claims[f.ref] = rest; len(rest) == 0 {
@@ -108,7 +108,7 @@ func (m *merger) leave(p *parsed) {
 	}
 }
 
-// touch notes what a claim that comes or goes may change.
+// touch notes the names that a new or removed claim may change.
 func (m *merger) touch(f *found, by int) {
 	m.round.names.add(f.ref)
 	slice, ok := f.object.(*discoveryv1.EndpointSlice)
@@ -122,14 +122,14 @@ func (m *merger) touch(f *found, by int) {
 	}
 }
 
-// settle decides which object has a name.
-func (m *merger) settle(ref ir.Ref) {
+// resolve decides which object a name stands for.
+func (m *merger) resolve(ref ir.Ref) {
 	first, problems := m.first(ref)
 	if ref.Kind == endpointsKind {
 		m.round.services.add(serviceRef(ref.Namespace, ref.Name))
 		return
 	}
-	m.judge(ref, problems)
+	m.setProblems(ref, problems)
 	service, mirrored := m.mirrored[ref]
 	if mirrored {
 		m.round.services.add(service)
@@ -139,7 +139,7 @@ func (m *merger) settle(ref ir.Ref) {
 	}
 }
 
-// first returns the object that counts, or nil, and what is the matter with all that have the name.
+// first returns the object that counts, or nil, and the problems of all objects with the name.
 func (m *merger) first(ref ir.Ref) (kinds.Object, []report.Problem) {
 	var problems []report.Problem
 	var first *found
@@ -152,7 +152,7 @@ func (m *merger) first(ref ir.Ref) (kinds.Object, []report.Problem) {
 		default:
 			problems = append(problems, report.Problem{
 				Severity: report.Warning, Reason: report.DuplicateObject,
-				Message: fmt.Sprintf("%s:%d: left out, %s:%d has the same object", f.file, f.line, first.file, first.line),
+				Message: fmt.Sprintf("%s:%d: ignored, because %s:%d defines the same object", f.file, f.line, first.file, first.line),
 			})
 		}
 	}
@@ -162,7 +162,7 @@ func (m *merger) first(ref ir.Ref) (kinds.Object, []report.Problem) {
 	return first.object, problems
 }
 
-func (m *merger) judge(ref ir.Ref, problems []report.Problem) {
+func (m *merger) setProblems(ref ir.Ref, problems []report.Problem) {
 	if len(problems) == 0 {
 		delete(m.problems, ref)
 		return
@@ -170,7 +170,7 @@ func (m *merger) judge(ref ir.Ref, problems []report.Problem) {
 	m.problems[ref] = problems
 }
 
-// put gives a name to an object, or to none.
+// put stores the object that a name stands for; nil removes it.
 func (m *merger) put(ref ir.Ref, object kinds.Object) {
 	old := m.objects[ref]
 	switch {
@@ -184,8 +184,8 @@ func (m *merger) put(ref ir.Ref, object kinds.Object) {
 	}
 }
 
-// mirror makes slices of a Service's Endpoints where the files have none for it.
-func (m *merger) mirror(service ir.Ref) {
+// mirrorEndpoints makes slices of a Service's Endpoints where the files have none for it.
+func (m *merger) mirrorEndpoints(service ir.Ref) {
 	ref := ir.Ref{Kind: endpointsKind, Namespace: service.Namespace, Name: service.Name}
 	object, problems := m.first(ref)
 	made := map[ir.Ref]kinds.Object{}
@@ -194,14 +194,14 @@ func (m *merger) mirror(service ir.Ref) {
 	case m.slices[service] > 0:
 		problems = append(problems, report.Problem{
 			Severity: report.Info, Reason: report.OldVersion,
-			Message: fmt.Sprintf("%s:%d: left out, because the Service has EndpointSlices", m.claims[ref][0].file, m.claims[ref][0].line),
+			Message: fmt.Sprintf("%s:%d: ignored, because the Service has EndpointSlices", m.claims[ref][0].file, m.claims[ref][0].line),
 		})
 	default:
 		for _, slice := range mirror(o) {
 			made[snapshot.RefOf(slice)] = slice
 		}
 	}
-	m.judge(ref, problems)
+	m.setProblems(ref, problems)
 	m.replace(service, made)
 }
 
@@ -228,7 +228,7 @@ func serviceRef(namespace, name string) ir.Ref {
 	return ir.Ref{Kind: kinds.Service, Namespace: namespace, Name: name}
 }
 
-// verdicts are on files and objects that cannot be taken as they are, sorted by report.Compare.
+// verdicts are on files and objects with problems, sorted by report.Compare.
 func (m *merger) verdicts() []*report.Verdict {
 	list := make([]*report.Verdict, 0, len(m.problems))
 	for ref, problems := range m.problems {

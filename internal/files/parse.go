@@ -25,11 +25,11 @@ import (
 type parsed struct {
 	name    string
 	objects []*found
-	// problems are those of the file, as opposed to an object in it.
+	// problems are about the file, not about an object in it.
 	problems []report.Problem
 	// ignored counts the objects of other kinds.
 	ignored map[string]int
-	// broken says that something could not be read, which may be what someone is about to write.
+	// broken says that a part could not be read, perhaps because the file is being edited.
 	broken bool
 }
 
@@ -99,7 +99,7 @@ type head struct {
 func (p *parsed) object(raw []byte, line int, itemOf string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
-		p.fail(line, "is no Kubernetes object: "+wrongType(err, raw))
+		p.fail(line, "is not a Kubernetes object: "+wrongType(err, raw))
 		return
 	}
 	if h.APIVersion == "" && h.Kind == "" {
@@ -109,7 +109,7 @@ func (p *parsed) object(raw []byte, line int, itemOf string) {
 	switch {
 	case h.APIVersion == "" || h.Kind == "":
 		p.broken = true
-		p.warn(line, "is no Kubernetes object: apiVersion or kind is missing")
+		p.warn(line, "is not a Kubernetes object: apiVersion or kind is missing")
 	case list && len(h.Items) > 0 && itemOf == "":
 		p.items(h.Items, line, h.APIVersion+" "+item)
 	default:
@@ -120,7 +120,7 @@ func (p *parsed) object(raw []byte, line int, itemOf string) {
 func (p *parsed) items(raw []byte, line int, itemOf string) {
 	var items []json.RawMessage
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &items); err != nil {
-		p.fail(line, "is no list: "+wrongType(err, raw))
+		p.fail(line, "is not a list: "+wrongType(err, raw))
 		return
 	}
 	for _, item := range items {
@@ -133,11 +133,11 @@ var typeNames = map[reflect.Kind]string{
 	reflect.Bool: "true or false",
 }
 
-// wrongType says in the words of a manifest what an error of reading raw says in those of Go.
+// wrongType puts an error of decoding raw into the words of a manifest: it names a field and a type of YAML, not of Go.
 func wrongType(err error, raw []byte) string {
 	var notBase64 base64.CorruptInputError
 	if errors.As(err, &notBase64) {
-		return "a value of data is not base64: plain text belongs into stringData"
+		return "a value of data is not base64: put plain text into stringData"
 	}
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -164,7 +164,7 @@ func wrongType(err error, raw []byte) string {
 	return message
 }
 
-// identity is what an object says of itself.
+// identity is the kind and name in a manifest.
 type identity struct{ apiVersion, kind, namespace, name string }
 
 func (p *parsed) typed(raw []byte, line int, id identity) {
@@ -190,13 +190,13 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 	}
 	if r.successor != "" {
 		f.add(report.Info, report.OldVersion, "apiVersion",
-			fmt.Sprintf("%s %s is an old version, and is read as %s: write that instead%s", id.apiVersion, id.kind, r.successor, r.changed))
+			fmt.Sprintf("%s %s is a deprecated version, and is read as %s: write that instead%s", id.apiVersion, id.kind, r.successor, r.changed))
 	}
 	f.object = object
 	f.finish(raw)
 }
 
-// unknown is for an object that nobody here reads: one of another kind, or of a version that does not exist.
+// unknown is for an object of a kind that is not in the table, or of a version that does not exist.
 func (p *parsed) unknown(line int, id identity) {
 	row, ok := kinds.ByName(id.kind)
 	group, _, grouped := strings.Cut(id.apiVersion, "/")
@@ -204,7 +204,7 @@ func (p *parsed) unknown(line int, id identity) {
 		p.ignored[id.kind]++
 		return
 	}
-	p.fail(line, fmt.Sprintf("%s %s: there is no %s of %s, write %s",
+	p.fail(line, fmt.Sprintf("%s %s: %s does not exist in %s: write %s",
 		id.kind, id.name, id.kind, id.apiVersion, row.GroupVersion))
 }
 
@@ -234,7 +234,7 @@ func (p *parsed) countIgnored() {
 		counts = append(counts, fmt.Sprintf("%s (%d)", kind, p.ignored[kind]))
 	}
 	p.problems = append(p.problems, problemAt(report.Info, report.IgnoredKind, 0,
-		"holds objects of kinds that the controller does not read: "+strings.Join(counts, ", ")))
+		"contains objects of kinds that the controller ignores: "+strings.Join(counts, ", ")))
 }
 
 // keep takes over what a broken file had before and has not now, so that an edit takes nothing away while it is not
@@ -260,24 +260,24 @@ func (p *parsed) keep(before *parsed) {
 		kept = append(kept, old.ref)
 	}
 	if len(kept) > 0 {
-		p.warn(0, stay(kept)+" before, until the file is mended")
+		p.warn(0, keptAsBefore(kept)+" before, until the file is fixed")
 	}
 }
 
-// stay says which objects are not changed by an edit, by their names if they are few.
-func stay(kept []ir.Ref) string {
+// keptAsBefore names the objects that an edit leaves as they were, or counts them if they are many.
+func keptAsBefore(kept []ir.Ref) string {
 	const few = 3
 	if len(kept) == 1 {
-		return kept[0].String() + " stays as it was"
+		return kept[0].String() + " is kept as it was"
 	}
 	if len(kept) > few {
-		return fmt.Sprintf("%d objects stay as they were", len(kept))
+		return fmt.Sprintf("%d objects are kept as they were", len(kept))
 	}
 	var names []string
 	for _, ref := range kept {
 		names = append(names, ref.String())
 	}
-	return strings.Join(names, ", ") + " stay as they were"
+	return strings.Join(names, ", ") + " are kept as they were"
 }
 
 func (f *found) add(severity report.Severity, reason report.Reason, field, message string) {

@@ -49,7 +49,7 @@ func runLogged(t *testing.T, dir string, p pace, log *zap.Logger) *running {
 }
 
 // byEvent relies on events: it would not poll in time.
-var byEvent = pace{settle: 20 * time.Millisecond, patience: time.Second, poll: time.Hour, retry: 20 * time.Millisecond}
+var byEvent = pace{quiet: 20 * time.Millisecond, patience: time.Second, poll: time.Hour, retry: 20 * time.Millisecond}
 
 func (r *running) waitSynced() {
 	r.t.Helper()
@@ -189,7 +189,7 @@ func TestMidEdit(t *testing.T) {
 	r.wait("a=2", "b=1", "z=1")
 	r.until("a verdict on the file", func() bool { return len(r.problems()) == 2 })
 	if got := r.problems(); !strings.Contains(got[0], "File/a.yaml error: is not YAML") ||
-		!strings.Contains(got[1], "ConfigMap/default/b stays as it was before") {
+		!strings.Contains(got[1], "ConfigMap/default/b is kept as it was before") {
 		t.Errorf("verdicts %v", got)
 	}
 	r.write("a.yaml", configMap("a", "3")+strings.Replace(configMap("b", "2"), "data: {", "data: [", 1))

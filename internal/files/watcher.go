@@ -10,9 +10,9 @@ import (
 
 // pace is how fast changes are followed.
 type pace struct {
-	// settle is how long it must be quiet before files are read, and patience how long that may be put off: an editor or
+	// quiet is how long nothing must change before files are read, and patience how long that may be put off: an editor or
 	// a git checkout writes many times.
-	settle, patience time.Duration
+	quiet, patience time.Duration
 	// poll is how often the folder is looked at without an event. Links may lead to places that have no watch.
 	poll time.Duration
 	// retry takes the place of poll while the folder cannot be read.
@@ -20,10 +20,10 @@ type pace struct {
 }
 
 var defaultPace = pace{
-	settle: 100 * time.Millisecond, patience: time.Second, poll: 10 * time.Second, retry: 2 * time.Second,
+	quiet: 100 * time.Millisecond, patience: time.Second, poll: 10 * time.Second, retry: 2 * time.Second,
 }
 
-// watcher tells when something in the folders changed. Without the help of the operating system, it still polls.
+// watcher waits for changes in the folders. Where the operating system does not report them, it polls.
 type watcher struct {
 	notify *fsnotify.Watcher
 	events <-chan fsnotify.Event
@@ -72,7 +72,7 @@ func (w *watcher) keepOnly(dirs map[string]bool) {
 
 func (w *watcher) complain(err error) {
 	if !w.failed {
-		w.log.Warn("the system does not tell of changed manifests: they are looked at every few seconds", zap.Error(err))
+		w.log.Warn("cannot watch the manifests for changes: reading them every few seconds instead", zap.Error(err))
 	}
 	w.failed = true
 }
@@ -93,19 +93,19 @@ func (w *watcher) wait(ctx context.Context, p pace, failed bool) bool {
 			return true
 		case err := <-w.errors:
 			w.complain(err)
-			return w.settle(ctx, p)
+			return w.waitQuiet(ctx, p)
 		case event := <-w.events:
 			if event.Op != fsnotify.Chmod {
-				return w.settle(ctx, p)
+				return w.waitQuiet(ctx, p)
 			}
 		}
 	}
 }
 
-func (w *watcher) settle(ctx context.Context, p pace) bool {
+func (w *watcher) waitQuiet(ctx context.Context, p pace) bool {
 	latest := time.NewTimer(p.patience)
 	defer latest.Stop()
-	quiet := time.NewTimer(p.settle)
+	quiet := time.NewTimer(p.quiet)
 	defer quiet.Stop()
 	for {
 		select {
@@ -116,7 +116,7 @@ func (w *watcher) settle(ctx context.Context, p pace) bool {
 		case <-quiet.C:
 			return true
 		case <-w.events:
-			quiet.Reset(p.settle)
+			quiet.Reset(p.quiet)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Object is what the rows create: a typed API object.
+// Object is a typed API object.
 type Object interface {
 	runtime.Object
 	metav1.Object
@@ -62,7 +62,8 @@ type Kind struct {
 	// New returns an empty object, NewList an empty list of them.
 	New     func() Object
 	NewList func() runtime.Object
-	// Trim takes out of an object what nobody here reads. It changes the object, but never one that is trimmed already.
+	// Trim removes the fields of an object that the controller does not read. It does not write to an object that is trimmed
+	// already, which may have readers.
 	Trim func(Object)
 }
 
@@ -155,7 +156,7 @@ const (
 	leader = "control-plane.alpha.kubernetes.io/leader"
 )
 
-// trimMeta writes only what is there: an object that has been trimmed may already have readers.
+// trimMeta writes only to fields that are set: an object that has been trimmed may already have readers.
 func trimMeta(o Object) {
 	if o.GetManagedFields() != nil {
 		o.SetManagedFields(nil)
@@ -173,7 +174,7 @@ func trimOwners(o Object) {
 	maps.DeleteFunc(o.GetAnnotations(), func(name, _ string) bool { return name == lastApplied || name == leader })
 }
 
-// trimLabels is for kinds whose labels nobody looks at. A map of one label takes half a kilobyte.
+// trimLabels is for kinds whose labels are not read. A map of one label takes half a kilobyte.
 func trimLabels(o Object) {
 	trimMeta(o)
 	dropLabels(o)

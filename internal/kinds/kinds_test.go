@@ -83,7 +83,7 @@ func full(row Kind) Object {
 	return o
 }
 
-// labelsRead are those of full that somebody reads.
+// labelsRead are the labels of full that the controller reads.
 var labelsRead = map[string]map[string]string{
 	EndpointSlice: {discoveryv1.LabelServiceName: "web"},
 	Namespace:     {discoveryv1.LabelServiceName: "web", "app": "web"},
@@ -105,7 +105,6 @@ func TestTrim(t *testing.T) {
 			if o.GetName() != "web" || o.GetResourceVersion() != "7" {
 				t.Errorf("too much is gone: %v", o)
 			}
-			// The other labels are nobody's business here.
 			if want := labelsRead[row.Name]; !reflect.DeepEqual(o.GetLabels(), want) {
 				t.Errorf("labels %v, want %v", o.GetLabels(), want)
 			}

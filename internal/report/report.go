@@ -1,4 +1,4 @@
-// Package report says what became of each object: the outcome of a translation and of an apply, for Events, the log,
+// Package report holds what became of each object: the outcome of a translation and of an apply, for Events, the log,
 // lint and /k8singress/objects.
 package report
 
@@ -15,14 +15,14 @@ type Severity string
 const (
 	// Error means that something the object asks for is not served.
 	Error Severity = "error"
-	// Warning means that this controller serves all that is its own to serve, in a way that may surprise: of an Ingress that
-	// names no class of its own, it may be nothing.
+	// Warning means that the object is served in a way that may surprise, or that an Ingress is not served because its class does
+	// not belong to this controller.
 	Warning Severity = "warning"
-	// Info is for what the user may want to know, such as a Service without endpoints.
+	// Info is worth knowing, but not a fault of the object, such as a Service without endpoints.
 	Info Severity = "info"
 )
 
-// Reason is a word that programs may rely on: the reason of the Event, and a field of /k8singress/objects.
+// Reason is a word for programs: the reason of the Event, and a field of /k8singress/objects.
 type Reason string
 
 // The reasons there are.
@@ -83,7 +83,7 @@ const (
 	ACMEFailed         Reason = "ACMEFailed"
 )
 
-// Problem is one finding on an object, worded so that its owner can mend it.
+// Problem is one finding on an object, worded so that its owner can fix it.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	Reason   Reason   `json:"reason"`
@@ -92,7 +92,7 @@ type Problem struct {
 	Message string `json:"message"`
 }
 
-// Verdict is what the controller says of one object.
+// Verdict is the outcome for one object.
 type Verdict struct {
 	Object ir.Ref
 	// Parents are the parents of the object that belong to this controller: the IngressClass of an Ingress, the Gateways of a

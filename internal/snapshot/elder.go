@@ -12,7 +12,7 @@ func Elder(winner, other kinds.Object) string {
 	return "the older " + name
 }
 
-// ElderOfKind is Elder for somebody who is not to know the name.
+// ElderOfKind is like Elder, without the name: the message is for the owner of the other object, who may not be allowed to see it.
 func ElderOfKind(winner, other kinds.Object, where string) string {
 	kind := RefOf(winner).Kind + where
 	if why := byName(winner, other); why != "" {
@@ -21,7 +21,7 @@ func ElderOfKind(winner, other kinds.Object, where string) string {
 	return "an older " + kind
 }
 
-// byName is empty where age has decided.
+// byName is empty where the age has decided.
 func byName(winner, other kinds.Object) string {
 	created, then := winner.GetCreationTimestamp(), other.GetCreationTimestamp()
 	switch {

@@ -311,6 +311,6 @@ func TestRefOfAForeignKind(t *testing.T) {
 	s.Set(pod)
 	s.Delete(pod)
 	if woken(s) || s.Get(pod) != nil || RefOf(pod) != (ir.Ref{Name: "p"}) {
-		t.Fatal("a kind that nobody reads was stored")
+		t.Fatal("an object of an unknown kind was stored")
 	}
 }

@@ -1,5 +1,5 @@
-// Package status tells Kubernetes what became of its objects: the address of the ingress goes to the status of Ingresses,
-// problems become Events. One replica writes, the holder of a Lease.
+// Package status writes to Kubernetes what became of its objects: the addresses of the ingress to the status of Ingresses, and
+// problems as Events. One replica writes, the holder of a Lease.
 package status
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Addresses returns what clients reach the ingress by: the given addresses, or else those of the Service
-// "namespace/name", in order and without duplicates. None means that nothing is known, and no status is written.
+// Addresses returns the addresses that clients reach the ingress at: the given ones, or else the addresses of the Service
+// "namespace/name", in order and without duplicates. None means that they are unknown, and that no status is written.
 func Addresses(s *snapshot.Snapshot, given []string, service string) []networkingv1.IngressLoadBalancerIngress {
 	if len(given) > 0 {
 		return ordered(entries(given))

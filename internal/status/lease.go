@@ -12,10 +12,10 @@ import (
 )
 
 // Times of a Lease: how long it is good without renewal, how long its holder tries to renew it before it gives up, and
-// how often everybody tries.
+// how often every replica tries to take it.
 type Times struct{ Duration, Renew, Retry time.Duration }
 
-// defaultTimes are those of Kubernetes' own controllers.
+// defaultTimes are the times of Kubernetes' own controllers.
 var defaultTimes = Times{Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second}
 
 // Run waits for the Lease, and writes while it has it, until ctx ends. Then it gives the Lease back, so that the next

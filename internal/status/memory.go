@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// memory is what is to be written, and what has been. It remembers no more than the newest plan asks for.
+// memory holds the newest plan, and which of its writes are done.
 type memory struct {
 	mu     sync.Mutex
 	plan   map[ir.Ref]*Change
@@ -92,7 +92,7 @@ func (m *memory) hasEvent(name string) bool {
 	return ok
 }
 
-// wroteEvent notes that an Event was written, by whichever replica.
+// wroteEvent notes that an Event was written, by this replica or another one.
 func (m *memory) wroteEvent(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

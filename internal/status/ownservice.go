@@ -33,8 +33,8 @@ type ownService struct {
 // calm is after how long without a write the next one is no consequence of the last.
 const calm = 2 * lastRetry
 
-// bring writes what a plan says, and returns when that has to be tried again, or 0.
-func (p *ports) bring(ctx context.Context, o *ownService, service *corev1.Service, plan serviceports.Plan) time.Duration {
+// apply writes the ports of a plan, and returns after how long it has to be tried again, or 0.
+func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Service, plan serviceports.Plan) time.Duration {
 	if service == nil || !plan.Write {
 		o.refused = nil
 		return 0
@@ -51,7 +51,7 @@ func (p *ports) bring(ctx context.Context, o *ownService, service *corev1.Servic
 	}
 	o.note(service, plan.Ports, err)
 	if err == nil {
-		p.options.Log.Info("the Service has its ports", zap.String("service", service.Namespace+"/"+service.Name), zap.Int("count", len(plan.Ports)))
+		p.options.Log.Info("updated the ports of the Service", zap.String("service", service.Namespace+"/"+service.Name), zap.Int("count", len(plan.Ports)))
 		return 0
 	}
 	if o.refused == nil {
@@ -60,13 +60,13 @@ func (p *ports) bring(ctx context.Context, o *ownService, service *corev1.Servic
 	return o.pause
 }
 
-// knows says that this was written to the Service before its snapshot was taken: until it comes back changed, the snapshot
-// does not know of it.
+// knows reports whether these ports were written already to this version of the Service: the snapshot has them only after the
+// API server has sent the new version.
 func (o *ownService) knows(service *corev1.Service, ports []corev1.ServicePort) bool {
 	return o.refused == nil && o.uid == service.UID && o.version == service.ResourceVersion && slices.Equal(o.ports, ports)
 }
 
-// note remembers a write. The pause after it grows as long as writes fail, and as long as somebody undoes them.
+// note remembers a write. The pause after it grows as long as writes fail, and as long as another writer undoes them.
 func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, err error) {
 	again := err != nil || o.uid == service.UID && slices.Equal(o.ports, ports)
 	if again && time.Since(o.at) < calm {
@@ -81,20 +81,20 @@ func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, e
 	}
 }
 
-// refusal is what the owner of the Service can do something about. All else passes.
+// refusal is the verdict on an error that the owner of the Service can do something about, or nil.
 func refusal(service *corev1.Service, err error) *report.Verdict {
 	switch {
 	case apierrors.IsForbidden(err):
-		return serviceports.Refused(service, "publish_ports may not change this Service: apply deploy/publish-ports.yaml, or take the option "+
-			"publish_ports out")
+		return serviceports.Refused(service, "publish_ports may not change this Service: apply deploy/publish-ports.yaml, or remove the option "+
+			"publish_ports")
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-		return serviceports.Refused(service, "the API server does not take the ports of publish_ports: "+err.Error())
+		return serviceports.Refused(service, "the API server rejected the ports of publish_ports: "+err.Error())
 	}
 	return nil
 }
 
-// write applies the ports as a manager of its own, who has no other fields. Without force: what somebody else has taken
-// over since the plan stays as it is. The UID keeps it from making a Service that is gone by now.
+// write applies the ports as a manager of its own, who has no other fields. Without force: ports that another
+// manager has taken over since the plan stay as they are. The UID keeps it from making a Service that is gone by now.
 func (p *ports) write(ctx context.Context, service *corev1.Service, entries []corev1.ServicePort) error {
 	object := map[string]any{
 		"apiVersion": "v1", "kind": kinds.Service,

@@ -25,13 +25,13 @@ import (
 type Change struct {
 	// Status is a JSON merge patch for the status of the object; an empty one leaves the status alone.
 	Status string
-	// Events are about the object. Their names follow from what they say, so that writing one twice is writing it once.
+	// Events are about the object. Their names are made of their contents, so that an Event is written once.
 	Events []*eventsv1.Event
 	// Version is the resourceVersion of the object that the change was planned from.
 	Version string
 }
 
-// equal reports whether two changes ask for the same. Events are compared by their names, which follow from what they say.
+// equal reports whether two changes ask for the same. Events are compared by their names.
 func (c *Change) equal(other *Change) bool {
 	return c.Version == other.Version && c.Status == other.Status &&
 		slices.EqualFunc(c.Events, other.Events, func(a, b *eventsv1.Event) bool { return a.Name == b.Name })
@@ -40,7 +40,7 @@ func (c *Change) equal(other *Change) bool {
 // controllerName is how Events name their author.
 const controllerName = "k8singress"
 
-// What the API server takes at most, in bytes.
+// Limits of the API server, in bytes.
 const (
 	maxNote = 1024
 	maxName = 253
@@ -126,7 +126,7 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	kind, _ := kinds.ByName(ref.Kind)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(), p.Reason, note))
 	return &eventsv1.Event{
-		// Events on objects of the whole cluster are looked for in this namespace.
+		// kubectl looks here for Events on objects of the whole cluster.
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), Name: eventName(ref.Name, hex.EncodeToString(sum[:8])),
 		},
@@ -152,7 +152,7 @@ func cut(note string) string {
 	return note[:end] + "..."
 }
 
-// eventName puts a sum behind the name of an object, of which it leaves out what is too long.
+// eventName appends a sum to the name of an object, which it shortens if the result would be too long.
 func eventName(object, sum string) string {
 	if most := maxName - len(".") - len(sum); len(object) > most {
 		object = strings.TrimRight(object[:most], ".-")

@@ -31,10 +31,10 @@ type ports struct {
 
 	// What follows belongs to the goroutine that leads.
 
-	// services are those, by "namespace/name", that the options have named since the process began. One that they name no
-	// more loses its ports. So does none of a process that has never had the option: it does not know who else publishes.
+	// services are the Services, by "namespace/name", that the options have named since the process began. A Service that they
+	// no longer name loses its ports. A process that never had the option removes none: another controller may publish them.
 	services map[string]*ownService
-	// pod is the one that this process runs in, and podKnown says that there is no point in asking again.
+	// pod is the pod that this process runs in, and podKnown says that there is no point in asking again.
 	pod      *corev1.Pod
 	podKnown bool
 }
@@ -49,10 +49,10 @@ func newPorts(client kubernetes.Interface, o Options) *ports {
 
 // lead writes until ctx ends.
 func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
-	defer p.tell(nil)
+	defer p.setVerdicts(nil)
 	p.podKnown = p.options.Pod == ""
 	for _, service := range p.services {
-		// While another replica led, it may have written over what is remembered.
+		// Another replica may have written other ports while it led.
 		*service = ownService{}
 	}
 	timer := time.NewTimer(0)
@@ -65,15 +65,15 @@ func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 		case <-timer.C:
 		}
 		if d := newest.Load(); d != nil {
-			if wait := p.look(ctx, d); wait > 0 {
+			if wait := p.reconcile(ctx, d); wait > 0 {
 				timer.Reset(wait)
 			}
 		}
 	}
 }
 
-// look plans and writes, and returns when it has to be done again, or 0.
-func (p *ports) look(ctx context.Context, d *desired) time.Duration {
+// reconcile plans and writes, and returns after how long it has to be called again, or 0.
+func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
 	current := d.options.PublishService
 	if d.options.PublishPorts && current != "" && p.services[current] == nil {
 		p.services[current] = &ownService{}
@@ -90,7 +90,7 @@ func (p *ports) look(ctx context.Context, d *desired) time.Duration {
 			plan = serviceports.Make(serviceports.Situation{Name: name, Service: object})
 		}
 		service := p.services[name]
-		if wait := p.bring(ctx, service, object, plan); wait > 0 && (again == 0 || wait < again) {
+		if wait := p.apply(ctx, service, object, plan); wait > 0 && (again == 0 || wait < again) {
 			again = wait
 		}
 		if service.refused != nil {
@@ -100,7 +100,7 @@ func (p *ports) look(ctx context.Context, d *desired) time.Duration {
 			delete(p.services, name)
 		}
 	}
-	p.tell(verdicts)
+	p.setVerdicts(verdicts)
 	return again
 }
 
@@ -118,15 +118,16 @@ func serviceIn(s *snapshot.Snapshot, name string) *corev1.Service {
 	return service
 }
 
-// tell makes the verdicts known, if they are others than before.
-func (p *ports) tell(verdicts []*report.Verdict) {
+// setVerdicts publishes the verdicts if they differ from the ones before.
+func (p *ports) setVerdicts(verdicts []*report.Verdict) {
 	if !slices.EqualFunc(*p.verdicts.Load(), verdicts, (*report.Verdict).Equal) {
 		p.verdicts.Store(&verdicts)
 		signal(p.changed)
 	}
 }
 
-// ownPod asks for the pod that this process runs in, whose spec does not change. Whoever may not read it goes without.
+// ownPod returns the pod that this process runs in, or nil if it may not read it. It asks once: the spec of a pod does not
+// change.
 func (p *ports) ownPod(ctx context.Context, d *desired) *corev1.Pod {
 	if p.podKnown || len(d.open) == 0 {
 		return p.pod
@@ -138,7 +139,7 @@ func (p *ports) ownPod(ctx context.Context, d *desired) *corev1.Pod {
 	case apierrors.IsForbidden(err) || apierrors.IsNotFound(err):
 		p.podKnown = true
 	default:
-		p.options.Log.Debug("reading the own pod; trying again", zap.Error(err))
+		p.options.Log.Debug("reading the pod that this process runs in; trying again", zap.Error(err))
 	}
 	return p.pod
 }

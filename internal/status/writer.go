@@ -71,7 +71,7 @@ type desired struct {
 func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*Writer, error) {
 	name, err := os.Hostname()
 	if err != nil {
-		return nil, fmt.Errorf("the name of this replica for the Lease: %w", err)
+		return nil, fmt.Errorf("reading the host name, which names this replica in the Lease: %w", err)
 	}
 	return &Writer{
 		client: client, objects: objects, options: o, identity: name + "_" + string(uuid.NewUUID()), wake: make(chan struct{}, 1),
@@ -94,10 +94,10 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Verdicts are those on what keeps clients from the ports of the controller's own Service. Only the leader has some.
+// Verdicts are on the controller's own Service, where clients cannot reach its ports. Only the leader has some.
 func (w *Writer) Verdicts() []*report.Verdict { return *w.ports.verdicts.Load() }
 
-// Changed tells when there are other Verdicts than before.
+// Changed receives when Verdicts returns others than before.
 func (w *Writer) Changed() <-chan struct{} { return w.ports.changed }
 
 // Leader says whether this replica holds the Lease.
@@ -107,7 +107,7 @@ func (w *Writer) Leader() bool { return w.leader.Load() }
 func (w *Writer) lead(ctx context.Context) {
 	w.leader.Store(true)
 	defer w.leader.Store(false)
-	w.options.Log.Info("holding the Lease: this replica writes status and Events", zap.String("lease", w.options.LeaseName))
+	w.options.Log.Info("elected as leader: this replica writes status and Events", zap.String("lease", w.options.LeaseName))
 	queue := workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[ir.Ref](firstRetry, lastRetry))
 	var working sync.WaitGroup
@@ -123,18 +123,18 @@ func (w *Writer) lead(ctx context.Context) {
 		case <-w.wake:
 			begin := time.Now()
 			w.enqueue(queue)
-			rest(ctx, planShare*time.Since(begin))
+			pause(ctx, planShare*time.Since(begin))
 		}
 	}
 	queue.ShutDown()
 	working.Wait()
 }
 
-// planShare is how much longer than a plan takes the writer rests after it: in a large cluster that changes all the time, what
-// can wait must not take the processor from requests.
+// planShare is how many times longer than a plan took the writer pauses after it: in a large cluster that changes all the time,
+// status must not take the processor from requests.
 const planShare = 100
 
-func rest(ctx context.Context, d time.Duration) {
+func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -143,7 +143,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// enqueue plans what was published last. What the plan before said as well is left to its backoff.
+// enqueue plans for the newest outcome, and queues the objects of which it differs from the plan before; the others are done or
+// in their backoff.
 func (w *Writer) enqueue(queue workqueue.TypedRateLimitingInterface[ir.Ref]) {
 	d := w.desired.Load()
 	if d == nil {
@@ -162,7 +163,7 @@ func (w *Writer) work(ctx context.Context, queue workqueue.TypedRateLimitingInte
 			return
 		}
 		if err := w.write(ctx, ref); err != nil && ctx.Err() == nil {
-			w.options.Log.Warn("writing status; trying again", zap.String("object", ref.String()), zap.Error(err))
+			w.options.Log.Warn("cannot write status or Events; trying again", zap.String("object", ref.String()), zap.Error(err))
 			queue.AddRateLimited(ref)
 		} else {
 			queue.Forget(ref)
@@ -171,7 +172,7 @@ func (w *Writer) work(ctx context.Context, queue workqueue.TypedRateLimitingInte
 	}
 }
 
-// write does what the newest plan says of one object. What fails does not keep the rest from being written.
+// write does what the newest plan says of one object. A write that fails does not keep the others from being done.
 func (w *Writer) write(ctx context.Context, ref ir.Ref) error {
 	change, done := w.memory.change(ref)
 	if change == nil {

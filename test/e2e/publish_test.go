@@ -191,7 +191,7 @@ func (d *deployed) foreign() {
 // anotherLeader deletes the pod that holds the Lease, which alone has written until then.
 func (d *deployed) anotherLeader() {
 	d.Helper()
-	const wrote = "the Service has its ports"
+	const wrote = "updated the ports of the Service"
 	leader := d.leader()
 	for _, pod := range d.controllers(d.Context()) {
 		log, err := d.CoreV1().Pods(own).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(d.Context())
