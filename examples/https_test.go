@@ -38,7 +38,7 @@ func TestHTTPS(t *testing.T) {
 			told[v.Object.Name] = append(told[v.Object.Name], string(p.Reason))
 		}
 	}
-	if diff := cmp.Diff(map[string][]string{"cert-manager": {"NoSecret"}}, told); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"cert-manager": {"SecretNotFound"}}, told); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }

@@ -169,11 +169,11 @@ func TestRenderOfNothing(t *testing.T) {
 // TestLintOfPorts holds that ConfigMaps of ports are checked with the options that name them.
 func TestLintOfPorts(t *testing.T) {
 	got := run(t, "lint", "-f", manifests("ports"), "--config", filepath.Join("testdata", "config", "ports.Caddyfile"))
-	const want = "warning  ConfigMap/ingress-nginx/dns-udp: (NotNamed)\n" +
-		"warning  ConfigMap/ingress-nginx/exposed: (NotNamed)\n" +
-		"warning  ConfigMap/ingress-nginx/ingress-nginx-tcp: (NotNamed)\n" +
+	const want = "warning  ConfigMap/ingress-nginx/dns-udp: (ConfigMapNotReferenced)\n" +
+		"warning  ConfigMap/ingress-nginx/exposed: (ConfigMapNotReferenced)\n" +
+		"warning  ConfigMap/ingress-nginx/ingress-nginx-tcp: (ConfigMapNotReferenced)\n" +
 		"error    ConfigMap/ingress-nginx/tcp-services data[99999]: (InvalidEntry)\n" +
-		"warning  ConfigMap/ingress-nginx/udp-service: (NoConfigMap)\n" +
+		"warning  ConfigMap/ingress-nginx/udp-service: (ConfigMapNotFound)\n" +
 		"error    Service/shop/db metadata.annotations[k8singress.io/tcp-ports]: (PortNotAllowed)\n"
 	if diff := cmp.Diff(want, withoutMessages(got.stdout)); got.status != 1 || diff != "" {
 		t.Errorf("status %d, -want +got:\n%s", got.status, diff)
@@ -185,14 +185,14 @@ func TestLintOfUnnamedPorts(t *testing.T) {
 	for config, want := range map[string][]string{
 		"Caddyfile": {
 			"warning  ConfigMap/ingress-nginx/tcp-services: nothing opens these ports: no option names this ConfigMap. Write tcp_services " +
-				"ingress-nginx/tcp-services into the block of k8singress (NotNamed)\n",
+				"ingress-nginx/tcp-services into the block of k8singress (ConfigMapNotReferenced)\n",
 			"ConfigMap/ingress-nginx/exposed: its entries look like TCP or UDP ports, and nothing opens them: no option names this ConfigMap. " +
 				"Write tcp_services ingress-nginx/exposed or udp_services ingress-nginx/exposed into",
 			"no Service may open a TCP port here: the administrator allows it by the option service_tcp_ports (PortNotAllowed)\n",
 		},
 		"ports.Caddyfile": {
 			"ConfigMap/ingress-nginx/ingress-nginx-tcp: nothing opens these ports: tcp_services names ingress-nginx/tcp-services. Put the " +
-				"entries there, or write tcp_services ingress-nginx/ingress-nginx-tcp in its place (NotNamed)\n",
+				"entries there, or write tcp_services ingress-nginx/ingress-nginx-tcp in its place (ConfigMapNotReferenced)\n",
 		},
 	} {
 		got := run(t, "lint", "-f", manifests("ports"), "--config", filepath.Join("testdata", "config", config))

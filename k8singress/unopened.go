@@ -32,7 +32,7 @@ func (o *offline) unopened(s *snapshot.Snapshot, named *settings.Config) []*repo
 		case len(c.Data) == 0, name == named.TCPServices, name == named.UDPServices, name == named.ConfigMap:
 			continue
 		default:
-			p = report.Problem{Severity: report.Warning, Reason: report.NotNamed, Message: notNamed(option, name, named)}
+			p = report.Problem{Severity: report.Warning, Reason: report.ConfigMapNotReferenced, Message: notNamed(option, name, named)}
 		}
 		verdicts = append(verdicts, &report.Verdict{Object: snapshot.RefOf(c), Problems: []report.Problem{p}})
 	}

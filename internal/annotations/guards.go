@@ -26,7 +26,7 @@ func unsupportedGuard(r *option.Reading[Settings], name, value, field string) {
 		return
 	}
 	r.Settings.close()
-	r.Refuse(report.UnsupportedGuard, field, fmt.Sprintf("the annotation %s of ingress-nginx keeps requests out, and is not supported yet: "+
+	r.Refuse(report.UnsupportedAccessControl, field, fmt.Sprintf("the annotation %s of ingress-nginx keeps requests out, and is not supported yet: "+
 		"%s. To serve it without, remove the annotation", name, ingressClosed))
 }
 

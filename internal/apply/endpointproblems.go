@@ -111,5 +111,5 @@ func (l *Live) nameProblem(b *ir.Backend, none bool, effect string) *report.Prob
 	if none {
 		return &report.Problem{Severity: report.Info, Reason: report.NoEndpoints, Message: message + ": " + effect}
 	}
-	return &report.Problem{Severity: report.Warning, Reason: report.RefusedAddress, Message: message}
+	return &report.Problem{Severity: report.Warning, Reason: report.AddressNotAllowed, Message: message}
 }

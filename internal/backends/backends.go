@@ -35,7 +35,7 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 	}
 	object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name)
 	if !ok {
-		return b, problem(report.NoService, "name", "there is no Service %s/%s", service.Namespace, service.Name)
+		return b, problem(report.ServiceNotFound, "name", "there is no Service %s/%s", service.Namespace, service.Name)
 	}
 	if object.Spec.Type == corev1.ServiceTypeExternalName {
 		return external(b, object, port, o)

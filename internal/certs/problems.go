@@ -89,7 +89,7 @@ func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdi
 	}
 	switch {
 	case of.missing:
-		say(report.Error, report.NoSecret, ", which does not exist or may not be read; %s until it does", s.instead(of, hosts))
+		say(report.Error, report.SecretNotFound, ", which does not exist or may not be read; %s until it does", s.instead(of, hosts))
 	case of.problem != nil:
 		say(report.Error, report.InvalidTLSSecret, ": %v; %s until it is mended", of.problem, s.instead(of, hosts))
 	default:

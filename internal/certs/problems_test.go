@@ -174,7 +174,7 @@ func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 	expectSaid(t, s)
 	const begin = " Secret/a/tls : the option default_certificate names Secret a/tls"
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
-	expectSaid(t, s, "error NoSecret"+begin+", which does not exist or may not be read; a self-signed certificate is shown until it does")
+	expectSaid(t, s, "error SecretNotFound"+begin+", which does not exist or may not be read; a self-signed certificate is shown until it does")
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, garbage(), true)
 	expectSaid(t, s,
 		"error InvalidTLSSecret Ingress/a/web spec.tls: Secret a/tls: tls.key has no PEM block; "+
@@ -183,7 +183,7 @@ func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(t, "a.example").Secret(), true)
 	expectSaid(t, s)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, nil, false)
-	expectSaid(t, s, "error NoSecret"+begin+", which does not exist or may not be read; the last good certificate is shown until it does")
+	expectSaid(t, s, "error SecretNotFound"+begin+", which does not exist or may not be read; the last good certificate is shown until it does")
 
 	s.Update(changes("a.example", ""))
 	past := fixture.Identify(t, nil, &x509.Certificate{NotBefore: time.Unix(1_000_000_000, 0), NotAfter: time.Unix(1_600_000_000, 0)})

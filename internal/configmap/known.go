@@ -49,7 +49,7 @@ func (r *reading) other(name, value, field string) {
 	case f == fateTuning:
 	case f == fateGuard && value != "":
 		r.Settings.Defaults.Closed = true
-		r.Refuse(report.UnsupportedGuard, field, fmt.Sprintf("the key %s of ingress-nginx keeps requests out, and is not supported yet: "+
+		r.Refuse(report.UnsupportedAccessControl, field, fmt.Sprintf("the key %s of ingress-nginx keeps requests out, and is not supported yet: "+
 			"all requests for %s get 503. To serve them without, remove the key", name, r.closed()))
 	case f == fateDead:
 		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s has no effect, as in ingress-nginx v1.15: remove it", name))

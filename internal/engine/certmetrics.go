@@ -12,8 +12,8 @@ import (
 
 // ofCertificates are the reasons of problems with a Secret that certificates, or those who are to verify them, come from.
 var ofCertificates = []report.Reason{
-	report.NoSecret, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired, report.CertificateNotYetValid,
-	report.InvalidAuthority, report.RevocationListExpired,
+	report.SecretNotFound, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired, report.CertificateNotYetValid,
+	report.InvalidCA, report.RevocationListExpired,
 }
 
 // ofPorts are the reasons for which a port that is asked for is not open.

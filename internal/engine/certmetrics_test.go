@@ -81,18 +81,18 @@ func TestProblemsOfCertificatesAreCounted(t *testing.T) {
 	m := newMetrics()
 	problem := func(reason report.Reason) report.Problem { return report.Problem{Reason: reason} }
 	m.countProblems(&report.Report{Verdicts: []*report.Verdict{
-		{Problems: []report.Problem{problem(report.NoSecret), problem(report.CertificateExpired)}},
-		{Problems: []report.Problem{problem(report.NoSecret), problem(report.NoService), problem(report.InvalidAuthority)}},
+		{Problems: []report.Problem{problem(report.SecretNotFound), problem(report.CertificateExpired)}},
+		{Problems: []report.Problem{problem(report.SecretNotFound), problem(report.ServiceNotFound), problem(report.InvalidCA)}},
 	}}, &settings.Config{})
 	want := map[string]float64{
-		"NoSecret": 2, "CertificateExpired": 1, "InvalidTLSSecret": 0, "CertificateMismatch": 0, "CertificateNotYetValid": 0,
-		"InvalidAuthority": 1, "RevocationListExpired": 0,
+		"SecretNotFound": 2, "CertificateExpired": 1, "InvalidTLSSecret": 0, "CertificateMismatch": 0, "CertificateNotYetValid": 0,
+		"InvalidCA": 1, "RevocationListExpired": 0,
 	}
 	if got := gathered(t, m.certificates); !maps.Equal(got, want) {
 		t.Errorf("the metrics are %v, want %v", got, want)
 	}
 	m.countProblems(&report.Report{}, &settings.Config{})
-	if got := gathered(t, m.certificates); got["NoSecret"] != 0 {
+	if got := gathered(t, m.certificates); got["SecretNotFound"] != 0 {
 		t.Errorf("problems that are gone are still counted: %v", got)
 	}
 }
@@ -106,7 +106,7 @@ func TestRefusedPortsAreCounted(t *testing.T) {
 			for _, name := range []string{"tcp", "udp", "options"} {
 				r.Verdicts = append(r.Verdicts, &report.Verdict{
 					Object:   ir.Ref{Kind: "ConfigMap", Namespace: "ingress", Name: name},
-					Problems: []report.Problem{{Reason: report.InvalidEntry}, {Reason: report.NoService}},
+					Problems: []report.Problem{{Reason: report.InvalidEntry}, {Reason: report.ServiceNotFound}},
 				})
 			}
 			r.Verdicts = append(r.Verdicts, &report.Verdict{Problems: []report.Problem{{Reason: report.PortConflict}}})

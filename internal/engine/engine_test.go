@@ -154,7 +154,7 @@ func TestSecretChangesWithoutThePipeline(t *testing.T) {
 	s.store.Delete(secret("tls", 2))
 	e.eventually("the report says that the Secret is missing", func() bool {
 		v := e.Report().Verdicts
-		return len(v) == 1 && v[0].Problems[0].Reason == report.NoSecret
+		return len(v) == 1 && v[0].Problems[0].Reason == report.SecretNotFound
 	})
 }
 

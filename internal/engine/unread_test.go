@@ -71,7 +71,7 @@ func (e *running) missing(name string) string {
 		return ""
 	}
 	for _, p := range v.Problems {
-		if p.Reason == report.NoSecret {
+		if p.Reason == report.SecretNotFound {
 			return p.Message
 		}
 	}

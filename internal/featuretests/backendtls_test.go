@@ -148,7 +148,7 @@ func TestEndpointsThatAreVerified(t *testing.T) {
 		})
 	}
 	for name, want := range map[string]string{
-		"no-secret": "NoSecret", "garbage": "InvalidAuthority", "garbage-pair": "InvalidTLSSecret", "nothing-in-it": "InvalidTLSSecret",
+		"no-secret": "SecretNotFound", "garbage": "InvalidCA", "garbage-pair": "InvalidTLSSecret", "nothing-in-it": "InvalidTLSSecret",
 	} {
 		if got := in.reasons("Ingress/default/" + name); !slices.Contains(got, want) {
 			t.Errorf("%s: reasons are %q, without %s", name, got, want)
@@ -243,7 +243,7 @@ func TestSecretOfEndpointsThatChanges(t *testing.T) {
 	in.becomes("web.example", "/", 502, "")
 	in.remove("secret.yaml")
 	in.eventually("verdict", func() error {
-		if got := in.reasons("Ingress/default/web"); !slices.Contains(got, "NoSecret") {
+		if got := in.reasons("Ingress/default/web"); !slices.Contains(got, "SecretNotFound") {
 			return fmt.Errorf("reasons are %q", got)
 		}
 		return nil

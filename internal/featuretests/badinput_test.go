@@ -29,7 +29,7 @@ func TestBadObjectsHarmNobodyElse(t *testing.T) {
 	in.expect("partly.example", "/no-backend", http.StatusNotFound, "")
 	in.expect("foreign.example", "/", http.StatusNotFound, "")
 	for object, want := range map[string]string{
-		"Ingress/default/partly": "NoService", "Ingress/default/no-secret": "NoSecret", "File/no.yaml": "InvalidManifest",
+		"Ingress/default/partly": "ServiceNotFound", "Ingress/default/no-secret": "SecretNotFound", "File/no.yaml": "InvalidManifest",
 		"Ingress/default/garbage": "InvalidTLSSecret",
 	} {
 		if got := in.reasons(object); !slices.Contains(got, want) {

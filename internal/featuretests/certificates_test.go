@@ -24,7 +24,7 @@ func TestCertificateOfAnotherHost(t *testing.T) {
 		t.Errorf("the certificate is %v", got)
 	}
 	in.awaitReasons("Ingress/default/web", "CertificateMismatch")
-	in.awaitReasons("Secret/default/nowhere", "NoSecret")
+	in.awaitReasons("Secret/default/nowhere", "SecretNotFound")
 
 	// A change elsewhere is no reason to say it again.
 	in.write("more.yaml", rule("more", "more.example", "Prefix", "/", "web"))

@@ -30,7 +30,7 @@ func TestCertManagerBesideIssuers(t *testing.T) {
 	in.becomes("shop.example.com", challenge+"token", http.StatusOK, "solver "+challenge+"token")
 	in.expect("shop.example.com", challenge+"other", http.StatusPermanentRedirect, "")
 	in.expect("shop.example.com", "/", http.StatusPermanentRedirect, "")
-	in.awaitReasons("Ingress/default/shop", "NoSecret")
+	in.awaitReasons("Ingress/default/shop", "SecretNotFound")
 	in.awaitReasons("Ingress/default/cm-acme-http-solver-x")
 
 	in.write("secret.yaml", secret(t, "shop-tls", "by cert-manager", "shop.example.com"))

@@ -251,9 +251,9 @@ func TestUnusableAuthority(t *testing.T) {
 		status int
 		reason string
 	}{
-		"missing":   {http.StatusForbidden, "NoSecret"},
-		"without":   {http.StatusForbidden, "InvalidAuthority"},
-		"garbage":   {http.StatusForbidden, "InvalidAuthority"},
+		"missing":   {http.StatusForbidden, "SecretNotFound"},
+		"without":   {http.StatusForbidden, "InvalidCA"},
+		"garbage":   {http.StatusForbidden, "InvalidCA"},
 		"list":      {http.StatusBadRequest, "RevocationListExpired"},
 		"regex":     {http.StatusForbidden, "InvalidAnnotation"},
 		"elsewhere": {http.StatusForbidden, "InvalidAnnotation"},

@@ -207,7 +207,7 @@ func TestFastCGIParams(t *testing.T) {
 	ip, port := environment(t)
 	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "fastcgi-index: index.php", "fastcgi-params-configmap: params")
 	in.expect("a.example", "/", http.StatusServiceUnavailable, "")
-	if found := in.reasons("Ingress/default/a"); !slices.Contains(found, "NoConfigMap") {
+	if found := in.reasons("Ingress/default/a"); !slices.Contains(found, "ConfigMapNotFound") {
 		t.Errorf("told is %v", found)
 	}
 	in.write("params.yaml", fmt.Sprintf(paramsMap, `SCRIPT_FILENAME: "/var/www$fastcgi_script_name", HTTP_X_OWN: own, TEXT: "{env.HOME}"`))

@@ -45,7 +45,7 @@ func TestPortEndsTLS(t *testing.T) {
 	if answer, err := tryTCP(port); err == nil {
 		t.Errorf("in plain text it answers %q", answer)
 	}
-	in.tells("Service/default/one", "NoSecret", "metadata.annotations[k8singress.io/stream-tls-secret]")
+	in.tells("Service/default/one", "SecretNotFound", "metadata.annotations[k8singress.io/stream-tls-secret]")
 	reloads := in.reloads()
 	shows := func(host string) {
 		t.Helper()
@@ -93,18 +93,18 @@ func TestSecretOfTheEndpointsOfAPort(t *testing.T) {
 	annotations := []string{"stream-backend-tls: true", "stream-backend-tls-secret: none"}
 	in := start(t, class+exposed("one", backendPort, ip, append(annotations, "tcp-ports: "+fixture.Port(t)+":http")...)+
 		exposed("two", backendPort, ip, annotations...), servicePorts, "tcp_services default/tcp")
-	in.tells("Service/default/one", "NoSecret", "metadata.annotations[k8singress.io/stream-backend-tls-secret]")
+	in.tells("Service/default/one", "SecretNotFound", "metadata.annotations[k8singress.io/stream-backend-tls-secret]")
 	port := fixture.Port(t)
 	in.write("tcp.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp}\ndata: {\""+port+"\": \"default/two:80\"}\n")
 	in.eventually("the port", func() error {
-		if in.message("ConfigMap/default/tcp", "NoSecret") == "" {
+		if in.message("ConfigMap/default/tcp", "SecretNotFound") == "" {
 			return fmt.Errorf("nothing is said of it")
 		}
 		return nil
 	})
-	in.tells("ConfigMap/default/tcp", "NoSecret", "data["+port+"]")
+	in.tells("ConfigMap/default/tcp", "SecretNotFound", "data["+port+"]")
 	const annotation = "k8singress.io/stream-backend-tls-secret of Service/default/two"
-	if got := in.message("ConfigMap/default/tcp", "NoSecret"); !strings.Contains(got, annotation) {
+	if got := in.message("ConfigMap/default/tcp", "SecretNotFound"); !strings.Contains(got, annotation) {
 		t.Errorf("it is told %q", got)
 	}
 }

@@ -23,7 +23,7 @@ func TestEndpointsChangeAtOnce(t *testing.T) {
 	ip, one := backend(t, "one")
 	_, two := backend(t, "two")
 	in := start(t, class+rule("web", "shop.example", "Prefix", "/", "web"))
-	if got := in.reasons("Ingress/default/web"); !slices.Contains(got, "NoService") {
+	if got := in.reasons("Ingress/default/web"); !slices.Contains(got, "ServiceNotFound") {
 		t.Errorf("reasons are %v", got)
 	}
 	in.expect("shop.example", "/", http.StatusServiceUnavailable, "")

@@ -27,7 +27,7 @@ func TestSecretsOfOneNameInTwoNamespaces(t *testing.T) {
 	in.showsCertificate("b.example", "of b")
 	in.write("more.yaml", class)
 	in.write("manifests.yaml", strings.Replace(manifests, "namespace: b, name: tls", "namespace: b, name: gone", 1))
-	in.awaitReasons("Ingress/b/web", "NoSecret")
+	in.awaitReasons("Ingress/b/web", "SecretNotFound")
 	in.showsCertificate("a.example", "of a")
 }
 
@@ -50,12 +50,12 @@ func TestTwoIngressesWithDifferentSecretsForOneHost(t *testing.T) {
 func TestSecretDeletedAndMadeAgain(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := start(t, class+service("web", port, ip)+withTLS(rule("web", "shop.example", "Prefix", "/", "web"), "shop.example", "tls"))
-	in.awaitReasons("Ingress/default/web", "NoSecret")
+	in.awaitReasons("Ingress/default/web", "SecretNotFound")
 	in.showsCertificate("shop.example", fake)
 	in.write("secret.yaml", secret(t, "tls", "first", "shop.example"))
 	in.showsCertificate("shop.example", "first")
 	in.remove("secret.yaml")
-	in.awaitReasons("Ingress/default/web", "NoSecret")
+	in.awaitReasons("Ingress/default/web", "SecretNotFound")
 	in.showsCertificate("shop.example", "first")
 	in.write("secret.yaml", secret(t, "tls", "second", "shop.example"))
 	in.showsCertificate("shop.example", "second")

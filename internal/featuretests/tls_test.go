@@ -25,7 +25,7 @@ func TestCertificateOfASecret(t *testing.T) {
 	if got := in.certificate("shop.example"); slices.Contains(got, "shop.example") {
 		t.Errorf("without the Secret the certificate is for %v", got)
 	}
-	if got := in.reasons("Ingress/default/web"); !slices.Contains(got, "NoSecret") {
+	if got := in.reasons("Ingress/default/web"); !slices.Contains(got, "SecretNotFound") {
 		t.Errorf("reasons are %v", got)
 	}
 	in.write("secret.yaml", secret(t, "shop-tls", "first", "shop.example"))

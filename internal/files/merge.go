@@ -193,7 +193,7 @@ func (m *merger) mirrorEndpoints(service ir.Ref) {
 	case o == nil:
 	case m.slices[service] > 0:
 		problems = append(problems, report.Problem{
-			Severity: report.Info, Reason: report.OldVersion,
+			Severity: report.Info, Reason: report.DeprecatedVersion,
 			Message: fmt.Sprintf("%s:%d: ignored, because the Service has EndpointSlices", m.claims[ref][0].file, m.claims[ref][0].line),
 		})
 	default:

@@ -189,7 +189,7 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 		f.add(report.Warning, report.InvalidManifest, fieldOf(err), err.Error())
 	}
 	if r.successor != "" {
-		f.add(report.Info, report.OldVersion, "apiVersion",
+		f.add(report.Info, report.DeprecatedVersion, "apiVersion",
 			fmt.Sprintf("%s %s is a deprecated version, and is read as %s: write that instead%s", id.apiVersion, id.kind, r.successor, r.changed))
 	}
 	f.object = object

@@ -45,7 +45,7 @@ func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *i
 	}
 	found, p := backends.Find(r.snapshot, ref, wanted, ir.TCP, backends.Options{ExternalNames: r.options.ExternalNames})
 	switch {
-	case p != nil && p.Reason == report.NoService:
+	case p != nil && p.Reason == report.ServiceNotFound:
 		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s until there is one", p.Message, without)
 	case p != nil:
 		r.problem(p.Severity, p.Reason, field+".service."+p.Field, "%s: %s", p.Message, strings.TrimSuffix(without, ","))

@@ -39,7 +39,7 @@ func (r *reading) selected() bool {
 		return false
 	}
 	if !o.Namespaces.Matches(all) {
-		r.notServed(o, report.OtherNamespace, "metadata.namespace", "the labels of the namespace %s do not match namespace_selector %s",
+		r.notServed(o, report.NamespaceNotSelected, "metadata.namespace", "the labels of the namespace %s do not match namespace_selector %s",
 			namespace, o.Namespaces)
 		return false
 	}
@@ -70,7 +70,7 @@ func (r *reading) ours(o Options) bool {
 	if o.WatchWithoutClass {
 		return true
 	}
-	r.notServed(o, report.NoClass, classField, "it names no class, and no default class is of this controller: write %s",
+	r.notServed(o, report.MissingClass, classField, "it names no class, and no default class is of this controller: write %s",
 		strings.Join(r.classes(o, o.ControllerName), " or "))
 	return false
 }
@@ -95,7 +95,7 @@ func (r *reading) annotated(o Options, class string) bool {
 		r.Class = class
 		return true
 	case class == "":
-		r.notServed(o, report.NoClass, annotationField, "the annotation names no class: write %s", o.ClassName)
+		r.notServed(o, report.MissingClass, annotationField, "the annotation names no class: write %s", o.ClassName)
 	default:
 		r.notServed(o, report.OtherClass, annotationField, "class %q is another controller's, and this one serves class %s",
 			class, o.ClassName)
@@ -116,7 +116,7 @@ func (r *reading) named(o Options, name string) bool {
 	if o.Folder && name == o.ClassName {
 		return true
 	}
-	r.problem(report.Warning, report.UnknownClass, classField,
+	r.problem(report.Warning, report.IngressClassNotFound, classField,
 		"there is no IngressClass %s, so no controller serves this Ingress: %s, with spec.controller %s for this one",
 		name, r.instead(o, name), o.ControllerName)
 	return false

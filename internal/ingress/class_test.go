@@ -52,10 +52,10 @@ func TestClass(t *testing.T) {
 		{name: "another name for a class of ours", options: named, classes: public, field: new("public"), ours: true},
 		{name: "our name for a class of others", options: named, classes: taken, field: nginx},
 		{name: "class of others", options: without, classes: list(ours[0], theirs[0]), field: other},
-		{name: "no such class", options: without, classes: ours, field: nobody, reason: report.UnknownClass},
-		{name: "no such class, with our name", options: named, field: nginx, reason: report.UnknownClass},
+		{name: "no such class", options: without, classes: ours, field: nobody, reason: report.IngressClassNotFound},
+		{name: "no such class, with our name", options: named, field: nginx, reason: report.IngressClassNotFound},
 		{name: "no such class, with our name, in a folder", options: assume, field: nginx, ours: true},
-		{name: "no such class, in a folder", options: assume, field: nobody, reason: report.UnknownClass},
+		{name: "no such class, in a folder", options: assume, field: nobody, reason: report.IngressClassNotFound},
 		{name: "class of others, in a folder", options: assume, classes: taken, field: nginx, reason: report.OtherClass},
 
 		{name: "annotation", options: named, annotation: nginx, ours: true},
@@ -85,8 +85,8 @@ func TestClass(t *testing.T) {
 		{name: "empty field, default class", options: named, classes: ourDefault, field: empty, ours: true},
 
 		{name: "annotation of others, in a folder", options: assume, annotation: other, reason: report.OtherClass},
-		{name: "empty annotation, in a folder", options: assume, annotation: empty, reason: report.NoClass},
-		{name: "nothing, in a folder", options: assume, reason: report.NoClass},
+		{name: "empty annotation, in a folder", options: assume, annotation: empty, reason: report.MissingClass},
+		{name: "nothing, in a folder", options: assume, reason: report.MissingClass},
 		{name: "nothing, default class, in a folder", options: assume, classes: ourDefault, ours: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -132,7 +132,7 @@ func TestBackend(t *testing.T) {
 		},
 		{
 			"no such Service", backend("nobody", 80), &ir.Backend{ID: "shop/nobody/80", Service: "nobody", Missing: true},
-			[]string{"NoService spec.rules[0].http.paths[0].backend.service.name"},
+			[]string{"ServiceNotFound spec.rules[0].http.paths[0].backend.service.name"},
 		},
 		{
 			"ExternalName", backend("external", 80),

@@ -106,10 +106,10 @@ func (o *Issuance) Refuse(host string) (report.Reason, string) {
 		return report.InvalidHost, fmt.Sprintf("a part of it has more than %d characters, and no certificate can have that",
 			validation.DNS1123LabelMaxLength)
 	case !o.AnyName && !public(name):
-		return report.NotPublic, "no public certificate authority issues for this name; name a Secret, or let the administrator set " +
+		return report.HostNotPublic, "no public certificate authority issues for this name; name a Secret, or let the administrator set " +
 			"\"issuer internal\", or the acme_ca of an authority that does"
 	case wildcard && !o.Wildcards:
-		return report.NoDNSChallenge, "a wildcard needs the DNS challenge; name a Secret, or let the administrator set " +
+		return report.DNSChallengeRequired, "a wildcard needs the DNS challenge; name a Secret, or let the administrator set " +
 			"\"issuer acme\" with a dns provider"
 	}
 	return "", ""

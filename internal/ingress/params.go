@@ -41,7 +41,7 @@ func (r *reading) readParams() {
 	r.depend(ref)
 	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(ref.Namespace, ref.Name)
 	if !ok {
-		r.refuseParams(report.NoConfigMap, "there is no ConfigMap %s/%s: "+paramsClosed+" until there is one", ref.Namespace, ref.Name)
+		r.refuseParams(report.ConfigMapNotFound, "there is no ConfigMap %s/%s: "+paramsClosed+" until there is one", ref.Namespace, ref.Name)
 		return
 	}
 	size := 0

@@ -130,7 +130,7 @@ func (r *reading) issuer(e *tlsEntry) {
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret.IsZero() {
 		if key := r.manager(); key != "" && key != managerSolver {
-			r.certificateProblem(e.hosts, "", report.Problem{Severity: report.Warning, Reason: report.NoSecret, Field: e.field, Message: key +
+			r.certificateProblem(e.hosts, "", report.Problem{Severity: report.Warning, Reason: report.SecretNotFound, Field: e.field, Message: key +
 				" leaves the certificates of the Ingress to cert-manager, which needs a secretName here: the default certificate is shown"})
 		}
 		return
@@ -146,7 +146,7 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 		passed = "the controller may not read the Secret %s, and need not: %s"
 	}
 	p := report.Problem{
-		Severity: report.Error, Reason: report.NoSecret, Field: e.field + ".secretName",
+		Severity: report.Error, Reason: report.SecretNotFound, Field: e.field + ".secretName",
 		Message: fmt.Sprintf(missing, e.secret, shownWithout(e, all)),
 	}
 	if asked {

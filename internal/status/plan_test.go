@@ -54,7 +54,7 @@ func reportOn(names ...string) *report.Report {
 }
 
 func problem(severity report.Severity, message string) report.Problem {
-	return report.Problem{Severity: severity, Reason: report.NoService, Message: message}
+	return report.Problem{Severity: severity, Reason: report.ServiceNotFound, Message: message}
 }
 
 // warned is a report on one Ingress with one problem.
@@ -102,7 +102,7 @@ func TestPlanOfEvents(t *testing.T) {
 		notes = append(notes, e.Type+" "+e.Reason+" "+e.Note)
 		wantAbout(t, e)
 	}
-	if d := cmp.Diff([]string{"Warning InvalidPath spec.rules[0]: a bad path", "Warning NoService no such Service"}, notes); d != "" {
+	if d := cmp.Diff([]string{"Warning InvalidPath spec.rules[0]: a bad path", "Warning ServiceNotFound no such Service"}, notes); d != "" {
 		t.Error(d)
 	}
 }

@@ -46,7 +46,7 @@ func dataField(key string) string { return "data[" + key + "]" }
 
 func missing(name, option string, protocol ir.Protocol) report.Problem {
 	return report.Problem{
-		Severity: report.Warning, Reason: report.NoConfigMap,
+		Severity: report.Warning, Reason: report.ConfigMapNotFound,
 		Message: fmt.Sprintf("there is no ConfigMap %s, which %s names: no %s ports are open until there is one",
 			name, option, upper(protocol)),
 	}

@@ -204,7 +204,7 @@ func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {
 	switch {
 	case p == nil:
 		return found, nil
-	case p.Reason == report.NoService:
+	case p.Reason == report.ServiceNotFound:
 		p.Message += ": " + w.protocol.Without() + " until there is one"
 	default:
 		p.Message += ": " + w.protocol.Without()

@@ -99,7 +99,7 @@ func TestEntry(t *testing.T) {
 			want: ir.StreamRoute{Backend: backendOf("dns", "shop/dns/53", "dns-tcp")},
 		},
 		{
-			name: "no such Service", value: "shop/nobody:1", reason: report.NoService,
+			name: "no such Service", value: "shop/nobody:1", reason: report.ServiceNotFound,
 			want: ir.StreamRoute{Backend: backendOf("nobody", "shop/nobody/1", "")},
 		},
 		{
@@ -232,7 +232,7 @@ func TestWithoutConfigMap(t *testing.T) {
 		"there is no ConfigMap ingress/udp, which udp_services names: no UDP ports are open until there is one",
 	} {
 		verdict := &report.Verdict{Object: want[i], Problems: []report.Problem{{
-			Severity: report.Warning, Reason: report.NoConfigMap, Message: message,
+			Severity: report.Warning, Reason: report.ConfigMapNotFound, Message: message,
 		}}}
 		if diff := cmp.Diff(verdict, r.Verdicts[i]); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

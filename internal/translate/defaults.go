@@ -57,7 +57,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, namespace, name string) {
 			data = object.Data
 		} else {
 			d.say(ref, report.Problem{
-				Severity: report.Warning, Reason: report.NoConfigMap,
+				Severity: report.Warning, Reason: report.ConfigMapNotFound,
 				Message: fmt.Sprintf("there is no ConfigMap %s/%s, which configmap names: all options have their defaults until there is one",
 					namespace, name),
 			})

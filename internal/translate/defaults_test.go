@@ -39,7 +39,7 @@ func TestGlobalConfigMap(t *testing.T) {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "global"}}
 	ref := snapshot.RefOf(object)
 	before, verdicts := translator.Translate(store.Take(), options)
-	if got := said(verdicts, ref); len(got) != 1 || !strings.Contains(got[0], "NoConfigMap  there is no ConfigMap a/global") {
+	if got := said(verdicts, ref); len(got) != 1 || !strings.Contains(got[0], "ConfigMapNotFound  there is no ConfigMap a/global") {
 		t.Errorf("without the ConfigMap: %q", got)
 	}
 	if before.Global == nil {

@@ -76,12 +76,12 @@ func (e *entry) check(ref *reference, names string, now time.Time) []report.Prob
 	c := e.Contents()
 	switch {
 	case errors.Is(c.trustErr, errMissing):
-		say(report.Error, report.NoSecret, " does not exist: %s for %s until it does", ref.effect, names)
+		say(report.Error, report.SecretNotFound, " does not exist: %s for %s until it does", ref.effect, names)
 		return found
 	case errors.Is(c.trustErr, errUnknown):
 		return nil
 	case ref.ca && c.trustErr != nil:
-		say(report.Error, report.InvalidAuthority, ": %v; %s for %s until it is mended", c.trustErr, ref.effect, names)
+		say(report.Error, report.InvalidCA, ": %v; %s for %s until it is mended", c.trustErr, ref.effect, names)
 	case ref.ca:
 		c.sayValidity(now, say)
 	}

@@ -138,13 +138,13 @@ func TestSecretsOfPorts(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, nil, false)
 	const ours = "Service/shop/db metadata.annotations[k8singress.io/"
 	expectSaid(t, s,
-		"error NoSecret ConfigMap/ingress/tcp-services data[9000]: Secret shop/ca does not exist: every connection is closed for "+
+		"error SecretNotFound ConfigMap/ingress/tcp-services data[9000]: Secret shop/ca does not exist: every connection is closed for "+
 			"port tcp/9000 (k8singress.io/stream-backend-tls-secret of Service/shop/db) until it does",
-		"error NoSecret "+ours+"stream-backend-tls-secret]: Secret shop/ca does not exist: every connection is closed for "+
+		"error SecretNotFound "+ours+"stream-backend-tls-secret]: Secret shop/ca does not exist: every connection is closed for "+
 			"port tcp/5432, port tcp/5433 until it does",
-		"error NoSecret ConfigMap/ingress/tcp-services data[9000]: Secret shop/pair does not exist: every TLS handshake fails for "+
+		"error SecretNotFound ConfigMap/ingress/tcp-services data[9000]: Secret shop/pair does not exist: every TLS handshake fails for "+
 			"port tcp/9000 (k8singress.io/stream-tls-secret of Service/shop/db) until it does",
-		"error NoSecret "+ours+"stream-tls-secret]: Secret shop/pair does not exist: every TLS handshake fails for "+
+		"error SecretNotFound "+ours+"stream-tls-secret]: Secret shop/pair does not exist: every TLS handshake fails for "+
 			"port tcp/5432, port tcp/5433 until it does")
 }
 
@@ -175,7 +175,7 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "one"}, nil, false)
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "two"}, nil, false)
 	s.SetSecret(ir.Name{Namespace: "shop", Name: "three"}, map[string][]byte{"ca.crt": fixture.Authority(t, nil, "ca").PEM()}, true)
-	expectSaid(t, s, "error NoSecret Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
+	expectSaid(t, s, "error SecretNotFound Ingress/shop/one metadata.annotations[nginx.ingress.kubernetes.io/proxy-ssl-secret]: "+
 		"Secret shop/one does not exist: 502 is the answer to every request for a until it does")
 	s.Update(&document.Delta{Hosts: map[string]*document.Host{"a": nil}})
 	expectSaid(t, s)

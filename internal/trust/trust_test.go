@@ -197,16 +197,16 @@ func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 		name, reason, message string
 		data                  map[string][]byte
 	}{
-		{"missing", "NoSecret", "Secret shop/clients does not exist: 403 is the answer to every request for a until it does", nil},
-		{"without ca.crt", "InvalidAuthority", "there is no ca.crt", map[string][]byte{"tls.crt": ca}},
-		{"empty", "InvalidAuthority", "ca.crt is empty", map[string][]byte{"ca.crt": []byte("\n")}},
-		{"garbage", "InvalidAuthority", "ca.crt has no certificate in PEM", map[string][]byte{"ca.crt": []byte("garbage")}},
-		{"garbage in PEM", "InvalidAuthority", "a certificate in ca.crt cannot be read",
+		{"missing", "SecretNotFound", "Secret shop/clients does not exist: 403 is the answer to every request for a until it does", nil},
+		{"without ca.crt", "InvalidCA", "there is no ca.crt", map[string][]byte{"tls.crt": ca}},
+		{"empty", "InvalidCA", "ca.crt is empty", map[string][]byte{"ca.crt": []byte("\n")}},
+		{"garbage", "InvalidCA", "ca.crt has no certificate in PEM", map[string][]byte{"ca.crt": []byte("garbage")}},
+		{"garbage in PEM", "InvalidCA", "a certificate in ca.crt cannot be read",
 			map[string][]byte{"ca.crt": append(bytes.Clone(ca), fixture.PEM("CERTIFICATE", []byte("x"))...)}},
-		{"empty list", "InvalidAuthority", "ca.crl has no X509 CRL in PEM", map[string][]byte{"ca.crt": ca, "ca.crl": nil}},
-		{"garbage list", "InvalidAuthority", "a list in ca.crl cannot be read",
+		{"empty list", "InvalidCA", "ca.crl has no X509 CRL in PEM", map[string][]byte{"ca.crt": ca, "ca.crl": nil}},
+		{"garbage list", "InvalidCA", "a list in ca.crl cannot be read",
 			map[string][]byte{"ca.crt": ca, "ca.crl": fixture.PEM("X509 CRL", []byte("x"))}},
-		{"huge", "InvalidAuthority", "at most", map[string][]byte{"ca.crt": bytes.Repeat(ca, 1<<20/len(ca)+1)}},
+		{"huge", "InvalidCA", "at most", map[string][]byte{"ca.crt": bytes.Repeat(ca, 1<<20/len(ca)+1)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s, a := trusting(t, test.data)

@@ -58,7 +58,7 @@ func deletedClass(f *conformance) {
 	f.answers(answer{host, "/", "one"})
 	f.deleteClass("conformance-deleted")
 	f.answers(answer{host, "/", nobody}, answer{stays, "/", "one"})
-	f.awaitReason(f.caddy, "deleted-class", "UnknownClass")
+	f.awaitReason(f.caddy, "deleted-class", "IngressClassNotFound")
 	f.class("conformance-deleted", controller)
 	f.answers(answer{host, "/", "one"})
 }

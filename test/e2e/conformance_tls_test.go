@@ -76,7 +76,7 @@ func missingSecret(f *conformance) {
 		withSecret("late-missing", host), withSecret("late-other", other))
 	f.answersTLS(other, "two", otherPair)
 	f.answers(answer{host, "/", "one"})
-	f.awaitReason(f.caddy, "late", "NoSecret")
+	f.awaitReason(f.caddy, "late", "SecretNotFound")
 	if r, err := once(f.Context(), f.caddy.HTTPS, "https://"+host+"/", otherPair); err == nil {
 		f.Errorf("a certificate of another host was good enough: %d", r.code)
 	}

@@ -49,7 +49,7 @@ func TestBadInputs(t *testing.T) {
 		c.awaitCode(caddy, c.host(host), "/", code, "")
 	}
 	for ingress, reason := range map[string]string{
-		"noservice": "NoService", "noport": "InvalidBackend", "garbage": "InvalidTLSSecret", "noclass": "UnknownClass",
+		"noservice": "ServiceNotFound", "noport": "InvalidBackend", "garbage": "InvalidTLSSecret", "noclass": "IngressClassNotFound",
 		"empty": "NoEndpoints",
 	} {
 		problem := c.awaitReason(caddy, ingress, reason)

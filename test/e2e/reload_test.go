@@ -105,7 +105,7 @@ func (r *reloadTest) secretAppears() {
 	pair := r.newPair(r.host("nosecret"))
 	r.ingress("nosecret", "other", withTLS("late-tls"))
 	r.serves("nosecret", "/", http.StatusOK, "other-")
-	r.awaitReason(r.caddy, "nosecret", "NoSecret")
+	r.awaitReason(r.caddy, "nosecret", "SecretNotFound")
 	if _, err := once(r.Context(), r.caddy.HTTPS, "https://"+r.host("nosecret")+"/", pair); err == nil {
 		r.Error("the host has its certificate before the Secret is there")
 	}

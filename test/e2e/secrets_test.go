@@ -141,7 +141,7 @@ func TestSecretsByName(t *testing.T) {
 			t.Errorf("%s is shown %s, error %v, want %s", host, got, err, leaf(want))
 		}
 	}
-	problem := c.awaitReason(caddy, "denied", "NoSecret")
+	problem := c.awaitReason(caddy, "denied", "SecretNotFound")
 	if !strings.Contains(problem.Message, "may not read the Secret") {
 		t.Errorf("the problem is %q", problem.Message)
 	}
@@ -210,7 +210,7 @@ func TestManySecretsByName(t *testing.T) {
 // lacksSecret says that a verdict is on an Ingress of this namespace without its Secret.
 func (c *cluster) lacksSecret(v harness.Verdict) bool {
 	return v.Object.Namespace == c.namespace &&
-		slices.ContainsFunc(v.Problems, func(p harness.Problem) bool { return p.Reason == "NoSecret" })
+		slices.ContainsFunc(v.Problems, func(p harness.Problem) bool { return p.Reason == "SecretNotFound" })
 }
 
 // resident is the memory of a process in MB.

@@ -103,7 +103,7 @@ func TestBadPorts(t *testing.T) {
 	kept := c.echoes("tcp", "9203")
 	for _, told := range []struct{ word, reason string }{
 		{"data[abc]", "InvalidEntry"}, {"data[0]", "InvalidEntry"}, {"data[65536]", "InvalidEntry"}, {"data[9205]", "InvalidEntry"},
-		{"data[9206]", "InvalidBackend"}, {"data[9207]", "NoService"}, {"data[9208]", "InvalidEntry"},
+		{"data[9206]", "InvalidBackend"}, {"data[9207]", "ServiceNotFound"}, {"data[9208]", "InvalidEntry"},
 		{"data[" + caddyHTTP + "]", "PortConflict"}, {"tcp/9204", "PortConflict"},
 	} {
 		c.awaitEventOn("ConfigMap", "tcp-services", told.reason, told.word)
