@@ -27,7 +27,7 @@ var options = option.Table[draft, *line]{
 	},
 	{
 		Name: "manifests", Values: "<folder>", Parse: one(func(d *draft) *string { return &d.manifests }, anything),
-		Doc: "Takes a folder of Kubernetes YAML for the cluster, and follows changes of its files. There is no API server then. " +
+		Doc: "Reads a folder of Kubernetes YAML in place of a cluster, and follows changes of its files. There is no API server then. " +
 			"A relative path counts from the directory that Caddy was started in. Of Ingresses without a `creationTimestamp`, the last by " +
 			"namespace and name counts as the oldest, as in ingress-nginx.",
 		Example: "manifests ./manifests",
@@ -82,7 +82,7 @@ var options = option.Table[draft, *line]{
 		Name: "secrets", Values: "all | referenced",
 		Parse: one(func(d *draft) *string { return &d.secrets }, words("", settings.SecretsAll, settings.SecretsReferenced)),
 		Doc: "Which Secrets are read: `all` of the namespaces, or only those that Ingresses and options refer to, each by a watch " +
-			"for its name. The right to read no others is enough then. A Secret that may not be read is said in the verdict on its Ingress.",
+			"for its name. The right to read no others is enough then. The verdict on an Ingress says which Secret may not be read.",
 		Example: "secrets referenced",
 		Default: "all",
 	},
@@ -158,8 +158,8 @@ var options = option.Table[draft, *line]{
 	{
 		Name: "stream_bind", Values: "<ip>...",
 		Parse: many(func(d *draft) *[]string { return &d.config.StreamBind }, ipAddress),
-		Doc: "The IP addresses that those TCP and UDP ports are opened on. With `127.0.0.1` alone nobody outside of the pod, or of the machine, " +
-			"reaches them, and no Service does.",
+		Doc: "The IP addresses that TCP and UDP ports are opened on. With `127.0.0.1` alone they cannot be reached from outside of the pod, or of " +
+			"the machine, nor through a Service.",
 		Example: "stream_bind 127.0.0.1",
 		Default: "all",
 	},
@@ -192,7 +192,7 @@ var options = option.Table[draft, *line]{
 		Parse: one(func(d *draft) *string { return &d.config.ExternalNames },
 			words("; without the option, names lead to other machines only", settings.ExternalNamesOff, settings.ExternalNamesAll)),
 		Doc: "Where the names of Services of type `ExternalName` may lead. Without the option, they lead neither to loopback, " +
-			"link-local or multicast addresses, nor to those of this machine, of the API server and of the metadata of clouds. With " +
+			"link-local or multicast addresses, nor to addresses of this machine, of the API server and of the metadata of clouds. With " +
 			"`all`, they may lead anywhere: for a Caddy that runs beside its services. With `off`, such Services are refused.",
 		Example: "external_names off",
 		Default: "to other machines",
@@ -200,9 +200,9 @@ var options = option.Table[draft, *line]{
 	{
 		Name: "resolvers", Values: "<ip or ip:port>...",
 		Parse:   many(func(d *draft) *[]string { return &d.config.Resolvers }, dnsServer),
-		Doc:     "The DNS servers that are asked for those names. The domains to search are still those of `/etc/resolv.conf`.",
+		Doc:     "The DNS servers for the names of `ExternalName` Services. The domains to search are still read from `/etc/resolv.conf`.",
 		Example: "resolvers 10.96.0.10 192.0.2.53:5353",
-		Default: "those of `/etc/resolv.conf`",
+		Default: "the servers in `/etc/resolv.conf`",
 	},
 	{
 		Name: "zone", Values: "<name>", Parse: one(func(d *draft) *string { return &d.config.Zone }, zone),
@@ -229,7 +229,7 @@ var options = option.Table[draft, *line]{
 	{
 		Name: "publish_address", Values: "<ip or host>...",
 		Parse:   many(func(d *draft) *[]string { return &d.config.PublishAddress }, publicAddress),
-		Doc:     "The addresses that are written to the status of the Ingresses, in place of those of a Service.",
+		Doc:     "The addresses that are written to the status of the Ingresses, in place of the addresses of a Service.",
 		Example: "publish_address 203.0.113.7",
 		Default: "none",
 	},
@@ -255,7 +255,7 @@ var options = option.Table[draft, *line]{
 		Doc: "Which hosts of Ingresses get a certificate from an issuer: none with `off`, whatever an Ingress says; with `all` every host " +
 			"that no Secret is for. [HTTPS](https.md) says more, and how an Ingress or a class says otherwise.",
 		Example: "auto_https all",
-		Default: "those of an entry of `spec.tls` without `secretName`",
+		Default: "the hosts of an entry of `spec.tls` without `secretName`",
 	},
 	{
 		Name: "auto_https_except", Values: "<namespace>...",
@@ -282,11 +282,11 @@ var options = option.Table[draft, *line]{
 	{
 		Name: "acme_ca", Values: "<url>",
 		Parse: one(func(d *draft) *string { return &d.config.ACMECA }, directoryURL),
-		Doc: "The directory of the ACME certificate authority for the certificates of Ingress hosts. One that is none of the public ones " +
+		Doc: "The directory of the ACME certificate authority for the certificates of Ingress hosts. An authority that is not a public one " +
 			"may issue for any name, such as `web.local`; if this machine does not trust the certificate that it shows, write `issuer acme` " +
 			"with `dir` and `trusted_roots` instead. Sites of your own have Caddy's global option `acme_ca`.",
 		Example: "acme_ca https://localhost:14000/dir",
-		Default: "those of Caddy",
+		Default: "Caddy's own",
 	},
 	{
 		Name: "issuer", Values: "<module> [<arguments...>] [{ <options...> }]", Parse: setIssuer,
@@ -323,7 +323,7 @@ var options = option.Table[draft, *line]{
 	{
 		Name: "election_id", Values: "<name>",
 		Parse:   one(func(d *draft) *string { return &d.config.ElectionID }, subdomain),
-		Doc:     "The Lease whose holder writes status and Events. Every replica serves, whoever holds it.",
+		Doc:     "The Lease whose holder writes status and Events. Every replica serves, with or without it.",
 		Example: "election_id edge-leader",
 		Default: settings.DefaultElectionID,
 	},

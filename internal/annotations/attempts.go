@@ -10,24 +10,24 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// The rows of proxy-*-timeout: how long an endpoint is waited for. Values are plain numbers, as in ingress-nginx.
+// The rows of proxy-*-timeout: the time limits of an endpoint. Values are plain numbers, as in ingress-nginx.
 var (
 	proxyConnectTimeout = Annotation{
 		Name:   "proxy-connect-timeout",
-		Doc:    "How many seconds a connection to an endpoint may take. Then another endpoint is asked, and after the last one the client gets 504.",
+		Doc:    "How many seconds connecting to an endpoint may take. Then another endpoint is tried, and after the last one the client gets 504.",
 		Values: nginx.AreSeconds(1), Example: "10", Default: "5", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Connect }, nginx.Seconds(1)),
 	}
 	proxyReadTimeout = Annotation{
 		Name: "proxy-read-timeout",
-		Doc: "How many seconds an endpoint may say nothing; the whole answer may take longer. The client gets 504 then, if the answer " +
-			"has not begun.",
+		Doc: "How many seconds an endpoint may send nothing; the whole response may take longer. After that the client gets 504, if the " +
+			"response has not begun.",
 		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Read }, nginx.Seconds(1)),
 	}
 	proxySendTimeout = Annotation{
 		Name:   "proxy-send-timeout",
-		Doc:    "How many seconds an endpoint may take nothing of what is sent to it.",
+		Doc:    "How many seconds an endpoint may stop reading the request that is sent to it.",
 		Values: nginx.AreSeconds(1), Example: "3600", Default: "60", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Write }, nginx.Seconds(1)),
 	}
@@ -35,19 +35,19 @@ var (
 
 const mostTries = 100
 
-// The rows of proxy-next-upstream*: whether another endpoint is asked.
+// The rows of proxy-next-upstream*: when another endpoint is tried.
 var (
 	proxyNextUpstream = Annotation{
 		Name: "proxy-next-upstream",
-		Doc: "What lets another endpoint be asked, as long as the answer has not begun. POST, LOCK and PATCH are sent again only with " +
-			"`non_idempotent`, if an endpoint may have got them. `off` asks no other.",
+		Doc: "The failures after which another endpoint is tried, as long as the response has not begun. POST, LOCK and PATCH are sent " +
+			"again only with `non_idempotent`, if an endpoint may have got them. With `off` no other endpoint is tried.",
 		Values: "a list of " + strings.Join(conditionNames(), ", ") + ", with spaces between them", Example: "error timeout http_502",
 		Default: "error timeout", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *[]ir.RetryOn { return &s.Asked.Retries.On }, readConditions),
 	}
 	proxyNextUpstreamTimeout = Annotation{
 		Name:   "proxy-next-upstream-timeout",
-		Doc:    "For how many seconds after a request another endpoint may still be asked; 0 is without limit.",
+		Doc:    "For how many seconds after a request has come another endpoint may still be tried; 0 is without limit.",
 		Values: nginx.AreSeconds(0), Example: "10", Default: "0", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Attempts.Total }, nginx.Seconds(0)),
 	}
@@ -92,7 +92,7 @@ func readConditions(value string) ([]ir.RetryOn, error) {
 	words := strings.Fields(value)
 	for _, w := range words {
 		if w != off && !slices.Contains(conditions, ir.RetryOn(w)) {
-			return nil, fmt.Errorf("%s is no condition: write some of %s, with spaces between them%s",
+			return nil, fmt.Errorf("%s is not one of %s: write conditions with spaces between them%s",
 				nginx.Quote(w), strings.Join(conditionNames(), ", "), nginx.Meant(w, conditionNames()))
 		}
 	}

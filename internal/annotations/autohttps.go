@@ -9,19 +9,19 @@ import (
 
 // The words for which hosts get a certificate from an issuer.
 const (
-	// AutoHTTPSOff is none.
+	// AutoHTTPSOff is for no host.
 	AutoHTTPSOff = "off"
-	// AutoHTTPSListed are those that an entry of tls without a Secret lists.
+	// AutoHTTPSListed is for the hosts that an entry of tls without a Secret lists.
 	AutoHTTPSListed = "tls"
-	// AutoHTTPSAll are all that no Secret is for.
+	// AutoHTTPSAll is for all hosts without a Secret.
 	AutoHTTPSAll = "all"
 )
 
 // AutoHTTPS is the row of the annotation; the key of the ConfigMap means the same.
 var AutoHTTPS = Annotation{
 	Name: OwnPrefix + "auto-https",
-	Doc: "Which hosts of the Ingress get a certificate from an issuer, such as Let's Encrypt: with `tls` those of an entry of `spec.tls` " +
-		"without `secretName`, with `all` or `true` all that no Secret is for, and with `off` or `false` none. " +
+	Doc: "Which hosts of the Ingress get a certificate from an issuer, such as Let's Encrypt: with `tls` the hosts of an entry of `spec.tls` " +
+		"without `secretName`, with `all` or `true` all hosts without a Secret, and with `off` or `false` none. " +
 		"[HTTPS](https.md) says more.",
 	Values: "true, false, off, tls or all", Example: "true", Default: "tls, or what the option auto_https says",
 	Scope: ScopeIngress, Risk: RiskLow,

@@ -16,8 +16,8 @@ import (
 var (
 	authTLSSecret = Annotation{
 		Name: "auth-tls-secret",
-		Doc: "Asks the clients of every host of this Ingress for a certificate, and lets those in whose certificate was issued by one in " +
-			"`ca.crt` of the Secret, and is not in a list of `ca.crl`, if there is one. It holds for the host with all of its Ingresses; of " +
+		Doc: "Requires a client certificate on every host of this Ingress: one that a certificate authority in `ca.crt` of the Secret has " +
+			"issued, and that no list in `ca.crl` revokes. It holds for the host with all of its Ingresses; of " +
 			"several, the oldest counts. While the Secret is missing or cannot be read, every request gets 403.",
 		Values: "namespace/name of a Secret; another namespace only with allow-cross-namespace-resources", Example: "shop/client-ca",
 		Default: "no certificates", Scope: ScopeIngress, Risk: RiskMedium,
@@ -26,22 +26,22 @@ var (
 	}
 	authTLSVerifyClient = Annotation{
 		Name: "auth-tls-verify-client",
-		Doc: "With `on`, a client without a good certificate gets 400. With `optional`, one without any is let in, and with " +
-			"`optional_no_ca` one whose certificate somebody else has issued, too. `off` asks for none. The backend is told by the header " +
-			"ssl-client-verify. A wrong value is `on`.",
+		Doc: "With `on`, a client without a valid certificate gets 400. With `optional`, a client without any is let in, and with " +
+			"`optional_no_ca` also a client with a certificate of another authority. `off` asks for none. The backend gets the result in the " +
+			"header ssl-client-verify. A wrong value is `on`.",
 		Values: "on, off, optional or optional_no_ca", Example: "optional", Default: "on", Scope: ScopeIngress, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *ir.ClientVerify { return &s.ClientAuth.Verify }, readVerify), Check: checkAuthority,
 		Meanwhile: "it counts as on",
 	}
 	authTLSVerifyDepth = Annotation{
 		Name:   "auth-tls-verify-depth",
-		Doc:    "How many certificates may stand between that of a client and the topmost one of its issuers in `ca.crt`. 0 is 1.",
+		Doc:    "How many certificates may stand between the certificate of a client and its root in `ca.crt`. 0 is 1.",
 		Values: "a number from 0 to 100", Example: "2", Default: "1", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.ClientAuth.Depth }, nginx.Number(0, mostDepth)), Check: checkAuthority,
 	}
 	authTLSErrorPage = Annotation{
 		Name:   "auth-tls-error-page",
-		Doc:    "Where a client is sent, with status 302, in place of an answer with status 400.",
+		Doc:    "The URL that a client is redirected to, with status 302, instead of status 400.",
 		Values: "a URL", Example: "https://example.com/certificates", Default: "none", Scope: ScopeIngress, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.ClientAuth.ErrorPage }, readErrorPage), Check: checkAuthority,
 		Meanwhile: "clients get 400",
@@ -55,8 +55,8 @@ var (
 	authTLSMatchCN = Annotation{
 		Name: "auth-tls-match-cn",
 		Doc: "A regular expression of the kind RE2 that is searched in the distinguished name of the client, such as " +
-			"`CN=alice,O=Shop`: it may be found in a part of a longer name, too. Clients without it get 403; if it cannot be read, everybody " +
-			"does.",
+			"`CN=alice,O=Shop`: it may be found in a part of a longer name, too. Clients without it get 403; if it cannot be read, every " +
+			"client does.",
 		Values: "CN= and a regular expression", Example: "CN=alice,", Default: "every client", Scope: ScopeIngress, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.ClientAuth.Subject }, readSubject), Check: checkAuthority,
 		OnError: func(s *Settings) { s.Asked.ClientAuth.NoSubject = true }, Meanwhile: hostClosed,

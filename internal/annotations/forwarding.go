@@ -14,19 +14,19 @@ import (
 
 const onOff = "on or off"
 
-// The rows of bodies: what is kept before it is sent on, and how much there may be.
+// The rows of bodies: buffering, and the limit of their size.
 var (
 	proxyBuffering = Annotation{
 		Name: "proxy-buffering",
-		Doc: "With `on`, an answer is read as fast as the endpoint sends it, however slow the client is. With `off`, it is sent on as it " +
+		Doc: "With `on`, a response is read as fast as the endpoint sends it, however slow the client is. With `off`, it is sent on as it " +
 			"comes in.",
 		Values: onOff, Example: "on", Default: "off", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.BufferResponse }, nginx.OnOff),
 	}
 	proxyRequestBuffering = Annotation{
 		Name: "proxy-request-buffering",
-		Doc: "With `on`, all of the body of a request is read before an endpoint is asked. With `off`, it is sent on as it comes in, " +
-			"and the request is not sent to another endpoint once some of it has gone.",
+		Doc: "With `on`, the whole body of a request is read before it is sent to an endpoint. With `off`, it is sent on as it comes in, " +
+			"and the request is not sent to another endpoint once a part of it has been sent.",
 		Values: onOff, Example: "off", Default: "on", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.Forwarding.StreamRequest }, func(value string) (bool, error) {
 			on, err := nginx.OnOff(value)
@@ -62,19 +62,19 @@ const (
 	indexChars = "._-/"
 )
 
-// The rows of the backend: what it speaks, where it is, and what it is told besides the request.
+// The rows of the backend: its protocol, its address, and the headers that it gets.
 var (
 	backendProtocol = Annotation{
 		Name: "backend-protocol",
-		Doc: "What the endpoints speak. The certificates of HTTPS and GRPCS are not verified, as in ingress-nginx, unless proxy-ssl-verify is on. " +
-			"AUTO_HTTP is what the client speaks. A wrong value is HTTP.",
+		Doc: "The protocol of the endpoints. The certificates of HTTPS and GRPCS are not verified, as in ingress-nginx, unless proxy-ssl-verify is " +
+			"on. AUTO_HTTP is the protocol of the client's connection. A wrong value is HTTP.",
 		Values: "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI", Example: "HTTPS", Default: "HTTP", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *ir.BackendProtocol { return &s.Forwarding.Protocol }, readProtocol), Meanwhile: "it is served as HTTP",
 	}
 	serviceUpstream = Annotation{
 		Name: "service-upstream",
-		Doc: "Sends requests to the address of the Service instead of its endpoints. The choice is the cluster's then: load-balance, " +
-			"affinity and retries mean nothing.",
+		Doc: "Sends requests to the address of the Service instead of its endpoints. The cluster chooses the endpoint then: load-balance, " +
+			"affinity and retries have no effect.",
 		Values: booleans, Example: "true", Default: "false", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.LoadBalancing.UseVirtualAddress }, nginx.Bool),
 	}
@@ -104,7 +104,7 @@ var (
 	}
 	fastcgiIndex = Annotation{
 		Name:   "fastcgi-index",
-		Doc:    "The file that a path with a slash at its end means, with backend-protocol FCGI.",
+		Doc:    "The file that is served for a path that ends in a slash, with backend-protocol FCGI.",
 		Values: "a file name", Example: "index.php", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Index }, nginx.Chars(indexChars, mostPathBytes)),
 		Check: checkCGI,
@@ -128,7 +128,7 @@ func (s *Settings) finishPrefix() {
 }
 
 func checkCGI(s *Settings) string {
-	return option.Unless(s.Forwarding.Protocol == ir.FastCGI, "this has no effect, because the backend is not asked by FastCGI: "+
+	return option.Unless(s.Forwarding.Protocol == ir.FastCGI, "this has no effect, because the backend does not speak FastCGI: "+
 		"set backend-protocol to FCGI")
 }
 
@@ -152,7 +152,7 @@ func readProtocol(value string) (ir.BackendProtocol, error) {
 	return "", fmt.Errorf("%s is not one of %s%s", nginx.Quote(value), strings.Join(names, ", "), nginx.Meant(value, names))
 }
 
-// readHost takes braces as part of a variable only, so that no placeholder of anybody can be meant.
+// readHost allows braces as part of a variable only, so that the value cannot hold a placeholder of Caddy.
 func readHost(value string) (string, error) {
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
 		return "", fmt.Errorf("%s has a brace in it that does not belong to a variable", nginx.Quote(value))

@@ -19,7 +19,7 @@ const (
 	checkUnhealthy = 3
 	mostChecks     = 100
 	mostFailures   = 1000
-	noFastCGICheck = "this has no effect, because a health check cannot ask by FastCGI: requests alone show whether such an endpoint " +
+	noFastCGICheck = "this has no effect, because there is no health check by FastCGI: requests alone show whether such an endpoint " +
 		"works, see " + OwnPrefix + "eject-after-failures"
 	noGRPCStatus  = "this has no effect, because gRPC answers a health check with SERVING, and not with a status of HTTP"
 	noHealthCheck = "this has no effect, because there is no health check: set " + OwnPrefix + "health-check-path"
@@ -36,8 +36,8 @@ var (
 	}
 	ejectAfterFailures = Annotation{
 		Name: OwnPrefix + "eject-after-failures",
-		Doc: "How many requests in a row an endpoint may fail before it is passed over for a while. Now and then one request tries " +
-			"it again. With `off` it is never passed over.",
+		Doc: "How many requests in a row an endpoint may fail before it is ejected for a while. Now and then one request tries " +
+			"it again. With `off` it is never ejected.",
 		Values: fmt.Sprintf("a number from 1 to %d, or off", mostFailures), Example: "5", Default: "3", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.LoadBalancing.EjectAfter }, readFailures),
 	}
@@ -47,9 +47,9 @@ var (
 var (
 	healthCheckPath = Annotation{
 		Name: OwnPrefix + "health-check-path",
-		Doc: "Asks every endpoint for this path again and again, and passes over those that fail. It may have a query. With backend-protocol " +
-			"GRPC or GRPCS the standard health service grpc.health.v1 is asked, for the service that stands behind the slash; / is the server " +
-			"as a whole. FCGI has no health check.",
+		Doc: "Requests this path from every endpoint again and again, and sends no requests to an endpoint that fails. It may have a query. " +
+			"With backend-protocol GRPC or GRPCS the standard health service grpc.health.v1 is called, for the service named behind the slash; " +
+			"/ is the server as a whole. FCGI has no health check.",
 		Values: "a path", Example: "/healthz", Default: "no health check", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Check.Path }, readCheckPath),
 		Check: func(s *Settings) string { return option.Unless(s.Forwarding.Protocol != ir.FastCGI, noFastCGICheck) },
@@ -84,7 +84,7 @@ var (
 	}
 	healthCheckStatus = Annotation{
 		Name:   OwnPrefix + "health-check-status",
-		Doc:    "The status that an endpoint has to answer a health check with.",
+		Doc:    "The status that a health check expects.",
 		Values: "a number from 100 to 599", Example: "204", Default: "any from 200 to 399", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Asked.Check.Status }, nginx.Number(100, 599)),
 		Check: func(s *Settings) string { return cmp.Or(checkChecked(s), option.Unless(!s.speaksGRPC(), noGRPCStatus)) },

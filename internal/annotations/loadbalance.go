@@ -10,7 +10,7 @@ import (
 )
 
 // algorithms are the values of load-balance and what they are by themselves. A hash needs upstream-hash-by, and a cookie needs
-// affinity. With a cookie of which nobody asked, ingress-nginx takes an endpoint at random.
+// affinity. Where affinity does not ask for the cookie, ingress-nginx chooses an endpoint at random.
 var algorithms = []struct {
 	name   string
 	policy ir.Policy
@@ -32,7 +32,7 @@ const (
 	needsAffinity = "no cookie is set, and every request goes to an endpoint at random: set affinity to cookie, and affinity-mode"
 	noAffinity    = "this has no effect, because no session cookie is asked for: set affinity to cookie"
 	noHash        = "this has no effect, because nothing is hashed: set upstream-hash-by"
-	// mostHashBytes is longer than any list of variables that somebody hashes.
+	// mostHashBytes is longer than any useful list of variables.
 	mostHashBytes = 1024
 	// subsetSize is that of ingress-nginx.
 	subsetSize = 3

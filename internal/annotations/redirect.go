@@ -64,7 +64,7 @@ const permanentRedirect = 308
 const defaultHTTPSPort = 443
 
 // RedirectFor returns the redirect of a path, or nil. The port is that of our HTTPS. The redirect is for hosts with a
-// certificate, unless always is true. A closed path refuses everybody, and sends nobody anywhere.
+// certificate, unless always is true. A closed path refuses every request, and redirects none.
 func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirect, always bool) {
 	r := &s.Redirect
 	prefixes := r.Exempt

@@ -24,13 +24,13 @@ type Settings struct {
 	// administrator offers; it is for defaults, and no annotation changes it.
 	Chains          []string
 	AvailableChains []string
-	// AutoHTTPS says which hosts get a certificate from an issuer; it is empty where nobody says.
+	// AutoHTTPS says which hosts get a certificate from an issuer; it is empty where neither the Ingress nor a ConfigMap says it.
 	AutoHTTPS string
 	// ClientAuth holds for the hosts, if AsksClients says so.
 	ClientAuth ir.ClientAuth
 	// CrossNamespace lets an Ingress refer to objects of other namespaces. It is for defaults, and no annotation changes it.
 	CrossNamespace bool
-	// BackendTLSByPath says that everybody knows that proxy-ssl-* hold for their own paths only. It is for defaults, too.
+	// BackendTLSByPath says that the administrator knows that proxy-ssl-* hold for their own paths only. It is for defaults, too.
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of a ConfigMap with parameters of FastCGI, with or without its namespace in front.
 	ParamsConfigMap string

@@ -13,15 +13,15 @@ import (
 var (
 	sslCiphers = Annotation{
 		Name: "ssl-ciphers",
-		Doc: "The ciphers of TLS 1.2 for the hosts of the Ingress, by OpenSSL's names. Their order means nothing, those of TLS 1.3 are always " +
-			"on, and those without forward secrecy are never. The oldest Ingress of a host that says it counts.",
+		Doc: "The ciphers of TLS 1.2 for the hosts of the Ingress, by OpenSSL's names. Their order means nothing, the ciphers of TLS 1.3 are " +
+			"always on, and ciphers without forward secrecy are never. The oldest Ingress of a host that has the annotation counts.",
 		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
 		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
 		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.TLS.Ciphers }, readCiphers),
 	}
 	sslPreferServerCiphers = Annotation{
-		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that both sides have is taken, whoever prefers which", Risk: RiskLow,
+		Name: "ssl-prefer-server-ciphers", Ignored: "the best cipher that both sides have is chosen", Risk: RiskLow,
 	}
 )
 
@@ -48,7 +48,7 @@ func cipherNames() []string {
 	return names
 }
 
-// never is what lists leave out by a word with ! in front that nobody offers here anyway.
+// never are ciphers that lists exclude by a word with ! in front, and that are never offered here.
 var never = []string{
 	"aNULL", "eNULL", "NULL", "EXPORT", "EXP", "LOW", "MEDIUM", "DES", "3DES", "RC4", "MD5", "PSK", "SRP", "DSS", "aDSS", "ADH", "AECDH", "CAMELLIA",
 	"SEED", "IDEA", "kRSA", "DH", "DHE", "EDH", "ARIA", "CBC3",

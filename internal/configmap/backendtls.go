@@ -2,11 +2,12 @@ package configmap
 
 import "github.com/k8singress/k8singress/internal/nginx"
 
-// proxySSLLocationOnly is about proxy-ssl-*, which hold for the paths of their Ingress here in any case.
+// proxySSLLocationOnly has no effect but on verdicts: proxy-ssl-* hold for the paths of their Ingress in any case.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",
-	Doc: "What proxy-ssl-* say holds for the paths of their Ingress only, whatever stands here. In ingress-nginx that needs `true`: else the " +
-		"oldest Ingress of a host says it for those of the host that say nothing. With `false` the Events of such an Ingress tell.",
+	Doc: "The annotations proxy-ssl-* hold for the paths of their Ingress only, whatever stands here. In ingress-nginx that needs `true`: " +
+		"otherwise the oldest Ingress of a host sets them for the Ingresses of the host without them. With `false`, Events of such an " +
+		"Ingress say so.",
 	Values: booleans, Example: "true", Default: "false",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
 }

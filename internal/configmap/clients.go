@@ -8,19 +8,19 @@ import (
 
 const booleans = "true or false"
 
-// The rows of who a request comes from.
+// The rows of the client's address.
 var (
 	useForwardedHeaders = Key{
 		Name: "use-forwarded-headers", Scope: process,
-		Doc: "Believes the X-Forwarded-* headers of requests, if they come from proxy-real-ip-cidr, and hands them on. Otherwise endpoints " +
-			"get those of the controller only. Set it behind another proxy that sets these headers, and nowhere else.",
+		Doc: "Trusts the X-Forwarded-* headers of requests that come from proxy-real-ip-cidr, and passes them on. Otherwise endpoints " +
+			"get the headers of the controller only. Set it behind another proxy that sets these headers, and nowhere else.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.UseForwarded }, nginx.Bool),
 	}
 	computeFullForwardedFor = Key{
 		Name: "compute-full-forwarded-for", Scope: process,
-		Doc: "Adds the address that a request comes from to its X-Forwarded-For header, rather than put the client's address in its " +
-			"place. It goes with use-forwarded-headers.",
+		Doc: "Appends the address that a request comes from to its X-Forwarded-For header, instead of replacing the header by the client's " +
+			"address. It goes with use-forwarded-headers.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.AppendForwarded }, nginx.Bool),
 	}
@@ -32,21 +32,21 @@ var (
 	}
 	enableRealIP = Key{
 		Name: "enable-real-ip", Scope: process,
-		Doc: "Takes the client's address from forwarded-for-header, if the request comes from proxy-real-ip-cidr. The other X-Forwarded-* " +
-			"headers are not believed.",
+		Doc: "Reads the client's address from forwarded-for-header, if the request comes from proxy-real-ip-cidr. The other X-Forwarded-* " +
+			"headers are not trusted.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.RealIP }, nginx.Bool),
 	}
 	proxyRealIPCIDR = Key{
 		Name: "proxy-real-ip-cidr", Scope: process,
-		Doc: "The networks of the proxies in front, whose headers and PROXY protocol are believed. Nobody is, if there are networks here and " +
-			"none of them can be read. Set it: the default lets every client say where it comes from.",
-		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8", Default: "everybody",
+		Doc: "The networks of the proxies in front, whose headers and PROXY protocol are trusted. If none of the networks can be read, no proxy " +
+			"is trusted. Set it: the default lets every client choose the address that it seems to come from.",
+		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8", Default: "all addresses",
 		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Clients.Trusted }, nginx.Networks), Lines: true,
 	}
 	useProxyProtocol = Key{
 		Name: "use-proxy-protocol", Scope: process,
-		Doc: "Every connection begins with a PROXY protocol header, which tells the address of the client. It counts if the connection comes " +
+		Doc: "Every connection begins with a PROXY protocol header, with the address of the client. It counts if the connection comes " +
 			"from proxy-real-ip-cidr.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.ProxyProtocol }, nginx.Bool),

@@ -19,11 +19,11 @@ var knownKeys string
 type fate string
 
 const (
-	// fateTuning is for what nginx needs to be told and nobody can see: it is nobody's mistake, and nobody is told.
+	// fateTuning is for settings of nginx without a visible effect: they are no mistake, and not reported.
 	fateTuning fate = "tuning"
-	// fateGuard is for what keeps requests out: it closes what it would have guarded.
+	// fateGuard is for keys that keep requests out: one closes the Ingresses that it would have guarded.
 	fateGuard fate = "guard"
-	// fateDead is for what ingress-nginx itself has given up.
+	// fateDead is for keys that have no effect in ingress-nginx either.
 	fateDead fate = "dead"
 	// fateLater is for the others.
 	fateLater fate = "later"

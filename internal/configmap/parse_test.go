@@ -58,7 +58,7 @@ func TestRefused(t *testing.T) {
 	for _, test := range []struct{ name, value, message string }{
 		{"use-forwarded-headers", "yes", `"yes" is neither "true" nor "false"`},
 		{"use-proxy-protocol", "on", `"on" is neither`},
-		{"forwarded-for-header", "X Real", "is no name"},
+		{"forwarded-for-header", "X Real", "is not a name"},
 		{"forwarded-for-header", "X\r\nY: z", "U+000D"},
 		{"proxy-protocol-header-timeout", "0s", "is not a time above 0"},
 		{"proxy-protocol-header-timeout", "-1s", "is not a time above 0"},
@@ -68,7 +68,7 @@ func TestRefused(t *testing.T) {
 		{"worker-shutdown-timeout", "-5s", "is not a time"},
 		{"worker-shutdown-timeout", "99999999y", "is not a time"},
 		{"retry-non-idempotent", "maybe", "is neither"},
-		{"proxy-body-size", "1z", "is no size"},
+		{"proxy-body-size", "1z", "is not a size"},
 		{"proxy-read-timeout", "0", "is not a number of seconds"},
 		{"load-balance", "ip_hash", "is not one of"},
 		{"upstream-hash-by", "$nosuch", "there is no variable $nosuch"},

@@ -51,8 +51,8 @@ var (
 // generateRequestID says the opposite of what the field does: where nothing is said, it is true.
 var generateRequestID = Key{
 	Name: "generate-request-id", Scope: process,
-	Doc: "Gives a request an id, if it comes without an X-Request-ID header: 32 hexadecimal digits. It is what the endpoint gets for that " +
-		"header, and what $request_id is. Without, both are what the client sent, or nothing.",
+	Doc: "Gives a request without an X-Request-ID header an ID of 32 hexadecimal digits, which the endpoint gets in that header, and which " +
+		"is the variable $request_id. With `false`, both are what the client has sent, or empty.",
 	Values: booleans, Example: "false", Default: "true",
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Global.NoRequestID }, func(value string) (bool, error) {
 		generates, err := nginx.Bool(value)
@@ -62,7 +62,7 @@ var generateRequestID = Key{
 
 func readKeepalive(value string) (time.Duration, error) {
 	if value == "0" {
-		return 0, errors.New("0 is no time to keep a connection: to keep none, set upstream-keepalive-connections to 0")
+		return 0, errors.New("0 does not turn it off: to keep no connections, set upstream-keepalive-connections to 0")
 	}
 	return nginx.Seconds(1)(value)
 }

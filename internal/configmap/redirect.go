@@ -18,8 +18,8 @@ var (
 	}
 	noTLSRedirectLocations = Key{
 		Name: "no-tls-redirect-locations",
-		Doc: "Paths of Ingresses that begin with one of these are not redirected to HTTPS, also with force-ssl-redirect. It is for those " +
-			"who can ask by HTTP only, such as an ACME issuer for its HTTP-01 challenge.",
+		Doc: "Paths of Ingresses that begin with one of these are not redirected to HTTPS, also with force-ssl-redirect. It is for clients " +
+			"that use HTTP only, such as an ACME issuer with its HTTP-01 challenge.",
 		Values: "the beginnings of paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
 		Default: "/.well-known/acme-challenge",
 		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, readLocations), Lines: true,
@@ -42,7 +42,7 @@ func readLocations(value string) ([]string, error) {
 			continue
 		}
 		if !strings.HasPrefix(location, "/") {
-			return nil, fmt.Errorf("%s is no beginning of a path: write /%s", nginx.Quote(location), location)
+			return nil, fmt.Errorf("%s is not the beginning of a path: write /%s", nginx.Quote(location), location)
 		}
 		list = append(list, location)
 	}

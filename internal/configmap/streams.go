@@ -36,21 +36,21 @@ var (
 	}
 	proxyStreamNextUpstreamTimeout = Key{
 		Name: "proxy-stream-next-upstream-timeout", Scope: process,
-		Doc:    "For how long after a connection has come another endpoint may still be asked. 0 is without limit.",
+		Doc:    "For how long after a connection has come another endpoint may still be tried. 0 is without limit.",
 		Values: "a time such as 600s or 10m", Example: "30s", Default: "600s",
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Streams.TriesTimeout }, readDrain),
 	}
 	proxyStreamNextUpstreamTries = Key{
 		Name: "proxy-stream-next-upstream-tries", Scope: process,
-		Doc: "How many endpoints are asked at most, one after the other, to accept a connection. ingress-nginx has no limit at 0: here it is " +
+		Doc: "How many endpoints are tried at most, one after the other, for a connection. ingress-nginx has no limit at 0: here it is " +
 			"the most.",
 		Values: fmt.Sprintf("a number from 0 to %d; more count as that", mostStreamTries), Example: "2", Default: "3",
 		Parse: parseStreamTries,
 	}
 	proxyStreamResponses = Key{
 		Name: "proxy-stream-responses", Scope: process,
-		Doc: "After how many answers to each of its datagrams the session of a UDP client ends, which spares the memory of clients that ask " +
-			"one question, as those of DNS do. 0 ends it when it is idle.",
+		Doc: "After how many responses to each of its datagrams the session of a UDP client ends, which saves the memory of sessions with one " +
+			"question, as in DNS. 0 ends it when it is idle.",
 		Values: "a number from 0 to 1000000", Example: "1", Default: "0; it is 1 in ingress-nginx",
 		Parse: nginx.Into(func(c *Config) *int { return &c.Global.Streams.Responses }, nginx.Number(0, 1_000_000)),
 	}

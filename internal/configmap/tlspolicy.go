@@ -25,7 +25,7 @@ var (
 	}
 	sslRejectHandshake = Key{
 		Name: "ssl-reject-handshake", Scope: process,
-		Doc: "Refuses the TLS handshake for names that no Ingress has, and without a name. Otherwise they are shown the default " +
+		Doc: "Refuses TLS handshakes for names that no Ingress has, and handshakes without a name. Otherwise these clients get the default " +
 			"certificate.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.RejectUnknown }, nginx.Bool),
@@ -45,7 +45,7 @@ var (
 	}
 )
 
-var errNoVersion = errors.New("neither TLSv1.2 nor TLSv1.3 is there, and others are not supported: both are spoken")
+var errNoVersion = errors.New("neither TLSv1.2 nor TLSv1.3 is given, and other versions are not supported: both are offered")
 
 // readProtocols leaves out the versions that there are not, and says so.
 func readProtocols(value string) (ir.TLSVersion, error) {

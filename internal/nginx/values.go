@@ -1,5 +1,5 @@
 // Package nginx reads what stands in annotations and in ConfigMap keys: switches, numbers, times, sizes and names, in the
-// words of nginx and ingress-nginx. An error is worded for whoever wrote the value.
+// words of nginx and ingress-nginx. An error is worded for the author of the value.
 package nginx
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
-// Remark is an error that comes with a value: the value counts, and whoever wrote it should know something about it.
+// Remark is an error that comes with a value: the value counts, and its author should know something about it.
 type Remark string
 
 func (r Remark) Error() string { return string(r) }
@@ -108,7 +108,7 @@ const mostNameBytes = 128
 // Token reads the name of a header or of a cookie.
 func Token(text string) (string, error) {
 	if text == "" || len(text) > mostNameBytes || strings.ContainsFunc(text, notInToken) {
-		return "", fmt.Errorf("%s is no name: it may have letters, digits and any of !#$%%&'*+-.^_`|~, up to %d of them",
+		return "", fmt.Errorf("%s is not a name: it may have letters, digits and any of !#$%%&'*+-.^_`|~, up to %d of them",
 			Quote(text), mostNameBytes)
 	}
 	return text, nil

@@ -80,14 +80,14 @@ func TestParseRefused(t *testing.T) {
 		name, value, words string
 		closed             bool
 	}{
-		{"tcp-ports", "pg", `"pg" is no entry`, false},
-		{"tcp-ports", "0", `"0" is no entry`, false},
-		{"tcp-ports", "65536:pg", `"65536:pg" is no entry`, false},
-		{"tcp-ports", "5432:", `"5432:" is no entry`, false},
+		{"tcp-ports", "pg", `"pg" is not an entry`, false},
+		{"tcp-ports", "0", `"0" is not an entry`, false},
+		{"tcp-ports", "65536:pg", `"65536:pg" is not an entry`, false},
+		{"tcp-ports", "5432:", `"5432:" is not an entry`, false},
 		{"tcp-ports", "5432: pg", "as in 5432:pg, without a blank at the colon; ", false},
-		{"tcp-ports", "5432:pg:PROXY", "is no entry", false},
-		{"tcp-ports", "5432:53/udp", "is no entry", false},
-		{"tcp-ports", "5432:{env.HOME}", "is no entry", false},
+		{"tcp-ports", "5432:pg:PROXY", "is not an entry", false},
+		{"tcp-ports", "5432:53/udp", "is not an entry", false},
+		{"tcp-ports", "5432:{env.HOME}", "is not an entry", false},
 		{"tcp-ports", ",", "has no port in it", false},
 		{"udp-ports", "53\n", "U+000A", false},
 		{"stream-idle-timeout", "0", "is not a time above 0", false},
@@ -99,14 +99,14 @@ func TestParseRefused(t *testing.T) {
 		{"stream-proxy-protocol", "v3", "is not one of v1, v2", true},
 		{"stream-trusted-proxies", "10.0.0.0/8\x00", "U+0000", true},
 		{"stream-tls-secret", "other/pg-tls", "has a namespace in it", true},
-		{"stream-tls-secret", "PG", "is no name of a Secret", true},
-		{"stream-tls-host", "*.example.com", "is no host name", true},
-		{"stream-tls-host", "192.0.2.1", "is no host name", true},
-		{"stream-tls-host", "{env.HOME}", "is no host name", true},
+		{"stream-tls-secret", "PG", "is not the name of a Secret", true},
+		{"stream-tls-host", "*.example.com", "is not a host name", true},
+		{"stream-tls-host", "192.0.2.1", "is not a host name", true},
+		{"stream-tls-host", "{env.HOME}", "is not a host name", true},
 		{"stream-backend-tls", "on", "neither", true},
 		{"stream-backend-tls-secret", "a/b", "has a namespace in it", true},
 		{"stream-backend-tls-verify", "on", "neither", true},
-		{"stream-backend-tls-name", "a b", "is no host name", true},
+		{"stream-backend-tls-name", "a b", "is not a host name", true},
 	} {
 		t.Run(test.name+" "+test.value, func(t *testing.T) {
 			got, problems := parsed(test.name, test.value)

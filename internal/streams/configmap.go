@@ -76,7 +76,7 @@ func (r *reading) entry(key, value string, protocol ir.Protocol, of ir.Ref) *rep
 func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem) {
 	port, ok := readPort(key)
 	if !ok {
-		return nil, invalid("%q is no port: the key is a number from 1 to 65535, and the value %s", key, form(protocol))
+		return nil, invalid("%q is not a port: the key is a number from 1 to 65535, and the value %s", key, form(protocol))
 	}
 	parts := strings.Split(value, ":")
 	namespace, service, _ := strings.Cut(parts[0], "/")
@@ -117,13 +117,13 @@ func form(protocol ir.Protocol) string {
 	return "namespace/service:port[:PROXY[:PROXY]]"
 }
 
-// unreadable says what is the matter with a value that is no entry. Blanks and line breaks are not to be seen in it.
+// unreadable reports a value that is not an entry. It mentions blanks and line breaks, which are easy to overlook.
 func unreadable(value string, protocol ir.Protocol) *report.Problem {
 	hint := ""
 	if strings.ContainsFunc(value, unicode.IsSpace) {
 		hint = ", without blanks and line breaks in it or around it"
 	}
-	return invalid("%s is no entry: write %s%s", nginx.Quote(value), form(protocol), hint)
+	return invalid("%s is not an entry: write %s%s", nginx.Quote(value), form(protocol), hint)
 }
 
 // readPort reads a number from 1 to 65535.
@@ -132,7 +132,7 @@ func readPort(text string) (uint16, bool) {
 	return uint16(number), err == nil && number != 0
 }
 
-// named says whether these could be a namespace, a Service in it and its port. Nobody checks a ConfigMap before, and the
+// named says whether these could be a namespace, a Service in it and its port. The API server does not check a ConfigMap, and the
 // names become the ID of a backend, which must not be another one's.
 func named(namespace, service, port string) bool {
 	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(service)) == 0 &&

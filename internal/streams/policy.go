@@ -22,20 +22,20 @@ var (
 	}
 	streamConnectTimeout = Annotation{
 		Name:   prefix + "stream-connect-timeout",
-		Doc:    "How long an endpoint may take to accept a connection, before another one is asked.",
+		Doc:    "How long an endpoint may take to accept a connection, before another one is tried.",
 		Values: "a time such as 2s", Example: "2s", Default: "5s",
 		Parse: nginx.Into(func(s *Settings) *time.Duration { return &s.Policy.ConnectTimeout }, nginx.Timeout),
 	}
 	streamMaxConnections = Annotation{
 		Name:   prefix + "stream-max-connections",
-		Doc:    "How many connections, or clients of UDP, a port has at once. More are turned away.",
+		Doc:    "How many connections, or clients of UDP, a port has at once. More are refused.",
 		Values: fmt.Sprintf("a number from 1 to %d", mostConnections), Example: "500", Default: "no limit for TCP",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Policy.MaxConnections }, nginx.Number(1, mostConnections)),
 	}
 	streamResponses = Annotation{
 		Name: prefix + "stream-responses",
-		Doc: "After how many answers to each of its datagrams the session of a UDP client ends. 1 is for protocols with one question and one " +
-			"answer, such as DNS. 0 ends it when it is idle.",
+		Doc: "After how many responses to each of its datagrams the session of a UDP client ends. 1 is for protocols with one request and one " +
+			"response, such as DNS. 0 ends it when it is idle.",
 		Values: fmt.Sprintf("a number from 0 to %d", mostResponses), Example: "1", Default: "what proxy-stream-responses says: 0",
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Policy.Responses }, nginx.Number(0, mostResponses)),
 	}

@@ -43,7 +43,7 @@ func readList(value string) ([]Listed, error) {
 		case err != nil:
 			bad = append(bad, err.Error())
 		case slices.ContainsFunc(list, func(l Listed) bool { return l.Port == listed.Port }):
-			bad = append(bad, fmt.Sprintf("port %d is there twice, and the first entry counts", listed.Port))
+			bad = append(bad, fmt.Sprintf("port %d is given twice, and the first entry counts", listed.Port))
 		default:
 			list = append(list, listed)
 		}
@@ -68,7 +68,7 @@ func readListed(word string) (Listed, error) {
 		if strings.HasPrefix(word, ":") || strings.HasSuffix(word, ":") {
 			hint = ", without a blank at the colon"
 		}
-		return Listed{}, fmt.Errorf("%s is no entry: write a port from 1 to 65535, alone or as in 5432:pg%s", nginx.Quote(word), hint)
+		return Listed{}, fmt.Errorf("%s is not an entry: write a port from 1 to 65535, alone or as in 5432:pg%s", nginx.Quote(word), hint)
 	}
 	return Listed{Port: port, Target: target}, nil
 }

@@ -11,16 +11,16 @@ const booleans = "true or false"
 var (
 	streamAcceptProxy = Annotation{
 		Name: prefix + "stream-accept-proxy",
-		Doc: "Clients send a PROXY protocol header, of version 1 or 2, which tells where they come from. A connection without one is closed. " +
+		Doc: "Clients send a PROXY protocol header, of version 1 or 2, with their address. A connection without one is closed. " +
 			"The flag in the ConfigMap says the same.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.AcceptProxy }, nginx.Bool), OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamTrustedProxies = Annotation{
 		Name: prefix + "stream-trusted-proxies",
-		Doc: "The networks of those who may send that header. Connections from elsewhere are closed; all are, if there are networks here and " +
-			"none of them can be read.",
-		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8", Default: "everybody",
+		Doc: "The networks of the proxies that may send the header of stream-accept-proxy. Connections from elsewhere are closed; all are, if " +
+			"none of the networks can be read.",
+		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8", Default: "all addresses",
 		Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Trusted }, nginx.Networks),
 		OnError: (*Settings).close, Meanwhile: staysClosed,
 	}

@@ -33,7 +33,7 @@ func TestRows(t *testing.T) {
 			}
 		}
 		if seen[row.Name] {
-			t.Errorf("%s is there twice", row.Name)
+			t.Errorf("%s is given twice", row.Name)
 		}
 		seen[row.Name] = true
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "db", Annotations: map[string]string{row.Name: row.Example}}}

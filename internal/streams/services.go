@@ -75,7 +75,7 @@ func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 	}
 	return &report.Problem{
 		Severity: report.Error, Reason: report.InvalidAnnotation, Field: field(streamTLSHost.Name), Message: fmt.Sprintf(
-			"the option %s lets nobody here have a certificate from an issuer, so that %s: name a Secret in %s", option, staysClosed,
+			"the option %s allows no certificate from an issuer here, so that %s: name a Secret in %s", option, staysClosed,
 			streamTLSSecret.Name),
 	}
 }

@@ -257,7 +257,7 @@ func TestNoIssuer(t *testing.T) {
 	for option, o := range map[string]streams.Options{"auto_https off": off, "auto_https_except": except} {
 		r := translated(o, db)
 		want := []string{"error InvalidAnnotation metadata.annotations[k8singress.io/stream-tls-host]: the option " + option +
-			" lets nobody here have a certificate from an issuer, so that the ports of this Service stay closed: name a Secret in " +
+			" allows no certificate from an issuer here, so that the ports of this Service stay closed: name a Secret in " +
 			"k8singress.io/stream-tls-secret"}
 		if diff := cmp.Diff(want, told(r, refOf("shop", "db"))); diff != "" || len(r.Routes) > 0 {
 			t.Errorf("%s: %q, and (-want +got):\n%s", option, owners(r), diff)

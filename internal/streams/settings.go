@@ -18,7 +18,7 @@ type Settings struct {
 	SendProxy   ir.ProxyVersion
 	TLS         *ir.StreamTLS
 	BackendTLS  *ir.BackendTLS
-	// Closed keeps the ports closed: an annotation that nobody can read may say who gets in.
+	// Closed keeps the ports closed: an annotation that cannot be read may say who gets in.
 	Closed bool
 
 	// given says that there are annotations of the table at all.

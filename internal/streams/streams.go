@@ -64,7 +64,7 @@ type Result struct {
 }
 
 // Translate reads the ConfigMaps and the Services. A ConfigMap that does not exist has no entries, and a verdict all the
-// same. What asks for a port does not get it if it belongs to somebody: first to the process itself, then to a ConfigMap,
+// same. A port that belongs to another owner is refused: first to the process itself, then to a ConfigMap,
 // then to the oldest Service.
 func Translate(s *snapshot.Snapshot, o Options) *Result {
 	return newReading(s, o).translate()
@@ -116,7 +116,7 @@ func Compare(a, b *ir.StreamRoute) int {
 	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
-// wish is a port that somebody asks for.
+// wish is a port that an object asks for.
 type wish struct {
 	place
 	// service and target are where it is to lead: a Service, and a port of it by number or name.
@@ -142,7 +142,7 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 		r.owners[w.place] = owner{of, w.field}
 		return nil
 	case first.Ref == of:
-		return invalid("port %d is there twice, and %s is the one that counts: remove one of them", w.port, first.field)
+		return invalid("port %d is given twice, and %s counts: remove one of them", w.port, first.field)
 	case first.Kind == kinds.ConfigMap:
 		return conflict("the %s belongs to an entry of the ConfigMap of %s_services: choose another one", w.place, w.protocol)
 	}
@@ -189,13 +189,13 @@ func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
 	route.TLS, route.BackendTLS = s.TLS, s.BackendTLS
 }
 
-// closed says to somebody else than the Service that it keeps its ports closed.
+// closed reports to another object than the Service that the Service keeps its ports closed.
 func closed(service, of ir.Ref) *report.Problem {
 	if service == of {
 		return nil
 	}
 	return &report.Problem{Severity: report.Error, Reason: report.InvalidAnnotation, Message: fmt.Sprintf(
-		"the port stays closed, because an annotation of %s cannot be used: what is said of that object says which", service)}
+		"the port stays closed, because an annotation of %s cannot be used: the verdict on that object names it", service)}
 }
 
 func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {

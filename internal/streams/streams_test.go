@@ -177,7 +177,7 @@ func TestTwice(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	for _, message := range messages(r, "tcp") {
-		if !strings.Contains(message, " data[53] is the one that counts") {
+		if !strings.Contains(message, " and data[53] counts") {
 			t.Errorf("it does not say which one counts: %s", message)
 		}
 	}

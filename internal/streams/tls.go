@@ -21,7 +21,7 @@ const ownSecret = "the name of a Secret in the namespace of the Service"
 var (
 	streamTLSSecret = Annotation{
 		Name: prefix + "stream-tls-secret",
-		Doc: "The TLS of clients ends at the port, with the certificate and key in this Secret, and the endpoints get what is inside of it. " +
+		Doc: "The TLS of clients ends at the port, with the certificate and key in this Secret, and the endpoints get the plain bytes. " +
 			"The ports are never opened without TLS then.",
 		Values: ownSecret, Example: "pg-tls", Default: "bytes are passed on as they come",
 		Parse: nginx.Into(func(s *Settings) *string { return &s.tls.Secret.Name }, readSecret), OnError: (*Settings).close, Meanwhile: staysClosed,
@@ -38,14 +38,15 @@ var (
 	}
 	streamBackendTLS = Annotation{
 		Name:   prefix + "stream-backend-tls",
-		Doc:    "The endpoints are spoken to over TLS. Without stream-backend-tls-verify their certificates may be anybody's.",
+		Doc:    "Connections to the endpoints use TLS. Without stream-backend-tls-verify their certificates are not verified.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(s *Settings) *bool { return &s.overTLS }, nginx.Bool), OnError: (*Settings).close, Meanwhile: staysClosed,
 	}
 	streamBackendTLSSecret = Annotation{
 		Name: prefix + "stream-backend-tls-secret",
-		Doc: "The Secret for that: `tls.crt` and `tls.key` are what endpoints are shown, `ca.crt` is what their own certificates are verified " +
-			"with. It may have the pair, the authority, or both. While it is no good, connections are closed.",
+		Doc: "The Secret for TLS with the endpoints: `tls.crt` and `tls.key` are the client certificate, `ca.crt` is the certificate authority " +
+			"that verifies the endpoints' certificates. It may have the pair, the authority, or both. While it cannot be used, connections are " +
+			"closed.",
 		Values: ownSecret, Example: "pg-client", Default: "no certificate, and no verification",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Secret.Name }, readSecret),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
@@ -60,7 +61,7 @@ var (
 	}
 	streamBackendTLSName = Annotation{
 		Name:   prefix + "stream-backend-tls-name",
-		Doc:    "The name that the certificate of an endpoint has to be for, and that the endpoint is told (SNI).",
+		Doc:    "The name that the certificate of an endpoint has to be for, and that is sent in the handshake (SNI).",
 		Values: "a host name", Example: "pg.internal", Default: "SERVICE.NAMESPACE.svc where certificates are verified",
 		Parse:   nginx.Into(func(s *Settings) *string { return &s.backend.Name }, readHost),
 		OnError: (*Settings).close, Meanwhile: staysClosed, Check: checkOverTLS,
@@ -68,17 +69,18 @@ var (
 )
 
 func checkOverTLS(s *Settings) string {
-	return option.Unless(s.overTLS, "this has no effect, because the endpoints are not spoken to over TLS: set "+streamBackendTLS.Name+` to "true"`)
+	return option.Unless(s.overTLS,
+		"this has no effect, because connections to the endpoints do not use TLS: set "+streamBackendTLS.Name+` to "true"`)
 }
 
-// readSecret reads the name of a Secret. One of another namespace is somebody else's.
+// readSecret reads the name of a Secret. A Secret of another namespace is not allowed.
 func readSecret(value string) (string, error) {
 	if strings.Contains(value, "/") {
 		return "", fmt.Errorf("%s has a namespace in it: write the name of a Secret in the namespace of the Service, and nothing else",
 			nginx.Quote(value))
 	}
 	if len(validation.IsDNS1123Subdomain(value)) > 0 {
-		return "", fmt.Errorf("%s is no name of a Secret: those have lower-case letters, digits, hyphens and dots", nginx.Quote(value))
+		return "", fmt.Errorf("%s is not the name of a Secret: write lower-case letters, digits, hyphens and dots", nginx.Quote(value))
 	}
 	return value, nil
 }
@@ -86,13 +88,12 @@ func readSecret(value string) (string, error) {
 func readHost(value string) (string, error) {
 	host := strings.ToLower(value)
 	if _, err := netip.ParseAddr(host); err == nil || len(validation.IsDNS1123Subdomain(host)) > 0 {
-		return "", fmt.Errorf("%s is no host name, such as db.example.com", nginx.Quote(value))
+		return "", fmt.Errorf("%s is not a host name, such as db.example.com", nginx.Quote(value))
 	}
 	return host, nil
 }
 
-const unproven = "there is no stream-backend-tls-secret with the authority that the certificates of endpoints are to be from; " +
-	staysClosed + " until there is"
+const unproven = "this needs stream-backend-tls-secret, with the certificate authority that verifies the endpoints; meanwhile, " + staysClosed
 
 // finishTLS makes of several annotations what they say together.
 func finishTLS(r *option.Reading[Settings], service *corev1.Service) {
