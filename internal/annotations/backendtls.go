@@ -24,9 +24,10 @@ var (
 		Default: "no certificate, and no verification", Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *ir.Name { return &s.Asked.BackendTLS.Secret }, readSecretName),
 		OnError:   func(s *Settings) { s.Asked.BackendTLS.NoSecret = true },
-		Meanwhile: "with a backend that is asked over TLS, " + ingressClosed,
+		Meanwhile: "with TLS to the endpoints, " + ingressClosed,
 		Check: func(s *Settings) string {
-			return option.Unless(s.UsesTLS(), "this has no effect, because the backend is not asked over TLS: set backend-protocol to HTTPS or GRPCS")
+			return option.Unless(s.UsesTLS(),
+				"this has no effect, because connections to the endpoints do not use TLS: set backend-protocol to HTTPS or GRPCS")
 		},
 	}
 	proxySSLVerify = Annotation{
@@ -94,7 +95,7 @@ func checkBackendSecret(s *Settings) string {
 		"this has no effect without proxy-ssl-secret, as in ingress-nginx")
 }
 
-// UsesTLS says whether endpoints are, or may be, asked over TLS.
+// UsesTLS says whether connections to the endpoints use TLS, or may do so.
 func (s *Settings) UsesTLS() bool {
 	return slices.Contains([]ir.BackendProtocol{ir.HTTPS, ir.GRPCS, ir.AutoHTTP}, s.Forwarding.Protocol)
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/option"
@@ -75,7 +77,7 @@ func checkAuthority(s *Settings) string {
 	return option.Unless(s.AsksClients(), "this has no effect without auth-tls-secret, as in ingress-nginx")
 }
 
-// AsksClients says whether clients are asked for a certificate, or refused because nobody knows how to.
+// AsksClients says whether clients are asked for a certificate, or refused because the Secret cannot be read.
 func (s *Settings) AsksClients() bool { return !s.ClientAuth.Secret.IsZero() || s.ClientAuth.Closed }
 
 // clientAuth says that auth-tls-secret cannot be read, or that auth-tls-match-cn cannot.
@@ -95,17 +97,10 @@ func (s *Settings) finishClientAuth() {
 
 func readSecretName(value string) (ir.Name, error) {
 	name, err := ir.ParseName(value)
-	if err != nil || !isName(name.Namespace) || !isName(name.Name) {
+	if err != nil || len(validation.IsDNS1123Label(name.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(name.Name)) > 0 {
 		return ir.Name{}, fmt.Errorf("%s does not name a Secret: write namespace/name", nginx.Quote(value))
 	}
 	return name, nil
-}
-
-// isName says whether an object could have a name.
-func isName(name string) bool {
-	return name != "" && len(name) <= mostDomainBytes && !strings.ContainsFunc(name, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '.')
-	})
 }
 
 func readVerify(value string) (ir.ClientVerify, error) {
