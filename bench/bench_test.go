@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 	networkingv1 "k8s.io/api/networking/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/k8singress/k8singress/internal/document"
 )
 
 func TestLoad(t *testing.T) {
@@ -359,5 +362,30 @@ func TestLinesAreThoseOfTheProduct(t *testing.T) {
 	counts("", 6)
 	if _, err := lines(t.Context(), "nothing"); err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("of a commit that is not there, the error is %v", err)
+	}
+}
+
+func TestCandidatesComeBeforeTheRoute(t *testing.T) {
+	text := `{"apps":{"k8singress":{"live":{"hosts":{"` + hostName(1) + `":{"routes":[{"type":"prefix","path":"/","backend":"b"}]}}}}}}`
+	made, err := withCandidates([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole struct {
+		Apps struct{ K8singress struct{ Live document.Live } }
+	}
+	if err := json.Unmarshal(made, &whole); err != nil {
+		t.Fatal(err)
+	}
+	routes := whole.Apps.K8singress.Live.Hosts[hostName(1)].Routes
+	if len(routes) != candidates+1 || routes[candidates].Match != nil {
+		t.Fatalf("there are %d routes", len(routes))
+	}
+	last := routes[candidates-1]
+	if last.Path != "/" || last.Backend != "b" || last.Match.Headers[0].Value != strconv.Itoa(candidates) {
+		t.Errorf("the last candidate is %+v", last)
+	}
+	if _, err := withCandidates([]byte(`{}`)); err == nil {
+		t.Error("a document without the host is no error")
 	}
 }

@@ -22,6 +22,8 @@ type contestant struct {
 	admin   string
 	http    string
 	process *process
+	// header is a line of every request that it gets; it may be empty.
+	header string
 	// idle says that it does nothing without requests, and need not be paused.
 	idle bool
 
@@ -220,7 +222,7 @@ func (c *contestant) requests(ctx context.Context, o options, host int) (figures
 	}
 	f, err := load{
 		address: c.http, hosts: []string{hostName(host)}, body: answerBody,
-		connections: o.connections, warmUp: o.duration / 3, duration: o.duration,
+		header: c.header, connections: o.connections, warmUp: o.duration / 3, duration: o.duration,
 	}.run(ctx)
 	if err != nil {
 		return f, fmt.Errorf("%s: %w", c.name, err)

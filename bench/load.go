@@ -21,7 +21,9 @@ type load struct {
 	// hosts are taken in turn by the connections.
 	hosts []string
 	// body is what the backend answers; it is on one line at most.
-	body        string
+	body string
+	// header is one more line of each request; it may be empty.
+	header      string
 	connections int
 	// perSecond is how many requests all connections send together; 0 is as many as they can.
 	perSecond int
@@ -79,7 +81,7 @@ func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally
 	if err := connection.SetDeadline(deadline.Add(lateness)); err != nil {
 		return err
 	}
-	request := []byte("GET / HTTP/1.1\r\nHost: " + p.host + "\r\n\r\n")
+	request := []byte("GET / HTTP/1.1\r\nHost: " + p.host + "\r\n" + l.line() + "\r\n")
 	reader := bufio.NewReader(connection)
 	for due := p.next(ctx); ctx.Err() == nil; due = p.next(ctx) {
 		if _, err := connection.Write(request); err != nil {
@@ -93,6 +95,14 @@ func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally
 		}
 	}
 	return nil
+}
+
+// line is the additional line of each request.
+func (l load) line() string {
+	if l.header == "" {
+		return ""
+	}
+	return l.header + "\r\n"
 }
 
 func (l load) dial(ctx context.Context, host string) (net.Conn, error) {

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+)
+
+const (
+	// candidates is how many routes with a condition a path has, of which the last matches, and leastWithCandidates the
+	// share of the requests that it must answer of those that a path without any answers.
+	candidates          = 16
+	leastWithCandidates = 0.90
+	// conditionHeader is what the conditions are about.
+	conditionHeader = "X-Bench"
+)
+
+// compareConditions measures a path with conditions against the same path without.
+func compareConditions(ctx context.Context, o options, folder string, _ io.Writer) ([]bar, error) {
+	backend, err := startBackend()
+	if err != nil {
+		return nil, err
+	}
+	defer backend.stop()
+	s := site{o.binary, folder, backend.address}
+	plain, err := documentOf(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	with, err := withCandidates(plain)
+	if err != nil {
+		return nil, err
+	}
+	var both [2]*contestant
+	for side, document := range [][]byte{with, plain} {
+		both[side], err = startWithDocument(ctx, s, fmt.Sprintf("conditions-%d", side), document)
+		defer both[side].stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+	answered := &series{}
+	for round := range o.rounds {
+		err := inTurn(round, func(side int) error {
+			f, err := both[side].requests(ctx, o, 1)
+			answered.add(side, f.perSecond)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	work := fmt.Sprintf("%d conditions on a path, of which the last matches, against none", candidates)
+	return []bar{answered.atLeast(work, leastWithCandidates)}, nil
+}
+
+// documentOf returns what a controller with one host serves.
+func documentOf(ctx context.Context, s site) ([]byte, error) {
+	c, err := startOurs(ctx, s, "document", applications{hosts: 1, endpoints: 1, backend: s.backend})
+	defer c.stop()
+	if err == nil {
+		err = c.resume()
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.ask(ctx, "/k8singress/config")
+	return []byte(text), err
+}
+
+// withCandidates puts routes with a condition each before the route of the first host. Load sends what the last one asks for.
+func withCandidates(document []byte) ([]byte, error) {
+	var whole object
+	if err := json.Unmarshal(document, &whole); err != nil {
+		return nil, err
+	}
+	at := whole
+	for _, key := range []string{"apps", "k8singress", "live", "hosts", hostName(1)} {
+		at, _ = at[key].(object)
+	}
+	routes, _ := at["routes"].([]any)
+	if len(routes) != 1 {
+		return nil, fmt.Errorf("the document has %d routes for the first host, not one", len(routes))
+	}
+	var all []any
+	for i := range candidates {
+		route := object{"match": object{"headers": []object{{"name": conditionHeader, "value": strconv.Itoa(i + 1)}}}}
+		for key, value := range routes[0].(object) {
+			route[key] = value
+		}
+		all = append(all, route)
+	}
+	at["routes"] = append(all, routes[0])
+	return json.Marshal(whole)
+}
+
+// startWithDocument starts Caddy without objects, and gives it a document.
+func startWithDocument(ctx context.Context, s site, name string, document []byte) (*contestant, error) {
+	c, err := newContestant(s.folder, name, 1)
+	if err != nil {
+		return c, err
+	}
+	https, err := freeAddress()
+	if err != nil {
+		return c, err
+	}
+	c.header = conditionHeader + ": " + strconv.Itoa(candidates)
+	config := fmt.Appendf(nil, "{\n\tadmin %s\n\tk8singress {\n\t\tsource none\n\t\thttp %s\n\t\thttps %s\n\t}\n}\n", c.admin, c.http, https)
+	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), config, func(ctx context.Context) bool {
+		return c.put(ctx, document) == nil && c.ready(ctx) && c.serves(ctx, 1)
+	})
+}
+
+// put has the controller serve a document.
+func (c *contestant) put(ctx context.Context, document []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://"+c.admin+"/k8singress/config", bytes.NewReader(document))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
+}
+
+// picks is the line in which the test of the split says what it has measured.
+var picks = regexp.MustCompile(`(?m)1,000,000 picks are at most ([0-9.]+ %) off the weights$`)
+
+// compareSplit has the test of the split by weights count picks. It fails where they are too far off.
+func compareSplit(ctx context.Context, _ options, _ string, _ io.Writer) ([]bar, error) {
+	test := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-run", "^TestSplitFollowsTheWeights$", "./internal/live")
+	test.Stderr = os.Stderr
+	output, failed := test.Output()
+	measured := picks.FindSubmatch(output)
+	if measured == nil {
+		return nil, fmt.Errorf("the test of the split: %w\n%s", errors.Join(failed, errors.New("it does not say what it has measured")), output)
+	}
+	b := bar{Work: "1,000,000 picks by weight", Bar: "within 0.2 % of the weights", Measured: "at most " + string(measured[1]) + " off"}
+	return []bar{held(b, failed == nil)}, nil
+}
