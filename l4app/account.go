@@ -125,15 +125,15 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 var (
 	connectionsTotal = describe("connections_total",
-		"How many connections a TCP port has taken, or clients a UDP port. Those that were refused by a limit are not among them.")
-	connectionsActive = describe("connections_active", "How many connections, or clients, there are.")
+		"How many connections a TCP port has accepted, or clients a UDP port, without connections that were refused by a limit.")
+	connectionsActive = describe("connections_active", "How many connections, or clients, are open.")
 	bytesTotal        = describe("bytes_total",
 		"How many bytes have gone from clients to endpoints (direction in), and back (direction out).", "direction")
 	failuresTotal  = describe("failures_total", "How many connections were refused or ended, by reason.", "reason")
 	datagramsTotal = describe("datagrams_total",
 		"How many datagrams have gone from clients to endpoints (direction in), and back (direction out).", "direction")
-	datagramsDropped = describe("datagrams_dropped_total", "How many datagrams did not arrive, as far as that is known, by reason.", "reason")
-	sessionsEvicted  = describe("sessions_evicted_total", "How many clients of a UDP port had to make room for others.")
+	datagramsDropped = describe("datagrams_dropped_total", "How many datagrams were dropped, as far as that is known, by reason.", "reason")
+	sessionsEvicted  = describe("sessions_evicted_total", "How many clients of a UDP port lost their session to a new client.")
 )
 
 // Describe implements prometheus.Collector.

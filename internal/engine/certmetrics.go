@@ -44,7 +44,7 @@ func hasPorts(object ir.Ref, o *settings.Config) bool {
 }
 
 var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",
-	"When a certificate ends that is shown to clients, in seconds since 1970. It is that of a Secret, or was issued for a host.",
+	"When a certificate that clients are shown expires, in seconds since 1970. It is from a Secret, or issued for a host.",
 	[]string{"namespace", "secret", "host"}, nil)
 
 // expiries collects when certificates end. The table is asked at each scrape, so that a change costs nothing.

@@ -31,7 +31,7 @@ func newMetrics() *metrics {
 		}, []string{"reason"}),
 		endpointUpdates: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "k8singress_endpoint_updates_total",
-			Help: "How often the endpoints of a backend were replaced.",
+			Help: "How often the endpoints of a backend changed.",
 		}),
 		applySeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "k8singress_apply_duration_seconds",
@@ -44,8 +44,8 @@ func newMetrics() *metrics {
 		}, []string{"reason"}),
 		ports: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "k8singress_refused_ports",
-			Help: "How many TCP and UDP ports are asked for and not open, by reason: somebody else has them, no Service may open them, or " +
-				"their entry in a ConfigMap cannot be read.",
+			Help: "How many TCP and UDP ports are asked for and not open, by reason: another process or Service has the port, no Service may " +
+				"open it, or its entry in a ConfigMap is invalid.",
 		}, []string{"reason"}),
 	}
 	// So that the metrics are there, and zero, from the start.

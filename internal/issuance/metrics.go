@@ -18,14 +18,14 @@ const (
 func newMetrics(m *Manager) *metrics {
 	orders := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_acme_orders_total",
-		Help: "How often issuers were asked for the certificate of a host, by what came of it: issued, renewed or failed.",
+		Help: "How many orders of certificates ended, by result.",
 	}, []string{"result"})
 	for _, result := range []string{issuedResult, renewedResult, failedResult} {
 		orders.WithLabelValues(result)
 	}
 	return &metrics{orders: orders, waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "k8singress_acme_waiting",
-		Help: "How many hosts that are to get a certificate from an issuer have none.",
+		Help: "How many hosts wait for a certificate from an issuer.",
 	}, m.waiting)}
 }
 
