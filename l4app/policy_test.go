@@ -133,13 +133,15 @@ func blackhole(t *testing.T) string {
 		t.Fatal(err)
 	}
 	address := (&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: own.(*syscall.SockaddrInet4).Port}).String()
-	for {
+	for range 1000 {
 		conn, err := net.DialTimeout("tcp", address, 200*time.Millisecond)
 		if err != nil {
 			return address
 		}
 		t.Cleanup(func() { conn.Close() })
 	}
+	t.Fatal("the queue of connections does not fill")
+	return ""
 }
 
 func TestAnotherEndpointIsAskedWhenOneDoesNotAnswer(t *testing.T) {

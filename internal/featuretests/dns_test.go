@@ -67,7 +67,7 @@ func nameServer(t *testing.T) (ip, port string) {
 // bothOn listens on the same port number with UDP and TCP.
 func bothOn(t *testing.T) (net.PacketConn, net.Listener) {
 	t.Helper()
-	for {
+	for range 100 {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -78,6 +78,8 @@ func bothOn(t *testing.T) (net.PacketConn, net.Listener) {
 		}
 		listener.Close()
 	}
+	t.Fatal("no port is free for both UDP and TCP")
+	return nil, nil
 }
 
 // nameService has port 53 twice, as that of a cluster has.

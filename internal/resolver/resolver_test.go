@@ -502,17 +502,10 @@ func TestAtTheSameTime(t *testing.T) {
 	}
 	all.Wait()
 	f.Configure(usual(s.address))
-	deadline := time.After(fixture.Patience)
-	for {
-		if got, _ := f.told("3"); slices.Equal(got, []string{"192.0.2.1:80"}) {
-			return
-		}
-		select {
-		case <-deadline:
-			t.Fatal("it was not told")
-		case <-time.After(time.Millisecond):
-		}
-	}
+	fixture.Holds(t, "the addresses of the name", func() bool {
+		got, _ := f.told("3")
+		return slices.Equal(got, []string{"192.0.2.1:80"})
+	})
 }
 
 // An end does not wait for servers that are silent.
