@@ -73,7 +73,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	parts := []comparison{compare, compareHandshakes, compareStreams, scale}
 	switch {
 	case o.against != "":
-		parts = []comparison{compareCommits, compareGrowth, compareConditions, compareSplit, compareLines}
+		parts = []comparison{compareCommits, compareGrowth, compareConditions, compareSplit, compareLines, countFiles}
 	case o.streams:
 		parts = []comparison{compareStreams}
 	}
