@@ -420,7 +420,8 @@ func TestStartIsFast(t *testing.T) {
 	took := time.Since(start)
 	s := c.Store().Take()
 	if snapshot.Of[*networkingv1.Ingress](s).Len() != n || snapshot.Of[*corev1.Service](s).Len() != n || len(s.Changed) != 3*n {
-		t.Errorf("%d Ingresses, %d Services, %d objects", snapshot.Of[*networkingv1.Ingress](s).Len(), snapshot.Of[*corev1.Service](s).Len(), len(s.Changed))
+		t.Errorf("%d Ingresses, %d Services, %d objects",
+			snapshot.Of[*networkingv1.Ingress](s).Len(), snapshot.Of[*corev1.Service](s).Len(), len(s.Changed))
 	}
 	t.Logf("read %d objects in %s", 3*n, took)
 	if took > fixture.Patience {

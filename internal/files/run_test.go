@@ -390,7 +390,8 @@ func TestLargeFile(t *testing.T) {
 	write(t, path, "")
 	check(t, os.Truncate(path, largest+1))
 	s, verdicts, err := Load(dir)
-	if err != nil || snapshot.Of[*corev1.ConfigMap](s).Len() != 1 || len(verdicts) != 1 || !strings.Contains(verdicts[0].Problems[0].Message, "split it") {
+	if err != nil || snapshot.Of[*corev1.ConfigMap](s).Len() != 1 || len(verdicts) != 1 ||
+		!strings.Contains(verdicts[0].Problems[0].Message, "split it") {
 		t.Errorf("%v, verdicts %v", err, verdicts)
 	}
 }

@@ -120,7 +120,8 @@ func (v *Verdict) With(more *Verdict) *Verdict {
 
 // Equal reports whether two verdicts say the same of the same object.
 func (v *Verdict) Equal(other *Verdict) bool {
-	return v == other || v.Object == other.Object && slices.Equal(v.Problems, other.Problems) && slices.EqualFunc(v.Parents, other.Parents, Parent.equal)
+	return v == other || v.Object == other.Object && slices.Equal(v.Problems, other.Problems) &&
+		slices.EqualFunc(v.Parents, other.Parents, Parent.equal)
 }
 
 // Report holds one verdict for each object that a translation looked at, sorted by Compare.

@@ -51,7 +51,8 @@ func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Servic
 	}
 	o.note(service, plan.Ports, err)
 	if err == nil {
-		p.options.Log.Info("updated the ports of the Service", zap.String("service", service.Namespace+"/"+service.Name), zap.Int("count", len(plan.Ports)))
+		p.options.Log.Info("updated the ports of the Service",
+			zap.String("service", service.Namespace+"/"+service.Name), zap.Int("count", len(plan.Ports)))
 		return 0
 	}
 	if o.refused == nil {
