@@ -120,7 +120,9 @@ func (c *Checker) Close() {
 	c.all.Wait()
 }
 
-// follow asks all endpoints of a backend once in each interval. Whoever is asked no more counts as well.
+// follow checks all endpoints of a backend once in each interval. An endpoint that is no longer checked counts as healthy. Each
+// backend has a goroutine and a timer of its own rather than a place in one queue for all: a bound on the checks of all backends
+// would let the time limits of one tenant's dead endpoints delay the checks of another tenant.
 func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 	// The replicas of the controller should not all ask at once.
 	timer := time.NewTimer(rand.N(min(r.check.Interval, time.Second)))

@@ -18,7 +18,7 @@ const (
 )
 
 // failure is what the storage remembers of a host whose certificate could not be got. Changing the Ingress does not undo
-// it: an authority that is asked too often answers nobody.
+// it: an authority that is asked too often refuses all orders.
 type failure struct {
 	// Attempts counts those in a row.
 	Attempts int `json:"attempts"`

@@ -24,22 +24,20 @@ type host struct {
 	read bool
 	// issued is what the storage has; nil is nothing.
 	issued *issued
-	// trouble is why there is no certificate, or none that is new; nil is none that is known.
-	trouble *failure
+	// lastError is why there is no certificate, or no new one; nil is no known reason.
+	lastError *failure
 	// misses counts how often the storage had nothing.
 	misses int
 
-	// busy says that somebody works on it, asking that it is an issuer; again that it is to be looked at once more.
-	busy, asking, again bool
-	// asked is when an issuer was asked last, polled when it was asked for the time of the renewal.
-	asked, polled time.Time
+	// busy says that a task works on the host, ordering that the task is an order; again that its certificate is to be read once
+	// more after the task.
+	busy, ordering, again bool
+	// ordered is when an issuer was asked for the certificate last, polled when for the time of the renewal.
+	ordered, polled time.Time
 	// got is the result of the last order, whose certificate has not been read from the storage yet; empty is none.
 	got  string
 	gone bool
 
-	// due and place are those of the agenda; place is -1 for a host that is not on it.
-	due   time.Time
-	place int
 	// holds is the namespace of whose share it is worked on. It may have another origin by now.
 	holds string
 	// queues are those that it waits in.
@@ -53,7 +51,7 @@ func newHost(name string, origin ir.Ref) *host {
 		subject = name
 	}
 	return &host{
-		name: name, subject: subject, stored: certmagic.StorageKeys.Safe(subject), origin: origin, since: time.Now(), place: -1,
+		name: name, subject: subject, stored: certmagic.StorageKeys.Safe(subject), origin: origin, since: time.Now(),
 		queues: map[*queue]bool{},
 	}
 }
@@ -84,13 +82,13 @@ type issued struct {
 const (
 	// calm is for hosts that have what they need. The storage tells most changes by itself.
 	calm = time.Hour
-	// A host without a certificate is looked at more and more rarely, by replicas that do not ask.
+	// Replicas that do not order read the certificate of a host without one less and less often.
 	firstPoll = time.Second
 	lastPoll  = time.Minute
 )
 
-// next returns when the host is to be looked at again, by one that does not ask for it now.
-func (h *host) next(now time.Time, leads bool) time.Time {
+// nextRead returns when the certificate is to be read again, in a replica that does not order it now.
+func (h *host) nextRead(now time.Time, leads bool) time.Time {
 	if h.issued == nil {
 		return now.Add(min(firstPoll<<min(h.misses, 10), lastPoll))
 	}
@@ -104,9 +102,9 @@ func (h *host) next(now time.Time, leads bool) time.Time {
 // jitter returns between nine tenths of a time and all of it, so that what began together does not stay together.
 func jitter(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/10+1)) }
 
-// meet forgets what the host has heard from other issuers than those with a mark, so that these are asked at once.
-func (h *host) meet(mark string) {
-	if h.trouble != nil && h.trouble.Issuers != mark {
-		h.trouble, h.asked = nil, time.Time{}
+// forgetOtherIssuers forgets the last error unless it is of the issuers with a mark, so that these are asked at once.
+func (h *host) forgetOtherIssuers(mark string) {
+	if h.lastError != nil && h.lastError.Issuers != mark {
+		h.lastError, h.ordered = nil, time.Time{}
 	}
 }

@@ -132,7 +132,7 @@ func words(err error) string {
 	return clean(said)
 }
 
-// clean makes a text of somebody else fit for a line of a log.
+// clean makes the text of an authority fit for a line of a log.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if nginx.IsControl(r) {

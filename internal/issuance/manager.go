@@ -10,20 +10,21 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/delayqueue"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // How many hosts are worked on at once. A certificate authority may take its time; the storage should not.
 const (
-	maxAsking  = 16
-	maxLooking = 8
-	maxPolling = 2
-	// askingShare is how many orders one namespace may have under way. An order hangs for minutes where its owner's DNS or
-	// server does: the rest is for the others, and is kept free for those that come later, too.
-	askingShare = maxAsking / 2
+	maxOrders   = 16
+	maxReads    = 8
+	maxARIPolls = 2
+	// ordersPerNamespace is how many orders one namespace may have under way. An order takes minutes where the DNS or the server of
+	// its owner does not answer: the other places are kept free for other namespaces, later ones included.
+	ordersPerNamespace = maxOrders / 2
 )
 
-// beat is how often a Manager looks whether this replica leads, and whether somebody has waited for long.
+// beat is how often a Manager checks whether this replica leads, and whether a host has waited for long.
 const beat = time.Second
 
 // Manager has the hosts whose certificates come from issuers. Its methods may be called from any goroutine.
@@ -32,7 +33,7 @@ type Manager struct {
 	metrics *metrics
 	// retry is how long a host waits after its first failure.
 	retry time.Duration
-	// kick wakes Run; changed wakes who serves.
+	// kick wakes Run; changed is Changed.
 	kick    chan struct{}
 	changed chan struct{}
 
@@ -41,16 +42,17 @@ type Manager struct {
 	hosts map[string]*host
 	// stored finds a host by the name that its certificate has in the storage.
 	stored map[string]*host
-	agenda agenda
-	// asks are the hosts for which an issuer is to be asked; looks those whose certificate is to be read from the storage;
-	// polls those whose issuer is asked when it wants the renewal.
-	asks  *queue
-	looks *queue
-	polls *queue
-	// fresh are the hosts with a certificate that nobody has taken yet.
+	// delayed are the hosts whose certificate is to be read at a later time.
+	delayed *delayqueue.Queue[*host]
+	// reads are the hosts whose certificate is to be read from the storage, orders the hosts whose certificate is to be ordered
+	// from an issuer, and ariPolls the hosts whose issuer is to be asked for the time of the renewal (ARI).
+	reads    *queue
+	orders   *queue
+	ariPolls *queue
+	// fresh are the hosts with a certificate that Take has not returned yet.
 	fresh map[string]*host
-	// troubled are the hosts that there may be something to say of.
-	troubled map[string]*host
+	// problematic are the hosts that have a problem, or may have one.
+	problematic map[string]*host
 	// unread counts the hosts whose certificate has not been looked for yet; read is closed while there are none.
 	unread int
 	read   chan struct{}
@@ -65,9 +67,9 @@ type Manager struct {
 func New(log *zap.Logger) *Manager {
 	m := &Manager{
 		log: log, retry: firstRetry, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
-		hosts: map[string]*host{}, stored: map[string]*host{}, fresh: map[string]*host{}, troubled: map[string]*host{},
-		asks: newQueue(maxAsking, askingShare), looks: newQueue(maxLooking, maxLooking), polls: newQueue(maxPolling, maxPolling),
-		read: make(chan struct{}),
+		hosts: map[string]*host{}, stored: map[string]*host{}, fresh: map[string]*host{}, problematic: map[string]*host{},
+		orders: newQueue(maxOrders, ordersPerNamespace), reads: newQueue(maxReads, maxReads), ariPolls: newQueue(maxARIPolls, maxARIPolls),
+		read: make(chan struct{}), delayed: delayqueue.New[*host](),
 	}
 	close(m.read)
 	m.metrics = newMetrics(m)
@@ -87,8 +89,8 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 		m.setup, last = nil, next
 	}
 	for _, h := range m.hosts {
-		h.meet(next.mark)
-		m.look(h)
+		h.forgetOtherIssuers(next.mark)
+		m.readSoon(h)
 	}
 	m.mu.Unlock()
 	if last != nil {
@@ -118,11 +120,11 @@ func (m *Manager) Want(changes map[string]*ir.Certificate) {
 
 func (m *Manager) add(h *host) {
 	m.hosts[h.name], m.stored[h.stored] = h, h
-	m.troubled[h.name] = h
+	m.problematic[h.name] = h
 	if m.unread++; m.unread == 1 {
 		m.read = make(chan struct{})
 	}
-	m.look(h)
+	m.readSoon(h)
 }
 
 func (m *Manager) forget(h *host) {
@@ -130,14 +132,14 @@ func (m *Manager) forget(h *host) {
 		return
 	}
 	h.gone = true
-	m.agenda.drop(h)
-	for _, q := range []*queue{m.asks, m.looks, m.polls} {
+	m.delayed.Remove(h)
+	for _, q := range []*queue{m.orders, m.reads, m.ariPolls} {
 		q.drop(h)
 	}
 	delete(m.hosts, h.name)
 	delete(m.stored, h.stored)
 	delete(m.fresh, h.name)
-	delete(m.troubled, h.name)
+	delete(m.problematic, h.name)
 	m.wasRead(h)
 }
 
@@ -152,17 +154,17 @@ func (m *Manager) wasRead(h *host) {
 	}
 }
 
-// look has the certificate of a host read from the storage as soon as may be. What else the host waits for waits until then:
-// only one works on a host at a time.
-func (m *Manager) look(h *host) {
+// readSoon has the certificate of a host read from the storage as soon as possible, before anything else that the host waits
+// for: one task at a time works on a host.
+func (m *Manager) readSoon(h *host) {
 	if h.busy {
 		h.again = true
 		return
 	}
-	m.agenda.drop(h)
-	m.asks.drop(h)
-	m.polls.drop(h)
-	m.looks.push(h, true)
+	m.delayed.Remove(h)
+	m.orders.drop(h)
+	m.ariPolls.drop(h)
+	m.reads.push(h, true)
 }
 
 // Read waits until the certificates of all hosts have been looked for in the storage once, or ctx ends.
@@ -180,10 +182,10 @@ func (m *Manager) Read(ctx context.Context) {
 	}
 }
 
-// Changed wakes who serves: there are other certificates, or something else to say of a host.
+// Changed has a value when there are other certificates, or other problems.
 func (m *Manager) Changed() <-chan struct{} { return m.changed }
 
-// wake makes Run look what there is to do.
+// wake makes Run check its queues.
 func (m *Manager) wake() { signal(m.kick) }
 
 func signal(c chan struct{}) {
@@ -193,22 +195,22 @@ func signal(c chan struct{}) {
 	}
 }
 
-// heard is called by the storage when the value of a key has changed, on any replica.
-func (m *Manager) heard(key string) {
+// onStorageEvent is called by the storage when the value of a key has changed, on any replica.
+func (m *Manager) onStorageEvent(key string) {
 	name, ok := hostOf(key)
 	if !ok {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if h := m.stored[name]; h != nil && !h.asking {
-		m.look(h)
+	if h := m.stored[name]; h != nil && !h.ordering {
+		m.readSoon(h)
 		m.wake()
 	}
 }
 
-// challenged says whether some replica may be asking for the certificate of a host at this moment.
-func (m *Manager) challenged(stored string) bool {
+// mayBeChallenged returns whether a replica may be ordering the certificate of a host at this moment.
+func (m *Manager) mayBeChallenged(stored string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	h := m.stored[stored]

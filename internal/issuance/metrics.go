@@ -29,12 +29,12 @@ func newMetrics(m *Manager) *metrics {
 	}, m.waiting)}
 }
 
-// waiting counts the hosts without a certificate, all of which are among the troubled.
+// waiting counts the hosts without a certificate, all of which are problematic.
 func (m *Manager) waiting() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	count := 0
-	for _, h := range m.troubled {
+	for _, h := range m.problematic {
 		if h.issued == nil {
 			count++
 		}

@@ -33,12 +33,12 @@ const (
 	mostSaid = 4
 )
 
-// notice wakes who serves when there is something to say of a host only because it has waited for long.
-func (m *Manager) notice() {
+// wakeForPending signals Changed when a host has become a problem only because it has waited for long.
+func (m *Manager) wakeForPending() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	for _, h := range m.troubled {
+	for _, h := range m.problematic {
 		if waited := now.Sub(h.since); h.issued == nil && waited >= soon && waited < soon+2*beat {
 			signal(m.changed)
 			return
@@ -51,9 +51,9 @@ func (m *Manager) Problems() []*report.Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	objects := map[ir.Ref][]*host{}
-	for _, h := range m.troubled {
+	for _, h := range m.problematic {
 		// A document need not say which object a host comes from.
-		if h.origin.Kind != "" && (h.trouble != nil || time.Since(h.since) >= soon) {
+		if h.origin.Kind != "" && (h.lastError != nil || time.Since(h.since) >= soon) {
 			objects[h.origin] = append(objects[h.origin], h)
 		}
 	}
@@ -70,7 +70,7 @@ func verdict(object ir.Ref, hosts []*host) *report.Verdict {
 	var pending, unsaid []string
 	for _, h := range hosts {
 		switch {
-		case h.trouble == nil:
+		case h.lastError == nil:
 			pending = append(pending, h.name)
 		case len(v.Problems) == mostSaid:
 			unsaid = append(unsaid, h.name)
@@ -105,6 +105,6 @@ func (h *host) problem() report.Problem {
 		p.Severity = report.Warning
 		state = fmt.Sprintf("the certificate for %s, which is valid until %s, is not renewed: ", h.name, report.Date(h.issued.pair.Leaf.NotAfter))
 	}
-	p.Message = state + cmp.Or(h.trouble.Reason, "nobody says why") + "; the next attempt is after " + report.Date(h.trouble.NotBefore)
+	p.Message = state + cmp.Or(h.lastError.Reason, "the reason is not known") + "; the next attempt is after " + report.Date(h.lastError.NotBefore)
 	return p
 }

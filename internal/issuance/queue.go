@@ -131,7 +131,7 @@ func (p *pace) ready(now time.Time) (time.Duration, bool) {
 
 func (p *pace) began(now time.Time) { p.begun = append(p.begun, now) }
 
-// refund takes back the last beginning: nobody was asked.
+// refund takes back the last beginning, because no issuer was asked.
 func (p *pace) refund() {
 	if len(p.begun) > 0 {
 		p.begun = p.begun[:len(p.begun)-1]

@@ -42,7 +42,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 
 // Orders of one namespace that hang leave room for those of others, and it goes on with the next when one has ended.
 func TestNamespaceHasItsShare(t *testing.T) {
-	q := newQueue(maxAsking, askingShare)
+	q := newQueue(maxOrders, ordersPerNamespace)
 	for n := range 100 {
 		q.push(hostIn("hanging", fmt.Sprintf("h%d.example", n)), true)
 	}
@@ -50,8 +50,8 @@ func TestNamespaceHasItsShare(t *testing.T) {
 	for h := q.pop(); h != nil; h = q.pop() {
 		hanging = append(hanging, h)
 	}
-	if len(hanging) != maxAsking/2 {
-		t.Fatalf("one namespace has %d of %d", len(hanging), maxAsking)
+	if len(hanging) != maxOrders/2 {
+		t.Fatalf("one namespace has %d of %d", len(hanging), maxOrders)
 	}
 	other := hostIn("other", "one.example")
 	q.push(other, false)
@@ -101,19 +101,19 @@ func TestOneWorksOnAHost(t *testing.T) {
 	h := m.hosts["a.example"]
 	read := func() {
 		t.Helper()
-		if m.looks.pop() != h {
+		if m.reads.pop() != h {
 			t.Fatal("nobody looks for its certificate")
 		}
 		h.busy = true
-		m.settle(h)
+		m.next(h)
 	}
 	read()
-	m.heard("certificates/one/a.example/a.example.crt")
-	if m.asks.pop() != nil {
+	m.onStorageEvent("certificates/one/a.example/a.example.crt")
+	if m.orders.pop() != nil {
 		t.Error("an issuer is asked before it is read")
 	}
 	read()
-	if m.asks.pop() != h || m.asks.pop() != nil {
+	if m.orders.pop() != h || m.orders.pop() != nil {
 		t.Error("no issuer is asked once")
 	}
 }
@@ -136,30 +136,5 @@ func TestPace(t *testing.T) {
 	}
 	if _, ok := p.ready(now.Add(10 * time.Second)); !ok {
 		t.Error("it has to wait for too long")
-	}
-}
-
-func TestAgenda(t *testing.T) {
-	var a agenda
-	now := time.Now()
-	early, middle, late := hostIn("a", "1.example"), hostIn("a", "2.example"), hostIn("a", "3.example")
-	a.set(late, now.Add(3*time.Second))
-	a.set(early, now.Add(2*time.Second))
-	a.set(middle, now.Add(time.Second))
-	a.set(early, now)
-	a.drop(middle)
-	if h := a.pop(now); h != early {
-		t.Errorf("first is %v", h)
-	}
-	if h := a.pop(now); h != nil {
-		t.Errorf("%s is not due", h.name)
-	}
-	if at, ok := a.next(); !ok || !at.Equal(late.due) {
-		t.Errorf("next is %v", at)
-	}
-	a.drop(early)
-	a.drop(late)
-	if _, ok := a.next(); ok {
-		t.Error("something is left")
 	}
 }

@@ -23,7 +23,7 @@ func (m *Manager) Run(ctx context.Context, leads func() bool) {
 			return
 		case <-m.kick:
 		case <-ticker.C:
-			m.notice()
+			m.wakeForPending()
 		case <-timer.C:
 		}
 	}
@@ -47,36 +47,36 @@ func (m *Manager) dispatch(ctx context.Context, running *sync.WaitGroup, leads b
 	if m.setup == nil {
 		return beat
 	}
-	m.lead(leads)
+	m.setLeads(leads)
 	now := time.Now()
-	for h := m.agenda.pop(now); h != nil; h = m.agenda.pop(now) {
-		m.looks.push(h, false)
+	for h, ok := m.delayed.Pop(now); ok; h, ok = m.delayed.Pop(now) {
+		m.reads.push(h, false)
 	}
 	m.beginSweep(ctx, running, now)
-	m.begin(ctx, running, m.looks, m.fetch)
-	m.begin(ctx, running, m.polls, m.poll)
-	rest := m.beginAsking(ctx, running, now)
-	if next, ok := m.agenda.next(); ok {
+	m.begin(ctx, running, m.reads, m.fetch)
+	m.begin(ctx, running, m.ariPolls, m.poll)
+	rest := m.beginOrders(ctx, running, now)
+	if next, ok := m.delayed.Next(); ok {
 		rest = min(rest, max(next.Sub(now), 0))
 	}
 	return rest
 }
 
-// lead notes whether this replica asks. Who begins to looks at once for what is to be asked for.
-func (m *Manager) lead(leads bool) {
+// setLeads sets whether this replica orders certificates. When it begins to, it reads first what other replicas have got.
+func (m *Manager) setLeads(leads bool) {
 	if m.leads == leads {
 		return
 	}
 	m.leads = leads
-	m.polls.clear()
-	for _, h := range m.asks.clear() {
-		m.look(h)
+	m.ariPolls.clear()
+	for _, h := range m.orders.clear() {
+		m.readSoon(h)
 	}
 	for _, h := range m.hosts {
 		// Who asks from now on knows better why something failed.
-		h.trouble = nil
+		h.lastError = nil
 		if h.issued == nil || !h.issued.renewal.at.After(time.Now().Add(calm)) {
-			m.look(h)
+			m.readSoon(h)
 		}
 	}
 }
@@ -105,18 +105,18 @@ func (m *Manager) begin(ctx context.Context, running *sync.WaitGroup, q *queue, 
 }
 
 // beginAsking begins as many orders as the authority may be asked for now.
-func (m *Manager) beginAsking(ctx context.Context, running *sync.WaitGroup, now time.Time) time.Duration {
+func (m *Manager) beginOrders(ctx context.Context, running *sync.WaitGroup, now time.Time) time.Duration {
 	for {
 		if wait, ok := m.pace.ready(now); m.setup.paced() && !ok {
 			return wait
 		}
-		h := m.asks.pop()
+		h := m.orders.pop()
 		if h == nil {
 			return time.Minute
 		}
 		m.pace.began(now)
-		h.asking = true
-		m.start(ctx, running, m.asks, h, m.ask)
+		h.ordering = true
+		m.start(ctx, running, m.orders, h, m.order)
 	}
 }
 
@@ -128,23 +128,23 @@ func (m *Manager) start(ctx context.Context, running *sync.WaitGroup, q *queue, 
 		do(ctx, s, h)
 		m.mu.Lock()
 		q.done(h)
-		m.settle(h)
+		m.next(h)
 		m.mu.Unlock()
 		s.release()
 		m.wake()
 	})
 }
 
-// settle says what comes next for a host that has been worked on.
-func (m *Manager) settle(h *host) {
-	asked := h.asking
-	h.busy, h.asking = false, false
+// next queues a host for what follows the task that has ended.
+func (m *Manager) next(h *host) {
+	asked := h.ordering
+	h.busy, h.ordering = false, false
 	switch {
 	case h.gone:
-	case h.again || asked && h.trouble == nil:
-		// What was got stands in the storage, as it does for the other replicas.
+	case h.again || asked && h.lastError == nil:
+		// The certificate is read back from the storage, the same way other replicas get it.
 		h.again = false
-		m.look(h)
+		m.readSoon(h)
 	default:
 		m.plan(h, time.Now())
 	}
@@ -153,33 +153,33 @@ func (m *Manager) settle(h *host) {
 // plan puts a host where it has to wait.
 func (m *Manager) plan(h *host, now time.Time) {
 	if !m.leads {
-		m.agenda.set(h, h.next(now, false))
+		m.delayed.Set(h, h.nextRead(now, false))
 		return
 	}
 	due := now
 	if h.issued != nil {
 		due = h.issued.renewal.at
 	}
-	if h.trouble != nil {
-		due = later(due, h.trouble.NotBefore)
+	if h.lastError != nil {
+		due = later(due, h.lastError.NotBefore)
 	} else {
 		// What was got may be due again at once.
-		due = later(due, h.asked.Add(renewCheck))
+		due = later(due, h.ordered.Add(renewCheck))
 	}
 	if !due.After(now) {
-		m.asks.push(h, h.asked.IsZero() && h.issued == nil)
+		m.orders.push(h, h.ordered.IsZero() && h.issued == nil)
 		return
 	}
 	if h.issued != nil {
 		if at, ok := h.issued.renewal.poll(h.polled); ok && !at.After(now) {
-			m.polls.push(h, false)
+			m.ariPolls.push(h, false)
 			return
 		} else if ok {
 			due = earliest(due, at)
 		}
-		due = earliest(due, h.next(now, true))
+		due = earliest(due, h.nextRead(now, true))
 	}
-	m.agenda.set(h, later(due, now.Add(beat)))
+	m.delayed.Set(h, later(due, now.Add(beat)))
 }
 
 func later(a, b time.Time) time.Time {

@@ -45,13 +45,13 @@ type setup struct {
 	users atomic.Int64
 }
 
-// subscriber is a storage that tells of each key whose value changes, whoever changes it.
+// subscriber is a storage that reports each key whose value changes, also by other replicas.
 type subscriber interface {
 	Subscribe(func(key string)) (unsubscribe func())
 }
 
-// doubter is a storage that looks up the token of a challenge which it does not know yet only for hosts that may have one.
-type doubter interface {
+// challengeStorage is a storage that looks up unknown challenge tokens only for hosts that may be challenged.
+type challengeStorage interface {
 	SetWanted(func(host string) bool)
 }
 
@@ -88,10 +88,10 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 	}
 	s.unsubscribe = func() {}
 	if storage, ok := s.storage.(subscriber); ok {
-		s.unsubscribe = storage.Subscribe(m.heard)
+		s.unsubscribe = storage.Subscribe(m.onStorageEvent)
 	}
-	if storage, ok := s.storage.(doubter); ok {
-		storage.SetWanted(m.challenged)
+	if storage, ok := s.storage.(challengeStorage); ok {
+		storage.SetWanted(m.mayBeChallenged)
 	}
 	s.users.Store(1)
 	return s, nil

@@ -14,11 +14,11 @@ import (
 const (
 	// sweepEvery is how often the storage is looked through for what is of no use any more.
 	sweepEvery = time.Hour
-	// keepFailures is how long a failure is remembered for a host that nobody wants.
+	// keepFailures is how long a failure is remembered for a host that is not wanted any more.
 	keepFailures = 24 * time.Hour
 )
 
-// sweep deletes the failures of hosts that nobody wants any more: whoever may make hosts must not fill the storage with them.
+// sweep deletes the failures of hosts that are not wanted any more: a tenant who may create hosts must not fill the storage.
 func (m *Manager) sweep(ctx context.Context, s *setup) {
 	keys, err := s.storage.List(ctx, strings.TrimSuffix(failuresFolder, "/"), true)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

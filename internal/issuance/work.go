@@ -48,12 +48,12 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	h.issued = found
 	if before == nil || !before.pair.Leaf.Equal(found.pair.Leaf) {
 		m.fresh[h.name] = h
-		h.trouble = nil
+		h.lastError = nil
 		m.announce(s, h)
 		signal(m.changed)
 	}
-	if h.trouble == nil {
-		delete(m.troubled, h.name)
+	if h.lastError == nil {
+		delete(m.problematic, h.name)
 	}
 }
 
@@ -94,20 +94,20 @@ func (m *Manager) poll(ctx context.Context, s *setup, h *host) {
 	h.again = err == nil
 }
 
-// ask gets a certificate for a host, or says why it cannot be got.
-func (m *Manager) ask(ctx context.Context, s *setup, h *host) {
+// order gets a certificate for a host from an issuer, or sets its last error.
+func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	last := &failure{}
 	known, err := recall(ctx, s.storage, failureKey(h), last)
-	m.note(err, h)
+	m.logStorageError(err, h)
 	last = last.under(s.mark)
 	usable, resting := s.usable(ctx, h, last)
 	if time.Now().Before(last.NotBefore) {
 		usable, resting = nil, last
 	}
 	if len(usable) == 0 {
-		m.rest(h, resting)
+		m.postpone(h, resting)
 		return
 	}
 	errs := s.attempt(ctx, h, usable, m.log)
@@ -115,63 +115,63 @@ func (m *Manager) ask(ctx context.Context, s *setup, h *host) {
 		// The process ends.
 		return
 	}
-	var trouble *failure
+	var failed *failure
 	keep, done := context.WithTimeout(context.WithoutCancel(ctx), storagePatience)
 	defer done()
 	switch {
 	case len(errs) > 0:
-		trouble = s.judge(keep, h, last, errs, time.Now())
-		m.note(remember(keep, s.storage, failureKey(h), trouble), h)
+		failed = s.judge(keep, h, last, errs, time.Now())
+		m.logStorageError(remember(keep, s.storage, failureKey(h), failed), h)
 	case known:
-		m.note(s.storage.Delete(keep, failureKey(h)), h)
+		m.logStorageError(s.storage.Delete(keep, failureKey(h)), h)
 	}
-	m.asked(h, trouble)
+	m.noteOrder(h, failed)
 }
 
-// rest notes that nobody may be asked for a host before some time.
-func (m *Manager) rest(h *host, why *failure) {
+// postpone sets why no issuer may be asked for a host now.
+func (m *Manager) postpone(h *host, why *failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pace.refund()
 	m.fail(h, why)
 }
 
-// asked notes that somebody was, and what came of it.
-func (m *Manager) asked(h *host, trouble *failure) {
+// noteOrder sets the outcome of an order: why it failed, or nil.
+func (m *Manager) noteOrder(h *host, failed *failure) {
 	result := issuedResult
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case trouble != nil:
+	case failed != nil:
 		result = failedResult
 	case h.issued != nil:
 		result = renewedResult
 	}
-	if h.got = ""; trouble == nil {
+	if h.got = ""; failed == nil {
 		h.got = result
 	}
 	m.metrics.orders.WithLabelValues(result).Inc()
-	h.asked = time.Now()
-	m.fail(h, trouble)
+	h.ordered = time.Now()
+	m.fail(h, failed)
 }
 
 // fail notes why a host has to wait; nil is that it need not.
 func (m *Manager) fail(h *host, why *failure) {
-	h.trouble = why
+	h.lastError = why
 	if why != nil && !h.gone {
-		m.troubled[h.name] = h
+		m.problematic[h.name] = h
 		signal(m.changed)
 	}
 }
 
-// note logs what the storage did not take. The next attempt is not held up by it.
-func (m *Manager) note(err error, h *host) {
+// logStorageError logs that the outcome of an order was not stored. It does not delay the next one.
+func (m *Manager) logStorageError(err error, h *host) {
 	if err != nil {
 		m.log.Error("the storage does not remember how an attempt ended", zap.String("host", h.name), zap.Error(err))
 	}
 }
 
-// errNeedsDNS is why nobody is asked for a wildcard.
+// errNeedsDNS is why a wildcard is not ordered.
 const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: give the option issuer a DNS provider, or name a " +
 	"Secret with a certificate"
 
@@ -227,11 +227,11 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 		answers = append(answers, heard)
 		config.Issuers = append(config.Issuers, i.once(theirs))
 	}
-	ask := config.ObtainCertSync
+	order := config.ObtainCertSync
 	if h.issued != nil {
-		ask = func(ctx context.Context, name string) error { return config.RenewCertSync(ctx, name, false) }
+		order = func(ctx context.Context, name string) error { return config.RenewCertSync(ctx, name, false) }
 	}
-	err := ask(ctx, h.subject)
+	err := order(ctx, h.subject)
 	if err == nil {
 		return nil
 	}

@@ -146,7 +146,7 @@ func useless(question, m *dns.Msg) error {
 	case m.Rcode != dns.RcodeSuccess && m.Rcode != dns.RcodeNameError:
 		return fmt.Errorf("it answered %s", dns.RcodeToString[m.Rcode])
 	case m.Rcode == dns.RcodeSuccess && len(m.Answer) == 0 && !m.Authoritative && !m.RecursionAvailable && len(m.Ns) > 0:
-		return errors.New("it knows who knows, and does not ask them")
+		return errors.New("the server returned a referral: recursion is not available")
 	}
 	return nil
 }

@@ -19,5 +19,5 @@ func Forbidden(a netip.Addr, own []netip.Addr) string { return forbidden(a, own)
 func (r *Resolver) Known() (names, queued int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.names), len(r.queue)
+	return len(r.names), r.queue.Len()
 }

@@ -1,7 +1,8 @@
-// Package resolver follows DNS names: it keeps the addresses of Services that stand for a name, and looks them up again
-// when the DNS says that they may have changed.
+// Package resolver follows DNS names: it keeps the addresses of ExternalName Services, and looks a name up again when the
+// TTL of the answer has passed.
 //
-// Go's own resolver does not tell how long an answer holds, so names are asked for with package dns.
+// It asks with package dns because net.Resolver does not return the TTL: a name that fails over within seconds and one
+// that never changes would have to be asked for equally often.
 package resolver
 
 import (
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/delayqueue"
 )
 
 // Access says which addresses an answer may have. Who may create a Service chooses the name, and who owns the name
@@ -54,7 +57,7 @@ type Resolver struct {
 	client *client
 	names  map[string]*name
 	ids    map[string]target
-	queue  queue
+	queue  *delayqueue.Queue[*name]
 }
 
 // target is what a backend's "name:port" says.
@@ -65,9 +68,6 @@ type name struct {
 	host string
 	// ports has the port by backend ID.
 	ports map[string]string
-	// due is when it is looked up next; place is its index in the queue, less than zero when it is not there.
-	due   time.Time
-	place int
 
 	// asked says that a look-up has ended.
 	asked bool
@@ -87,7 +87,7 @@ type name struct {
 func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	return &Resolver{
 		log: log, set: set, wake: make(chan struct{}, 1), files: theSystem, own: interfaceAddresses,
-		names: map[string]*name{}, ids: map[string]target{},
+		names: map[string]*name{}, ids: map[string]target{}, queue: delayqueue.New[*name](),
 	}
 }
 
@@ -106,11 +106,19 @@ func (r *Resolver) Configure(o Options) {
 			r.sift(n, n.found)
 		}
 		// One that is not queued is being looked up, and is queued again when that ends.
-		if n.place >= 0 {
-			r.schedule(n, now)
+		if r.queue.Contains(n) {
+			r.queue.Set(n, now)
 		}
 	}
 	r.rouse()
+}
+
+// rouse makes Run check the queue.
+func (r *Resolver) rouse() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Follow keeps the addresses of a backend, given its "name:port". What the backend had before stays until the first
@@ -126,9 +134,9 @@ func (r *Resolver) Follow(id, external string) {
 	r.ids[id] = t
 	n := r.names[t.host]
 	if n == nil {
-		n = &name{host: t.host, ports: map[string]string{}, place: -1}
+		n = &name{host: t.host, ports: map[string]string{}}
 		r.names[t.host] = n
-		r.schedule(n, time.Now())
+		r.queue.Set(n, time.Now())
 		r.rouse()
 	}
 	n.ports[id] = t.port
@@ -153,7 +161,7 @@ func (r *Resolver) leave(id string) {
 	delete(n.ports, id)
 	if len(n.ports) == 0 {
 		delete(r.names, n.host)
-		r.queue.remove(n)
+		r.queue.Remove(n)
 	}
 }
 

@@ -1,7 +1,6 @@
 package resolver
 
 import (
-	"container/heap"
 	"context"
 	"sync"
 	"time"
@@ -60,13 +59,16 @@ func (r *Resolver) Run(ctx context.Context) {
 func (r *Resolver) next() (*name, *client, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.queue) == 0 || r.client == nil || r.options.Access == Nothing {
+	if r.client == nil || r.options.Access == Nothing {
 		return nil, nil, idle
 	}
-	if wait := time.Until(r.queue[0].due); wait > 0 {
-		return nil, nil, wait
+	if n, ok := r.queue.Pop(time.Now()); ok {
+		return n, r.client, 0
 	}
-	return heap.Pop(&r.queue).(*name), r.client, 0
+	if due, ok := r.queue.Next(); ok {
+		return nil, nil, time.Until(due)
+	}
+	return nil, nil, idle
 }
 
 // look asks for a name, and notes the answer. The host of a name does not change.
@@ -91,12 +93,12 @@ func (r *Resolver) look(ctx context.Context, n *name, c *client) {
 	}
 	switch {
 	case c != r.client:
-		r.schedule(n, time.Now())
+		r.queue.Set(n, time.Now())
 	case err == nil && a.fixed:
-		// Configure finds it by its place in the queue.
-		r.schedule(n, time.Now().Add(forever))
+		// It stays in the queue for Configure.
+		r.queue.Set(n, time.Now().Add(forever))
 	default:
-		r.schedule(n, time.Now().Add(wait))
+		r.queue.Set(n, time.Now().Add(wait))
 	}
 	r.rouse()
 }
