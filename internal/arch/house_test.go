@@ -73,6 +73,7 @@ var house = []room{
 	{name: "internal/trust", level: 3, never: pure},
 	{name: "internal/mtls", level: 5, never: pure},
 	{name: "internal/proxy", level: 5, never: []string{clientGo}},
+	{name: "internal/panics", level: 0, standard: true},
 	{name: "internal/delayqueue", level: 0, never: pure},
 	{name: "internal/caddyinternals", level: 0, never: []string{kubernetes}},
 	{name: "internal/live", level: 6, never: []string{clientGo}},

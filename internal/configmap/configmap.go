@@ -13,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/option"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -47,17 +48,21 @@ type reading struct {
 func read(base annotations.Settings, data map[string]string, class bool) (config *Config, problems []report.Problem) {
 	config = &Config{Defaults: base}
 	r := reading{option.Reading[Config]{Settings: config, Invalid: report.InvalidEntry}, class}
-	defer func() {
-		if p := recover(); p != nil {
-			*config = Config{Defaults: base}
-			config.Defaults.Closed = true
-			problems = []report.Problem{{
-				Severity: report.Error, Reason: report.Quarantined, Field: "data", Message: fmt.Sprintf(
-					"the ConfigMap is left out, because reading it fails: %v; all requests for %s get 503, because it may keep requests out",
-					p, r.closed()),
-			}}
-		}
-	}()
+	if caught := panics.Try(func() { r.all(data) }); caught != nil {
+		*config = Config{Defaults: base}
+		config.Defaults.Closed = true
+		return config, []report.Problem{{
+			Severity: report.Error, Reason: report.Quarantined, Field: "data", Message: fmt.Sprintf(
+				"the ConfigMap is left out, because reading it fails: %v; all requests for %s get 503, because it may keep requests out",
+				caught, r.closed()),
+		}}
+	}
+	return config, r.Problems
+}
+
+// all reads all keys.
+func (r *reading) all(data map[string]string) {
+	config := r.Settings
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		r.one(name, strings.TrimSpace(data[name]))
 	}
@@ -65,7 +70,6 @@ func read(base annotations.Settings, data map[string]string, class bool) (config
 	config.Global.TLS = config.Defaults.TLS
 	r.Check()
 	slices.SortStableFunc(r.Problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })
-	return config, r.Problems
 }
 
 // one reads one key. An empty value asks for nothing.

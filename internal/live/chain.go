@@ -10,6 +10,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // chain is a list of Caddy routes, interned by its JSON: all routes with equal JSON share it.
@@ -77,7 +79,7 @@ func newChain(ctx caddy.Context, json string) *chain {
 }
 
 func refusedByCaddy(err error) error {
-	return fmt.Errorf("what they should meet is refused by Caddy: %w", err)
+	return fmt.Errorf("Caddy rejected the handler chain: %w", err)
 }
 
 // newClosed returns a chain that answers 503.
@@ -116,12 +118,10 @@ var closed caddyhttp.Handler = caddyhttp.HandlerFunc(func(w http.ResponseWriter,
 
 // provisionRoutes turns a panic of a module into an error: one bad chain must not end the process.
 func provisionRoutes(ctx caddy.Context, routes caddyhttp.RouteList) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v", p)
-		}
-	}()
-	return routes.Provision(ctx)
+	if caught := panics.Try(func() { err = routes.Provision(ctx) }); caught != nil {
+		return fmt.Errorf("panic: %w", caught)
+	}
+	return err
 }
 
 // compile makes one handler of routes. Routes without matchers, which is what package render makes, are joined here once;

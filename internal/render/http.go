@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 func (m chains) host(h *ir.VirtualHost) part[document.Host] {
@@ -47,17 +48,16 @@ func (m chains) route(route *ir.Route) *document.Route {
 
 // destination makes a panic a refusal. Without the route its requests would go to another one, which may let in everybody.
 func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.WeightedBackend) (d document.Destination) {
-	defer func() {
-		if p := recover(); p != nil {
-			d.Chain, d.TLS, d.Access, d.Refused = nil, nil, "", fmt.Sprintf("what they should meet cannot be rendered: %v", p)
-		}
-	}()
 	if len(b.Filters) > 0 {
 		filters = slices.Concat(filters, b.Filters)
 	}
-	d.Backend, d.TLS = b.Backend.ID, route.Proxy.TLS
-	made := m.of(filters, route.Proxy)
-	d.Chain, d.Access = made.json, made.access
+	if caught := panics.Try(func() {
+		d.Backend, d.TLS = b.Backend.ID, route.Proxy.TLS
+		made := m.of(filters, route.Proxy)
+		d.Chain, d.Access = made.json, made.access
+	}); caught != nil {
+		d.Chain, d.TLS, d.Access, d.Refused = nil, nil, "", fmt.Sprintf("the handler chain cannot be rendered: %v", caught)
+	}
 	return d
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/backends"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -229,15 +230,13 @@ func (r *reading) verdict(ref ir.Ref) *report.Verdict {
 
 // carefully makes a panic a problem of what causes it.
 func carefully(do func() *report.Problem) (p *report.Problem) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			p = &report.Problem{
-				Severity: report.Error, Reason: report.Quarantined,
-				Message: fmt.Sprintf("the entry is left out, because reading it fails: %v", fault),
-			}
+	if caught := panics.Try(func() { p = do() }); caught != nil {
+		return &report.Problem{
+			Severity: report.Error, Reason: report.Quarantined,
+			Message: fmt.Sprintf("the entry is left out, because reading it fails: %v", caught),
 		}
-	}()
-	return do()
+	}
+	return p
 }
 
 func invalid(message string, args ...any) *report.Problem {
