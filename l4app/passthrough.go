@@ -14,6 +14,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // Passage hands connections that no port of ours has accepted to endpoints.
@@ -89,13 +90,11 @@ func (c *Passed) Pass() (err error) {
 	h := c.handler
 	h.account.enter(0)
 	defer h.account.leave()
-	defer func() {
-		// One connection must not take all others down with it.
-		if r := recover(); r != nil {
-			h.account.fail(broken)
-			h.log.Error("passing a connection through panicked", zap.Any("panic", r), zap.Stack("stack"))
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
-	return h.Handle(c.cx, nil)
+	// A panic ends this connection alone.
+	if p := panics.Try(func() { err = h.Handle(c.cx, nil) }); p != nil {
+		h.account.fail(broken)
+		h.log.Error("passing a connection through panicked", zap.Any("panic", p.Value), zap.ByteString("stack", p.Stack))
+		return fmt.Errorf("panic: %w", p)
+	}
+	return err
 }

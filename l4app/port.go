@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
@@ -111,17 +112,16 @@ var buffers = sync.Pool{New: func() any {
 	return &buffer
 }}
 
+// serve handles a connection. A panic ends this connection alone.
 func (c *chain) serve(conn net.Conn, account *account) {
-	defer func() {
-		// One connection must not take all others down with it.
-		if r := recover(); r != nil {
-			account.fail(broken)
-			c.log.Error("handling a connection panicked", zap.Any("panic", r), zap.Stack("stack"))
-		}
-	}()
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
-	if err := c.handler.Handle(layer4.WrapConnection(conn, (*buffer)[:0], c.log)); err != nil {
+	var err error
+	if p := panics.Try(func() { err = c.handler.Handle(layer4.WrapConnection(conn, (*buffer)[:0], c.log)) }); p != nil {
+		account.fail(broken)
+		c.log.Error("handling a connection panicked", zap.Any("panic", p.Value), zap.ByteString("stack", p.Stack))
+	}
+	if err != nil {
 		c.log.Debug("handling a connection", zap.Stringer("client", conn.RemoteAddr()), zap.Error(err))
 	}
 }

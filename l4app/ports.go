@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // drainTime is how long the connections of a port that is gone may last: ingress-nginx's worker-shutdown-timeout.
@@ -157,7 +158,12 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	of := &scope{
 		tables: &p.tables, account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), workers: &p.workers, drain: p.drainTime,
 	}
-	c, err := carefully(func() (*chain, error) { return newChain(ctx, wanted.Server, of) })
+	var c *chain
+	var err error
+	// A module that panics ends its own port only.
+	if caught := panics.Try(func() { c, err = newChain(ctx, wanted.Server, of) }); caught != nil {
+		err = fmt.Errorf("provisioning it panicked: %w", caught)
+	}
 	if err != nil {
 		p.accounts.release(name)
 		p.remove(name)
@@ -185,16 +191,6 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 		of.log.Info("the port is open", zap.Strings("addresses", c.addresses), zap.String("of", wanted.Origin))
 	}
 	return nil
-}
-
-// carefully makes a panic an error: one of a module ends its own port only.
-func carefully(f func() (*chain, error)) (c *chain, err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			c, err = nil, fmt.Errorf("provisioning it panicked: %v", fault)
-		}
-	}()
-	return f()
 }
 
 // swap gives a port other handlers. It returns false if the port is not open at their addresses.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 var (
@@ -57,15 +58,13 @@ func (l *link) carry(ahead []byte, by *workerPool) error {
 	return back
 }
 
-// answer is pump for what the endpoint says. It has a goroutine of its own, where nobody else catches a panic.
+// answer is pump for what the endpoint sends. It has a goroutine of its own, so it catches its panics itself.
 func (l *link) answer() (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			l.close()
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
-	return l.pump(l.client, l.backend, &l.down)
+	if caught := panics.Try(func() { err = l.pump(l.client, l.backend, &l.down) }); caught != nil {
+		l.close()
+		return fmt.Errorf("panic: %w", caught)
+	}
+	return err
 }
 
 // deafError is about a side that takes nothing more.

@@ -35,15 +35,15 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	var handlers []json.RawMessage
 	if r.Protocol == ir.TCP {
 		if r.AcceptProxy {
-			handlers = append(handlers, module("k8singress_proxy_protocol", ProxyAccept{Trusted: r.Trusted}))
+			handlers = append(handlers, document.EncodeModule("handler", "k8singress_proxy_protocol", ProxyAccept{Trusted: r.Trusted}))
 		}
 		if port.TLS = r.TLS; r.TLS != nil {
-			handlers = append(handlers, module("k8singress_tls", TLS{StreamTLS: *r.TLS}))
+			handlers = append(handlers, document.EncodeModule("handler", "k8singress_tls", TLS{StreamTLS: *r.TLS}))
 		}
 		handler.ProxyProtocol, handler.TLS, port.BackendTLS = r.SendProxy, r.BackendTLS, r.BackendTLS
 	}
-	server.Routes = layer4.RouteList{{HandlersRaw: append(handlers, module("k8singress", handler))}}
-	port.Server = mustJSON(server)
+	server.Routes = layer4.RouteList{{HandlersRaw: append(handlers, document.EncodeModule("handler", "k8singress", handler))}}
+	port.Server = document.Encode(server)
 	return port
 }
 
@@ -57,23 +57,4 @@ func addresses(r *ir.StreamRoute, bind []string) []string {
 		all = append(all, caddy.JoinNetworkAddress(string(r.Protocol), host, port))
 	}
 	return all
-}
-
-// module is the JSON of a caddy-l4 handler with its name in it.
-func module(name string, handler any) json.RawMessage {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(mustJSON(handler), &fields); err != nil {
-		panic(err)
-	}
-	fields["handler"] = mustJSON(name)
-	return mustJSON(fields)
-}
-
-// mustJSON panics for what cannot be JSON, which is a programming error: everything here is made of strings and numbers.
-func mustJSON(v any) json.RawMessage {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
 }

@@ -17,9 +17,9 @@ import (
 func Compose(o settings.Config, live *document.Live) map[string]any {
 	o.Source = nil
 	whole := structure.Structure(o, live.Handshakes()...)
-	app := maps.Clone(branch(whole, "apps", "k8singress"))
+	app := maps.Clone(structure.Branch(whole, "apps", "k8singress"))
 	app["live"] = live
-	branch(whole, "apps")["k8singress"] = app
+	structure.Branch(whole, "apps")["k8singress"] = app
 	return whole
 }
 
@@ -47,14 +47,6 @@ func Split(raw []byte) (settings.Config, *document.Live, error) {
 		return settings.Config{}, nil, errors.New("the document names a source of its own: a process that follows one takes no documents")
 	}
 	return app.Config, app.Live, nil
-}
-
-// branch follows keys into a tree, and returns nil where there is none.
-func branch(tree map[string]any, keys ...string) map[string]any {
-	for _, key := range keys {
-		tree, _ = tree[key].(map[string]any)
-	}
-	return tree
 }
 
 // splitName reads "namespace/name".

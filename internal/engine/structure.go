@@ -93,7 +93,7 @@ func LoadStructure(ctx context.Context, admin string, o settings.Config) error {
 		if err := structure.Merge(config, o); err != nil {
 			return fmt.Errorf("the structure of the document does not fit: %w", err)
 		}
-		branch(config, "apps")["k8singress"] = structure.Tree(o.WithoutDefaults())
+		structure.Branch(config, "apps")["k8singress"] = structure.Tree(o.WithoutDefaults())
 		return nil
 	})
 	return err

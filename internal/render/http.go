@@ -72,7 +72,7 @@ func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access s
 		}
 	}
 	handlers = append(handlers, proxyHandler(proxy))
-	return mustJSON(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
+	return document.Encode(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
 }
 
 // digest is empty for no guards.
@@ -80,7 +80,7 @@ func digest(guards []json.RawMessage) string {
 	if guards == nil {
 		return ""
 	}
-	sum := sha256.Sum256(mustJSON(guards))
+	sum := sha256.Sum256(document.Encode(guards))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -88,36 +88,17 @@ func digest(guards []json.RawMessage) string {
 func filter(f ir.Filter) json.RawMessage {
 	switch f.(type) {
 	case ir.URLRewrite:
-		return tagged("handler", "k8singress_rewrite", f)
+		return document.EncodeModule("handler", "k8singress_rewrite", f)
 	case ir.Redirect:
-		return tagged("handler", "k8singress_redirect", f)
+		return document.EncodeModule("handler", "k8singress_redirect", f)
 	case ir.RequestHeaders:
-		return tagged("handler", "k8singress_request_headers", f)
+		return document.EncodeModule("handler", "k8singress_request_headers", f)
 	case ir.ResponseHeaders:
-		return tagged("handler", "k8singress_response_headers", f)
+		return document.EncodeModule("handler", "k8singress_response_headers", f)
 	case ir.HandlerChain:
-		return tagged("handler", "k8singress_chain", f)
+		return document.EncodeModule("handler", "k8singress_chain", f)
 	case ir.DirectResponse:
-		return tagged("handler", "static_response", f)
+		return document.EncodeModule("handler", "static_response", f)
 	}
 	panic(fmt.Sprintf("no rendering of filter %T", f))
-}
-
-// tagged is the JSON of a module with its name in it, as Caddy reads modules.
-func tagged(key, name string, module any) json.RawMessage {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(mustJSON(module), &fields); err != nil {
-		panic(err)
-	}
-	fields[key] = mustJSON(name)
-	return mustJSON(fields)
-}
-
-// mustJSON panics for what cannot be JSON, which is a programming error: everything here is made of strings and numbers.
-func mustJSON(v any) json.RawMessage {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
 
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // proxyHandler ends every chain.
 func proxyHandler(p ir.Proxy) json.RawMessage {
 	p = p.WithDefaults()
-	return mustJSON(struct {
+	return document.Encode(struct {
 		Handler string `json:"handler"`
 		ir.Proxy
 		ReverseProxy json.RawMessage `json:"reverse_proxy"`
@@ -33,7 +34,7 @@ func reverseProxy(tries int) json.RawMessage {
 	if handler.LoadBalancing.Retries > 0 {
 		handler.LoadBalancing.RetryMatchRaw = never
 	}
-	return tagged("handler", "reverse_proxy", handler)
+	return document.EncodeModule("handler", "reverse_proxy", handler)
 }
 
 // never matches no request: reverse_proxy would repeat each GET by itself.

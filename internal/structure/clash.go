@@ -130,11 +130,11 @@ func takenAddresses(config map[string]any) []taken {
 			}
 		}
 	}
-	if listen, ok := at(config, "admin")["listen"].(string); ok {
+	if listen, ok := Branch(config, "admin")["listen"].(string); ok {
 		add("the admin API", listen)
 	}
 	for _, app := range []string{"http", "layer4"} {
-		servers := at(config, "apps", app, "servers")
+		servers := Branch(config, "apps", app, "servers")
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			server, _ := servers[name].(map[string]any)
 			if !slices.Contains(ours, name) {

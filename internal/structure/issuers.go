@@ -84,7 +84,7 @@ func pkiApp() *caddypki.PKI {
 
 // mergePKI leaves an authority alone that the configuration has something to say of.
 func mergePKI(apps, wanted map[string]any) error {
-	ours := at(wanted, "apps", "pki", "certificate_authorities")
+	ours := Branch(wanted, "apps", "pki", "certificate_authorities")
 	if ours == nil {
 		return nil
 	}

@@ -36,7 +36,7 @@ func Merge(config map[string]any, c settings.Config, handshakes ...ir.Handshake)
 	if err := mergePKI(apps, wanted); err != nil {
 		return fmt.Errorf("apps.pki: %w", err)
 	}
-	mergeTickets(config, at(apps, "tls"))
+	mergeTickets(config, Branch(apps, "tls"))
 	return nil
 }
 
@@ -62,12 +62,12 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 	if http["metrics"] == nil {
 		http["metrics"] = map[string]any{}
 	}
-	mergeShutdown(http, at(structure, "apps", "http"), c)
+	mergeShutdown(http, Branch(structure, "apps", "http"), c)
 	servers, err := child(http, "servers")
 	if err != nil {
 		return err
 	}
-	wanted := at(structure, "apps", "http", "servers")
+	wanted := Branch(structure, "apps", "http", "servers")
 	for _, name := range ours {
 		server, _ := wanted[name].(map[string]any)
 		if server == nil {
@@ -99,7 +99,7 @@ func mergeTLS(apps, ours map[string]any) error {
 	if err != nil {
 		return err
 	}
-	wanted := at(ours, "apps", "tls")
+	wanted := Branch(ours, "apps", "tls")
 	tls["disable_ocsp_stapling"] = wanted["disable_ocsp_stapling"]
 	tls["disable_storage_check"] = wanted["disable_storage_check"]
 	cache, err := child(tls, "cache")
@@ -117,7 +117,7 @@ func mergeTLS(apps, ours map[string]any) error {
 	if err != nil {
 		return err
 	}
-	ourPolicies, _ := list(at(wanted, "automation")["policies"])
+	ourPolicies, _ := list(Branch(wanted, "automation")["policies"])
 	automation["policies"], err = mergePolicies(policies, ourPolicies[0].(map[string]any), siteNames(apps))
 	return err
 }
@@ -165,8 +165,8 @@ func child(parent map[string]any, key string) (map[string]any, error) {
 	return object, nil
 }
 
-// at follows a path, and returns nil where it ends early.
-func at(object map[string]any, path ...string) map[string]any {
+// Branch follows keys into a tree of JSON objects, and returns nil where one is missing.
+func Branch(object map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		object, _ = object[key].(map[string]any)
 	}

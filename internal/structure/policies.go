@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
@@ -39,7 +40,7 @@ func connectionPolicy(h *ir.Handshake, asksClient bool) *caddytls.ConnectionPoli
 		match["client_auth"] = true
 		p.ClientAuthentication = &caddytls.ClientAuthentication{Mode: "request"}
 	}
-	p.MatchersRaw = caddy.ModuleMap{"k8singress": encode(match)}
+	p.MatchersRaw = caddy.ModuleMap{"k8singress": document.Encode(match)}
 	switch h.Version {
 	case ir.TLS12:
 		p.ProtocolMax = string(ir.TLS12)

@@ -12,9 +12,9 @@ import (
 // ours. Names that belong to a policy already may be among them.
 func siteNames(apps map[string]any) []string {
 	names := map[string]bool{}
-	for name, s := range at(apps, "http", "servers") {
+	for name, s := range Branch(apps, "http", "servers") {
 		server, _ := s.(map[string]any)
-		auto := at(server, "automatic_https")
+		auto := Branch(server, "automatic_https")
 		if slices.Contains(ours, name) || auto["disable"] == true || auto["disable_certificates"] == true {
 			continue
 		}
@@ -25,7 +25,7 @@ func siteNames(apps map[string]any) []string {
 			delete(names, skipped)
 		}
 	}
-	for _, name := range texts(at(apps, "tls", "certificates")["automate"]) {
+	for _, name := range texts(Branch(apps, "tls", "certificates")["automate"]) {
 		names[name] = true
 	}
 	return slices.Sorted(maps.Keys(names))

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
 )
@@ -81,7 +82,7 @@ func servers(c settings.Config, handshakes []ir.Handshake) map[string]*caddyhttp
 		all[HTTPSServer] = server(c.HTTPS)
 		all[HTTPSServer].TLSConnPolicies, all[HTTPSServer].StrictSNIHost = connectionPolicies(handshakes), new(bool)
 		all[HTTPSServer].ListenerWrappersRaw = []json.RawMessage{
-			encode(map[string]any{"wrapper": "k8singress", "handshake_timeout": handshakeTimeout}),
+			document.Encode(map[string]any{"wrapper": "k8singress", "handshake_timeout": handshakeTimeout}),
 			json.RawMessage(`{"wrapper":"tls"}`),
 		}
 	}
@@ -118,7 +119,7 @@ func healthServer(listen string) *caddyhttp.Server {
 
 // only are routes that leave every request to one handler.
 func only(handler string) caddyhttp.RouteList {
-	return caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{encode(map[string]string{"handler": handler})}}}
+	return caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{document.Encode(map[string]string{"handler": handler})}}}
 }
 
 // tlsApp has one policy that catches every name. It asks the table of certificates, which has an answer for each, so that
@@ -144,25 +145,14 @@ func Issuers(c settings.Config) []json.RawMessage {
 	case c.Email == "" && c.ACMECA == "":
 		return nil
 	}
-	fields := Tree(&caddytls.ACMEIssuer{Email: c.Email, CA: c.ACMECA})
-	fields["module"] = "acme"
-	return []json.RawMessage{encode(fields)}
+	return []json.RawMessage{document.EncodeModule("module", "acme", &caddytls.ACMEIssuer{Email: c.Email, CA: c.ACMECA})}
 }
 
 // Tree turns Caddy's structs into what encoding/json decodes them to, so that trees can be compared and merged.
 func Tree(v any) map[string]any {
 	var result map[string]any
-	if err := json.Unmarshal(encode(v), &result); err != nil {
+	if err := json.Unmarshal(document.Encode(v), &result); err != nil {
 		panic(err)
 	}
 	return result
-}
-
-// encode panics for what cannot be JSON, which is a programming error: everything here is made of strings and numbers.
-func encode(v any) json.RawMessage {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err)
-	}
-	return data
 }

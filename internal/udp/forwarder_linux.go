@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime/debug"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 const (
@@ -152,7 +153,11 @@ func (f *Forwarder) watch(socket int) error {
 func (f *Forwarder) Run() {
 	defer f.close()
 	for !f.finished() {
-		if err := f.step(); err != nil {
+		var err error
+		if caught := panics.Try(func() { err = f.step() }); caught != nil {
+			err = fmt.Errorf("panic: %w at %s", caught, caught.Stack)
+		}
+		if err != nil {
 			// One client must not take all others down with it, nor the port. The sessions may be damaged.
 			f.settings.Broken("forwarding datagrams; all sessions of the port have ended", zap.Error(err))
 			f.reset()
@@ -162,14 +167,9 @@ func (f *Forwarder) Run() {
 }
 
 // step waits for sockets that are ready, and forwards their datagrams.
-func (f *Forwarder) step() (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v at %s", r, debug.Stack())
-		}
-	}()
+func (f *Forwarder) step() error {
 	f.failed = nil
-	err = errors.Join(f.raw.Read(f.poll), f.failed)
+	err := errors.Join(f.raw.Read(f.poll), f.failed)
 	f.now = time.Since(start)
 	switch {
 	case err == nil:
