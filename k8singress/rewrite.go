@@ -9,17 +9,17 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 )
 
 func init() { caddy.RegisterModule(new(Rewrite)) }
 
-// Rewrite replaces the whole path of a request, as ingress-nginx's rewrite-target does: target is data, in which only $1
-// to $9 mean something, the groups of the regular expression that the Ingress path is. The query is kept; a target with
-// a query of its own puts it first, and one that ends with "?" drops what the client sent.
+// Rewrite changes the path or the host of a request for the backend. With a target it does so as ingress-nginx's rewrite-target
+// does: the target is data, in which only $1 to $9 mean something, the groups of the regular expression that the Ingress path is.
+// The query is kept; a target with a query of its own puts it first, and one that ends with "?" drops what the client sent.
 type Rewrite struct {
-	// Target is the new path.
-	Target string `json:"target"`
+	ir.URLRewrite
 
 	path, query string
 	// dropQuery says that what the client sent as a query goes no further.
@@ -48,19 +48,38 @@ func (h *Rewrite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if request == nil {
 		return errNoRequest
 	}
-	path := live.CleanPath(r.URL.Path)
-	groups := request.Route.Submatch(path)
-	target := expand(h.path, path, groups, func(s string) string { return s })
-	if !strings.HasPrefix(target, "/") {
-		target = "/" + target
+	if h.Host != "" {
+		// Who the client is does not change with it.
+		request.Client()
+		r.Host = h.Host
 	}
-	if hasDotSegment(target) {
+	path := live.CleanPath(r.URL.Path)
+	switch {
+	case h.Target != "":
+		groups := request.Route.Submatch(path)
+		r.URL.Path = expand(h.path, path, groups, func(s string) string { return s })
+		r.URL.RawQuery, r.URL.ForceQuery = h.rawQuery(r.URL.RawQuery, expand(h.query, path, groups, url.QueryEscape)), false
+	case h.Prefix != "":
+		r.URL.Path = withPrefix(h.Prefix, request.Route, path)
+	default:
+		return next.ServeHTTP(w, r)
+	}
+	if r.URL.RawPath = ""; !strings.HasPrefix(r.URL.Path, "/") {
+		r.URL.Path = "/" + r.URL.Path
+	}
+	if hasDotSegment(r.URL.Path) {
 		return caddyhttp.Error(http.StatusBadRequest, errDotSegments)
 	}
-	r.URL.Path, r.URL.RawPath = target, ""
-	r.URL.RawQuery, r.URL.ForceQuery = h.rawQuery(r.URL.RawQuery, expand(h.query, path, groups, url.QueryEscape)), false
 	r.RequestURI = r.URL.RequestURI()
 	return next.ServeHTTP(w, r)
+}
+
+// withPrefix replaces what a route of the type prefix has matched of a path. The paths of other routes stay as they are.
+func withPrefix(prefix string, route *live.Route, path string) string {
+	if route.Type != string(ir.MatchPrefix) {
+		return path
+	}
+	return strings.TrimSuffix(prefix, "/") + strings.TrimPrefix(path, strings.TrimSuffix(route.Path, "/"))
 }
 
 // rawQuery joins the query of the target, in which groups may have left nothing, and that of the client.

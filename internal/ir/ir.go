@@ -39,7 +39,7 @@ type Listener struct {
 	// Hostname limits the listener to the hosts that it covers, as VirtualHost.Host does; empty is every host.
 	Hostname string
 	// Certificates are Secrets, for listeners that have certificates of their own. The others show those of Config.Certificates.
-	Certificates []Ref
+	Certificates []Name
 }
 
 // ListenerProtocol is what clients speak to a listener, in the words of Gateway API.

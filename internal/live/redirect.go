@@ -1,7 +1,6 @@
 package live
 
 import (
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -16,7 +15,7 @@ func (t *Table) redirect(w http.ResponseWriter, r *http.Request, to *ir.HTTPSRed
 	if client.Proto != "http" {
 		return false
 	}
-	host := withoutPort(client.Host)
+	host := client.Hostname()
 	if host == "" {
 		// HTTP/1.0 need not say whom it asks. There is no other place to send it to, and it may not stay here.
 		w.WriteHeader(http.StatusBadRequest)
@@ -32,19 +31,4 @@ func (t *Table) redirect(w http.ResponseWriter, r *http.Request, to *ir.HTTPSRed
 	w.Header()["Location"] = []string{"https://" + host + uri}
 	w.WriteHeader(to.Status)
 	return true
-}
-
-// withoutPort takes the port off a Host header. The rest stays as it was sent, with the brackets of an IPv6 address.
-func withoutPort(host string) string {
-	if !strings.Contains(host, ":") {
-		return host
-	}
-	name, _, err := net.SplitHostPort(host)
-	switch {
-	case err != nil:
-		return host
-	case strings.Contains(name, ":"):
-		return "[" + name + "]"
-	}
-	return name
 }

@@ -63,6 +63,18 @@ type Client struct {
 	Believed bool
 }
 
+// Hostname returns Host without the port. The rest stays as it was sent, with the brackets of an IPv6 address.
+func (c *Client) Hostname() string {
+	name, _, err := net.SplitHostPort(c.Host)
+	switch {
+	case err != nil:
+		return c.Host
+	case strings.Contains(name, ":"):
+		return "[" + name + "]"
+	}
+	return name
+}
+
 // Of tells who a request comes from, as ingress-nginx does: with use-forwarded-headers by the X-Forwarded-* headers of a
 // trusted peer, and with enable-real-ip by the one with the address alone.
 func (p *Policy) Of(r *http.Request) Client {
