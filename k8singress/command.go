@@ -15,6 +15,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/lint"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -143,7 +144,7 @@ func optionsFrom(file string) (settings.Config, error) {
 }
 
 func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {
-	for _, v := range o.unasked(result.Report.Verdicts) {
+	for _, v := range o.known(result.Report.Verdicts) {
 		for _, p := range v.Problems {
 			if p.Severity == report.Error {
 				printProblem(cmd.ErrOrStderr(), v, p)
@@ -159,12 +160,24 @@ func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {
 	return encoder.Encode(engine.Compose(result.Settings, result.Document))
 }
 
+// known returns the verdicts that hold with the options that are known.
+func (o *offline) known(verdicts []*report.Verdict) []*report.Verdict {
+	if o.config == "" {
+		return lint.WithoutOptions(verdicts)
+	}
+	return verdicts
+}
+
 // errLint has no more to say than what was printed.
 var errLint = errors.New("some objects cannot be served as they are")
 
 func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	out, bad := cmd.OutOrStdout(), false
-	verdicts := o.unasked(result.Report.With(o.unopened(result.Objects, &result.Settings)).Verdicts)
+	var options *settings.Config
+	if o.config != "" {
+		options = &result.Settings
+	}
+	verdicts := o.known(result.Report.With(lint.UnopenedPorts(result.Objects, options)).Verdicts)
 	for _, v := range verdicts {
 		bad = bad || !v.Accepted()
 		if len(v.Problems) == 0 {

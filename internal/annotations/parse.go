@@ -14,7 +14,7 @@ func Parse(defaults Settings, all map[string]string) (*Settings, []report.Proble
 	r := option.Reading[Settings]{Settings: &defaults, Invalid: report.InvalidAnnotation}
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		name, ours := nameOf(key)
-		field := "metadata.annotations[" + key + "]"
+		field := report.AnnotationField(key)
 		switch row := Table.Find(name); {
 		case !ours:
 		case row != nil:

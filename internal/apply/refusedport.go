@@ -24,7 +24,7 @@ func refusedPort(r l4app.Refusal) *report.Verdict {
 	case kinds.ConfigMap:
 		p.Field = "data[" + port + "]"
 	case kinds.Service:
-		p.Field = "metadata.annotations[" + kinds.OwnPrefix + protocol + "-ports]"
+		p.Field = report.AnnotationField(kinds.OwnPrefix + protocol + "-ports")
 	}
 	if errors.Is(r.Err, l4app.ErrHeld) {
 		p.Message += ". " + listeners[protocol] + " lists who listens where"

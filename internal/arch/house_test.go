@@ -63,6 +63,7 @@ var house = []room{
 	{name: "internal/ingress", level: 4, never: pure},
 	{name: "internal/streams", level: 4, never: pure},
 	{name: "internal/translate", level: 5, never: pure},
+	{name: "internal/lint", level: 5, never: pure},
 
 	// The model to Caddy's JSON, and what serves it.
 	{name: "internal/render", level: 6, never: []string{kubernetes}},

@@ -24,7 +24,7 @@ func (m *merging) unsecured(results []*Contribution) {
 				Severity: report.Warning, Reason: report.HostConflict, Field: "metadata.annotations", Message: fmt.Sprintf(
 					"%s has %s for the same host, which holds for its own paths only: the endpoints of this Ingress are not "+
 						"verified, and are shown no certificate. To have the same here, set it here too; to have this Event no more, set "+
-						"proxy-ssl-location-only in the ConfigMap to true", results[i].Ref(), proxySSLSecret),
+						"proxy-ssl-location-only in the ConfigMap to true", results[i].Ref(), report.BackendTLSSecret),
 			})
 		}
 	}

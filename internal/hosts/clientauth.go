@@ -23,14 +23,14 @@ func (m *merging) clientAuth(r *Contribution) {
 		}
 		m.outvoted[r] = true
 		m.problem(r, report.Problem{
-			Severity: report.Error, Reason: report.HostConflict, Field: annotated(clientAuth),
+			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.ClientAuthSecret),
 			Message: fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host: "+
 				"the paths of this Ingress get 403 there. Ask for the same, or use another host", m.elder(m.Host.ClientAuth.Origin, r),
 				OrEvery(m.Host.Host)),
 		})
 	default:
 		m.problem(r, report.Problem{
-			Severity: report.Warning, Reason: report.HostConflict, Field: annotated(clientAuth),
+			Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.ClientAuthSecret),
 			Message: fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host",
 				m.elder(m.Host.ClientAuth.Origin, r), OrEvery(m.Host.Host)),
 		})

@@ -28,7 +28,7 @@ func (m *merging) handshake(results []*Contribution) {
 			m.Host.TLSOrigin = r.Ref().String()
 		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
 			m.problem(r, report.Problem{
-				Severity: report.Warning, Reason: report.HostConflict, Field: annotated(sslCiphers),
+				Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.Ciphers),
 				Message: fmt.Sprintf("%s has other ssl-ciphers for %s, which count", snapshot.Elder(chosen.Object, r.Object), OrEvery(m.Host.Host)),
 			})
 		}

@@ -35,7 +35,7 @@ func (m *merging) passthrough(results []*Contribution) {
 	switch {
 	case root.path == nil:
 		m.problem(chosen, report.Problem{
-			Severity: report.Warning, Reason: report.InvalidPath, Field: annotated(sslPassthrough),
+			Severity: report.Warning, Reason: report.InvalidPath, Field: report.AnnotationField(report.SSLPassthrough),
 			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: the backend of its path / would get the connections, and there is no "+
 				"such path; write one", host),
 		})
@@ -64,7 +64,7 @@ func (m *merging) keepOut(chosen, closed *Contribution, status string) {
 		who, why = closed.Ref().String(), "What is said of that object says"
 	}
 	m.problem(chosen, report.Problem{
-		Severity: report.Error, Reason: report.InvalidAnnotation, Field: annotated(sslPassthrough),
+		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
 		Message: fmt.Sprintf("the TLS connections of %s are not passed through, because the path / is closed by %s: they end here, and it "+
 			"answers %s. %s why", m.Host.Host, who, status, why),
 	})
@@ -91,13 +91,13 @@ func (m *merging) mayPass(r, first *Contribution) bool {
 	switch {
 	case m.Host.Host == "":
 		m.problem(r, report.Problem{
-			Severity: report.Warning, Reason: report.InvalidHost, Field: annotated(sslPassthrough),
+			Severity: report.Warning, Reason: report.InvalidHost, Field: report.AnnotationField(report.SSLPassthrough),
 			Message: "ssl-passthrough has no effect on the rule without a host: connections are passed through by the name that the client " +
 				"asks for; give the rule a host",
 		})
 	case r.Object.GetNamespace() != first.Object.GetNamespace():
 		m.problem(r, report.Problem{
-			Severity: report.Error, Reason: report.HostConflict, Field: annotated(sslPassthrough),
+			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.SSLPassthrough),
 			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: %s has this host, and is of another namespace. Let it ask for "+
 				"ssl-passthrough, or use another host", m.Host.Host, snapshot.Elder(first.Object, r.Object)),
 		})

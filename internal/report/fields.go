@@ -4,6 +4,7 @@ package report
 const (
 	ClientAuthSecret       = "nginx.ingress.kubernetes.io/auth-tls-secret"
 	BackendTLSSecret       = "nginx.ingress.kubernetes.io/proxy-ssl-secret"
+	SSLPassthrough         = "nginx.ingress.kubernetes.io/ssl-passthrough"
 	Ciphers                = "nginx.ingress.kubernetes.io/ssl-ciphers"
 	StreamTLSSecret        = "k8singress.io/stream-tls-secret"
 	StreamBackendTLSSecret = "k8singress.io/stream-backend-tls-secret"

@@ -35,9 +35,6 @@ const (
 	staysClosed = "the ports of this Service stay closed"
 )
 
-// field is where an annotation stands in a Service.
-func field(name string) string { return "metadata.annotations[" + name + "]" }
-
 // Parse reads the annotations of a Service. Where they say nothing, the policy holds. An annotation that cannot be read is left
 // out and reported, and the others count; with some, the ports stay closed.
 func Parse(policy ir.StreamPolicy, service *corev1.Service) (*Settings, []report.Problem) {
@@ -48,9 +45,9 @@ func Parse(policy ir.StreamPolicy, service *corev1.Service) (*Settings, []report
 		switch row := Table.Find(key); {
 		case row != nil:
 			s.given = s.given || strings.TrimSpace(value) != ""
-			r.Read(row, value, field(key))
+			r.Read(row, value, report.AnnotationField(key))
 		case strings.HasPrefix(key, prefix):
-			r.Warn(report.UnknownAnnotation, field(key), unknown(key))
+			r.Warn(report.UnknownAnnotation, report.AnnotationField(key), unknown(key))
 		}
 	}
 	finishTLS(&r, service)

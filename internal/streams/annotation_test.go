@@ -196,7 +196,7 @@ func FuzzAnnotations(f *testing.F) {
 		refused := false
 		for _, p := range problems {
 			refused = refused || p.Severity == report.Error
-			if p.Field != field(prefix+name) || p.Message == "" {
+			if p.Field != report.AnnotationField(prefix+name) || p.Message == "" {
 				t.Errorf("the problem is %+v", p)
 			}
 		}

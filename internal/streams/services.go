@@ -74,7 +74,7 @@ func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 		return nil
 	}
 	return &report.Problem{
-		Severity: report.Error, Reason: report.InvalidAnnotation, Field: field(streamTLSHost.Name), Message: fmt.Sprintf(
+		Severity: report.Error, Reason: report.InvalidAnnotation, Field: report.AnnotationField(streamTLSHost.Name), Message: fmt.Sprintf(
 			"the option %s allows no certificate from an issuer here, so that %s: name a Secret in %s", option, staysClosed,
 			streamTLSSecret.Name),
 	}
@@ -132,7 +132,7 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 	of := snapshot.RefOf(s.object)
 	for _, listed := range list {
 		s.used = true
-		w := &wish{place: place{protocol, listed.Port}, service: of, target: listed.Target, field: field(row.Name)}
+		w := &wish{place: place{protocol, listed.Port}, service: of, target: listed.Target, field: report.AnnotationField(row.Name)}
 		p := carefully(func() *report.Problem {
 			if p := r.options.Services.refuse(of.Namespace, w.place); p != nil {
 				return p

@@ -110,7 +110,7 @@ func finishTLS(r *option.Reading[Settings], service *corev1.Service) {
 	t := s.backend
 	if t.Verify && t.Secret.Name == "" {
 		s.close()
-		r.Refuse(report.InvalidAnnotation, field(streamBackendTLSVerify.Name), unproven)
+		r.Refuse(report.InvalidAnnotation, report.AnnotationField(streamBackendTLSVerify.Name), unproven)
 	}
 	if t.Verify {
 		t.Name, t.Depth = cmp.Or(t.Name, service.Name+"."+service.Namespace+".svc"), 1

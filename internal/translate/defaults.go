@@ -116,7 +116,7 @@ func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.
 	}
 	d.say(ir.Ref{Kind: kinds.IngressClass, Name: class.Name}, report.Problem{
 		Severity: report.Warning, Reason: report.ClassConflict,
-		Field: "metadata.annotations[" + networkingv1.AnnotationIsDefaultIngressClass + "]",
+		Field: report.AnnotationField(networkingv1.AnnotationIsDefaultIngressClass),
 		Message: fmt.Sprintf("there is more than one default class, %s too: a new Ingress without a class gets the newest of them, %s; "+
 			"let one be the default", strings.Join(others, ", "), all[0].Name),
 	})

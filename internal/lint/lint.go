@@ -1,4 +1,6 @@
-package k8singress
+// Package lint finds problems in manifests that a translation alone does not show, because they depend on the options of the
+// controller: ports that no option opens, and options that are not known without a configuration.
+package lint
 
 import (
 	"cmp"
@@ -15,9 +17,9 @@ import (
 	"github.com/k8singress/k8singress/internal/streams"
 )
 
-// unopened are verdicts on the ConfigMaps that seem to be of TCP or UDP ports, and that no option names: nothing else would
-// say that their ports are closed. Without a configuration nobody knows which ones are named.
-func (o *offline) unopened(s *snapshot.Snapshot, named *settings.Config) []*report.Verdict {
+// UnopenedPorts returns a verdict for each ConfigMap that seems to list TCP or UDP ports, and that no option names: no other
+// verdict says that these ports are closed. options is nil without a configuration; the ConfigMaps are not checked then.
+func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Verdict {
 	var verdicts []*report.Verdict
 	for c := range snapshot.Of[*corev1.ConfigMap](s).All() {
 		option, seems := portOption(c)
@@ -26,30 +28,30 @@ func (o *offline) unopened(s *snapshot.Snapshot, named *settings.Config) []*repo
 		switch {
 		case !seems:
 			continue
-		case o.config == "":
+		case options == nil:
 			p = report.Problem{Severity: report.Info, Reason: report.NotChecked, Message: fmt.Sprintf(
 				"not checked: give the Caddyfile, with %s %s in it, with --config", cmp.Or(option, "tcp_services or udp_services"), name)}
-		case len(c.Data) == 0, name == named.TCPServices, name == named.UDPServices, name == named.ConfigMap:
+		case len(c.Data) == 0, name == options.TCPServices, name == options.UDPServices, name == options.ConfigMap:
 			continue
 		default:
-			p = report.Problem{Severity: report.Warning, Reason: report.ConfigMapNotReferenced, Message: notNamed(option, name, named)}
+			p = report.Problem{Severity: report.Warning, Reason: report.ConfigMapNotReferenced, Message: unopened(option, name, options)}
 		}
 		verdicts = append(verdicts, &report.Verdict{Object: snapshot.RefOf(c), Problems: []report.Problem{p}})
 	}
 	return verdicts
 }
 
-// notNamed says why the ports of a ConfigMap are closed, and what opens them. option may be empty.
-func notNamed(option, name string, named *settings.Config) string {
+// unopened is the message for a ConfigMap whose ports are closed. option is the one that would open them, or empty.
+func unopened(option, name string, options *settings.Config) string {
 	other := ""
 	switch option {
 	case "":
 		return fmt.Sprintf("its entries look like TCP or UDP ports, and nothing opens them: no option names this ConfigMap. Write tcp_services %s "+
 			"or udp_services %s into the block of k8singress", name, name)
 	case tcpOption:
-		other = named.TCPServices
+		other = options.TCPServices
 	case udpOption:
-		other = named.UDPServices
+		other = options.UDPServices
 	}
 	if other != "" {
 		return fmt.Sprintf("nothing opens these ports: %s names %s. Put the entries there, or write %s %s in its place", option, other, option, name)
@@ -62,8 +64,8 @@ const (
 	udpOption = "udp_services"
 )
 
-// portOption says whether a ConfigMap seems to be of ports, by the name that ingress-nginx has for it or by an entry, and which
-// option is for it. The option is empty if that is not to be seen.
+// portOption says whether a ConfigMap seems to list ports, by the name that ingress-nginx has for it or by an entry, and returns
+// the option for it. The option is empty where the name does not show the protocol.
 func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	switch c.Name {
 	case "tcp-services":
@@ -86,11 +88,9 @@ func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	return "", false
 }
 
-// unasked takes back what is said only because an option is not set: without a configuration nobody knows whether it is.
-func (o *offline) unasked(verdicts []*report.Verdict) []*report.Verdict {
-	if o.config != "" {
-		return verdicts
-	}
+// WithoutOptions replaces the problems that depend on an option by a note that they were not checked: without a configuration
+// the option is unknown.
+func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 	verdicts = slices.Clone(verdicts)
 	for i, v := range verdicts {
 		if !slices.ContainsFunc(v.Problems, func(p report.Problem) bool { return decidedBy(p) != "" }) {
@@ -110,7 +110,7 @@ func (o *offline) unasked(verdicts []*report.Verdict) []*report.Verdict {
 	return verdicts
 }
 
-// decidedBy names the option that decides whether there is such a problem; it is empty for what is so with all options.
+// decidedBy returns the option that a problem depends on, or empty.
 func decidedBy(p report.Problem) string {
 	switch {
 	case p.Reason == report.PortNotAllowed:
