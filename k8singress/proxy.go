@@ -67,7 +67,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	if err := x.ReadBody(r); err != nil {
 		return err
 	}
-	x.Tell(r, request.Client(), request.ID(), request.ForwardedFor(), request.Variable)
+	x.Tell(r, request.Client(), request.ID(), request.ForwardedFor())
 	if !x.Ordinary(r) {
 		return p.long(w, r, x, next)
 	}

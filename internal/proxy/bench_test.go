@@ -26,6 +26,7 @@ type always string
 func (a always) Next() (string, bool) { return string(a), true }
 func (always) Answered(time.Time)     {}
 func (always) Listed() func() bool    { return func() bool { return true } }
+func (always) Variable(string) string { return "" }
 func (always) Done(bool)              {}
 
 // BenchmarkForward sends short requests to an endpoint, and reads short answers.
@@ -44,7 +45,7 @@ func BenchmarkForward(b *testing.B) {
 	for b.Loop() {
 		clear(w.header)
 		x := proxy.NewExchange(s, endpoint)
-		x.Tell(r, &client, "id", client.IP, nil)
+		x.Tell(r, &client, "id", client.IP)
 		if err := p.Forward(w, r, x); err != nil {
 			b.Fatal(err)
 		}

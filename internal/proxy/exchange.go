@@ -22,6 +22,8 @@ type Endpoints interface {
 	Answered(since time.Time)
 	// Listed returns what tells, from any goroutine, whether the one of the last Next is still an endpoint.
 	Listed() func() bool
+	// Variable returns the value of an nginx variable for the request.
+	Variable(name string) string
 	// Done tells how the one of the last Next did. It is not called where the client is the reason that there is no answer.
 	Done(failed bool)
 }

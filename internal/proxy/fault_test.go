@@ -114,7 +114,7 @@ func long(p *proxy.Pool, r *http.Request, s *proxy.Settings, endpoints *inTurn) 
 	x := proxy.NewExchange(s, endpoints)
 	defer x.Close()
 	client := realip.New(ir.Clients{}).Of(r)
-	x.Tell(r, &client, "id", client.IP, nil)
+	x.Tell(r, &client, "id", client.IP)
 	for {
 		address, _ := x.Next()
 		attempt := r.Clone(r.Context())

@@ -106,6 +106,8 @@ func (i *inTurn) Answered(since time.Time) { i.answered = append(i.answered, sin
 
 func (i *inTurn) Listed() func() bool { return func() bool { return !i.gone.Load() } }
 
+func (i *inTurn) Variable(name string) string { return name }
+
 func pool(t *testing.T) *proxy.Pool {
 	p := proxy.NewPool()
 	t.Cleanup(p.Close)
@@ -143,7 +145,7 @@ func send(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settin
 		return err
 	}
 	client := realip.New(ir.Clients{}).Of(r)
-	x.Tell(r, &client, "id", client.IP, nil)
+	x.Tell(r, &client, "id", client.IP)
 	return p.Forward(w, r, x)
 }
 

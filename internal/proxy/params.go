@@ -63,7 +63,7 @@ func paramsOf(own map[string]string) ([]param, error) {
 }
 
 // tellCGI works the parameters out that do not come from headers.
-func (x *Exchange) tellCGI(r *http.Request, lookup func(string) string) {
+func (x *Exchange) tellCGI(r *http.Request) {
 	c := cgi{r: r, uri: caddyhttp.CleanPath("/"+strings.TrimPrefix(r.URL.Path, "/"), true), length: x.bodyLength(r)}
 	c.script = c.uri
 	if strings.HasSuffix(c.uri, "/") {
@@ -76,7 +76,7 @@ func (x *Exchange) tellCGI(r *http.Request, lookup func(string) string) {
 			if value, ok := cgiValues[name]; ok {
 				return value(&c)
 			}
-			return lookup(name)
+			return x.endpoints.Variable(name)
 		})})
 	}
 	if r.TLS != nil && !slices.ContainsFunc(x.cgi, func(p fastcgi.Param) bool { return p.Name == "HTTPS" }) {

@@ -123,6 +123,7 @@ func (a *attempt) on(c *conn) error {
 		return errPassedOn
 	}
 	a.endpoints.Answered(time.Time{})
+	a.editHead(&answer)
 	if a.settings.BufferResponse && answer.body != nil {
 		// The body may be read by another goroutine.
 		c.watch()

@@ -18,6 +18,7 @@ type Settings struct {
 	host *nginx.Template
 	// params are those of nginx and Params, for endpoints that speak FastCGI.
 	params []param
+	edits  edits
 }
 
 // NewSettings returns the Settings of a document, or what is wrong with it: a document may have been written by hand.
@@ -43,6 +44,9 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 		if s.host, err = nginx.ParseTemplate(p.Host); err != nil {
 			return nil, fmt.Errorf("host: %w", err)
 		}
+	}
+	if s.edits, err = newEdits(&p.Forwarding); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -29,18 +29,18 @@ var toldNames = [...]string{
 // pseudonym is what proxies call this one in the Via header. Caddy's own is "Caddy".
 const pseudonym = "k8singress"
 
-// Tell prepares what endpoints are told of a request. id is its RequestID, and lookup has the values of nginx variables.
-func (x *Exchange) Tell(r *http.Request, c *realip.Client, id, forwardedFor string, lookup func(string) string) {
+// Tell prepares what endpoints are told of a request. id is its RequestID.
+func (x *Exchange) Tell(r *http.Request, c *realip.Client, id, forwardedFor string) {
 	host := r.Host
 	if x.settings.host != nil {
-		host = x.settings.host.Expand(lookup)
+		host = x.settings.host.Expand(x.endpoints.Variable)
 	}
 	x.told = told{host: host, prefix: x.settings.Prefix, values: [...]string{
 		id, c.IP, forwardedFor, c.Host, c.Port, c.Proto, c.Proto,
 		c.Proto, r.Header.Get("X-Forwarded-For"), r.Header.Get("X-Forwarded-Host"), x.settings.Prefix, via(r),
 	}}
 	if x.settings.speaksCGI() {
-		x.tellCGI(r, lookup)
+		x.tellCGI(r)
 	}
 }
 

@@ -97,6 +97,7 @@ func (p *Pool) RoundTrip(r *http.Request, x *Exchange) (*http.Response, error) {
 		return nil, x.retried(client, r.Method, address, err, again)
 	}
 	x.endpoints.Answered(idle.asked())
+	x.edit(response.Header)
 	idle.receives(response)
 	if x.settings.BufferResponse && response.StatusCode != http.StatusSwitchingProtocols {
 		response.Body = &buffered{newElastic(response.Body), response.Body}
