@@ -26,7 +26,7 @@ var Table = option.Table[Config, string]{
 	retryNonIdempotent,
 	autoHTTPS,
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
-	annotation("proxy-http-version"),
+	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
 	proxySSLLocationOnly,
 
 	useHTTP2, sslRejectHandshake, sslSessionTickets,

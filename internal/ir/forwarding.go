@@ -100,11 +100,24 @@ type Forwarding struct {
 	BufferResponse bool `json:"buffer_response,omitempty"`
 	// Prefix is the X-Forwarded-Prefix header for the endpoint; empty is what the client sent.
 	Prefix string `json:"prefix,omitempty"`
+	// CookiePath and CookieDomain rewrite the attributes of cookies that endpoints set; zero leaves them as they are.
+	CookiePath   CookieRewrite `json:"cookie_path,omitzero"`
+	CookieDomain CookieRewrite `json:"cookie_domain,omitzero"`
 	// Index is for FastCGI: the file that a path with a slash at its end means.
 	Index string `json:"index,omitempty"`
 	// TLS is for endpoints that speak TLS; nil is without verification, and without a certificate. It is not part of a chain:
 	// the document has it in the route, where the Secret is followed.
 	TLS *BackendTLS `json:"-"`
+}
+
+// CookieRewrite replaces an attribute of cookies, as nginx's proxy_cookie_path and proxy_cookie_domain do. It can be compared.
+type CookieRewrite struct {
+	// From is the beginning of a path, or a whole domain, with nginx variables in it. After ~, or ~* for any case, it is a
+	// regular expression of the kind RE2 that is searched in the attribute; that of a domain is always for any case.
+	From string `json:"from"`
+	// To takes the place of what From matches: of all of the attribute, if that is an expression. It may have nginx
+	// variables in it, and $1 to $9 for the groups of the expression.
+	To string `json:"to"`
 }
 
 // Global is what holds for every request and every host. What is zero has ingress-nginx's default.
