@@ -258,15 +258,6 @@ func keep[T any](old, next *T) *T {
 	return next
 }
 
-func (t *Translator) resultsOf(refs iter.Seq[ir.Ref]) []*ingress.Result {
-	var list []*ingress.Result
-	for ref := range refs {
-		list = append(list, t.results[ref])
-	}
-	slices.SortFunc(list, func(a, b *ingress.Result) int { return snapshot.Older(a.Object, b.Object) })
-	return list
-}
-
 func (t *Translator) contributions(refs iter.Seq[ir.Ref]) []*hosts.Contribution {
 	var list []*hosts.Contribution
 	for ref := range refs {
