@@ -115,7 +115,9 @@ func startWithDocument(ctx context.Context, s site, name string, document []byte
 	c.header = conditionHeader + ": " + strconv.Itoa(candidates)
 	config := fmt.Appendf(nil, "{\n\tadmin %s\n\tk8singress {\n\t\tsource none\n\t\thttp %s\n\t\thttps %s\n\t}\n}\n", c.admin, c.http, https)
 	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), config, func(ctx context.Context) bool {
-		return c.put(ctx, document) == nil && c.ready(ctx) && c.serves(ctx, 1)
+		// A process whose configuration has no controller yet would take the addresses of the document, too.
+		_, err := c.ask(ctx, "/k8singress/status")
+		return err == nil && c.put(ctx, document) == nil && c.serves(ctx, 1)
 	})
 }
 
