@@ -138,9 +138,12 @@ func (a *Admin) status(w http.ResponseWriter, _ *http.Request) error {
 	return answer(w, e.Status())
 }
 
+// objectRef is an ir.Ref that is an object in JSON, and not text.
+type objectRef ir.Ref
+
 // objectVerdict is one entry of /k8singress/objects.
 type objectVerdict struct {
-	Object   ir.Ref           `json:"object"`
+	Object   objectRef        `json:"object"`
 	Accepted bool             `json:"accepted"`
 	Parents  []report.Parent  `json:"parents,omitempty"`
 	Problems []report.Problem `json:"problems,omitempty"`
@@ -153,7 +156,7 @@ func (a *Admin) objects(w http.ResponseWriter, _ *http.Request) error {
 	}
 	all := []objectVerdict{}
 	for _, v := range e.Report().Verdicts {
-		all = append(all, objectVerdict{v.Object, v.Accepted(), v.Stated(), v.Problems})
+		all = append(all, objectVerdict{objectRef(v.Object), v.Accepted(), v.Stated(), v.Problems})
 	}
 	return answer(w, all)
 }
