@@ -37,8 +37,10 @@ func expectSaid(t *testing.T, s *certs.Store, want ...string) {
 func TestProblemsNameTheObjectsThatAskForTheSecret(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(map[string]*ir.Certificate{
-		"a.example": {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/one")}, "b.example": {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/one")},
-		"c.example": {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/two")}, "d.example": {Secret: ir.Name{Namespace: "a", Name: "good"}, Origin: ir.ParseRef("Ingress/a/three")},
+		"a.example": {Secret: named("a/bad"), Origin: ir.ParseRef("Ingress/a/one")},
+		"b.example": {Secret: named("a/bad"), Origin: ir.ParseRef("Ingress/a/one")},
+		"c.example": {Secret: named("a/bad"), Origin: ir.ParseRef("Ingress/a/two")},
+		"d.example": {Secret: named("a/good"), Origin: ir.ParseRef("Ingress/a/three")},
 	})
 	s.SetSecret(ir.Name{Namespace: "a", Name: "good"}, fixture.Certificate(t, "d.example").Secret(), true)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "bad"}, garbage(), true)
@@ -94,7 +96,7 @@ func TestGarbageInAStrayIsOneProblem(t *testing.T) {
 func TestManyHostsAreNotAllNamed(t *testing.T) {
 	s, all := certs.NewStore(), map[string]*ir.Certificate{}
 	for i := range 1_000 {
-		all[fmt.Sprintf("host-%04d.example", i)] = &ir.Certificate{Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Ingress/a/web")}
+		all[fmt.Sprintf("host-%04d.example", i)] = &ir.Certificate{Secret: named("a/tls"), Origin: ir.ParseRef("Ingress/a/web")}
 	}
 	s.Update(all)
 	s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Expired(t, strings.Repeat("x", 60)+".other.example").Secret(), true)
@@ -169,7 +171,8 @@ func TestLastGoodCertificateEnds(t *testing.T) {
 func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(map[string]*ir.Certificate{
-		"": {Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Secret/a/tls")}, "a.example": {Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Ingress/a/web")},
+		"":          {Secret: named("a/tls"), Origin: ir.ParseRef("Secret/a/tls")},
+		"a.example": {Secret: named("a/tls"), Origin: ir.ParseRef("Ingress/a/web")},
 	})
 	expectSaid(t, s)
 	const begin = " Secret/a/tls : the option default_certificate names Secret a/tls"
@@ -212,7 +215,7 @@ func TestWarningsLeaveTheObjectAccepted(t *testing.T) {
 func BenchmarkProblems(b *testing.B) {
 	s, all := certs.NewStore(), map[string]*ir.Certificate{}
 	for i := range 10_000 {
-		all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: ir.Name{Namespace: "a", Name: fmt.Sprint("tls-", i)}, Origin: ir.ParseRef("Ingress/a/web")}
+		all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: named(fmt.Sprint("a/tls-", i)), Origin: ir.ParseRef("Ingress/a/web")}
 	}
 	s.Update(all)
 	data := fixture.Certificate(b, "*.example").Secret()

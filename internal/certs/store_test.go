@@ -250,7 +250,7 @@ func BenchmarkGetCertificate(b *testing.B) {
 		b.Run(fmt.Sprintf("hosts=%d", n), func(b *testing.B) {
 			s, all := certs.NewStore(), map[string]*ir.Certificate{}
 			for i := range n {
-				all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: ir.Name{Namespace: "a", Name: "tls"}, Origin: ir.ParseRef("Ingress/a/web")}
+				all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: named("a/tls"), Origin: ir.ParseRef("Ingress/a/web")}
 			}
 			s.Update(all)
 			s.SetSecret(ir.Name{Namespace: "a", Name: "tls"}, fixture.Certificate(b, "*.example").Secret(), true)

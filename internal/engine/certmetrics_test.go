@@ -27,8 +27,10 @@ func contents(t testing.TB, end time.Time, host string) map[string][]byte {
 func TestExpiryOfCertificates(t *testing.T) {
 	store := certs.NewStore()
 	store.Update(map[string]*ir.Certificate{
-		"shop.example": {Secret: ir.Name{Namespace: "a", Name: "shop"}, Origin: ir.ParseRef("Ingress/a/web")}, "bad.example": {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/web")},
-		"issued.example": {Automated: true, Origin: ir.ParseRef("Ingress/b/web")}, "later.example": {Automated: true, Origin: ir.ParseRef("Ingress/b/web")},
+		"shop.example":   {Secret: ir.Name{Namespace: "a", Name: "shop"}, Origin: ir.ParseRef("Ingress/a/web")},
+		"bad.example":    {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/web")},
+		"issued.example": {Automated: true, Origin: ir.ParseRef("Ingress/b/web")},
+		"later.example":  {Automated: true, Origin: ir.ParseRef("Ingress/b/web")},
 		// A Secret may have the name of a host.
 		"named.example": {Secret: ir.Name{Namespace: "b", Name: "issued.example"}, Origin: ir.ParseRef("Ingress/b/web")},
 	})
@@ -122,7 +124,9 @@ func TestRefusedPortsAreCounted(t *testing.T) {
 func BenchmarkExpiryOfCertificates(b *testing.B) {
 	store, all := certs.NewStore(), map[string]*ir.Certificate{}
 	for i := range 10_000 {
-		all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{Secret: ir.Name{Namespace: "a", Name: fmt.Sprint("tls-", i)}, Origin: ir.ParseRef("Ingress/a/web")}
+		all[fmt.Sprintf("host-%d.example", i)] = &ir.Certificate{
+			Secret: ir.Name{Namespace: "a", Name: fmt.Sprint("tls-", i)}, Origin: ir.ParseRef("Ingress/a/web"),
+		}
 	}
 	store.Update(all)
 	data := contents(b, time.Unix(1900000000, 0), "*.example")

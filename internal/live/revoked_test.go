@@ -33,7 +33,8 @@ func authority(t *testing.T, ca *fixture.Identity, revoked ...*fixture.Identity)
 func verifying(t *testing.T, ca *fixture.Identity) (*live.Table, *trust.Store) {
 	t.Helper()
 	store := trust.NewStore()
-	store.Update(&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}}}}})
+	auth := &ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "ca"}}
+	store.Update(&document.Delta{Hosts: map[string]*document.Host{"host": {ClientAuth: auth}}})
 	store.SetSecret(ir.Name{Namespace: "shop", Name: "ca"}, authority(t, ca), true)
 	table := tableOf(t, endpoints.NewTable(), store)
 	table.SetGlobal(&ir.Global{Drain: time.Millisecond})

@@ -85,7 +85,8 @@ func TestTruth(t *testing.T) {
 			}
 		}
 	}
-	unknown := mtls.New(&ir.ClientAuth{Secret: ir.Name{Namespace: "shop", Name: "other"}, Verify: "off"}, tr.store.Authority(ir.Name{Namespace: "shop", Name: "other"}))
+	other := ir.Name{Namespace: "shop", Name: "other"}
+	unknown := mtls.New(&ir.ClientAuth{Secret: other, Verify: "off"}, tr.store.Authority(other))
 	if !unknown.Closed() {
 		t.Error("a Secret that nobody knows lets in")
 	}

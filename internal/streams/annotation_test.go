@@ -55,7 +55,9 @@ func TestParse(t *testing.T) {
 			with(func(s *Settings) {
 				s.AcceptProxy, s.Trusted, s.SendProxy = true, []string{"10.0.0.0/8", "fd00::1/128"}, ir.ProxyV2
 			})},
-		{"secret", []string{"stream-tls-secret", "pg-tls"}, with(func(s *Settings) { s.TLS = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pg-tls"}} })},
+		{"secret", []string{"stream-tls-secret", "pg-tls"}, with(func(s *Settings) {
+			s.TLS = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pg-tls"}}
+		})},
 		{"host", []string{"stream-tls-host", "DB.example.com"}, with(func(s *Settings) { s.TLS = &ir.StreamTLS{Host: "db.example.com"} })},
 		{"over TLS", []string{"stream-backend-tls", "true"}, with(func(s *Settings) { s.BackendTLS = &ir.BackendTLS{} })},
 		{"over TLS with a name", []string{"stream-backend-tls", "true", "stream-backend-tls-name", "PG.internal"}, with(func(s *Settings) {
@@ -63,7 +65,8 @@ func TestParse(t *testing.T) {
 		})},
 		{"over TLS, verified", []string{"stream-backend-tls", "true", "stream-backend-tls-secret", "ca", "stream-backend-tls-verify", "true"},
 			with(func(s *Settings) {
-				s.BackendTLS = &ir.BackendTLS{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: true, Depth: 1, Name: "db.shop.svc", SendName: true}
+				ca := ir.Name{Namespace: "shop", Name: "ca"}
+				s.BackendTLS = &ir.BackendTLS{Secret: ca, Verify: true, Depth: 1, Name: "db.shop.svc", SendName: true}
 			})},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -127,7 +127,8 @@ func TestSecretsOfPorts(t *testing.T) {
 	port := func(origin string) *document.Port {
 		return &document.Port{
 			Origin: origin, Backend: "shop/db/5432",
-			TLS: &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pair"}}, BackendTLS: &ir.BackendTLS{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: true},
+			TLS:        &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pair"}},
+			BackendTLS: &ir.BackendTLS{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: true},
 		}
 	}
 	s := trust.NewStore()
@@ -156,7 +157,10 @@ func TestOneUserWithSeveralSecrets(t *testing.T) {
 		for _, name := range secrets {
 			for range 2 {
 				h.Routes = append(h.Routes, &document.Route{
-					Origin: "Ingress/shop/" + name, Destination: document.Destination{TLS: &ir.BackendTLS{Secret: ir.Name{Namespace: "shop", Name: name}, Verify: true}},
+					Origin: "Ingress/shop/" + name,
+					Destination: document.Destination{
+						TLS: &ir.BackendTLS{Secret: ir.Name{Namespace: "shop", Name: name}, Verify: true},
+					},
 				})
 			}
 		}
