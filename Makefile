@@ -31,7 +31,7 @@ test: unit e2e ## all tests, those with a real control plane included
 
 .PHONY: check
 check: ## what CI runs: format, lint, generated files, all tests with the race detector
-	for step in format lint generated race e2e-race; do \
+	for step in format lint systems generated race e2e-race; do \
 		echo "== $$step"; begin=$$(date +%s); \
 		$(MAKE) --no-print-directory $$step || { echo "== $$step failed"; exit 1; }; \
 		echo "== $$step: $$(( $$(date +%s) - begin )) s"; \
@@ -41,6 +41,10 @@ check: ## what CI runs: format, lint, generated files, all tests with the race d
 lint: ## golangci-lint on both modules
 	$(LINT) ./...
 	cd test && $(LINT) ./...
+
+.PHONY: systems
+systems: ## builds for macOS and Windows, which serve all but UDP ports
+	for os in darwin windows; do GOOS=$$os go build -o /dev/null ./cmd/caddy || exit 1; done
 
 .PHONY: generate
 generate: ## writes what is generated: documents printed from tables
