@@ -83,7 +83,10 @@ func (m *merger) merge(files []*parsed) (set, gone []kinds.Object) {
 	for _, service := range m.round.services.list {
 		m.mirrorEndpoints(service)
 	}
-	return m.round.set, m.round.gone
+	set, gone = m.round.set, m.round.gone
+	// The first round has the names of all objects.
+	m.round = round{}
+	return set, gone
 }
 
 func (m *merger) add(p *parsed) {
