@@ -56,7 +56,9 @@ func (w *rewriter) use(pattern, target string) {
 // chain makes requests for paths that match pattern go to a chain.
 func (w *rewriter) chain(pattern string, chain json.RawMessage) {
 	w.Helper()
-	w.table.Update(map[string]*document.Host{"h": {Routes: []*document.Route{{Type: "regex", Path: pattern, Destination: document.Destination{Chain: chain}}}}})
+	w.table.Update(map[string]*document.Host{"h": {Routes: []*document.Route{{
+		Type: "regex", Path: pattern, Destination: document.Destination{Chain: chain},
+	}}}})
 	for _, r := range w.table.Refused() {
 		w.Fatal(r.Err)
 	}

@@ -15,7 +15,9 @@ import (
 func sample() *document.Live {
 	return &document.Live{
 		Hosts: map[string]*document.Host{
-			"a.example": {Routes: []*document.Route{{Type: "prefix", Path: "/", Destination: document.Destination{Chain: json.RawMessage(`[]`), Backend: "a/web/80"}}}},
+			"a.example": {Routes: []*document.Route{{
+				Type: "prefix", Path: "/", Destination: document.Destination{Chain: json.RawMessage(`[]`), Backend: "a/web/80"},
+			}}},
 			"":          {},
 		},
 		Backends:     map[string]*document.Backend{"a/web/80": {Endpoints: []string{"192.0.2.1:80"}}},

@@ -68,7 +68,9 @@ func TestCanaryRules(t *testing.T) {
 			[]string{"canary-by-header", "X-Canary", "canary-by-header-pattern", "be(", "canary-weight", "100"},
 			map[string][]string{"web": header("be("), "next": nil},
 		},
-		"a cookie": {[]string{"canary-by-cookie", "who"}, map[string][]string{"next": cookie("always"), "web": cookie("never"), "web, too": cookie("x")}},
+		"a cookie": {[]string{"canary-by-cookie", "who"}, map[string][]string{
+			"next": cookie("always"), "web": cookie("never"), "web, too": cookie("x"),
+		}},
 		"a header before a cookie": {[]string{"canary-by-header", "X-Canary", "canary-by-cookie", "who"}, map[string][]string{
 			"web": append(header("never"), cookie("always")...), "next": append(header("x"), cookie("always")...),
 		}},

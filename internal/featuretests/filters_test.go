@@ -67,7 +67,9 @@ func TestFilters(t *testing.T) {
 		"port.example": {
 			[]ir.Filter{ir.Redirect{Status: 301, Scheme: "https", Port: 8443, Prefix: "/"}}, 301, "", "https://port.example:8443/x?q", "",
 		},
-		"path.example":   {[]ir.Filter{ir.Redirect{Status: 307, Port: 80, Target: "/{env.HOME}"}}, 307, "", "http://path.example/%7Benv.HOME%7D?q", ""},
+		"path.example": {
+			[]ir.Filter{ir.Redirect{Status: 307, Port: 80, Target: "/{env.HOME}"}}, 307, "", "http://path.example/%7Benv.HOME%7D?q", "",
+		},
 		"direct.example": {[]ir.Filter{ir.NotFound}, 404, "", "", ""},
 		"secure.example": {[]ir.Filter{ir.HTTPSRedirect{Status: 308}}, 308, "", "https://secure.example/a/x?q", ""},
 	}

@@ -79,7 +79,7 @@ func newChain(ctx caddy.Context, json string) *chain {
 }
 
 func refusedByCaddy(err error) error {
-	return fmt.Errorf("Caddy rejected the handler chain: %w", err)
+	return fmt.Errorf("the handler chain was rejected by Caddy: %w", err)
 }
 
 // newClosed returns a chain that answers 503.

@@ -66,27 +66,27 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 			// Replaced between the lookup and here.
 			continue
 		}
-		return Served, t.serveOn(i, route, to, client, w, r)
+		request := &Request{
+			Route: route, to: to, Connections: t.connections, policy: t.Clients(), global: t.Global(), peer: client, w: w, r: r,
+		}
+		return Served, request.serveOn(i)
 	}
 }
 
-func (t *Table) serveOn(
-	i *instance, route *Route, to *destination, client *mtls.Client, w http.ResponseWriter, r *http.Request,
-) error {
+func (q *Request) serveOn(i *instance) error {
 	defer i.release()
+	r, client, route := q.r, q.peer, q.Route
 	if isStream(r) || client != nil && isCall(r) {
 		followed, end := route.streams.follow(r, stream{i.parts, r.TLS, client != nil && route.answersChallenges(r)})
 		defer end()
 		r = followed
-	}
-	request := &Request{
-		Route: route, to: to, Connections: t.connections, policy: t.Clients(), global: t.Global(), peer: client, w: w, r: r,
+		q.r = r
 	}
 	// Whatever happens to the chain, its last attempt does not stay under way.
-	defer request.end()
-	caddyhttp.SetVar(r.Context(), requestVar, request)
-	err := i.handler.ServeHTTP(w, r)
-	request.conclude(err)
+	defer q.end()
+	caddyhttp.SetVar(r.Context(), requestVar, q)
+	err := i.handler.ServeHTTP(q.w, r)
+	q.conclude(err)
 	return err
 }
 

@@ -36,7 +36,9 @@ func (endless) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Han
 }
 
 func endlessRoute(path string) *document.Route {
-	return &document.Route{Type: "prefix", Path: path, Destination: document.Destination{Chain: json.RawMessage(`[{"handle":[{"handler":"test_endless"}]}]`)}}
+	return &document.Route{Type: "prefix", Path: path, Destination: document.Destination{
+		Chain: json.RawMessage(`[{"handle":[{"handler":"test_endless"}]}]`),
+	}}
 }
 
 // open begins a request, and returns what is closed when it has ended.

@@ -153,7 +153,9 @@ func TestRegexPaths(t *testing.T) {
 
 func TestChainThatCaddyRefusesClosesItsPathAlone(t *testing.T) {
 	table := newTable(t)
-	bad := &document.Route{Type: "prefix", Path: "/bad", Origin: "Ingress/shop/web", Destination: document.Destination{Chain: json.RawMessage(`[{"handle":[{"handler":"no_such"}]}]`)}}
+	bad := &document.Route{Type: "prefix", Path: "/bad", Origin: "Ingress/shop/web", Destination: document.Destination{
+		Chain: json.RawMessage(`[{"handle":[{"handler":"no_such"}]}]`),
+	}}
 	table.Update(map[string]*document.Host{"h": hostOf(route("prefix", "/", "good"), bad)})
 	refused := table.Refused()
 	if len(refused) != 1 || refused[0].Origin != "Ingress/shop/web" || !strings.Contains(refused[0].Err.Error(), "no_such") {

@@ -258,7 +258,8 @@ func TestClassIsTakenAway(t *testing.T) {
 		test.change()
 		config, verdicts := translator.Translate(store.Take(), options)
 		v := verdicts.Get(ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: "i0"})
-		if (len(config.VirtualHosts) == 1) != test.served || (v != nil && len(v.Parents) > 0) != test.served || (v != nil && len(v.Parents) == 0) != test.foreign {
+		ours, foreign := v != nil && len(v.Parents) > 0, v != nil && len(v.Parents) == 0
+		if (len(config.VirtualHosts) == 1) != test.served || ours != test.served || foreign != test.foreign {
 			t.Errorf("step %d: %d hosts, verdict %+v", i, len(config.VirtualHosts), v)
 		}
 	}

@@ -119,7 +119,7 @@ func (v values) add(key, example string) {
 
 // readCases adds the cases of files like those in internal/annotations/testdata: annotations, one on each line, with an empty
 // line between cases. What is expected of them stands in indented lines, and is not read.
-func (all *tables) readCases(t *testing.T, pattern string) {
+func (b *tables) readCases(t *testing.T, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -141,11 +141,11 @@ func (all *tables) readCases(t *testing.T, pattern string) {
 					name = annotations.Prefix + name
 				}
 				group[name] = strings.TrimPrefix(value, " ")
-				if _, there := all.ingress[name]; there {
-					all.ingress[name] = append(all.ingress[name], group[name])
+				if _, there := b.ingress[name]; there {
+					b.ingress[name] = append(b.ingress[name], group[name])
 				}
 			}
-			all.cases = append(all.cases, group)
+			b.cases = append(b.cases, group)
 		}
 	}
 }
@@ -168,13 +168,13 @@ func (v values) some(t *rapid.T, most int) map[string]string {
 }
 
 // annotations draws those of an Ingress: some single ones, and sometimes a group of them that refers to objects which may exist.
-func (all *tables) annotations(t *rapid.T) map[string]string {
-	result := all.ingress.some(t, 3)
+func (b *tables) annotations(t *rapid.T) map[string]string {
+	result := b.ingress.some(t, 3)
 	switch rapid.IntRange(0, 3).Draw(t, "group") {
 	case 0, 1:
-		maps.Copy(result, draw(t, all.groups))
+		maps.Copy(result, draw(t, b.groups))
 	case 2:
-		maps.Copy(result, draw(t, all.cases))
+		maps.Copy(result, draw(t, b.cases))
 	}
 	for _, key := range slices.Sorted(maps.Keys(result)) {
 		if known := references[key]; len(known) > 0 && rapid.Bool().Draw(t, "a reference") {

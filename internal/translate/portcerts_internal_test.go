@@ -92,7 +92,8 @@ func TestCertificateOfAPortThatNobodyIssues(t *testing.T) {
 		t.Errorf("issuers are asked for %q", got)
 	}
 	verdicts := translator.report.Verdicts
-	if len(verdicts) != 1 || len(verdicts[0].Problems) != 1 || verdicts[0].Problems[0].Reason != report.HostNotPublic || verdicts[0].Object != services {
+	if len(verdicts) != 1 || verdicts[0].Object != services ||
+		len(verdicts[0].Problems) != 1 || verdicts[0].Problems[0].Reason != report.HostNotPublic {
 		t.Errorf("it is said %+v", verdicts)
 	}
 	translator.published()
