@@ -2,6 +2,7 @@ package k8singress
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/caddyserver/caddy/v2"
@@ -59,7 +60,8 @@ func (h *RequestHeaders) ServeHTTP(w http.ResponseWriter, r *http.Request, next 
 	return next.ServeHTTP(w, r)
 }
 
-// ResponseHeaders changes the header fields that the client gets, whatever answers.
+// ResponseHeaders changes the header fields that the client gets from the handlers behind it. Answers to errors that they return
+// are Caddy's, and stay as they are.
 type ResponseHeaders struct{ headerChanges }
 
 // CaddyModule returns the Caddy module information.
@@ -90,10 +92,26 @@ func (w *changing) WriteHeader(status int) {
 
 // Write writes the head first.
 func (w *changing) Write(body []byte) (int, error) {
+	w.writeHead()
+	return w.ResponseWriterWrapper.Write(body)
+}
+
+// ReadFrom writes the head first.
+func (w *changing) ReadFrom(body io.Reader) (int64, error) {
+	w.writeHead()
+	return w.ResponseWriterWrapper.ReadFrom(body)
+}
+
+// FlushError writes the head first.
+func (w *changing) FlushError() error {
+	w.writeHead()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+func (w *changing) writeHead() {
 	if !w.written {
 		w.WriteHeader(http.StatusOK)
 	}
-	return w.ResponseWriterWrapper.Write(body)
 }
 
 var (

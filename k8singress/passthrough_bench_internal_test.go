@@ -32,7 +32,9 @@ func BenchmarkAccept(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var l net.Listener = talking{said}
 			if table != nil {
-				of := &Listener{HandshakeTimeout: caddy.Duration(time.Second), table: table, ports: l4app.New(zap.NewNop(), l4app.Tables{}), log: zap.NewNop()}
+				of := &Listener{
+					HandshakeTimeout: caddy.Duration(time.Second), table: table, ports: l4app.New(zap.NewNop(), l4app.Tables{}), log: zap.NewNop(),
+				}
 				l = &accepting{l, of, newPassing(table, of.ports, l.Addr(), of.log)}
 			}
 			buffer := make([]byte, len(said))

@@ -177,7 +177,8 @@ func TestGuards(t *testing.T) {
 		"block-cidrs", "block-referers", "block-user-agents", "denylist-source-range", "global-auth-url", "whitelist-source-range",
 	} {
 		config, problems := Parse(map[string]string{name: "10.0.0.1"})
-		if !config.Defaults.Closed || len(problems) != 1 || problems[0].Severity != report.Error || problems[0].Reason != report.UnsupportedAccessControl {
+		if !config.Defaults.Closed || len(problems) != 1 || problems[0].Severity != report.Error ||
+			problems[0].Reason != report.UnsupportedAccessControl {
 			t.Errorf("%s: closed is %v with %v", name, config.Defaults.Closed, problems)
 		}
 		if settings, _ := annotations.Parse(config.Defaults, nil); !settings.Closed {

@@ -18,7 +18,7 @@ func sample() *document.Live {
 			"a.example": {Routes: []*document.Route{{
 				Type: "prefix", Path: "/", Destination: document.Destination{Chain: json.RawMessage(`[]`), Backend: "a/web/80"},
 			}}},
-			"":          {},
+			"": {},
 		},
 		Backends:     map[string]*document.Backend{"a/web/80": {Endpoints: []string{"192.0.2.1:80"}}},
 		Ports:        map[string]*document.Port{"tcp/5432": {Server: json.RawMessage(`{}`)}},

@@ -9,11 +9,23 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// canaries joins those that have the host, and those with a default backend for every host.
-func (m *merging) canaries(results, fallbacks []*Contribution) {
+// CanaryBackend is one backend of a canary.
+type CanaryBackend struct {
+	Canary ir.Ref
+	// Backend is its ID.
+	Backend string
+}
+
+// canaries joins the canaries of the host, and those with a default backend for every host. known says that there is a main
+// object for the host.
+func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
 	for _, r := range results {
 		for _, p := range r.Paths[m.Host.Host] {
-			m.join(r, p)
+			if known {
+				m.join(r, p)
+			} else {
+				m.problem(r, report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field, Message: m.noMain(p)})
+			}
 		}
 	}
 	for _, r := range fallbacks {
@@ -50,9 +62,10 @@ func (m *merging) join(r *Contribution, p *Path) {
 	default:
 		m.taken[key] = claim{by: main.by, path: main.path, route: main.route, canary: r}
 		if m.Mains == nil {
-			m.Mains = map[ir.Ref]ir.Ref{}
+			m.Mains = map[CanaryBackend][]ir.Ref{}
 		}
-		m.Mains[r.Ref()] = main.by.Ref()
+		of := CanaryBackend{r.Ref(), p.Backend.ID}
+		m.Mains[of] = append(m.Mains[of], main.by.Ref())
 		m.share(main.route, routesWith(r.Canary, main.route, p.Backend))
 		return
 	}

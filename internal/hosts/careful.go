@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -31,7 +32,8 @@ func carefully(merge merge, host string, results []*Contribution, fallbacks []*C
 	}
 	// The lists are the caller's.
 	results, fallbacks = slices.Clone(results), slices.Clone(fallbacks)
-	slices.SortFunc(results, older)
+	slices.SortFunc(results, canariesFirst)
+	slices.SortFunc(fallbacks, canariesFirst)
 	q := &quarantine{host: host, faults: map[*Contribution]any{}, stands: map[*Contribution]bool{}}
 	for fault != nil && len(results)+len(fallbacks) > 0 {
 		q.isolate(merge, &results, &fallbacks)
@@ -42,6 +44,11 @@ func carefully(merge merge, host string, results []*Contribution, fallbacks []*C
 	}
 	q.tell(merged)
 	return merged
+}
+
+// canariesFirst lets a canary be found before the main object with which it makes Merge panic.
+func canariesFirst(a, b *Contribution) int {
+	return cmp.Or(compareBool(b.Canary != nil, a.Canary != nil), older(a, b))
 }
 
 // try returns what merge panics with.

@@ -27,8 +27,8 @@ type Merged struct {
 	Secure bool
 	// PassedIn is the namespace whose Ingresses hand the TLS connections of the host on; it is empty where TLS ends here.
 	PassedIn string
-	// Mains has, by canary, an object with whose requests it shares; it is nil without canaries.
-	Mains map[ir.Ref]ir.Ref
+	// Mains are the main objects whose requests a canary shares with one of its backends; it is nil without canaries.
+	Mains map[CanaryBackend][]ir.Ref
 	// Problems is nil where there are none.
 	Problems map[ir.Ref][]report.Problem
 }
@@ -97,7 +97,7 @@ func Merge(host string, results []*Contribution, fallbacks []*Contribution, abov
 	for _, r := range fallbacks {
 		m.fallback(r, host)
 	}
-	m.canaries(canaries, fallbackCanaries)
+	m.canaries(canaries, fallbackCanaries, known)
 	if known {
 		m.sort()
 	} else {
@@ -110,7 +110,7 @@ func Merge(host string, results []*Contribution, fallbacks []*Contribution, abov
 
 // mains sorts contributions by age, and takes the canaries out, which answer nothing by themselves.
 func mains(all []*Contribution) (mains, canaries []*Contribution) {
-	slices.SortFunc(all, older)
+	all = slices.SortedFunc(slices.Values(all), older)
 	for _, r := range all {
 		if r.Canary != nil {
 			canaries = append(canaries, r)
@@ -119,7 +119,7 @@ func mains(all []*Contribution) (mains, canaries []*Contribution) {
 	if canaries == nil {
 		return all, nil
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(r *Contribution) bool { return r.Canary != nil }), canaries
+	return slices.DeleteFunc(all, func(r *Contribution) bool { return r.Canary != nil }), canaries
 }
 
 func older(a, b *Contribution) int { return snapshot.Older(a.Object, b.Object) }

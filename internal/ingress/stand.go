@@ -78,6 +78,9 @@ func (r *reading) close() {
 	r.stands, r.Closed = true, true
 	if hosts.Try(r.closedSettings) != nil {
 		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
+		if r.Object.Annotations[annotations.Prefix+"canary"] != "" {
+			r.annotations.Canary = &ir.Canary{Closed: true}
+		}
 	}
 	r.Canary = r.closedCanary()
 	defaults := r.defaults()

@@ -26,7 +26,8 @@ func balance(found *ir.Backend, users []*ingress.Result) *balanced {
 	if len(users) == 0 {
 		return b
 	}
-	winner := users[0]
+	// The defaults of a canary count where it is alone.
+	winner := users[max(slices.IndexFunc(users, func(r *ingress.Result) bool { return r.Canary == nil }), 0)]
 	if i := slices.IndexFunc(users, func(r *ingress.Result) bool { return r.Balances }); i >= 0 {
 		winner = users[i]
 	}
@@ -141,7 +142,7 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 		delete(t.balanced, id)
 		return nil
 	}
-	next := carefully(balance, t.found[id], t.withMains(t.users.of(id)))
+	next := carefully(balance, t.found[id], t.withMains(id, t.users.of(id)))
 	t.balanced[id] = next
 	tell(next)
 	return next.backend

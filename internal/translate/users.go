@@ -53,15 +53,17 @@ func (u *users) set(backend string, r *ingress.Result, has bool) {
 	}
 }
 
-// of returns the Ingresses of a backend that ask for a load balancing, the oldest first. Where there is none, the oldest
-// Ingress stands for all of them: its defaults count.
+// of returns the Ingresses of a backend that ask for a load balancing, and its canaries, the oldest first. Where none asks, the
+// oldest other Ingress comes after them: its defaults count.
 func (u *users) of(backend string) []*ingress.Result {
 	var list []*ingress.Result
+	asked := false
 	u.tree.Ascend(user{backend: backend}, func(next user) bool {
-		if next.backend != backend || next.rank == hasDefaults && len(list) > 0 {
+		if next.backend != backend || next.rank == hasDefaults && asked {
 			return false
 		}
 		list = append(list, next.ingress)
+		asked = asked || next.ingress.Balances
 		return next.rank == asks
 	})
 	return list
