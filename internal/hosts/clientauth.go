@@ -18,10 +18,10 @@ func (m *merging) clientAuth(r *Contribution) {
 		m.Host.ClientAuth = r.ClientAuth
 	case sameClientAuth(m.Host.ClientAuth, r.ClientAuth):
 	case m.Host.ClientAuth.Origin.Namespace != r.Object.GetNamespace():
-		if m.outvoted == nil {
-			m.outvoted = map[*Contribution]bool{}
+		if m.conflicting == nil {
+			m.conflicting = map[*Contribution]bool{}
 		}
-		m.outvoted[r] = true
+		m.conflicting[r] = true
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.ClientAuthSecret),
 			Message: fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host: "+

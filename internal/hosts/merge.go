@@ -42,8 +42,8 @@ type merging struct {
 	// secure is Secure of the host or of the wildcard above.
 	secure bool
 	taken  map[ir.PathMatch]claim
-	// outvoted has the Ingress whose paths nobody may ask for, because the host asks its clients for something else.
-	outvoted map[*Contribution]bool
+	// conflicting has the Ingress whose paths nobody may ask for, because the host asks its clients for something else.
+	conflicting map[*Contribution]bool
 }
 
 // claim is a path that answers, the object that has it, and the route that it has become.
@@ -176,7 +176,7 @@ func (m *merging) add(r *Contribution, p *Path) {
 	if p.Redirect != nil && (m.secure || p.RedirectAlways) {
 		filters = append(filters, *p.Redirect)
 	}
-	if m.outvoted[r] {
+	if m.conflicting[r] {
 		filters = append(filters, ir.Forbidden)
 	}
 	route := &ir.Route{

@@ -76,7 +76,7 @@ func (m *merging) closes(root claim) (by *Contribution, status string) {
 	switch {
 	case root.by == nil:
 		return nil, ""
-	case m.outvoted[root.by]:
+	case m.conflicting[root.by]:
 		return root.by, "403"
 	case root.by.Closed:
 		return root.by, "503"

@@ -35,7 +35,7 @@ func (*configured) Provision(ctx caddy.Context) error {
 	if says == "" {
 		return errors.New("the configuration is without it")
 	}
-	live.Mention(ctx, []byte(says))
+	live.NoteConfig(ctx, []byte(says))
 	return nil
 }
 

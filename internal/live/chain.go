@@ -30,13 +30,13 @@ type chain struct {
 type instance struct {
 	handler caddyhttp.Handler
 	cancel  func()
-	parts   *parts
+	parts   *configDigest
 	// holders counts the requests in it, and one more while it is current. At zero it is cleaned up, and stays zero.
 	holders atomic.Int64
 }
 
-// parts are what a chain takes from the configuration. See Mention. Instances that follow each other with the same share one.
-type parts struct{ digest string }
+// configDigest are what a chain takes from the configuration. See NoteConfig. Instances that follow each other with the same share one.
+type configDigest struct{ digest string }
 
 // provision makes an instance of a chain. ctx is the context of the app; it must not be cancelled when Caddy loads a new
 // configuration, because requests may go on.
@@ -52,16 +52,16 @@ func provision(ctx caddy.Context, source string) (*instance, error) {
 		cancel()
 		return nil, err
 	}
-	i := &instance{handler: compile(routes), cancel: cancel, parts: &parts{string(sum.Sum(nil))}}
+	i := &instance{handler: compile(routes), cancel: cancel, parts: &configDigest{string(sum.Sum(nil))}}
 	i.holders.Store(1)
 	return i, nil
 }
 
 type partsKey struct{}
 
-// Mention is for a handler that takes a part of what it does from the configuration: it says in Provision what that is. A
+// NoteConfig is for a handler that takes a part of what it does from the configuration: it says in Provision what that is. A
 // route with such a handler is another one for its streams when the configuration says something else.
-func Mention(ctx context.Context, part []byte) {
+func NoteConfig(ctx context.Context, part []byte) {
 	if sum, ok := ctx.Value(partsKey{}).(hash.Hash); ok {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
@@ -84,7 +84,7 @@ func refusedByCaddy(err error) error {
 
 // newClosed returns a chain that answers 503.
 func newClosed(json string, why error) *chain {
-	i := &instance{handler: closed, cancel: func() {}, parts: &parts{}}
+	i := &instance{handler: closed, cancel: func() {}, parts: &configDigest{}}
 	i.holders.Store(1)
 	c := &chain{json: json, users: 1, refused: why}
 	c.current.Store(i)

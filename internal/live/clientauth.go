@@ -77,13 +77,13 @@ func (t *Table) checkStreams(secret ir.Name) {
 	if x.asking == 0 {
 		return
 	}
-	var list []ending
+	var list []endingStreams
 	x.all(func(h *host) {
 		if h.clients == nil || h.clientAuth.Secret != secret {
 			return
 		}
 		for _, r := range h.all {
-			list = append(list, ending{r.streams, h.keepsOut})
+			list = append(list, endingStreams{r.streams, h.keepsOut})
 		}
 	})
 	t.drain(list)

@@ -52,12 +52,12 @@ func (h *host) passing() int {
 
 // inheritPassthrough gives a host the connections that were passed through for it before, whoever gets them from now on, and
 // returns them if nobody has them.
-func (h *host) inheritPassthrough(before *host) []ending {
+func (h *host) inheritPassthrough(before *host) []endingStreams {
 	switch {
 	case before.passthrough == nil:
 		return nil
 	case h == nil || h.passthrough == nil:
-		return []ending{{streams: before.passthrough.streams}}
+		return []endingStreams{{streams: before.passthrough.streams}}
 	}
 	h.passthrough.streams = before.passthrough.streams
 	return nil
@@ -65,7 +65,7 @@ func (h *host) inheritPassthrough(before *host) []ending {
 
 // endPassthrough ends what was passed through, when its time is over.
 func (t *Table) endPassthrough() {
-	var list []ending
+	var list []endingStreams
 	t.index.Load().all(func(h *host) { list = append(list, (*host)(nil).inheritPassthrough(h)...) })
 	t.drain(list)
 }

@@ -25,7 +25,7 @@ const (
 	Served Outcome = iota
 	// NotReady means that the table is not complete yet.
 	NotReady
-	// NoHost means that nobody has the host, or nobody the path.
+	// NoHost means that no route matches the host and the path.
 	NoHost
 )
 

@@ -15,7 +15,7 @@ import (
 // the route through all its changes but those of who gets in.
 type streams struct {
 	// all counts those of every route.
-	all  *crowd
+	all  *drainGroup
 	mu   sync.Mutex
 	open map[*context.CancelFunc]stream
 }
@@ -23,7 +23,7 @@ type streams struct {
 // stream is what is remembered of one.
 type stream struct {
 	// of is what its chain took from the configuration.
-	of *parts
+	of *configDigest
 	// connection is nil without TLS.
 	connection *tls.ConnectionState
 	// anybody says that it is let in whatever certificate it comes with.
@@ -78,14 +78,14 @@ func (s *streams) now() map[*context.CancelFunc]stream {
 	return maps.Clone(s.open)
 }
 
-// ending are streams that are to end: all of a route, or those that has, if it is not nil, says it of.
-type ending struct {
+// endingStreams are streams that are to end: all of a route, or those that has, if it is not nil, says it of.
+type endingStreams struct {
 	streams *streams
 	has     func(stream) bool
 }
 
 // close ends those that are open.
-func (e ending) close() {
+func (e endingStreams) close() {
 	for cancel, s := range e.streams.now() {
 		if e.has == nil || e.has(s) {
 			(*cancel)()
@@ -94,7 +94,7 @@ func (e ending) close() {
 }
 
 // none says whether none is open.
-func (e ending) none() bool {
+func (e endingStreams) none() bool {
 	for _, s := range e.streams.now() {
 		if e.has == nil || e.has(s) {
 			return false
@@ -103,9 +103,9 @@ func (e ending) none() bool {
 	return true
 }
 
-// inherit gives the routes of a host the streams of those before with the same path, if they let in the same clients. It
+// keepStreams gives the routes of a host the streams of those before with the same path, if they let in the same clients. It
 // returns the streams that nobody has then.
-func (h *host) inherit(before *host) []ending {
+func (h *host) keepStreams(before *host) []endingStreams {
 	if before == nil {
 		return nil
 	}
@@ -130,15 +130,15 @@ func (h *host) inherit(before *host) []ending {
 	list := h.inheritPassthrough(before)
 	for k, s := range left {
 		if !taken[k] {
-			list = append(list, ending{streams: s})
+			list = append(list, endingStreams{streams: s})
 		}
 	}
 	return list
 }
 
-// streamsOf are the streams of chains that took these parts.
-func (t *Table) streamsOf(before map[*chain]*parts) []ending {
-	var list []ending
+// streamsOf are the streams of chains that had these digests.
+func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
+	var list []endingStreams
 	if len(before) == 0 {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (t *Table) streamsOf(before map[*chain]*parts) []ending {
 		for _, r := range h.all {
 			for d := range r.destinations {
 				if of, ok := before[d.chain]; ok {
-					list = append(list, ending{r.streams, func(s stream) bool { return s.of == of }})
+					list = append(list, endingStreams{r.streams, func(s stream) bool { return s.of == of }})
 				}
 			}
 		}
@@ -158,14 +158,14 @@ func (t *Table) streamsOf(before map[*chain]*parts) []ending {
 const settled = 10 * time.Second
 
 // drain ends streams when their time is over. That may be a year: routes without streams are not remembered for so long.
-func (t *Table) drain(list []ending) {
+func (t *Table) drain(list []endingStreams) {
 	if len(list) == 0 {
 		return
 	}
 	first := min(t.DrainTime(), settled)
 	rest := t.DrainTime() - first
 	time.AfterFunc(first, func() {
-		if list = slices.DeleteFunc(list, ending.none); len(list) == 0 {
+		if list = slices.DeleteFunc(list, endingStreams.none); len(list) == 0 {
 			return
 		}
 		time.AfterFunc(rest, func() {
@@ -184,15 +184,15 @@ func (t *Table) AwaitStreams(ctx context.Context) {
 	}
 }
 
-// crowd counts what comes and goes. Unlike a sync.WaitGroup it may be waited for while more comes.
-type crowd struct {
+// drainGroup counts what comes and goes. Unlike a sync.WaitGroup it may be waited for while more comes.
+type drainGroup struct {
 	mu sync.Mutex
 	n  int
-	// empty is closed when nobody is there any more. It is nil while nobody waits.
+	// empty is closed when the count is zero. It is nil while no caller waits.
 	empty chan struct{}
 }
 
-func (c *crowd) add(n int) {
+func (c *drainGroup) add(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n += n; c.n == 0 && c.empty != nil {
@@ -201,8 +201,8 @@ func (c *crowd) add(n int) {
 	}
 }
 
-// gone returns a channel that is closed as soon as nobody is there.
-func (c *crowd) gone() <-chan struct{} {
+// gone returns a channel that is closed as soon as the count is zero.
+func (c *drainGroup) gone() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n == 0 {

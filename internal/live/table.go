@@ -32,7 +32,7 @@ type Table struct {
 	// refused are the routes, by host, that are not served as their document says.
 	refused map[string][]refused
 	// open are the streams of all routes, also of those that have gone.
-	open crowd
+	open drainGroup
 
 	global global
 	// policies are those of hosts that have one of their own, by host.
@@ -60,11 +60,11 @@ func (t *Table) Ready() bool { return t.ready.Load() }
 
 // Update changes hosts; nil removes one. A route whose chain Caddy refuses answers 503, and no other is touched.
 func (t *Table) Update(changes map[string]*document.Host) {
-	t.tryAgain(changes)
+	t.retryRefused(changes)
 	old := t.index.Load()
 	next := make(map[string]*host, len(changes))
 	var replaced []*host
-	var ending []ending
+	var ending []endingStreams
 	for name, d := range changes {
 		before := old.get(name)
 		if before != nil {
@@ -76,7 +76,7 @@ func (t *Table) Update(changes map[string]*document.Host) {
 		if d != nil {
 			next[name] = t.build(name, d)
 		}
-		ending = append(ending, next[name].inherit(before)...)
+		ending = append(ending, next[name].keepStreams(before)...)
 	}
 	t.index.Store(old.with(next))
 	// Only now: a chain that the new hosts use too is kept.
@@ -86,8 +86,8 @@ func (t *Table) Update(changes map[string]*document.Host) {
 	t.drain(ending)
 }
 
-// tryAgain provisions the refused chains of hosts again, each once. What Caddy missed may be there now.
-func (t *Table) tryAgain(hosts map[string]*document.Host) {
+// retryRefused provisions the refused chains of hosts again, each once. What Caddy missed may be there now.
+func (t *Table) retryRefused(hosts map[string]*document.Host) {
 	tried := map[*chain]bool{}
 	for name := range hosts {
 		for _, r := range t.refused[name] {
@@ -161,11 +161,11 @@ func (t *Table) chainOf(d *document.Destination) *chain {
 	if d.Refused != "" {
 		return newClosed("", errors.New(d.Refused))
 	}
-	return t.intern(d.Chain)
+	return t.sharedChain(d.Chain)
 }
 
-// intern returns the chain with this JSON, and counts one more user of it.
-func (t *Table) intern(source []byte) *chain {
+// sharedChain returns the chain with this JSON, and counts one more user of it.
+func (t *Table) sharedChain(source []byte) *chain {
 	if c, ok := t.chains[string(source)]; ok {
 		c.users++
 		return c
@@ -205,7 +205,7 @@ func (t *Table) forget(c *chain) {
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error
-	others := map[*chain]*parts{}
+	others := map[*chain]*configDigest{}
 	for _, c := range t.chains {
 		before := c.current.Load().parts
 		changed, err := c.provisionAgain(ctx)

@@ -88,7 +88,7 @@ func (t *Translator) issue(c *change) {
 			wildcards = append(wildcards, host)
 		}
 	}
-	t.settle(c, wildcards)
+	t.requeue(c, wildcards)
 	var others []string
 	for host := range c.hosts {
 		if !strings.HasPrefix(host, "*.") {
@@ -99,7 +99,7 @@ func (t *Translator) issue(c *change) {
 			others = append(others, dependent)
 		}
 	}
-	t.settle(c, others)
+	t.requeue(c, others)
 }
 
 // place notes a host under the wildcard that may answer for it, if one may.
@@ -136,8 +136,8 @@ func (t *Translator) turned(wildcard string) set[string] {
 	return n.below[wildcard]
 }
 
-// settle gives hosts their places in the queues, and tells everybody whom that moves over the quota, or back.
-func (t *Translator) settle(c *change, hosts []string) {
+// requeue gives hosts their places in the queues, and notes the objects whose hosts that moves over the quota, or back.
+func (t *Translator) requeue(c *change, hosts []string) {
 	n, namespaces := t.issuance, set[string]{}
 	for _, host := range hosts {
 		c.hosts[host] = struct{}{}
