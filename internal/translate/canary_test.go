@@ -70,9 +70,15 @@ func TestCanaryHasTheSessionOfItsMain(t *testing.T) {
 		change *networkingv1.Ingress
 		want   map[string]string
 	}{
-		{"one has a session", onHostsOf("one", 1, one, "affinity"), map[string]string{"one": "[Ingress/shop/one]", "next-one": "[Ingress/shop/one]"}},
+		{
+			"one has a session", onHostsOf("one", 1, one, "affinity"),
+			map[string]string{"one": "[Ingress/shop/one]", "next-one": "[Ingress/shop/one]"},
+		},
 		{"none has", onHostsOf("one", 1, one), map[string]string{}},
-		{"the other one has", onHostsOf("two", 2, two, "affinity"), map[string]string{"two": "[Ingress/shop/two]", "next-two": "[Ingress/shop/two]"}},
+		{
+			"the other one has", onHostsOf("two", 2, two, "affinity"),
+			map[string]string{"two": "[Ingress/shop/two]", "next-two": "[Ingress/shop/two]"},
+		},
 		{
 			"one backend for both", onHostsOf("canary", 3, map[string]string{"a.example": "next", "b.example": "next"}, "canary", "canary-weight"),
 			map[string]string{"two": "[Ingress/shop/two]", "next": "[Ingress/shop/two]"},
