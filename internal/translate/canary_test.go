@@ -83,7 +83,10 @@ func TestCanaryHasTheSessionOfItsMain(t *testing.T) {
 			"one backend for both", onHostsOf("canary", 3, map[string]string{"a.example": "next", "b.example": "next"}, "canary", "canary-weight"),
 			map[string]string{"two": "[Ingress/shop/two]", "next": "[Ingress/shop/two]"},
 		},
-		{"both have", onHostsOf("one", 1, one, "affinity"), map[string]string{"one": "[Ingress/shop/one]", "two": "[Ingress/shop/two]", "next": both}},
+		{
+			"both have", onHostsOf("one", 1, one, "affinity"),
+			map[string]string{"one": "[Ingress/shop/one]", "two": "[Ingress/shop/two]", "next": both},
+		},
 	} {
 		store.Set(step.change)
 		s := store.Take()
