@@ -32,7 +32,7 @@ func tlsSecret(name string, certificate, key []byte) string {
 
 func testFile(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "certs", "testdata", name))
+	data, err := os.ReadFile(filepath.Join("..", "tlssecret", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}
