@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -22,7 +23,7 @@ type headerChanges struct{ ir.HeaderChanges }
 
 // Provision refuses what cannot stand in a header.
 func (c *headerChanges) Provision(caddy.Context) error {
-	fields := append(append([]ir.Header{}, c.Set...), c.Add...)
+	fields := slices.Concat(c.Set, c.Add)
 	for _, name := range c.Remove {
 		fields = append(fields, ir.Header{Name: name})
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -42,14 +41,11 @@ func (h *Redirect) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp
 	to, path := &url.URL{RawQuery: r.URL.RawQuery}, live.CleanPath(r.URL.Path)
 	switch {
 	case h.Target != "":
-		to.Path = expand(h.Target, path, request.Route.Submatch(path), func(s string) string { return s })
+		to.Path = withTarget(h.Target, path, request.Route.Submatch(path))
 	case h.Prefix != "":
 		to.Path = withPrefix(h.Prefix, request.Route, path)
 	default:
-		to.Path, to.RawPath = r.URL.Path, r.URL.RawPath
-	}
-	if !strings.HasPrefix(to.Path, "/") {
-		to.Path = "/" + to.Path
+		to.Path, to.RawPath = rooted(r.URL.Path), r.URL.RawPath
 	}
 	client := request.Client()
 	to.Scheme = cmp.Or(h.Scheme, client.Proto)

@@ -57,21 +57,23 @@ func (h *Rewrite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	switch {
 	case h.Target != "":
 		groups := request.Route.Submatch(path)
-		r.URL.Path = expand(h.path, path, groups, func(s string) string { return s })
+		r.URL.Path = withTarget(h.path, path, groups)
 		r.URL.RawQuery, r.URL.ForceQuery = h.rawQuery(r.URL.RawQuery, expand(h.query, path, groups, url.QueryEscape)), false
 	case h.Prefix != "":
 		r.URL.Path = withPrefix(h.Prefix, request.Route, path)
 	default:
 		return next.ServeHTTP(w, r)
 	}
-	if r.URL.RawPath = ""; !strings.HasPrefix(r.URL.Path, "/") {
-		r.URL.Path = "/" + r.URL.Path
-	}
-	if hasDotSegment(r.URL.Path) {
+	if r.URL.RawPath = ""; hasDotSegment(r.URL.Path) {
 		return caddyhttp.Error(http.StatusBadRequest, errDotSegments)
 	}
 	r.RequestURI = r.URL.RequestURI()
 	return next.ServeHTTP(w, r)
+}
+
+// withTarget replaces a path as a whole.
+func withTarget(target, path string, groups []int) string {
+	return rooted(expand(target, path, groups, func(s string) string { return s }))
 }
 
 // withPrefix replaces what a route of the type prefix has matched of a path. The paths of other routes stay as they are.
@@ -79,7 +81,15 @@ func withPrefix(prefix string, route *live.Route, path string) string {
 	if route.Type != string(ir.MatchPrefix) {
 		return path
 	}
-	return strings.TrimSuffix(prefix, "/") + strings.TrimPrefix(path, strings.TrimSuffix(route.Path, "/"))
+	return rooted(strings.TrimSuffix(prefix, "/") + strings.TrimPrefix(path, strings.TrimSuffix(route.Path, "/")))
+}
+
+// rooted returns a path that begins with a slash.
+func rooted(path string) string {
+	if strings.HasPrefix(path, "/") {
+		return path
+	}
+	return "/" + path
 }
 
 // rawQuery joins the query of the target, in which groups may have left nothing, and that of the client.

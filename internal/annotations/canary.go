@@ -110,12 +110,13 @@ func readPattern(value string) (string, error) {
 		return "", tooLong(mostPatternBytes)
 	}
 	if _, err := regexp.Compile(value); err != nil {
-		return "", fmt.Errorf("%s is no regular expression of the kind RE2: %w", nginx.Quote(value), err)
+		return "", fmt.Errorf("%s is not a regular expression of the kind RE2: %w", nginx.Quote(value), err)
 	}
 	return value, nil
 }
 
-const mostPatternBytes = 1024
+// mostPatternBytes is what paths may have, too.
+const mostPatternBytes = 1 << 10
 
 func needsCanary(s *Settings) string {
 	return option.Unless(s.Canary != nil, "this has no effect, because the Ingress is no canary: set canary to true")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -65,11 +64,7 @@ var (
 	}
 )
 
-const (
-	mostDepth = 100
-	// mostSubjectBytes is what paths may have, too.
-	mostSubjectBytes = 1 << 10
-)
+const mostDepth = 100
 
 const hostClosed = "every request for the hosts of this Ingress gets 403"
 
@@ -130,11 +125,5 @@ func readSubject(value string) (string, error) {
 	if !strings.HasPrefix(value, "CN=") {
 		return "", fmt.Errorf("%s does not begin with CN=", nginx.Quote(value))
 	}
-	if len(value) > mostSubjectBytes {
-		return "", tooLong(mostSubjectBytes)
-	}
-	if _, err := regexp.Compile(value); err != nil {
-		return "", fmt.Errorf("%s is not a regular expression of the kind RE2: %w", nginx.Quote(value), err)
-	}
-	return value, nil
+	return readPattern(value)
 }

@@ -48,7 +48,7 @@ func readCookieRewrite(value string) (ir.CookieRewrite, error) {
 		if _, err := regexp.Compile(strings.TrimPrefix(expression, "*")); err != nil {
 			return ir.CookieRewrite{}, fmt.Errorf("%s is not a regular expression of the kind RE2: %w", nginx.Quote(expression), err)
 		}
-		groups = strings.Split("123456789", "")
+		groups = nginx.Groups
 	} else if _, err := nginx.ParseTemplate(rewrite.From); err != nil {
 		return ir.CookieRewrite{}, err
 	}

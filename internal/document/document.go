@@ -53,12 +53,12 @@ type Route struct {
 	Origin string `json:"origin,omitempty"`
 }
 
-// Shares returns the destinations of a route with their weights.
-func (r *Route) Shares() []*Share {
+// First returns the only destination of a route, or the first one of its shares.
+func (r *Route) First() *Destination {
 	if len(r.Split) > 0 {
-		return r.Split
+		return &r.Split[0].Destination
 	}
-	return []*Share{{Destination: r.Destination, Weight: 1}}
+	return &r.Destination
 }
 
 // Share is one of several destinations of a route.

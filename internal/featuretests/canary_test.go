@@ -127,7 +127,7 @@ func TestCanaryAlone(t *testing.T) {
 	in.expect("shop.example", "/other", 404, "")
 	in.remove("main.yaml")
 	in.becomes("shop.example", "/", 404, "")
-	// One that nobody can tell is a canary does not answer either.
+	// An Ingress whose annotation canary cannot be read does not answer either.
 	in.write("manifests.yaml", strings.Replace(alone, `canary: "true"`, `canary: "perhaps"`, 1))
 	in.eventually("verdict", func() error {
 		if got := in.reasons("Ingress/default/canary"); len(got) == 0 || got[0] != "InvalidAnnotation" {

@@ -7,8 +7,9 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// unsecured tells the Ingresses of a host that speak TLS with their endpoints, and say nothing of it, that another one does: with
-// ingress-nginx that would hold for them, too. Here it does not, because nobody may show the certificate of another one.
+// unsecured warns the Ingresses of a host whose endpoints speak TLS, and that have no proxy-ssl-secret, of another Ingress that has
+// one: with ingress-nginx its Secret would hold for them, too. Here it does not, because an Ingress must not show the client
+// certificate of another owner.
 func (m *merging) unsecured(results []*Contribution) {
 	// All paths of an Ingress have the same.
 	i := slices.IndexFunc(results, func(r *Contribution) bool {

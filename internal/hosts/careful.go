@@ -7,6 +7,7 @@ import (
 	"sort"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -34,7 +35,7 @@ func carefully(merge merge, host string, results []*Contribution, fallbacks []*C
 	results, fallbacks = slices.Clone(results), slices.Clone(fallbacks)
 	slices.SortFunc(results, canariesFirst)
 	slices.SortFunc(fallbacks, canariesFirst)
-	q := &quarantine{host: host, faults: map[*Contribution]any{}, stands: map[*Contribution]bool{}}
+	q := &quarantine{host: host, faults: map[*Contribution]*panics.Panic{}, stands: map[*Contribution]bool{}}
 	for fault != nil && len(results)+len(fallbacks) > 0 {
 		q.isolate(merge, &results, &fallbacks)
 		merged, fault = merge.try(host, results, fallbacks)
@@ -52,8 +53,8 @@ func canariesFirst(a, b *Contribution) int {
 }
 
 // try returns what merge panics with.
-func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Merged, fault any) {
-	fault = Try(func() { merged = m(host, results, fallbacks) })
+func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Merged, fault *panics.Panic) {
+	fault = panics.Try(func() { merged = m(host, results, fallbacks) })
 	return merged, fault
 }
 
@@ -61,20 +62,20 @@ func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Mer
 type quarantine struct {
 	host string
 	// faults is what each of them causes, stands what stands in for one of them.
-	faults map[*Contribution]any
+	faults map[*Contribution]*panics.Panic
 	stands map[*Contribution]bool
 }
 
 // isolate takes the first Ingress out with which merge panics. All of them together do.
 func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	list := results
-	upTo := func(i int) any {
+	upTo := func(i int) *panics.Panic {
 		_, fault := merge.try(q.host, (*results)[:i+1], nil)
 		return fault
 	}
 	if _, fault := merge.try(q.host, *results, nil); fault == nil || len(*results) == 0 {
 		list = fallbacks
-		upTo = func(i int) any {
+		upTo = func(i int) *panics.Panic {
 			_, fault := merge.try(q.host, *results, (*fallbacks)[:i+1])
 			return fault
 		}
@@ -133,11 +134,4 @@ func (q *quarantine) tell(merged *Merged) {
 			Message: fmt.Sprintf("the paths for %s get 503, because joining them with those of other Ingresses fails: %v", OrEvery(q.host), fault),
 		})
 	}
-}
-
-// Try returns what do panics with.
-func Try(do func()) (fault any) {
-	defer func() { fault = recover() }()
-	do()
-	return nil
 }

@@ -44,7 +44,7 @@ func sameClientAuth(a, b *ir.ClientAuth) bool {
 }
 
 // addFallback adds the backend of an Ingress without rules. If that asks for certificates, and the host does not ask for the
-// same, nobody is let in there: who the clients are is not known.
+// same, all of its requests are refused: the clients of the host are not verified as it wants.
 func (m *merging) addFallback(r *Contribution) {
 	if m.Host.Host == "" {
 		m.clientAuth(r)

@@ -42,7 +42,7 @@ type merging struct {
 	// secure is Secure of the host or of the wildcard above.
 	secure bool
 	taken  map[ir.PathMatch]claim
-	// conflicting has the Ingress whose paths nobody may ask for, because the host asks its clients for something else.
+	// conflicting are the objects whose paths answer 403, because another object decides about the client certificates of the host.
 	conflicting map[*Contribution]bool
 }
 
@@ -245,7 +245,7 @@ func checkRegex(path string) error {
 	return nil
 }
 
-// certificate takes the first one. That an issuer need not be asked, because there is one, is nobody's loss.
+// certificate takes the first one. An issuer that need not be asked, because there is a certificate, is no conflict.
 func (m *merging) certificate(r *Contribution, c *ir.Certificate) {
 	switch {
 	case c == nil:

@@ -49,15 +49,15 @@ func (m *merging) passthrough(results []*Contribution) {
 	}
 	m.PassedIn = chosen.Object.GetNamespace()
 	if m.Certificate != nil && m.Certificate.Automated {
-		// Nobody would be shown it.
+		// The backend shows a certificate of its own.
 		m.Certificate = nil
 	}
 	m.Implied = nil
 	m.tellOthers(results, chosen, root)
 }
 
-// keepOut says that connections do not go to a backend that requests do not get to, either: whoever keeps those out would not
-// want anybody to come in by another way.
+// keepOut reports that the TLS connections are not passed through, because the requests for the path "/" are refused: an owner who
+// refuses requests does not want their clients to reach the backend by TLS either.
 func (m *merging) keepOut(chosen, closed *Contribution, status string) {
 	who, why := "this Ingress", "Its other problems say"
 	if chosen != closed {

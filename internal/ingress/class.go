@@ -20,8 +20,7 @@ const (
 	// classAnnotation came before spec.ingressClassName.
 	classAnnotation = "kubernetes.io/ingress.class"
 
-	annotationField = "metadata.annotations[" + classAnnotation + "]"
-	classField      = "spec.ingressClassName"
+	classField = "spec.ingressClassName"
 )
 
 // selected says whether the Ingress is in a namespace that is served.
@@ -80,7 +79,7 @@ func (r *reading) contradiction(field, annotation string, ours bool) {
 	if ours {
 		outcome = "so this controller serves the Ingress, although the annotation does not name it"
 	}
-	r.problem(report.Warning, report.ClassConflict, annotationField,
+	r.problem(report.Warning, report.ClassConflict, report.AnnotationField(classAnnotation),
 		"the class is %q by spec.ingressClassName and %q by the annotation, and the field counts, %s: remove one of them",
 		field, annotation, outcome)
 }
@@ -95,9 +94,9 @@ func (r *reading) annotated(o Options, class string) bool {
 		r.Class = class
 		return true
 	case class == "":
-		r.notServed(o, report.MissingClass, annotationField, "the annotation names no class: write %s", o.ClassName)
+		r.notServed(o, report.MissingClass, report.AnnotationField(classAnnotation), "the annotation names no class: write %s", o.ClassName)
 	default:
-		r.notServed(o, report.OtherClass, annotationField, "class %q is another controller's, and this one serves class %s",
+		r.notServed(o, report.OtherClass, report.AnnotationField(classAnnotation), "class %q is another controller's, and this one serves class %s",
 			class, o.ClassName)
 	}
 	return false

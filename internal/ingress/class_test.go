@@ -37,7 +37,7 @@ func TestClass(t *testing.T) {
 	taken, public := list(class("nginx", "example.com/other", "")), list(class("public", ourController, ""))
 	ourDefault, notDefault := list(class("nginx", ourController, "true")), list(class("nginx", ourController, "false"))
 	theirDefault := list(ours[0], class("other", "example.com/other", "true"))
-	nginx, other, nobody, empty := new("nginx"), new("other"), new("nobody"), new("")
+	nginx, other, missing, empty := new("nginx"), new("other"), new("nobody"), new("")
 
 	for _, test := range []struct {
 		name       string
@@ -52,10 +52,10 @@ func TestClass(t *testing.T) {
 		{name: "another name for a class of ours", options: named, classes: public, field: new("public"), ours: true},
 		{name: "our name for a class of others", options: named, classes: taken, field: nginx},
 		{name: "class of others", options: without, classes: list(ours[0], theirs[0]), field: other},
-		{name: "no such class", options: without, classes: ours, field: nobody, reason: report.IngressClassNotFound},
+		{name: "no such class", options: without, classes: ours, field: missing, reason: report.IngressClassNotFound},
 		{name: "no such class, with our name", options: named, field: nginx, reason: report.IngressClassNotFound},
 		{name: "no such class, with our name, in a folder", options: assume, field: nginx, ours: true},
-		{name: "no such class, in a folder", options: assume, field: nobody, reason: report.IngressClassNotFound},
+		{name: "no such class, in a folder", options: assume, field: missing, reason: report.IngressClassNotFound},
 		{name: "class of others, in a folder", options: assume, classes: taken, field: nginx, reason: report.OtherClass},
 
 		{name: "annotation", options: named, annotation: nginx, ours: true},

@@ -28,9 +28,6 @@ type Issuance struct {
 	AnyName, Wildcards bool
 }
 
-// askedBy is the field of an Ingress that says which of its hosts get a certificate from an issuer.
-const askedBy = "metadata.annotations[" + annotations.OwnPrefix + "auto-https]"
-
 // mode says which hosts of the Ingress get a certificate from an issuer.
 func (r *reading) mode() string {
 	o := &r.options.Issuance
@@ -50,7 +47,7 @@ func (r *reading) mode() string {
 // overruled tells an Ingress that asks for certificates that the administrator does not let it.
 func (r *reading) overruled(by string) {
 	if r.Object.Annotations[annotations.OwnPrefix+"auto-https"] != "" && r.annotations.AutoHTTPS != annotations.AutoHTTPSOff {
-		r.problem(report.Warning, report.InvalidAnnotation, askedBy,
+		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(annotations.AutoHTTPS.Name),
 			"%s lets no Ingress here have a certificate from an issuer, and the annotation has no effect", by)
 	}
 }

@@ -16,7 +16,6 @@ import (
 )
 
 const (
-	paramsField  = "metadata.annotations[" + annotations.Prefix + "fastcgi-params-configmap]"
 	paramsClosed = "all requests for this Ingress get 503"
 	// mostParamBytes bounds what is copied into the routes, and sent with each request.
 	mostParamBytes = 64 << 10
@@ -62,5 +61,5 @@ func (r *reading) readParams() {
 
 func (r *reading) refuseParams(reason report.Reason, message string, args ...any) {
 	r.annotations.Closed = true
-	r.problem(report.Error, reason, paramsField, message, args...)
+	r.problem(report.Error, reason, report.AnnotationField(annotations.Prefix+"fastcgi-params-configmap"), message, args...)
 }

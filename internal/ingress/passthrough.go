@@ -9,8 +9,6 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-const passthroughField = "metadata.annotations[" + annotations.Prefix + "ssl-passthrough]"
-
 // PassthroughIsOff is what an Ingress is told that asks for ssl-passthrough where the options have it turned off.
 const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. Set the option " +
 	"ssl_passthrough in the Caddyfile"
@@ -21,7 +19,7 @@ func (r *reading) passthrough() {
 	case !r.annotations.Passthrough:
 		return
 	case !r.options.Passthrough:
-		r.problem(report.Warning, report.InvalidAnnotation, passthroughField, PassthroughIsOff)
+		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough), PassthroughIsOff)
 		return
 	}
 	r.PassesThrough = true
@@ -39,7 +37,7 @@ func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
 		whose, then = " of "+strings.Join(hosts, ", "), "; for the other hosts they count"
 	}
 	return &report.Problem{
-		Severity: report.Warning, Reason: report.InvalidAnnotation, Field: passthroughField,
+		Severity: report.Warning, Reason: report.InvalidAnnotation, Field: report.AnnotationField(report.SSLPassthrough),
 		Message: fmt.Sprintf("TLS connections%s go to the backend as they are, so that these annotations count for requests without TLS "+
 			"only: %s. Let the backend do what they ask for%s", whose, strings.Join(void, ", "), then),
 	}
@@ -56,7 +54,7 @@ func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.C
 // hostless tells an Ingress with nothing but a default backend that nothing is passed on to that.
 func (r *reading) hostless() {
 	if r.PassesThrough {
-		r.problem(report.Warning, report.InvalidHost, passthroughField, "ssl-passthrough has no effect on a default backend without rules: "+
+		r.problem(report.Warning, report.InvalidHost, report.AnnotationField(report.SSLPassthrough), "ssl-passthrough has no effect on a default backend without rules: "+
 			"connections are passed through by the name that the client asks for; write a rule with a host")
 	}
 }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/backends"
-	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
@@ -22,7 +22,7 @@ func TranslateCarefully(s *snapshot.Snapshot, object *networkingv1.Ingress, o Op
 }
 
 func readCarefully(read func(*reading), r *reading) *Result {
-	fault := hosts.Try(func() { read(r) })
+	fault := panics.Try(func() { read(r) })
 	if fault == nil {
 		return r.Result
 	}
@@ -32,7 +32,7 @@ func readCarefully(read func(*reading), r *reading) *Result {
 	for _, ref := range r.Refs {
 		stand.depend(ref)
 	}
-	if hosts.Try(func() { stand.Ours = stand.selected() && stand.ours(stand.options) }) != nil {
+	if panics.Try(func() { stand.Ours = stand.selected() && stand.ours(stand.options) }) != nil {
 		stand.Ours = true
 	}
 	if stand.Problems = nil; stand.Ours {
@@ -76,7 +76,7 @@ func (r *reading) dependOnSpec() {
 // close reads hosts, paths and certificates, each by itself, and closes the paths.
 func (r *reading) close() {
 	r.stands, r.Closed = true, true
-	if hosts.Try(r.closedSettings) != nil {
+	if panics.Try(r.closedSettings) != nil {
 		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
 		if r.Object.Annotations[annotations.Prefix+"canary"] != "" {
 			r.annotations.Canary = &ir.Canary{Closed: true}
@@ -91,14 +91,14 @@ func (r *reading) close() {
 		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
 	}
 	for i := range r.Object.Spec.Rules {
-		_ = hosts.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // It is known that something is wrong.
+		_ = panics.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // It is known that something is wrong.
 	}
-	_ = hosts.Try(r.defaultBackend) // As above.
+	_ = panics.Try(r.defaultBackend) // As above.
 	if r.Canary != nil {
 		r.ClientAuth = nil
 		return
 	}
-	if hosts.Try(r.tls) != nil {
+	if panics.Try(r.tls) != nil {
 		r.Certificates, r.Absent, r.Implied = map[string]*ir.Certificate{}, nil, nil
 	}
 }
@@ -116,7 +116,7 @@ func (r *reading) closedSettings() {
 
 // standIn is the backend of a path that is closed. Where the Service is what cannot be read, it is one that no Service has.
 func (r *reading) standIn(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
-	if hosts.Try(func() { found = r.find(b, field, "") }) == nil {
+	if panics.Try(func() { found = r.find(b, field, "") }) == nil {
 		return found
 	}
 	return &ir.Backend{ID: backends.Prefix(r.Object.Namespace, ""), Namespace: r.Object.Namespace, Protocol: ir.TCP, Missing: true}

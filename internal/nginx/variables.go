@@ -26,6 +26,9 @@ var FastCGIVariables = []string{
 	"server_addr", "server_protocol",
 }
 
+// Groups are the variables of a place where a regular expression has matched.
+var Groups = strings.Split("123456789", "")
+
 var prefixes = []string{"http_", "cookie_", "arg_"}
 
 // ParseTemplate reads a template. A dollar sign begins a variable, as $name or ${name}; one that is unknown is an error. more are

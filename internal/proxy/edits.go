@@ -82,8 +82,6 @@ type attribute struct {
 	from, to   *nginx.Template
 }
 
-var groups = strings.Split("123456789", "")
-
 func newAttribute(name string, r ir.CookieRewrite) (*attribute, error) {
 	a, err := &attribute{whole: name == "domain"}, error(nil)
 	if expression, ok := strings.CutPrefix(r.From, "~"); ok {
@@ -94,7 +92,7 @@ func newAttribute(name string, r ir.CookieRewrite) (*attribute, error) {
 		if a.expression, err = regexp.Compile(expression); err != nil {
 			return nil, err
 		}
-		a.to, err = nginx.ParseTemplate(r.To, groups...)
+		a.to, err = nginx.ParseTemplate(r.To, nginx.Groups...)
 		return a, err
 	}
 	if a.from, err = nginx.ParseTemplate(r.From); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// withMains returns the Ingresses of a backend, with each canary as its main Ingresses for this backend have it: how endpoints
-// are checked and eased in is as the oldest of them says, the session cookie is that of the first one that has one, and the
-// routes of those that have one set it. With an affinity of its own, the canary has its own cookie, which all of them set.
+// withMains replaces each canary of a list from users.of by one as its main Ingresses for this backend have it: health checks,
+// ejection, slow start and the virtual address are those of the first of them by host, the session cookie is that of the first
+// one that has one, and the routes of those that have one set it. With an affinity of its own, the canary has its own cookie,
+// which the routes of all of them set.
 func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingress.Result {
-	users = slices.Clone(users)
 	for i, r := range users {
 		if r.Canary == nil {
 			continue

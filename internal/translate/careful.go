@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -14,8 +14,8 @@ import (
 type balancing func(found *ir.Backend, users []*ingress.Result) *balanced
 
 // try returns what balancing panics with.
-func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balanced, fault any) {
-	fault = hosts.Try(func() { whole = b(found, users) })
+func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balanced, fault *panics.Panic) {
+	fault = panics.Try(func() { whole = b(found, users) })
 	return whole, fault
 }
 
@@ -26,7 +26,7 @@ func carefully(balance balancing, found *ir.Backend, users []*ingress.Result) *b
 	if fault == nil {
 		return whole
 	}
-	faults := map[*ingress.Result]any{}
+	faults := map[*ingress.Result]*panics.Panic{}
 	var well []*ingress.Result
 	for _, r := range users {
 		if _, fault := balance.try(found, append(slices.Clip(well), r)); fault != nil {
@@ -44,7 +44,7 @@ func carefully(balance balancing, found *ir.Backend, users []*ingress.Result) *b
 	return whole
 }
 
-func (b *balanced) quarantine(r *ingress.Result, fault any) {
+func (b *balanced) quarantine(r *ingress.Result, fault *panics.Panic) {
 	if b.problems == nil {
 		b.problems = map[ir.Ref][]report.Problem{}
 	}

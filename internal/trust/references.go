@@ -61,7 +61,7 @@ func ofHost(name string, h *document.Host) []*reference {
 	}
 	for _, r := range h.Routes {
 		// All destinations of a route have the same.
-		t := r.Shares()[0].TLS
+		t := r.First().TLS
 		if t == nil || t.Secret.IsZero() {
 			continue
 		}
