@@ -54,7 +54,8 @@ func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.C
 // hostless tells an Ingress with nothing but a default backend that nothing is passed on to that.
 func (r *reading) hostless() {
 	if r.PassesThrough {
-		r.problem(report.Warning, report.InvalidHost, report.AnnotationField(report.SSLPassthrough), "ssl-passthrough has no effect on a default backend without rules: "+
-			"connections are passed through by the name that the client asks for; write a rule with a host")
+		r.problem(report.Warning, report.InvalidHost, report.AnnotationField(report.SSLPassthrough),
+			"ssl-passthrough has no effect on a default backend without rules: "+
+				"connections are passed through by the name that the client asks for; write a rule with a host")
 	}
 }

@@ -16,14 +16,6 @@ type Scope string
 // Risk is how much an option lets its author do, as ingress-nginx ranks annotations.
 type Risk string
 
-// The risks there are.
-const (
-	RiskLow      Risk = "Low"
-	RiskMedium   Risk = "Medium"
-	RiskHigh     Risk = "High"
-	RiskCritical Risk = "Critical"
-)
-
 // Row is one option. S is the settings that it changes, and V is what it is read from: a string, or a line of a Caddyfile.
 type Row[S, V any] struct {
 	// Name is what users write. Of annotations, those of ingress-nginx stand here without their prefix, and others with it.
