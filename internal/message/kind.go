@@ -1,0 +1,168 @@
+package message
+
+// Kind is which of the fields that this house knows a field is.
+type Kind uint8
+
+// The kinds. Each is followed by what it is for, where that is not what its name says.
+const (
+	// Other is any field that nothing here looks at.
+	Other Kind = iota
+
+	// About the connection or the framing: they end here, and are written anew.
+	Host
+	ContentLength
+	TransferEncoding
+	Connection
+	ProxyConnection
+	KeepAlive
+	ProxyAuthenticate
+	ProxyAuthorization
+	Upgrade
+	HTTP2Settings
+	TE
+	Trailer
+	Expect
+
+	// Fields by which a client could pass for somebody else: what endpoints are told of the client, and what they may take for the
+	// word of a proxy, or of an authentication, in front of them.
+	XRequestID
+	XRealIP
+	XForwardedFor
+	XForwardedHost
+	XForwardedPort
+	XForwardedProto
+	XForwardedScheme
+	XForwardedPrefix
+	XScheme
+	XOriginalForwardedFor
+	XOriginalForwardedHost
+	Via
+	Forwarded
+	Proxy
+	XOriginalURI
+	XOriginalURL
+	XOriginalMethod
+	XRewriteURL
+
+	// Fields that are read here, and go on.
+	Accept
+	Authorization
+	ContentType
+	Cookie
+	Incremental
+	Origin
+	Referer
+	UserAgent
+	// SSLClient is any name that a backend might take for what it is told of a client certificate: ssl-client- in front, in any
+	// spelling.
+	SSLClient
+	// Invalid is a name with other characters than letters, digits and hyphens. Endpoints may take one for another name, so such
+	// fields go no further, as in nginx and Caddy.
+	Invalid
+
+	// Of answers.
+	AltSvc
+	Date
+	Location
+	Server
+	SetCookie
+	StrictTransportSecurity
+	XAccelBuffering
+
+	kinds
+)
+
+// names are the names of the kinds in the spelling that HTTP/1.1 is used to.
+var names = [kinds]string{
+	Host: "Host", ContentLength: "Content-Length", TransferEncoding: "Transfer-Encoding", Connection: "Connection",
+	ProxyConnection: "Proxy-Connection", KeepAlive: "Keep-Alive", ProxyAuthenticate: "Proxy-Authenticate",
+	ProxyAuthorization: "Proxy-Authorization", Upgrade: "Upgrade", HTTP2Settings: "HTTP2-Settings", TE: "TE", Trailer: "Trailer",
+	Expect: "Expect", XRequestID: "X-Request-ID", XRealIP: "X-Real-IP", XForwardedFor: "X-Forwarded-For",
+	XForwardedHost: "X-Forwarded-Host", XForwardedPort: "X-Forwarded-Port", XForwardedProto: "X-Forwarded-Proto",
+	XForwardedScheme: "X-Forwarded-Scheme", XForwardedPrefix: "X-Forwarded-Prefix", XScheme: "X-Scheme",
+	XOriginalForwardedFor: "X-Original-Forwarded-For", XOriginalForwardedHost: "X-Original-Forwarded-Host", Via: "Via",
+	Forwarded: "Forwarded", Proxy: "Proxy", XOriginalURI: "X-Original-URI", XOriginalURL: "X-Original-URL",
+	XOriginalMethod: "X-Original-Method", XRewriteURL: "X-Rewrite-URL", Accept: "Accept", Authorization: "Authorization",
+	ContentType: "Content-Type", Cookie: "Cookie", Incremental: "Incremental", Origin: "Origin", Referer: "Referer",
+	UserAgent: "User-Agent", AltSvc: "Alt-Svc", Date: "Date", Location: "Location", Server: "Server", SetCookie: "Set-Cookie",
+	StrictTransportSecurity: "Strict-Transport-Security", XAccelBuffering: "X-Accel-Buffering",
+}
+
+// Name returns how the name of a kind is written. Other, Invalid and SSLClient have none.
+func (k Kind) Name() string { return names[k] }
+
+// Field returns a field of the kind.
+func (k Kind) Field(value string) Field { return Field{names[k], value, k} }
+
+// Hop says whether a field is about one connection, by RFC 9110 7.6.1, or about the framing of a message. Such fields never go on.
+func (k Kind) Hop() bool { return Host <= k && k <= Trailer }
+
+// Spoofable says whether a client could pass for somebody else by a field.
+func (k Kind) Spoofable() bool { return XRequestID <= k && k <= XRewriteURL }
+
+// longest is the length of the longest name.
+const longest = 25
+
+// byLength finds the kinds of names with a length.
+var byLength = func() (all [longest + 1][]Kind) {
+	for k, name := range names {
+		if name != "" {
+			all[len(name)] = append(all[len(name)], Kind(k))
+		}
+	}
+	return all
+}()
+
+// sslClient is what the names begin with that tell of a client certificate.
+const sslClient = "ssl-client-"
+
+// KindOf returns the kind of a name, which is a token by RFC 9110 5.6.2.
+func KindOf(name string) Kind {
+	if 0 < len(name) && len(name) <= longest {
+		for _, k := range byLength[len(name)] {
+			if equalFold(name, names[k]) {
+				return k
+			}
+		}
+	}
+	if claimsCertificate(name) {
+		return SSLClient
+	}
+	for i := range len(name) {
+		if !plain[name[i]] {
+			return Invalid
+		}
+	}
+	return Other
+}
+
+// claimsCertificate says whether a backend might take a name for one of those that it is told of a client certificate.
+func claimsCertificate(name string) bool {
+	if len(name) < len(sslClient) || name[0]|0x20 != sslClient[0] {
+		return false
+	}
+	for i := range len(sslClient) {
+		if c := name[i]; c|0x20 != sslClient[i] && (sslClient[i] != '-' || c != '_' && c != '.') {
+			return false
+		}
+	}
+	return true
+}
+
+// plain are the characters of names that every endpoint takes for what they are.
+var plain = func() (all [256]bool) {
+	for c := range all {
+		all[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'
+	}
+	return all
+}()
+
+// equalFold compares texts of the same length, of which the second is of letters, digits and hyphens.
+func equalFold(a, b string) bool {
+	for i := range len(a) {
+		if a[i] != b[i] && a[i]|0x20 != b[i]|0x20 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,126 @@
+package message_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// TestKinds holds that a kind is found by its name in any case, and nothing else by it.
+func TestKinds(t *testing.T) {
+	for k := message.Other; k < 255; k++ {
+		if k >= message.XAccelBuffering+1 {
+			break
+		}
+		name := k.Name()
+		if name == "" {
+			continue
+		}
+		for _, spelt := range []string{name, strings.ToLower(name), strings.ToUpper(name), http.CanonicalHeaderKey(name)} {
+			if got := message.KindOf(spelt); got != k {
+				t.Errorf("%s is of kind %d, want %d", spelt, got, k)
+			}
+		}
+		if got := message.KindOf(name + "x"); got == k {
+			t.Errorf("%sx is of the kind of %s", name, name)
+		}
+	}
+	for name, want := range map[string]message.Kind{
+		"X-Custom": message.Other, "x1": message.Other, "ssl-client-verify": message.SSLClient, "SSL_CLIENT_CERT": message.SSLClient,
+		"Ssl.Client-Dn": message.SSLClient, "ssl-clientx": message.Other, "X_Real_IP": message.Invalid, "a.b": message.Invalid, "a'b": message.Invalid,
+	} {
+		if got := message.KindOf(name); got != want {
+			t.Errorf("%s is of kind %d, want %d", name, got, want)
+		}
+	}
+}
+
+// TestTargets holds that a target is taken apart as net/http does it, and goes out the same.
+func TestTargets(t *testing.T) {
+	for _, target := range []string{
+		"/", "/a/b?x=1", "/a%2Fb", "/a b", "/%zz", "/ä", "/a|b", "/?", "/?a=b?c", "/%61", "//x//y", "http://h/x?y", "http://h", "http://h?x",
+		"https://h:1/", "/a;b,c!d*e(f)'", "/a#b", "/a\"b", "/%", "/a+b", "/[x]", "/%2e%2e/",
+	} {
+		if strings.ContainsAny(target, " ") {
+			continue
+		}
+		var r message.Request
+		err := r.SetTarget(target)
+		want, wantErr := http.ReadRequest(reader("GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n"))
+		if (err == nil) != (wantErr == nil) {
+			t.Errorf("%s: %v, and net/http says %v", target, err, wantErr)
+			continue
+		}
+		if err != nil {
+			continue
+		}
+		wantPath := want.URL.Path
+		if wantPath == "" {
+			wantPath = "/"
+		}
+		if r.Path != wantPath || r.OutTarget() != want.URL.RequestURI() || r.Query != want.URL.RawQuery || want.URL.Host != "" && r.Host != want.Host {
+			t.Errorf("%s: %q, %q, %q at %q; net/http has %q, %q at %q", target, r.Path, r.OutTarget(), r.Query, r.Host,
+				want.URL.Path, want.URL.RequestURI(), want.Host)
+		}
+	}
+	for _, target := range []string{"*", "x:admin", "h:80", "http:admin", "", "http://", "http://u@h/"} {
+		if err := new(message.Request).SetTarget(target); err == nil {
+			t.Errorf("%q is no error", target)
+		}
+	}
+}
+
+// TestCookies holds that a cookie is found as net/http finds it.
+func TestCookies(t *testing.T) {
+	for _, lines := range [][]string{
+		{"a=1"}, {"b=2; a=1"}, {"a=1; a=2"}, {"b=2", "a=1"}, {`a="x"`}, {`a=x"y; a=2`}, {"a"}, {"a="}, {" a = 1"}, {"A=1"}, {"a=ä; a=1"}, {";;a=1;"}, {"a=x,y"},
+	} {
+		from := httptest.NewRequest(http.MethodGet, "/", nil)
+		from.Header["Cookie"] = lines
+		want, wantErr := from.Cookie("a")
+		var r message.Request
+		r.FromHTTP(from)
+		got, ok := r.Cookie("a")
+		if ok != (wantErr == nil) || ok && got != want.Value {
+			t.Errorf("%q: %q, %v; net/http has %v, %v", lines, got, ok, want, wantErr)
+		}
+	}
+}
+
+// TestFieldsChange holds the order of changes, and that a change concerns a name in any case.
+func TestFieldsChange(t *testing.T) {
+	fields := message.Fields{
+		message.NewField("a", "1"), message.NewField("SERVER", "x"), message.NewField("A", "2"), message.NewField("b", "3"),
+	}
+	changes := message.Changes{
+		Remove: []message.Field{message.NewField("B", "")}, Set: []message.Field{message.NewField("A", "new"), message.Server.Field("y")},
+		Add: []message.Field{message.NewField("a", "more")},
+	}
+	changes.Apply(&fields)
+	var all []string
+	for _, f := range fields {
+		all = append(all, f.Name+"="+f.Value)
+	}
+	if got := strings.Join(all, " "); got != "A=new Server=y a=more" {
+		t.Error(got)
+	}
+}
+
+// TestThereAndBack holds that a request that becomes one of net/http and comes back is the same.
+func TestThereAndBack(t *testing.T) {
+	from := httptest.NewRequest(http.MethodPost, "/a%2Fb/c?x=1", strings.NewReader("body"))
+	from.Header = http.Header{"Accept": {"a", "b"}, "X_y": {"dropped"}, "X-Y": {"kept"}}
+	var one, two message.Request
+	one.FromHTTP(from)
+	two.FromHTTP(one.ToHTTP())
+	if one.Fields.JoinedKind(message.Accept) != "a, b" || one.Fields.Has(message.Invalid) || len(one.Fields) != 3 {
+		t.Errorf("%+v", one.Fields)
+	}
+	if two.OutTarget() != "/a%2Fb/c?x=1" || two.Path != "/a/b/c" || two.Length != 4 || two.Host != one.Host || len(two.Fields) != 3 ||
+		two.Conn.RemoteIP != "192.0.2.1" {
+		t.Errorf("%+v", two)
+	}
+}

@@ -1,0 +1,122 @@
+package message
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+type connKey struct{}
+
+// ConnKey is the key of the context of a connection that has its *Conn, where net/http serves it for us.
+var ConnKey any = connKey{}
+
+// FromHTTP fills a request from one of net/http. Fields whose names endpoints could take for others are left out. The order of
+// fields is lost in net/http.
+func (r *Request) FromHTTP(from *http.Request) {
+	fields := r.Fields[:0]
+	*r = Request{
+		Method: from.Method, Host: from.Host, Target: pathOf(from), Path: from.URL.Path, EscapedPath: from.URL.EscapedPath(),
+		Query: from.URL.RawQuery, ForceQuery: from.URL.ForceQuery, Major: uint8(from.ProtoMajor), Minor: uint8(from.ProtoMinor),
+		Length: from.ContentLength, Conn: connOf(from), ctx: from.Context(),
+	}
+	if from.Body != nil && from.Body != http.NoBody && from.ContentLength != 0 {
+		r.Body = from.Body
+		if len(from.Trailer) > 0 {
+			r.Trailers = func() Fields { return FieldsOf(from.Trailer).Valid() }
+		}
+	} else {
+		r.Length = 0
+	}
+	r.Fields = appendFields(fields, from.Header).Valid()
+}
+
+// appendFields adds what stands in a map of net/http.
+func appendFields(to Fields, header http.Header) Fields {
+	for name, values := range header {
+		kind := KindOf(name)
+		for _, value := range values {
+			to = append(to, Field{name, value, kind})
+		}
+	}
+	return to
+}
+
+// pathOf takes scheme and host off the target of a request to a proxy.
+func pathOf(r *http.Request) string {
+	if strings.HasPrefix(r.RequestURI, "/") {
+		return r.RequestURI
+	}
+	return r.URL.RequestURI()
+}
+
+func connOf(r *http.Request) *Conn {
+	if c, ok := r.Context().Value(ConnKey).(*Conn); ok && c.TLS == r.TLS {
+		return c
+	}
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
+	var local netip.AddrPort
+	if address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		local, _ = netip.ParseAddrPort(address.String())
+	}
+	return NewConn(remote, local, r.TLS)
+}
+
+// ToHTTP returns a request for net/http and for Caddy's handlers, with the same context and the same body.
+func (r *Request) ToHTTP() *http.Request {
+	to := &http.Request{
+		Method: r.Method, URL: r.URL(), Proto: r.Protocol(), ProtoMajor: int(r.Major), ProtoMinor: int(r.Minor),
+		Header: r.Fields.Header(), Host: r.Host, ContentLength: r.Length, RequestURI: r.Target, TLS: r.Conn.TLS, Body: http.NoBody,
+	}
+	if r.Conn.Remote.IsValid() {
+		to.RemoteAddr = r.Conn.Remote.String()
+	}
+	if r.Body != nil {
+		to.Body = readCloser(r.Body)
+	}
+	return to.WithContext(r.Context())
+}
+
+// URL returns the target as filters left it, without scheme and host.
+func (r *Request) URL() *url.URL {
+	u := &url.URL{Path: r.Path, RawQuery: r.Query, ForceQuery: r.ForceQuery}
+	if u.EscapedPath() != r.EscapedPath {
+		u.RawPath = r.EscapedPath
+	}
+	return u
+}
+
+// Header returns the fields as net/http has them.
+func (f Fields) Header() http.Header {
+	header := make(http.Header, len(f))
+	values := make([]string, len(f))
+	for i := range f {
+		name := http.CanonicalHeaderKey(f[i].Name)
+		values[i] = f[i].Value
+		if before, ok := header[name]; ok {
+			header[name] = append(before, f[i].Value)
+			continue
+		}
+		// Whoever appends to one of them must not write over the next.
+		header[name] = values[i : i+1 : i+1]
+	}
+	return header
+}
+
+// FieldsOf returns the fields of a header of net/http, sorted by name.
+func FieldsOf(header http.Header) Fields {
+	fields := appendFields(make(Fields, 0, len(header)), header)
+	slices.SortStableFunc(fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })
+	return fields
+}
+
+func readCloser(r io.Reader) io.ReadCloser {
+	if closer, ok := r.(io.ReadCloser); ok {
+		return closer
+	}
+	return io.NopCloser(r)
+}
