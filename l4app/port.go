@@ -17,8 +17,11 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/trust"
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
@@ -309,4 +312,95 @@ func (p *port) handle(conn net.Conn) {
 	}
 	defer p.account.leave()
 	c.serve(conn, p.account)
+}
+
+// connections are those that a chain serves.
+type connections struct {
+	mu      sync.Mutex
+	open    map[io.Closer]struct{}
+	refused bool
+	closed  bool
+	// ended is closed when no connection is there and none may come.
+	ended chan struct{}
+}
+
+func newConnections() *connections {
+	return &connections{open: map[io.Closer]struct{}{}, ended: make(chan struct{})}
+}
+
+// add returns false when no new connection is taken.
+func (c *connections) add(conn io.Closer) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refused {
+		return false
+	}
+	c.open[conn] = struct{}{}
+	return true
+}
+
+func (c *connections) remove(conn io.Closer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, conn)
+	c.end()
+}
+
+// refuse takes no new connection any more. The channel is closed when the last one has ended. It is called once.
+func (c *connections) refuse() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = true
+	c.end()
+	return c.ended
+}
+
+// close closes those that are there.
+func (c *connections) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.open {
+		// Whoever reads from it finds out; there is nobody else to tell.
+		_ = conn.Close()
+	}
+}
+
+func (c *connections) end() {
+	if c.refused && !c.closed && len(c.open) == 0 {
+		c.closed = true
+		close(c.ended)
+	}
+}
+
+// Tables are what the handlers of ports look endpoints, certificates and authorities up in.
+type Tables struct {
+	Endpoints    *endpoints.Table
+	Certificates *certs.Store
+	Trust        *trust.Store
+}
+
+// scope is what the handlers of a port know of it, and what they tell it.
+type scope struct {
+	tables  *Tables
+	account *account
+	log     *zap.Logger
+	workers *workerPool
+	// most is how many connections there may be at once. It is said by a handler while it is provisioned.
+	most int
+	// ends is over when open connections have to end.
+	ends context.Context //nolint:containedctx // it is the one of the port, for those who are provisioned with it
+	// drain returns for how long a connection may go on that nobody wants any more.
+	drain func() time.Duration
+}
+
+type scopeKey struct{}
+
+func withScope(ctx context.Context, s *scope) context.Context {
+	return context.WithValue(ctx, scopeKey{}, s)
+}
+
+// scopeOf returns nil for a handler on a port that is none of ours.
+func scopeOf(ctx context.Context) *scope {
+	s, _ := ctx.Value(scopeKey{}).(*scope)
+	return s
 }

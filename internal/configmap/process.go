@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
@@ -74,4 +75,30 @@ func readDrain(value string) (time.Duration, error) {
 		d = nginx.MostSeconds * time.Second
 	}
 	return d, err
+}
+
+// autoHTTPS is a key that ingress-nginx does not have. An Ingress says it in the annotation k8singress.io/auto-https.
+var autoHTTPS = Key{
+	Name: "auto-https", Doc: "It is no key of ingress-nginx. " + annotations.AutoHTTPS.Doc,
+	Values: annotations.AutoHTTPS.Values, Example: "off", Default: annotations.AutoHTTPS.Default,
+	Parse: nginx.Into(func(c *Config) *string { return &c.Defaults.AutoHTTPS }, annotations.ReadAutoHTTPS),
+}
+
+// proxySSLLocationOnly has no effect but on verdicts: proxy-ssl-* hold for the paths of their Ingress in any case.
+var proxySSLLocationOnly = Key{
+	Name: "proxy-ssl-location-only",
+	Doc: "The annotations proxy-ssl-* hold for the paths of their Ingress only, whatever stands here. In ingress-nginx that needs `true`: " +
+		"otherwise the oldest Ingress of a host sets them for the Ingresses of the host without them. With `false`, Events of such an " +
+		"Ingress say so.",
+	Values: booleans, Example: "true", Default: "false",
+	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
+}
+
+// allowCrossNamespaceResources is about references of annotations to other objects.
+var allowCrossNamespaceResources = Key{
+	Name: "allow-cross-namespace-resources", Scope: process,
+	Doc: "Lets the annotations of an Ingress name Secrets of other namespaces. Every author of Ingresses can then use every " +
+		"Secret.",
+	Values: booleans, Example: "true", Default: "false",
+	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.CrossNamespace }, nginx.Bool),
 }

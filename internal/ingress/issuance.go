@@ -3,6 +3,7 @@ package ingress
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -122,4 +123,30 @@ func public(name string) bool {
 	ends := func(suffix string) bool { return strings.HasSuffix("."+name, suffix) }
 	digits := strings.Trim(name[dot+1:], "0123456789") == ""
 	return dot > 0 && !digits && !slices.ContainsFunc(notPublic, ends)
+}
+
+// What cert-manager goes by, in an Ingress of a user and in one that it makes to answer an HTTP-01 challenge.
+const (
+	managerPrefix = "acme.cert-manager.io/"
+	managerSolver = "acme.cert-manager.io/http01-solver"
+	managerOld    = "kubernetes.io/tls-acme"
+)
+
+var managerIssuers = []string{"cert-manager.io/cluster-issuer", "cert-manager.io/issuer"}
+
+// manager returns the annotation or label by which the Ingress is cert-manager's, or nothing. No certificate is asked for
+// then: two that do so for one host would be in each other's way.
+func (r *reading) manager() string {
+	if r.Object.Labels[managerSolver] == "true" {
+		return managerSolver
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Object.Annotations)) {
+		value := r.Object.Annotations[key]
+		switch {
+		case value == "":
+		case slices.Contains(managerIssuers, key), strings.HasPrefix(key, managerPrefix), key == managerOld && value == "true":
+			return key
+		}
+	}
+	return ""
 }

@@ -181,3 +181,40 @@ func shownWithout(e *tlsEntry, all []*tlsEntry) string {
 	}
 	return "the default certificate is shown"
 }
+
+// backendTLS looks at whose Secret the annotations name for TLS with endpoints. What is in it is not looked at here.
+func (r *reading) backendTLS() {
+	t := r.annotations.Forwarding.TLS
+	if t == nil {
+		r.Unsecured = r.annotations.UsesTLS() && !r.annotations.Closed && !r.annotations.BackendTLSByPath
+		return
+	}
+	if t.Secret.Namespace == r.Object.Namespace || r.annotations.CrossNamespace {
+		r.depend(t.Secret.Of(kinds.Secret))
+		return
+	}
+	r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.BackendTLSSecret),
+		"the Secret %s is in another namespace: all requests for this Ingress "+
+			"get 503. Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", t.Secret, r.Object.Namespace)
+	// Nothing of it may be used by somebody who could not read it.
+	r.annotations.Forwarding.TLS, r.annotations.Closed, r.LoadBalancing.HealthCheck = nil, true, nil
+}
+
+// clientAuth reads what the annotations say of the certificates of clients. What is in the Secret is not looked at here.
+func (r *reading) clientAuth() {
+	if !r.annotations.AsksClients() {
+		return
+	}
+	auth := r.annotations.ClientAuth
+	auth.Origin = r.origin()
+	if !auth.Secret.IsZero() && auth.Secret.Namespace != r.Object.Namespace && !r.annotations.CrossNamespace {
+		r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.ClientAuthSecret),
+			"the Secret %s is in another namespace: every request for the hosts of this Ingress gets 403. Copy it to %s, or set "+
+				"allow-cross-namespace-resources in the ConfigMap", auth.Secret, r.Object.Namespace)
+		auth.Secret, auth.Closed = ir.Name{}, true
+	}
+	if !auth.Secret.IsZero() {
+		r.depend(auth.Secret.Of(kinds.Secret))
+	}
+	r.ClientAuth = &auth
+}

@@ -1,3 +1,5 @@
+// Package translate is the one pure entry point from Kubernetes objects to the model. It remembers the outcome for each
+// Ingress and each host, so that a change costs what it touches; what it returns is the same as without that memory.
 package translate
 
 import (
@@ -5,6 +7,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/streams"
 )
 
 // Translator translates one snapshot after another of the same store. It is for one goroutine.
@@ -284,4 +288,76 @@ func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
 	if n > 0 {
 		t.found[b.ID] = b
 	}
+}
+
+// Options are what, besides the objects, decides about a translation.
+type Options struct {
+	Ingress ingress.Options
+	Streams streams.Options
+	// Listeners are those that serve the hosts of Ingresses.
+	Listeners []ir.Listener
+	// ConfigMap is the "namespace/name" of the ConfigMap with the options for all Ingresses; it may be empty. What it says
+	// takes the place of Ingress.Defaults and of Streams.Policy.
+	ConfigMap string
+	// DefaultCertificate is the "namespace/name" of the Secret for names without a certificate; it may be empty.
+	DefaultCertificate string
+	// HostsPerNamespace is for how many hosts of one namespace an issuer is asked. Zero is no limit.
+	HostsPerNamespace int
+}
+
+// Translate returns what is to be served, and what became of each object. It depends on nothing but its arguments.
+func Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
+	return New().Translate(s, o)
+}
+
+func defaultCertificate(name string) *ir.Certificate {
+	secret, err := ir.ParseName(name)
+	if err != nil {
+		return nil
+	}
+	return &ir.Certificate{Secret: secret, Origin: secret.Of(kinds.Secret)}
+}
+
+// mergeHosts merges the hosts that were touched: the wildcards first, because the hosts below depend on whether they are
+// secure, and are touched if that changes.
+func (t *Translator) mergeHosts(c *change) {
+	turned := set[string]{}
+	for host := range c.hosts {
+		if !strings.HasPrefix(host, "*.") {
+			continue
+		}
+		before := t.secure(host)
+		t.mergeHost(c, host)
+		if t.secure(host) != before {
+			turned[host] = struct{}{}
+		}
+	}
+	t.touchBelow(c, turned)
+	for host := range c.hosts {
+		if !strings.HasPrefix(host, "*.") {
+			t.mergeHost(c, host)
+		}
+	}
+}
+
+// touchBelow notes the hosts that wildcards stand for. It looks at all hosts, and is rarely called for.
+func (t *Translator) touchBelow(c *change, wildcards set[string]) {
+	if len(wildcards) == 0 {
+		return
+	}
+	for host := range t.ofHost {
+		if _, ok := wildcards[hosts.WildcardOf(host)]; ok {
+			c.hosts[host] = struct{}{}
+		}
+	}
+}
+
+func (t *Translator) secure(host string) bool {
+	m := t.merged[host]
+	return m != nil && m.Secure
+}
+
+func (t *Translator) secureAbove(host string) bool {
+	above := hosts.WildcardOf(host)
+	return above != "" && t.secure(above)
 }
