@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/certmagic"
 	"go.uber.org/zap"
 	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,12 +31,6 @@ func challengeHost(key string) (string, bool) {
 	folder, file := path.Split(key)
 	host, isJSON := strings.CutSuffix(file, ".json")
 	return host, isJSON && strings.HasSuffix(folder, "/challenge_tokens/")
-}
-
-// issuingHost returns the host that a certificate is asked for under a lock, in the form that it has in keys.
-func issuingHost(lock string) (string, bool) {
-	name, ok := strings.CutPrefix(lock, issuing)
-	return certmagic.StorageKeys.Safe(name), ok
 }
 
 // SetWanted names the hosts for which tokens of challenges are expected, besides those that a lock is held for. The function

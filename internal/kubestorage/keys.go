@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -82,16 +83,10 @@ func nameOf(kind, hint, key string) string {
 	return name + hex.EncodeToString(sum[:10])
 }
 
+var notInName = regexp.MustCompile(`[^a-zA-Z0-9]`)
+
 func slugOf(hint string) string {
-	slug := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '-'
-	}, hint)
+	slug := strings.ToLower(notInName.ReplaceAllString(hint, "-"))
 	return strings.Trim(slug[:min(len(slug), readable)], "-")
 }
 

@@ -1,9 +1,11 @@
 package kubestorage
 
 import (
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/caddyserver/certmagic"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/client-go/rest"
@@ -58,11 +60,11 @@ func durationOf(lease *coordinationv1.Lease) time.Duration {
 	return defaultTimes.Duration
 }
 
-// hostsOf is a cache.IndexFunc: the host that the holder of a Lease asks a certificate for.
+// hostsOf is a cache.IndexFunc: the host that the holder of a Lease asks a certificate for, in the form that it has in keys.
 func hostsOf(object any) ([]string, error) {
 	lease := object.(*coordinationv1.Lease)
-	if host, ok := issuingHost(lease.Annotations[lockAnnotation]); ok && holderOf(lease) != "" {
-		return []string{host}, nil
+	if name, ok := strings.CutPrefix(lease.Annotations[lockAnnotation], issuing); ok && holderOf(lease) != "" {
+		return []string{certmagic.StorageKeys.Safe(name)}, nil
 	}
 	return nil, nil
 }

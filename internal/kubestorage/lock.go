@@ -95,10 +95,8 @@ func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCach
 	if times == (Times{}) {
 		times = defaultTimes
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
+	// Without a name it is no less unique.
+	host, _ := os.Hostname()
 	return &locks{
 		api: api, leases: leases, secrets: secrets, times: times, process: host + "_" + rand.Text(), log: log,
 		turns: map[string]chan struct{}{}, held: map[string]*hold{},
@@ -251,7 +249,7 @@ func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 func (c *claim) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: c.lease, Labels: map[string]string{Label: LabelValue},
-		Annotations: map[string]string{lockAnnotation: shortened(c.name)},
+		Annotations: map[string]string{lockAnnotation: strings.ToValidUTF8(c.name[:min(len(c.name), longestKey)], "")},
 	}}
 	if !c.exists {
 		return fresh, nil
@@ -287,11 +285,10 @@ func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordin
 
 // taken returns a Lease as this claim writes it.
 func (c *claim) taken(found *coordinationv1.Lease) *coordinationv1.Lease {
-	now, before := metav1.Now(), recordOf(found)
-	lease := found.DeepCopy()
+	now, lease := metav1.Now(), found.DeepCopy()
 	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&resourcelock.LeaderElectionRecord{
 		HolderIdentity: c.identity, LeaseDurationSeconds: int((c.times.Duration + time.Second - 1) / time.Second),
-		AcquireTime: now, RenewTime: now, LeaderTransitions: before.LeaderTransitions + 1,
+		AcquireTime: now, RenewTime: now, LeaderTransitions: recordOf(found).LeaderTransitions + 1,
 	})
 	return lease
 }
@@ -321,9 +318,4 @@ func (l *locks) sweep(ctx context.Context, api client.LeaseInterface) {
 			}
 		}
 	}
-}
-
-// shortened cuts the name of a lock for an annotation.
-func shortened(name string) string {
-	return strings.ToValidUTF8(name[:min(len(name), longestKey)], "")
 }
