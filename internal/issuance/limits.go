@@ -10,11 +10,11 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mholt/acmez/v3/acme"
 
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/report"
 )
 
 // Times between two attempts for one host.
@@ -55,16 +55,11 @@ func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	default:
 		return nil
 	}
-	if said := saidIn(p.Detail); said.After(after) {
-		after = said
-	}
+	after = later(after, saidIn(p.Detail))
 	if after.IsZero() {
 		after = now.Add(unsaid)
 	}
-	if most := now.Add(longest); after.After(most) {
-		after = most
-	}
-	return &limit{until: after, all: !about(host, p)}
+	return &limit{until: earlier(after, now.Add(longest)), all: !about(host, p)}
 }
 
 // times are how authorities write the end of a limit into the text for people.
@@ -76,10 +71,8 @@ func saidIn(detail string) time.Time {
 	if found == nil {
 		return time.Time{}
 	}
-	at, err := time.Parse(time.DateTime, found[1]+" "+found[2])
-	if err != nil {
-		return time.Time{}
-	}
+	// With an error it is zero.
+	at, _ := time.Parse(time.DateTime, found[1]+" "+found[2])
 	return at
 }
 
@@ -140,12 +133,5 @@ func clean(s string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(s, "?"))
-	if len(s) <= most {
-		return s
-	}
-	end := most
-	for !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "..."
+	return report.Cut(s, most+len("..."))
 }

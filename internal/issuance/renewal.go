@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/certmagic"
@@ -23,17 +24,15 @@ type renewal struct {
 // time that the authority suggests, but not when the end is very near; without one, when a third of the lifetime is left.
 func renewalOf(leaf *x509.Certificate, meta []byte) renewal {
 	var r renewal
-	var m certmagic.CertificateResource
-	var issuer acme.Certificate
-	if json.Unmarshal(meta, &m) == nil && json.Unmarshal(m.IssuerData, &issuer) == nil {
+	if _, issuer, err := decodeMeta(meta); err == nil {
 		r.info = issuer.RenewalInfo
 	}
 	lifetime := leaf.NotAfter.Sub(leaf.NotBefore)
 	r.at = leaf.NotAfter.Add(-lifetime / 3)
 	if r.info != nil && !suggested(r.info).IsZero() {
-		r.at = earliest(suggested(r.info).Add(-renewCheck), leaf.NotAfter.Add(-lifetime/20))
+		r.at = earlier(suggested(r.info).Add(-renewCheck), leaf.NotAfter.Add(-lifetime/20))
 	}
-	r.at = earliest(r.at, leaf.NotAfter.Add(-5*renewCheck))
+	r.at = earlier(r.at, leaf.NotAfter.Add(-5*renewCheck))
 	return r
 }
 
@@ -44,12 +43,9 @@ func suggested(info *acme.RenewalInfo) time.Time {
 	return info.SelectedTime
 }
 
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
+func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}, time.Time.Compare) }
+
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // pollEvery is how often an authority that does not say is asked when it wants a renewal.
 const pollEvery = 6 * time.Hour
@@ -62,11 +58,7 @@ func (r *renewal) poll(last time.Time) (time.Time, bool) {
 	case r.info.RetryAfter == nil:
 		return last.Add(pollEvery), true
 	}
-	at := *r.info.RetryAfter
-	if soonest := last.Add(renewCheck); at.Before(soonest) {
-		at = soonest
-	}
-	return at, true
+	return later(*r.info.RetryAfter, last.Add(renewCheck)), true
 }
 
 // askRenewal asks the authority of a certificate when it is to be renewed, and keeps the answer where certmagic reads it.
@@ -88,17 +80,21 @@ func (s *setup) askRenewal(ctx context.Context, h *host, of *issued) error {
 	return nil
 }
 
+// decodeMeta reads what certmagic stores besides a certificate, and the part of it that is of the issuer.
+func decodeMeta(data []byte) (m certmagic.CertificateResource, issuer acme.Certificate, err error) {
+	if err = json.Unmarshal(data, &m); err == nil {
+		err = json.Unmarshal(m.IssuerData, &issuer)
+	}
+	return m, issuer, err
+}
+
 func (s *setup) keepRenewal(ctx context.Context, key string, info acme.RenewalInfo) error {
 	data, err := s.storage.Load(ctx, key)
 	if err != nil {
 		return fmt.Errorf("reading %s from the storage: %w", key, err)
 	}
-	var m certmagic.CertificateResource
-	var issuer acme.Certificate
-	if err := json.Unmarshal(data, &m); err != nil {
-		return fmt.Errorf("decoding %s: %w", key, err)
-	}
-	if err := json.Unmarshal(m.IssuerData, &issuer); err != nil {
+	m, issuer, err := decodeMeta(data)
+	if err != nil {
 		return fmt.Errorf("decoding %s: %w", key, err)
 	}
 	issuer.RenewalInfo = &info

@@ -175,16 +175,9 @@ func (m *Manager) plan(h *host, now time.Time) {
 			m.ariPolls.push(h, false)
 			return
 		} else if ok {
-			due = earliest(due, at)
+			due = earlier(due, at)
 		}
-		due = earliest(due, h.nextRead(now, true))
+		due = earlier(due, h.nextRead(now, true))
 	}
 	m.delayed.Set(h, later(due, now.Add(beat)))
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

@@ -30,7 +30,7 @@ type Options struct {
 	HTTP, HTTPS []string
 }
 
-// setup is what certificates are asked with, under one Caddy configuration. It is immutable.
+// setup is what certificates are asked with, under one Caddy configuration. But for what is counted, it is immutable.
 type setup struct {
 	storage certmagic.Storage
 	issuers []*issuer
@@ -38,8 +38,8 @@ type setup struct {
 	mark string
 	// config is the one that the issuers know. Each attempt has a copy, with a log of its own.
 	config *certmagic.Config
-	// pauses are those of the issuers, by key.
-	pauses *pauses
+	// pauses has, by the key of an issuer, the newest pause that it asked for.
+	pauses sync.Map
 	// retry is how long a host waits after its first failure.
 	retry time.Duration
 
@@ -71,7 +71,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		cancel()
 		return nil, err
 	}
-	s := &setup{mark: markOf(o.Issuers), pauses: newPauses(), retry: m.retry, cancel: cancel}
+	s := &setup{mark: markOf(o.Issuers), retry: m.retry, cancel: cancel}
 	s.cache = certmagic.NewCache(certmagic.CacheOptions{
 		// Nothing is ever in it: certmagic wants one.
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return s.config, nil },
@@ -161,26 +161,6 @@ func (s *setup) release() {
 // paced says whether orders go to an authority that wants few of them in a short time.
 func (s *setup) paced() bool {
 	return len(s.issuers) > 0 && s.issuers[0].module != nil
-}
-
-// pauses are the times before which an authority wants to hear nothing from us.
-type pauses struct {
-	mu    sync.Mutex
-	until map[string]pause
-}
-
-func newPauses() *pauses { return &pauses{until: map[string]pause{}} }
-
-func (p *pauses) get(issuer string) pause {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.until[issuer]
-}
-
-func (p *pauses) set(issuer string, to pause) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.until[issuer] = to
 }
 
 // load reads the newest certificate for a host that one of the issuers has given; nil when there is none. An error is about

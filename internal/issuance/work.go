@@ -198,12 +198,12 @@ func (s *setup) usable(ctx context.Context, h *host, f *failure) ([]*issuer, *fa
 }
 
 func (s *setup) pauseOf(ctx context.Context, issuer string) pause {
-	if p := s.pauses.get(issuer); p.Until.After(time.Now()) {
-		return p
+	if p, ok := s.pauses.Load(issuer); ok && p.(pause).Until.After(time.Now()) {
+		return p.(pause)
 	}
 	var p pause
 	if found, err := recall(ctx, s.storage, pauseKey(issuer), &p); found && err == nil {
-		s.pauses.set(issuer, p)
+		s.pauses.Store(issuer, p)
 	}
 	return p
 }
@@ -249,7 +249,8 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 
 // judge makes of the errors what is to be remembered, of the host and of issuers that want a rest.
 func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError, now time.Time) *failure {
-	f := &failure{Attempts: last.Attempts + 1, Issuers: s.mark, Limits: maps.Clone(last.Limits)}
+	f := &failure{Attempts: last.Attempts + 1, Issuers: s.mark, Limits: map[string]time.Time{}}
+	maps.Copy(f.Limits, last.Limits)
 	f.NotBefore = now.Add(backoff(s.retry, f.Attempts))
 	var reasons []string
 	for _, e := range errs {
@@ -260,11 +261,11 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 		case l == nil:
 		case l.all:
 			p := pause{Until: l.until, Reason: reasons[len(reasons)-1]}
-			s.pauses.set(e.issuer.key, p)
+			s.pauses.Store(e.issuer.key, p)
 			// Who does not learn it asks once more, and hears it again.
 			_ = remember(ctx, s.storage, pauseKey(e.issuer.key), p)
 		default:
-			f.limit(e.issuer.key, l.until)
+			f.Limits[e.issuer.key] = l.until
 		}
 	}
 	f.Reason = strings.Join(reasons, "; ")
@@ -272,11 +273,4 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 		f.NotBefore = later(f.NotBefore, resting.NotBefore)
 	}
 	return f
-}
-
-func (f *failure) limit(issuer string, until time.Time) {
-	if f.Limits == nil {
-		f.Limits = map[string]time.Time{}
-	}
-	f.Limits[issuer] = until
 }

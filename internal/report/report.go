@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/k8singress/k8singress/internal/ir"
 )
@@ -213,3 +214,16 @@ const (
 
 // AnnotationField is the field of a problem with an annotation.
 func AnnotationField(key string) string { return "metadata.annotations[" + key + "]" }
+
+// Cut shortens a valid text to so many bytes, the dots at its end included. It cuts between two characters: half of one would be
+// replaced on its way, by more bytes.
+func Cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := most - len("...")
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -122,7 +121,7 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	if p.Field != "" {
 		note = p.Field + ": " + note
 	}
-	note = cut(note)
+	note = report.Cut(strings.ToValidUTF8(note, "\uFFFD"), maxNote)
 	kind, _ := kinds.ByName(ref.Kind)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(), p.Reason, note))
 	return &eventsv1.Event{
@@ -137,19 +136,6 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 		Type: corev1.EventTypeWarning, Reason: string(p.Reason), Action: "Translate", Note: note,
 		ReportingController: controllerName,
 	}
-}
-
-// cut shortens a note, between two characters: half of one would be replaced on its way, by more bytes.
-func cut(note string) string {
-	note = strings.ToValidUTF8(note, "\uFFFD")
-	if len(note) <= maxNote {
-		return note
-	}
-	end := maxNote - len("...")
-	for !utf8.RuneStart(note[end]) {
-		end--
-	}
-	return note[:end] + "..."
 }
 
 // eventName appends a sum to the name of an object, which it shortens if the result would be too long.
