@@ -51,7 +51,7 @@ func (f *factory) byName(name string) (*byName, error) {
 		return nil, fmt.Errorf("making a client for %s: %w", kind.Resource, err)
 	}
 	return &byName{
-		kind: kind, client: client, store: f.store, errors: f.errors, gate: newGate(),
+		kind: kind, client: client, store: f.store, errors: f.errors, gate: &gate{slots: make(chan struct{}, atOnce), wait: shortestWait},
 		followed: map[ir.Ref]*single{}, changed: make(chan struct{}, 1),
 	}, nil
 }
@@ -92,16 +92,8 @@ func (b *byName) forget(ref ir.Ref, one *single) {
 	if one.stop != nil {
 		one.stop()
 	}
-	b.store.Delete(b.named(ref))
+	b.store.Delete(b.kind.Named(ref.Namespace, ref.Name))
 	b.store.Deny(ref, false)
-}
-
-// named returns an object that has nothing but its name.
-func (b *byName) named(ref ir.Ref) kinds.Object {
-	o := b.kind.New()
-	o.SetNamespace(ref.Namespace)
-	o.SetName(ref.Name)
-	return o
 }
 
 // run follows the objects until the context ends.

@@ -128,7 +128,7 @@ func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 func (c *Cluster) Run(ctx context.Context) {
 	var group sync.WaitGroup
 	for _, i := range c.informers {
-		group.Go(func() { i.run(ctx) })
+		group.Go(func() { i.shared.RunWithContext(ctx) })
 	}
 	if c.secrets != nil {
 		group.Go(func() { c.secrets.run(ctx) })
@@ -143,7 +143,7 @@ func (c *Cluster) Run(ctx context.Context) {
 func (c *Cluster) wait(ctx context.Context) bool {
 	for _, i := range c.informers {
 		select {
-		case <-i.synced():
+		case <-i.registration.HasSyncedChecker().Done():
 		case <-i.denied:
 		case <-ctx.Done():
 			return false

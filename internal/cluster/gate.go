@@ -27,8 +27,6 @@ type gate struct {
 	wait  time.Duration
 }
 
-func newGate() *gate { return &gate{slots: make(chan struct{}, atOnce), wait: shortestWait} }
-
 // pass calls ask as soon as the gate is open, and returns its error or that of the context.
 func (g *gate) pass(ctx context.Context, ask func() error) error {
 	select {
@@ -37,8 +35,7 @@ func (g *gate) pass(ctx context.Context, ask func() error) error {
 		return ctx.Err()
 	}
 	defer func() { <-g.slots }()
-	pauseFor(ctx, g.left())
-	if err := ctx.Err(); err != nil {
+	if err := kubeclient.Pause(ctx, g.left()); err != nil {
 		return err
 	}
 	err := ask()
@@ -64,17 +61,5 @@ func (g *gate) answered(err error) {
 	case now.After(g.until):
 		g.until = now.Add(g.wait/2 + rand.N(g.wait))
 		g.wait = min(2*g.wait, longestWait)
-	}
-}
-
-func pauseFor(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -103,7 +104,8 @@ func (f *factory) client(gv schema.GroupVersion) (rest.Interface, error) {
 // informer is one list and watch.
 type informer struct {
 	scope
-	shared       cache.SharedIndexInformer
+	shared cache.SharedIndexInformer
+	// registration is synced when the first list is in the store, and not only in the informer's own one.
 	registration cache.ResourceEventHandlerRegistration
 	// denied is closed when the API server refuses a kind that the controller can do without.
 	denied      chan struct{}
@@ -125,20 +127,13 @@ func (f *factory) informer(s scope) (*informer, error) {
 		shared:      cache.NewSharedIndexInformer(source, s.kind.New(), 0, cache.Indexers{}),
 		dispensable: s.kind.ClusterScoped && f.limited,
 	}
-	if err := i.shared.SetTransform(transform(s.kind, f.store)); err != nil {
-		return nil, err
-	}
-	if err := i.shared.SetWatchErrorHandlerWithContext(i.failed); err != nil {
+	err = errors.Join(i.shared.SetTransform(transform(s.kind, f.store)), i.shared.SetWatchErrorHandlerWithContext(i.failed))
+	if err != nil {
 		return nil, err
 	}
 	i.registration, err = i.shared.AddEventHandler(handler{s.kind, f.store})
 	return i, err
 }
-
-func (i *informer) run(ctx context.Context) { i.shared.RunWithContext(ctx) }
-
-// synced is closed when the first list is in the store, and not only in the informer's own one.
-func (i *informer) synced() <-chan struct{} { return i.registration.HasSyncedChecker().Done() }
 
 // failed is called whenever a list or watch ended. The informer begins another one by itself, after a pause.
 //
@@ -192,10 +187,7 @@ func (h handler) lastState(tombstone cache.DeletedFinalStateUnknown) any {
 	if tombstone.Obj != nil || err != nil {
 		return tombstone.Obj
 	}
-	o := h.kind.New()
-	o.SetNamespace(namespace)
-	o.SetName(name)
-	return o
+	return h.kind.Named(namespace, name)
 }
 
 func (h handler) set(object any) {

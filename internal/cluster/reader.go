@@ -84,7 +84,7 @@ func (r *reader) failed(ctx context.Context, err error) {
 		r.of.update(r.ref, r.one, func() { r.of.store.Deny(r.ref, true) })
 	}
 	r.version = ""
-	pauseFor(ctx, r.pause+rand.N(r.pause))
+	_ = kubeclient.Pause(ctx, r.pause+rand.N(r.pause)) // run asks the context.
 	r.pause = min(2*r.pause, lastPause)
 }
 
@@ -175,7 +175,7 @@ func (r *reader) set(object runtime.Object) error {
 
 func (r *reader) gone() {
 	r.of.update(r.ref, r.one, func() {
-		r.of.store.Delete(r.of.named(r.ref))
+		r.of.store.Delete(r.of.kind.Named(r.ref.Namespace, r.ref.Name))
 		r.of.store.Deny(r.ref, false)
 	})
 }

@@ -36,13 +36,13 @@ var oldVersions = map[identity]reader{
 		successor: "networking.k8s.io/v1", changed: ingressChanged, read: converting(ingressFromBeta),
 	},
 	{apiVersion: "networking.k8s.io/v1beta1", kind: kinds.IngressClass}: {
-		clusterScoped: true, successor: "networking.k8s.io/v1", read: converting(classFromBeta),
+		clusterScoped: true, successor: "networking.k8s.io/v1", read: converting(same[networkingv1.IngressClass]),
 	},
 	{apiVersion: "discovery.k8s.io/v1beta1", kind: kinds.EndpointSlice}: {
 		successor: "discovery.k8s.io/v1", read: converting(sliceFromBeta),
 	},
 	{apiVersion: "v1", kind: endpointsKind}: {
-		successor: "discovery.k8s.io/v1 EndpointSlice", read: converting(sameEndpoints),
+		successor: "discovery.k8s.io/v1 EndpointSlice", read: converting(same[corev1.Endpoints]), //nolint:staticcheck // the old kind is the point
 	},
 }
 
@@ -121,19 +121,9 @@ func backendFromBeta(old *networkingv1beta1.IngressBackend) *networkingv1.Ingres
 	return &networkingv1.IngressBackend{Service: service}
 }
 
-// sameEndpoints leaves the conversion to merge, which knows whether there are slices.
-func sameEndpoints(o *corev1.Endpoints) *corev1.Endpoints { return o } //nolint:staticcheck // the old kind is the point
-
-func classFromBeta(old *networkingv1beta1.IngressClass) *networkingv1.IngressClass {
-	o := &networkingv1.IngressClass{ObjectMeta: old.ObjectMeta}
-	o.Spec.Controller = old.Spec.Controller
-	if p := old.Spec.Parameters; p != nil {
-		o.Spec.Parameters = &networkingv1.IngressClassParametersReference{
-			APIGroup: p.APIGroup, Kind: p.Kind, Name: p.Name, Scope: p.Scope, Namespace: p.Namespace,
-		}
-	}
-	return o
-}
+// same is for an IngressClass, which has the same fields in both versions, and for Endpoints, whose conversion is left to merge: it
+// knows whether there are slices.
+func same[T any](o *T) *T { return o }
 
 func sliceFromBeta(old *discoveryv1beta1.EndpointSlice) *discoveryv1.EndpointSlice {
 	o := &discoveryv1.EndpointSlice{ObjectMeta: old.ObjectMeta, AddressType: discoveryv1.AddressType(old.AddressType)}

@@ -139,6 +139,14 @@ func HasOwnAnnotation(o Object) bool {
 	return false
 }
 
+// Named returns an object that has nothing but its name.
+func (k Kind) Named(namespace, name string) Object {
+	o := k.New()
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o
+}
+
 // ByName returns the row of a kind.
 func ByName(name string) (Kind, bool) {
 	for _, k := range All {

@@ -47,11 +47,19 @@ func Persist[T any](ctx context.Context, failed func(error), ask func() (T, erro
 			return answer, err
 		}
 		failed(err)
-		select {
-		case <-time.After(pause.Step()):
-		case <-ctx.Done():
-			return answer, fmt.Errorf("%w: %w", ctx.Err(), err)
+		if ended := Pause(ctx, pause.Step()); ended != nil {
+			return answer, fmt.Errorf("%w: %w", ended, err)
 		}
+	}
+}
+
+// Pause returns after a time, or with an error as soon as the context ends.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

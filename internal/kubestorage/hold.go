@@ -11,6 +11,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
 // errLost says that another process holds, or held, a lock that was held here.
@@ -41,7 +43,7 @@ func (c *claim) hold(ctx context.Context, lease *coordinationv1.Lease, renewed t
 
 func (h *hold) keep(ctx context.Context) {
 	next := h.times.Renew
-	for pause(ctx, next) == nil {
+	for kubeclient.Pause(ctx, next) == nil {
 		next = h.times.Renew
 		err := h.renew(ctx)
 		if errors.Is(err, errLost) {

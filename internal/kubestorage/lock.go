@@ -307,7 +307,7 @@ func (c *claim) undo(ctx context.Context) {
 // that are held must not wait for it.
 func (l *locks) sweep(ctx context.Context, api client.LeaseInterface) {
 	// All replicas sweep, at random times; the deletions of the first one suffice.
-	for pause(ctx, sweepAfter/2+random.N(sweepAfter)) == nil {
+	for kubeclient.Pause(ctx, sweepAfter/2+random.N(sweepAfter)) == nil {
 		for _, lease := range l.leases.expired(sweepAfter) {
 			err := api.Delete(ctx, lease.Name, exactly(lease))
 			if err == nil {

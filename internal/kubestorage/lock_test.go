@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
 func (w *world) leases(t testing.TB) int {
@@ -41,7 +42,7 @@ func TestOneHolder(t *testing.T) {
 			t.Errorf("%d have the lock", n)
 		}
 		turns.Add(1)
-		_ = pause(t.Context(), rand.N(5*time.Millisecond))
+		_ = kubeclient.Pause(t.Context(), rand.N(5*time.Millisecond))
 		holders.Add(-1)
 		if err := p.Unlock(t.Context(), name); err != nil {
 			t.Error(err)
@@ -274,7 +275,7 @@ func TestOneTakesOver(t *testing.T) {
 			if n := holders.Add(1); n != 1 {
 				t.Errorf("%d have the lock", n)
 			}
-			_ = pause(t.Context(), 10*time.Millisecond)
+			_ = kubeclient.Pause(t.Context(), 10*time.Millisecond)
 			holders.Add(-1)
 			if err := p.Unlock(t.Context(), "x"); err != nil {
 				t.Error(err)

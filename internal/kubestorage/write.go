@@ -82,7 +82,7 @@ func (s *Storage) change(ctx context.Context, name string, edit func(*corev1.Sec
 			if err = s.write(ctx, current, to); err == nil || !contested(err) {
 				return err
 			}
-			if err = pause(ctx, rand.N(time.Duration(attempt+1)*10*time.Millisecond)); err != nil {
+			if err = kubeclient.Pause(ctx, rand.N(time.Duration(attempt+1)*10*time.Millisecond)); err != nil {
 				return err
 			}
 		}
@@ -155,14 +155,4 @@ func ask[T any](ctx context.Context, request func(context.Context) (T, error)) (
 		defer cancel()
 		return request(ctx)
 	})
-}
-
-// pause returns early, with an error, if the context ends.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -65,10 +65,7 @@ func innermost(a netip.Addr) netip.Addr {
 
 // apiServer is the address that Kubernetes gives each pod for it; outside of a pod it is not valid.
 func apiServer() netip.Addr {
-	a, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST"))
-	if err != nil {
-		return netip.Addr{}
-	}
+	a, _ := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST"))
 	return a.Unmap()
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -26,8 +24,6 @@ type client struct {
 	rotate   bool
 	hosts    map[string][]netip.Addr
 }
-
-func (c *client) equal(other *client) bool { return reflect.DeepEqual(c, other) }
 
 // answer is what a name leads to. The addresses are sorted and without duplicates.
 type answer struct {
@@ -130,23 +126,19 @@ func (c *client) addresses(ctx context.Context, name string) (answer, error) {
 
 // worst returns the error that says most: a failure before the word that there is nothing.
 func worst(errs []error) error {
+	result := errNoSuchName
 	for _, err := range errs {
-		if !errors.Is(err, errNoSuchName) && !errors.Is(err, errNoAddress) {
+		switch {
+		case errors.Is(err, errNoSuchName):
+		case errors.Is(err, errNoAddress):
+			result = err
+		default:
 			return err
 		}
 	}
-	for _, err := range errs {
-		if errors.Is(err, errNoAddress) {
-			return err
-		}
-	}
-	return errNoSuchName
+	return result
 }
 
 func sorted(list []netip.Addr) []netip.Addr {
-	set := make(map[netip.Addr]bool, len(list))
-	for _, a := range list {
-		set[a] = true
-	}
-	return slices.SortedFunc(maps.Keys(set), netip.Addr.Compare)
+	return slices.Compact(slices.SortedFunc(slices.Values(list), netip.Addr.Compare))
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,7 +97,7 @@ func (r *Resolver) Configure(o Options) {
 	c := newClient(o.Servers, r.files)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.client != nil && r.client.equal(c) && r.options.Access == o.Access {
+	if r.client != nil && reflect.DeepEqual(r.client, c) && r.options.Access == o.Access {
 		return
 	}
 	r.client, r.options = c, o

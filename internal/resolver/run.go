@@ -125,13 +125,5 @@ func (r *Resolver) failed(n *name, err error) time.Duration {
 	if !n.asked {
 		r.sift(n, nil)
 	}
-	return retryAfter(n.failures)
-}
-
-func retryAfter(failures int) time.Duration {
-	wait := firstRetry
-	for ; failures > 1 && wait < lastRetry; failures-- {
-		wait *= 2
-	}
-	return min(wait, lastRetry)
+	return min(firstRetry<<min(n.failures-1, 10), lastRetry)
 }

@@ -24,6 +24,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/kubeclient"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -126,7 +127,7 @@ func (w *Writer) lead(ctx context.Context) {
 		case <-w.wake:
 			begin := time.Now()
 			w.enqueue(queue)
-			pause(ctx, planShare*time.Since(begin))
+			_ = kubeclient.Pause(ctx, planShare*time.Since(begin)) // The loop asks the context.
 		}
 	}
 	queue.ShutDown()
@@ -136,15 +137,6 @@ func (w *Writer) lead(ctx context.Context) {
 // planShare is how many times longer than a plan took the writer pauses after it: in a large cluster that changes all the time,
 // status must not take the processor from requests.
 const planShare = 100
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
 
 // enqueue plans for the newest outcome, and queues the objects of which it differs from the plan before; the others are done or
 // in their backoff.
