@@ -48,6 +48,7 @@ var house = []room{
 	{name: "internal/kinds", level: 0, never: pure},
 	{name: "internal/nginx", level: 1, never: pure},
 	{name: "internal/document", level: 1, never: pure},
+	{name: "internal/http1", level: 1, never: pure},
 	{name: "internal/snapshot", level: 1, never: pure},
 	{name: "internal/report", level: 1, never: pure},
 	{name: "internal/balancer", level: 2, never: pure},

@@ -30,6 +30,7 @@ func (r *Request) SetTarget(target string) error {
 		if target = rest[end:]; !strings.HasPrefix(target, "/") {
 			target = "/" + target
 		}
+		r.Target = target
 	}
 	path, query, ok := strings.Cut(target, "?")
 	r.Query, r.ForceQuery = query, ok && query == ""

@@ -1,0 +1,243 @@
+package http1_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/http1"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// FuzzRequest holds that net/http takes each request that is taken here, and reads the same, and that the request is the same once
+// it has been written.
+func FuzzRequest(f *testing.F) {
+	for _, text := range []string{
+		crlf("GET / HTTP/1.1", "Host: a"), crlf("POST /a%20b?c HTTP/1.1", "Host: [::1]:80", "Content-Length: 5", "Expect: 100-continue") + "hello",
+		crlf("GET http://a:1?x HTTP/1.1", "Host: b", "A: b", "a:c", "X_y: z", "Connection: A, close"),
+		crlf("GET / HTTP/1.0", "Connection: keep-alive"),
+		crlf("PUT / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Trailer: x", "Pragma: no-cache") + "0\r\n\r\n",
+		"\r\n" + crlf("GET //x//y HTTP/1.1", "Host: a", "Upgrade: websocket", "Connection: upgrade"),
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var s http1.Scanner
+		head, _, err := s.Find(text)
+		if err != nil || head == nil {
+			return
+		}
+		var h http1.RequestHead
+		var r message.Request
+		if err := h.Parse(head, &r); err != nil {
+			var e *http1.Error
+			if !errors.As(err, &e) || e.Status < 400 {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		compareRequest(t, head, h, &r)
+		rewriteRequest(t, h, &r)
+	})
+}
+
+func compareRequest(t *testing.T, head []byte, h http1.RequestHead, r *message.Request) {
+	t.Helper()
+	want, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
+	if err != nil {
+		if strings.Contains(err.Error(), "bad trailer key") {
+			return // Such fields behind a body are dropped here.
+		}
+		t.Fatalf("net/http refuses: %v", err)
+	}
+	path := want.URL.Path
+	if path == "" {
+		path = "/" // message.SetTarget gives a URL without a path its path.
+	}
+	keep, chunked := !want.Close, len(want.TransferEncoding) > 0
+	got1 := fmt.Sprintf("%s %q %s %q at %s, 1.%d, %d bytes, %v, %v", r.Method, r.Path, r.OutTarget(), r.Query, r.Host, r.Minor, r.Length, h.KeepAlive,
+		h.Framing == http1.Chunked)
+	want1 := fmt.Sprintf("%s %q %s %q at %s, 1.%d, %d bytes, %v, %v", want.Method, path, want.URL.RequestURI(), want.URL.RawQuery, want.Host,
+		want.ProtoMinor, want.ContentLength, keep, chunked)
+	if got1 != want1 {
+		t.Fatalf("%s\nnet/http has %s", got1, want1)
+	}
+	got := r.Fields.Header()
+	unlike(want.Header)
+	for _, name := range []string{"Host", "Trailer", "Cache-Control"} {
+		delete(got, name)
+		delete(want.Header, name)
+	}
+	if !reflect.DeepEqual(got, want.Header) {
+		t.Fatalf("%q\nnet/http has %q", got, want.Header)
+	}
+}
+
+// unlike takes out what is meant to be missing here. net/http also takes Trailer out, and adds Cache-Control to Pragma.
+func unlike(header http.Header) {
+	var nominated []string
+	for _, value := range header["Connection"] {
+		nominated = append(nominated, strings.Split(value, ",")...)
+	}
+	maps.DeleteFunc(header, func(name string, _ []string) bool {
+		kind := message.KindOf(name)
+		if kind == message.Invalid {
+			return true // Endpoints could take such a name for another one.
+		}
+		if kind.Hop() || kind.Spoofable() || kind == message.SSLClient || kind == message.Expect {
+			return false // Nobody can have these removed.
+		}
+		for _, option := range nominated {
+			if strings.EqualFold(strings.Trim(option, " \t"), name) {
+				return true // These are about the connection.
+			}
+		}
+		return false
+	})
+}
+
+// rewriteRequest holds that a request that was taken can be written, and is taken again as the same.
+func rewriteRequest(t *testing.T, h http1.RequestHead, r *message.Request) {
+	t.Helper()
+	if r.Host == "" {
+		return
+	}
+	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: r.Host, Framing: h.Framing, Length: r.Length}
+	text, err := http1.AppendRequestHead(nil, &line, r.Fields)
+	if err != nil {
+		t.Fatalf("it cannot be written: %v", err)
+	}
+	h2, r2, rest, err := parse(string(text))
+	if err != nil || rest != "" || r2.OutTarget() != r.OutTarget() || r2.Host != r.Host || r2.Length != r.Length || h2.Framing != h.Framing {
+		t.Fatalf("written: %q, %v", text, err)
+	}
+}
+
+// FuzzAnswer holds that net/http reads each answer that is taken here in the same way.
+func FuzzAnswer(f *testing.F) {
+	for _, text := range []string{
+		crlf("HTTP/1.1 200 OK", "Content-Length: 5", "A: b") + "hello",
+		crlf("HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "Trailer: a") + "0\r\n\r\n",
+		crlf("HTTP/1.0 200 OK", "Connection: keep-alive, A", "A: b"), crlf("HTTP/1.1 304", "Content-Length: 5", "Content-Length: 5"),
+		"HTTP/1.1 103 Early Hints\nLink: a\n\n", crlf("HTTP/1.1 101 Switching Protocols", "Connection: Upgrade", "Upgrade: websocket"),
+	} {
+		f.Add([]byte(text), false)
+		f.Add([]byte(text), true)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, head bool) {
+		method := http.MethodGet
+		if head {
+			method = http.MethodHead
+		}
+		s := http1.Scanner{Response: true}
+		bytesOfHead, _, err := s.Find(text)
+		if err != nil || bytesOfHead == nil {
+			return
+		}
+		var h http1.ResponseHead
+		var a message.Response
+		if h.Parse(bytesOfHead, method, &a) != nil {
+			return
+		}
+		compareAnswer(t, bytesOfHead, method, h, &a)
+		if _, err := http1.AppendResponseHead(nil, &a, &http1.ResponseOptions{Chunked: h.Framing == http1.Chunked}); err != nil {
+			t.Fatalf("it cannot be written: %v", err)
+		}
+	})
+}
+
+func compareAnswer(t *testing.T, head []byte, method string, h http1.ResponseHead, a *message.Response) {
+	t.Helper()
+	http10 := bytes.HasPrefix(head, []byte("HTTP/1.0"))
+	want, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), &http.Request{Method: method}) //nolint:bodyclose // It has no body.
+	if err != nil {
+		if strings.Contains(err.Error(), "bad trailer key") || strings.Contains(err.Error(), "multiple Content-Length") {
+			return // Such fields behind a body are dropped here, and 5 is 05.
+		}
+		t.Fatalf("net/http refuses: %v", err)
+	}
+	compareAnswerFields(t, a, want)
+	coded := strings.Contains(strings.ToLower(string(head)), "transfer-encoding")
+	switch {
+	case coded && (http10 || bytes.Contains(bytes.ToLower(head), []byte("content-length"))):
+		// Chunks in HTTP/1.0, or with a length, are read here, and the connection is closed.
+	case a.Status < http.StatusOK || a.Status == http.StatusNoContent:
+		// They have no length; net/http says that of a HEAD is not known.
+	case a.Status == http.StatusNotModified:
+		// The length of what has not been modified is passed on.
+	case a.Length != want.ContentLength:
+		t.Fatalf("length %d, net/http has %d", a.Length, want.ContentLength)
+	case h.KeepAlive == want.Close && h.Framing != http1.NoBody:
+		t.Fatalf("keep-alive %v, net/http closes %v", h.KeepAlive, want.Close)
+	}
+}
+
+func compareAnswerFields(t *testing.T, a *message.Response, want *http.Response) {
+	t.Helper()
+	if a.Status != want.StatusCode {
+		t.Fatalf("status %d, net/http has %d", a.Status, want.StatusCode)
+	}
+	var nominated []string
+	for _, value := range want.Header["Connection"] {
+		nominated = append(nominated, strings.Split(value, ",")...)
+	}
+	for _, option := range nominated {
+		if name := strings.Trim(option, " \t"); !message.KindOf(name).Hop() {
+			want.Header.Del(name)
+		}
+	}
+	maps.DeleteFunc(want.Header, func(name string, _ []string) bool {
+		kind := message.KindOf(name)
+		return kind.Hop() && (a.Status != http.StatusSwitchingProtocols || kind != message.Connection && kind != message.Upgrade)
+	})
+	got := a.Fields.Header()
+	if want.Header.Get("Pragma") != "" {
+		// net/http adds Cache-Control.
+		delete(want.Header, "Cache-Control")
+		delete(got, "Cache-Control")
+	}
+	if a.Status == http.StatusSwitchingProtocols {
+		// net/http takes "close" out of Connection.
+		delete(want.Header, "Connection")
+		delete(got, "Connection")
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want.Header) {
+		t.Fatalf("%q\nnet/http has %q", got, want.Header)
+	}
+}
+
+// FuzzChunks holds that pieces do not matter, and that net/http reads the same body.
+func FuzzChunks(f *testing.F) {
+	for _, text := range []string{
+		"0\r\n\r\n", "5\r\nhello\r\n0\r\n\r\nrest", "A;x\r\n0123456789\r\n1\r\na\r\n0\r\nA: b\r\n\r\n", "5 \r\nhello\r\n0\r\n\r\n",
+		"0\r\nX: y\r\nz: \r\n\r\n",
+	} {
+		f.Add([]byte(text), 1)
+		f.Add([]byte(text), 7)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, piece int) {
+		body, trailers, rest, err := decode(string(text), len(text)+1)
+		body2, trailers2, rest2, err2 := decode(string(text), 1+abs(piece)%64)
+		if body != body2 || trailers != trailers2 || err == nil && rest != rest2 || (err == nil) != (err2 == nil) {
+			t.Fatalf("%q, %q, %q, %v; in pieces %q, %q, %q, %v", body, trailers, rest, err, body2, trailers2, rest2, err2)
+		}
+		if err != nil {
+			return
+		}
+		reader := bufio.NewReader(bytes.NewReader(text))
+		want, err := io.ReadAll(httputil.NewChunkedReader(reader))
+		if err != nil || string(want) != body {
+			t.Fatalf("%q, net/http has %q, %v", body, want, err)
+		}
+	})
+}
+
+func abs(n int) int { return max(n, -(n + 1)) }

@@ -1,0 +1,165 @@
+package http1
+
+import (
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// mostFields bounds the fields of a request: each takes ten times as much memory as the shortest line that makes one.
+const mostFields = 256
+
+// RequestHead is what a head says beside the request itself.
+type RequestHead struct {
+	// Framing is never UntilClose.
+	Framing Framing
+	// KeepAlive says that the client lets another request follow.
+	KeepAlive bool
+	// Expects says that the client sends its body after a 100 Continue only.
+	Expects bool
+}
+
+// Parse fills r from a head that a Scanner has found. It uses r.Fields again, leaves r.Conn, and sets r.Length. All strings are parts
+// of one that is made here: none points into the head. What Connection names has been taken out of the fields, and so have names that
+// endpoints could take for others. An error is an *Error; r has then what has been read so far, for a log.
+func (h *RequestHead) Parse(head []byte, r *message.Request) error {
+	*h = RequestHead{}
+	*r = message.Request{Fields: r.Fields[:0], Conn: r.Conn, Major: 1}
+	l := lines{bytes: head, text: string(head)}
+	target, err := l.requestLine(r)
+	if err != nil {
+		return err
+	}
+	var f framing
+	if err := readRequestFields(&l, r, &f, h); err != nil {
+		return err
+	}
+	if h.Framing, r.Length, err = f.request(r.Minor); err != nil {
+		return err
+	}
+	if f.nominations > 0 {
+		if err := removeNominated(&r.Fields, spared); err != nil {
+			return err
+		}
+	}
+	h.KeepAlive = f.persistent(r.Minor)
+	h.Expects = h.Expects && h.Framing != NoBody && r.Minor > 0
+	return setTarget(r, target)
+}
+
+// spared are the fields of a request that Connection cannot remove.
+func spared(kind message.Kind) bool {
+	return kind.Hop() || kind.Spoofable() || kind == message.SSLClient || kind == message.Invalid || kind == message.Expect
+}
+
+// requestLine reads the first line, and returns its target.
+func (l *lines) requestLine(r *message.Request) (string, error) {
+	b, i := l.bytes, 0
+	for i < len(b) && token[b[i]] {
+		i++
+	}
+	if i == 0 || i == len(b) || b[i] != ' ' {
+		return "", errMethodToken
+	}
+	r.Method = l.text[:i]
+	start := i + 1
+	end := skipGraphic(b, start)
+	if end == start || end == len(b) || b[end] != ' ' {
+		return "", errLine
+	}
+	r.Target = l.text[start:end]
+	l.at = end + 1
+	return r.Target, l.version(r)
+}
+
+func (l *lines) version(r *message.Request) error {
+	start := l.at
+	l.at += len("HTTP/1.1")
+	if l.at >= len(l.bytes) || !l.end() {
+		return errLine
+	}
+	switch version := l.text[start : start+len("HTTP/1.1")]; {
+	case version == "HTTP/1.1":
+		r.Minor = 1
+	case version == "HTTP/1.0":
+	case version[:5] == "HTTP/" && version[6] == '.' && digit(version[5]) && digit(version[7]):
+		return errVersion
+	default:
+		return errLine
+	}
+	return nil
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead) error {
+	var field message.Field
+	hosts := 0
+	for {
+		more, err := l.field(&field)
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		switch kind := field.Kind; {
+		case kind == message.Host:
+			r.Host = field.Value
+			hosts++
+			continue
+		case kind == message.Invalid:
+			continue
+		case kind == message.Expect:
+			if h.Expects = strings.EqualFold(field.Value, "100-continue"); !h.Expects && field.Value != "" {
+				return errExpect
+			}
+		case kind.Hop():
+			if f.note(&field); kind == message.TransferEncoding {
+				continue
+			}
+		}
+		if len(r.Fields) == mostFields {
+			return errMany
+		}
+		r.Fields = append(r.Fields, field)
+	}
+	return checkHost(r, hosts)
+}
+
+func checkHost(r *message.Request, hosts int) error {
+	switch {
+	case hosts > 1:
+		return errTwoHosts
+	case hosts == 0 && r.Minor > 0:
+		return errNoHost
+	case r.Host != "" && !validHost(r.Host):
+		return errHost
+	}
+	return nil
+}
+
+// setTarget refuses what no Ingress could mean: a tunnel, a request for "*" or for something like "x:admin", and a path with a NUL.
+func setTarget(r *message.Request, target string) error {
+	if r.Method == "CONNECT" || r.Method == "TRACE" {
+		return errMethod
+	}
+	own := r.Host
+	if target[0] != '/' && !ofHTTP(target) || r.SetTarget(target) != nil {
+		return errTarget
+	}
+	switch {
+	case strings.IndexByte(r.Path, 0) >= 0:
+		return errNUL
+	case r.Host == "" && r.Minor > 0:
+		return errNoHost
+	case r.Host != own && !validHost(r.Host):
+		return errHost
+	}
+	return nil
+}
+
+func ofHTTP(target string) bool {
+	scheme, _, ok := strings.Cut(target, "://")
+	return ok && (strings.EqualFold(scheme, "http") || strings.EqualFold(scheme, "https"))
+}

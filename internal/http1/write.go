@@ -1,0 +1,193 @@
+package http1
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// AppendField writes one field line. Nothing else ends a line of fields, and it takes no name and no value that could end one itself.
+// After an error the buffer is as it was.
+func AppendField(buf []byte, name, value string) ([]byte, error) {
+	start := len(buf)
+	if !isToken(name) {
+		return buf, errWrite
+	}
+	buf = append(append(buf, name...), ": "...)
+	from := len(buf)
+	buf = append(buf, value...)
+	if skipText(buf, from) < len(buf) {
+		return buf[:start], errWrite
+	}
+	return append(buf, '\r', '\n'), nil
+}
+
+// appendFields leaves out what is about the connection and the framing: whoever writes the head says that.
+func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
+	for i := range fields {
+		if fields[i].Kind.Hop() {
+			continue
+		}
+		if buf, err = AppendField(buf, fields[i].Name, fields[i].Value); err != nil {
+			return buf, err
+		}
+	}
+	return buf, nil
+}
+
+// RequestLine is what the head of a request says beside its fields.
+type RequestLine struct {
+	Method, Target, Host string
+	// Framing and Length are of the body.
+	Framing Framing
+	Length  int64
+	// Upgrade is the protocol that the endpoint is to switch to, or nothing.
+	Upgrade string
+	// Trailers says that fields behind the body of the answer are welcome.
+	Trailers bool
+}
+
+// AppendRequestHead writes the head of a request with lists of fields, of which those about the connection and the framing are left
+// out. After an error the buffer is as it was.
+func AppendRequestHead(buf []byte, l *RequestLine, lists ...message.Fields) (_ []byte, err error) {
+	start := len(buf)
+	if !isToken(l.Method) || l.Target == "" {
+		return buf, errWrite
+	}
+	buf = append(append(buf, l.Method...), ' ')
+	from := len(buf)
+	buf = append(buf, l.Target...)
+	if skipGraphic(buf, from) < len(buf) {
+		return buf[:start], errWrite
+	}
+	buf = append(buf, " HTTP/1.1\r\n"...)
+	if buf, err = AppendField(buf, "Host", l.Host); err != nil {
+		return buf[:start], err
+	}
+	for _, fields := range lists {
+		if buf, err = appendFields(buf, fields); err != nil {
+			return buf[:start], err
+		}
+	}
+	if buf, err = l.appendConnection(buf); err != nil {
+		return buf[:start], err
+	}
+	return append(buf, '\r', '\n'), nil
+}
+
+func (l *RequestLine) appendConnection(buf []byte) ([]byte, error) {
+	switch {
+	case l.Framing == Chunked:
+		buf = append(buf, "Transfer-Encoding: chunked\r\n"...)
+	case l.Framing == Sized:
+		buf = appendLength(buf, l.Length)
+	case l.Method == "POST" || l.Method == "PUT" || l.Method == "PATCH":
+		// Some servers want a length with these.
+		buf = appendLength(buf, 0)
+	}
+	switch {
+	case l.Upgrade != "":
+		buf = append(buf, "Connection: Upgrade\r\n"...)
+		return AppendField(buf, "Upgrade", l.Upgrade)
+	case l.Trailers:
+		buf = append(buf, "Connection: TE\r\nTE: trailers\r\n"...)
+	}
+	return buf, nil
+}
+
+func appendLength(buf []byte, length int64) []byte {
+	buf = append(buf, "Content-Length: "...)
+	return append(strconv.AppendInt(buf, length, 10), '\r', '\n')
+}
+
+// ResponseOptions is what the head of an answer says about the connection.
+type ResponseOptions struct {
+	// Close ends the connection behind the answer, KeepAlive says to an HTTP/1.0 client that it does not.
+	Close, KeepAlive bool
+	// HTTP10 is for clients that speak HTTP/1.0.
+	HTTP10 bool
+	// Chunked says that the body comes in chunks; without, Content-Length is written from a length that is known.
+	Chunked bool
+	// Date is written unless the answer has one. It is empty for interim answers.
+	Date string
+}
+
+// AppendResponseHead writes the head of an answer. Fields about the connection and the framing are left out, but for Connection and
+// Upgrade of an answer with the status 101. After an error the buffer is as it was.
+func AppendResponseHead(buf []byte, a *message.Response, o *ResponseOptions) (_ []byte, err error) {
+	start := len(buf)
+	if buf, err = appendStatus(buf, a.Status, o.HTTP10); err != nil {
+		return buf, err
+	}
+	dated := o.Date == ""
+	for i := range a.Fields {
+		f := &a.Fields[i]
+		switch {
+		case f.Kind == message.Date:
+			dated = true
+		case f.Kind.Hop() && (a.Status != http.StatusSwitchingProtocols || f.Kind != message.Connection && f.Kind != message.Upgrade):
+			continue
+		}
+		if buf, err = AppendField(buf, f.Name, f.Value); err != nil {
+			return buf[:start], err
+		}
+	}
+	if !dated {
+		buf = append(append(append(buf, "Date: "...), o.Date...), '\r', '\n')
+	}
+	if buf, err = appendFraming(buf, a, o); err != nil {
+		return buf[:start], err
+	}
+	switch {
+	case a.Status < http.StatusOK:
+	case o.Close:
+		buf = append(buf, "Connection: close\r\n"...)
+	case o.KeepAlive:
+		buf = append(buf, "Connection: keep-alive\r\n"...)
+	}
+	return append(buf, '\r', '\n'), nil
+}
+
+func appendFraming(buf []byte, a *message.Response, o *ResponseOptions) ([]byte, error) {
+	switch {
+	case a.Status < http.StatusOK || a.Status == http.StatusNoContent:
+		return buf, nil
+	case !o.Chunked && a.Length >= 0:
+		return appendLength(buf, a.Length), nil
+	case !o.Chunked:
+		return buf, nil
+	}
+	buf = append(buf, "Transfer-Encoding: chunked\r\n"...)
+	if len(a.Trailers) == 0 {
+		return buf, nil
+	}
+	return AppendField(buf, "Trailer", strings.Join(a.Trailers, ", "))
+}
+
+// statusLines are the first lines of answers with the statuses that have words.
+var statusLines = func() (all [600]string) {
+	for status := range all {
+		if text := http.StatusText(status); text != "" {
+			all[status] = "HTTP/1.1 " + strconv.Itoa(status) + " " + text + "\r\n"
+		}
+	}
+	return all
+}()
+
+func appendStatus(buf []byte, status int, http10 bool) ([]byte, error) {
+	if status < 100 || status > 999 {
+		return buf, errWrite
+	}
+	start := len(buf)
+	if status < len(statusLines) && statusLines[status] != "" {
+		buf = append(buf, statusLines[status]...)
+	} else {
+		buf = append(strconv.AppendInt(append(buf, "HTTP/1.1 "...), int64(status), 10), " \r\n"...)
+	}
+	if http10 {
+		buf[start+len("HTTP/1.")] = '0'
+	}
+	return buf, nil
+}
