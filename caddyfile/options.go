@@ -6,6 +6,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/suggest"
@@ -137,7 +138,7 @@ var options = option.Table[draft, *line]{
 	},
 	{
 		Name: "configmap", Values: "<namespace/name>",
-		Parse: one(func(d *draft) *string { return &d.config.ConfigMap }, namespacedName),
+		Parse: value(func(d *draft) *ir.Name { return &d.config.ConfigMap }, namespacedName),
 		Doc: "The ConfigMap with the global options of ingress-nginx, which is followed: [ConfigMap](configmap.md) has its keys. An " +
 			"IngressClass whose `spec.parameters` have the scope Cluster names a ConfigMap of the same namespace.",
 		Example: "configmap ingress-nginx/ingress-nginx-controller",
@@ -145,14 +146,14 @@ var options = option.Table[draft, *line]{
 	},
 	{
 		Name: "tcp_services", Values: "<namespace/name>",
-		Parse:   one(func(d *draft) *string { return &d.config.TCPServices }, namespacedName),
+		Parse:   value(func(d *draft) *ir.Name { return &d.config.TCPServices }, namespacedName),
 		Doc:     "The ConfigMap with the TCP ports to open, in the format of ingress-nginx.",
 		Example: "tcp_services ingress-nginx/tcp-services",
 		Default: "none",
 	},
 	{
 		Name: "udp_services", Values: "<namespace/name>",
-		Parse:   one(func(d *draft) *string { return &d.config.UDPServices }, namespacedName),
+		Parse:   value(func(d *draft) *ir.Name { return &d.config.UDPServices }, namespacedName),
 		Doc:     "The ConfigMap with the UDP ports to open, in the format of ingress-nginx.",
 		Example: "udp_services ingress-nginx/udp-services",
 		Default: "none",
@@ -216,7 +217,7 @@ var options = option.Table[draft, *line]{
 	},
 	{
 		Name: "publish_service", Values: "<namespace/name>",
-		Parse:   one(func(d *draft) *string { return &d.config.PublishService }, namespacedName),
+		Parse:   value(func(d *draft) *ir.Name { return &d.config.PublishService }, namespacedName),
 		Doc:     "The Service whose address is written to the status of the Ingresses.",
 		Example: "publish_service ingress-nginx/ingress-nginx-controller",
 		Default: "none",
@@ -245,7 +246,7 @@ var options = option.Table[draft, *line]{
 	},
 	{
 		Name: "default_certificate", Values: "<namespace/name>",
-		Parse:   one(func(d *draft) *string { return &d.config.DefaultCertificate }, namespacedName),
+		Parse:   value(func(d *draft) *ir.Name { return &d.config.DefaultCertificate }, namespacedName),
 		Doc:     "The Secret with the certificate for names that no other certificate is for.",
 		Example: "default_certificate ingress-nginx/default-tls",
 		Default: "a self-signed certificate",

@@ -1,6 +1,7 @@
 package caddyfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/mail"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/suggest"
 )
@@ -34,11 +36,13 @@ func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*dra
 	}
 }
 
+var errEmpty = errors.New("the argument is empty")
+
 // one sets a field to the only argument.
 func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	return value(field, func(s string) (string, error) {
 		if s == "" {
-			return "", errors.New("the argument is empty")
+			return "", errEmpty
 		}
 		return s, valid(s)
 	})
@@ -174,18 +178,17 @@ func subdomain(s string) error {
 	return nil
 }
 
-func namespacedName(s string) error {
+func namespacedName(s string) (ir.Name, error) {
 	namespace, object, _ := strings.Cut(s, "/")
 	switch slashes := strings.Count(s, "/"); {
+	case s == "":
+		return ir.Name{}, errEmpty
 	case slashes == 0:
-		return fmt.Errorf("%q has no namespace: write namespace/name", s)
+		return ir.Name{}, fmt.Errorf("%q has no namespace: write namespace/name", s)
 	case slashes > 1:
-		return fmt.Errorf("%q has %d slashes: write namespace/name, with one", s, slashes)
+		return ir.Name{}, fmt.Errorf("%q has %d slashes: write namespace/name, with one", s, slashes)
 	}
-	if err := label(namespace); err != nil {
-		return err
-	}
-	return subdomain(object)
+	return ir.Name{Namespace: namespace, Name: object}, cmp.Or(label(namespace), subdomain(object))
 }
 
 func controllerName(s string) error {

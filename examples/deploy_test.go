@@ -88,7 +88,8 @@ func TestDeploymentForMore(t *testing.T) {
 		}
 	}
 	o := d.options(t)
-	if o.TCPServices != "k8singress/tcp-services" || o.UDPServices != "k8singress/udp-services" || !o.PublishPorts || !o.SSLPassthrough {
+	if o.TCPServices.String() != "k8singress/tcp-services" || o.UDPServices.String() != "k8singress/udp-services" ||
+		!o.PublishPorts || !o.SSLPassthrough {
 		t.Errorf("the options are %+v", o)
 	}
 }
@@ -105,10 +106,11 @@ func TestDeployment(t *testing.T) {
 	if !strings.Contains(read(t, "../deploy/rbac.yaml"), "kind: ServiceAccount\nmetadata:\n  name: "+pod.ServiceAccountName+"\n") {
 		t.Errorf("rbac.yaml has no ServiceAccount %s", pod.ServiceAccountName)
 	}
-	if o.PublishService != d.service.Namespace+"/"+d.service.Name {
+	if o.PublishService.String() != d.service.Namespace+"/"+d.service.Name {
 		t.Errorf("publish_service is %s", o.PublishService)
 	}
-	if _, problems := configmap.Parse(d.configMaps[o.ConfigMap].Data); len(problems) > 0 || len(d.configMaps[o.ConfigMap].Data) == 0 {
+	data := d.configMaps[o.ConfigMap.String()].Data
+	if _, problems := configmap.Parse(data); len(problems) > 0 || len(data) == 0 {
 		t.Errorf("the options of %s: %v", o.ConfigMap, problems)
 	}
 	grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second

@@ -39,13 +39,13 @@ var house = []room{
 
 	// The words that the others exchange.
 	{name: "internal/ir", level: 0, standard: true},
-	{name: "internal/settings", level: 0, standard: true},
 	{name: "internal/suggest", level: 0, standard: true},
 	{name: "internal/gctune", level: 0, standard: true},
 	{name: "internal/fastcgi", level: 0, standard: true},
 	{name: "internal/message", level: 0, standard: true},
 	{name: "internal/sni", level: 0, standard: true},
 	{name: "internal/kinds", level: 0, never: pure},
+	{name: "internal/settings", level: 1, never: pure},
 	{name: "internal/nginx", level: 1, never: pure},
 	{name: "internal/document", level: 1, never: pure},
 	{name: "internal/http1", level: 1, never: pure},

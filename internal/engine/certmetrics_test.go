@@ -100,7 +100,11 @@ func TestProblemsOfCertificatesAreCounted(t *testing.T) {
 }
 
 func TestRefusedPortsAreCounted(t *testing.T) {
-	m, o := newMetrics(), &settings.Config{TCPServices: "ingress/tcp", UDPServices: "ingress/udp", ConfigMap: "ingress/options"}
+	m := newMetrics()
+	o := &settings.Config{
+		TCPServices: ir.Name{Namespace: "ingress", Name: "tcp"}, UDPServices: ir.Name{Namespace: "ingress", Name: "udp"},
+		ConfigMap: ir.Name{Namespace: "ingress", Name: "options"},
+	}
 	for _, n := range []int{2, 0} {
 		var r report.Report
 		for range n {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/k8singress/k8singress/internal/apply"
 	"github.com/k8singress/k8singress/internal/document"
@@ -52,12 +51,6 @@ func Split(raw []byte) (settings.Config, *document.Live, error) {
 		return settings.Config{}, nil, errors.New("the document names a source of its own: a process that follows one takes no documents")
 	}
 	return app.Config, app.Live, nil
-}
-
-// splitName reads "namespace/name".
-func splitName(s string) (namespace, name string, ok bool) {
-	namespace, name, ok = strings.Cut(s, "/")
-	return namespace, name, ok && namespace != "" && name != ""
 }
 
 // Offline is what a folder of manifests becomes.

@@ -76,7 +76,7 @@ func TestDefaultCertificateIsNamed(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
 		o := options()
-		o.DefaultCertificate = "a/default"
+		o.DefaultCertificate = ir.Name{Namespace: "a", Name: "default"}
 		s, p := newSource(secret("default", 1)), newPublisher()
 		e := adoptedBy(t, ctx, engine.New(s, p, zaptest.NewLogger(t)), o)
 		close(s.synced)

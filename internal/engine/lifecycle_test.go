@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 func TestEngineEnds(t *testing.T) {
@@ -161,7 +162,7 @@ func TestStreamBindOfTheNextConfiguration(t *testing.T) {
 	services := &corev1.ConfigMap{ObjectMeta: meta("tcp"), Data: map[string]string{port: "a/web:80"}}
 	s := newSource(service(), addresses("127.0.0.1"), services)
 	o := options()
-	o.TCPServices, o.StreamBind = "a/tcp", []string{"127.0.0.1"}
+	o.TCPServices, o.StreamBind = ir.Name{Namespace: "a", Name: "tcp"}, []string{"127.0.0.1"}
 	e := adoptedBy(t, provisioned(t), engine.New(s, nil, zaptest.NewLogger(t)), o)
 	close(s.synced)
 	fixture.Eventually(t, "the first address", func() error { return listens("127.0.0.1:" + port) })

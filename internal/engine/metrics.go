@@ -112,8 +112,7 @@ func (m *metrics) countProblems(r *report.Report, o *settings.Config) {
 }
 
 func hasPorts(object ir.Ref, o *settings.Config) bool {
-	name := object.Namespace + "/" + object.Name
-	return object.Kind == kinds.ConfigMap && (name == o.TCPServices || name == o.UDPServices)
+	return object == o.TCPServices.Of(kinds.ConfigMap) || object == o.UDPServices.Of(kinds.ConfigMap)
 }
 
 var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",

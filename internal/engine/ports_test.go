@@ -38,7 +38,7 @@ func TestOpenPortsArePublished(t *testing.T) {
 	entries := &corev1.ConfigMap{ObjectMeta: meta("tcp"), Data: map[string]string{strconv.Itoa(int(port)): "a/web:80"}}
 	s, p := newSource(service(), entries), newPublisher()
 	o := options()
-	o.TCPServices, o.StreamBind = "a/tcp", []string{"127.0.0.1"}
+	o.TCPServices, o.StreamBind = ir.Name{Namespace: "a", Name: "tcp"}, []string{"127.0.0.1"}
 	e := adoptedBy(t, provisioned(t), engine.New(s, p, zaptest.NewLogger(t)), o)
 	close(s.synced)
 	e.await(1)
@@ -79,7 +79,7 @@ func TestPortsWithoutEndpoints(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: meta("tcp"), Data: map[string]string{one: "a/web:80", two: "a/web:80"}},
 		&corev1.ConfigMap{ObjectMeta: meta("udp"), Data: map[string]string{dns: "a/web:dns"}})
 	o := options()
-	o.TCPServices, o.UDPServices, o.StreamBind = "a/tcp", "a/udp", []string{"127.0.0.1"}
+	o.TCPServices, o.UDPServices, o.StreamBind = ir.Name{Namespace: "a", Name: "tcp"}, ir.Name{Namespace: "a", Name: "udp"}, []string{"127.0.0.1"}
 	e := adoptedBy(t, provisioned(t), engine.New(s, newPublisher(), zaptest.NewLogger(t)), o)
 	close(s.synced)
 	e.await(1)

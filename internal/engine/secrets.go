@@ -91,8 +91,7 @@ func (l *loop) needed() iter.Seq[ir.Ref] {
 				return
 			}
 		}
-		if namespace, name, ok := splitName(l.settings.DefaultCertificate); ok &&
-			!yield(ir.Ref{Kind: kinds.Secret, Namespace: namespace, Name: name}) {
+		if name := l.settings.DefaultCertificate; !name.IsZero() && !yield(name.Of(kinds.Secret)) {
 			return
 		}
 		l.translator.Secrets()(yield)

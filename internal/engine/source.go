@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 
 	"go.uber.org/zap"
@@ -68,12 +69,8 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	namespace := o.ElectionNamespace
-	if namespace == "" {
-		namespace = c.Namespace()
-	}
 	writer, err := status.New(c.Client(), c.Metadata(), status.Options{
-		LeaseName: o.ElectionID, LeaseNamespace: namespace, Pod: c.Pod(), PodNamespace: c.Namespace(), Log: log,
+		LeaseName: o.ElectionID, LeaseNamespace: cmp.Or(o.ElectionNamespace, c.Namespace()), Pod: c.Pod(), PodNamespace: c.Namespace(), Log: log,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -84,14 +81,14 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 // named are the objects that the options name; they are read whatever namespaces are followed.
 func named(o settings.Config) []ir.Ref {
 	var refs []ir.Ref
-	for kind, names := range map[string][]string{
+	for kind, names := range map[string][]ir.Name{
 		kinds.ConfigMap: {o.ConfigMap, o.TCPServices, o.UDPServices},
 		kinds.Service:   {o.PublishService},
 		kinds.Secret:    {o.DefaultCertificate},
 	} {
 		for _, name := range names {
-			if namespace, name, ok := splitName(name); ok {
-				refs = append(refs, ir.Ref{Kind: kind, Namespace: namespace, Name: name})
+			if !name.IsZero() {
+				refs = append(refs, name.Of(kind))
 			}
 		}
 	}

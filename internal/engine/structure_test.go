@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 func init() { caddy.RegisterModule(new(slow)) }
@@ -94,8 +95,9 @@ func TestFixed(t *testing.T) {
 			`"election_id":"e","election_namespace":"n"}`,
 	} {
 		o := options()
-		o.ConfigMap, o.TCPServices, o.UDPServices = "a/c", "a/t", "a/u"
-		o.PublishService, o.DefaultCertificate = "a/p", "a/d"
+		o.ConfigMap, o.TCPServices = ir.Name{Namespace: "a", Name: "c"}, ir.Name{Namespace: "a", Name: "t"}
+		o.UDPServices = ir.Name{Namespace: "a", Name: "u"}
+		o.PublishService, o.DefaultCertificate = ir.Name{Namespace: "a", Name: "p"}, ir.Name{Namespace: "a", Name: "d"}
 		o.ElectionID, o.ElectionNamespace = "e", "n"
 		if err := json.Unmarshal([]byte(source), &o); err != nil {
 			t.Fatal(err)

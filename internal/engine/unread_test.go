@@ -58,7 +58,7 @@ func startFollower(t testing.TB, objects ...kinds.Object) (*follower, *running) 
 	e := &running{engine.New(f, nil, zaptest.NewLogger(t)), t}
 	t.Cleanup(e.end)
 	o := options()
-	o.DefaultCertificate = "a/default"
+	o.DefaultCertificate = ir.Name{Namespace: "a", Name: "default"}
 	e.Adopt(provisioned(t), o, nil)
 	close(f.synced)
 	return f, e

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -23,7 +24,7 @@ func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Ver
 	var verdicts []*report.Verdict
 	for c := range snapshot.Of[*corev1.ConfigMap](s).All() {
 		option, seems := portOption(c)
-		name := c.Namespace + "/" + c.Name
+		name := ir.Name{Namespace: c.Namespace, Name: c.Name}
 		var p report.Problem
 		switch {
 		case !seems:
@@ -42,8 +43,8 @@ func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Ver
 }
 
 // unopened is the message for a ConfigMap whose ports are closed. option is the one that would open them, or empty.
-func unopened(option, name string, options *settings.Config) string {
-	other := ""
+func unopened(option string, name ir.Name, options *settings.Config) string {
+	var other ir.Name
 	switch option {
 	case "":
 		return fmt.Sprintf("its entries look like TCP or UDP ports, and nothing opens them: no option names this ConfigMap. Write tcp_services %s "+
@@ -53,7 +54,7 @@ func unopened(option, name string, options *settings.Config) string {
 	case udpOption:
 		other = options.UDPServices
 	}
-	if other != "" {
+	if !other.IsZero() {
 		return fmt.Sprintf("nothing opens these ports: %s names %s. Put the entries there, or write %s %s in its place", option, other, option, name)
 	}
 	return fmt.Sprintf("nothing opens these ports: no option names this ConfigMap. Write %s %s into the block of k8singress", option, name)

@@ -15,8 +15,8 @@ import (
 
 // Situation is what a plan is made from.
 type Situation struct {
-	// Name is the "namespace/name" of the controller's own Service.
-	Name string
+	// Name is that of the controller's own Service.
+	Name ir.Name
 	// Service is nil if there is none of that name. Of its managedFields, those of kinds.PortsManager count.
 	Service *corev1.Service
 	// Publish says that the Service is to have the ports of Routes; otherwise it is to have none that are ours.
@@ -69,16 +69,16 @@ func (p *planning) publish() {
 	switch {
 	case p.Service == nil:
 		p.tell(report.PortNotPublished, p.Routes,
-			"there is no Service "+p.Name+", which publish_service names: create it, and it gets %s")
+			"there is no Service "+p.Name.String()+", which publish_service names: create it, and it gets %s")
 	case p.Service.Spec.Type == corev1.ServiceTypeExternalName:
-		p.tell(report.PortNotPublished, p.Routes, "the Service "+p.Name+" is of type ExternalName, which passes nothing on: "+
+		p.tell(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is of type ExternalName, which passes nothing on: "+
 			"let publish_service name one that has the pods of the controller behind it, and that one gets %s")
 	case p.Service.Spec.ClusterIP == corev1.ClusterIPNone:
-		p.tell(report.PortNotPublished, p.Routes, "the Service "+p.Name+" is headless, which passes nothing on: "+
+		p.tell(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is headless, which passes nothing on: "+
 			"let publish_service name one that has an address, and that one gets %s")
 	case len(p.theirs) == 1 && p.theirs[0].Name == "":
 		p.tell(report.PortNotPublished, slices.DeleteFunc(slices.Clone(p.Routes), p.isServed),
-			"the port of the Service "+p.Name+" has no name, and Kubernetes lets no other one stand beside it: give it a name, "+
+			"the port of the Service "+p.Name.String()+" has no name, and Kubernetes lets no other one stand beside it: give it a name, "+
 				"and the Service gets %s")
 	default:
 		p.entries()
@@ -96,7 +96,7 @@ func (p *planning) entries() {
 			elsewhere = append(elsewhere, route)
 		}
 	}
-	p.tell(report.PortNotPublished, elsewhere, "the Service "+p.Name+" has an entry of somebody else that sends clients of %s to "+
+	p.tell(report.PortNotPublished, elsewhere, "the Service "+p.Name.String()+" has an entry of somebody else that sends clients of %s to "+
 		"another port of the pods: take that entry out, or set its targetPort to the same number")
 }
 

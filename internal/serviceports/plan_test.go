@@ -16,6 +16,9 @@ import (
 	"github.com/k8singress/k8singress/internal/serviceports"
 )
 
+// edge is the Service of the controller.
+var edge = ir.Name{Namespace: "k8singress", Name: "edge"}
+
 // entry reads "NAME PORT/PROTOCOL TARGET"; "-" is no name, and "ours" behind it an entry that is ours, but for the fields
 // that somebody else has taken over, which follow.
 func entry(t *testing.T, text string) (corev1.ServicePort, string) {
@@ -189,7 +192,7 @@ func TestEntries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := serviceports.Make(serviceports.Situation{
-				Name: "k8singress/edge", Service: service(t, public, test.service...), Publish: true, Routes: routes(t, test.open...),
+				Name: edge, Service: service(t, public, test.service...), Publish: true, Routes: routes(t, test.open...),
 			})
 			if diff := cmp.Diff(test.want, told(plan)); diff != "" {
 				t.Error(diff)
@@ -200,7 +203,7 @@ func TestEntries(t *testing.T) {
 
 func TestSwitchedOffOnlyOursGo(t *testing.T) {
 	s := serviceports.Situation{
-		Name: "k8singress/edge", Service: service(t, public, http, "tcp-5432 5432/TCP 5432 ours"), Routes: routes(t, "tcp/5432"),
+		Name: edge, Service: service(t, public, http, "tcp-5432 5432/TCP 5432 ours"), Routes: routes(t, "tcp/5432"),
 	}
 	if diff := cmp.Diff(outcome{Write: true}, told(serviceports.Make(s))); diff != "" {
 		t.Error(diff)
@@ -225,7 +228,7 @@ func TestServicesThatPassNothingOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := told(serviceports.Make(serviceports.Situation{
-				Name: "k8singress/edge", Service: test.service, Publish: true, Routes: routes(t, "tcp/5432", "tcp/6379", "udp/53 udp-services"),
+				Name: edge, Service: test.service, Publish: true, Routes: routes(t, "tcp/5432", "tcp/6379", "udp/53 udp-services"),
 			}))
 			if got.Write != test.write || len(got.Ports) > 0 || len(got.Problems) != 2 {
 				t.Fatalf("the plan is %+v", got)
@@ -270,7 +273,7 @@ func TestPortsThatNodesDoNotPassOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serviceports.Situation{
-				Name: "k8singress/edge", Publish: test.published, Pod: test.pod,
+				Name: edge, Publish: test.published, Pod: test.pod,
 				Routes: routes(t, "tcp/5432", "tcp/6379", "tcp/9000", "udp/53", "tcp/53"),
 			}
 			if test.kind != "" {
@@ -301,7 +304,7 @@ func TestPortsAtLoopback(t *testing.T) {
 		"published": {true, nil, 1}, "in a pod": {false, &corev1.Pod{}, 1}, "on a machine": {false, nil, 0},
 	} {
 		s := serviceports.Situation{
-			Name: "k8singress/edge", Service: service(t, corev1.ServiceTypeLoadBalancer, "http 80/TCP http"), Publish: test.published,
+			Name: edge, Service: service(t, corev1.ServiceTypeLoadBalancer, "http 80/TCP http"), Publish: test.published,
 			Pod: test.pod, Loopback: true, Routes: routes(t, "tcp/5432", "udp/53"),
 		}
 		problems := told(serviceports.Make(s)).Problems
@@ -322,7 +325,7 @@ func TestMessagesOfManyPortsAreShort(t *testing.T) {
 	for port := range 200 {
 		many = append(many, fmt.Sprint("tcp/", 10000+port))
 	}
-	problems := told(serviceports.Make(serviceports.Situation{Name: "k8singress/edge", Publish: true, Routes: routes(t, many...)})).Problems
+	problems := told(serviceports.Make(serviceports.Situation{Name: edge, Publish: true, Routes: routes(t, many...)})).Problems
 	if len(problems) != 1 || !strings.HasSuffix(problems[0], "10008/TCP, 10009/TCP, and 190 more") {
 		t.Errorf("told: %q", problems)
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 // The defaults, where they are not those of ingress-nginx's own flags. The name of the Lease is one that ingress-nginx
@@ -83,11 +85,11 @@ type Config struct {
 	ShutdownTimeout Duration `json:"shutdown_timeout,omitempty"`
 
 	// ConfigMap is the namespace/name of the ConfigMap with the global options of ingress-nginx. Default: none.
-	ConfigMap string `json:"configmap,omitempty"`
+	ConfigMap ir.Name `json:"configmap,omitzero"`
 	// TCPServices is the namespace/name of the ConfigMap with the TCP ports. Default: none.
-	TCPServices string `json:"tcp_services,omitempty"`
+	TCPServices ir.Name `json:"tcp_services,omitzero"`
 	// UDPServices is the namespace/name of the ConfigMap with the UDP ports. Default: none.
-	UDPServices string `json:"udp_services,omitempty"`
+	UDPServices ir.Name `json:"udp_services,omitzero"`
 	// StreamBind are the IP addresses that TCP and UDP ports listen on. Default: all.
 	StreamBind []string `json:"stream_bind,omitempty"`
 	// ServiceTCPPorts and ServiceUDPPorts are the ports that a Service may ask for in its annotations k8singress.io/tcp-ports
@@ -112,7 +114,7 @@ type Config struct {
 
 	// PublishService is the namespace/name of the Service whose address is written to the status of Ingresses.
 	// Default: none.
-	PublishService string `json:"publish_service,omitempty"`
+	PublishService ir.Name `json:"publish_service,omitzero"`
 	// PublishPorts keeps the ports of that Service in line with the TCP and UDP ports that are open. It needs the right to
 	// patch the Service. Default: false.
 	PublishPorts bool `json:"publish_ports,omitempty"`
@@ -124,7 +126,7 @@ type Config struct {
 	SSLPassthrough bool `json:"ssl_passthrough,omitempty"`
 	// DefaultCertificate is the namespace/name of the Secret that answers for names without a certificate.
 	// Default: a self-signed one.
-	DefaultCertificate string `json:"default_certificate,omitempty"`
+	DefaultCertificate ir.Name `json:"default_certificate,omitzero"`
 	// AutoHTTPS says which hosts of Ingresses get a certificate from an issuer: "off" is none, "all" is every host that no
 	// Secret is for. Default: those of a tls entry without secretName.
 	AutoHTTPS string `json:"auto_https,omitempty"`

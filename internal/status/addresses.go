@@ -6,26 +6,24 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Addresses returns the addresses that clients reach the ingress at: the given ones, or else the addresses of the Service
-// "namespace/name", in order and without duplicates. None means that they are unknown, and that no status is written.
-func Addresses(s *snapshot.Snapshot, given []string, service string) []networkingv1.IngressLoadBalancerIngress {
+// Addresses returns the addresses that clients reach the ingress at: the given ones, or else the addresses of the Service, in
+// order and without duplicates. None means that they are unknown, and that no status is written.
+func Addresses(s *snapshot.Snapshot, given []string, service ir.Name) []networkingv1.IngressLoadBalancerIngress {
 	if len(given) > 0 {
 		return ordered(entries(given))
 	}
-	namespace, name, _ := strings.Cut(service, "/")
-	object, ok := snapshot.Of[*corev1.Service](s).Get(namespace, name)
-	if !ok {
-		return nil
+	if object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name); ok {
+		return ordered(ofService(object))
 	}
-	return ordered(ofService(object))
+	return nil
 }
 
 // ofService follows ingress-nginx's statusAddressFromService.

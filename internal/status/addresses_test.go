@@ -8,6 +8,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/status"
 )
 
@@ -56,7 +57,7 @@ func TestAddressesOfAService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := taken(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "lb"}, Spec: c.spec, Status: c.status})
-			if d := cmp.Diff(c.want, short(status.Addresses(s, nil, "a/lb"))); d != "" {
+			if d := cmp.Diff(c.want, short(status.Addresses(s, nil, ir.Name{Namespace: "a", Name: "lb"}))); d != "" {
 				t.Error(d)
 			}
 		})
@@ -65,11 +66,11 @@ func TestAddressesOfAService(t *testing.T) {
 
 func TestGivenAddresses(t *testing.T) {
 	s := taken(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "lb"}, Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}})
-	got := status.Addresses(s, []string{"lb.example", "192.0.2.1", "2001:db8::1", "192.0.2.1", ""}, "a/lb")
+	got := status.Addresses(s, []string{"lb.example", "192.0.2.1", "2001:db8::1", "192.0.2.1", ""}, ir.Name{Namespace: "a", Name: "lb"})
 	if d := cmp.Diff([]string{"/lb.example", "192.0.2.1", "2001:db8::1"}, short(got)); d != "" {
 		t.Error(d)
 	}
-	for _, service := range []string{"", "a/missing", "lb"} {
+	for _, service := range []ir.Name{{}, {Namespace: "a", Name: "missing"}, {Name: "lb"}} {
 		if got := status.Addresses(s, nil, service); len(got) != 0 {
 			t.Errorf("Service %q: %v", service, got)
 		}

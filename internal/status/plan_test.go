@@ -65,7 +65,7 @@ func warned(name, message string) *report.Report {
 }
 
 func addresses(all ...string) []networkingv1.IngressLoadBalancerIngress {
-	return status.Addresses(taken(), all, "")
+	return status.Addresses(taken(), all, ir.Name{})
 }
 
 func TestPlanOfAddresses(t *testing.T) {

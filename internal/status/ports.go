@@ -5,7 +5,6 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/serviceports"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -31,9 +31,9 @@ type ports struct {
 
 	// What follows belongs to the goroutine that leads.
 
-	// services are the Services, by "namespace/name", that the options have named since the process began. A Service that they
+	// services are the Services, that the options have named since the process began. A Service that they
 	// no longer name loses its ports. A process that never had the option removes none: another controller may publish them.
-	services map[string]*ownService
+	services map[ir.Name]*ownService
 	// pod is the pod that this process runs in, and podKnown says that there is no point in asking again.
 	pod      *corev1.Pod
 	podKnown bool
@@ -41,7 +41,7 @@ type ports struct {
 
 func newPorts(client kubernetes.Interface, o Options) *ports {
 	p := &ports{
-		client: client, options: o, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), services: map[string]*ownService{},
+		client: client, options: o, wake: make(chan struct{}, 1), changed: make(chan struct{}, 1), services: map[ir.Name]*ownService{},
 	}
 	p.verdicts.Store(&[]*report.Verdict{})
 	return p
@@ -75,15 +75,15 @@ func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 // reconcile plans and writes, and returns after how long it has to be called again, or 0.
 func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
 	current := d.options.PublishService
-	if d.options.PublishPorts && current != "" && p.services[current] == nil {
+	if d.options.PublishPorts && !current.IsZero() && p.services[current] == nil {
 		p.services[current] = &ownService{}
 	}
-	s := serviceports.Situation{Name: current, Publish: d.options.PublishPorts && current != "", Routes: d.open}
+	s := serviceports.Situation{Name: current, Publish: d.options.PublishPorts && !current.IsZero(), Routes: d.open}
 	s.Service, s.Pod, s.Loopback = serviceIn(d.snapshot, current), p.ownPod(ctx, d), loopbackOnly(d.options.StreamBind)
 	plan := serviceports.Make(s)
 	verdicts := plan.Verdicts
 	var again time.Duration
-	for _, name := range slices.Sorted(maps.Keys(p.services)) {
+	for _, name := range slices.SortedFunc(maps.Keys(p.services), ir.Name.Compare) {
 		object, plan := s.Service, plan
 		if name != current {
 			object = serviceIn(d.snapshot, name)
@@ -112,9 +112,8 @@ func loopbackOnly(addresses []string) bool {
 	})
 }
 
-func serviceIn(s *snapshot.Snapshot, name string) *corev1.Service {
-	namespace, name, _ := strings.Cut(name, "/")
-	service, _ := snapshot.Of[*corev1.Service](s).Get(namespace, name)
+func serviceIn(s *snapshot.Snapshot, name ir.Name) *corev1.Service {
+	service, _ := snapshot.Of[*corev1.Service](s).Get(name.Namespace, name.Name)
 	return service
 }
 

@@ -36,7 +36,7 @@ func edge(name string) *corev1.Service {
 }
 
 func publishing(service string) settings.Config {
-	return settings.Config{PublishService: "a/" + service, PublishPorts: true}
+	return settings.Config{PublishService: ir.Name{Namespace: "a", Name: service}, PublishPorts: true}
 }
 
 func open(ports ...uint16) []*ir.StreamRoute {
@@ -117,7 +117,7 @@ func TestPortsComeAndGo(t *testing.T) {
 	p.await("edge", ownPort+" tcp-5432:5432:5432:0 tcp-6379:6379:6379:0")
 	p.publish(publishing("edge"), open(6379))
 	p.await("edge", ownPort+" tcp-6379:6379:6379:0")
-	p.publish(settings.Config{PublishService: "a/edge"}, open(6379))
+	p.publish(settings.Config{PublishService: ir.Name{Namespace: "a", Name: "edge"}}, open(6379))
 	p.await("edge", ownPort)
 	p.stop()
 	if n := count(p.client, "patch", "services", "edge"); n != 4 {
@@ -142,7 +142,7 @@ func TestWithoutTheOptionNothingIsWritten(t *testing.T) {
 	p.stop()
 	p.told(0)
 	second := &portsTest{t, leader(t, p.client), p.client}
-	second.publish(settings.Config{PublishService: "a/edge"}, open(6379))
+	second.publish(settings.Config{PublishService: ir.Name{Namespace: "a", Name: "edge"}}, open(6379))
 	// It has been looked at then.
 	second.told(1)
 	if n := count(p.client, "patch", "services", "edge"); n != 1 {
@@ -263,7 +263,7 @@ func TestOwnPod(t *testing.T) {
 		p := newPortsTest(t, client)
 		p.publish(publishing("edge"), open(5432))
 		p.await("edge", ownPort+" tcp-5432:5432:5432:0")
-		p.publish(settings.Config{PublishService: "a/edge"}, open(5432))
+		p.publish(settings.Config{PublishService: ir.Name{Namespace: "a", Name: "edge"}}, open(5432))
 		p.await("edge", ownPort)
 		p.told(0)
 		if n := count(p.client, "get", "pods", "edge-0"); n != 1 {

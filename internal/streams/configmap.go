@@ -20,17 +20,20 @@ import (
 )
 
 // configMap reads the ConfigMap that an option names.
-func (r *reading) configMap(name, option string, protocol ir.Protocol) {
-	namespace, name, ok := strings.Cut(name, "/")
-	if !ok {
+func (r *reading) configMap(name ir.Name, option string, protocol ir.Protocol) {
+	if name.IsZero() {
 		return
 	}
-	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: namespace, Name: name}
+	ref := name.Of(kinds.ConfigMap)
 	r.depend(ref)
 	verdict := r.verdict(ref)
-	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(namespace, name)
+	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(name.Namespace, name.Name)
 	if !ok {
-		verdict.Problems = append(verdict.Problems, missing(namespace+"/"+name, option, protocol))
+		verdict.Problems = append(verdict.Problems, report.Problem{
+			Severity: report.Warning, Reason: report.ConfigMapNotFound,
+			Message: fmt.Sprintf("there is no ConfigMap %s, which %s names: no %s ports are open until there is one",
+				name, option, upper(protocol)),
+		})
 		return
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(object.Data), byNumber) {
@@ -43,14 +46,6 @@ func (r *reading) configMap(name, option string, protocol ir.Protocol) {
 }
 
 func dataField(key string) string { return "data[" + key + "]" }
-
-func missing(name, option string, protocol ir.Protocol) report.Problem {
-	return report.Problem{
-		Severity: report.Warning, Reason: report.ConfigMapNotFound,
-		Message: fmt.Sprintf("there is no ConfigMap %s, which %s names: no %s ports are open until there is one",
-			name, option, upper(protocol)),
-	}
-}
 
 func upper(protocol ir.Protocol) string { return strings.ToUpper(string(protocol)) }
 

@@ -22,7 +22,7 @@ func TestAPanicStaysInItsEntry(t *testing.T) {
 	web := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	web.Spec.Ports = []corev1.ServicePort{{Port: 80}}
 	store.Set(web)
-	r := newReading(store.Take(), Options{TCP: "shop/tcp"})
+	r := newReading(store.Take(), Options{TCP: ir.Name{Namespace: "shop", Name: "tcp"}})
 	r.find = func(s *snapshot.Snapshot, of ir.Ref, port string, p ir.Protocol, o backends.Options) (*ir.Backend, *report.Problem) {
 		if of.Name == "bad" {
 			panic("out of range")

@@ -20,8 +20,8 @@ import (
 
 // Options are what, besides the objects, decides about ports.
 type Options struct {
-	// TCP and UDP are the "namespace/name" of the ConfigMaps, or empty.
-	TCP, UDP string
+	// TCP and UDP are the ConfigMaps with ports, or zero.
+	TCP, UDP ir.Name
 	// Services is for the ports that Services ask for themselves.
 	Services ServicePorts
 	// Policy is for the Services that do not say otherwise.

@@ -16,7 +16,7 @@ import (
 )
 
 var options = streams.Options{
-	TCP: "ingress/tcp", UDP: "ingress/udp",
+	TCP: ir.Name{Namespace: "ingress", Name: "tcp"}, UDP: ir.Name{Namespace: "ingress", Name: "udp"},
 	Reserved: []streams.ReservedPort{{Protocol: ir.TCP, Port: 443, Owner: "https"}},
 }
 
@@ -346,7 +346,8 @@ func checkText(t *testing.T, route *ir.StreamRoute, key, value string) {
 func TestOneConfigMapForBoth(t *testing.T) {
 	store := snapshot.NewStore()
 	store.Set(configMap("both", map[string]string{"70": "shop/nothing:70"}))
-	r := streams.Translate(store.Take(), streams.Options{TCP: "ingress/both", UDP: "ingress/both"})
+	both := ir.Name{Namespace: "ingress", Name: "both"}
+	r := streams.Translate(store.Take(), streams.Options{TCP: both, UDP: both})
 	if len(r.Verdicts) != 1 || len(r.Verdicts[0].Problems) != 2 || len(r.Routes) != 2 {
 		t.Errorf("%d verdicts, %v, %d ports", len(r.Verdicts), verdict(r, "both"), len(r.Routes))
 	}

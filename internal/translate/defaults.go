@@ -30,15 +30,14 @@ type defaults struct {
 // readDefaults is pure: equal objects and options give equal defaults.
 func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	d := &defaults{ingress: o.Ingress, chains: o.Ingress.Defaults.AvailableChains, refs: set[ir.Ref]{}, verdicts: map[ir.Ref]*report.Verdict{}}
-	own, name, _ := strings.Cut(o.ConfigMap, "/")
-	d.configMap(s, own, name)
+	d.configMap(s, o.ConfigMap)
 	d.ingress.Classes = map[string]ingress.Class{}
 	defaultClasses := ingress.DefaultClasses(s)
 	for class := range snapshot.Of[*networkingv1.IngressClass](s).All() {
 		if class.Spec.Controller != o.Ingress.ControllerName {
 			continue
 		}
-		d.class(s, class, own)
+		d.class(s, class, o.ConfigMap.Namespace)
 		if len(defaultClasses) > 1 && slices.Contains(defaultClasses, class) {
 			d.rivals(class, defaultClasses)
 		}
@@ -47,28 +46,26 @@ func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 }
 
 // configMap reads the options for all Ingresses. Without the ConfigMap they are those of an empty one.
-func (d *defaults) configMap(s *snapshot.Snapshot, namespace, name string) {
-	var data map[string]string
-	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: namespace, Name: name}
-	if name != "" {
-		d.refs[ref] = struct{}{}
-		d.say(ref)
-		if object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(namespace, name); ok {
-			data = object.Data
-		} else {
-			d.say(ref, report.Problem{
-				Severity: report.Warning, Reason: report.ConfigMapNotFound,
-				Message: fmt.Sprintf("there is no ConfigMap %s/%s, which configmap names: all options have their defaults until there is one",
-					namespace, name),
-			})
-		}
+func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
+	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
+	if !ok {
+		object = &corev1.ConfigMap{}
 	}
-	config, problems := configmap.Parse(data)
+	config, problems := configmap.Parse(object.Data)
 	d.global, d.ingress.Defaults = &config.Global, config.Defaults
 	d.ingress.Defaults.AvailableChains = d.chains
-	if name != "" {
-		d.say(ref, problems...)
+	if name.IsZero() {
+		return
 	}
+	if !ok {
+		problems = append(problems, report.Problem{
+			Severity: report.Warning, Reason: report.ConfigMapNotFound,
+			Message: fmt.Sprintf("there is no ConfigMap %s, which configmap names: all options have their defaults until there is one", name),
+		})
+	}
+	ref := name.Of(kinds.ConfigMap)
+	d.refs[ref] = struct{}{}
+	d.say(ref, problems...)
 }
 
 // class reads the parameters of an IngressClass of ours.

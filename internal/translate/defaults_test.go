@@ -58,7 +58,7 @@ func TestGlobalConfigMap(t *testing.T) {
 		t.Errorf("without the ConfigMap, again: %q", said(verdicts, ref))
 	}
 	none := options
-	none.ConfigMap = ""
+	none.ConfigMap = ir.Name{}
 	if _, verdicts = translator.Translate(store.Take(), none); said(verdicts, ref) != nil {
 		t.Errorf("without the option: %q", said(verdicts, ref))
 	}
@@ -68,40 +68,43 @@ func TestGlobalConfigMap(t *testing.T) {
 func TestParametersOfAClass(t *testing.T) {
 	type reference = networkingv1.IngressClassParametersReference
 	cluster, namespace, odd := "Cluster", "Namespace", "Planet"
+	global := ir.Name{Namespace: "b", Name: "global"}
 	for _, test := range []struct {
 		name      string
 		reference *reference
-		// global is the namespace/name of the option configmap.
-		global string
+		// global is the option configmap.
+		global ir.Name
 		want   string
 		// open says that the Ingresses of the class are served.
 		open bool
 	}{
-		{"none", nil, "a/global", "", true},
-		{"namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "accepted", true},
+		{"none", nil, ir.Name{Namespace: "a", Name: "global"}, "", true},
+		{"namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, ir.Name{}, "accepted", true},
 		{
-			"an empty group", &reference{APIGroup: new(""), Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")}, "",
+			"an empty group", &reference{APIGroup: new(""), Kind: "ConfigMap", Name: "class", Scope: &namespace, Namespace: new("b")},
+			ir.Name{},
 			"accepted", true,
 		},
-		{"cluster, beside the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "b/global", "accepted", true},
-		{"no scope is the cluster", &reference{Kind: "ConfigMap", Name: "class"}, "b/global", "accepted", true},
-		{"cluster, without the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, "", "spec.parameters.scope", false},
+		{"cluster, beside the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, global, "accepted", true},
+		{"no scope is the cluster", &reference{Kind: "ConfigMap", Name: "class"}, global, "accepted", true},
+		{"cluster, without the global one", &reference{Kind: "ConfigMap", Name: "class", Scope: &cluster}, ir.Name{}, "spec.parameters.scope", false},
 		{
-			"cluster, in another namespace", &reference{Kind: "ConfigMap", Name: "class"}, "a/global",
+			"cluster, in another namespace", &reference{Kind: "ConfigMap", Name: "class"}, ir.Name{Namespace: "a", Name: "global"},
 			"spec.parameters.name there is no ConfigMap a/class", false,
 		},
 		{
-			"missing", &reference{Kind: "ConfigMap", Name: "gone", Scope: &namespace, Namespace: new("b")}, "",
+			"missing", &reference{Kind: "ConfigMap", Name: "gone", Scope: &namespace, Namespace: new("b")},
+			ir.Name{},
 			"spec.parameters.name there is no ConfigMap b/gone", false,
 		},
-		{"no namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace}, "b/global", "spec.parameters.namespace", false},
-		{"another kind", &reference{Kind: "Secret", Name: "class", Scope: &namespace, Namespace: new("b")}, "", "spec.parameters.kind", false},
-		{"another group", &reference{APIGroup: new("example.com"), Kind: "ConfigMap", Name: "class"}, "b/global", "spec.parameters.kind", false},
+		{"no namespace", &reference{Kind: "ConfigMap", Name: "class", Scope: &namespace}, global, "spec.parameters.namespace", false},
+		{"another kind", &reference{Kind: "Secret", Name: "class", Scope: &namespace, Namespace: new("b")}, ir.Name{}, "spec.parameters.kind", false},
+		{"another group", &reference{APIGroup: new("example.com"), Kind: "ConfigMap", Name: "class"}, global, "spec.parameters.kind", false},
 		{
-			"of another controller", &reference{APIGroup: new("example.com"), Kind: "Parameters", Name: "class"}, "b/global",
+			"of another controller", &reference{APIGroup: new("example.com"), Kind: "Parameters", Name: "class"}, global,
 			"spec.parameters.kind", true,
 		},
-		{"no such scope", &reference{Kind: "ConfigMap", Name: "class", Scope: &odd}, "b/global", "spec.parameters.scope", false},
+		{"no such scope", &reference{Kind: "ConfigMap", Name: "class", Scope: &odd}, global, "spec.parameters.scope", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			store := fill(1)

@@ -296,11 +296,11 @@ type Options struct {
 	Streams streams.Options
 	// Listeners are those that serve the hosts of Ingresses.
 	Listeners []ir.Listener
-	// ConfigMap is the "namespace/name" of the ConfigMap with the options for all Ingresses; it may be empty. What it says
-	// takes the place of Ingress.Defaults and of Streams.Policy.
-	ConfigMap string
-	// DefaultCertificate is the "namespace/name" of the Secret for names without a certificate; it may be empty.
-	DefaultCertificate string
+	// ConfigMap is the one with the options for all Ingresses; it may be zero. What it says takes the place of Ingress.Defaults and
+	// of Streams.Policy.
+	ConfigMap ir.Name
+	// DefaultCertificate is the Secret for names without a certificate; it may be zero.
+	DefaultCertificate ir.Name
 	// HostsPerNamespace is for how many hosts of one namespace an issuer is asked. Zero is no limit.
 	HostsPerNamespace int
 }
@@ -310,9 +310,8 @@ func Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
 	return New().Translate(s, o)
 }
 
-func defaultCertificate(name string) *ir.Certificate {
-	secret, err := ir.ParseName(name)
-	if err != nil {
+func defaultCertificate(secret ir.Name) *ir.Certificate {
+	if secret.IsZero() {
 		return nil
 	}
 	return &ir.Certificate{Secret: secret, Origin: secret.Of(kinds.Secret)}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
 	"github.com/k8singress/k8singress/internal/streams"
@@ -20,11 +21,11 @@ import (
 var options = translate.Options{
 	Ingress: ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", Passthrough: true},
 	Streams: streams.Options{
-		TCP: "a/tcp", UDP: "a/udp", Services: streams.ServicePorts{
+		TCP: ir.Name{Namespace: "a", Name: "tcp"}, UDP: ir.Name{Namespace: "a", Name: "udp"}, Services: streams.ServicePorts{
 			TCP: []settings.PortRange{{First: 1, Last: 9999}}, UDP: []settings.PortRange{{First: 53, Last: 53}},
 		},
 	},
-	ConfigMap: "a/global",
+	ConfigMap: ir.Name{Namespace: "a", Name: "global"},
 }
 
 // narrow are other options, which leave more out.
@@ -36,7 +37,7 @@ var narrow = translate.Options{
 	Streams: streams.Options{ExternalNames: "off", Services: streams.ServicePorts{
 		TCP: []settings.PortRange{{First: 6000, Last: 6999}}, Selector: labels.SelectorFromSet(labels.Set{"team": "shop"}),
 	}},
-	ConfigMap: "a/global",
+	ConfigMap: ir.Name{Namespace: "a", Name: "global"},
 }
 
 // scarce are options with which issuers are asked for as much as they can be, and of each namespace for two hosts.
@@ -45,7 +46,7 @@ var scarce = translate.Options{
 		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true,
 		Issuance: ingress.Issuance{Mode: "all", OnMissingSecret: true, AnyName: true, Wildcards: true}, Passthrough: true,
 	},
-	ConfigMap: "a/global", DefaultCertificate: "a/one", HostsPerNamespace: 2,
+	ConfigMap: ir.Name{Namespace: "a", Name: "global"}, DefaultCertificate: ir.Name{Namespace: "a", Name: "one"}, HostsPerNamespace: 2,
 }
 
 // ports are the ways in which an Ingress names a port of a Service; the last one names none of them.
