@@ -44,6 +44,7 @@ var house = []room{
 	{name: "internal/fastcgi", level: 0, standard: true},
 	{name: "internal/message", level: 0, standard: true},
 	{name: "internal/sni", level: 0, standard: true},
+	{name: "internal/split", level: 0, standard: true},
 	{name: "internal/kinds", level: 0, never: pure},
 	{name: "internal/settings", level: 1, never: pure},
 	{name: "internal/nginx", level: 1, never: pure},

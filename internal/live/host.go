@@ -11,6 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/split"
 )
 
 // Route is what requests with one path of one host meet.
@@ -31,7 +32,7 @@ type Route struct {
 
 	// destination is the only one of most routes, and the first one of those with a split.
 	destination
-	split *split
+	split *split.Split[*destination]
 }
 
 // destination is where a request goes, and what it meets on its way.

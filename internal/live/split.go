@@ -1,72 +1,29 @@
 package live
 
 import (
-	"math/bits"
-	"math/rand/v2"
-	"sync/atomic"
-
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/split"
 )
 
-// split shares the requests of a route out by weight.
-type split struct {
-	shares []share
-	// total is the sum of the weights.
-	total uint64
-	// fallback gets the requests for backends without endpoints; it may be nil.
-	fallback *destination
-	turn     atomic.Uint64
-}
-
-// share is a destination, and where its part of the total ends.
-type share struct {
-	destination
-	upTo uint64
-}
-
-// newSplit is for a document with more than one share. Weights less than zero are none.
-func newSplit(shares []*document.Share, to func(*document.Destination) destination) *split {
-	s := &split{shares: make([]share, len(shares))}
+// newSplit is for a document with more than one share.
+func newSplit(shares []*document.Share, to func(*document.Destination) destination) *split.Split[*destination] {
+	all := make([]split.Share[*destination], len(shares))
 	for i, d := range shares {
-		s.total += uint64(max(d.Weight, 0))
-		s.shares[i] = share{to(&d.Destination), s.total}
-		if d.Fallback && s.fallback == nil {
-			s.fallback = &s.shares[i].destination
-		}
+		next := to(&d.Destination)
+		all[i] = split.Share[*destination]{To: &next, Weight: d.Weight, Fallback: d.Fallback}
 	}
-	// The replicas of the controller should not all begin with the same share.
-	s.turn.Store(rand.Uint64())
-	return s
+	return split.New((*destination).empty, all...)
 }
 
-// golden is the golden ratio as a part of 2^64. Its multiples are spread so evenly that any number of requests in a row, or
-// every second one, is shared out as the weights say, which chance alone would do for many only.
-const golden = 0x9e3779b97f4a7c15
-
-// next chooses a destination; it is nil if no share has a weight.
-func (s *split) next() *destination {
-	at, _ := bits.Mul64(s.turn.Add(golden), s.total)
-	for i := range s.shares {
-		if at < s.shares[i].upTo {
-			return s.instead(&s.shares[i].destination)
-		}
-	}
-	return s.fallback
-}
-
-func (s *split) instead(d *destination) *destination {
-	if s.fallback != nil && d.backend != nil && len(d.backend.Endpoints()) == 0 {
-		return s.fallback
-	}
-	return d
-}
+// empty says whether there is no endpoint to answer.
+func (d *destination) empty() bool { return d.backend != nil && len(d.backend.Endpoints()) == 0 }
 
 // to chooses the destination of a request. A split without weights is refused when it is added, so there is one.
 func (r *Route) to() *destination {
 	if r.split == nil {
 		return &r.destination
 	}
-	return r.split.next()
+	return r.split.Next()
 }
 
 // destinations yields all of a route.
@@ -75,8 +32,8 @@ func (r *Route) destinations(yield func(*destination) bool) {
 		yield(&r.destination)
 		return
 	}
-	for i := range r.split.shares {
-		if !yield(&r.split.shares[i].destination) {
+	for _, share := range r.split.Shares {
+		if !yield(share.To) {
 			return
 		}
 	}
@@ -84,16 +41,13 @@ func (r *Route) destinations(yield func(*destination) bool) {
 
 // admits is the same for routes that let in the same clients.
 func (r *Route) admits() string {
-	if r.split == nil {
-		return r.access
-	}
-	all := ""
+	all := r.access
 	for d := range r.destinations {
-		if d.access != r.split.shares[0].access {
+		if d.access != r.access {
 			all += "," + d.access
 		}
 	}
-	return r.split.shares[0].access + all
+	return all
 }
 
 // refused returns why the first of the destinations that answers 503 does so, or nil.

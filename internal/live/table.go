@@ -122,7 +122,7 @@ func (t *Table) route(h *host, d *document.Route) {
 	}
 	if len(d.Split) > 0 {
 		r.split = newSplit(d.Split, t.destination)
-		r.destination = r.split.shares[0].destination
+		r.destination = *r.split.Shares[0].To
 	} else {
 		r.destination = t.destination(&d.Destination)
 	}
@@ -136,8 +136,10 @@ func (t *Table) route(h *host, d *document.Route) {
 
 // place puts a route into the index of its host.
 func (t *Table) place(h *host, r *Route, match *ir.Conditions) (err error) {
-	if r.split != nil && r.split.total == 0 {
-		return errors.New("no share of the split has a weight")
+	if r.split != nil {
+		if err := r.split.Check(); err != nil {
+			return err
+		}
 	}
 	if r.conditions, err = newConditions(match, r.backend); err != nil {
 		return err
