@@ -102,13 +102,14 @@ func (c *handshaking) pass(to *live.Passthrough, ahead []byte) error {
 		return errors.Join(err, conn.Close())
 	}
 	// The connection ends by itself, or when Table or the end of the process has it end.
-	passed := c.passing.passage().Take(conn, ahead, to.Backend)
+	backend := to.Backends.Next()
+	passed := c.passing.passage().Take(conn, ahead, backend)
 	ended := to.Follow(passed.End)
 	go func() {
 		defer ended()
 		if err := passed.Pass(); err != nil {
 			c.passing.log.Debug("passing a connection through", zap.Stringer("client", conn.RemoteAddr()),
-				zap.String("backend", to.Backend.ID()), zap.Error(err))
+				zap.String("backend", backend.ID()), zap.Error(err))
 		}
 	}()
 	return errPassed

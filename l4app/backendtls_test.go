@@ -102,7 +102,7 @@ func TestEndpointThatIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			r := verified(t)
-			w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
+			w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
 			test.change(r.BackendTLS)
 			store := w.trust(r)
 			store.SetSecret(ir.Name{Namespace: "test", Name: "ca"}, test.secret, test.secret != nil)

@@ -22,7 +22,7 @@ func readName(t *testing.T, r *ir.StreamRoute) string {
 func TestSessionAffinity(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
-	w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{ClientIP: time.Hour})
+	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{ClientIP: time.Hour})
 	w.set(r, named(t, "a"), named(t, "b"), named(t, "c"), named(t, "d"))
 	own := readName(t, r)
 	for range 8 {
@@ -36,7 +36,7 @@ func TestSessionAffinity(t *testing.T) {
 func TestUnderWay(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
-	w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{Policy: ir.PolicyLeastRequest})
+	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{Policy: ir.PolicyLeastRequest})
 	w.set(r, named(t, "a"), named(t, "b"))
 	count := map[string]int{}
 	for range 10 {
@@ -53,7 +53,7 @@ func TestConnectionsThatEndAreNotUnderWay(t *testing.T) {
 	w.set(r, named(t, "a"))
 	conn := dial(t, r)
 	expect(t, conn, "a")
-	choice, _ := w.Endpoints.Backend(r.Backend.ID).Pick(nil, nil)
+	choice, _ := w.Endpoints.Backend(r.Backends[0].Backend.ID).Pick(nil, nil)
 	if n := choice.Endpoint.InFlight(); n != 1 {
 		t.Fatalf("%d connections are under way, want 1", n)
 	}
@@ -64,7 +64,7 @@ func TestConnectionsThatEndAreNotUnderWay(t *testing.T) {
 func TestEndpointThatIsDownIsEjected(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
-	w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: 1})
+	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{EjectAfter: 1})
 	down := net.JoinHostPort("127.0.0.1", "1")
 	w.set(r, down, named(t, "u"))
 	for range 4 {
@@ -73,7 +73,7 @@ func TestEndpointThatIsDownIsEjected(t *testing.T) {
 		}
 	}
 	for range 4 {
-		if choice, _ := w.Endpoints.Backend(r.Backend.ID).Pick(nil, nil); choice.Endpoint.Address() == down {
+		if choice, _ := w.Endpoints.Backend(r.Backends[0].Backend.ID).Pick(nil, nil); choice.Endpoint.Address() == down {
 			t.Fatal("the endpoint that is down is not ejected")
 		}
 	}

@@ -27,6 +27,7 @@ const (
 // attempt is the search for an endpoint that takes a client's connection.
 type attempt struct {
 	handler *Handler
+	to      *balancer.Backend
 	client  balancer.Address
 	// greeting is what each endpoint hears first.
 	greeting []byte
@@ -44,7 +45,7 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 	begin, most := time.Now(), cmp.Or(policy.TriesTimeout, triesTimeout)
 	var tried []*balancer.Endpoint
 	for range cmp.Or(policy.Tries, tries) {
-		choice, ok := a.handler.backend.Pick(a.client, tried)
+		choice, ok := a.to.Pick(a.client, tried)
 		if !ok || slices.Contains(tried, choice.Endpoint) {
 			break
 		}

@@ -13,16 +13,17 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/split"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler passes a connection, or the datagrams of a client, to an endpoint of a backend. It is the last handler of a
+// Handler passes a connection, or the datagrams of a client, to an endpoint of one of its backends. It is the last handler of a
 // port that a Kubernetes object asks for. When an endpoint does not answer, another one is asked.
 type Handler struct {
-	// Backend is the ID of the backend: "namespace/service/port".
-	Backend string `json:"backend"`
+	document.StreamBackends
 	// ProxyProtocol is "v1" or "v2" to send the endpoint the address of the client in a PROXY protocol header first. It is
 	// for TCP. Default: none is sent.
 	ProxyProtocol ir.ProxyVersion `json:"proxy_protocol,omitempty"`
@@ -31,11 +32,11 @@ type Handler struct {
 	// TLS is how TLS is spoken with the endpoints. It is for TCP. Default: it is not.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`
 
-	backend *balancer.Backend
-	secured *secured
-	account *account
-	workers *workerPool
-	watch   *watch
+	backends *split.Split[*balancer.Backend]
+	secured  *secured
+	account  *account
+	workers  *workerPool
+	watch    *watch
 	// ends is over when connections have to end, even those that have no endpoint yet.
 	ends context.Context //nolint:containedctx // a connection has none of its own
 	log  *zap.Logger
@@ -64,7 +65,10 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 			return err
 		}
 	}
-	h.backend = scope.tables.Endpoints.Backend(h.Backend)
+	h.backends = scope.tables.Endpoints.Split(h.StreamBackends)
+	if err := h.backends.Check(); err != nil {
+		return err
+	}
 	h.log, h.account, h.workers, h.ends = scope.log, scope.account, scope.workers, scope.ends
 	h.watch = &watch{idle: cmp.Or(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
 	scope.most = h.Policy.MaxConnections
@@ -86,7 +90,11 @@ func check(p *ir.StreamPolicy) error {
 
 // Handle serves a connection until it ends.
 func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
-	a := attempt{handler: h, client: balancer.Address(addressOf(cx.RemoteAddr()))}
+	return h.pass(cx, h.backends.Next())
+}
+
+func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
+	a := attempt{handler: h, to: to, client: balancer.Address(addressOf(cx.RemoteAddr()))}
 	var err error
 	if a.greeting, err = greeting(h.ProxyProtocol, cx); err != nil {
 		return err
@@ -97,7 +105,7 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	}
 	backend, choice, err := a.dial(h.ends)
 	if err != nil {
-		return h.unreachable(cx, err)
+		return h.unreachable(cx, to, err)
 	}
 	defer choice.End()
 	defer backend.Close()
@@ -108,22 +116,22 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 	begin := time.Now()
 	err = l.carry(ahead, h.workers)
 	h.watch.remove(l)
-	h.ended(cx, l, time.Since(begin), err)
+	h.ended(cx, to, l, time.Since(begin), err)
 	return nil
 }
 
 // unreachable says that a connection has found no endpoint. Nobody is told when it was closed from our side.
-func (h *Handler) unreachable(cx *layer4.Connection, err error) error {
+func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err error) error {
 	if h.ends.Err() != nil {
 		return nil
 	}
 	h.account.tell(h.log, noEndpoint, "no endpoint for a connection",
-		zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
+		zap.String("backend", to.ID()), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
 	return nil
 }
 
 // ended says what became of a connection.
-func (h *Handler) ended(cx *layer4.Connection, l *link, took time.Duration, err error) {
+func (h *Handler) ended(cx *layer4.Connection, to *balancer.Backend, l *link, took time.Duration, err error) {
 	switch {
 	case errors.Is(err, errIdle):
 		h.account.fail(idled)
@@ -132,10 +140,10 @@ func (h *Handler) ended(cx *layer4.Connection, l *link, took time.Duration, err 
 	case err != nil && h.ends.Err() != nil:
 		err = errUnwanted
 		h.account.tell(h.log, unwanted, "closing a connection: its port has been gone for too long, or the process ends",
-			zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()))
+			zap.String("backend", to.ID()), zap.Stringer("client", cx.RemoteAddr()))
 	}
 	if entry := h.log.Check(zap.DebugLevel, "a connection has ended"); entry != nil {
-		entry.Write(zap.String("backend", h.Backend), zap.Stringer("client", cx.RemoteAddr()),
+		entry.Write(zap.String("backend", to.ID()), zap.Stringer("client", cx.RemoteAddr()),
 			zap.String("endpoint", l.endpoint.Address()), zap.Duration("duration", took),
 			zap.Uint64("bytes_in", l.up.Load()), zap.Uint64("bytes_out", l.down.Load()), zap.Error(err))
 	}

@@ -191,7 +191,7 @@ func TestUDPPortOutlivesAFault(t *testing.T) {
 	good := port.chain.Load()
 	bad := *good
 	settings := *good.udp
-	settings.Backend = nil
+	settings.Backends = nil
 	bad.udp = &settings
 	port.chain.Store(&bad)
 	send(t, client, "2")

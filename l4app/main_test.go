@@ -66,7 +66,7 @@ func freePort(t testing.TB) uint16 {
 func route(protocol ir.Protocol, port uint16, service string) *ir.StreamRoute {
 	backend := &ir.Backend{ID: "test/" + service + "/1", Namespace: "test", Service: service, Protocol: protocol}
 	return &ir.StreamRoute{
-		Protocol: protocol, Port: port, Backend: backend, Origin: ir.Ref{Kind: "ConfigMap", Namespace: "test", Name: "services"},
+		Protocol: protocol, Port: port, Backends: ir.To(backend), Origin: ir.Ref{Kind: "ConfigMap", Namespace: "test", Name: "services"},
 	}
 }
 
@@ -84,7 +84,7 @@ func (w *world) endpoints(r *ir.StreamRoute, addresses ...string) {
 	for _, address := range addresses {
 		list = append(list, ir.Endpoint{Address: address})
 	}
-	w.Endpoints.Set(r.Backend.ID, list)
+	w.Endpoints.Set(r.Backends[0].Backend.ID, list)
 }
 
 func (w *world) remove(r *ir.StreamRoute) {

@@ -69,17 +69,18 @@ func (p *Passage) now() *conditions {
 type Passed struct {
 	cx      *layer4.Connection
 	handler *Handler
+	to      *balancer.Backend
 	// End ends the connection. It may be called at any time, and more than once.
 	End context.CancelFunc
 }
 
 // Take makes a connection one of the passage. ahead is what has been read of it before.
-func (p *Passage) Take(conn net.Conn, ahead []byte, backend *balancer.Backend) *Passed {
+func (p *Passage) Take(conn net.Conn, ahead []byte, to *balancer.Backend) *Passed {
 	cx := layer4.WrapConnection(conn, ahead, p.log)
 	ends, end := context.WithCancel(cx.Context)
 	under := p.now()
-	return &Passed{cx: cx, End: end, handler: &Handler{
-		Backend: backend.ID(), Policy: under.policy, backend: backend, account: p.account, watch: &under.watch, ends: ends, log: p.log,
+	return &Passed{cx: cx, to: to, End: end, handler: &Handler{
+		Policy: under.policy, account: p.account, watch: &under.watch, ends: ends, log: p.log,
 	}}
 }
 
@@ -91,7 +92,7 @@ func (c *Passed) Pass() (err error) {
 	h.account.enter(0)
 	defer h.account.leave()
 	// A panic ends this connection alone.
-	if p := panics.Try(func() { err = h.Handle(c.cx, nil) }); p != nil {
+	if p := panics.Try(func() { err = h.pass(c.cx, c.to) }); p != nil {
 		h.account.fail(broken)
 		h.log.Error("passing a connection through panicked", zap.Any("panic", p.Value), zap.ByteString("stack", p.Stack))
 		return fmt.Errorf("panic: %w", p)

@@ -31,10 +31,10 @@ func newPassed(t *testing.T, policy ir.StreamPolicy, addresses ...string) *passe
 	p.passage = w.ports.Passage(&net.TCPAddr{Port: 443}, func() ir.StreamPolicy { return *p.policy.Load() }, zap.NewNop())
 	r := route(ir.TCP, freePort(t), "a")
 	// One that nobody listens at has its turn again.
-	w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
+	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
 	w.endpoints(r, addresses...)
 	p.address = backend(t, func(conn *net.TCPConn) {
-		if err := p.passage.Take(conn, []byte("ahead"), w.Endpoints.Backend(r.Backend.ID)).Pass(); err != nil {
+		if err := p.passage.Take(conn, []byte("ahead"), w.Endpoints.Backend(r.Backends[0].Backend.ID)).Pass(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -178,7 +178,7 @@ func TestTriesAreLimited(t *testing.T) {
 			w := newWorld(t)
 			r := route(ir.TCP, freePort(t), "a")
 			r.Policy = policy
-			w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
+			w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
 			w.set(r, net.JoinHostPort("127.0.0.1", "1"), named(t, "u"))
 			refused := 0
 			for range 4 {

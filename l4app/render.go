@@ -30,8 +30,8 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	if r.Protocol == ir.UDP {
 		server.IdleTimeout = caddy.Duration(datagramIdle)
 	}
-	port := &document.Port{Backend: r.Backend.ID, Origin: r.Origin.String()}
-	handler := Handler{Backend: r.Backend.ID, Policy: r.Policy}
+	port := &document.Port{StreamBackends: document.StreamsTo(r.Backends), Origin: r.Origin.String()}
+	handler := Handler{StreamBackends: port.StreamBackends, Policy: r.Policy}
 	var handlers []json.RawMessage
 	if r.Protocol == ir.TCP {
 		if r.AcceptProxy {

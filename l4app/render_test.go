@@ -27,6 +27,8 @@ func TestRender(t *testing.T) {
 	private, issued := route(ir.TCP, 5432, "db"), route(ir.TCP, 5433, "db")
 	private.TLS, private.AcceptProxy = &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "db"}}, true
 	issued.TLS = &ir.StreamTLS{Host: "{env.HOME}.example"}
+	several := route(ir.TCP, 5432, "db")
+	several.Backends = append(several.Backends, ir.WeightedBackend{Backend: &ir.Backend{ID: "test/next/1"}, Weight: 3, Fallback: true})
 	odd := route(ir.TCP, 1, `{env.HOME}"`)
 	for name, c := range map[string]struct {
 		route *ir.StreamRoute
@@ -38,6 +40,7 @@ func TestRender(t *testing.T) {
 		"tcp-all":      {all, nil},
 		"tcp-tls":      {private, nil},
 		"tcp-tls-host": {issued, nil},
+		"tcp-split":    {several, nil},
 		"udp":          {datagrams, []string{"127.0.0.1"}},
 		"placeholders": {odd, nil},
 	} {

@@ -37,7 +37,7 @@ func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Set
 		return nil, errOneHandler
 	}
 	return &udp.Settings{
-		Backend: h.backend, Responses: int64(h.Policy.Responses), Tries: cmp.Or(h.Policy.Tries, tries),
+		Backends: h.backends, Responses: int64(h.Policy.Responses), Tries: cmp.Or(h.Policy.Tries, tries),
 		IdleTimeout: cmp.Or(h.Policy.IdleTimeout, time.Duration(s.IdleTimeout), datagramIdle),
 		MaxSessions: int64(cmp.Or(h.Policy.MaxConnections, mostSessions)),
 		NoEndpoint:  func(message string, fields ...zap.Field) { h.account.tell(log, noEndpoint, message, fields...) },

@@ -46,7 +46,7 @@ func benchmarkPort(b *testing.B) net.PacketConn {
 		cancel()
 	})
 	r := route(ir.UDP, freePort(b), "a")
-	tables.Endpoints.Set(r.Backend.ID, []ir.Endpoint{{Address: echoBackend(b)}})
+	tables.Endpoints.Set(r.Backends[0].Backend.ID, []ir.Endpoint{{Address: echoBackend(b)}})
 	if refused := ports.Update(ctx, one(r)); len(refused) > 0 {
 		b.Fatalf("refused: %v", refused)
 	}

@@ -195,7 +195,7 @@ func TestIdleSessionEnds(t *testing.T) {
 		}
 	}
 	await(t, "the end of the session", func() bool { return traffic.Sessions.Load() == 0 })
-	choice, _ := w.Endpoints.Backend(r.Backend.ID).Pick(nil, nil)
+	choice, _ := w.Endpoints.Backend(r.Backends[0].Backend.ID).Pick(nil, nil)
 	if n := choice.Endpoint.InFlight(); n != 0 {
 		t.Errorf("%d sessions are under way", n)
 	}
@@ -239,7 +239,7 @@ func TestResponses(t *testing.T) {
 func TestRefusingEndpointIsEjected(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
-	w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{EjectAfter: 1})
+	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{EjectAfter: 1})
 	down := "127.0.0.1:1"
 	w.set(r, down, packetBackend(t, "u:"))
 	buffer := make([]byte, 100)
@@ -254,7 +254,7 @@ func TestRefusingEndpointIsEjected(t *testing.T) {
 		})
 	}
 	for range 4 {
-		if choice, _ := w.Endpoints.Backend(r.Backend.ID).Pick(nil, nil); choice.Endpoint.Address() == down {
+		if choice, _ := w.Endpoints.Backend(r.Backends[0].Backend.ID).Pick(nil, nil); choice.Endpoint.Address() == down {
 			t.Fatal("the endpoint that is down is not ejected")
 		}
 	}
@@ -263,7 +263,7 @@ func TestRefusingEndpointIsEjected(t *testing.T) {
 func TestDatagramAffinity(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
-	w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{ClientIP: time.Hour})
+	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{ClientIP: time.Hour})
 	w.set(r, packetBackend(t, "a:"), packetBackend(t, "b:"), packetBackend(t, "c:"))
 	conn, name := dial(t, r), make([]byte, 2)
 	send(t, conn, "")
@@ -289,7 +289,7 @@ func TestSlowEndpointHoldsNobody(t *testing.T) {
 	send(t, stuck, "x")
 	await(t, "the session", func() bool { return trafficOf(w, r).In.Datagrams.Load() == 1 })
 	w.endpoints(r, slow.LocalAddr().String(), packetBackend(t, "f:"))
-	w.Endpoints.Configure(r.Backend.ID, &ir.LoadBalancing{Policy: ir.PolicyLeastRequest})
+	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{Policy: ir.PolicyLeastRequest})
 	quick, large := dial(t, r), make([]byte, 1400)
 	for range 100 {
 		for range 30 {

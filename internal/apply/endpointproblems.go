@@ -3,6 +3,7 @@ package apply
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -38,22 +39,34 @@ func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 		}
 	}
 	for _, r := range config.StreamRoutes {
-		add(r.Origin, r.Field, r.Backend, r.Protocol.Without())
+		for i := range r.Backends {
+			b := r.Backends[i].Backend
+			add(r.Origin, r.Field, b, cmp.Or(elsewhere(r.Backends, b, "its connections go"), r.Protocol.Without()))
+		}
 	}
 	return verdicts
 }
 
 // withoutEndpoints says what happens to the requests for a backend without endpoints.
 func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) string {
-	for i := range r.Backends {
-		if other := &r.Backends[i]; other.Fallback && other.Backend != b.Backend {
-			return "its requests go to the backend " + other.Backend.ID
-		}
+	if effect := elsewhere(r.Backends, b.Backend, "its requests go"); effect != "" {
+		return effect
 	}
-	if h.Passthrough != nil && h.Passthrough.Backend.ID == b.Backend.ID {
+	passed := func(p ir.WeightedBackend) bool { return p.Backend.ID == b.Backend.ID }
+	if h.Passthrough != nil && slices.ContainsFunc(h.Passthrough.Backends, passed) {
 		return "TLS connections are closed, and requests without TLS get 503"
 	}
 	return "requests get 503"
+}
+
+// elsewhere names the backend that gets what is for one without endpoints. It is empty if there is no other one.
+func elsewhere(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
+	for i := range all {
+		if all[i].Fallback && all[i].Backend != than {
+			return goes + " to the backend " + all[i].Backend.ID
+		}
+	}
+	return ""
 }
 
 // endpointProblem returns the problem with the endpoints of a backend at this moment, or nil. effect is what happens without

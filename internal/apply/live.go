@@ -116,11 +116,15 @@ func endpointsAt(addresses []string) []ir.Endpoint {
 }
 
 func refusedRoute(r live.Refusal) *report.Verdict {
+	what := "the path " + r.Path
+	if r.Path == "" {
+		what = "a part"
+	}
 	return &report.Verdict{
 		Object: ir.ParseRef(r.Origin),
 		Problems: []report.Problem{{
 			Severity: report.Error, Reason: report.Quarantined,
-			Message: "the path " + r.Path + " of host " + cmp.Or(r.Host, "*") + " is left out: " + r.Err.Error(),
+			Message: what + " of host " + cmp.Or(r.Host, "*") + " is left out: " + r.Err.Error(),
 		}},
 	}
 }

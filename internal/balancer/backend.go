@@ -82,6 +82,9 @@ func (b *Backend) ID() string { return b.id }
 // Endpoints returns the current list. Nobody may change it.
 func (b *Backend) Endpoints() []ir.Endpoint { return b.state.Load().list }
 
+// Empty says whether there is no endpoint.
+func (b *Backend) Empty() bool { return len(b.Endpoints()) == 0 }
+
 // Ready says whether there is an endpoint that is not about to end.
 func (b *Backend) Ready() bool {
 	return slices.ContainsFunc(b.Endpoints(), func(e ir.Endpoint) bool { return !e.Terminating })

@@ -37,6 +37,8 @@ type Host struct {
 	// Passthrough is the ID of the backend that TLS connections for the host go to as they are. It is empty where TLS ends
 	// here; the routes are for requests without TLS otherwise.
 	Passthrough string `json:"passthrough,omitempty"`
+	// PassthroughSplit are the backends where several share those connections. There is no Passthrough then.
+	PassthroughSplit []StreamShare `json:"passthrough_split,omitempty"`
 }
 
 // Route is one path of a virtual host.
@@ -103,8 +105,8 @@ type Backend struct {
 type Port struct {
 	// Server is a caddy-l4 server.
 	Server json.RawMessage `json:"server"`
-	// Backend is the ID of the backend that the server's terminal handler asks for endpoints.
-	Backend string `json:"backend,omitempty"`
+	// StreamBackends are those that the server's terminal handler asks for endpoints, as they stand there, too.
+	StreamBackends
 	// BackendTLS is how that handler speaks TLS with them, as it stands there, too. Its Secret is followed because of this one.
 	BackendTLS *ir.BackendTLS `json:"backend_tls,omitempty"`
 	// TLS is where the certificate comes from with which the server ends the TLS of clients, as it stands there, too. Its Secret
@@ -175,4 +177,33 @@ func (w *Wanted) Add(p ir.TLSPolicy) {
 // List returns them sorted by name.
 func (w *Wanted) List() []ir.Handshake {
 	return slices.SortedFunc(maps.Values(w.found), func(a, b ir.Handshake) int { return cmp.Compare(a.Name(), b.Name()) })
+}
+
+// StreamBackends is where connections go: to one backend, or to several in shares.
+type StreamBackends struct {
+	// Backend is the ID of the only backend: "namespace/service/port".
+	Backend string `json:"backend,omitempty"`
+	// Split are several backends. There is no Backend then.
+	Split []StreamShare `json:"split,omitempty"`
+}
+
+// StreamShare is one of several backends that share connections, or clients of UDP, by weight.
+type StreamShare struct {
+	Backend string `json:"backend"`
+	// Weight is its part of the sum of all weights; zero is none.
+	Weight int `json:"weight,omitempty"`
+	// Fallback gets, besides its share, the connections for backends without endpoints.
+	Fallback bool `json:"fallback,omitempty"`
+}
+
+// StreamsTo returns where the connections of a stream route go.
+func StreamsTo(backends []ir.WeightedBackend) (to StreamBackends) {
+	if len(backends) == 1 {
+		to.Backend = backends[0].Backend.ID
+		return to
+	}
+	for _, b := range backends {
+		to.Split = append(to.Split, StreamShare{Backend: b.Backend.ID, Weight: b.Weight, Fallback: b.Fallback})
+	}
+	return to
 }

@@ -9,7 +9,9 @@ import (
 	"weak"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/split"
 )
 
 // Table holds the endpoints of all backends by ID. Its methods may be called from any goroutine.
@@ -33,6 +35,18 @@ func (t *Table) Backend(id string) *balancer.Backend {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.backend(id)
+}
+
+// Split returns the backends of connections, which share them by weight.
+func (t *Table) Split(to document.StreamBackends) *split.Split[*balancer.Backend] {
+	if len(to.Split) == 0 {
+		return split.Only(t.Backend(to.Backend))
+	}
+	shares := make([]split.Share[*balancer.Backend], len(to.Split))
+	for i, s := range to.Split {
+		shares[i] = split.Share[*balancer.Backend]{To: t.Backend(s.Backend), Weight: s.Weight, Fallback: s.Fallback}
+	}
+	return split.New((*balancer.Backend).Empty, shares...)
 }
 
 // Set replaces the endpoints of a backend. A table that routes use has every backend set before the routes that refer

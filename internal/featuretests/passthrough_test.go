@@ -25,8 +25,9 @@ import (
 // tlsEnd is an endpoint that ends TLS itself, with a certificate of its own. It says its name and the host that the client
 // asks for, and then what the client says.
 type tlsEnd struct {
-	ip, port string
-	roots    *x509.CertPool
+	ip, port  string
+	authority *x509.Certificate
+	roots     *x509.CertPool
 }
 
 func newTLSEnd(t testing.TB, name string, hosts ...string) *tlsEnd {
@@ -37,7 +38,7 @@ func newTLSEnd(t testing.TB, name string, hosts ...string) *tlsEnd {
 	fixture.Serve(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}}), func(conn net.Conn) {
 		sayAndEcho(conn.(*tls.Conn), name)
 	})
-	e := &tlsEnd{roots: x509.NewCertPool()}
+	e := &tlsEnd{authority: authority.Leaf, roots: x509.NewCertPool()}
 	e.roots.AddCert(authority.Leaf)
 	e.ip, e.port = hostPort(t, listener.Addr())
 	return e

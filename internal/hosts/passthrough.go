@@ -45,7 +45,7 @@ func (m *merging) passthrough(results []*Contribution) {
 		return
 	}
 	m.Host.Passthrough = &ir.StreamRoute{
-		Protocol: ir.TCP, ServerNames: []string{host}, Backend: root.path.Backend, Origin: chosen.Ref(),
+		Protocol: ir.TCP, ServerNames: []string{host}, Backends: ir.To(root.path.Backend), Origin: chosen.Ref(),
 	}
 	m.PassedIn = chosen.Object.GetNamespace()
 	if m.Certificate != nil && m.Certificate.Automated {

@@ -96,7 +96,7 @@ type WeightedBackend struct {
 	Filters []Filter
 }
 
-// To returns the only backend of a route.
+// To returns the only backend of a route or a stream route.
 func To(b *Backend) []WeightedBackend { return []WeightedBackend{{Backend: b, Weight: 1}} }
 
 // Protocol of a port.

@@ -2,14 +2,15 @@ package ir
 
 import "time"
 
-// StreamRoute sends the connections of one port to a backend.
+// StreamRoute sends the connections of one port to its backends.
 type StreamRoute struct {
 	Protocol Protocol
 	Port     uint16
 	// ServerNames are the names in TLS handshakes (SNI) that the route is for; none are all connections of the port.
 	ServerNames []string
-	Backend     *Backend
-	Origin      Origin
+	// Backends share the connections, or the clients of UDP, by their weights. There is at least one.
+	Backends []WeightedBackend
+	Origin   Origin
 	// Field is where in its origin the port is asked for.
 	Field string
 	// AcceptProxy says that clients send a PROXY protocol header. Those are the peers in Trusted, as CIDRs, and connections

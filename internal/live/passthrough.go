@@ -2,20 +2,34 @@ package live
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/split"
 )
 
 // Passthrough is what becomes of the TLS connections of a host whose backend ends TLS itself.
 type Passthrough struct {
-	// Backend is who gets them.
-	Backend *balancer.Backend
+	// Backends share them. There is always one to choose.
+	Backends *split.Split[*balancer.Backend]
 
 	streams *streams
 }
 
-func (t *Table) passthrough(backend string) *Passthrough {
-	return &Passthrough{Backend: t.backends.Backend(backend), streams: &streams{all: &t.open}}
+// passthrough is nil for a host whose TLS ends here. Where no backend has a weight the connections are closed: the owner of
+// the host does not want their TLS to end here either.
+func (t *Table) passthrough(name string, d *document.Host) *Passthrough {
+	if d.Passthrough == "" && len(d.PassthroughSplit) == 0 {
+		return nil
+	}
+	to := t.backends.Split(document.StreamBackends{Backend: d.Passthrough, Split: d.PassthroughSplit})
+	if err := to.Check(); err != nil {
+		err = fmt.Errorf("passthrough_split: TLS connections are closed: %w", err)
+		t.refuse(&Route{Host: name, destination: destination{chain: newClosed("", err)}}, err)
+		to = split.Only(balancer.New("none"))
+	}
+	return &Passthrough{Backends: to, streams: &streams{all: &t.open}}
 }
 
 // PassesAny says whether there is a host whose TLS ends elsewhere. Without one nobody need look at names.

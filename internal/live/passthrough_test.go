@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,7 @@ func TestPassthroughByName(t *testing.T) {
 	} {
 		got := ""
 		if to := table.Passthrough(name); to != nil {
-			got = to.Backend.ID()
+			got = to.Backends.Next().ID()
 		}
 		if want != "" {
 			want = "shop/" + want + "/443"
@@ -47,6 +48,49 @@ func TestPassthroughByName(t *testing.T) {
 	table.Update(map[string]*document.Host{"a.example": nil, "*.b.example": {}})
 	if table.PassesAny() || table.Passthrough("a.example") != nil || table.Passthrough("x.b.example") != nil {
 		t.Error("nobody asks for it any more")
+	}
+}
+
+// TestPassthroughIsShared holds that the backends of a host share its connections, and that those of a host whose backends have
+// no weight go to none: TLS does not end here either.
+func TestPassthroughIsShared(t *testing.T) {
+	backends := endpoints.NewTable()
+	table := live.NewTable(backends, trust.NewStore())
+	update := func(weights ...int) {
+		d := &document.Host{}
+		for i, w := range weights {
+			d.PassthroughSplit = append(d.PassthroughSplit, document.StreamShare{Backend: fmt.Sprint(i), Weight: w, Fallback: i == 0})
+			backends.Set(fmt.Sprint(i), []ir.Endpoint{{Address: "127.0.0.1:1"}})
+		}
+		table.Update(map[string]*document.Host{"a.example": d})
+	}
+	expect := func(want ...int) {
+		t.Helper()
+		got := make([]int, len(want))
+		for range 1000 {
+			if to, err := strconv.Atoi(table.Passthrough("a.example").Backends.Next().ID()); err == nil {
+				got[to]++
+			}
+		}
+		for i := range want {
+			if off := got[i] - want[i]; max(off, -off) > 10 {
+				t.Errorf("the backends get %v of 1000 connections, want %v", got, want)
+			}
+		}
+	}
+	update(3, 1)
+	expect(750, 250)
+	backends.Set("1", nil)
+	expect(1000, 0)
+	update(0, 0)
+	expect(0, 0)
+	if refused := table.Refused(); len(refused) != 1 || refused[0].Host != "a.example" {
+		t.Errorf("refused: %v", refused)
+	}
+	update(0, 1)
+	expect(0, 1000)
+	if refused := table.Refused(); len(refused) > 0 {
+		t.Errorf("refused: %v", refused)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 // Refusal is a part of a document that is not served. Everything else is.
 type Refusal struct {
-	// Host and Path say where it stands, Origin which object it comes from.
+	// Host and Path say where it stands, Origin which object it comes from. There may be no path.
 	Host, Path, Origin string
 	Err                error
 }

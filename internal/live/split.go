@@ -16,7 +16,7 @@ func newSplit(shares []*document.Share, to func(*document.Destination) destinati
 }
 
 // empty says whether there is no endpoint to answer.
-func (d *destination) empty() bool { return d.backend != nil && len(d.backend.Endpoints()) == 0 }
+func (d *destination) empty() bool { return d.backend != nil && d.backend.Empty() }
 
 // to chooses the destination of a request. A split without weights is refused when it is added, so there is one.
 func (r *Route) to() *destination {

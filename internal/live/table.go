@@ -107,9 +107,7 @@ func (t *Table) build(name string, d *document.Host) *host {
 	if d.ClientAuth != nil {
 		h.clients, h.clientAuth = mtls.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
 	}
-	if d.Passthrough != "" {
-		h.passthrough = t.passthrough(d.Passthrough)
-	}
+	h.passthrough = t.passthrough(name, d)
 	for _, r := range d.Routes {
 		t.route(h, r)
 	}

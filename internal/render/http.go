@@ -20,7 +20,8 @@ func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 		host.Routes = append(host.Routes, m.route(route))
 	}
 	if h.Passthrough != nil {
-		host.Passthrough = h.Passthrough.Backend.ID
+		to := document.StreamsTo(h.Passthrough.Backends)
+		host.Passthrough, host.PassthroughSplit = to.Backend, to.Split
 	}
 	return part[document.Host]{h.Host, host}
 }

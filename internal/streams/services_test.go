@@ -52,7 +52,7 @@ func translated(o streams.Options, objects ...kinds.Object) *streams.Result {
 func owners(r *streams.Result) []string {
 	var all []string
 	for _, route := range r.Routes {
-		all = append(all, streamName(route)+" "+route.Origin.String()+" "+route.Backend.ID)
+		all = append(all, streamName(route)+" "+route.Origin.String()+" "+route.Backends[0].Backend.ID)
 	}
 	return all
 }
@@ -141,7 +141,8 @@ func TestServiceIsAllowed(t *testing.T) {
 // TestServicePortThatIsMissing holds that a wrong name takes nothing from the other entries.
 func TestServicePortThatIsMissing(t *testing.T) {
 	r := translated(open(), asking("shop", "db", 1, "tcp-ports", "400:nope,401:dns,402:pg,403:53"))
-	if len(r.Routes) != 4 || !r.Routes[0].Backend.Missing || !r.Routes[1].Backend.Missing || r.Routes[2].Backend.Missing {
+	missing := func(i int) bool { return r.Routes[i].Backends[0].Backend.Missing }
+	if len(r.Routes) != 4 || !missing(0) || !missing(1) || missing(2) {
 		t.Errorf("it opens %q", owners(r))
 	}
 	const field = "error InvalidBackend metadata.annotations[k8singress.io/tcp-ports]: the Service shop/db has no TCP port "
@@ -208,7 +209,7 @@ func TestSettingsOfEitherForm(t *testing.T) {
 	}
 	for _, route := range r.Routes {
 		name, got := streamName(route), *route
-		got.Protocol, got.Port, got.Backend, got.Origin, got.Field = "", 0, nil, ir.Ref{}, ""
+		got.Protocol, got.Port, got.Backends, got.Origin, got.Field = "", 0, nil, ir.Ref{}, ""
 		if diff := cmp.Diff(want[name], got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -287,7 +288,7 @@ func TestExternalName(t *testing.T) {
 	r := translated(open(), away, near, entries)
 	names := map[string]string{}
 	for _, route := range r.Routes {
-		names[streamName(route)] = route.Backend.ExternalName
+		names[streamName(route)] = route.Backends[0].Backend.ExternalName
 	}
 	want := map[string]string{"tcp/1": "db.example:5432", "tcp/2": "", "tcp/400": "db.example:5432", "udp/53": "db.example:53"}
 	if diff := cmp.Diff(want, names); diff != "" || !cmp.Equal(verdict(r, "tcp"), []string{"InvalidBackend data[2]"}) {
@@ -295,7 +296,7 @@ func TestExternalName(t *testing.T) {
 	}
 	off := open()
 	off.ExternalNames = settings.ExternalNamesOff
-	if r := translated(off, away, entries); !r.Routes[0].Backend.Missing || len(told(r, refOf("shop", "away"))) != 2 {
+	if r := translated(off, away, entries); !r.Routes[0].Backends[0].Backend.Missing || len(told(r, refOf("shop", "away"))) != 2 {
 		t.Errorf("it is told %q", told(r, refOf("shop", "away")))
 	}
 }
@@ -331,8 +332,8 @@ func checkPlaces(t *testing.T, r *streams.Result) {
 		if seen[name] || !allowed || route.Port == 443 {
 			t.Errorf("%s leads to %s", name, route.Origin)
 		}
-		if seen[name] = true; name == "tcp/5432" && (route.Origin.Kind != kinds.ConfigMap || route.Backend.Service != "plain") {
-			t.Errorf("%s leads to %s of %s", name, route.Backend.ID, route.Origin)
+		if seen[name] = true; name == "tcp/5432" && (route.Origin.Kind != kinds.ConfigMap || route.Backends[0].Backend.Service != "plain") {
+			t.Errorf("%s leads to %s of %s", name, route.Backends[0].Backend.ID, route.Origin)
 		}
 	}
 	if !seen["tcp/5432"] {

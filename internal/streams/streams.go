@@ -157,7 +157,7 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 
 // open makes the route of a port. A route and a problem may come together: a Service that is missing may appear.
 func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
-	s, p := r.settings(w.service), (*report.Problem)(nil)
+	s := r.settings(w.service)
 	if s.Closed {
 		return closed(w.service, of)
 	}
@@ -170,7 +170,8 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 			"the %s stays closed, because annotations of %s ask for TLS or the PROXY protocol, which are for TCP: take them off, or give UDP "+
 				"a Service of its own", w.place, w.service)}
 	}
-	route.Backend, p = r.backend(w)
+	backend, p := r.backend(w)
+	route.Backends = ir.To(backend)
 	r.result.Routes = append(r.result.Routes, route)
 	return p
 }

@@ -85,34 +85,34 @@ func TestEntry(t *testing.T) {
 		want        ir.StreamRoute
 		reason      report.Reason
 	}{
-		{name: "number", value: "shop/db:5432", want: ir.StreamRoute{Backend: db}},
-		{name: "name", value: "shop/db:pg", want: ir.StreamRoute{Backend: db}},
-		{name: "PROXY from clients", value: "shop/db:pg:PROXY", want: ir.StreamRoute{Backend: db, AcceptProxy: true}},
-		{name: "PROXY to the backend", value: "shop/db:pg::PROXY", want: ir.StreamRoute{Backend: db, SendProxy: ir.ProxyV1}},
-		{name: "both", value: "shop/db:pg:proxy:Proxy", want: ir.StreamRoute{Backend: db, AcceptProxy: true, SendProxy: ir.ProxyV1}},
+		{name: "number", value: "shop/db:5432", want: ir.StreamRoute{Backends: ir.To(db)}},
+		{name: "name", value: "shop/db:pg", want: ir.StreamRoute{Backends: ir.To(db)}},
+		{name: "PROXY from clients", value: "shop/db:pg:PROXY", want: ir.StreamRoute{Backends: ir.To(db), AcceptProxy: true}},
+		{name: "PROXY to the backend", value: "shop/db:pg::PROXY", want: ir.StreamRoute{Backends: ir.To(db), SendProxy: ir.ProxyV1}},
+		{name: "both", value: "shop/db:pg:proxy:Proxy", want: ir.StreamRoute{Backends: ir.To(db), AcceptProxy: true, SendProxy: ir.ProxyV1}},
 		{
 			name: "a Service that begins like its port", value: "shop/http-echo:http",
-			want: ir.StreamRoute{Backend: backendOf("http-echo", "shop/http-echo/8080", "http")},
+			want: ir.StreamRoute{Backends: ir.To(backendOf("http-echo", "shop/http-echo/8080", "http"))},
 		},
 		{
 			name: "the port of this protocol", value: "shop/dns:53",
-			want: ir.StreamRoute{Backend: backendOf("dns", "shop/dns/53", "dns-tcp")},
+			want: ir.StreamRoute{Backends: ir.To(backendOf("dns", "shop/dns/53", "dns-tcp"))},
 		},
 		{
 			name: "no such Service", value: "shop/nobody:1", reason: report.ServiceNotFound,
-			want: ir.StreamRoute{Backend: backendOf("nobody", "shop/nobody/1", "")},
+			want: ir.StreamRoute{Backends: ir.To(backendOf("nobody", "shop/nobody/1", ""))},
 		},
 		{
 			name: "no such port", value: "shop/db:nope", reason: report.InvalidBackend,
-			want: ir.StreamRoute{Backend: backendOf("db", "shop/db/nope", "")},
+			want: ir.StreamRoute{Backends: ir.To(backendOf("db", "shop/db/nope", ""))},
 		},
 		{
 			name: "port 0", value: "shop/db:0", reason: report.InvalidBackend,
-			want: ir.StreamRoute{Backend: backendOf("db", "shop/db/0", "")},
+			want: ir.StreamRoute{Backends: ir.To(backendOf("db", "shop/db/0", ""))},
 		},
 		{
 			name: "ExternalName", value: "shop/external:80", reason: report.InvalidBackend,
-			want: ir.StreamRoute{Backend: backendOf("external", "shop/external/80", "")},
+			want: ir.StreamRoute{Backends: ir.To(backendOf("external", "shop/external/80", ""))},
 		},
 		{name: "empty", value: "", reason: report.InvalidEntry},
 		{name: "no namespace", value: "db:5432", reason: report.InvalidEntry},
@@ -137,7 +137,7 @@ func TestEntry(t *testing.T) {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			var want []*ir.StreamRoute
-			if test.want.Backend != nil {
+			if test.want.Backends != nil {
 				test.want.Protocol, test.want.Port, test.want.Field = ir.TCP, 9000, "data[9000]"
 				test.want.Origin = ir.Ref{Kind: kinds.ConfigMap, Namespace: "ingress", Name: "tcp"}
 				want = append(want, &test.want)
@@ -170,7 +170,7 @@ func TestPort(t *testing.T) {
 // TestTwice holds that of two entries for one port the one counts that is written as a port is.
 func TestTwice(t *testing.T) {
 	r := read(map[string]string{"0053": "shop/db:pg", "53": "shop/dns:53", "00053": "shop/db:pg"}, nil)
-	if len(r.Routes) != 1 || r.Routes[0].Backend.Service != "dns" {
+	if len(r.Routes) != 1 || r.Routes[0].Backends[0].Backend.Service != "dns" {
 		t.Errorf("routes: %v", r.Routes)
 	}
 	if diff := cmp.Diff([]string{"InvalidEntry data[0053]", "InvalidEntry data[00053]"}, verdict(r, "tcp")); diff != "" {
@@ -198,7 +198,7 @@ func TestUDP(t *testing.T) {
 	r := read(map[string]string{"53": "shop/dns:53"}, map[string]string{"53": "shop/dns:53", "54": "shop/dns:53:PROXY", "55": "shop/db:pg"})
 	var got []string
 	for _, route := range r.Routes {
-		got = append(got, string(route.Protocol)+" "+route.Backend.ID+" "+route.Backend.PortName)
+		got = append(got, string(route.Protocol)+" "+route.Backends[0].Backend.ID+" "+route.Backends[0].Backend.PortName)
 	}
 	if diff := cmp.Diff([]string{"tcp shop/dns/53 dns-tcp", "udp shop/dns/53/udp dns", "udp shop/db/pg/udp "}, got); diff != "" {
 		t.Errorf("routes (-want +got):\n%s", diff)
@@ -283,8 +283,8 @@ func FuzzStreams(f *testing.F) {
 		}
 		for _, route := range more {
 			checkText(t, route, key, value)
-			if route.Protocol != protocol || route.Backend.Missing != (len(verdict(r, name)) > 0) {
-				t.Errorf("the route is %+v to %+v, the verdict %v", route, route.Backend, verdict(r, name))
+			if route.Protocol != protocol || route.Backends[0].Backend.Missing != (len(verdict(r, name)) > 0) {
+				t.Errorf("the route is %+v to %+v, the verdict %v", route, route.Backends[0].Backend, verdict(r, name))
 			}
 		}
 		for _, field := range verdict(r, name) {
@@ -309,10 +309,11 @@ func checkRoutes(t *testing.T, alone, r *streams.Result) []*ir.StreamRoute {
 	var more []*ir.StreamRoute
 	backends := map[string]*ir.Backend{}
 	for _, route := range r.Routes {
-		if old := backends[route.Backend.ID]; old != nil && *old != *route.Backend {
-			t.Errorf("two backends of one ID: %+v and %+v", old, route.Backend)
+		to := route.Backends[0].Backend
+		if old := backends[to.ID]; old != nil && *old != *to {
+			t.Errorf("two backends of one ID: %+v and %+v", old, to)
 		}
-		backends[route.Backend.ID] = route.Backend
+		backends[to.ID] = to
 		where := place{route.Protocol, route.Port}
 		want := before[where]
 		if want == nil {
@@ -333,7 +334,7 @@ func checkRoutes(t *testing.T, alone, r *streams.Result) []*ir.StreamRoute {
 // checkText holds that the route is what the entry says.
 func checkText(t *testing.T, route *ir.StreamRoute, key, value string) {
 	t.Helper()
-	b := route.Backend
+	b := route.Backends[0].Backend
 	if !strings.HasPrefix(value, b.Namespace+"/"+b.Service+":") || strings.ContainsAny(b.ID, "{}$%\x00\n ") {
 		t.Errorf("the entry %q became %+v", value, b)
 	}

@@ -27,7 +27,7 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 		p := t.refuseHost(r, owners)
 		if p == nil {
 			if all[r.TLS.Host] == nil {
-				owners[r.TLS.Host] = r.Backend.Namespace
+				owners[r.TLS.Host] = r.Backends[0].Backend.Namespace
 				all[r.TLS.Host] = &ir.Certificate{Host: r.TLS.Host, Automated: true, Origin: r.Origin}
 			}
 			continue
@@ -50,7 +50,7 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 	if owner == "" {
 		owner = owners[host]
 	}
-	if owner != "" && owner != r.Backend.Namespace {
+	if owner != "" && owner != r.Backends[0].Backend.Namespace {
 		return &report.Problem{Severity: report.Error, Reason: report.HostConflict, Message: fmt.Sprintf(
 			"%s belongs to another namespace, so the ports that are to show its certificate are not open; use another host, or a Secret", host)}
 	}

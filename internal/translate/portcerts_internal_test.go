@@ -15,7 +15,7 @@ var services = ir.Ref{Kind: "ConfigMap", Namespace: "default", Name: "tcp-servic
 func endsTLS(port uint16, host, secret string) *ir.StreamRoute {
 	name, _ := ir.ParseName(secret)
 	return &ir.StreamRoute{
-		Protocol: ir.TCP, Port: port, Origin: services, TLS: &ir.StreamTLS{Host: host, Secret: name}, Backend: &ir.Backend{Namespace: "shop"},
+		Protocol: ir.TCP, Port: port, Origin: services, TLS: &ir.StreamTLS{Host: host, Secret: name}, Backends: ir.To(&ir.Backend{Namespace: "shop"}),
 	}
 }
 
@@ -68,7 +68,7 @@ func TestHostOfAnotherNamespace(t *testing.T) {
 	theirs := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "other", Name: "a"}}
 	translator.merged["a.example.com"] = &hosts.Merged{Certificate: theirs}
 	foreign := endsTLS(2, "b.example.com", "")
-	foreign.Backend = &ir.Backend{Namespace: "other"}
+	foreign.Backends = ir.To(&ir.Backend{Namespace: "other"})
 	first := endsTLS(1, "b.example.com", "")
 	translator.published(first, foreign, endsTLS(3, "a.example.com", ""))
 	if open := translator.config.StreamRoutes; len(open) != 1 || open[0] != first {

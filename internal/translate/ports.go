@@ -41,11 +41,11 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	// Backends that stay are not looked at again.
 	gone, fresh := keepRoutes(old.Routes, t.streams.Routes)
 	for _, r := range gone {
-		t.countBackend(c, r.Backend, -1)
+		t.countBackends(c, r.Backends, -1)
 		c.objects[r.Origin] = struct{}{}
 	}
 	for _, r := range fresh {
-		t.countBackend(c, r.Backend, 1)
+		t.countBackends(c, r.Backends, 1)
 		c.objects[r.Origin] = struct{}{}
 	}
 }

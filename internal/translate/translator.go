@@ -276,17 +276,21 @@ func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 		return
 	}
 	for _, r := range h.Routes {
-		for i := range r.Backends {
-			t.countBackend(c, r.Backends[i].Backend, n)
-		}
+		t.countBackends(c, r.Backends, n)
+	}
+	if h.Passthrough != nil {
+		t.countBackends(c, h.Passthrough.Backends, n)
 	}
 }
 
-func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
-	t.routes[b.ID] += n
-	c.backends[b.ID] = struct{}{}
-	if n > 0 {
-		t.found[b.ID] = b
+func (t *Translator) countBackends(c *change, all []ir.WeightedBackend, n int) {
+	for i := range all {
+		b := all[i].Backend
+		t.routes[b.ID] += n
+		c.backends[b.ID] = struct{}{}
+		if n > 0 {
+			t.found[b.ID] = b
+		}
 	}
 }
 

@@ -365,10 +365,10 @@ func (f *Forwarder) countSent(s *session, sent load) {
 
 // connect finds an endpoint for a session. Another session is ended when there are no sockets left.
 func (f *Forwarder) connect(s *session) bool {
-	before := s.upstream
-	err := f.settings.connect(s)
+	before, to := s.upstream, f.settings.backendOf(s)
+	err := f.settings.connect(s, to)
 	if isExhausted(err) && f.evict() {
-		err = f.settings.connect(s)
+		err = f.settings.connect(s, to)
 	}
 	if s.upstream != before {
 		delete(f.bySocket, int32(before.socket))
@@ -380,7 +380,7 @@ func (f *Forwarder) connect(s *session) bool {
 	}
 	if err != nil {
 		f.settings.NoEndpoint("no endpoint for a client",
-			zap.String("backend", f.settings.Backend.ID()), zap.Stringer("client", s.key.client), zap.Error(err))
+			zap.String("backend", to.ID()), zap.Stringer("client", s.key.client), zap.Error(err))
 	}
 	return err == nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/split"
 )
 
 // port is a forwarder that runs until the test ends.
@@ -34,7 +35,7 @@ func open(t *testing.T, address, endpoint string, responses int64) *port {
 	backend.SetEndpoints([]ir.Endpoint{{Address: endpoint}})
 	log := func(message string, fields ...zap.Field) { t.Log(message, fields) }
 	settings := &Settings{
-		Backend: backend, IdleTimeout: time.Minute, Responses: responses, MaxSessions: 10, Tries: 1, NoEndpoint: log, Broken: log,
+		Backends: split.Only(backend), IdleTimeout: time.Minute, Responses: responses, MaxSessions: 10, Tries: 1, NoEndpoint: log, Broken: log,
 	}
 	p := &port{t: t, number: socket.LocalAddr().(*net.UDPAddr).Port}
 	if p.Forwarder, err = New(socket, func() *Settings { return settings }, new(Traffic)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/split"
 )
 
 const (
@@ -189,7 +190,8 @@ func (ss *sessions) untilExpiry(now, idle time.Duration) time.Duration {
 
 // Settings are how the datagrams of a port are forwarded. They are immutable.
 type Settings struct {
-	Backend *balancer.Backend
+	// Backends share the sessions.
+	Backends *split.Split[*balancer.Backend]
 	// IdleTimeout is after how long without a datagram a session ends.
 	IdleTimeout time.Duration
 	// Responses is after how many responses to each request a session ends; zero is never.
@@ -204,18 +206,30 @@ type Settings struct {
 
 // connected says whether a session has an endpoint that its next datagrams may go to.
 func (c *Settings) connected(s *session) bool {
-	return s.upstream.isOpen() && s.backend == c.Backend && !s.refused && s.choice.Endpoint.Listed()
+	return s.upstream.isOpen() && c.has(s.backend) && !s.refused && s.choice.Endpoint.Listed()
+}
+
+func (c *Settings) has(b *balancer.Backend) bool {
+	return slices.ContainsFunc(c.Backends.Shares, func(s split.Share[*balancer.Backend]) bool { return s.To == b })
+}
+
+// backendOf returns the backend of a session, which stays with the one that it has as long as that has endpoints.
+func (c *Settings) backendOf(s *session) *balancer.Backend {
+	if c.has(s.backend) && !s.backend.Empty() {
+		return s.backend
+	}
+	return c.Backends.Next()
 }
 
 // connect finds an endpoint for a session that is not connected: another one than that which refused it, if there is one.
-func (c *Settings) connect(s *session) error {
+func (c *Settings) connect(s *session, to *balancer.Backend) error {
 	var tried []*balancer.Endpoint
 	if s.upstream.isOpen() && s.refused {
 		tried = append(tried, s.choice.Endpoint)
 	}
 	err := balancer.ErrNoEndpoint
 	for range c.Tries {
-		choice, ok := c.Backend.Pick(balancer.Address(s.key.client), tried)
+		choice, ok := to.Pick(balancer.Address(s.key.client), tried)
 		if !ok {
 			break
 		}
@@ -231,7 +245,7 @@ func (c *Settings) connect(s *session) error {
 		var upstream upstreamConn
 		if upstream, err = dial(choice.Endpoint.Address()); err == nil {
 			s.disconnect()
-			s.backend, s.choice, s.upstream = c.Backend, choice, upstream
+			s.backend, s.choice, s.upstream = to, choice, upstream
 			choice.Begin()
 			return nil
 		}
