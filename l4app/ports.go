@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
@@ -26,7 +27,7 @@ type Refusal struct {
 	// Name is the key of the port in the document, such as "tcp/5432".
 	Name string
 	// Origin is the object that the port comes from.
-	Origin string
+	Origin ir.Ref
 	Err    error
 }
 
@@ -189,7 +190,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	}
 	opened.wanted = wanted
 	if p.add(name, opened) {
-		of.log.Info("the port is open", zap.Strings("addresses", c.addresses), zap.String("of", wanted.Origin))
+		of.log.Info("the port is open", zap.Strings("addresses", c.addresses), zap.Stringer("of", wanted.Origin))
 	}
 	return nil
 }

@@ -207,7 +207,7 @@ func listenShared(address string) (any, error) {
 func expectHeld(t *testing.T, refused []Refusal, r *ir.StreamRoute) {
 	t.Helper()
 	if len(refused) != 1 || refused[0].Name != portName(r) || !errors.Is(refused[0].Err, ErrHeld) ||
-		refused[0].Origin != "ConfigMap/test/services" {
+		refused[0].Origin != r.Origin {
 		t.Fatalf("refused are %v, want port %d alone", refused, r.Port)
 	}
 }
@@ -215,7 +215,7 @@ func expectHeld(t *testing.T, refused []Refusal, r *ir.StreamRoute) {
 func TestRefusedPortThatIsRemovedIsNotTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
-	bad := map[string]*document.Port{portName(r): {Server: json.RawMessage(`{"listen":["tcp/:http"]}`), Origin: "ConfigMap/test/services"}}
+	bad := map[string]*document.Port{portName(r): {Server: json.RawMessage(`{"listen":["tcp/:http"]}`), Origin: r.Origin}}
 	if refused := w.ports.Update(w.ctx, bad); len(refused) != 1 {
 		t.Fatalf("refused: %v", refused)
 	}

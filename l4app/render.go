@@ -30,7 +30,7 @@ func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	if r.Protocol == ir.UDP {
 		server.IdleTimeout = caddy.Duration(datagramIdle)
 	}
-	port := &document.Port{StreamBackends: document.StreamsTo(r.Backends), Origin: r.Origin.String()}
+	port := &document.Port{StreamBackends: document.StreamsTo(r.Backends), Origin: r.Origin}
 	handler := Handler{StreamBackends: port.StreamBackends, Policy: r.Policy}
 	var handlers []json.RawMessage
 	if r.Protocol == ir.TCP {

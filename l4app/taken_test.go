@@ -71,7 +71,7 @@ func TestConfigurationGetsItsPorts(t *testing.T) {
 
 func expectTaken(t *testing.T, refused []Refusal, r *ir.StreamRoute, by string) {
 	t.Helper()
-	if len(refused) != 1 || refused[0].Name != portName(r) || refused[0].Origin != r.Origin.String() ||
+	if len(refused) != 1 || refused[0].Name != portName(r) || refused[0].Origin != r.Origin ||
 		!strings.Contains(refused[0].Err.Error(), "used by the "+by) {
 		t.Fatalf("refused are %v, want port %d, used by the %s", refused, r.Port, by)
 	}

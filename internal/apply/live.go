@@ -178,12 +178,11 @@ var listeners = map[string]string{"tcp": "ss -ltnp", "udp": "ss -lunp"}
 
 // refusedPort is the verdict on the object that a port comes from.
 func refusedPort(r l4app.Refusal) *report.Verdict {
-	origin := ir.ParseRef(r.Origin)
 	protocol, port, _ := strings.Cut(r.Name, "/")
 	p := report.Problem{
 		Severity: report.Error, Reason: report.PortConflict, Message: "port " + r.Name + " is left out: " + r.Err.Error(),
 	}
-	switch origin.Kind {
+	switch r.Origin.Kind {
 	case kinds.ConfigMap:
 		p.Field = "data[" + port + "]"
 	case kinds.Service:
@@ -192,5 +191,5 @@ func refusedPort(r l4app.Refusal) *report.Verdict {
 	if errors.Is(r.Err, l4app.ErrHeld) {
 		p.Message += ". " + listeners[protocol] + " lists who listens where"
 	}
-	return &report.Verdict{Object: origin, Problems: []report.Problem{p}}
+	return &report.Verdict{Object: r.Origin, Problems: []report.Problem{p}}
 }

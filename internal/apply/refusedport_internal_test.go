@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/l4app"
 )
@@ -38,7 +39,7 @@ func TestRefusedPort(t *testing.T) {
 			"port tcp/99 is left out: " + denied.Error(),
 		},
 	} {
-		got := refusedPort(l4app.Refusal{Name: test.name, Origin: test.origin, Err: test.err})
+		got := refusedPort(l4app.Refusal{Name: test.name, Origin: ir.ParseRef(test.origin), Err: test.err})
 		want := []report.Problem{{Severity: report.Error, Reason: report.PortConflict, Field: test.field, Message: test.message}}
 		if diff := cmp.Diff(want, got.Problems); diff != "" || got.Object.String() != test.origin {
 			t.Errorf("%s (-want +got):\n%s", got.Object, diff)

@@ -112,8 +112,8 @@ type Port struct {
 	// TLS is where the certificate comes from with which the server ends the TLS of clients, as it stands there, too. Its Secret
 	// is followed because of this one.
 	TLS *ir.StreamTLS `json:"tls,omitempty"`
-	// Origin is the object that the port comes from, as "Kind/namespace/name".
-	Origin string `json:"origin,omitempty"`
+	// Origin is the object that the port comes from. JSON has it as "Kind/namespace/name".
+	Origin ir.Ref `json:"origin,omitzero"`
 }
 
 // Encode returns a value as JSON. It panics for a value that cannot be JSON, which is a programming error: what is encoded is

@@ -23,7 +23,7 @@ func (s *Store) Problems() []*report.Verdict {
 		e := s.authorities[name]
 		for _, refs := range s.byOrigin(e) {
 			if found := e.check(refs[0], usersOf(refs), now); len(found) > 0 {
-				all = append(all, &report.Verdict{Object: ir.ParseRef(refs[0].origin), Problems: found})
+				all = append(all, &report.Verdict{Object: refs[0].origin, Problems: found})
 			}
 		}
 	}
@@ -35,13 +35,13 @@ func (s *Store) byOrigin(e *entry) [][]*reference {
 	var refs []*reference
 	for user := range e.users {
 		for _, ref := range s.references[user] {
-			if ref.secret == e.name && ref.origin != "" {
+			if ref.secret == e.name && ref.origin != (ir.Ref{}) {
 				refs = append(refs, ref)
 			}
 		}
 	}
 	slices.SortFunc(refs, func(a, b *reference) int {
-		return cmp.Or(cmp.Compare(a.origin, b.origin), cmp.Compare(a.field, b.field), cmp.Compare(a.user, b.user))
+		return cmp.Or(cmp.Compare(a.origin.String(), b.origin.String()), cmp.Compare(a.field, b.field), cmp.Compare(a.user, b.user))
 	})
 	var groups [][]*reference
 	for i, r := range refs {

@@ -8,15 +8,16 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
 // reference is what a part of the document needs from a Secret, besides the certificate of a host. It can be compared.
 type reference struct {
 	secret ir.Name
-	// origin is the object that asks for it, as "Kind/namespace/name"; field is where in that object. A reference without an
-	// origin gives no verdict.
-	origin, field string
+	// origin is the object that asks for it; field is where in that object. A reference without an origin gives no verdict.
+	origin ir.Ref
+	field  string
 	// ca says that ca.crt is needed, pair that tls.crt and tls.key are. client takes the pair if there is one: it must be
 	// good then, and one of ca.crt and the pair must be there.
 	ca, pair, client bool
@@ -55,7 +56,7 @@ func ofHost(name string, h *document.Host) []*reference {
 	user := cmp.Or(name, "every other host")
 	if h.ClientAuth != nil && !h.ClientAuth.Secret.IsZero() {
 		all = append(all, &reference{
-			secret: h.ClientAuth.Secret, origin: h.ClientAuth.Origin.String(), field: report.AnnotationField(report.ClientAuthSecret), ca: true,
+			secret: h.ClientAuth.Secret, origin: h.ClientAuth.Origin, field: report.AnnotationField(report.ClientAuthSecret), ca: true,
 			user: user, effect: "403 is the answer to every request",
 		})
 	}
@@ -66,7 +67,7 @@ func ofHost(name string, h *document.Host) []*reference {
 			continue
 		}
 		next := ofBackendTLS(t, "502 is the answer to every request")
-		next.origin, next.field, next.user = r.Origin, report.AnnotationField(report.BackendTLSSecret), user
+		next.origin, next.field, next.user = ir.ParseRef(r.Origin), report.AnnotationField(report.BackendTLSSecret), user
 		// An Ingress has many routes, and all of them refer to the same.
 		if !slices.ContainsFunc(all, func(known *reference) bool { return *known == *next }) {
 			all = append(all, next)
@@ -105,7 +106,7 @@ func ofPort(name string, p *document.Port) []*reference {
 // port.
 func (r *reference) at(p *document.Port, name, annotation string) *reference {
 	r.origin, r.user = p.Origin, "port "+name
-	if strings.HasPrefix(p.Origin, "Service/") {
+	if p.Origin.Kind == kinds.Service {
 		r.field = report.AnnotationField(annotation)
 		return r
 	}

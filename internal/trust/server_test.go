@@ -126,7 +126,7 @@ func TestSessionsBelongToContents(t *testing.T) {
 func TestSecretsOfPorts(t *testing.T) {
 	port := func(origin string) *document.Port {
 		return &document.Port{
-			Origin: origin, StreamBackends: document.StreamBackends{Backend: "shop/db/5432"},
+			Origin: ir.ParseRef(origin), StreamBackends: document.StreamBackends{Backend: "shop/db/5432"},
 			TLS:        &ir.StreamTLS{Secret: ir.Name{Namespace: "shop", Name: "pair"}},
 			BackendTLS: &ir.BackendTLS{Secret: ir.Name{Namespace: "shop", Name: "ca"}, Verify: true},
 		}

@@ -277,7 +277,7 @@ func TestUpdate(t *testing.T) {
 
 func TestPair(t *testing.T) {
 	pair, other := fixture.Certificate(t, "client"), fixture.Certificate(t, "other")
-	port := &document.Port{Origin: "Service/shop/a", TLS: &ir.StreamTLS{Secret: trustSecret}}
+	port := &document.Port{Origin: ir.Ref{Kind: "Service", Namespace: "shop", Name: "a"}, TLS: &ir.StreamTLS{Secret: trustSecret}}
 	for _, test := range []struct {
 		name, message string
 		data          map[string][]byte
