@@ -49,7 +49,7 @@ func appendTaken(all []taken, server string, texts []string, http3 bool) []taken
 		if err != nil {
 			continue
 		}
-		by := server + ", which listens on " + text
+		by := server + ", which listens on " + netaddr.OffFront(address).String()
 		all = append(all, taken{address, by})
 		if http3 && netaddr.Transport(address.Network) == "tcp" {
 			address.Network = "udp"

@@ -9,8 +9,34 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// Transport takes the 4 or the 6 off a network: "tcp", "udp", or what else it is.
-func Transport(network string) string { return strings.TrimRight(network, "46") }
+// Front is the name of the network whose sockets outlive configurations of Caddy. Its addresses are those of TCP: tcp4 and tcp6 have
+// it with a 4 and a 6.
+const Front = "k8singress"
+
+// OnFront returns a TCP address in the network Front. It is false for an address of another network, such as a Unix socket.
+func OnFront(a caddy.NetworkAddress) (caddy.NetworkAddress, bool) {
+	suffix, ok := strings.CutPrefix(a.Network, "tcp")
+	if ok {
+		a.Network = Front + suffix
+	}
+	return a, ok
+}
+
+// OffFront is the reverse of OnFront: it returns the address that users write. Addresses of other networks stay as they are.
+func OffFront(a caddy.NetworkAddress) caddy.NetworkAddress {
+	if suffix, ok := strings.CutPrefix(a.Network, Front); ok {
+		a.Network = "tcp" + suffix
+	}
+	return a
+}
+
+// Transport takes the 4 or the 6 off a network: "tcp", "udp", or what else it is. That of Front is "tcp".
+func Transport(network string) string {
+	if network = strings.TrimRight(network, "46"); network == Front {
+		return "tcp"
+	}
+	return network
+}
 
 // Overlap says whether a connection could reach both addresses. Names of hosts are not looked up: a name overlaps with
 // itself, and with an address that stands for every one.
