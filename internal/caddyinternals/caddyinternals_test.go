@@ -93,6 +93,34 @@ func TestWrapAdapterOfAnotherCaddy(t *testing.T) {
 	}
 }
 
+func TestCountListener(t *testing.T) {
+	lookAt(t, "listeners.go: whether ListenerUsage asks the UsagePool listenerPool for NETWORK/ADDRESS; without it each load of a "+
+		"configuration waits for shutdown_delay")
+	const network, address = "counted", "127.0.0.1:80"
+	first, err := CountListener(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := CountListener(network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, uncount := range []func(){func() {}, first, first, second} {
+		uncount()
+		if want = []int{2, 1, 1, 0}[want]; caddy.ListenerUsage(network, address) != want {
+			t.Errorf("Caddy counts %d, want %d", caddy.ListenerUsage(network, address), want)
+		}
+	}
+	pool := listenerPool
+	t.Cleanup(func() { listenerPool = pool })
+	listenerPool = nil
+	if uncount, err := CountListener(network, address); err == nil {
+		t.Error("without the variable there is no error")
+	} else {
+		uncount()
+	}
+}
+
 func TestACMEIssuer(t *testing.T) {
 	lookAt(t, "modules/caddytls/acmeissuer.go: where SetConfig keeps the result of certmagic.NewACMEIssuer; without it Retry-After is "+
 		"ignored, and renewals count towards rate limits")
