@@ -80,6 +80,7 @@ var house = []room{
 	{name: "internal/panics", level: 0, standard: true},
 	{name: "internal/delayqueue", level: 0, never: pure},
 	{name: "internal/caddyinternals", level: 0, never: []string{kubernetes}},
+	{name: "internal/front", level: 2, never: []string{kubernetes}},
 	{name: "internal/live", level: 6, never: []string{clientGo}},
 	{name: "internal/health", level: 6, never: pure},
 	{name: "internal/resolver", level: 6, never: []string{kubernetes, caddy}},

@@ -1,0 +1,184 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/panics"
+)
+
+// cohort has the connections that a group got while it had servers without a break. When there is none any more, it ends: answers ask
+// clients to leave, idle connections are closed, and requests under way are finished.
+type cohort struct {
+	group *Group
+	tls   *tls.Config
+	// sources are the listeners that connections come from. conns are all of these that are open, and pending those of which is not
+	// known yet who serves them.
+	sources, conns, pending atomic.Int64
+	leaving                 atomic.Bool
+	ended                   chan struct{}
+
+	mu      sync.Mutex
+	servers map[settings]*servers
+	// driven are what drivers want to have called when the cohort leaves.
+	driven map[*Info]func()
+}
+
+func newCohort(g *Group) *cohort {
+	return &cohort{
+		group: g, tls: g.tlsConfig(), ended: make(chan struct{}), servers: map[settings]*servers{}, driven: map[*Info]func(){},
+	}
+}
+
+// ServeHTTP has the server of the configuration that Caddy runs answer.
+func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if k.leaving.Load() && r.Header["Upgrade"] == nil {
+		w.Header().Set("Connection", "close")
+	}
+	k.group.Server().ServeHTTP(w, r)
+}
+
+// begin serves a connection, on a goroutine of its own.
+func (k *cohort) begin(conn net.Conn, m *manner) {
+	k.conns.Add(1)
+	k.pending.Add(1)
+	go func() {
+		if caught := panics.Try(func() { k.serve(conn, m) }); caught != nil {
+			caddy.Log().Named("k8singress").Error("a panic ended a connection", zap.Any("panic", caught.Value),
+				zap.ByteString("stack", caught.Stack))
+			_ = conn.Close()
+			k.conns.Add(-1)
+		}
+	}()
+}
+
+// serve gives the connection to those who read requests. An end before that is told to nobody but the debug log.
+func (k *cohort) serve(conn net.Conn, m *manner) {
+	defer k.pending.Add(-1)
+	conn = m.admit(conn)
+	if !m.secure {
+		k.hand(conn, "", m)
+		return
+	}
+	secured, err := k.secure(conn, m)
+	if err == nil {
+		k.hand(secured, secured.ConnectionState().NegotiatedProtocol, m)
+		return
+	}
+	k.conns.Add(-1)
+	if errors.Is(err, ErrTaken) {
+		return
+	}
+	if record := (tls.RecordHeaderError{}); errors.As(err, &record) && record.Conn != nil && looksLikeHTTP(record.RecordHeader) {
+		_, _ = io.WriteString(record.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
+		err = errors.New("client sent an HTTP request to an HTTPS server")
+	}
+	_ = conn.Close()
+	stdlib().Debug("http: TLS handshake error", zap.Stringer("client", conn.RemoteAddr()), zap.Error(err))
+}
+
+// secure is the TLS handshake. All of it, but for the header of the PROXY protocol, has one limit.
+func (k *cohort) secure(conn net.Conn, m *manner) (*tls.Conn, error) {
+	// This is where the header of the PROXY protocol is read.
+	conn.RemoteAddr()
+	until := time.Now().Add(m.limit)
+	if err := conn.SetDeadline(until); err != nil {
+		return nil, err
+	}
+	if m.divert != nil {
+		var err error
+		if conn, err = m.divert(conn, until); err != nil {
+			return nil, err
+		}
+	}
+	secured := tls.Server(conn, k.tls)
+	if err := secured.Handshake(); err != nil { //nolint:noctx // The deadline ends it.
+		return nil, err
+	}
+	return secured, secured.SetDeadline(time.Time{})
+}
+
+// looksLikeHTTP is what net/http takes for the beginning of a request.
+func looksLikeHTTP(head [5]byte) bool {
+	switch string(head[:]) {
+	case "GET /", "HEAD ", "POST ", "PUT /", "OPTIO":
+		return true
+	}
+	return false
+}
+
+// hand gives a connection to the driver, or to net/http. The protocol is the one that client and server have agreed on.
+func (k *cohort) hand(conn net.Conn, protocol string, m *manner) {
+	if drive := k.group.front.Drive; drive != nil && m.http1 && (protocol == "" || protocol == "http/1.1") {
+		k.drive(drive, conn, m)
+		return
+	}
+	s := k.serversFor(m.settings)
+	if protocol == "h2" {
+		s.two.push(conn)
+		return
+	}
+	s.one.push(conn)
+}
+
+func (k *cohort) serversFor(s settings) *servers {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := k.servers[s]
+	if all == nil {
+		all = &servers{one: k.start(s, s.http2), two: k.start(s, true)}
+		k.servers[s] = all
+	}
+	return all
+}
+
+// leave begins the end. It may be called once.
+func (k *cohort) leave(ctx context.Context) {
+	k.leaving.Store(true)
+	go k.end(context.WithoutCancel(ctx))
+}
+
+const (
+	// lookAfter is how often connections are looked at that have to end.
+	lookAfter = 10 * time.Millisecond
+	// idleEnd is after how long one counts as idle that has not sent anything, as for net/http.
+	idleEnd = 5 * time.Second
+)
+
+// end waits for all connections. What has been accepted is answered: http.Server.Shutdown, which drops requests that it has just
+// read, is called for those of HTTP/1.1 only when each of them is in its handler, or silent.
+func (k *cohort) end(ctx context.Context) {
+	defer close(k.ended)
+	k.callDriven()
+	begin := time.Now()
+	for k.sources.Load() > 0 || k.conns.Load() > 0 {
+		k.mu.Lock()
+		for _, s := range k.servers {
+			s.one.SetKeepAlivesEnabled(false)
+			if k.sources.Load() == 0 && k.pending.Load() == 0 {
+				s.two.shutdown(ctx)
+				if time.Since(begin) > idleEnd {
+					s.one.shutdown(ctx)
+				}
+			}
+		}
+		k.mu.Unlock()
+		<-time.After(lookAfter)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range k.servers {
+		s.one.shutdown(ctx)
+		s.two.shutdown(ctx)
+	}
+}

@@ -1,0 +1,91 @@
+package front_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/front"
+)
+
+// prefixed is a connection of which a driver has read something.
+type prefixed struct {
+	net.Conn
+	io.Reader
+}
+
+func (p prefixed) Read(b []byte) (int, error) { return p.Reader.Read(b) }
+
+// A driver gets the connections of HTTP/1.1, gives back those that it does not want, and learns of the end.
+func TestDrive(t *testing.T) {
+	left := make(chan bool, 10)
+	front.Process().Drive = func(conn net.Conn, info *front.Info) {
+		first := make([]byte, 1)
+		if _, err := io.ReadFull(conn, first); err != nil {
+			t.Error(err)
+		}
+		if first[0] == 'G' {
+			info.HandOver(prefixed{conn, io.MultiReader(bytes.NewReader(first), conn)})
+			return
+		}
+		defer conn.Close()
+		done := make(chan struct{})
+		info.OnLeave(func() {
+			left <- info.Leaving()
+			close(done)
+		})
+		_, secure := conn.(*tls.Conn)
+		fmt.Fprintf(conn, "%s %v %v\n", info.Server().Name(), secure, info.Settings.Head)
+		<-done
+	}
+	t.Cleanup(func() { front.Process().Drive = nil })
+
+	certificate := fixture.Certificate(t, "h")
+	plain, secure := fixture.Address(t), fixture.Address(t)
+	two := fronted(secure, "two")
+	two.more = maps.Clone(two.more)
+	two.more["tls_connection_policies"] = []any{map[string]any{}}
+	two.more["listener_wrappers"] = []any{map[string]any{"wrapper": "fronted"}, map[string]any{"wrapper": "tls"}}
+	two.more["read_header_timeout"] = "7s"
+	start(t, map[string]server{"one": fronted(plain, "one")})
+	keys := fmt.Sprintf(`{"certificates":{"load_pem":[{"certificate":%q,"key":%q}]}}`, certificate.PEM(), certificate.KeyPEM())
+	if err := load(map[string]server{"one": fronted(plain, "one"), "two": two}, keys); err != nil {
+		t.Fatal(err)
+	}
+	over := func(protocols ...string) *client {
+		return talk(t, tls.Client(dial(t, "tcp", secure).Conn, &tls.Config{ServerName: "h", InsecureSkipVerify: true, NextProtos: protocols}))
+	}
+	dial(t, "tcp", plain).says(t, "one")
+	over().says(t, "two")
+	over("http/1.1").says(t, "two")
+	plainly, secretly := dial(t, "tcp", plain), over("http/1.1")
+	for c, want := range map[*client]string{plainly: "one false 1m0s\n", secretly: "two true 7s\n"} {
+		if _, err := io.WriteString(c.Conn, "x"); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.ReadString('\n'); err != nil || got != want {
+			t.Errorf("the driver says %q, %v, want %q", got, err, want)
+		}
+	}
+	// One of HTTP/2 does not come to the driver.
+	if c := over("h2", "http/1.1"); c.Conn.(*tls.Conn).Handshake() != nil || c.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol != "h2" {
+		t.Error("there is no HTTP/2")
+	}
+	if err := caddy.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if !fixture.Receive(t, "the end", left) {
+			t.Error("it leaves without saying so")
+		}
+	}
+	plainly.ends(t)
+	secretly.ends(t)
+}

@@ -1,0 +1,169 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/netaddr"
+)
+
+// ErrTaken is what Divert returns for a connection that is no business of the front any more.
+var ErrTaken = errors.New("the connection is served by somebody else")
+
+// Divert looks at a connection before its TLS handshake, which is to be complete at a time. It returns the connection to go on with,
+// ErrTaken, or another error, for which the connection is closed.
+type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
+
+// Serving is a server of one configuration, and how connections become requests for it.
+type Serving struct {
+	Context caddy.Context
+	Server  *caddyhttp.Server
+	// Admit makes a connection of one that was accepted. It must not wait.
+	Admit func(net.Conn) net.Conn
+	// Divert is for the connections with TLS that are accepted at an address.
+	Divert func(at net.Addr) Divert
+	// HandshakeTimeout is how long a TLS handshake may take. 0 is as long as the head of a request.
+	HandshakeTimeout time.Duration
+
+	front *Front
+	start sync.Once
+	tls   *tls.Config
+	// group is nil until the server starts. It belongs to the lock of the front, as do open, how many listeners there are, and left.
+	group  *Group
+	cohort *cohort
+	open   int
+	left   bool
+}
+
+// Prepare has the front listen at the TCP addresses of a server in place of Caddy. It is called while the server is provisioned, and
+// Forget when that is cleaned up. The addresses get the name of our network here and not in the JSON: Caddy looks for a server with
+// the address ":80" where it adds redirects for sites, and would open that address once more if none has it.
+func (f *Front) Prepare(s *Serving) {
+	s.front = f
+	for i, text := range s.Server.Listen {
+		if address, err := caddy.ParseNetworkAddress(text); err == nil {
+			if on, ok := netaddr.OnFront(address); ok {
+				s.Server.Listen[i] = on.String()
+			}
+		}
+	}
+	s.Server.RegisterOnStop(s.stop)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.servings[s.Server] = s
+}
+
+// Forget is the end of what Prepare began.
+func (s *Serving) Forget() {
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	delete(s.front.servings, s.Server)
+	s.leave()
+}
+
+// Wrap takes the connections of a listener that Caddy has opened for the server, and returns one that never has any.
+func (s *Serving) Wrap(next net.Listener) net.Listener {
+	s.start.Do(func() { s.tls = s.Server.TLSConnPolicies.TLSConfig(s.Context) })
+	s.front.mu.Lock()
+	defer s.front.mu.Unlock()
+	s.join()
+	s.open++
+	if c, ok := next.(*claim); ok {
+		_, port, _ := net.SplitHostPort(c.address.JoinHostPort(0))
+		secure := len(s.Server.TLSConnPolicies) > 0 && !withoutTLS(s.Context, port)
+		c.attach(s.group, s.manner(next.Addr(), secure, protocolsAt(s.Server, c.written)))
+		return c
+	}
+	a := &adopted{Listener: next, of: s, cohort: s.cohort, manner: s.usual(next.Addr()), done: make(chan struct{})}
+	s.cohort.sources.Add(1)
+	go a.accept()
+	return a
+}
+
+// join adds the server to those that its group chooses from. It is called with the lock of the front, as are leave and closed.
+func (s *Serving) join() {
+	if s.group != nil {
+		return
+	}
+	s.group = s.front.group(s.Server.Name())
+	s.cohort = s.group.join(s)
+}
+
+func (s *Serving) leave() {
+	if s.group == nil || s.left {
+		return
+	}
+	s.left = true
+	s.group.leave(s)
+}
+
+// closed is called for each listener of the server that is closed.
+func (s *Serving) closed() {
+	if s.open--; s.open == 0 {
+		s.leave()
+	}
+}
+
+// stop is called by Caddy when it stops the server, and before it cleans up the modules of the configuration: no request may come to
+// them after that. At the end of the process it waits for requests under way.
+func (s *Serving) stop(ctx context.Context) error {
+	s.front.mu.Lock()
+	s.leave()
+	cohort := s.cohort
+	s.front.mu.Unlock()
+	if cohort == nil || !caddy.Exiting() {
+		return nil
+	}
+	select {
+	case <-cohort.ended:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// manner is how the connections of one listener are served.
+type manner struct {
+	settings
+	secure bool
+	admit  func(net.Conn) net.Conn
+	divert Divert
+	limit  time.Duration
+	alive  net.KeepAliveConfig
+}
+
+// usual is for listeners of which the server says nothing in particular.
+func (s *Serving) usual(at net.Addr) *manner {
+	return s.manner(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols)
+}
+
+func (s *Serving) manner(at net.Addr, secure bool, protocols []string) *manner {
+	v := s.Server
+	m := &manner{secure: secure, admit: s.Admit, limit: s.HandshakeTimeout, alive: keepAlive(v), settings: settings{
+		read: time.Duration(v.ReadTimeout), head: time.Duration(v.ReadHeaderTimeout), write: time.Duration(v.WriteTimeout),
+		idle: time.Duration(v.IdleTimeout), size: v.MaxHeaderBytes,
+		http1: slices.Contains(protocols, "h1"), http2: slices.Contains(protocols, "h2") || slices.Contains(protocols, "h2c"),
+	}}
+	if m.limit == 0 {
+		m.limit = m.head
+	}
+	if secure && s.Divert != nil {
+		m.divert = s.Divert(at)
+	}
+	return m
+}
+
+// keepAlive is what Caddy asks the kernel for.
+func keepAlive(s *caddyhttp.Server) net.KeepAliveConfig {
+	return net.KeepAliveConfig{
+		Enable: s.KeepAliveInterval >= 0, Interval: time.Duration(s.KeepAliveInterval), Idle: time.Duration(s.KeepAliveIdle),
+		Count: s.KeepAliveCount,
+	}
+}
