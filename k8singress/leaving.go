@@ -12,12 +12,12 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// The end of the process: SIGTERM makes caddy.Exiting true. From then on answers ask their clients to leave. Caddy stops its
-// apps one after the other, in any order. The http app takes new requests for shutdown_delay, closes its listeners, and waits
-// for requests under way until grace_period is over. Connections that were upgraded are no requests to it, and those of TCP
-// ports, which take new ones for as long as it does, are none of its; so we wait for these, for the rest of that time. Doing
-// so in App.Stop would keep the http app from closing its listeners where ours is stopped first; so it is done after all of
-// them have been.
+// The end of the process: SIGTERM makes caddy.Exiting true. From then on answers ask their clients to leave. Caddy stops
+// its apps one after the other, in any order. The http app takes new requests for shutdown_delay, closes its listeners,
+// whose sockets package front closes then, and waits with it for requests under way until grace_period is over.
+// Connections that were upgraded are no requests to it, and those of TCP ports, which take new ones for as long as it
+// does, are none of its; so we wait for these, for the rest of that time. Doing so in App.Stop would keep the http app
+// from closing its listeners where ours is stopped first; so it is done after all of them have been.
 
 // leaving is what the end of the process has come to.
 var leaving struct {

@@ -2,15 +2,18 @@ package k8singress
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/netip"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/pires/go-proxyproto"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/l4app"
@@ -18,9 +21,12 @@ import (
 
 func init() { caddy.RegisterModule(new(Listener)) }
 
-// Listener reads the PROXY protocol header (version 1 or 2) in front of each connection, as long as the global options ask
-// for it with use-proxy-protocol. They are looked at for each new connection, so that switching it on or off loads no
-// configuration, and connections that are open stay as they are. Without it, connections are not touched.
+// Listener has connections outlive the configuration: they are served by the front of the process, which has the requests
+// answered by the server of the configuration that Caddy runs. Caddy's own listener never has any.
+//
+// It reads the PROXY protocol header (version 1 or 2) in front of each connection, as long as the global options ask for it
+// with use-proxy-protocol. They are looked at for each new connection, so that switching it on or off loads no configuration,
+// and connections that are open stay as they are. Without it, connections are not touched.
 //
 // A peer within proxy-real-ip-cidr, by default everybody, has to send the header at once: its connection is closed when
 // something else comes, or nothing within proxy-protocol-header-timeout. A header that names no TCP client, as those of
@@ -30,6 +36,8 @@ func init() { caddy.RegisterModule(new(Listener)) }
 //
 // With a limit for handshakes, which is for servers with TLS, connections for hosts with ssl-passthrough go to their backends
 // as they are, and the server sees no more of them. While there is no such host, connections are not looked at.
+//
+// No other listener wrapper can stand beside it, but for "tls" behind it, which a server with TLS needs.
 type Listener struct {
 	// HandshakeTimeout is how long a TLS handshake may take. Default: as long as the head of a request.
 	HandshakeTimeout caddy.Duration `json:"handshake_timeout,omitempty"`
@@ -39,6 +47,7 @@ type Listener struct {
 	log   *zap.Logger
 	// shortcut is for a server with TLS.
 	shortcut *shortcut
+	serving  *front.Serving
 }
 
 // CaddyModule returns the Caddy module information.
@@ -46,48 +55,63 @@ func (*Listener) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "caddy.listeners.k8singress", New: func() caddy.Module { return new(Listener) }}
 }
 
-// Provision finds the running tables.
+// Provision finds the running tables, and has the front listen for the server.
 func (l *Listener) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {
 		return err
 	}
+	server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
+	if !ok {
+		return errors.New("the listener wrapper k8singress is for servers of the http app")
+	}
+	if !standsAlone(server) {
+		return errors.New(`the listener wrapper k8singress stands alone, or with "tls" behind it if the server has TLS`)
+	}
 	l.table = app.engine.Table()
 	// Connections that are passed through outlive the configuration, and so does their log.
 	l.ports, l.log = app.engine.Ports(), caddy.Log().Named("k8singress.passthrough")
-	l.shortcut = newShortcut(ctx, app.engine)
+	l.shortcut = newShortcut(server, app.engine, ctx.Logger())
+	l.serving = &front.Serving{Context: ctx, Server: server, Admit: l.admit, HandshakeTimeout: time.Duration(l.HandshakeTimeout)}
+	if l.HandshakeTimeout > 0 {
+		l.serving.Divert = func(at net.Addr) front.Divert { return newPassing(l.table, l.ports, at, l.log).divert }
+	}
+	front.Process().Prepare(l.serving)
 	return nil
 }
 
-// WrapListener returns a listener whose connections come from the clients that headers name.
+// standsAlone says whether a server has no other listener wrapper, which would never see a connection.
+func standsAlone(server *caddyhttp.Server) bool {
+	var names []string
+	for _, raw := range server.ListenerWrappersRaw {
+		var module struct{ Wrapper string }
+		if err := json.Unmarshal(raw, &module); err != nil {
+			return false
+		}
+		names = append(names, module.Wrapper)
+	}
+	return len(names) == 1 && len(server.TLSConnPolicies) == 0 || len(names) == 2 && names[0] == "k8singress" && names[1] == "tls"
+}
+
+// Cleanup is called when the configuration has ended, or was refused.
+func (l *Listener) Cleanup() error {
+	if l.serving != nil {
+		l.serving.Forget()
+	}
+	return nil
+}
+
+// WrapListener gives the connections of a listener to the front.
 func (l *Listener) WrapListener(next net.Listener) net.Listener {
 	l.shortcut.install()
-	return &accepting{next, l, newPassing(l.table, l.ports, next.Addr(), l.log)}
+	return l.serving.Wrap(next)
 }
 
-// accepting is a listener with our connections. Accept reads nothing: net/http asks a connection for its address on the
-// connection's own goroutine, and that is when the header is read.
-type accepting struct {
-	net.Listener
-	wrapper *Listener
-	passing *passing
-}
-
-func (a *accepting) Accept() (net.Conn, error) {
-	conn, err := a.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return a.wrapper.wrap(conn, a.passing), nil
-}
-
-func (l *Listener) wrap(conn net.Conn, by *passing) net.Conn {
+// admit returns a connection that reads the header of the PROXY protocol when it is asked for its address, or for a byte.
+func (l *Listener) admit(conn net.Conn) net.Conn {
 	if options := &l.table.Global().Clients; options.ProxyProtocol && l.believes(conn.RemoteAddr()) {
-		conn = proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
+		return proxied{proxyproto.NewConn(conn, proxyproto.WithPolicy(proxyproto.REQUIRE),
 			proxyproto.SetReadHeaderTimeout(cmp.Or(options.ProxyTimeout, ir.ProxyTimeout)), proxyproto.ValidateHeader(keepTCP))}
-	}
-	if l.HandshakeTimeout > 0 {
-		conn = &handshaking{Conn: conn, limit: time.Duration(l.HandshakeTimeout), passing: by}
 	}
 	return conn
 }
@@ -128,5 +152,6 @@ func closeWrite(conn net.Conn) error {
 
 var (
 	_ caddy.Provisioner     = (*Listener)(nil)
+	_ caddy.CleanerUpper    = (*Listener)(nil)
 	_ caddy.ListenerWrapper = (*Listener)(nil)
 )

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/sni"
 	"github.com/k8singress/k8singress/l4app"
@@ -34,43 +35,39 @@ func newPassing(table *live.Table, ports *l4app.Ports, at net.Addr, log *zap.Log
 	return &passing{table, sync.OnceValue(func() *l4app.Passage { return ports.Passage(at, table.StreamPolicy, log) }), log}
 }
 
-// errPassed is what the server is told that has accepted a connection which is passed through. It ends up in the debug log.
-var errPassed = errors.New("the connection is passed through to the backend of its host")
-
 // hellos are buffers for what clients say first.
 var hellos = sync.Pool{New: func() any {
 	buffer := make([]byte, helloSize)
 	return &buffer
 }}
 
-// look reads the first words of a client, on the goroutine of the connection, so that a client that says nothing holds up
-// nobody else. It returns what it has read, unless the TLS of the host that the client wants ends elsewhere: the connection is
-// gone then, and the error is errPassed.
-func (c *handshaking) look() (err error) {
-	passage := c.passing.passage()
-	if err := c.Conn.SetReadDeadline(earlier(c.until, time.Now().Add(helloTime))); err != nil {
-		return err
+// divert reads the first words of a client, on the goroutine of the connection, so that a client that says nothing holds up
+// nobody else, if there are hosts whose TLS ends elsewhere. It returns a connection on which they come again, unless the client
+// wants such a host: the connection is gone then.
+func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
+	if !p.table.PassesAny() {
+		return conn, nil
+	}
+	passage := p.passage()
+	if err := conn.SetReadDeadline(earlier(until, time.Now().Add(helloTime))); err != nil {
+		return nil, err
 	}
 	buffer := hellos.Get().(*[]byte)
-	defer func() {
-		if c.ahead == nil {
-			hellos.Put(buffer)
-		}
-	}()
-	name, n, err := sni.Read(c.Conn, *buffer)
+	name, n, err := sni.Read(conn, *buffer)
 	if errors.Is(err, sni.ErrTooLong) || errors.Is(err, os.ErrDeadlineExceeded) {
 		passage.Unheard()
 	}
-	switch {
-	case err == nil:
-		if to := c.passing.table.Passthrough(name); to != nil {
-			return c.pass(to, append([]byte(nil), (*buffer)[:n]...))
+	ours := err == nil || errors.Is(err, sni.ErrTooLong) || errors.Is(err, sni.ErrNoHello)
+	if err == nil {
+		if to := p.table.Passthrough(name); to != nil {
+			ours, err = false, p.pass(conn, to, append([]byte(nil), (*buffer)[:n]...))
 		}
-	case !errors.Is(err, sni.ErrTooLong) && !errors.Is(err, sni.ErrNoHello):
-		return err
 	}
-	c.ahead, c.buffer = (*buffer)[:n], buffer
-	return c.Conn.SetReadDeadline(c.until)
+	if !ours {
+		hellos.Put(buffer)
+		return nil, err
+	}
+	return &replayed{conn, (*buffer)[:n], buffer}, conn.SetReadDeadline(until)
 }
 
 // earlier is the earlier one of two times, of which the first may be none.
@@ -81,36 +78,44 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// replay hands out what was read before its time.
-func (c *handshaking) replay(b []byte) int {
+// replayed is a connection of which something was read before its time. It comes again.
+type replayed struct {
+	net.Conn
+	// ahead is a part of buffer. Only reads look at it, of which there is one at a time.
+	ahead  []byte
+	buffer *[]byte
+}
+
+func (c *replayed) Read(b []byte) (int, error) {
+	if c.buffer == nil {
+		return c.Conn.Read(b)
+	}
 	n := copy(b, c.ahead)
 	if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
 		hellos.Put(c.buffer)
 		c.ahead, c.buffer = nil, nil
 	}
-	return n
+	return n, nil
 }
 
-// pass takes the connection away from the server that has accepted it. Whatever that does with it has no effect any more.
-func (c *handshaking) pass(to *live.Passthrough, ahead []byte) error {
-	c.passed.Store(true)
-	conn := c.Conn
+// pass gives the connection to the backend.
+func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error {
 	if p, ok := conn.(proxied); ok {
 		conn = p.Conn
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
-		return errors.Join(err, conn.Close())
+		return err
 	}
 	// The connection ends by itself, or when Table or the end of the process has it end.
 	backend := to.Backends.Next()
-	passed := c.passing.passage().Take(conn, ahead, backend)
+	passed := p.passage().Take(conn, ahead, backend)
 	ended := to.Follow(passed.End)
 	go func() {
 		defer ended()
 		if err := passed.Pass(); err != nil {
-			c.passing.log.Debug("passing a connection through", zap.Stringer("client", conn.RemoteAddr()),
+			p.log.Debug("passing a connection through", zap.Stringer("client", conn.RemoteAddr()),
 				zap.String("backend", backend.ID()), zap.Error(err))
 		}
 	}()
-	return errPassed
+	return front.ErrTaken
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/document"
@@ -30,12 +29,9 @@ func BenchmarkAccept(b *testing.B) {
 	many.Update(hosts)
 	for name, table := range map[string]*live.Table{"without": nil, "no host": none, "10000 hosts": many} {
 		b.Run(name, func(b *testing.B) {
-			var l net.Listener = talking{said}
+			l, divert := talking{said}, func(conn net.Conn, _ time.Time) (net.Conn, error) { return conn, nil }
 			if table != nil {
-				of := &Listener{
-					HandshakeTimeout: caddy.Duration(time.Second), table: table, ports: l4app.New(zap.NewNop(), l4app.Tables{}), log: zap.NewNop(),
-				}
-				l = &accepting{l, of, newPassing(table, of.ports, l.Addr(), of.log)}
+				divert = newPassing(table, l4app.New(zap.NewNop(), l4app.Tables{}), l.Addr(), zap.NewNop()).divert
 			}
 			buffer := make([]byte, len(said))
 			b.ReportAllocs()
@@ -44,7 +40,11 @@ func BenchmarkAccept(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+				until := time.Now().Add(time.Minute)
+				if err := conn.SetDeadline(until); err != nil {
+					b.Fatal(err)
+				}
+				if conn, err = divert(conn, until); err != nil {
 					b.Fatal(err)
 				}
 				if _, err := io.ReadFull(conn, buffer); err != nil {

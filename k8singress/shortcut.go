@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
@@ -30,10 +29,8 @@ type shortcut struct {
 	once   sync.Once
 }
 
-// newShortcut finds the server that a module of it is provisioned for.
-func newShortcut(ctx caddy.Context, e *engine.Engine) *shortcut {
-	server, _ := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
-	return &shortcut{server: server, store: e.Certificates(), hosts: e.Table(), log: ctx.Logger()}
+func newShortcut(server *caddyhttp.Server, e *engine.Engine, log *zap.Logger) *shortcut {
+	return &shortcut{server: server, store: e.Certificates(), hosts: e.Table(), log: log}
 }
 
 // install changes the TLS policies of the server, which Caddy has made by the time that it starts to listen. Where that is not
