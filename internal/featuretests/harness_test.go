@@ -84,8 +84,8 @@ func (in *ingress) loadCaddyfile(text string) {
 }
 
 // reload replaces the configuration that Caddy runs, and waits until the servers of the one before have closed their
-// listeners, which Caddy goes on with after it says that it has loaded the next one: it resets connections that have sent no
-// request by then.
+// listeners, which Caddy goes on with after it says that it has loaded the next one. A server of a site resets connections
+// that have sent no request by then; those of the controller have one socket for all configurations.
 func (in *ingress) reload(config []byte) {
 	in.Helper()
 	if err := caddy.Load(config, true); err != nil {

@@ -83,8 +83,7 @@ func (s *survivors) manifests() string {
 }
 
 // TestStateSurvives: whatever object changes, sessions stay, what was ejected stays out, turns go on, and no request fails.
-// Another Caddyfile changes nothing of that either; but Caddy closes connections that come in just then, so that there is no
-// load at that moment.
+// Another Caddyfile changes nothing of that either.
 func TestStateSurvives(t *testing.T) {
 	s := &survivors{failing: newFleet(t, 4, nil), sticky: newFleet(t, 4, nil), turns: newFleet(t, 3, nil), endpoints: 3}
 	in := start(t, s.manifests())
@@ -130,12 +129,11 @@ func TestStateSurvives(t *testing.T) {
 		return nil
 	})
 	check("the endpoints")
-	stop()
-
 	generation := in.status().Generation
 	in.load("manifests " + in.folder + "\ndisable_catch_all")
 	in.newer(generation)
 	check("an option")
+	stop()
 	for range 12 {
 		in.expect("failing.example", "/", http.StatusOK, "")
 	}
