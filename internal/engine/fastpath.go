@@ -104,8 +104,7 @@ func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string
 func loadSecret(to apply.Secrets, s *snapshot.Snapshot, name ir.Name) {
 	secret, ok := snapshot.Of[*corev1.Secret](s).Get(name.Namespace, name.Name)
 	if !ok {
-		to.SetSecret(name, nil, false)
-		return
+		secret = &corev1.Secret{}
 	}
-	to.SetSecret(name, secret.Data, true)
+	to.SetSecret(name, secret.Data, ok)
 }

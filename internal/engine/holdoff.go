@@ -13,15 +13,18 @@ const (
 
 // holdoff gathers changes that come together into one run of the pipeline.
 type holdoff struct {
+	// timer fires when the pipeline is to run.
 	timer *time.Timer
 	// first is when the oldest change came that has not been worked on; it is zero when there is none.
 	first time.Time
 }
 
-func newHoldoff() holdoff {
+func newHoldoff() holdoff { return holdoff{timer: stoppedTimer()} }
+
+func stoppedTimer() *time.Timer {
 	timer := time.NewTimer(0)
 	timer.Stop()
-	return holdoff{timer: timer}
+	return timer
 }
 
 // change notes a change.
@@ -36,12 +39,6 @@ func (h *holdoff) change() {
 // now lets the pipeline run at once.
 func (h *holdoff) now() { h.timer.Reset(0) }
 
-// later lets the pipeline run after a time, if no change comes before.
-func (h *holdoff) later(d time.Duration) { h.timer.Reset(d) }
-
-// fired returns a channel that receives when the pipeline is to run.
-func (h *holdoff) fired() <-chan time.Time { return h.timer.C }
-
 // done says that the pipeline has run.
 func (h *holdoff) done() {
 	h.timer.Stop()
@@ -55,22 +52,14 @@ type backoff struct {
 	armed bool
 }
 
-func newBackoff() backoff {
-	timer := time.NewTimer(0)
-	timer.Stop()
-	return backoff{timer: timer, next: firstRetry}
-}
+func newBackoff() backoff { return backoff{timer: stoppedTimer(), next: firstRetry} }
 
-func (b *backoff) failed() {
-	b.timer.Reset(b.next)
-	b.armed = true
-	b.next = min(2*b.next, lastRetry)
-}
-
-// arm is like failed, but for a failure that is to be tried again already.
+// arm has what failed tried again, unless it is to be already.
 func (b *backoff) arm() {
 	if !b.armed {
-		b.failed()
+		b.timer.Reset(b.next)
+		b.armed = true
+		b.next = min(2*b.next, lastRetry)
 	}
 }
 

@@ -95,7 +95,7 @@ func (l *loop) run(ctx context.Context) {
 			l.publish()
 		case <-l.publisherChanged():
 			l.publish()
-		case <-l.hold.fired():
+		case <-l.hold.timer.C:
 			l.hold.done()
 			l.pipeline()
 			l.offerTLSPolicies(ctx)
@@ -129,10 +129,12 @@ func (l *loop) checkDrift() {
 func (l *loop) adopt(ctx context.Context) {
 	a := l.adoption.Load()
 	if !slices.Equal(l.settings.StreamBind, a.settings.StreamBind) {
-		l.config = withNewPorts(l.config)
+		// Another address to listen on is not part of a port, and with another pointer it is rendered again.
+		l.config = withCopies(l.config, func(c *ir.Config) { c.StreamRoutes = copies(c.StreamRoutes) })
 	}
 	if l.settings.Zone != a.settings.Zone {
-		l.config = withNewBackends(l.config)
+		// Likewise, endpoints are resolved again for another zone.
+		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
 	}
 	l.settings = a.settings
 	l.configureIssuance(a)

@@ -70,28 +70,21 @@ func newRenderer(o settings.Config, s *snapshot.Snapshot) *render.Renderer {
 	return r
 }
 
-// withNewPorts returns the configuration with other pointers to its TCP and UDP ports. They are all rendered again then, for
-// another address to listen on, which is not part of them.
-func withNewPorts(config *ir.Config) *ir.Config {
+// withCopies returns an edited copy of the configuration, which is immutable.
+func withCopies(config *ir.Config, edit func(*ir.Config)) *ir.Config {
 	other := *config
-	other.StreamRoutes = make([]*ir.StreamRoute, 0, len(config.StreamRoutes))
-	for _, r := range config.StreamRoutes {
-		route := *r
-		other.StreamRoutes = append(other.StreamRoutes, &route)
-	}
+	edit(&other)
 	return &other
 }
 
-// withNewBackends returns the configuration with other pointers to its backends. Their endpoints are resolved again then, for
-// another zone.
-func withNewBackends(config *ir.Config) *ir.Config {
-	other := *config
-	other.Backends = make([]*ir.Backend, 0, len(config.Backends))
-	for _, b := range config.Backends {
-		backend := *b
-		other.Backends = append(other.Backends, &backend)
+// copies returns other pointers to equal values. What a pointer stands for is rendered again when it is another one.
+func copies[T any](list []*T) []*T {
+	all := make([]*T, 0, len(list))
+	for _, old := range list {
+		value := *old
+		all = append(all, &value)
 	}
-	return &other
+	return all
 }
 
 func resolve(s *snapshot.Snapshot, b *ir.Backend, zone string) []ir.Endpoint {

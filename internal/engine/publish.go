@@ -23,7 +23,7 @@ func (l *loop) publish() bool {
 		return false
 	}
 	old, verdicts := l.state.Load(), l.verdicts()
-	if !l.applied && same(old.report, verdicts) {
+	if !l.applied && slices.EqualFunc(old.report.Verdicts, verdicts.Verdicts, (*report.Verdict).Equal) {
 		return false
 	}
 	l.logChanges(old.report, verdicts)
@@ -48,11 +48,6 @@ func (l *loop) verdicts() *report.Report {
 		merged = merged.With(l.publisher.Verdicts())
 	}
 	return merged
-}
-
-// same compares reports. They share the verdicts that have not changed.
-func same(a, b *report.Report) bool {
-	return slices.EqualFunc(a.Verdicts, b.Verdicts, (*report.Verdict).Equal)
 }
 
 // publishStatus hands over the newest objects with the verdicts on them.

@@ -57,7 +57,7 @@ func (l *loop) waitForSecrets(s *snapshot.Snapshot) {
 		l.secretsWait.since = time.Now()
 	}
 	l.postponeApply(s)
-	l.hold.later(secretsTimeout)
+	l.hold.timer.Reset(secretsTimeout)
 }
 
 // restartPipeline ends the wait: the Secrets that were read last may be newer than the snapshot.

@@ -91,13 +91,6 @@ type reading struct {
 	stands bool
 }
 
-// Translate reads one Ingress.
-func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
-	r := newReading(s, object, o)
-	r.read()
-	return r.Result
-}
-
 func newReading(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *reading {
 	r := &reading{
 		Result: &Result{Object: object, Contribution: hosts.Contribution{

@@ -14,10 +14,10 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// TranslateCarefully is Translate, and makes a panic a verdict on the Ingress. Its paths answer 503, as far as they can be
-// read, because they may be there to keep requests from a path of another Ingress. What cannot be read even so is left out.
-// An Ingress of which nobody can say whose it is is taken for ours.
-func TranslateCarefully(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
+// Translate reads one Ingress. A panic becomes a verdict on it: its paths answer 503, as far as they can be read, because they may be
+// there to keep requests from a path of another Ingress. What cannot be read even so is left out. An Ingress whose class cannot be
+// read is taken for ours.
+func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
 	return readCarefully((*reading).read, newReading(s, object, o))
 }
 

@@ -116,7 +116,7 @@ func TestAnIngressOfOthersThatCannotBeRead(t *testing.T) {
 
 // TestWhatCannotBeFoundIsClosed: without objects, nobody knows whose the Ingress is, nor what its Services are.
 func TestWhatCannotBeFoundIsClosed(t *testing.T) {
-	r := TranslateCarefully(nil, guarded(nil), Options{})
+	r := Translate(nil, guarded(nil), Options{})
 	m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution}, nil, false)
 	if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / bad [{503}]" {
 		t.Errorf("served is %s", got)

@@ -171,7 +171,7 @@ func (t *Translator) one(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 		t.note(c, &ref, old, groups[string].remove, groups[ir.Ref].remove)
 	}
 	if object, ok := snapshot.Of[*networkingv1.Ingress](s).Get(ref.Namespace, ref.Name); ok {
-		result := ingress.TranslateCarefully(s, object, t.defaults.ingress)
+		result := ingress.Translate(s, object, t.defaults.ingress)
 		t.results[ref] = result
 		t.note(c, &ref, result, groups[string].add, groups[ir.Ref].add)
 	}
