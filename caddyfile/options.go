@@ -25,23 +25,20 @@ var options = option.Table[draft, *line]{
 	{
 		Name: "kubeconfig", Values: "<file>", Parse: one(func(d *draft) *string { return &d.kubeconfig }, anything),
 		Doc:     "A kubeconfig file that says how to reach the API server.",
-		Example: "kubeconfig /etc/kubernetes/admin.conf",
-		Default: "the service account of the pod that Caddy runs in",
+		Example: "kubeconfig /etc/kubernetes/admin.conf", Default: "the service account of the pod that Caddy runs in",
 	},
 	{
 		Name: "manifests", Values: "<folder>", Parse: one(func(d *draft) *string { return &d.manifests }, anything),
 		Doc: "Reads a folder of Kubernetes YAML in place of a cluster, and follows changes of its files. There is no API server then. " +
 			"A relative path counts from the directory that Caddy was started in. Of Ingresses without a `creationTimestamp`, the last by " +
 			"namespace and name counts as the oldest, as in ingress-nginx.",
-		Example: "manifests ./manifests",
-		Default: "none",
+		Example: "manifests ./manifests", Default: "none",
 	},
 	{
 		Name: "source", Values: "none", Parse: setSource,
 		Doc: "Follows nothing. The process serves the document that `PUT /k8singress/config` brings, as `GET /k8singress/config` " +
 			"of another process gave it.",
-		Example: "source none",
-		Default: "a cluster, or the folder of `manifests`",
+		Example: "source none", Default: "a cluster, or the folder of `manifests`",
 	},
 	{
 		Name: "ingress_class", Values: "<name>",
@@ -49,74 +46,64 @@ var options = option.Table[draft, *line]{
 		Doc: "The value of the older annotation `kubernetes.io/ingress.class` that is ours. `spec.ingressClassName` names an " +
 			"IngressClass instead, and each one with our `controller_name` is served, whatever its own name. Only with `manifests`, " +
 			"an Ingress may name this class there without such an object.",
-		Example: "ingress_class edge",
-		Default: settings.DefaultIngressClass,
+		Example: "ingress_class edge", Default: settings.DefaultIngressClass,
 	},
 	{
 		Name: "controller_name", Values: "<domain/path>",
 		Parse: one(func(d *draft) *string { return &d.config.ControllerName }, controllerName),
 		Doc: "The `spec.controller` of the IngressClasses that are ours. The default is that of ingress-nginx, because the field " +
 			"of an IngressClass cannot be changed later.",
-		Example: "controller_name example.com/edge",
-		Default: settings.DefaultControllerName,
+		Example: "controller_name example.com/edge", Default: settings.DefaultControllerName,
 	},
 	{
 		Name: "watch_ingress_without_class", Parse: enable(func(d *draft) *bool { return &d.config.WatchIngressWithoutClass }),
 		Doc:     "Serves Ingresses that name no class, too.",
-		Example: "watch_ingress_without_class",
-		Default: "they are left to the default class of the cluster",
+		Example: "watch_ingress_without_class", Default: "they are left to the default class of the cluster",
 	},
 	{
 		Name: "namespaces", Values: "<name>...",
 		Parse:   many(func(d *draft) *[]string { return &d.namespaces }, label),
 		Doc:     "Follows the objects of these namespaces only.",
-		Example: "namespaces shop web",
-		Default: "all",
+		Example: "namespaces shop web", Default: "all",
 	},
 	{
 		Name: "namespace_selector", Values: "<selector>",
 		Parse: one(func(d *draft) *string { return &d.selector }, selector),
 		Doc: "Serves Ingresses of those namespaces only whose labels match, such as `team=shop` or `\"team in (shop, web)\"`. It " +
 			"needs the right to list and watch namespaces.",
-		Example: "namespace_selector team=shop",
-		Default: "all",
+		Example: "namespace_selector team=shop", Default: "all",
 	},
 	{
 		Name: "secrets", Values: "all | referenced",
 		Parse: one(func(d *draft) *string { return &d.secrets }, words("", settings.SecretsAll, settings.SecretsReferenced)),
 		Doc: "Which Secrets are read: `all` of the namespaces, or only those that Ingresses and options refer to, each by a watch " +
 			"for its name. The right to read no others is enough then. The verdict on an Ingress says which Secret may not be read.",
-		Example: "secrets referenced",
-		Default: "all",
+		Example: "secrets referenced", Default: "all",
 	},
 	{
 		Name: "disable_catch_all", Parse: enable(func(d *draft) *bool { return &d.config.DisableCatchAll }),
 		Doc:     "Refuses rules without a host, and Ingresses that are only a default backend: what would answer for every host.",
-		Example: "disable_catch_all",
-		Default: "they answer for the hosts that no other Ingress has",
+		Example: "disable_catch_all", Default: "they answer for the hosts that no other Ingress has",
 	},
 	{
 		Name: "http", Values: "<address>... | off",
 		Parse: addresses(func(d *draft) *[]string { return &d.config.HTTP }),
 		Doc: "Where HTTP is answered. With `off` it is not, and a site of your own may listen there and hand its requests over " +
 			"with the directive.",
-		Example: "http 127.0.0.1:8080",
-		Default: settings.DefaultHTTP,
+		Example: "http 127.0.0.1:8080", Default: settings.DefaultHTTP,
 	},
 	{
 		Name: "https", Values: "<address>... | off",
 		Parse:   addresses(func(d *draft) *[]string { return &d.config.HTTPS }),
 		Doc:     "Where HTTPS is answered, HTTP/2 and HTTP/3 included. `off` as for `http`.",
-		Example: "https 127.0.0.1:8443",
-		Default: settings.DefaultHTTPS,
+		Example: "https 127.0.0.1:8443", Default: settings.DefaultHTTPS,
 	},
 	{
 		Name: "health", Values: "<address>",
 		Parse: one(func(d *draft) *string { return &d.config.Health }, probeAddress),
 		Doc: "Where probes are answered: `/healthz` with 200 while the process works, and `/readyz` with 200 once all there is has " +
 			"been applied, and with 503 before, and from the moment the process has been told to end.",
-		Example: "health :10254",
-		Default: "none",
+		Example: "health :10254", Default: "none",
 	},
 	{
 		Name: "shutdown_delay", Values: "<duration>",
@@ -124,8 +111,7 @@ var options = option.Table[draft, *line]{
 		Doc: "How long new requests are still taken once the process has been told to end, so that load balancers can find out " +
 			"from `/readyz`. Each answer asks its client to leave: by `Connection: close`, or a GOAWAY in HTTP/2. It is Caddy's " +
 			"global option `shutdown_delay`, and holds for sites of your own, too.",
-		Example: "shutdown_delay 15s",
-		Default: "0s, or Caddy's own option",
+		Example: "shutdown_delay 15s", Default: "0s, or Caddy's own option",
 	},
 	{
 		Name: "shutdown_timeout", Values: "<duration>",
@@ -133,38 +119,33 @@ var options = option.Table[draft, *line]{
 		Doc: "How long the requests under way may take after that, WebSockets and other streams included. The process ends as soon " +
 			"as they have. It is Caddy's global option `grace_period`, and holds for sites of your own, too. In a pod, " +
 			"`terminationGracePeriodSeconds` has to be more than this and `shutdown_delay` together.",
-		Example: "shutdown_timeout 30s",
-		Default: "240s, as ingress-nginx, or Caddy's own option",
+		Example: "shutdown_timeout 30s", Default: "240s, as ingress-nginx, or Caddy's own option",
 	},
 	{
 		Name: "configmap", Values: "<namespace/name>",
 		Parse: value(func(d *draft) *ir.Name { return &d.config.ConfigMap }, namespacedName),
 		Doc: "The ConfigMap with the global options of ingress-nginx, which is followed: [ConfigMap](configmap.md) has its keys. An " +
 			"IngressClass whose `spec.parameters` have the scope Cluster names a ConfigMap of the same namespace.",
-		Example: "configmap ingress-nginx/ingress-nginx-controller",
-		Default: "none",
+		Example: "configmap ingress-nginx/ingress-nginx-controller", Default: "none",
 	},
 	{
 		Name: "tcp_services", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.TCPServices }, namespacedName),
 		Doc:     "The ConfigMap with the TCP ports to open, in the format of ingress-nginx.",
-		Example: "tcp_services ingress-nginx/tcp-services",
-		Default: "none",
+		Example: "tcp_services ingress-nginx/tcp-services", Default: "none",
 	},
 	{
 		Name: "udp_services", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.UDPServices }, namespacedName),
 		Doc:     "The ConfigMap with the UDP ports to open, in the format of ingress-nginx.",
-		Example: "udp_services ingress-nginx/udp-services",
-		Default: "none",
+		Example: "udp_services ingress-nginx/udp-services", Default: "none",
 	},
 	{
 		Name: "stream_bind", Values: "<ip>...",
 		Parse: many(func(d *draft) *[]string { return &d.config.StreamBind }, ipAddress),
 		Doc: "The IP addresses that TCP and UDP ports are opened on. With `127.0.0.1` alone they cannot be reached from outside of the pod, or of " +
 			"the machine, nor through a Service.",
-		Example: "stream_bind 127.0.0.1",
-		Default: "all",
+		Example: "stream_bind 127.0.0.1", Default: "all",
 	},
 	{
 		Name: "service_tcp_ports", Values: "<port or range>...",
@@ -172,23 +153,20 @@ var options = option.Table[draft, *line]{
 		Doc: "The TCP ports that a Service may open by its annotation `k8singress.io/tcp-ports`: [TCP and UDP](tcp-udp.md) says how. The " +
 			"ports of `http`, `https`, `health` and of the admin API are not among them, whatever stands here, and a port of the ConfigMap of " +
 			"`tcp_services` stays its own.",
-		Example: "service_tcp_ports 5000-5999 6379",
-		Default: "none",
+		Example: "service_tcp_ports 5000-5999 6379", Default: "none",
 	},
 	{
 		Name: "service_udp_ports", Values: "<port or range>...",
 		Parse:   many(func(d *draft) *[]string { return &d.config.ServiceUDPPorts }, portRange),
 		Doc:     "The UDP ports that a Service may open by its annotation `k8singress.io/udp-ports`. As for TCP.",
-		Example: "service_udp_ports 5300-5399",
-		Default: "none",
+		Example: "service_udp_ports 5300-5399", Default: "none",
 	},
 	{
 		Name: "service_port_namespaces", Values: "<namespace>...",
 		Parse: many(func(d *draft) *[]string { return &d.config.ServicePortNamespaces }, namespacePattern),
 		Doc: "The namespaces whose Services may open those ports: names, and beginnings of names with a `*` behind them. It goes with " +
 			"`service_tcp_ports` or `service_udp_ports`.",
-		Example: "service_port_namespaces shop team-*",
-		Default: "all",
+		Example: "service_port_namespaces shop team-*", Default: "all",
 	},
 	{
 		Name: "external_names", Values: "off | all",
@@ -197,59 +175,51 @@ var options = option.Table[draft, *line]{
 		Doc: "Where the names of Services of type `ExternalName` may lead. Without the option, they lead neither to loopback, " +
 			"link-local or multicast addresses, nor to addresses of this machine, of the API server and of the metadata of clouds. With " +
 			"`all`, they may lead anywhere: for a Caddy that runs beside its services. With `off`, such Services are refused.",
-		Example: "external_names off",
-		Default: "to other machines",
+		Example: "external_names off", Default: "to other machines",
 	},
 	{
 		Name: "resolvers", Values: "<ip or ip:port>...",
 		Parse:   many(func(d *draft) *[]string { return &d.config.Resolvers }, dnsServer),
 		Doc:     "The DNS servers for the names of `ExternalName` Services. The domains to search are still read from `/etc/resolv.conf`.",
-		Example: "resolvers 10.96.0.10 192.0.2.53:5353",
-		Default: "the servers in `/etc/resolv.conf`",
+		Example: "resolvers 10.96.0.10 192.0.2.53:5353", Default: "the servers in `/etc/resolv.conf`",
 	},
 	{
 		Name: "zone", Values: "<name>", Parse: one(func(d *draft) *string { return &d.config.Zone }, zone),
 		Doc: "The topology zone that Caddy runs in. Requests stay in it where the EndpointSlices of a Service have hints for zones, " +
 			"as `trafficDistribution` of the Service asks for. `{env.ZONE}` is the environment variable ZONE, which the downward API " +
 			"sets in a pod that has its zone in the label `topology.kubernetes.io/zone`. An empty variable is no zone.",
-		Example: "zone {env.ZONE}",
-		Default: "none: hints are not followed",
+		Example: "zone {env.ZONE}", Default: "none: hints are not followed",
 	},
 	{
 		Name: "publish_service", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.PublishService }, namespacedName),
 		Doc:     "The Service whose address is written to the status of the Ingresses.",
-		Example: "publish_service ingress-nginx/ingress-nginx-controller",
-		Default: "none",
+		Example: "publish_service ingress-nginx/ingress-nginx-controller", Default: "none",
 	},
 	{
 		Name: "publish_ports", Parse: enable(func(d *draft) *bool { return &d.config.PublishPorts }),
 		Doc: "Keeps the ports of the Service of `publish_service` in line with the TCP and UDP ports that are open, and leaves its other " +
 			"ports alone. It needs the rights of `deploy/publish-ports.yaml`; [In a cluster](kubernetes.md#ports-of-the-service) says more.",
-		Example: "publish_ports",
-		Default: "the Service is left alone",
+		Example: "publish_ports", Default: "the Service is left alone",
 	},
 	{
 		Name: "publish_address", Values: "<ip or host>...",
 		Parse:   many(func(d *draft) *[]string { return &d.config.PublishAddress }, publicAddress),
 		Doc:     "The addresses that are written to the status of the Ingresses, in place of the addresses of a Service.",
-		Example: "publish_address 203.0.113.7",
-		Default: "none",
+		Example: "publish_address 203.0.113.7", Default: "none",
 	},
 	{
 		Name: "ssl_passthrough", Parse: enable(func(d *draft) *bool { return &d.config.SSLPassthrough }),
 		Doc: "Lets Ingresses hand the TLS connections of their hosts to a backend, which ends TLS itself: the annotation `ssl-passthrough`, " +
 			"and the flag `--enable-ssl-passthrough` of ingress-nginx. Nothing is reloaded when the first host asks for it. " +
 			"[TLS](tls.md#passthrough) has the details.",
-		Example: "ssl_passthrough",
-		Default: "the annotation has no effect, and TLS ends here",
+		Example: "ssl_passthrough", Default: "the annotation has no effect, and TLS ends here",
 	},
 	{
 		Name: "default_certificate", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.DefaultCertificate }, namespacedName),
 		Doc:     "The Secret with the certificate for names that no other certificate is for.",
-		Example: "default_certificate ingress-nginx/default-tls",
-		Default: "a self-signed certificate",
+		Example: "default_certificate ingress-nginx/default-tls", Default: "a self-signed certificate",
 	},
 	{
 		Name: "auto_https", Values: "off | all",
@@ -257,30 +227,26 @@ var options = option.Table[draft, *line]{
 			"secretName get a certificate", settings.AutoHTTPSOff, settings.AutoHTTPSAll)),
 		Doc: "Which hosts of Ingresses get a certificate from an issuer: none with `off`, whatever an Ingress says; with `all` every host " +
 			"that no Secret is for. [HTTPS](https.md) says more, and how an Ingress or a class says otherwise.",
-		Example: "auto_https all",
-		Default: "the hosts of an entry of `spec.tls` without `secretName`",
+		Example: "auto_https all", Default: "the hosts of an entry of `spec.tls` without `secretName`",
 	},
 	{
 		Name: "auto_https_except", Values: "<namespace>...",
 		Parse:   many(func(d *draft) *[]string { return &d.config.AutoHTTPSExcept }, label),
 		Doc:     "The namespaces whose Ingresses get no certificate from an issuer, whatever they say.",
-		Example: "auto_https_except preview sandbox",
-		Default: "none",
+		Example: "auto_https_except preview sandbox", Default: "none",
 	},
 	{
 		Name: "acme_on_missing_secret", Parse: enable(func(d *draft) *bool { return &d.config.ACMEOnMissingSecret }),
 		Doc: "Asks an issuer for the hosts of an entry of `spec.tls` whose Secret does not exist, too. The Secret is shown as soon as " +
 			"there is one.",
-		Example: "acme_on_missing_secret",
-		Default: "the default certificate is shown for them",
+		Example: "acme_on_missing_secret", Default: "the default certificate is shown for them",
 	},
 	{
 		Name: "email", Values: "<address>",
 		Parse: one(func(d *draft) *string { return &d.config.Email }, emailAddress),
 		Doc: "Where the certificate authority may write to about the certificates of Ingress hosts. Sites of your own have Caddy's global " +
 			"option `email`.",
-		Example: "email ops@example.com",
-		Default: "none",
+		Example: "email ops@example.com", Default: "none",
 	},
 	{
 		Name: "acme_ca", Values: "<url>",
@@ -288,8 +254,7 @@ var options = option.Table[draft, *line]{
 		Doc: "The directory of the ACME certificate authority for the certificates of Ingress hosts. An authority that is not a public one " +
 			"may issue for any name, such as `web.local`; if this machine does not trust the certificate that it shows, write `issuer acme` " +
 			"with `dir` and `trusted_roots` instead. Sites of your own have Caddy's global option `acme_ca`.",
-		Example: "acme_ca https://localhost:14000/dir",
-		Default: "Caddy's own",
+		Example: "acme_ca https://localhost:14000/dir", Default: "Caddy's own",
 	},
 	{
 		Name: "issuer", Values: "<module> [<arguments...>] [{ <options...> }]", Parse: setIssuer,
@@ -297,45 +262,39 @@ var options = option.Table[draft, *line]{
 			"`zerossl`, `internal`, or one of a plugin. May be given more than once: the next one is asked where one fails. `acme` has the DNS " +
 			"challenge, external accounts, profiles and preferred chains in its block. With `internal` Caddy is an authority of its own, whose " +
 			"root no client knows; it is not put into the trust store of this machine.",
-		Example: "issuer acme {\n\temail ops@example.com\n\tprofile shortlived\n}",
-		Default: "ACME, as `email` and `acme_ca` say",
+		Example: "issuer acme {\n\temail ops@example.com\n\tprofile shortlived\n}", Default: "ACME, as `email` and `acme_ca` say",
 	},
 	{
 		Name: "key_type", Values: "<type>", Parse: one(func(d *draft) *string { return &d.config.KeyType },
 			words("", "p256", "p384", "rsa2048", "rsa4096", "ed25519")),
 		Doc:     "The type of the keys of the certificates from issuers: `p256`, `p384`, `rsa2048`, `rsa4096` or `ed25519`.",
-		Example: "key_type p384",
-		Default: "p256",
+		Example: "key_type p384", Default: "p256",
 	},
 	{
 		Name: "hosts_per_namespace", Values: "<number>",
 		Parse: number(func(d *draft) *int { return &d.config.HostsPerNamespace }),
 		Doc: "For how many hosts of one namespace an issuer is asked: the oldest ones, and wildcards before others. It keeps one team from " +
 			"using up what an authority issues for all.",
-		Example: "hosts_per_namespace 20",
-		Default: strconv.Itoa(settings.DefaultHostsPerNamespace),
+		Example: "hosts_per_namespace 20", Default: strconv.Itoa(settings.DefaultHostsPerNamespace),
 	},
 	{
 		Name: "chain", Values: "<name> { <directives...> }", Parse: setChain,
 		Doc: "Directives that a request meets before the backend, if its Ingress asks for the name in the annotation " +
 			"`k8singress.io/chains`: any that a `route` block takes, of any plugin, in the order in which they are written. " +
 			"[Chains](chains.md) has a whole example. May be given more than once, with different names.",
-		Example: "chain staff {\n\t@outside not client_ip private_ranges\n\trespond @outside 403\n}",
-		Default: "none",
+		Example: "chain staff {\n\t@outside not client_ip private_ranges\n\trespond @outside 403\n}", Default: "none",
 	},
 	{
 		Name: "election_id", Values: "<name>",
 		Parse:   one(func(d *draft) *string { return &d.config.ElectionID }, subdomain),
 		Doc:     "The Lease whose holder writes status and Events. Every replica serves, with or without it.",
-		Example: "election_id edge-leader",
-		Default: settings.DefaultElectionID,
+		Example: "election_id edge-leader", Default: settings.DefaultElectionID,
 	},
 	{
 		Name: "election_namespace", Values: "<name>",
 		Parse:   one(func(d *draft) *string { return &d.config.ElectionNamespace }, label),
 		Doc:     "The namespace of that Lease.",
-		Example: "election_namespace ingress-nginx",
-		Default: "the namespace that Caddy runs in",
+		Example: "election_namespace ingress-nginx", Default: "the namespace that Caddy runs in",
 	},
 }
 

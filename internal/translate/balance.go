@@ -131,9 +131,7 @@ func (t *Translator) backends(c *change) map[string]*ir.Backend {
 func (t *Translator) balance(c *change, id string) *ir.Backend {
 	tell := func(b *balanced) {
 		if b != nil {
-			for ref := range maps.Keys(b.problems) {
-				c.objects[ref] = struct{}{}
-			}
+			c.objects.add(maps.Keys(b.problems))
 		}
 	}
 	tell(t.balanced[id])

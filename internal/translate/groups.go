@@ -9,6 +9,12 @@ import (
 // set is a set of names.
 type set[K comparable] map[K]struct{}
 
+func (s set[K]) add(keys iter.Seq[K]) {
+	for key := range keys {
+		s[key] = struct{}{}
+	}
+}
+
 // groups are sets of Ingresses, each under a key. Nearly all of them have one member, and a map of one entry takes half a
 // kilobyte: with ten thousand Ingresses they were the largest thing in memory.
 type groups[K comparable] map[K]group

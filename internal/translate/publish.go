@@ -25,9 +25,7 @@ func (t *Translator) publish(c *change) {
 	ports, problems, refused := t.portCertificates(t.streams.Routes)
 	ports.addTo(t, certificates, t.issued)
 	for _, told := range []map[ir.Ref][]report.Problem{t.portProblems, problems} {
-		for ref := range told {
-			c.objects[ref] = struct{}{}
-		}
+		c.objects.add(maps.Keys(told))
 	}
 	t.issued, t.portProblems = ports, problems
 	config := &ir.Config{

@@ -117,9 +117,7 @@ func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
 	again := set[ir.Ref]{}
 	policy := t.defaults.global.Streams
 	if t.defaultsTouched(s) && t.readDefaults(c, s) {
-		for ref := range t.results {
-			again[ref] = struct{}{}
-		}
+		again.add(maps.Keys(t.results))
 	}
 	streamsToo := t.defaults.global.Streams != policy
 	for _, ref := range s.Changed {
@@ -131,9 +129,7 @@ func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
 			// Every Ingress depends on all classes.
 			ref = ir.Ref{Kind: kinds.IngressClass}
 		}
-		for dependent := range t.dependent[ref].all() {
-			again[dependent] = struct{}{}
-		}
+		again.add(t.dependent[ref].all())
 		streamsToo = streamsToo || t.streams.dependOn(s, ref)
 	}
 	for ref := range again {
@@ -157,9 +153,7 @@ func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	old := t.defaults
 	t.defaults = readDefaults(s, t.options)
 	for _, d := range []*defaults{old, t.defaults} {
-		for ref := range d.verdicts {
-			c.objects[ref] = struct{}{}
-		}
+		c.objects.add(maps.Keys(d.verdicts))
 	}
 	return !reflect.DeepEqual(old.ingress.Defaults, t.defaults.ingress.Defaults)
 }
@@ -214,9 +208,7 @@ func (t *Translator) note(
 		t.fallbacks[*ref] = struct{}{}
 	}
 	c.hosts[""] = struct{}{}
-	for name := range t.ofHost {
-		c.hosts[name] = struct{}{}
-	}
+	c.hosts.add(maps.Keys(t.ofHost))
 }
 
 // mergeHost joins what the Ingresses say of one host.
@@ -232,25 +224,19 @@ func (t *Translator) mergeHost(c *change, host string) {
 	}
 	if old != nil {
 		t.count(c, old.Host, -1)
-		for ref := range old.Problems {
-			c.objects[ref] = struct{}{}
-		}
+		c.objects.add(maps.Keys(old.Problems))
 		next.Host = keep(old.Host, next.Host)
 		next.Certificate = keep(old.Certificate, next.Certificate)
 	}
 	t.count(c, next.Host, 1)
-	for ref := range next.Problems {
-		c.objects[ref] = struct{}{}
-	}
+	c.objects.add(maps.Keys(next.Problems))
 	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil {
 		delete(t.merged, host)
 	} else {
 		t.merged[host] = next
 	}
 	if t.passedIn(host) != passed {
-		for ref := range t.ofHost[host].all() {
-			c.objects[ref] = struct{}{}
-		}
+		c.objects.add(t.ofHost[host].all())
 	}
 }
 
