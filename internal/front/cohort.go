@@ -48,34 +48,45 @@ func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.group.Server().ServeHTTP(w, r)
 }
 
-// begin serves a connection, on a goroutine of its own.
+// begin serves a connection, on a goroutine of its own unless there is nothing to wait for.
 func (k *cohort) begin(conn net.Conn, m *manner) {
 	k.conns.Add(1)
 	k.pending.Add(1)
-	go func() {
-		if caught := panics.Try(func() { k.serve(conn, m) }); caught != nil {
-			caddy.Log().Named("k8singress").Error("a panic ended a connection", zap.Any("panic", caught.Value),
-				zap.ByteString("stack", caught.Stack))
-			_ = conn.Close()
+	conn = m.admit(conn)
+	switch {
+	case m.secure:
+		go k.guard(conn, func() { k.serve(conn, m) })
+	case k.drives(m, ""):
+		go k.hand(conn, "", m)
+	default:
+		k.hand(conn, "", m)
+	}
+}
+
+// guard keeps a panic to the connection that caused it, which ends then.
+func (k *cohort) guard(conn net.Conn, do func()) {
+	if caught := panics.Try(do); caught != nil {
+		caddy.Log().Named("k8singress").Error("a panic ended a connection", zap.Any("panic", caught.Value),
+			zap.ByteString("stack", caught.Stack))
+		_ = conn.Close()
+	}
+}
+
+// serve gives the connection to those who read requests, after its handshake. One that fails is told to nobody but the debug log.
+func (k *cohort) serve(conn net.Conn, m *manner) {
+	handed := false
+	defer func() {
+		if !handed {
+			k.pending.Add(-1)
 			k.conns.Add(-1)
 		}
 	}()
-}
-
-// serve gives the connection to those who read requests. An end before that is told to nobody but the debug log.
-func (k *cohort) serve(conn net.Conn, m *manner) {
-	defer k.pending.Add(-1)
-	conn = m.admit(conn)
-	if !m.secure {
-		k.hand(conn, "", m)
-		return
-	}
 	secured, err := k.secure(conn, m)
 	if err == nil {
+		handed = true
 		k.hand(secured, secured.ConnectionState().NegotiatedProtocol, m)
 		return
 	}
-	k.conns.Add(-1)
 	if errors.Is(err, ErrTaken) {
 		return
 	}
@@ -119,8 +130,8 @@ func looksLikeHTTP(head [5]byte) bool {
 
 // hand gives a connection to the driver, or to net/http. The protocol is the one that client and server have agreed on.
 func (k *cohort) hand(conn net.Conn, protocol string, m *manner) {
-	if drive := k.group.front.Drive; drive != nil && m.http1 && (protocol == "" || protocol == "http/1.1") {
-		k.drive(drive, conn, m)
+	if k.drives(m, protocol) {
+		k.guard(conn, func() { k.drive(conn, m) })
 		return
 	}
 	s := k.serversFor(m.settings)
@@ -129,6 +140,11 @@ func (k *cohort) hand(conn net.Conn, protocol string, m *manner) {
 		return
 	}
 	s.one.push(conn)
+}
+
+// drives says whether the driver serves a connection.
+func (k *cohort) drives(m *manner, protocol string) bool {
+	return k.group.front.Drive != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
 }
 
 func (k *cohort) serversFor(s settings) *servers {

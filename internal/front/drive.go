@@ -45,23 +45,23 @@ func (i *Info) OnLeave(do func()) {
 // HTTP/2 as well. It may be called once.
 func (i *Info) HandOver(conn net.Conn) {
 	i.handed = true
+	i.cohort.pending.Add(1)
 	i.cohort.serversFor(i.manner.settings).one.push(conn)
 }
 
 // drive is done with the connection when the driver returns, unless it has handed it over.
-func (k *cohort) drive(drive Drive, conn net.Conn, m *manner) {
+func (k *cohort) drive(conn net.Conn, m *manner) {
 	info := &Info{Settings: m.limits(), cohort: k, manner: m}
 	k.pending.Add(-1)
-	defer k.pending.Add(1)
 	defer func() {
+		if !info.handed {
+			k.conns.Add(-1)
+		}
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		delete(k.driven, info)
 	}()
-	drive(conn, info)
-	if !info.handed {
-		k.conns.Add(-1)
-	}
+	k.group.front.Drive(conn, info)
 }
 
 func (k *cohort) callDriven() {

@@ -35,7 +35,7 @@ type server struct {
 
 // start starts an http.Server as Caddy does it in its App.Start.
 func (k *cohort) start(of settings, second bool) *server {
-	s := &server{cohort: k, conns: make(chan net.Conn), done: make(chan struct{})}
+	s := &server{cohort: k, conns: make(chan net.Conn, handedAtOnce), done: make(chan struct{})}
 	s.Server = &http.Server{
 		ReadTimeout: of.read, ReadHeaderTimeout: of.head, WriteTimeout: of.write, IdleTimeout: of.idle, MaxHeaderBytes: of.size,
 		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(),
@@ -57,12 +57,16 @@ func (k *cohort) start(of settings, second bool) *server {
 	return s
 }
 
-// push serves a connection.
+// handedAtOnce is how many connections may wait for net/http, so that whoever accepts them need not. It begins to serve each at once.
+const handedAtOnce = 64
+
+// push serves a connection. Nothing is pushed any more when the server is shut down, but by mistake.
 func (s *server) push(conn net.Conn) {
 	select {
 	case s.conns <- conn:
 	case <-s.done:
 		_ = conn.Close()
+		s.cohort.pending.Add(-1)
 		s.cohort.conns.Add(-1)
 	}
 }
@@ -75,6 +79,7 @@ func (s *server) shutdown(ctx context.Context) {
 func (s *server) Accept() (net.Conn, error) {
 	select {
 	case conn := <-s.conns:
+		s.cohort.pending.Add(-1)
 		return conn, nil
 	case <-s.done:
 		return nil, net.ErrClosed
