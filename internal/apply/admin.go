@@ -20,7 +20,7 @@ import (
 const (
 	// adminTimeout bounds one request. Loading a configuration waits for the apps of the old one to stop.
 	adminTimeout = 30 * time.Second
-	// conflicts is how often a change is tried again because somebody else was faster.
+	// conflicts is how often a change is tried again because another client of the API was faster.
 	conflicts = 5
 	// maxConfig is the size of the largest configuration that Caddy itself takes.
 	maxConfig = 100 << 20
@@ -52,7 +52,7 @@ func NewAdmin(address string) (*Admin, error) {
 var errChanged = errors.New("somebody else changed the configuration at the same time")
 
 // Change reads the whole configuration, lets merge change it, and posts it if it is another one then, which makes Caddy
-// load it. When somebody else changes it meanwhile, all of this is done again. It returns whether it posted.
+// load it. When another client changes it meanwhile, all of this is done again. It returns whether it posted.
 func (a *Admin) Change(ctx context.Context, merge func(config map[string]any) error) (bool, error) {
 	for try := 1; ; try++ {
 		changed, err := a.tryChange(ctx, merge)

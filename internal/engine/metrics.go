@@ -67,7 +67,7 @@ func (e *Engine) Collectors() []prometheus.Collector {
 	return append(own, e.issuance.Collectors()...)
 }
 
-// unhealthy counts what fails its health check, when somebody asks.
+// unhealthy counts what fails its health check, when the metrics are read.
 type unhealthy struct{ checker *health.Checker }
 
 var unhealthyEndpoints = prometheus.NewDesc("k8singress_unhealthy_endpoints",

@@ -66,7 +66,7 @@ func (l *loop) onPatched(ctx context.Context, m patched) {
 func (e *Engine) structure(ctx context.Context) (bool, error) {
 	address := e.Settings().Admin
 	if address == settings.AdminOff {
-		// Nobody can change the configuration then, and the adapter has put everything into it.
+		// The configuration cannot be changed then, and the adapter has put everything into it.
 		return false, nil
 	}
 	admin, err := apply.NewAdmin(address)

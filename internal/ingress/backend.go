@@ -14,11 +14,11 @@ import (
 )
 
 // backend returns nil for what is no Service at all. A Service or a port that does not exist is a backend without
-// endpoints, so that requests get 503 and not somebody else's answer. passed says that TLS connections are to go there as
+// endpoints, so that requests get 503 and not the answer of another Service. passed says that TLS connections are to go there as
 // they are.
 func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed bool) *ir.Backend {
-	if r.stands {
-		return r.standIn(b, field)
+	if r.unreadable {
+		return r.closedBackend(b, field)
 	}
 	without := "requests get 503"
 	if passed {

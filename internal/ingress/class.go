@@ -49,7 +49,7 @@ func (r *reading) selected() bool {
 
 // ours says whether the Ingress is for this controller. The field beats the annotation, as in ingress-nginx, so that a
 // cluster which comes from there serves the same Ingresses as before. The documentation of the field wants it the other
-// way round; few Ingresses have both, since the API server lets nobody create one, and whoever has is warned.
+// way round; few Ingresses have both, since the API server lets no client create one, and the owner of an old one is warned.
 func (r *reading) ours(o Options) bool {
 	// Any class may come to be ours, or the default one.
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
@@ -175,8 +175,8 @@ const classClosed = "all requests for Ingresses of the class get 503, because th
 
 // Parameters returns the ConfigMap that the parameters of an IngressClass name, or the problem with them. Without
 // parameters there is neither. An error closes the class: what would be in the ConfigMap may keep requests out, so that to go
-// without it could let everybody in. Only an object of an API group, which no ConfigMap is, has been there for somebody else
-// all the time; ingress-nginx, which reads no parameters, served such a class, and it is served here. own is the namespace
+// without it could let every client in. Only an object of an API group, which no ConfigMap is, has been there for another
+// controller all the time; ingress-nginx, which reads no parameters, served such a class, and it is served here. own is the namespace
 // of the controller's own ConfigMaps: as a ConfigMap always has a namespace, that is where the scope Cluster, which has none,
 // looks for it.
 func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.Problem) {
@@ -246,7 +246,7 @@ func DefaultClasses(s *snapshot.Snapshot) []*networkingv1.IngressClass {
 }
 
 // defaultClass returns the default class that is ours, or nothing. An API server writes it into Ingresses when they are
-// made; a folder of files has nobody who does.
+// made; in a folder of files, nothing does.
 func defaultClass(s *snapshot.Snapshot, o Options) string {
 	for _, class := range DefaultClasses(s) {
 		if class.Spec.Controller == o.ControllerName {

@@ -87,8 +87,8 @@ type reading struct {
 	listed map[string]bool
 	// params are those of FastCGI.
 	params map[string]string
-	// stands says that this is what stands in for an Ingress that cannot be read.
-	stands bool
+	// unreadable says that reading the Ingress fails, and that this reading closes it.
+	unreadable bool
 }
 
 func newReading(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *reading {
@@ -238,7 +238,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *hosts.Pat
 
 // with adds what the annotations say of a path.
 func (r *reading) with(p *hosts.Path) *hosts.Path {
-	if r.stands {
+	if r.unreadable {
 		p.Regex = r.annotations.Regex(p.Match.Path)
 		return p.Closed()
 	}
@@ -315,7 +315,7 @@ func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Se
 	return annotations.Parse(defaults, counting)
 }
 
-// closedCanary is what stands in for a canary that cannot be read. It must not answer as if it were a main Ingress.
+// closedCanary takes the place of a canary that cannot be read. It must not answer as if it were a main Ingress.
 func (r *reading) closedCanary() *ir.Canary {
 	if r.annotations.Canary == nil {
 		return nil

@@ -113,7 +113,7 @@ func (o *Issuance) Refuse(host string) (report.Reason, string) {
 	return "", ""
 }
 
-// notPublic are the ends of names that a public certificate authority cannot check, because nobody owns them. They are those
+// notPublic are the ends of names that a public certificate authority cannot check, because they have no owner. They are those
 // of RFC 6761, RFC 6762, RFC 7686 and RFC 8375, and the one that ICANN set apart for private use.
 var notPublic = []string{".localhost", ".local", ".internal", ".home.arpa", ".test", ".example", ".invalid", ".onion"}
 

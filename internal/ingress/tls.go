@@ -196,7 +196,7 @@ func (r *reading) backendTLS() {
 	r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.BackendTLSSecret),
 		"the Secret %s is in another namespace: all requests for this Ingress "+
 			"get 503. Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", t.Secret, r.Object.Namespace)
-	// Nothing of it may be used by somebody who could not read it.
+	// Nothing of it may be used by an owner who could not read it.
 	r.annotations.Forwarding.TLS, r.annotations.Closed, r.LoadBalancing.HealthCheck = nil, true, nil
 }
 

@@ -29,7 +29,7 @@ type failure struct {
 	NotBefore time.Time `json:"not_before"`
 	// Reason is what the issuers say.
 	Reason string `json:"reason"`
-	// Issuers is the mark of the issuers that were asked. Nobody but the administrator changes those, and a host need not wait
+	// Issuers is the mark of the issuers that were asked. Only the administrator changes those, and a host need not wait
 	// for others than they are.
 	Issuers string `json:"issuers,omitempty"`
 	// Limits are the times before which single issuers want to hear nothing of the host, by key.
@@ -56,8 +56,8 @@ func pauseKey(issuer string) string {
 	return pausesFolder + certmagic.StorageKeys.Safe(issuer) + ".json"
 }
 
-// recall reads a value of the storage. It returns false when there is none, or none that can be read: who cannot remember a
-// failure asks once too often at worst.
+// recall reads a value of the storage. It returns false when there is none, or none that can be read: without a
+// failure, an issuer is asked once too often at worst.
 func recall(ctx context.Context, s certmagic.Storage, key string, into any) (bool, error) {
 	data, err := s.Load(ctx, key)
 	switch {

@@ -76,8 +76,8 @@ func saidIn(detail string) time.Time {
 	return at
 }
 
-// about says whether a problem is about a host or a domain above it. If it were taken for one of everything, whoever
-// owns one host could stop the certificates of all others.
+// about says whether a problem is about a host or a domain above it. If it were taken for one of everything, the
+// owner of one host could stop the certificates of all others.
 func about(host string, p acme.Problem) bool {
 	if len(p.Subproblems) > 0 {
 		return true

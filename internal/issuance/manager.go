@@ -1,5 +1,5 @@
 // Package issuance asks certificate authorities for the certificates of hosts, keeps them fresh, and reads those that
-// other replicas have got from the storage that all share. It never answers a handshake: who serves takes what changed.
+// other replicas have got from the storage that all share. It never answers a handshake: the server takes what changed.
 package issuance
 
 import (

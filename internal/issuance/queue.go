@@ -116,7 +116,7 @@ func (q *queue) clear() []*host {
 	return all
 }
 
-// pace keeps to the number of orders that certmagic allows one certificate authority in a short time. Who would have to
+// pace keeps to the number of orders that certmagic allows one certificate authority in a short time. A host that had to
 // wait there would keep another host from its turn.
 type pace struct{ begun []time.Time }
 

@@ -73,7 +73,7 @@ func (m *Manager) setLeads(leads bool) {
 		m.readSoon(h)
 	}
 	for _, h := range m.hosts {
-		// Who asks from now on knows better why something failed.
+		// This replica, which asks from now on, learns better why something failed.
 		h.lastError = nil
 		if h.issued == nil || !h.issued.renewal.at.After(time.Now().Add(calm)) {
 			m.readSoon(h)
@@ -104,7 +104,7 @@ func (m *Manager) begin(ctx context.Context, running *sync.WaitGroup, q *queue, 
 	}
 }
 
-// beginAsking begins as many orders as the authority may be asked for now.
+// beginOrders begins as many orders as the authority may be asked for now.
 func (m *Manager) beginOrders(ctx context.Context, running *sync.WaitGroup, now time.Time) time.Duration {
 	for {
 		if wait, ok := m.pace.ready(now); m.setup.paced() && !ok {

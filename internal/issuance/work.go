@@ -262,7 +262,7 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 		case l.all:
 			p := pause{Until: l.until, Reason: reasons[len(reasons)-1]}
 			s.pauses.Store(e.issuer.key, p)
-			// Who does not learn it asks once more, and hears it again.
+			// A replica that does not read it asks once more, and gets the same answer.
 			_ = remember(ctx, s.storage, pauseKey(e.issuer.key), p)
 		default:
 			f.Limits[e.issuer.key] = l.until

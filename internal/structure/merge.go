@@ -12,7 +12,7 @@ import (
 )
 
 // Merge puts the structure into a Caddy configuration, in a tree as encoding/json decodes it. Everything else in it stays:
-// sites, their certificates, and what somebody added to our servers. Merging twice changes nothing more.
+// sites, their certificates, and what the administrator added to our servers. Merging twice changes nothing more.
 //
 // It returns an error, worded for whoever wrote the configuration, where the configuration wants the same as we do.
 func Merge(config map[string]any, c settings.Config, handshakes ...ir.Handshake) error {

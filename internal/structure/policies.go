@@ -26,7 +26,7 @@ var always = []ir.Handshake{
 // them catches all: a name that none of them takes is refused.
 //
 // Each is there twice, with and without a question for the certificate of the client. What a client shows is looked at by the
-// handler: a handshake that fails tells nobody why.
+// handler: a handshake that fails does not say why.
 func connectionPolicies(others []ir.Handshake) caddytls.ConnectionPolicies {
 	others = slices.Clone(others)
 	slices.SortFunc(others, func(a, b ir.Handshake) int { return cmp.Compare(a.Name(), b.Name()) })

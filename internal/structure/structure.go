@@ -106,7 +106,7 @@ func server(listen []string) *caddyhttp.Server {
 	}
 }
 
-// healthServer is for probes only: they speak HTTP/1.1, and nobody wants to read of them.
+// healthServer is for probes only: they speak HTTP/1.1, and are not worth a line in the log.
 func healthServer(listen string) *caddyhttp.Server {
 	return &caddyhttp.Server{
 		Listen:            []string{listen},

@@ -53,8 +53,8 @@ func (b *balanced) conflict(loser, winner *ingress.Result) {
 		b.problems = map[ir.Ref][]report.Problem{}
 	}
 	ref, without := refOf(loser.Object), ""
-	if lost := lost(&loser.LoadBalancing, &winner.LoadBalancing); len(lost) > 0 {
-		without = ": what this one says with " + strings.Join(lost, ", ") + " has no effect on it"
+	if overruled := overruledAnnotations(&loser.LoadBalancing, &winner.LoadBalancing); len(overruled) > 0 {
+		without = ": what this one says with " + strings.Join(overruled, ", ") + " has no effect on it"
 	}
 	b.problems[ref] = append(b.problems[ref], report.Problem{
 		Severity: report.Warning, Reason: report.BackendConflict, Field: "metadata.annotations",
@@ -63,8 +63,8 @@ func (b *balanced) conflict(loser, winner *ingress.Result) {
 	})
 }
 
-// asked are the parts of a load balancing, with the annotations that ask for them.
-var asked = []struct {
+// balancingAnnotations are the parts of a load balancing, with the annotations that ask for them.
+var balancingAnnotations = []struct {
 	annotation string
 	part       func(*ir.LoadBalancing) any
 }{
@@ -83,10 +83,10 @@ var asked = []struct {
 	{"health-check-*", func(lb *ir.LoadBalancing) any { return lb.HealthCheck }},
 }
 
-// lost names the annotations by which one asks for something that the other does not give.
-func lost(loser, winner *ir.LoadBalancing) []string {
+// overruledAnnotations names the annotations by which one asks for something that the other does not give.
+func overruledAnnotations(loser, winner *ir.LoadBalancing) []string {
 	var all []string
-	for _, a := range asked {
+	for _, a := range balancingAnnotations {
 		if part := a.part(loser); !reflect.ValueOf(part).IsZero() && !reflect.DeepEqual(part, a.part(winner)) {
 			all = append(all, a.annotation)
 		}
@@ -127,14 +127,14 @@ func (t *Translator) backends(c *change) map[string]*ir.Backend {
 	return now
 }
 
-// balance brings one backend up to date, and notes the Ingresses that are told something else than before.
+// balance brings one backend up to date, and notes the Ingresses with other problems than before.
 func (t *Translator) balance(c *change, id string) *ir.Backend {
-	tell := func(b *balanced) {
+	noteProblems := func(b *balanced) {
 		if b != nil {
 			c.objects.add(maps.Keys(b.problems))
 		}
 	}
-	tell(t.balanced[id])
+	noteProblems(t.balanced[id])
 	if t.routes[id] == 0 {
 		delete(t.routes, id)
 		delete(t.found, id)
@@ -143,7 +143,7 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 	}
 	next := carefully(balance, t.found[id], t.withMains(id, t.users.of(id)))
 	t.balanced[id] = next
-	tell(next)
+	noteProblems(next)
 	return next.backend
 }
 

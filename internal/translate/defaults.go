@@ -96,7 +96,7 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: settings}
 }
 
-// closed is for a class whose parameters cannot be read: they may keep requests out, and nobody knows which.
+// closed is for a class whose parameters cannot be read: they may keep requests out, and which is not known.
 func (d *defaults) closed(class string, of ir.Ref) {
 	settings := d.ingress.Defaults
 	settings.Closed = true

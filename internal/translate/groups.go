@@ -25,7 +25,7 @@ type group struct {
 	more set[ir.Ref]
 }
 
-// add puts an Ingress into the group of a key. Nobody may change it afterwards.
+// add puts an Ingress into the group of a key. It must not change afterwards.
 func (g groups[K]) add(key K, ref *ir.Ref) {
 	of := g[key]
 	switch {

@@ -15,18 +15,18 @@ import (
 )
 
 // issuance remembers for which hosts an issuer is asked. Three things decide that beyond what one host knows: a wildcard that
-// answers for a host which nobody listed, the quota of the namespace, and which hosts are older than others there.
+// answers for a host that no Ingress lists, the quota of the namespace, and which hosts are older than others there.
 type issuance struct {
-	asks map[string]*ask
-	// queues have the asks of a namespace, in the order in which the quota takes them.
-	queues map[string][]*ask
-	// below has, by wildcard, the hosts that it answers for if nobody listed them. answers are the wildcards that do.
+	requests map[string]*certificateRequest
+	// queues have the requests of a namespace, in the order in which the quota takes them.
+	queues map[string][]*certificateRequest
+	// below has, by wildcard, the hosts that it answers for if no Ingress lists them. answers are the wildcards that do.
 	below   map[string]set[string]
 	answers set[string]
 }
 
-// ask is a host whose certificate is to come from an issuer.
-type ask struct {
+// certificateRequest is a host whose certificate is to come from an issuer.
+type certificateRequest struct {
 	object      *networkingv1.Ingress
 	certificate *ir.Certificate
 	// refusal says why no issuer is asked. It is nil where one is.
@@ -37,13 +37,13 @@ type ask struct {
 
 func newIssuance() *issuance {
 	return &issuance{
-		asks: map[string]*ask{}, queues: map[string][]*ask{}, below: map[string]set[string]{}, answers: set[string]{},
+		requests: map[string]*certificateRequest{}, queues: map[string][]*certificateRequest{}, below: map[string]set[string]{}, answers: set[string]{},
 	}
 }
 
 // certificate returns the one that is shown for a host. m may be nil.
 func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
-	switch a := n.asks[host]; {
+	switch a := n.requests[host]; {
 	case a != nil && (a.over || a.refusal != nil):
 		return nil
 	case a != nil:
@@ -59,7 +59,7 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 	var all []report.Problem
 	var over []string
 	for _, host := range hosts {
-		a := n.asks[host]
+		a := n.requests[host]
 		switch {
 		case a == nil || a.certificate.Origin != of:
 		case a.refusal != nil:
@@ -124,7 +124,7 @@ func (n *issuance) place(host string, m *hosts.Merged) {
 func (t *Translator) turned(wildcard string) set[string] {
 	n, m := t.issuance, t.merged[wildcard]
 	_, did := n.answers[wildcard]
-	does := n.certificate(wildcard, m) != nil && (n.asks[wildcard] != nil || !m.Absent)
+	does := n.certificate(wildcard, m) != nil && (n.requests[wildcard] != nil || !m.Absent)
 	switch {
 	case does == did:
 		return nil
@@ -141,14 +141,14 @@ func (t *Translator) requeue(c *change, hosts []string) {
 	n, namespaces := t.issuance, set[string]{}
 	for _, host := range hosts {
 		c.hosts[host] = struct{}{}
-		old, next := n.asks[host], t.wanted(host)
-		n.leave(old)
-		n.enter(next)
-		delete(n.asks, host)
+		old, next := n.requests[host], t.wanted(host)
+		n.dequeue(old)
+		n.enqueue(next)
+		delete(n.requests, host)
 		if next != nil {
-			n.asks[host] = next
+			n.requests[host] = next
 		}
-		for _, a := range []*ask{old, next} {
+		for _, a := range []*certificateRequest{old, next} {
 			if a != nil {
 				c.objects[a.certificate.Origin] = struct{}{}
 				namespaces[a.object.Namespace] = struct{}{}
@@ -166,13 +166,13 @@ func (t *Translator) requeue(c *change, hosts []string) {
 }
 
 // wanted is what the Ingresses say of a host, if that is an issuer.
-func (t *Translator) wanted(host string) *ask {
+func (t *Translator) wanted(host string) *certificateRequest {
 	m := t.merged[host]
 	switch {
 	case m == nil:
 		return nil
 	case m.Certificate != nil && m.Certificate.Automated:
-		return &ask{certificate: m.Certificate, object: t.results[m.Certificate.Origin].Object}
+		return &certificateRequest{certificate: m.Certificate, object: t.results[m.Certificate.Origin].Object}
 	case m.Certificate != nil || m.Implied == nil:
 		return nil
 	}
@@ -180,35 +180,35 @@ func (t *Translator) wanted(host string) *ask {
 		return nil
 	}
 	certificate := m.Implied.Certificate
-	return &ask{certificate: certificate, object: t.results[certificate.Origin].Object, refusal: m.Implied.Refusal}
+	return &certificateRequest{certificate: certificate, object: t.results[certificate.Origin].Object, refusal: m.Implied.Refusal}
 }
 
-// enter puts an ask into the queue of its namespace, leave takes it out.
-func (n *issuance) enter(a *ask) {
+// enqueue puts a request into the queue of its namespace, dequeue takes it out.
+func (n *issuance) enqueue(a *certificateRequest) {
 	if a == nil || a.refusal != nil {
 		return
 	}
 	queue := n.queues[a.object.Namespace]
-	i, _ := slices.BinarySearchFunc(queue, a, compareAsks)
+	i, _ := slices.BinarySearchFunc(queue, a, compareRequests)
 	n.queues[a.object.Namespace] = slices.Insert(queue, i, a)
 }
 
-func (n *issuance) leave(a *ask) {
+func (n *issuance) dequeue(a *certificateRequest) {
 	if a == nil || a.refusal != nil {
 		return
 	}
 	namespace := a.object.Namespace
-	i, found := slices.BinarySearchFunc(n.queues[namespace], a, compareAsks)
+	i, found := slices.BinarySearchFunc(n.queues[namespace], a, compareRequests)
 	if !found {
-		panic("an ask is not where it was put")
+		panic("a request is not where it was put")
 	}
 	if n.queues[namespace] = slices.Delete(n.queues[namespace], i, i+1); len(n.queues[namespace]) == 0 {
 		delete(n.queues, namespace)
 	}
 }
 
-// compareAsks lets wildcards go first, because they answer for many, and the hosts of older Ingresses before others.
-func compareAsks(a, b *ask) int {
-	wild := func(a *ask) int { return strings.Count(a.certificate.Host, "*") }
+// compareRequests lets wildcards go first, because they answer for many, and the hosts of older Ingresses before others.
+func compareRequests(a, b *certificateRequest) int {
+	wild := func(a *certificateRequest) int { return strings.Count(a.certificate.Host, "*") }
 	return cmp.Or(wild(b)-wild(a), snapshot.Older(a.object, b.object), cmp.Compare(a.certificate.Host, b.certificate.Host))
 }

@@ -43,7 +43,7 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 }
 
 // refuseHost says why a port may not show a certificate of its host. That of another namespace is for what that one says: a
-// client takes whoever shows it for the host. owners are the namespaces of ports that have hosts.
+// client takes the port that shows it for the host. owners are the namespaces of ports that have hosts.
 func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *report.Problem {
 	host := r.TLS.Host
 	owner := ownerOf(t.merged[host])

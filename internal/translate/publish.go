@@ -149,7 +149,7 @@ func (t *Translator) passedIn(host string) string {
 	return ""
 }
 
-// certificateProblems are those of an Ingress: what clients are shown here is nobody's concern where TLS ends elsewhere.
+// certificateProblems are those of an Ingress: where TLS ends elsewhere, no client is shown a certificate here.
 func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 	var all []report.Problem
 	for i := range r.CertificateProblems {
@@ -166,7 +166,7 @@ func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 }
 
 // voidWithPassthrough is what there is to say of annotations of an Ingress that asks for TLS connections to be passed through. Where
-// they are not, the annotations count, and somebody who is told to remove them would let everybody in.
+// they are not, the annotations count, and an owner who is told to remove them would open the Ingress to all clients.
 func (t *Translator) voidWithPassthrough(r *ingress.Result) *report.Problem {
 	if !r.PassesThrough || r.Closed {
 		return nil

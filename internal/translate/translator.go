@@ -72,11 +72,11 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 		t.reset(o)
 		t.readDefaults(c, s)
 		for object := range snapshot.Of[*networkingv1.Ingress](s).All() {
-			t.one(c, s, refOf(object))
+			t.retranslate(c, s, refOf(object))
 		}
 		t.readStreams(c, s)
 	} else {
-		t.touched(c, s)
+		t.retranslateChanged(c, s)
 	}
 	t.seen = s.Sequence
 	t.mergeHosts(c)
@@ -112,8 +112,8 @@ func refOf(object *networkingv1.Ingress) ir.Ref {
 	return ir.Ref{Kind: kinds.Ingress, Namespace: object.Namespace, Name: object.Name}
 }
 
-// touched translates the Ingresses again that changed, or that refer to something that did.
-func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
+// retranslateChanged translates the Ingresses again that changed, or that refer to something that did.
+func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot) {
 	again := set[ir.Ref]{}
 	policy := t.defaults.global.Streams
 	if t.defaultsTouched(s) && t.readDefaults(c, s) {
@@ -133,7 +133,7 @@ func (t *Translator) touched(c *change, s *snapshot.Snapshot) {
 		streamsToo = streamsToo || t.streams.dependOn(s, ref)
 	}
 	for ref := range again {
-		t.one(c, s, ref)
+		t.retranslate(c, s, ref)
 	}
 	if streamsToo {
 		t.readStreams(c, s)
@@ -158,8 +158,8 @@ func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	return !reflect.DeepEqual(old.ingress.Defaults, t.defaults.ingress.Defaults)
 }
 
-// one brings the result for one Ingress up to date, and notes the hosts that it is about.
-func (t *Translator) one(c *change, s *snapshot.Snapshot, ref ir.Ref) {
+// retranslate brings the result for one Ingress up to date, and notes the hosts that it is about.
+func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	if old := t.results[ref]; old != nil {
 		delete(t.results, ref)
 		t.note(c, &ref, old, groups[string].remove, groups[ir.Ref].remove)
@@ -219,7 +219,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)
 	}
 	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
-		// What everybody has need not be said of each host.
+		// A host has the global policy by itself.
 		next.Host.TLS, next.Host.TLSOrigin = nil, ""
 	}
 	if old != nil {

@@ -24,7 +24,7 @@ type user struct {
 // The ranks. The first one is that of no Ingress.
 const (
 	beforeAll = iota
-	asks
+	asksForBalancing
 	hasDefaults
 )
 
@@ -44,7 +44,7 @@ func (u *users) set(backend string, r *ingress.Result, has bool) {
 	one := user{backend, hasDefaults, r}
 	if r.Balances || r.Canary != nil {
 		// A canary may ask for the session cookie of its main Ingress, which is not known here.
-		one.rank = asks
+		one.rank = asksForBalancing
 	}
 	if has {
 		u.tree.Set(one)
@@ -64,7 +64,7 @@ func (u *users) of(backend string) []*ingress.Result {
 		}
 		list = append(list, next.ingress)
 		asked = asked || next.ingress.Balances
-		return next.rank == asks
+		return next.rank == asksForBalancing
 	})
 	return list
 }

@@ -26,24 +26,24 @@ func readCarefully(read func(*reading), r *reading) *Result {
 	if fault == nil {
 		return r.Result
 	}
-	stand := newReading(r.snapshot, r.Object, r.options)
+	closed := newReading(r.snapshot, r.Object, r.options)
 	// What it would depend on if it could be read may be what is wrong with it.
-	stand.dependOnSpec()
+	closed.dependOnSpec()
 	for _, ref := range r.Refs {
-		stand.depend(ref)
+		closed.depend(ref)
 	}
-	if panics.Try(func() { stand.Ours = stand.selected() && stand.ours(stand.options) }) != nil {
-		stand.Ours = true
+	if panics.Try(func() { closed.Ours = closed.selected() && closed.ours(closed.options) }) != nil {
+		closed.Ours = true
 	}
-	if stand.Problems = nil; stand.Ours {
-		stand.close()
+	if closed.Problems = nil; closed.Ours {
+		closed.close()
 	}
-	stand.CertificateProblems = nil
-	stand.Problems = []report.Problem{{
+	closed.CertificateProblems = nil
+	closed.Problems = []report.Problem{{
 		Severity: report.Error, Reason: report.Quarantined,
 		Message: fmt.Sprintf("all requests for this Ingress get 503, because reading it fails: %v", fault),
 	}}
-	return stand.Result
+	return closed.Result
 }
 
 // dependOnSpec names the objects that the Ingress itself names, and those that every Ingress depends on.
@@ -75,7 +75,7 @@ func (r *reading) dependOnSpec() {
 
 // close reads hosts, paths and certificates, each by itself, and closes the paths.
 func (r *reading) close() {
-	r.stands, r.Closed = true, true
+	r.unreadable, r.Closed = true, true
 	if panics.Try(r.closedSettings) != nil {
 		r.annotations = &annotations.Settings{AutoHTTPS: annotations.AutoHTTPSOff}
 		if r.Object.Annotations[annotations.Prefix+"canary"] != "" {
@@ -84,7 +84,7 @@ func (r *reading) close() {
 	}
 	r.Canary = r.closedCanary()
 	defaults := r.defaults()
-	// Without it, the handshakes for its hosts would be those of nobody: with versions that are turned off.
+	// Without it, the handshakes for its hosts would have no policy, and so versions that are turned off.
 	r.LoadBalancing, r.TLS = defaults.LoadBalancing, defaults.TLS
 	if r.Object.Annotations[annotations.Prefix+"auth-tls-secret"] != "" {
 		// It would hold for the paths of others, too.
@@ -103,7 +103,7 @@ func (r *reading) close() {
 	}
 }
 
-// closedSettings reads the annotations that say how paths are meant, and who answers for the certificates. No other counts.
+// closedSettings reads the annotations that say how paths are meant, and where the certificates come from. No other counts.
 func (r *reading) closedSettings() {
 	few := map[string]string{}
 	for _, key := range []string{annotations.Prefix + "canary", annotations.Prefix + "rewrite-target", annotations.OwnPrefix + "auto-https"} {
@@ -114,8 +114,8 @@ func (r *reading) closedSettings() {
 	r.annotations, _ = annotations.Parse(annotations.Settings{}, few)
 }
 
-// standIn is the backend of a path that is closed. Where the Service is what cannot be read, it is one that no Service has.
-func (r *reading) standIn(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
+// closedBackend is the backend of a path that is closed. Where the Service is what cannot be read, it is one that no Service has.
+func (r *reading) closedBackend(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
 	if panics.Try(func() { found = r.find(b, field, "") }) == nil {
 		return found
 	}
