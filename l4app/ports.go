@@ -16,6 +16,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
@@ -51,7 +52,7 @@ type Ports struct {
 	outlasts atomic.Bool
 	refused  map[string]*document.Port
 	// taken are the addresses of the Caddy configuration.
-	taken []taken
+	taken []netaddr.Taken
 	// running is what has not ended yet of ports and chains that were let go.
 	running sync.WaitGroup
 	// closing is closed when what is open has to end now.

@@ -12,17 +12,10 @@ import (
 	"github.com/k8singress/k8singress/internal/netaddr"
 )
 
-// taken is an address that a server of the Caddy configuration listens on.
-type taken struct {
-	address caddy.NetworkAddress
-	// by is the server, and the address as it stands there.
-	by string
-}
-
 // takenBy returns what the servers of a configuration listen on. Its apps must have been provisioned; after that they
 // change neither their servers nor the addresses, so they may start or run meanwhile.
-func takenBy(ctx caddy.Context) []taken {
-	var all []taken
+func takenBy(ctx caddy.Context) []netaddr.Taken {
+	var all []netaddr.Taken
 	// The error is that there is no such app, which takes no addresses then.
 	if app, err := ctx.AppIfConfigured("http"); err == nil {
 		servers := app.(*caddyhttp.App).Servers
@@ -41,7 +34,7 @@ func takenBy(ctx caddy.Context) []taken {
 }
 
 // appendTaken adds the addresses of a server; one with HTTP/3 has each of them for UDP, too.
-func appendTaken(all []taken, server string, texts []string, http3 bool) []taken {
+func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool) []netaddr.Taken {
 	replacer := caddy.NewReplacer()
 	for _, text := range texts {
 		// The server itself says what is wrong with an address.
@@ -50,10 +43,10 @@ func appendTaken(all []taken, server string, texts []string, http3 bool) []taken
 			continue
 		}
 		by := server + ", which listens on " + netaddr.OffFront(address).String()
-		all = append(all, taken{address, by})
+		all = append(all, netaddr.Taken{Address: address, By: by})
 		if http3 && netaddr.Transport(address.Network) == "tcp" {
 			address.Network = "udp"
-			all = append(all, taken{address, by})
+			all = append(all, netaddr.Taken{Address: address, By: by})
 		}
 	}
 	return all
@@ -67,10 +60,8 @@ func (p *Ports) check(addresses []string) error {
 		if err != nil {
 			return fmt.Errorf("address %q: %w", text, err)
 		}
-		for _, t := range p.taken {
-			if netaddr.Overlap(address, t.address) {
-				return fmt.Errorf("it is used by the %s, in the Caddy configuration; one of the two needs another port", t.by)
-			}
+		if other := netaddr.FirstTaken(p.taken, address); other != nil {
+			return fmt.Errorf("it is used by the %s, in the Caddy configuration; one of the two needs another port", other.By)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ package netaddr
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -60,4 +61,21 @@ func sameHost(a, b string) bool {
 func everywhere(host string) bool {
 	address, err := netip.ParseAddr(host)
 	return host == "" || err == nil && address.IsUnspecified()
+}
+
+// Taken is an address that something listens on.
+type Taken struct {
+	Address caddy.NetworkAddress
+	// By says what listens there, for people.
+	By string
+}
+
+// FirstTaken returns the first address that overlaps with one of ours, or nil.
+func FirstTaken(all []Taken, ours ...caddy.NetworkAddress) *Taken {
+	for i := range all {
+		if slices.ContainsFunc(ours, func(a caddy.NetworkAddress) bool { return Overlap(a, all[i].Address) }) {
+			return &all[i]
+		}
+	}
+	return nil
 }

@@ -12,13 +12,6 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// taken is an address that something else in the configuration listens on.
-type taken struct {
-	address caddy.NetworkAddress
-	// by says what listens there, for people.
-	by string
-}
-
 // clashes looks for an address of ours that something else in the configuration listens on. Inside one process two
 // listeners can share a port without an error, and each would get a part of the connections.
 func clashes(config map[string]any, c settings.Config) error {
@@ -32,9 +25,9 @@ func clashes(config map[string]any, c settings.Config) error {
 			if err != nil {
 				return fmt.Errorf("address %q of the k8singress option %s: %w", address, l.option, err)
 			}
-			if other := firstOverlap(parsed, l.networks, others); other != nil {
+			if other := netaddr.FirstTaken(others, onNetworks(parsed, l.networks)...); other != nil {
 				return fmt.Errorf("address %s of the k8singress option %s is taken by %s: %s",
-					address, l.option, other.by, fmt.Sprintf(l.remedy, l.option))
+					address, l.option, other.By, fmt.Sprintf(l.remedy, l.option))
 			}
 		}
 	}
@@ -97,21 +90,11 @@ func (l listener) check(o listener) error {
 	return nil
 }
 
-func firstOverlap(a caddy.NetworkAddress, networks []string, others []taken) *taken {
-	variants := []caddy.NetworkAddress{a}
-	if !a.IsUnixNetwork() {
-		variants = onNetworks(a, networks)
-	}
-	for i := range others {
-		if slices.ContainsFunc(variants, func(v caddy.NetworkAddress) bool { return netaddr.Overlap(v, others[i].address) }) {
-			return &others[i]
-		}
-	}
-	return nil
-}
-
 // onNetworks returns the address once for each of the networks that a server listens on there.
 func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddress {
+	if a.IsUnixNetwork() {
+		return []caddy.NetworkAddress{a}
+	}
 	variants := make([]caddy.NetworkAddress, 0, len(networks))
 	for _, network := range networks {
 		a.Network = network
@@ -120,13 +103,14 @@ func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddres
 	return variants
 }
 
-func takenAddresses(config map[string]any) []taken {
-	var all []taken
+// takenAddresses are those that something else in the configuration listens on.
+func takenAddresses(config map[string]any) []netaddr.Taken {
+	var all []netaddr.Taken
 	add := func(by string, addresses ...string) {
 		for _, address := range addresses {
 			// What cannot be read here may hold a placeholder; Caddy itself finds what is wrong then.
 			if parsed, err := caddy.ParseNetworkAddress(address); err == nil {
-				all = append(all, taken{parsed, by})
+				all = append(all, netaddr.Taken{Address: parsed, By: by})
 			}
 		}
 	}
