@@ -42,14 +42,13 @@ type Live struct {
 
 // NewLive returns tables without entries.
 func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
-	secrets, checker := NewSecrets(), health.New()
-	checker.Trust(secrets.Trust.Authority)
+	secrets := NewSecrets()
 	return &Live{
 		Table: live.NewTable(table, secrets.Trust), Secrets: secrets, endpoints: table,
 		ports: l4app.New(log, l4app.Tables{Endpoints: table, Certificates: secrets.Certificates, Trust: secrets.Trust}),
 		// Addresses go into effect without the one goroutine: the table takes them from any.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
-		Health: checker,
+		Health: health.New(secrets.Trust.Authority),
 		held:   map[string]*report.Verdict{},
 	}
 }

@@ -30,7 +30,7 @@ type Backend interface {
 type Checker struct {
 	// client asks over HTTP, h2c and grpcs the health service of gRPC, with and without TLS.
 	client, h2c, grpcs *http.Client
-	// authority is that of Trust.
+	// authority finds the contents of a Secret.
 	authority func(secret ir.Name) *trust.Authority
 
 	mu      sync.Mutex
@@ -50,13 +50,14 @@ type round struct {
 	state atomic.Pointer[State]
 }
 
-// New returns a checker that asks nobody yet.
-func New() *Checker {
+// New returns a checker that asks no endpoint yet. authority says where the contents of Secrets are found, for checks that verify
+// endpoints or show them a certificate.
+func New(authority func(secret ir.Name) *trust.Authority) *Checker {
 	return &Checker{
-		running: map[string]*round{},
-		client:  client((*http.Protocols).SetHTTP1, careless()),
-		h2c:     client((*http.Protocols).SetUnencryptedHTTP2, nil),
-		grpcs:   client((*http.Protocols).SetHTTP2, careless()),
+		authority: authority, running: map[string]*round{},
+		client: client((*http.Protocols).SetHTTP1, careless()),
+		h2c:    client((*http.Protocols).SetUnencryptedHTTP2, nil),
+		grpcs:  client((*http.Protocols).SetHTTP2, careless()),
 	}
 }
 

@@ -75,7 +75,7 @@ func TestAnEndpointFallsIllAndRecovers(t *testing.T) {
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
-	c := health.New()
+	c := health.New(nil)
 	defer c.Close()
 	c.Set("b", b, check())
 	ill.Store(true)
@@ -90,7 +90,7 @@ func TestAnEndpointFallsIllAndRecovers(t *testing.T) {
 func TestAnEndpointThatIsNotThere(t *testing.T) {
 	address := fixture.Address(t)
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
-	c := health.New()
+	c := health.New(nil)
 	c.Set("b", b, check())
 	b.await(t, address+" is ill")
 	// Whoever is not asked any more must not be passed over for ever.
@@ -114,7 +114,7 @@ func TestAnotherCheck(t *testing.T) {
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
-	c := health.New()
+	c := health.New(nil)
 	defer c.Close()
 	c.Set("b", b, check())
 	b.await(t, address+" is ill")
@@ -153,7 +153,7 @@ func TestPath(t *testing.T) {
 	defer server.Close()
 	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
 	for _, path := range []string{"/healthz?full=1&a=%20", "/a%2Fb", "//double", "/%7Benv.HOME%7D"} {
-		c := health.New()
+		c := health.New(nil)
 		whole := check()
 		whole.Path = path
 		c.Set("b", b, whole)
@@ -179,7 +179,7 @@ func TestStatus(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) }))
 	defer server.Close()
 	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
-	c := health.New()
+	c := health.New(nil)
 	defer c.Close()
 	exact := check()
 	exact.Status = http.StatusOK
@@ -212,7 +212,7 @@ func TestAnEndpointThatComesBack(t *testing.T) {
 		}
 		return false
 	}
-	c := health.New()
+	c := health.New(nil)
 	defer c.Close()
 	ill.Store(true)
 	c.Set("b", b, check())
@@ -246,7 +246,7 @@ func TestThePathMayHaveAQuery(t *testing.T) {
 	}))
 	defer server.Close()
 	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
-	c := health.New()
+	c := health.New(nil)
 	defer c.Close()
 	query := check()
 	query.Path = "/a%20b?deep=1"
@@ -263,7 +263,7 @@ func TestThePathMayHaveAQuery(t *testing.T) {
 
 // TestACheckWithoutTimes holds that a document which says nothing of them does not end the process.
 func TestACheckWithoutTimes(*testing.T) {
-	c := health.New()
+	c := health.New(nil)
 	c.Set("b", &backend{said: make(chan string, 10)}, &ir.HealthCheck{Path: "/"})
 	c.Close()
 }
@@ -275,7 +275,7 @@ func TestAnEndpointThatIsForgotten(t *testing.T) {
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
-	c := health.New()
+	c := health.New(nil)
 	defer c.Close()
 	c.Set("b", b, check())
 	b.await(t, address+" is ill")

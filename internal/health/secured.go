@@ -6,12 +6,7 @@ import (
 	"net/http"
 
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/trust"
 )
-
-// Trust says where the contents of Secrets are found, for checks that verify endpoints or show them a certificate. It is to be
-// called before the checker is used; without it such a check fails.
-func (c *Checker) Trust(authority func(secret ir.Name) *trust.Authority) { c.authority = authority }
 
 // clientFor returns who asks as a check wants it.
 func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
@@ -28,9 +23,6 @@ func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 
 // secured makes a client for one question: no connection is kept anyway, and the Secret may change until the next one.
 func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
-	if c.authority == nil {
-		return nil, fmt.Errorf("the Secret %s is not known here", check.Secured.Secret)
-	}
 	config, err := c.authority(check.Secured.Secret).Contents().ClientConfig(&check.Secured)
 	if err != nil {
 		return nil, fmt.Errorf("the Secret %s is no good: %w", check.Secured.Secret, err)
