@@ -37,7 +37,8 @@ type certificateRequest struct {
 
 func newIssuance() *issuance {
 	return &issuance{
-		requests: map[string]*certificateRequest{}, queues: map[string][]*certificateRequest{}, below: map[string]set[string]{}, answers: set[string]{},
+		requests: map[string]*certificateRequest{}, queues: map[string][]*certificateRequest{},
+		below: map[string]set[string]{}, answers: set[string]{},
 	}
 }
 
