@@ -71,7 +71,7 @@ bench: bin/caddy ## what it must reach and what it reaches, beside plain Caddy, 
 microbench: ## the steps alone: host, path and endpoint lookup, translation, rendering, apply
 	go test -run '^$$' -bench . -benchmem $(MICROBENCH)
 
-MICROBENCH := $(addprefix ./internal/,live split endpoints balancer snapshot translate render apply certs)
+MICROBENCH := $(addprefix ./internal/,live split endpoints balancer snapshot translate render apply certs http1 httpserver)
 
 .PHONY: e2e
 e2e: ## the tests of test/ alone: real etcd, API server and pods; the first build takes some ten minutes

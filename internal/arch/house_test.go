@@ -53,6 +53,7 @@ var house = []room{
 	{name: "internal/snapshot", level: 1, never: pure},
 	{name: "internal/report", level: 1, never: pure},
 	{name: "internal/balancer", level: 2, never: pure},
+	{name: "internal/httpserver", level: 2, never: pure},
 	{name: "internal/realip", level: 1, never: pure},
 	{name: "internal/netaddr", level: 1, never: []string{kubernetes}},
 	{name: "internal/endpoints", level: 3, never: pure},

@@ -56,10 +56,7 @@ func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err err
 			return nil, i, false, nil
 		case d.state == chunkData:
 			n := int(min(d.left, int64(len(in)-i)))
-			if d.left -= int64(n); d.left == 0 {
-				d.state = chunkCR
-			}
-			// The end of the chunk, and of the body, often comes with its data.
+			d.Took(n)
 			return in[i : i+n], i + n, false, nil
 		case d.state == chunkTrailers:
 			n, err := d.takeTrailers(in[i:])
@@ -73,6 +70,30 @@ func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err err
 			}
 			i++
 		}
+	}
+}
+
+// Ahead returns how many bytes of data come next, with nothing in between. A caller may take as many of them from elsewhere, and says
+// so with Took.
+func (d *Decoder) Ahead() int64 {
+	if d.state != chunkData {
+		return 0
+	}
+	return d.left
+}
+
+// Took says that n bytes of those ahead have been read past the Decoder.
+func (d *Decoder) Took(n int) {
+	if d.left -= int64(n); d.left == 0 {
+		d.state = chunkCR
+	}
+}
+
+// Return gives the last n bytes of data back, for which there was no room. They are to come again.
+func (d *Decoder) Return(n int) {
+	if n > 0 {
+		d.left += int64(n)
+		d.state = chunkData
 	}
 }
 

@@ -39,6 +39,8 @@ type Request struct {
 	Conn *Conn
 
 	ctx context.Context //nolint:containedctx // It is the context of the request, as in http.Request.
+	// lazily makes ctx for who asks for it.
+	lazily func() context.Context
 }
 
 // Conn is how a client is connected. It is immutable.
@@ -70,11 +72,17 @@ func (r *Request) TLS() *tls.ConnectionState { return r.Conn.TLS }
 
 // Context ends when the client has gone or nobody waits for the answer. It is never nil.
 func (r *Request) Context() context.Context {
+	if r.ctx == nil && r.lazily != nil {
+		r.ctx = r.lazily()
+	}
 	if r.ctx == nil {
 		return context.Background()
 	}
 	return r.ctx
 }
+
+// SetContextFunc sets what makes the context when it is asked for the first time: most requests are answered before.
+func (r *Request) SetContextFunc(make func() context.Context) { r.ctx, r.lazily = nil, make }
 
 // SetContext replaces it.
 func (r *Request) SetContext(ctx context.Context) { r.ctx = ctx }

@@ -1,0 +1,269 @@
+package httpserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http1"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// The states of a connection.
+const (
+	stateNew int32 = iota
+	stateIdle
+	stateActive
+)
+
+// conn is one connection.
+type conn struct {
+	server  *Server
+	nc      net.Conn
+	info    *message.Conn
+	options *Options
+	// tcp is the connection if nothing is between it and HTTP, and raw its socket. under is the socket below TLS and the like.
+	tcp   *net.TCPConn
+	raw   syscall.RawConn
+	under *net.TCPConn
+	// firstRead reads the first bytes of a request; firstCount and firstErr are what came of it.
+	firstRead  func(fd uintptr) bool
+	firstCount int
+	firstErr   error
+
+	state atomic.Int32
+	// mu is held while somebody else sets the read deadline.
+	mu sync.Mutex
+
+	reads, writes deadline
+	input         input
+	head          http1.RequestHead
+	request       message.Request
+	writer        writer
+	body          *body
+	context       atomic.Pointer[requestContext]
+	newContext    contextFunc
+	// ahead says that something has come behind the request.
+	ahead    atomic.Bool
+	requests int
+	// first is what is read into where a socket cannot be asked whether there is something.
+	first []byte
+	// heading is held while a head is written, also that of 100 Continue, which whoever reads the body causes.
+	heading sync.Mutex
+	// switched says that the connection belongs to somebody else.
+	switched bool
+}
+
+func newConn(s *Server, nc net.Conn, info *message.Conn) *conn {
+	c := &conn{server: s, nc: nc, info: info, tcp: bare(nc), under: below(nc)}
+	if c.tcp != nil {
+		c.raw, _ = c.tcp.SyscallConn()
+	}
+	c.reads.set, c.writes.set = nc.SetReadDeadline, nc.SetWriteDeadline
+	c.firstRead = c.readFirst
+	c.newContext = c.makeContext
+	c.writer.c = c
+	return c
+}
+
+// serve answers requests until the connection ends.
+func (c *conn) serve() {
+	defer c.end()
+	for c.next() {
+		if !c.answer() {
+			return
+		}
+	}
+}
+
+// end closes the connection.
+func (c *conn) end() {
+	c.input.release()
+	if !c.switched {
+		_ = c.nc.Close()
+	}
+}
+
+// next reads the head of the next request. It returns false when there is none.
+func (c *conn) next() bool {
+	c.options = c.server.Options()
+	if c.input.empty() && !c.wait() {
+		return false
+	}
+	c.state.Store(stateActive)
+	err := c.readHead()
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, errPreface):
+		c.handOver()
+		return false
+	}
+	if reason, ok := err.(*http1.Error); ok { //nolint:errorlint // Errors of http1 are not wrapped here.
+		c.refuse(reason)
+	}
+	return false
+}
+
+// wait waits for the first byte of a request, without a buffer.
+func (c *conn) wait() bool {
+	limit := c.options.KeepAlive
+	if c.requests == 0 {
+		limit = c.options.HeaderTimeout
+	} else {
+		c.forget()
+		c.state.Store(stateIdle)
+	}
+	c.reads.extend(limit)
+	if c.server.closing.Load() {
+		if c.requests > 0 {
+			return false
+		}
+		c.reads.fix(time.Since(began) + grace)
+	}
+	err := c.readIdle()
+	c.state.Store(stateActive)
+	if c.server.closing.Load() {
+		// Shutdown has set a deadline, or is about to.
+		c.mu.Lock()
+		c.reads.spoil()
+		c.mu.Unlock()
+	}
+	return err == nil
+}
+
+// grace is how long a new connection may wait with its first request once the server shuts down: its client does not know yet.
+const grace = time.Second
+
+// endIdle ends the wait for a request. It is called by Shutdown.
+func (c *conn) endIdle() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch c.state.Load() {
+	case stateIdle:
+		_ = c.nc.SetReadDeadline(longAgo)
+	case stateNew:
+		_ = c.nc.SetReadDeadline(time.Now().Add(grace))
+	}
+}
+
+var longAgo = time.Unix(1, 0)
+
+// mostKept is how many fields a connection keeps room for while it waits.
+const mostKept = 32
+
+// forget lets go of what the last request has left.
+func (c *conn) forget() {
+	fields := c.request.Fields[:0]
+	if clear(fields[:cap(fields)]); cap(fields) > mostKept {
+		fields = nil
+	}
+	c.request = message.Request{Fields: fields}
+	c.body = nil
+}
+
+// answer lets the handler answer a request, and returns whether another one may follow.
+func (c *conn) answer() bool {
+	c.requests++
+	c.request.Conn = c.info
+	c.request.SetContextFunc(c.newContext)
+	c.beginBody()
+	c.ahead.Store(c.body == nil && !c.input.empty())
+	c.writer.begin()
+	ok := c.handle()
+	c.endContext()
+	if c.switched {
+		return false
+	}
+	rest, more := c.endBody()
+	if !ok {
+		c.writer.Abort()
+	}
+	return c.writer.finish() && more && c.drain(rest) || c.leave(more && rest == 0)
+}
+
+// handle returns false if the handler panics.
+func (c *conn) handle() (ok bool) {
+	defer func() {
+		if ok {
+			return
+		}
+		value := recover()
+		//nolint:errorlint // It is the very value of a panic.
+		if aborts := value == http.ErrAbortHandler; value != nil && !aborts && c.server.Panicked != nil {
+			c.server.Panicked(value)
+		}
+	}()
+	c.server.Handler(&c.writer, &c.request)
+	return true
+}
+
+// refuse answers what is no request, and ends the connection so that the answer arrives.
+func (c *conn) refuse(reason *http1.Error) {
+	if c.server.Refused != nil {
+		c.request.Conn = c.info
+		c.server.Refused(&c.request, reason)
+	}
+	c.request.Minor = 1
+	text := strconv.Itoa(reason.Status) + " " + http.StatusText(reason.Status) + ": " + reason.Reason + "\n"
+	c.writer.begin()
+	c.writer.closing = true
+	fields := message.Fields{message.ContentType.Field("text/plain; charset=utf-8")}
+	a := message.Response{Status: reason.Status, Length: int64(len(text)), Fields: fields}
+	if c.writer.Head(&a) != nil {
+		return
+	}
+	_, _ = c.writer.Write([]byte(text))
+	if c.writer.Flush() == nil {
+		c.linger()
+	}
+	c.writer.release()
+}
+
+// leave ends a connection whose answer has been sent. It returns false.
+func (c *conn) leave(bodyRead bool) bool {
+	if c.writer.err == nil && (!bodyRead || !c.input.empty()) {
+		c.linger()
+	}
+	return false
+}
+
+const (
+	// lingering is how long bytes are read and thrown away behind an answer that a client has not waited for, and mostLingering how
+	// many. A connection that is closed while there are some is reset, and the client loses the answer.
+	lingering     = time.Second
+	mostLingering = 8 << 20
+)
+
+// linger says that nothing more comes, and waits until the client has read that.
+func (c *conn) linger() {
+	from := c.nc
+	if secure, ok := c.nc.(*tls.Conn); ok && secure.CloseWrite() != nil {
+		return
+	}
+	if c.under != nil {
+		// What is in records of TLS does not matter.
+		from = c.under
+	}
+	if half, ok := from.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+		return
+	}
+	if from.SetReadDeadline(time.Now().Add(lingering)) != nil {
+		return
+	}
+	space := small.Get().(*smallBuffer)
+	defer small.Put(space)
+	for left := mostLingering; left > 0; {
+		n, err := from.Read(space[:])
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}

@@ -1,0 +1,199 @@
+package httpserver
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/http1"
+)
+
+// smallBuffer is what almost all heads fit into.
+type smallBuffer [4 << 10]byte
+
+var small = sync.Pool{New: func() any { return new(smallBuffer) }}
+
+// input is what has been read from a connection. It has a buffer only while there is something in it.
+type input struct {
+	buffer []byte
+	pooled *smallBuffer
+	// start and end are of what has not been used yet.
+	start, end int
+}
+
+func (i *input) empty() bool { return i.start == i.end }
+
+// unread returns what has not been used.
+func (i *input) unread() []byte { return i.buffer[i.start:i.end] }
+
+func (i *input) use(n int) { i.start += n }
+
+// space returns room to read into, for which a buffer is taken, or what is in it moved to its beginning.
+func (i *input) space() []byte {
+	switch {
+	case i.buffer == nil:
+		i.pooled = small.Get().(*smallBuffer)
+		i.buffer = i.pooled[:]
+	case i.start == i.end:
+		i.start, i.end = 0, 0
+	case i.end == len(i.buffer):
+		i.end = copy(i.buffer, i.unread())
+		i.start = 0
+	}
+	return i.buffer[i.end:]
+}
+
+// grow doubles the buffer.
+func (i *input) grow() {
+	buffer := make([]byte, 2*len(i.buffer))
+	end := copy(buffer, i.unread())
+	i.release()
+	i.buffer, i.end = buffer, end
+}
+
+// release gives the buffer back.
+func (i *input) release() {
+	if i.pooled != nil {
+		small.Put(i.pooled)
+	}
+	*i = input{}
+}
+
+// errPreface says that a client speaks HTTP/2.
+var errPreface = errors.New("the client speaks HTTP/2")
+
+// maxHead is how many bytes a head may have where nobody says it.
+const maxHead = 32 << 10
+
+// readHead reads a head and takes it apart. The first bytes may be there already.
+func (c *conn) readHead() error {
+	var scanner http1.Scanner
+	limit := cmp.Or(c.options.MaxHead, maxHead)
+	for first := true; ; first = false {
+		unread := c.input.unread()
+		if c.requests == 0 && len(unread) >= len(http1.Preface) && string(unread[:len(http1.Preface)]) == http1.Preface && c.server.HandOver != nil {
+			return errPreface
+		}
+		head, end, err := scanner.Find(unread)
+		switch {
+		case err != nil:
+			return err
+		case head == nil && len(unread) >= limit || len(head) > limit:
+			return http1.ErrHeadTooLarge
+		case head != nil:
+			c.input.use(end)
+			err := c.head.Parse(head, &c.request)
+			if c.input.empty() {
+				c.input.release()
+			}
+			return err
+		}
+		if first && c.options.HeaderTimeout > 0 {
+			// A head that comes in one piece sets no deadline.
+			c.reads.fix(time.Since(began) + c.options.HeaderTimeout)
+		}
+		if err := c.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// fill reads more into the buffer.
+func (c *conn) fill() error {
+	space := c.input.space()
+	if len(space) == 0 {
+		c.input.grow()
+		space = c.input.space()
+	}
+	n, err := c.nc.Read(space)
+	c.input.end += n
+	if n > 0 {
+		return nil
+	}
+	if err == nil {
+		return io.ErrNoProgress
+	}
+	return err
+}
+
+// readIdle waits for the first bytes of a request. It holds a buffer only once they are there.
+func (c *conn) readIdle() error {
+	c.input.release()
+	if c.raw != nil && canReadFirst {
+		c.firstErr = nil
+		if err := c.raw.Read(c.firstRead); err != nil {
+			return err
+		}
+		if c.firstErr != nil {
+			return c.firstErr
+		}
+		c.input.end = c.firstCount
+		return nil
+	}
+	return c.readSmall()
+}
+
+// firstSize is what is read at first where a socket cannot be asked whether there is something.
+const firstSize = 512
+
+func (c *conn) readSmall() error {
+	if c.first == nil {
+		c.first = make([]byte, firstSize)
+	}
+	n, err := c.nc.Read(c.first)
+	if n > 0 {
+		c.input.end += copy(c.input.space(), c.first[:n])
+		return nil
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+// handOver passes the connection on with what has been read.
+func (c *conn) handOver() {
+	_ = c.nc.SetDeadline(time.Time{})
+	c.switched = true
+	conn := replay(c.nc, c.input.unread())
+	c.input.release()
+	c.server.HandOver(conn)
+}
+
+// replay returns a connection that first gives what has been read ahead. It is the connection itself if there is nothing.
+func replay(nc net.Conn, ahead []byte) net.Conn {
+	if len(ahead) == 0 {
+		return nc
+	}
+	return &replayed{nc, bytes.Clone(ahead)}
+}
+
+// replayed is a connection of which some has been read.
+type replayed struct {
+	net.Conn
+	ahead []byte
+}
+
+func (r *replayed) Read(b []byte) (int, error) {
+	if len(r.ahead) == 0 {
+		return r.Conn.Read(b)
+	}
+	n := copy(b, r.ahead)
+	r.ahead = r.ahead[n:]
+	return n, nil
+}
+
+// NetConn returns the connection below.
+func (r *replayed) NetConn() net.Conn { return r.Conn }
+
+// CloseWrite ends the direction to the client.
+func (r *replayed) CloseWrite() error {
+	if half, ok := r.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
