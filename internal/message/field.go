@@ -18,10 +18,7 @@ func NewField(name, value string) Field { return Field{name, value, KindOf(name)
 
 // Is says whether a field has a name, in any case. kind is that of the name.
 func (f *Field) Is(kind Kind, name string) bool {
-	if kind != Other {
-		return f.Kind == kind
-	}
-	return f.Kind == Other && strings.EqualFold(f.Name, name)
+	return f.Kind == kind && (names[kind] != "" || strings.EqualFold(f.Name, name))
 }
 
 // Fields are header fields in their order.

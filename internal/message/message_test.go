@@ -109,6 +109,21 @@ func TestFieldsChange(t *testing.T) {
 	}
 }
 
+// TestNamesOfOneKind holds that a change to a field of a kind that has many names leaves the others.
+func TestNamesOfOneKind(t *testing.T) {
+	for _, names := range [][2]string{{"ssl-client-verify", "ssl-client-cert"}, {"a_b", "c_d"}, {"x-a", "x-b"}} {
+		fields := message.Fields{message.NewField(names[0], "1"), message.NewField(names[1], "2")}
+		fields.Set(message.NewField(names[1], "3"))
+		if value, _ := fields.Joined(names[0]); value != "1" || len(fields) != 2 || fields[1].Value != "3" {
+			t.Errorf("%q", fields)
+		}
+		fields.Remove(message.KindOf(names[0]), strings.ToUpper(names[0]))
+		if len(fields) != 1 || fields[0].Name != names[1] {
+			t.Errorf("%q", fields)
+		}
+	}
+}
+
 // TestThereAndBack holds that a request that becomes one of net/http and comes back is the same.
 func TestThereAndBack(t *testing.T) {
 	from := httptest.NewRequest(http.MethodPost, "/a%2Fb/c?x=1", strings.NewReader("body"))
