@@ -61,7 +61,7 @@ func (l *lines) statusLine(a *message.Response) (uint8, error) {
 		}
 		a.Status = 10*a.Status + int(c-'0')
 	}
-	if l.at = code + 3; a.Status < 100 || l.at < len(b) && b[l.at] > ' ' {
+	if l.at = code + 3; a.Status < 100 || l.at < len(b) && b[l.at] != ' ' && b[l.at] != '\r' && b[l.at] != '\n' {
 		return 0, errStatusLine
 	}
 	// Nobody reads the words behind the status, but they end the line.
