@@ -41,20 +41,21 @@ func (d *deadline) fix(until time.Duration) {
 // spoil forgets it after somebody else has changed it.
 func (d *deadline) spoil() { d.until = -1 }
 
-// dated is the value of a Date field, and the second that it is for.
+// dated is the value of a Date field, and until when it is right.
 type dated struct {
-	second int64
-	text   string
+	until time.Duration
+	text  string
 }
 
 var lastDate atomic.Pointer[dated]
 
 // date returns the value of the Date field.
 func date() string {
-	now := time.Now()
+	since := time.Since(began)
 	last := lastDate.Load()
-	if last == nil || last.second != now.Unix() {
-		last = &dated{now.Unix(), now.UTC().Format(http.TimeFormat)}
+	if last == nil || since >= last.until {
+		now := time.Now()
+		last = &dated{since + time.Second - time.Duration(now.Nanosecond()), now.UTC().Format(http.TimeFormat)}
 		lastDate.Store(last)
 	}
 	return last.text

@@ -169,6 +169,37 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
+// wrapped is a connection as a PROXY protocol header leaves it.
+type wrapped struct{ net.Conn }
+
+func (w *wrapped) Raw() net.Conn { return w.Conn }
+
+// TestWrapped holds that requests are served, and clients watched, through a wrapper.
+func TestWrapped(t *testing.T) {
+	gone := make(chan struct{})
+	s := serve(t, func(w message.Writer, r *message.Request) {
+		if r.Path == "/gone" {
+			<-r.Context().Done()
+			close(gone)
+		}
+		echo(w, r)
+	}, nil)
+	address := accept(t, func(nc net.Conn) { s.Serve(&wrapped{nc}, connOf(nc)) })
+	long := strings.Repeat("x", 100_000)
+	text := get("/1") + crlf("POST /2 HTTP/1.1", "Host: a", "Content-Length: 100000") + long + last("/3")
+	if got := exchange(t, address, text); got != ok("GET /1")+ok("POST /2 "+long)+ok("GET /3", closes) {
+		t.Errorf("%.300q", got)
+	}
+	refused := exchange(t, address, "GET / HTTP/1.1\r\n\r\n"+long)
+	if !strings.HasPrefix(refused, "HTTP/1.1 400") {
+		t.Errorf("%.300q", refused)
+	}
+	c := dial(t, address)
+	c.send(get("/gone"))
+	c.Close()
+	fixture.Receive(t, "the end of the context", gone)
+}
+
 // TestContexts holds that a context ends with its request, that the next request has another one, and that a watched connection goes on.
 func TestContexts(t *testing.T) {
 	contexts := make(chan context.Context, 3)

@@ -17,7 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Options are the limits of connections. They are read for each request, so they take effect at once. A time limit of zero is none.
+// Options are the limits of connections. They are read for each request, so they take effect at once. A time limit of zero is none;
+// what is counted from the last byte may take a third longer, so that deadlines are moved seldom.
 type Options struct {
 	// HeaderTimeout is how long a head may take from its first byte, and a new connection until then.
 	HeaderTimeout time.Duration

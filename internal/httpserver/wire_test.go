@@ -77,6 +77,13 @@ func TestAnswers(t *testing.T) {
 			_, _ = io.WriteString(w, "a")
 			_ = w.Trailer(message.Fields{message.NewField("X-A", "b"), message.NewField("x-b", "c")})
 		},
+		"/badtrailers": func(w message.Writer, _ *message.Request) {
+			_ = w.Head(head(200, -1))
+			if w.Trailer(message.Fields{message.NewField("A", "b\r\nC: d")}) == nil {
+				panic("a line has been written")
+			}
+		},
+		"/noswitch": func(w message.Writer, _ *message.Request) { _ = w.Head(head(101, 0, message.Upgrade.Field("x"))) },
 		"/long": func(w message.Writer, _ *message.Request) {
 			_ = w.Head(head(200, int64(len(long))))
 			_, _ = io.WriteString(w, long)
@@ -138,6 +145,8 @@ func TestAnswers(t *testing.T) {
 		{"chunks to 1.0", crlf("GET /chunks HTTP/1.0", "Connection: keep-alive"), crlf("HTTP/1.0 200 OK", closes) + "helloyou"},
 		{"no chunk", get("/unfinished") + next, crlf("HTTP/1.1 200 OK", chunked) + "0\r\n\r\n" + end},
 		{"trailers", get("/trailers") + next, crlf("HTTP/1.1 200 OK", chunked, "Trailer: X-A") + "1\r\na\r\n0\r\nX-A: b\r\nx-b: c\r\n\r\n" + end},
+		{"bad trailers", get("/badtrailers") + next, crlf("HTTP/1.1 200 OK", chunked) + "0\r\n\r\n" + end},
+		{"101 without switch", get("/noswitch") + next, crlf("HTTP/1.1 101 Switching Protocols", "Upgrade: x")},
 		{"trailers to 1.0", crlf("GET /trailers HTTP/1.0"), crlf("HTTP/1.0 200 OK", closes) + "a"},
 		{"long", get("/long") + next, ok(long) + end},
 		{"long to HEAD", crlf("HEAD /long HTTP/1.1", "Host: a") + next, crlf("HTTP/1.1 200 OK", "Content-Length: 300000") + end},

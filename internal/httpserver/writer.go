@@ -127,7 +127,8 @@ func (w *writer) frame(a *message.Response) {
 	unknown := a.Length < 0 && !w.bodiless
 	w.chunked = unknown && c.request.Minor > 0
 	w.untilClose = unknown && !w.chunked
-	w.closing = w.closing || w.untilClose || !c.head.KeepAlive || c.server.closing.Load() || c.unreadBody() ||
+	w.closing = w.closing || w.untilClose || status == http.StatusSwitchingProtocols || !c.head.KeepAlive ||
+		c.server.closing.Load() || c.unreadBody() ||
 		a.Fields.HasToken(message.Connection, "close") || c.options.KeepAliveRequests > 0 && c.requests >= c.options.KeepAliveRequests
 }
 
@@ -292,8 +293,9 @@ func (w *writer) Trailer(fields message.Fields) (err error) {
 	if !w.chunked {
 		return nil
 	}
-	w.done = true
+	// After an error the body is ended without them.
 	w.buffer, err = http1.AppendLastChunk(w.buffer, fields)
+	w.done = err == nil
 	return err
 }
 
