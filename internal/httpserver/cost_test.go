@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"runtime"
 	"strings"
 	"sync"
@@ -72,10 +73,23 @@ func TestAllocations(t *testing.T) {
 func BenchmarkLoopback(b *testing.B) {
 	options := limits()
 	s := serve(b, trivial, func(s *httpserver.Server) { s.Options = func() *httpserver.Options { return options } })
+	b.Run("ours", func(b *testing.B) { load(b, s.address) })
+	listener := fixture.Listen(b)
+	theirs := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = []string{"text/plain"}
+		_, _ = w.Write(trivialBody)
+	})}
+	go func() { _ = theirs.Serve(listener) }()
+	b.Cleanup(func() { theirs.Close() })
+	b.Run("net-http", func(b *testing.B) { load(b, listener.Addr().String()) })
+}
+
+// load asks for short answers on one connection for each processor.
+func load(b *testing.B, address string) {
 	request := []byte(get("/"))
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
-		c := dial(b, s.address)
+		c := dial(b, address)
 		answer := make([]byte, 512)
 		for p.Next() {
 			if _, err := c.Write(request); err != nil {

@@ -363,6 +363,60 @@ func TestStrayReader(t *testing.T) {
 	}
 }
 
+// TestDuplex holds that a body may be read while the answer is written, also by another goroutine, and that only one of 100 Continue
+// and the head of the answer comes first.
+func TestDuplex(t *testing.T) {
+	s := serve(t, func(w message.Writer, r *message.Request) {
+		pieces, stop := make(chan string), make(chan struct{})
+		defer close(stop)
+		go func(body io.Reader) {
+			defer close(pieces)
+			space := make([]byte, 100)
+			for {
+				n, err := body.Read(space)
+				if n > 0 {
+					select {
+					case pieces <- string(space[:n]):
+					case <-stop:
+						return
+					}
+				}
+				if err != nil {
+					return
+				}
+			}
+		}(r.Body)
+		_ = w.Interim(103, nil)
+		_ = w.Head(&message.Response{Status: 200, Length: -1})
+		_ = w.Flush()
+		for piece := range pieces {
+			_, _ = io.WriteString(w, piece)
+			_ = w.Flush()
+		}
+	}, nil)
+	for range 20 {
+		c := dial(t, s.address)
+		c.send(crlf("POST / HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Expect: 100-continue"))
+		for line := ""; line != "HTTP/1.1 200 OK\r\n"; {
+			var err error
+			if line, err = c.reader.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for line := ""; line != "\r\n"; {
+			line, _ = c.reader.ReadString('\n')
+		}
+		for _, piece := range []string{"one", "three"} {
+			text := fmt.Sprintf("%x\r\n%s\r\n", len(piece), piece)
+			c.send(text)
+			c.expect(text)
+		}
+		c.send("0\r\n\r\n")
+		c.expect("0\r\n\r\n")
+		c.ended()
+	}
+}
+
 // TestSplice holds that a body comes whole from another connection.
 func TestSplice(t *testing.T) {
 	const size = 3 << 20

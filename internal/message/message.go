@@ -141,7 +141,8 @@ type Writer interface {
 	// Interim writes an answer such as 103 Early Hints, of which there may be several before the head. It has no effect where the
 	// client does not know them.
 	Interim(status int, fields Fields) error
-	// Head writes the head of the answer, once. No body is written for an answer that can have none: to HEAD, 1xx, 204 and 304.
+	// Head writes the head of the answer, once. It may wait for the first part of the body, or for Flush. After an error that comes
+	// from the answer itself nothing has been written, and another head may be. No body is written for an answer that can have none: to HEAD, 1xx, 204 and 304.
 	Head(answer *Response) error
 	// Write writes a part of the body. With a Length, exactly that many bytes have to be written; fewer cut the answer off, so that
 	// the client notices.
