@@ -40,10 +40,10 @@ func run(t *testing.T, arguments ...string) ran {
 	return ran{command.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-var message = regexp.MustCompile(`(?m)^(.{9}\S+( \S+| line \d+)?): .+ \((\w+)\)$`)
+var text = regexp.MustCompile(`(?m)^(.{9}\S+( \S+| line \d+)?): .+ \((\w+)\)$`)
 
 // withoutMessages leaves of what lint prints what programs may rely on. The goldens hold the messages.
-func withoutMessages(verdicts string) string { return message.ReplaceAllString(verdicts, "$1: ($3)") }
+func withoutMessages(verdicts string) string { return text.ReplaceAllString(verdicts, "$1: ($3)") }
 
 func manifests(name string) string { return filepath.Join("testdata", "manifests", name) }
 
@@ -81,7 +81,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestLintSaysHowToMendIt is about one message, as an example of all.
+// TestLintSaysHowToMendIt is about one text, as an example of all.
 func TestLintSaysHowToMendIt(t *testing.T) {
 	const want = "error    File/team/bad.yaml line 10: is not YAML: found unexpected end of stream (InvalidManifest)\n"
 	if got := run(t, "lint", "-f", manifests("not-yaml")); !strings.HasPrefix(got.stdout, want) {

@@ -3,13 +3,13 @@ package k8singress
 import (
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/live"
-	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -42,89 +42,77 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// retryAfter is how many seconds a client should wait for the first complete configuration.
-const retryAfter = "1"
-
-var (
-	errNotReady = errors.New("the Ingresses are not known yet")
-	errNoPath   = errors.New("the request line has no path")
-	errPath     = errors.New("the path has a NUL in it")
-	errMethod   = errors.New("the method is not served: CONNECT and TRACE are for others")
-	errLoop     = errors.New("the request has come through here too often: does a Service of type ExternalName lead back?")
-)
-
 // ServeHTTP lets the chain of the matching Ingress path answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if !r.ProtoAtLeast(1, 1) {
-		w = &final{&caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
-	}
 	w = expect(w, r)
 	return settled(w, h.serve(w, r, next))
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	if r.ContentLength < 0 {
+		defer allowSilence(r)()
+	}
+	writer := message.NewHTTPWriter(w, r)
+	x := &exchange.Exchange{Request: new(message.Request), Writer: writer}
+	x.FromHTTP(r)
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		x.Target = message.TargetOf(&original)
+	}
+	delete(w.Header(), "Server")
 	added := h.demandTLS(w, r)
 	if caddy.Exiting() {
 		sendAway(w, r)
 	}
-	if err := refuse(r); err != nil {
-		return err
-	}
-	if r.ContentLength < 0 {
-		defer allowSilence(r)()
-	}
-	outcome, err := h.table.Serve(w, r)
-	switch outcome {
-	case live.NotReady:
-		w.Header().Set("Retry-After", retryAfter)
-		return caddyhttp.Error(http.StatusServiceUnavailable, errNotReady)
-	case live.NoHost:
-		if h.PassThru {
-			if added {
-				delete(w.Header(), strictTransport)
-			}
-			return next.ServeHTTP(w, r)
-		}
-		w.WriteHeader(http.StatusNotFound)
-		return nil
-	case live.Served:
-	}
-	return withoutEndpoints(r, err)
-}
-
-// refuse returns an error for requests that no Ingress could mean: a tunnel, a request for "*" or for something like
-// "x:admin", which has no path that Ingresses could look at, a path with a NUL in it, and one that goes round in circles.
-func refuse(r *http.Request) error {
+	outcome, err := serve(h.table, x)
 	switch {
-	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
-		return caddyhttp.Error(http.StatusMethodNotAllowed, errMethod)
-	case r.URL.Opaque != "" || r.URL.Path == "*":
-		return caddyhttp.Error(http.StatusBadRequest, errNoPath)
-	case strings.IndexByte(r.URL.Path, 0) >= 0:
-		return caddyhttp.Error(http.StatusBadRequest, errPath)
-	case proxy.Loops(r):
-		return caddyhttp.Error(http.StatusLoopDetected, errLoop)
+	case outcome == live.NoHost:
+		return h.noHost(x, w, r, next, added)
+	case outcome == live.NotReady:
+		w.Header().Set("Retry-After", retryAfter)
+	case writer.Aborted():
+		_ = http.NewResponseController(w).Flush() // What is there may as well arrive.
+		panic(http.ErrAbortHandler)
 	}
-	return nil
+	return caddyError(err)
 }
 
-// withoutEndpoints turns the failure of a request that had nobody left to go to into 503: its last endpoint has gone
-// meanwhile, or was about to end.
-func withoutEndpoints(r *http.Request, err error) error {
-	if err == nil {
+// noHost answers a request that no Ingress asks for. added says that it is not the administrator who demands TLS.
+func (h *Handler) noHost(x *exchange.Exchange, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, added bool) error {
+	if !h.PassThru {
+		return x.Respond(http.StatusNotFound, "")
+	}
+	if added {
+		delete(w.Header(), strictTransport)
+	}
+	return next.ServeHTTP(w, r)
+}
+
+// caddyError is an error as Caddy's servers take it.
+func caddyError(err error) error {
+	if err == nil || errors.Is(err, exchange.ErrCut) {
 		return nil
 	}
 	var failure caddyhttp.HandlerError
-	if !errors.As(err, &failure) || failure.StatusCode != http.StatusBadGateway && failure.StatusCode != http.StatusGatewayTimeout {
+	if errors.As(err, &failure) && failure.StatusCode == exchange.StatusOf(err) {
 		return err
 	}
-	request := live.FromContext(r.Context())
-	if request == nil || request.Backend() == nil || request.Backend().Ready() {
-		return err
+	// caddyhttp.Error would keep the status that an error has.
+	return caddyhttp.HandlerError{StatusCode: exchange.StatusOf(err), Err: err}
+}
+
+// strictTransport is the header by which browsers are told to ask by HTTPS only.
+const strictTransport = "Strict-Transport-Security"
+
+// demandTLS adds the HSTS header to the answer, as ingress-nginx does: if the connection itself is TLS, whatever a proxy in
+// front says, and whatever the answer is. What is there already is the administrator's. It says whether it has added one.
+func (h *Handler) demandTLS(w http.ResponseWriter, r *http.Request) bool {
+	value, header := h.table.HSTS(), w.Header()
+	if _, ok := header[strictTransport]; ok || r.TLS == nil || value == "" {
+		return false
 	}
-	// caddyhttp.Error would keep the status that the error has.
-	failure.StatusCode = http.StatusServiceUnavailable
-	return failure
+	// A slice of its own: Caddy's header handler writes into those that it finds.
+	header[strictTransport] = []string{value}
+	return true
 }
 
 var (

@@ -76,6 +76,9 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	if l.HandshakeTimeout > 0 {
 		l.serving.Divert = func(at net.Addr) front.Divert { return newPassing(l.table, l.ports, at, l.log).divert }
 	}
+	if d := newDirect(server, l.table); d != nil {
+		l.serving.Answer = d.answer
+	}
 	front.Process().Prepare(l.serving)
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
@@ -45,7 +46,19 @@ func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if k.leaving.Load() && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")
 	}
-	k.group.Server().ServeHTTP(w, r)
+	serving := k.group.Serving()
+	if serving.Answer == nil {
+		serving.Server.ServeHTTP(w, r)
+		return
+	}
+	writer := message.NewHTTPWriter(w, r)
+	var request message.Request
+	request.FromHTTP(r)
+	serving.Answer(writer, &request)
+	if writer.Aborted() {
+		_ = http.NewResponseController(w).Flush() // What is there may as well arrive.
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // begin serves a connection, on a goroutine of its own unless there is nothing to wait for.

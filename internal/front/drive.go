@@ -2,8 +2,6 @@ package front
 
 import (
 	"net"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // Drive serves a connection of HTTP/1.1 until it ends, and closes it. It is a *tls.Conn whose handshake is complete, or one in the
@@ -20,8 +18,8 @@ type Info struct {
 	handed bool
 }
 
-// Server is the server of the configuration that Caddy runs. It is asked for each request anew.
-func (i *Info) Server() *caddyhttp.Server { return i.cohort.group.Server() }
+// Serving has the server of the configuration that Caddy runs. It is asked for each request anew.
+func (i *Info) Serving() *Serving { return i.cohort.group.Serving() }
 
 // Leaving says that the next answer is the last one of the connection, and has to say so.
 func (i *Info) Leaving() bool { return i.cohort.leaving.Load() }

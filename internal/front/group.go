@@ -24,6 +24,9 @@ type Group struct {
 // Server is the server of the configuration that Caddy runs.
 func (g *Group) Server() *caddyhttp.Server { return g.current.Load().Server }
 
+// Serving is that server, and how connections become requests for it.
+func (g *Group) Serving() *Serving { return g.current.Load() }
+
 // join, leave and choose are called with the lock of the front.
 func (g *Group) join(s *Serving) *cohort {
 	if g.cohort == nil || g.cohort.leaving.Load() {

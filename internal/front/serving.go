@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/netaddr"
 )
 
@@ -30,6 +31,9 @@ type Serving struct {
 	Admit func(net.Conn) net.Conn
 	// Divert is for the connections with TLS that are accepted at an address.
 	Divert func(at net.Addr) Divert
+	// Answer answers requests in place of Server, whatever version of HTTP they come by, but for HTTP/3. It is nil for a server that
+	// does more than its routes are known to do here.
+	Answer func(w message.Writer, r *message.Request)
 	// HandshakeTimeout is how long a TLS handshake may take. 0 is as long as the head of a request.
 	HandshakeTimeout time.Duration
 

@@ -38,18 +38,13 @@ func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 		return err
 	}
 	if f.nominations > 0 {
-		if err := removeNominated(&r.Fields, spared); err != nil {
+		if err := removeNominated(&r.Fields, func(kind message.Kind) bool { return !kind.Removable() }); err != nil {
 			return err
 		}
 	}
 	h.KeepAlive = f.persistent(r.Minor)
 	h.Expects = h.Expects && h.Framing != NoBody && r.Minor > 0
 	return setTarget(r, target)
-}
-
-// spared are the fields of a request that Connection cannot remove.
-func spared(kind message.Kind) bool {
-	return kind.Hop() || kind.Spoofable() || kind == message.SSLClient || kind == message.Invalid || kind == message.Expect
 }
 
 // requestLine reads the first line, and returns its target.

@@ -47,6 +47,8 @@ type RequestLine struct {
 	Upgrade string
 	// Trailers says that fields behind the body of the answer are welcome.
 	Trailers bool
+	// Close has the endpoint end the connection behind its answer.
+	Close bool
 }
 
 // AppendRequestHead writes the head of a request with lists of fields, of which those about the connection and the framing are left
@@ -91,8 +93,12 @@ func (l *RequestLine) appendConnection(buf []byte) ([]byte, error) {
 	case l.Upgrade != "":
 		buf = append(buf, "Connection: Upgrade\r\n"...)
 		return AppendField(buf, "Upgrade", l.Upgrade)
+	case l.Trailers && l.Close:
+		buf = append(buf, "Connection: TE, close\r\nTE: trailers\r\n"...)
 	case l.Trailers:
 		buf = append(buf, "Connection: TE\r\nTE: trailers\r\n"...)
+	case l.Close:
+		buf = append(buf, "Connection: close\r\n"...)
 	}
 	return buf, nil
 }

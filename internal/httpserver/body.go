@@ -24,6 +24,8 @@ type body struct {
 	expects bool
 	// err is what ended it; io.EOF is its end.
 	err error
+	// stopped says that a read under way was to end.
+	stopped atomic.Bool
 	// whole says that all of it has been read.
 	whole atomic.Bool
 }
@@ -92,7 +94,7 @@ const directly = 1 << 10
 // socket reads from the connection into p, or into the buffer where p is small.
 func (b *body) socket(p []byte) (int, error) {
 	c := b.c
-	c.reads.extend(c.options.BodyTimeout)
+	b.extend()
 	var n int
 	var err error
 	if len(p) >= directly {
@@ -105,6 +107,14 @@ func (b *body) socket(p []byte) (int, error) {
 		return n, nil
 	}
 	return 0, cut(err)
+}
+
+// extend gives the client time for the next part, unless it is wanted no more.
+func (b *body) extend() {
+	b.c.reads.extend(b.c.options.BodyTimeout)
+	if b.stopped.Load() {
+		_ = b.c.nc.SetReadDeadline(longAgo)
+	}
 }
 
 // cut is the error of a body that ends too early.
@@ -145,7 +155,7 @@ func (b *body) readChunked(p []byte) (n int, err error) {
 				in.release()
 				return n, nil
 			}
-			b.c.reads.extend(b.c.options.BodyTimeout)
+			b.extend()
 			if err := b.c.fill(); err != nil {
 				return 0, cut(err)
 			}
@@ -209,18 +219,39 @@ func (c *conn) endBody() (rest int64, ok bool) {
 	if b == nil {
 		return 0, true
 	}
-	if !b.mu.TryLock() {
-		_ = c.nc.SetReadDeadline(longAgo)
+	if !b.stop() {
 		b.mu.Lock()
-		c.reads.spoil()
 		if !b.ended() {
 			b.err = errBodyOver
 		}
+		b.mu.Unlock()
 	}
+	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.stopped.Load() {
+		c.reads.spoil()
+	}
 	rest, ok = b.rest()
 	b.err = errBodyOver
 	return rest, ok
+}
+
+// stop ends a read that is under way in another goroutine, and those to come. It returns false where there is one under way.
+func (b *body) stop() bool {
+	if b.mu.TryLock() {
+		b.mu.Unlock()
+		return true
+	}
+	b.stopped.Store(true)
+	_ = b.c.nc.SetReadDeadline(longAgo)
+	return false
+}
+
+// EndBody ends a read of the body that is under way: nobody wants the rest.
+func (w *writer) EndBody() {
+	if b := w.c.body; b != nil {
+		b.stop()
+	}
 }
 
 // drain reads the rest of a body, and returns whether it came to the end.

@@ -107,15 +107,21 @@ func (c *conn) bodyRead() {
 
 // endContext ends the context of the request, and waits until nobody looks at the socket.
 func (c *conn) endContext() {
-	x := c.context.Swap(nil)
-	if x == nil {
-		return
+	if x := c.context.Swap(nil); x != nil {
+		x.end()
+		x.unwatch()
 	}
-	x.end()
+}
+
+// unwatch ends the look at the socket, for good.
+func (x *requestContext) unwatch() {
 	x.mu.Lock()
-	watched := x.watched
-	x.mu.Unlock()
+	c, watched := x.c, x.watched
 	if watched == nil {
+		x.watched = over
+	}
+	x.mu.Unlock()
+	if watched == nil || watched == over {
 		return
 	}
 	_ = c.under.SetReadDeadline(longAgo)
@@ -123,3 +129,6 @@ func (c *conn) endContext() {
 	c.reads.spoil()
 	_ = c.nc.SetReadDeadline(time.Time{})
 }
+
+// over is the end of a look at the socket that has not begun.
+var over = make(chan struct{})

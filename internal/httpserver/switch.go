@@ -18,7 +18,10 @@ func (w *writer) Switch() (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	c := w.c
-	c.endContext()
+	if x := c.context.Load(); x != nil {
+		// The request goes on, and its context with it; whoever has the connection sees itself when the client goes away.
+		x.unwatch()
+	}
 	c.switched, w.done = true, true
 	_ = c.nc.SetDeadline(time.Time{})
 	conn := replay(c.nc, c.input.unread())

@@ -127,9 +127,13 @@ func (w *writer) frame(a *message.Response) {
 	unknown := a.Length < 0 && !w.bodiless
 	w.chunked = unknown && c.request.Minor > 0
 	w.untilClose = unknown && !w.chunked
-	w.closing = w.closing || w.untilClose || status == http.StatusSwitchingProtocols || !c.head.KeepAlive ||
-		c.server.closing.Load() || c.unreadBody() ||
-		a.Fields.HasToken(message.Connection, "close") || c.options.KeepAliveRequests > 0 && c.requests >= c.options.KeepAliveRequests
+	w.closing = w.closing || a.Close || w.untilClose || status == http.StatusSwitchingProtocols || c.isLast(a)
+}
+
+// isLast says whether the connection ends with an answer, whatever its body is.
+func (c *conn) isLast(a *message.Response) bool {
+	return !c.head.KeepAlive || c.server.closing.Load() || c.unreadBody() || a.Fields.HasToken(message.Connection, "close") ||
+		c.options.KeepAliveRequests > 0 && c.requests >= c.options.KeepAliveRequests
 }
 
 // ready says whether a part of the body can be written.

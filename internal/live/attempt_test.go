@@ -14,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
 )
@@ -23,7 +24,7 @@ func init() { caddy.RegisterModule(scripted{}) }
 // scripted does with a request what the test has put into its context.
 type scripted struct{}
 
-type script func(r *live.Request) error
+type script func(x *exchange.Exchange) error
 
 type scriptKey struct{}
 
@@ -31,8 +32,16 @@ func (scripted) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.test_scripted", New: func() caddy.Module { return new(scripted) }}
 }
 
-func (scripted) ServeHTTP(_ http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
-	return r.Context().Value(scriptKey{}).(script)(live.FromContext(r.Context()))
+func (scripted) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	return live.VisitFrom(r.Context()).Apply(r.Context().Value(scriptKey{}).(script), w, r, next)
+}
+
+// Apply answers when the script has come to its end.
+func (s script) Apply(x *exchange.Exchange) (answered bool, err error) {
+	if err := s(x); err != nil {
+		return false, err
+	}
+	return true, x.Respond(http.StatusOK, "")
 }
 
 const (
@@ -88,7 +97,7 @@ func (s *shop) visit(change func(*http.Request), do script) (*answer, error) {
 	if change != nil {
 		change(r)
 	}
-	_, err := s.table.Serve(w, r)
+	_, err := serve(s.table, w, r)
 	return &answer{w.Header()}, err
 }
 
@@ -104,7 +113,7 @@ func (s *shop) underWay() int {
 
 func TestAttempts(t *testing.T) {
 	s := newShop(t, nil, "a:1", "b:1", "c:1")
-	_, err := s.visit(nil, func(r *live.Request) error {
+	_, err := s.visit(nil, func(r *exchange.Exchange) error {
 		asked := map[string]bool{}
 		for range 3 {
 			address, ok := r.Next()
@@ -124,7 +133,7 @@ func TestAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.backends.Set(backendID, nil)
-	_, _ = s.visit(nil, func(r *live.Request) error {
+	_, _ = s.visit(nil, func(r *exchange.Exchange) error {
 		if address, ok := r.Next(); ok {
 			t.Errorf("a backend without endpoints has %s", address)
 		}
@@ -140,16 +149,16 @@ func TestLastAttemptIsJudged(t *testing.T) {
 		do      script
 		ejected bool
 	}{
-		"answered":       {func(r *live.Request) error { r.Next(); return nil }, false},
-		"done":           {func(r *live.Request) error { r.Next(); r.Done(false); return caddyhttp.Error(502, nil) }, false},
-		"failed":         {func(r *live.Request) error { r.Next(); r.Done(true); return nil }, true},
-		"asked again":    {func(r *live.Request) error { r.Next(); r.Next(); return nil }, true},
-		"bad gateway":    {func(r *live.Request) error { r.Next(); return caddyhttp.Error(502, nil) }, true},
-		"too late":       {func(r *live.Request) error { r.Next(); return caddyhttp.Error(504, nil) }, true},
-		"too large":      {func(r *live.Request) error { r.Next(); return caddyhttp.Error(413, nil) }, false},
-		"something else": {func(r *live.Request) error { r.Next(); return errors.New("odd") }, false},
-		"panic":          {func(r *live.Request) error { r.Next(); panic(http.ErrAbortHandler) }, false},
-		"nothing":        {func(*live.Request) error { return caddyhttp.Error(502, nil) }, false},
+		"answered":       {func(r *exchange.Exchange) error { r.Next(); return nil }, false},
+		"done":           {func(r *exchange.Exchange) error { r.Next(); r.Done(false); return exchange.Fail(502, nil) }, false},
+		"failed":         {func(r *exchange.Exchange) error { r.Next(); r.Done(true); return nil }, true},
+		"asked again":    {func(r *exchange.Exchange) error { r.Next(); r.Next(); return nil }, true},
+		"bad gateway":    {func(r *exchange.Exchange) error { r.Next(); return exchange.Fail(502, nil) }, true},
+		"too late":       {func(r *exchange.Exchange) error { r.Next(); return exchange.Fail(504, nil) }, true},
+		"too large":      {func(r *exchange.Exchange) error { r.Next(); return exchange.Fail(413, nil) }, false},
+		"something else": {func(r *exchange.Exchange) error { r.Next(); return errors.New("odd") }, false},
+		"panic":          {func(r *exchange.Exchange) error { r.Next(); panic(http.ErrAbortHandler) }, false},
+		"nothing":        {func(*exchange.Exchange) error { return exchange.Fail(502, nil) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, &ir.LoadBalancing{EjectAfter: 1}, "a:1", "b:1")
@@ -176,14 +185,14 @@ func TestLastAttemptIsJudged(t *testing.T) {
 func TestClientThatLeaves(t *testing.T) {
 	s := newShop(t, &ir.LoadBalancing{EjectAfter: 1}, "a:1", "b:1")
 	ctx, leave := context.WithCancel(t.Context())
-	do := script(func(r *live.Request) error {
+	do := script(func(r *exchange.Exchange) error {
 		r.Next()
 		leave()
-		return caddyhttp.Error(http.StatusBadGateway, ctx.Err())
+		return exchange.Fail(http.StatusBadGateway, ctx.Err())
 	})
 	r := httptest.NewRequestWithContext(context.WithValue(ctx, scriptKey{}, do), http.MethodGet, "http://shop.example/cart", nil)
 	w := httptest.NewRecorder()
-	_, _ = s.table.Serve(w, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{}))
+	_, _ = serve(s.table, w, caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{}))
 	seen := map[*balancer.Endpoint]bool{}
 	for range 10 {
 		choice, _ := s.backends.Backend(backendID).Pick(nil, nil)
@@ -196,7 +205,7 @@ func TestClientThatLeaves(t *testing.T) {
 
 func TestUnderWay(t *testing.T) {
 	s := newShop(t, nil, "a:1")
-	_, _ = s.visit(nil, func(r *live.Request) error {
+	_, _ = s.visit(nil, func(r *exchange.Exchange) error {
 		for range 2 {
 			r.Next()
 			if n := s.underWay(); n != 1 {
@@ -218,7 +227,7 @@ func TestUnderWay(t *testing.T) {
 func TestClientAddressKeepsItsEndpoint(t *testing.T) {
 	s := newShop(t, &ir.LoadBalancing{ClientIP: 1 << 40}, "a:1", "b:1", "c:1", "d:1")
 	ask := func(port string) (got string) {
-		_, _ = s.visit(func(r *http.Request) { r.RemoteAddr = "192.0.2.9:" + port }, func(r *live.Request) error {
+		_, _ = s.visit(func(r *http.Request) { r.RemoteAddr = "192.0.2.9:" + port }, func(r *exchange.Exchange) error {
 			got, _ = r.Next()
 			return nil
 		})
@@ -236,7 +245,7 @@ func TestClientAddressKeepsItsEndpoint(t *testing.T) {
 func TestAStreamIsNotSlow(t *testing.T) {
 	s := newShop(t, &ir.LoadBalancing{Policy: ir.PolicyEWMA}, "a:1", "b:1")
 	var streams string
-	_, err := s.visit(nil, func(r *live.Request) error {
+	_, err := s.visit(nil, func(r *exchange.Exchange) error {
 		streams, _ = r.Next()
 		r.Answered(time.Time{})
 		<-time.After(20 * time.Millisecond)
@@ -247,7 +256,7 @@ func TestAStreamIsNotSlow(t *testing.T) {
 		return nil
 	})
 	for range 10 {
-		_, again := s.visit(nil, func(r *live.Request) error {
+		_, again := s.visit(nil, func(r *exchange.Exchange) error {
 			if address, _ := r.Next(); address != streams {
 				t.Errorf("%s is asked, which takes longer than %s to answer", address, streams)
 			}

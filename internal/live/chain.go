@@ -3,15 +3,21 @@ package live
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"net/http"
+	"slices"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/filter"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 // chain is a list of Caddy routes, interned by its JSON: all routes with equal JSON share it.
@@ -28,9 +34,9 @@ type chain struct {
 
 // instance is a chain provisioned under one Caddy configuration, in a sub-context of its own.
 type instance struct {
-	handler caddyhttp.Handler
-	cancel  func()
-	parts   *configDigest
+	steps  []step
+	cancel func()
+	parts  *configDigest
 	// holders counts the requests in it, and one more while it is current. At zero it is cleaned up, and stays zero.
 	holders atomic.Int64
 }
@@ -48,11 +54,12 @@ func provision(ctx caddy.Context, source string) (*instance, error) {
 	sum := sha256.New()
 	ctx.Context = context.WithValue(ctx.Context, partsKey{}, sum)
 	sub, cancel := caddy.NewContext(ctx)
-	if err := provisionRoutes(sub, routes); err != nil {
+	steps, err := compile(sub, routes)
+	if err != nil {
 		cancel()
 		return nil, err
 	}
-	i := &instance{handler: compile(routes), cancel: cancel, parts: &configDigest{string(sum.Sum(nil))}}
+	i := &instance{steps: steps, cancel: cancel, parts: &configDigest{string(sum.Sum(nil))}}
 	i.holders.Store(1)
 	return i, nil
 }
@@ -84,7 +91,7 @@ func refusedByCaddy(err error) error {
 
 // newClosed returns a chain that answers 503.
 func newClosed(json string, why error) *chain {
-	i := &instance{handler: closed, cancel: func() {}, parts: &configDigest{}}
+	i := &instance{steps: closed, cancel: func() {}, parts: &configDigest{}}
 	i.holders.Store(1)
 	c := &chain{json: json, users: 1, refused: why}
 	c.current.Store(i)
@@ -110,47 +117,82 @@ func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// closed answers in place of a chain that Caddy refuses. The Refusal has said why, once; the log need not, each time.
-var closed caddyhttp.Handler = caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
-	w.WriteHeader(http.StatusServiceUnavailable)
-	return nil
-})
+// closed answers in place of a chain that Caddy refuses.
+var closed = []step{{filter: unavailable{}}}
 
-// provisionRoutes turns a panic of a module into an error: one bad chain must not end the process.
-func provisionRoutes(ctx caddy.Context, routes caddyhttp.RouteList) (err error) {
-	if caught := panics.Try(func() { err = routes.Provision(ctx) }); caught != nil {
-		return fmt.Errorf("panic: %w", caught)
-	}
-	return err
+type unavailable struct{}
+
+// Apply answers 503. The Refusal has said why, once; the log need not, each time.
+func (unavailable) Apply(x *exchange.Exchange) (bool, error) {
+	return true, x.Respond(http.StatusServiceUnavailable, "")
 }
 
-// compile makes one handler of routes. Routes without matchers, which is what package render makes, are joined here once;
-// caddyhttp.RouteList would join them again for each request.
-func compile(routes caddyhttp.RouteList) caddyhttp.Handler {
-	for _, route := range routes {
-		if len(route.MatcherSetsRaw) > 0 || len(route.MatcherSets) > 0 || route.Group != "" || route.Terminal {
-			return routes.Compile(last)
+// proxyHandler is the name of the handler at the end of a chain.
+const proxyHandler = "k8singress_proxy"
+
+// compile makes steps of routes. Routes with matchers are left to Caddy, with all that is in them. A panic of a module becomes an
+// error: one bad chain must not end the process.
+func compile(ctx caddy.Context, routes caddyhttp.RouteList) (steps []step, err error) {
+	if caught := panics.Try(func() {
+		if slices.ContainsFunc(routes, conditional) {
+			if err = routes.Provision(ctx); err == nil {
+				steps = []step{{handler: matched{routes}}}
+			}
+			return
 		}
-	}
-	handler := last
-	for i := len(routes) - 1; i >= 0; i-- {
-		for j := len(routes[i].Handlers) - 1; j >= 0; j-- {
-			handler = join(routes[i].Handlers[j], handler)
+		for _, route := range routes {
+			for _, raw := range route.HandlersRaw {
+				var s step
+				if s, err = newStep(ctx, raw); err != nil {
+					return
+				}
+				steps = append(steps, s)
+			}
 		}
+	}); caught != nil {
+		return nil, fmt.Errorf("panic: %w", caught)
 	}
-	return handler
+	return steps, err
 }
 
-func join(handler caddyhttp.MiddlewareHandler, next caddyhttp.Handler) caddyhttp.Handler {
-	return caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
-		return handler.ServeHTTP(w, r, next)
-	})
+// conditional says whether a route is not for every request, or ends the list for some.
+func conditional(r caddyhttp.Route) bool {
+	return len(r.MatcherSetsRaw) > 0 || r.Group != "" || r.Terminal
 }
 
-// last answers when no handler of a chain did.
-var last caddyhttp.Handler = caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error {
-	return caddyhttp.Error(http.StatusNotFound, nil)
-})
+// matched are routes that Caddy has to choose from.
+type matched struct{ routes caddyhttp.RouteList }
+
+func (m matched) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	return m.routes.Compile(next).ServeHTTP(w, r)
+}
+
+func newStep(ctx caddy.Context, raw json.RawMessage) (step, error) {
+	var of struct {
+		Handler string `json:"handler"`
+	}
+	if err := json.Unmarshal(raw, &of); err != nil {
+		return step{}, fmt.Errorf("decoding a handler: %w", err)
+	}
+	if of.Handler == proxyHandler {
+		settings, err := filter.Decode[ir.Proxy](raw)
+		if err != nil {
+			return step{}, err
+		}
+		s, err := proxy.NewSettings(settings)
+		return step{proxy: s}, err
+	}
+	if f, ok, err := filter.New(of.Handler, raw); ok {
+		return step{filter: f}, err
+	}
+	module, err := ctx.LoadModule(&struct {
+		Raw json.RawMessage `caddy:"namespace=http.handlers inline_key=handler"`
+	}{raw}, "Raw")
+	if err != nil {
+		return step{}, fmt.Errorf("loading the handler %s: %w", of.Handler, err)
+	}
+	return step{handler: module.(caddyhttp.MiddlewareHandler)}, nil
+}
 
 // acquire returns the instance that a new request is to use, until release. It returns nil when the chain is no longer in
 // the table: the request has to look its route up again.

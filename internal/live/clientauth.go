@@ -1,10 +1,11 @@
 package live
 
 import (
-	"net/http"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/mtls"
 )
 
@@ -12,7 +13,7 @@ import (
 // wrote it, or empty.
 func (t *Table) AsksClient(name string) bool {
 	x := t.index.Load()
-	return x.asking > 0 && x.find(hostname(name)).asksClient()
+	return x.asking > 0 && x.find(message.Hostname(name)).asksClient()
 }
 
 // asking is one for a host that has a policy for the certificates of its clients.
@@ -36,30 +37,29 @@ func (h *host) admitsLike(other *host) bool {
 	return x == y
 }
 
-// admit answers in place of everybody else if the connection that a request comes by was made for another host, and one of
-// the two asks for certificates, or if the client is not to be let in. Otherwise it returns who the client is, and has
-// written that into the request; on a host that does not want to know it returns nil.
-func (x *index) admit(w http.ResponseWriter, r *http.Request, name string, h *host, route *Route) (client *mtls.Client, refused bool) {
-	if r.TLS != nil && x.misdirected(r.TLS.ServerName, name, h) {
-		mtls.Misdirected.Write(w, r)
-		return nil, true
+// admit returns the answer that a request gets in place of everything else: if the connection that it comes by was made for another
+// host, and one of the two asks for certificates, or if the client is not to be let in. Otherwise it is nil, and on a host that wants
+// to know who the client is, that stands in the exchange and in the fields of the request.
+func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) *mtls.Refusal {
+	if q.TLS() != nil && x.misdirected(q.TLS().ServerName, name, h) {
+		return mtls.Misdirected
 	}
 	if h == nil || h.clients == nil {
-		return nil, false
+		return nil
 	}
-	client, refusal := h.clients.Check(r.TLS)
-	if refusal != nil && !route.answersChallenges(r) {
-		refusal.Write(w, r)
-		return nil, true
+	client, refusal := h.clients.Check(q.TLS())
+	if refusal != nil && !route.answersChallenges(q.Request) {
+		return refusal
 	}
-	h.clients.Tell(client, r.Header)
-	return client, false
+	h.clients.Tell(client, &q.Fields)
+	q.Peer = client
+	return nil
 }
 
 // misdirected compares the name of the handshake with the host of the request: the handshake has asked for a certificate, or
 // not, as the one wants it. A client that names nobody has been served as the host for everybody else.
 func (x *index) misdirected(server, name string, h *host) bool {
-	server = hostname(server)
+	server = message.Hostname(server)
 	if server == name {
 		return false
 	}
@@ -100,16 +100,6 @@ const challenges = "/.well-known/acme-challenge"
 
 // answersChallenges says whether a request is for such an answer, and the route for nothing else: an authority has no
 // certificate to show. That a regular expression begins like that does not say that its requests do.
-func (r *Route) answersChallenges(request *http.Request) bool {
-	return r != nil && strings.HasPrefix(r.Path, challenges) && strings.HasPrefix(CleanPath(request.URL.Path), challenges+"/")
-}
-
-// ofPeer makes a variable of what is known of a client with a certificate.
-func ofPeer(value func(*mtls.Client) string) func(*Request) string {
-	return func(r *Request) string {
-		if r.peer == nil {
-			return ""
-		}
-		return value(r.peer)
-	}
+func (r *Route) answersChallenges(request *message.Request) bool {
+	return r != nil && strings.HasPrefix(r.Path, challenges) && strings.HasPrefix(message.CleanPath(request.Path), challenges+"/")
 }

@@ -2,14 +2,12 @@ package live
 
 import (
 	"fmt"
-	"net/http"
-	"net/textproto"
-	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // conditions are ir.Conditions, ready to be compared.
@@ -39,13 +37,9 @@ func newConditions(c *ir.Conditions, backend *balancer.Backend) (*conditions, er
 	for _, group := range []struct {
 		from []ir.ValueMatch
 		to   *[]valueMatch
-		name func(string) string
-	}{{c.Headers, &all.headers, textproto.CanonicalMIMEHeaderKey}, {c.Query, &all.query, nil}, {c.Cookies, &all.cookies, nil}} {
+	}{{c.Headers, &all.headers}, {c.Query, &all.query}, {c.Cookies, &all.cookies}} {
 		for _, v := range group.from {
 			match := valueMatch{name: v.Name, value: v.Value}
-			if group.name != nil {
-				match.name = group.name(v.Name)
-			}
 			if v.Regex {
 				compiled, err := regexp.Compile(v.Value)
 				if err != nil {
@@ -60,16 +54,26 @@ func newConditions(c *ir.Conditions, backend *balancer.Backend) (*conditions, er
 }
 
 // hold says whether a request meets all of the conditions.
-func (c *conditions) hold(r *http.Request) bool {
-	return (c.method == "" || c.method == r.Method) &&
-		(c.session == nil || c.session.HasSession(func(name string) string { return cookieOf(r, name) })) &&
-		all(c.headers, r, headerOf) && all(c.query, r, queryOf) && all(c.cookies, r, lookupCookie)
+func (c *conditions) hold(r *message.Request) bool {
+	return (c.method == "" || c.method == r.Method) && (c.session == nil || c.session.HasSession(valueOf(r.Cookie))) &&
+		all(c.headers, headerOf(r)) && all(c.query, r.QueryValue) && all(c.cookies, r.Cookie)
 }
 
-func all(matches []valueMatch, r *http.Request, value func(*http.Request, string) (string, bool)) bool {
+// lookup finds a value by its name.
+type lookup func(name string) (string, bool)
+
+// valueOf is a lookup of what is empty where it is not there.
+func valueOf(find lookup) func(name string) string {
+	return func(name string) string {
+		value, _ := find(name)
+		return value
+	}
+}
+
+func all(matches []valueMatch, find lookup) bool {
 	for i := range matches {
 		m := &matches[i]
-		got, ok := value(r, m.name)
+		got, ok := find(m.name)
 		if !ok || m.regex == nil && got != m.value || m.regex != nil && !m.regex.MatchString(got) {
 			return false
 		}
@@ -78,42 +82,11 @@ func all(matches []valueMatch, r *http.Request, value func(*http.Request, string
 }
 
 // headerOf joins the fields of a name, as nginx does.
-func headerOf(r *http.Request, name string) (string, bool) {
-	if name == "Host" {
-		return r.Host, true
-	}
-	values := r.Header[name]
-	if len(values) == 1 {
-		return values[0], true
-	}
-	return strings.Join(values, ", "), len(values) > 0
-}
-
-// queryOf returns the first value of a parameter.
-func queryOf(r *http.Request, name string) (string, bool) {
-	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
-		key, value, _ := strings.Cut(pair, "=")
-		if key, err := url.QueryUnescape(key); err != nil || key != name {
-			continue
+func headerOf(r *message.Request) lookup {
+	return func(name string) (string, bool) {
+		if strings.EqualFold(name, "Host") {
+			return r.Host, true
 		}
-		if value, err := url.QueryUnescape(value); err == nil {
-			return value, true
-		}
+		return r.Fields.Joined(name)
 	}
-	return "", false
-}
-
-func lookupCookie(r *http.Request, name string) (string, bool) {
-	c, err := r.Cookie(name)
-	if err != nil {
-		return "", false
-	}
-	return c.Value, true
-}
-
-// cookieOf returns the value of a cookie, or nothing. Of several with one name the first counts: that is the one with the
-// longest path.
-func cookieOf(r *http.Request, name string) string {
-	value, _ := lookupCookie(r, name)
-	return value
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/live"
 )
 
 func withCookie(change func(*ir.SessionCookie)) *ir.LoadBalancing {
@@ -19,7 +19,7 @@ func withCookie(change func(*ir.SessionCookie)) *ir.LoadBalancing {
 	return &ir.LoadBalancing{SessionCookie: c}
 }
 
-func next(r *live.Request) error {
+func next(r *exchange.Exchange) error {
 	r.Next()
 	return nil
 }
@@ -93,7 +93,7 @@ func TestNoSessionCookie(t *testing.T) {
 func TestSessionIsFollowed(t *testing.T) {
 	s := newShop(t, withCookie(nil), "a:1", "b:1", "c:1", "d:1")
 	var own string
-	remember := func(r *live.Request) error {
+	remember := func(r *exchange.Exchange) error {
 		own, _ = r.Next()
 		return nil
 	}
@@ -114,7 +114,7 @@ func TestOneSessionCookie(t *testing.T) {
 	lb := withCookie(func(c *ir.SessionCookie) { c.ChangeOnFailure = true })
 	s := newShop(t, lb, "a:1", "b:1", "c:1")
 	var own string
-	response, _ := s.visit(nil, func(r *live.Request) error {
+	response, _ := s.visit(nil, func(r *exchange.Exchange) error {
 		for range 3 {
 			own, _ = r.Next()
 		}
@@ -124,7 +124,7 @@ func TestOneSessionCookie(t *testing.T) {
 	if len(cookies) != 1 {
 		t.Fatalf("cookies are %q", response.Header.Values("Set-Cookie"))
 	}
-	_, _ = s.visit(func(r *http.Request) { r.AddCookie(cookies[0]) }, func(r *live.Request) error {
+	_, _ = s.visit(func(r *http.Request) { r.AddCookie(cookies[0]) }, func(r *exchange.Exchange) error {
 		if got, _ := r.Next(); got != own {
 			t.Errorf("the client goes to %s, and the cookie is for %s", got, own)
 		}

@@ -5,7 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
@@ -17,6 +19,7 @@ type global struct {
 	clients atomic.Pointer[realip.Policy]
 	options atomic.Pointer[ir.Global]
 	hsts    atomic.Pointer[string]
+	answers atomic.Pointer[answers]
 
 	handshakes atomic.Pointer[handshakes]
 }
@@ -29,6 +32,7 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.global.options.Store(g)
 	header := g.HSTS.Header()
 	t.global.hsts.Store(&header)
+	t.global.answers.Store(newAnswers(header))
 	t.global.handshakes.Store(newHandshakes(g))
 	t.global.clients.Store(realip.New(g.Clients))
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
@@ -48,3 +52,22 @@ func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
 
 // DrainTime is how long streams go on after their route has gone.
 func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
+
+// answers are the changes to all answers over TLS.
+type answers struct{ secure exchange.Changes }
+
+func newAnswers(hsts string) *answers {
+	if hsts == "" {
+		return &answers{}
+	}
+	demand := &message.Changes{Set: []message.Field{message.StrictTransportSecurity.Field(hsts)}}
+	return &answers{secure: exchange.Changes{demand}}
+}
+
+// Always are the changes to the answers of requests that come with TLS, or without.
+func (t *Table) Always(secure bool) exchange.Changes {
+	if secure {
+		return t.global.answers.Load().secure
+	}
+	return nil
+}

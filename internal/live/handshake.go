@@ -3,6 +3,7 @@ package live
 import (
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // named are the names of a handshake: its own, and that of its versions.
@@ -15,7 +16,7 @@ func nameOf(h ir.Handshake) *named { return &named{h.Name(), h.Versions()} }
 // too: it stands behind the others, for those that Caddy's configuration does not have yet. A name that nobody has may have
 // to be refused; no policy takes it then.
 func (t *Table) Handshakes(server, policy string) bool {
-	h := t.index.Load().find(hostname(server))
+	h := t.index.Load().find(message.Hostname(server))
 	g := t.global.handshakes.Load()
 	if g.reject && t.ready.Load() && (h == nil || h.name == "" || server == "") {
 		return false

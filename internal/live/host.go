@@ -2,28 +2,25 @@ package live
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/split"
 )
 
-// Route is what requests with one path of one host meet.
+// Route is one path of one host.
 type Route struct {
-	// Host, Path and Type are as in the document.
-	Host, Path, Type string
-	// Origin is the object that the route comes from, as "Kind/namespace/name".
-	Origin string
+	exchange.Route
 
 	// redirect is for requests without TLS; it may be nil.
 	redirect *ir.HTTPSRedirect
-	regex    *regexp.Regexp
 	streams  *streams
 	// conditions are nil for a route that takes every request with its path; next is the one that is tried where they do not
 	// hold, and nil behind the last route of the path.
@@ -46,15 +43,6 @@ type destination struct {
 	access string
 }
 
-// Submatch returns where the route's regular expression matches path, as regexp.FindStringSubmatchIndex does; it is nil
-// if the route has none.
-func (r *Route) Submatch(path string) []int {
-	if r.regex == nil {
-		return nil
-	}
-	return r.regex.FindStringSubmatchIndex(path)
-}
-
 // host is the path index of one virtual host.
 type host struct {
 	name   string
@@ -74,7 +62,7 @@ type host struct {
 }
 
 // find returns the route for a request and its clean path, or nil.
-func (h *host) find(path string, r *http.Request) *Route {
+func (h *host) find(path string, r *message.Request) *Route {
 	if route := h.exact[path].first(r); route != nil {
 		return route
 	}
@@ -82,7 +70,7 @@ func (h *host) find(path string, r *http.Request) *Route {
 		return route
 	}
 	for _, route := range h.regex {
-		if route.regex.MatchString(path) {
+		if route.Regex.MatchString(path) {
 			if route = route.first(r); route != nil {
 				return route
 			}
@@ -92,7 +80,7 @@ func (h *host) find(path string, r *http.Request) *Route {
 }
 
 // longestPrefix goes up from the whole path, element by element, so its cost does not depend on the number of routes.
-func (h *host) longestPrefix(path string, r *http.Request) *Route {
+func (h *host) longestPrefix(path string, r *message.Request) *Route {
 	if len(h.prefix) == 0 {
 		return nil
 	}
@@ -107,7 +95,7 @@ func (h *host) longestPrefix(path string, r *http.Request) *Route {
 }
 
 // first returns the first of the routes of one path whose conditions hold, or nil.
-func (r *Route) first(of *http.Request) *Route {
+func (r *Route) first(of *message.Request) *Route {
 	for r != nil && r.conditions != nil && !r.conditions.hold(of) {
 		r = r.next
 	}
@@ -137,7 +125,7 @@ func (h *host) add(r *Route) error {
 
 func (h *host) addRegex(r *Route) error {
 	if i := len(h.regex) - 1; i >= 0 && h.regex[i].Path == r.Path {
-		r.regex = h.regex[i].regex
+		r.Regex = h.regex[i].Regex
 		h.regex[i].append(r)
 		return nil
 	}
@@ -146,7 +134,7 @@ func (h *host) addRegex(r *Route) error {
 	if err != nil {
 		return fmt.Errorf("the path %q is no regular expression: %w", r.Path, err)
 	}
-	r.regex = compiled
+	r.Regex = compiled
 	h.regex = append(h.regex, r)
 	return nil
 }

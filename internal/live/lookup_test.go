@@ -3,10 +3,11 @@ package live
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // BenchmarkHostLookup finds the virtual host of a name. It must cost the same with any number of them.
@@ -49,7 +50,7 @@ func BenchmarkPathLookup(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			asked, r := fmt.Sprintf(path, n-1), httptest.NewRequest(http.MethodGet, "/", nil)
+			asked, r := fmt.Sprintf(path, n-1), &message.Request{Method: http.MethodGet}
 			b.Run(fmt.Sprintf("%s/routes=%d", kind, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
@@ -62,4 +63,6 @@ func BenchmarkPathLookup(b *testing.B) {
 	}
 }
 
-func add(h *host, kind, path string) error { return h.add(&Route{Type: kind, Path: path}) }
+func add(h *host, kind, path string) error {
+	return h.add(&Route{Route: exchange.Route{Type: kind, Path: path}})
+}

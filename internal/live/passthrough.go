@@ -6,6 +6,8 @@ import (
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/split"
 )
 
@@ -26,7 +28,7 @@ func (t *Table) passthrough(name string, d *document.Host) *Passthrough {
 	to := t.backends.Split(document.StreamBackends{Backend: d.Passthrough, Split: d.PassthroughSplit})
 	if err := to.Check(); err != nil {
 		err = fmt.Errorf("passthrough_split: TLS connections are closed: %w", err)
-		t.refuse(&Route{Host: name, destination: destination{chain: newClosed("", err)}}, err)
+		t.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed("", err)}}, err)
 		to = split.Only(balancer.New("none"))
 	}
 	return &Passthrough{Backends: to, streams: &streams{all: &t.open}}
@@ -42,7 +44,7 @@ func (t *Table) Passthrough(server string) *Passthrough {
 	if x.passing == 0 || server == "" {
 		return nil
 	}
-	h := x.find(hostname(server))
+	h := x.find(message.Hostname(server))
 	if h == nil {
 		return nil
 	}

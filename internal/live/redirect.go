@@ -5,30 +5,29 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
-// redirect answers a request that came without TLS with the way to HTTPS. It returns false if the request came by HTTPS to
+// redirect answers a request that came without TLS with the way to HTTPS. It does not answer if the request came by HTTPS to
 // a proxy in front, whose word counts.
-func (t *Table) redirect(w http.ResponseWriter, r *http.Request, to *ir.HTTPSRedirect) bool {
-	client := t.Clients().Of(r)
+func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (answered bool, err error) {
+	client := x.Client()
 	if client.Proto != "http" {
-		return false
+		return false, nil
 	}
 	host := client.Hostname()
 	if host == "" {
 		// HTTP/1.0 need not say whom it asks. There is no other place to send it to, and it may not stay here.
-		w.WriteHeader(http.StatusBadRequest)
-		return true
+		return true, x.Respond(http.StatusBadRequest, "")
 	}
 	if to.Port != 0 {
 		host += ":" + strconv.Itoa(to.Port)
 	}
-	uri := originalURI(r)
+	target := x.Target
 	if !to.KeepSlash {
-		uri = strings.TrimSuffix(uri, "/")
+		target = strings.TrimSuffix(target, "/")
 	}
-	w.Header()["Location"] = []string{"https://" + host + uri}
-	w.WriteHeader(to.Status)
-	return true
+	return true, x.Respond(to.Status, "", message.Location.Field("https://"+host+target))
 }

@@ -1,21 +1,12 @@
 package live
 
 import (
-	"context"
-	"net"
 	"net/http"
-	"strings"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/mtls"
 )
-
-// FromContext returns the Request that Serve put into the context of r, or nil.
-func FromContext(ctx context.Context) *Request {
-	r, _ := caddyhttp.GetVar(ctx, requestVar).(*Request)
-	return r
-}
 
 // Outcome of a lookup.
 type Outcome int
@@ -29,33 +20,23 @@ const (
 	NoHost
 )
 
-// Serve lets the chain of the matching route answer. With any outcome but Served nothing has been written.
-func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
+// Serve lets the chain of the matching route answer. The request and the writer of the exchange are set; what is known of the route
+// is filled in here. With any outcome but Served nothing has been written. An error has the status of exchange.StatusOf, and nothing
+// has been written either, unless it is exchange.ErrCut.
+func (t *Table) Serve(x *exchange.Exchange) (Outcome, error) {
 	if !t.ready.Load() {
 		return NotReady, nil
 	}
-	name, path := hostname(r.Host), CleanPath(r.URL.Path)
+	x.Clients, x.Global = t.Clients(), t.Global()
+	name, path := message.Hostname(x.Host), message.CleanPath(x.Path)
 	for {
-		x := t.index.Load()
-		h, route := x.find(name), (*Route)(nil)
+		index := t.index.Load()
+		h, route := index.find(name), (*Route)(nil)
 		if h != nil {
-			route = h.find(path, r)
+			route = h.find(path, x.Request)
 		}
-		// First: without TLS there is no certificate to ask for.
-		if r.TLS == nil && route != nil && route.redirect != nil && t.redirect(w, r, route.redirect) {
-			return Served, nil
-		}
-		if r.TLS != nil && h.passing() > 0 {
-			// The TLS of the host ends elsewhere, and this connection was made for another one.
-			mtls.Misdirected.Write(w, r)
-			return Served, nil
-		}
-		var client *mtls.Client
-		if x.asking > 0 {
-			var refused bool
-			if client, refused = x.admit(w, r, name, h, route); refused {
-				return Served, nil
-			}
+		if answered, err := t.beforeRoute(x, index, name, h, route); answered {
+			return Served, err
 		}
 		if route == nil {
 			return NoHost, nil
@@ -66,54 +47,64 @@ func (t *Table) Serve(w http.ResponseWriter, r *http.Request) (Outcome, error) {
 			// Replaced between the lookup and here.
 			continue
 		}
-		request := &Request{
-			Route: route, to: to, Connections: t.connections, policy: t.Clients(), global: t.Global(), peer: client, w: w, r: r,
-		}
-		return Served, request.serveOn(i)
+		x.Route, x.Backend = &route.Route, to.backend
+		return Served, t.serveOn(x, i, route, to)
 	}
 }
 
-func (q *Request) serveOn(i *instance) error {
-	defer i.release()
-	r, client, route := q.r, q.peer, q.Route
-	if isStream(r) || client != nil && isCall(r) {
-		followed, end := route.streams.follow(r, stream{i.parts, r.TLS, client != nil && route.answersChallenges(r)})
-		defer end()
-		r = followed
-		q.r = r
+// beforeRoute answers what no chain is asked for: requests that have to come by TLS, or by another connection, and clients that are
+// not let in.
+func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *host, route *Route) (answered bool, err error) {
+	// First: without TLS there is no certificate to ask for.
+	if x.TLS() == nil && route != nil && route.redirect != nil {
+		if answered, err := redirect(x, route.redirect); answered {
+			return true, err
+		}
 	}
-	// Whatever happens to the chain, its last attempt does not stay under way.
-	defer q.end()
-	caddyhttp.SetVar(r.Context(), requestVar, q)
-	err := i.handler.ServeHTTP(q.w, r)
-	q.conclude(err)
+	if x.TLS() != nil && h.passing() > 0 {
+		// The TLS of the host ends elsewhere, and this connection was made for another one.
+		return true, refuse(x, mtls.Misdirected)
+	}
+	if index.asking == 0 {
+		return false, nil
+	}
+	refusal := index.admit(x, name, h, route)
+	if refusal == nil {
+		return false, nil
+	}
+	return true, refuse(x, refusal)
+}
+
+// refuse answers a client that is not let in.
+func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
+	answer := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())), Close: why.Leave}
+	if err := x.Head(answer); err != nil {
+		return err
+	}
+	_, err := x.Writer.Write([]byte(why.Body()))
 	return err
 }
 
-// hostname returns the Host of a request as the table has it: without port and trailing dot, in lower case.
-func hostname(host string) string {
-	if strings.IndexByte(host, ':') >= 0 {
-		if name, _, err := net.SplitHostPort(host); err == nil {
-			host = name
-		}
+func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {
+	defer i.release()
+	if isStream(x.Request) || x.Peer != nil && isCall(x.Request) {
+		defer route.streams.follow(x.Request, stream{i.parts, x.TLS(), x.Peer != nil && route.answersChallenges(x.Request)})()
 	}
-	host = strings.TrimSuffix(host, ".")
-	for i := range len(host) {
-		if c := host[i]; 'A' <= c && c <= 'Z' {
-			return strings.ToLower(host)
-		}
-	}
-	return host
+	// Whatever happens to the chain, its last attempt does not stay under way.
+	defer x.End()
+	err := (&Visit{x: x, connections: t.connections, instance: i, to: to}).run(0)
+	x.Conclude(err)
+	return withoutEndpoints(x, err)
 }
 
-// CleanPath resolves dot segments and merges slashes, as nginx does before it looks for a location. What it returns begins
-// with a slash, also where a handler before this one left a path without.
-func CleanPath(path string) string {
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
+// withoutEndpoints turns the failure of a request that had no endpoint left to go to into 503: its last one has gone meanwhile, or
+// was about to end.
+func withoutEndpoints(x *exchange.Exchange, err error) error {
+	if err == nil || x.Backend == nil || x.Backend.Ready() {
+		return err
 	}
-	if strings.Contains(path, "//") || strings.Contains(path, "/.") {
-		return caddyhttp.CleanPath(path, true)
+	if status := exchange.StatusOf(err); status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
+		return exchange.Fail(http.StatusServiceUnavailable, err)
 	}
-	return path
+	return err
 }

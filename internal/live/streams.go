@@ -4,11 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // streams are the requests of one route that may last for ever: upgraded connections and streams of events. They stay with
@@ -31,24 +32,21 @@ type stream struct {
 }
 
 // isStream says whether a request asks for something that need not end.
-func isStream(r *http.Request) bool {
-	if _, ok := r.Header["Upgrade"]; ok || r.Method == http.MethodConnect {
-		return true
-	}
-	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+func isStream(r *message.Request) bool {
+	return r.Fields.Has(message.Upgrade) || strings.Contains(r.Fields.Get(message.Accept), "text/event-stream")
 }
 
 // isCall says whether a request is a call of gRPC. Most of them end soon, and any may be a stream.
-func isCall(r *http.Request) bool {
-	kind := r.Header["Content-Type"]
-	return len(kind) > 0 && strings.HasPrefix(kind[0], "application/grpc")
+func isCall(r *message.Request) bool {
+	return strings.HasPrefix(r.Fields.Get(message.ContentType), "application/grpc")
 }
 
-// follow returns the request with a context that ends with its streams, and what to call when it has been served.
-func (s *streams) follow(r *http.Request, is stream) (*http.Request, func()) {
+// follow gives the request a context that ends with its streams, and returns what to call when it has been served.
+func (s *streams) follow(r *message.Request, is stream) (ended func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	left := s.enter(cancel, is)
-	return r.WithContext(ctx), func() {
+	r.SetContext(ctx)
+	return func() {
 		cancel()
 		left()
 	}

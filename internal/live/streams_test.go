@@ -31,6 +31,9 @@ func (endless) CaddyModule() caddy.ModuleInfo {
 
 func (endless) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	w.WriteHeader(http.StatusOK)
+	if err := http.NewResponseController(w).Flush(); err != nil {
+		return err
+	}
 	<-r.Context().Done()
 	return nil
 }
@@ -57,7 +60,7 @@ func openBy(t *testing.T, table *live.Table, path string, header http.Header, by
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
 	go func() {
 		defer close(ended)
-		if outcome, err := table.Serve(w, r); outcome != live.Served || err != nil {
+		if outcome, err := serve(table, w, r); outcome != live.Served || err != nil {
 			t.Errorf("outcome %v, error %v", outcome, err)
 		}
 	}()
@@ -75,6 +78,8 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 	close(r.begun)
 }
+
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 func await(t *testing.T, event <-chan struct{}, otherwise string) {
 	t.Helper()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/proxy"
@@ -116,7 +117,8 @@ func (t *Table) build(name string, d *document.Host) *host {
 
 func (t *Table) route(h *host, d *document.Route) {
 	r := &Route{
-		Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, redirect: d.HTTPSRedirect, streams: &streams{all: &t.open},
+		Route:    exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin},
+		redirect: d.HTTPSRedirect, streams: &streams{all: &t.open},
 	}
 	if len(d.Split) > 0 {
 		r.split = newSplit(d.Split, t.destination)

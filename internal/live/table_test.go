@@ -16,7 +16,9 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
@@ -90,8 +92,18 @@ func ask(table *live.Table, host, path string) (*httptest.ResponseRecorder, live
 	r.Host, r.URL.Path = host, path
 	w := httptest.NewRecorder()
 	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
-	outcome, err := table.Serve(w, r)
+	outcome, err := serve(table, w, r)
 	return w, outcome, err
+}
+
+// serve has a table answer a request of net/http, as Caddy's servers do.
+func serve(table *live.Table, w http.ResponseWriter, r *http.Request) (live.Outcome, error) {
+	x := &exchange.Exchange{Request: new(message.Request), Writer: message.NewHTTPWriter(w, r)}
+	x.FromHTTP(r)
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		x.Target = message.TargetOf(&original)
+	}
+	return table.Serve(x)
 }
 
 func TestHosts(t *testing.T) {
@@ -243,7 +255,7 @@ func BenchmarkServe(b *testing.B) {
 			r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, &caddyhttp.Server{})
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = table.Serve(w, r)
+				_, _ = serve(table, w, r)
 			}
 		})
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
@@ -28,7 +28,7 @@ func TestVariables(t *testing.T) {
 		*r = *r.WithContext(context.WithValue(ctx, caddyhttp.OriginalRequestCtxKey, *r))
 		r.RequestURI = "/rewritten"
 	}
-	_, err := s.visit(request, func(r *live.Request) error {
+	_, err := s.visit(request, func(r *exchange.Exchange) error {
 		for text, want := range map[string]string{
 			"$args": "id=9&Size=a%20b", "$query_string": "id=9&Size=a%20b", "$is_args": "?",
 			"$best_http_host": "Shop.Example:8443", "$http_host": "Shop.Example:8443", "$host": "shop.example",

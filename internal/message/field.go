@@ -108,7 +108,7 @@ func (f *Fields) Set(field Field) {
 	for i := range *f {
 		if (*f)[i].Is(field.Kind, field.Name) {
 			(*f)[i] = field
-			rest := Fields((*f)[i+1:])
+			rest := (*f)[i+1:]
 			rest.Remove(field.Kind, field.Name)
 			*f = (*f)[:i+1+len(rest)]
 			return

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 )
 
 // httpWriter writes an answer by net/http.
@@ -20,9 +22,15 @@ type httpWriter struct {
 	trailers map[string]bool
 	started  bool
 	// bare says that the answer has no body.
-	bare    bool
-	head    bool
+	bare bool
+	head bool
+	// leaves says that a client can be asked to leave the connection. Go's HTTP/2 makes a GOAWAY of it.
+	leaves bool
+	// unread says that the rest of the body will not be read: what comes next on the connection is no request.
+	unread  atomic.Bool
 	aborted bool
+	// one says that the client speaks HTTP/1.
+	one bool
 }
 
 // HTTPWriter is a Writer above net/http.
@@ -35,7 +43,7 @@ type HTTPWriter interface {
 // NewHTTPWriter returns a Writer that writes the answer to a request by net/http. Fields that stand in the header of w already
 // are written, too, in front of those of the answer; of a Strict-Transport-Security only the one that stands there.
 func NewHTTPWriter(w http.ResponseWriter, r *http.Request) HTTPWriter {
-	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead}
+	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead, leaves: r.ProtoMajor < 3, one: r.ProtoMajor == 1}
 }
 
 func (h *httpWriter) Started() bool { return h.started }
@@ -43,6 +51,12 @@ func (h *httpWriter) Started() bool { return h.started }
 func (h *httpWriter) Aborted() bool { return h.aborted }
 
 func (h *httpWriter) Abort() { h.aborted = true }
+
+// EndBody makes use of what net/http does with a client that takes too long.
+func (h *httpWriter) EndBody() {
+	h.unread.Store(true)
+	_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
+}
 
 // Interim puts its fields aside afterwards: they do not stay for the answer behind it.
 func (h *httpWriter) Interim(status int, fields Fields) error {
@@ -81,6 +95,9 @@ func (h *httpWriter) Head(a *Response) error {
 	h.bare = h.head || a.Status == http.StatusNoContent || a.Status == http.StatusNotModified || a.Status < http.StatusOK
 	if a.Length >= 0 && a.Status >= http.StatusOK && a.Status != http.StatusNoContent {
 		header["Content-Length"] = []string{strconv.FormatInt(a.Length, 10)}
+	}
+	if (a.Close || h.one && h.unread.Load()) && h.leaves {
+		header["Connection"] = []string{"close"}
 	}
 	if len(a.Trailers) > 0 && !h.bare {
 		header.Add("Trailer", strings.Join(a.Trailers, ", "))
@@ -150,4 +167,18 @@ type switched struct {
 	ahead *bufio.Reader
 }
 
-func (s *switched) Read(b []byte) (int, error) { return s.ahead.Read(b) }
+// Read reads from the connection itself where it can: a timeout of it would be the end of the request for net/http.
+func (s *switched) Read(b []byte) (int, error) {
+	if n := s.ahead.Buffered(); n > 0 {
+		return s.ahead.Read(b[:min(len(b), n)])
+	}
+	return s.Conn.Read(b)
+}
+
+// CloseWrite ends one direction.
+func (s *switched) CloseWrite() error {
+	if half, ok := s.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return s.Close()
+}

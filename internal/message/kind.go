@@ -53,8 +53,7 @@ const (
 	Origin
 	Referer
 	UserAgent
-	// SSLClient is any name that a backend might take for what it is told of a client certificate: ssl-client- in front, in any
-	// spelling.
+	// SSLClient is any name with ssl-client- in front: what backends are told of client certificates.
 	SSLClient
 	// Invalid is a name with other characters than letters, digits and hyphens. Endpoints may take one for another name, so such
 	// fields go no further, as in nginx and Caddy.
@@ -100,6 +99,10 @@ func (k Kind) Hop() bool { return Host <= k && k <= Trailer }
 // Spoofable says whether a client could pass for somebody else by a field.
 func (k Kind) Spoofable() bool { return XRequestID <= k && k <= XRewriteURL }
 
+// Removable says whether a client may have a field end here by naming it in Connection. It must not be able to remove what a proxy in
+// front says of it, nor what it is asked to show, so these are the fields that nothing here looks at.
+func (k Kind) Removable() bool { return k == Other }
+
 // longest is the length of the longest name.
 const longest = 25
 
@@ -125,28 +128,15 @@ func KindOf(name string) Kind {
 			}
 		}
 	}
-	if claimsCertificate(name) {
-		return SSLClient
-	}
 	for i := range len(name) {
 		if !plain[name[i]] {
 			return Invalid
 		}
 	}
+	if len(name) >= len(sslClient) && equalFold(name[:len(sslClient)], sslClient) {
+		return SSLClient
+	}
 	return Other
-}
-
-// claimsCertificate says whether a backend might take a name for one of those that it is told of a client certificate.
-func claimsCertificate(name string) bool {
-	if len(name) < len(sslClient) || name[0]|0x20 != sslClient[0] {
-		return false
-	}
-	for i := range len(sslClient) {
-		if c := name[i]; c|0x20 != sslClient[i] && (sslClient[i] != '-' || c != '_' && c != '.') {
-			return false
-		}
-	}
-	return true
 }
 
 // plain are the characters of names that every endpoint takes for what they are.

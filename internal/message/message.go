@@ -76,13 +76,13 @@ func (r *Request) Context() context.Context {
 		r.ctx = r.lazily()
 	}
 	if r.ctx == nil {
-		return context.Background()
+		return context.Background() //nolint:forbidigo // A request that nobody has given one, as in net/http.
 	}
 	return r.ctx
 }
 
 // SetContextFunc sets what makes the context when it is asked for the first time: most requests are answered before.
-func (r *Request) SetContextFunc(make func() context.Context) { r.ctx, r.lazily = nil, make }
+func (r *Request) SetContextFunc(lazily func() context.Context) { r.ctx, r.lazily = nil, lazily }
 
 // SetContext replaces it.
 func (r *Request) SetContext(ctx context.Context) { r.ctx = ctx }
@@ -103,13 +103,14 @@ func (r *Request) Protocol() string {
 
 // OutTarget is the target as an endpoint is to get it: the path and the query with what filters made of them.
 func (r *Request) OutTarget() string {
-	switch {
-	case r.Query != "":
-		return r.EscapedPath + "?" + r.Query
-	case r.ForceQuery:
-		return r.EscapedPath + "?"
+	if r.Query == "" && !r.ForceQuery {
+		return r.EscapedPath
 	}
-	return r.EscapedPath
+	// Most often that is what the client sent.
+	if rest, ok := strings.CutPrefix(r.Target, r.EscapedPath); ok && rest != "" && rest[0] == '?' && rest[1:] == r.Query {
+		return r.Target
+	}
+	return r.EscapedPath + "?" + r.Query
 }
 
 // NamesUpgrade returns the protocol that the client wants to switch to with an HTTP/1.1 request, or nothing.
@@ -131,6 +132,8 @@ type Response struct {
 	Fields Fields
 	// Length is that of the body, and what Content-Length says in the answer to a HEAD; less than zero is not known.
 	Length int64
+	// Close has the client leave the connection after the answer. HTTP/3 has no such word.
+	Close bool
 	// Trailers says that fields may follow the body, and their names as far as they are announced.
 	Trailers []string
 }
@@ -142,7 +145,8 @@ type Writer interface {
 	// client does not know them.
 	Interim(status int, fields Fields) error
 	// Head writes the head of the answer, once. It may wait for the first part of the body, or for Flush. After an error that comes
-	// from the answer itself nothing has been written, and another head may be. No body is written for an answer that can have none: to HEAD, 1xx, 204 and 304.
+	// from the answer itself nothing has been written, and another head may be. No body is written for an answer that can have none:
+	// to HEAD, 1xx, 204 and 304.
 	Head(answer *Response) error
 	// Write writes a part of the body. With a Length, exactly that many bytes have to be written; fewer cut the answer off, so that
 	// the client notices.
@@ -155,6 +159,9 @@ type Writer interface {
 	Trailer(fields Fields) error
 	// Switch hands the connection over, after a head with the status 101. From then on it belongs to the caller.
 	Switch() (io.ReadWriteCloser, error)
+	// EndBody has a read of the body of the request end soon that is under way: nobody wants the rest, so no other request can follow
+	// on the connection. It may be called from any goroutine while the request is served.
+	EndBody()
 	// Abort ends the answer where it is, so that the client notices that something is missing.
 	Abort()
 	// Started says whether a head has been written.

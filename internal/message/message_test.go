@@ -3,6 +3,7 @@ package message_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,8 +30,9 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]message.Kind{
-		"X-Custom": message.Other, "x1": message.Other, "ssl-client-verify": message.SSLClient, "SSL_CLIENT_CERT": message.SSLClient,
-		"Ssl.Client-Dn": message.SSLClient, "ssl-clientx": message.Other, "X_Real_IP": message.Invalid, "a.b": message.Invalid, "a'b": message.Invalid,
+		"X-Custom": message.Other, "x1": message.Other, "ssl-client-verify": message.SSLClient, "SSL_CLIENT_CERT": message.Invalid,
+		"Ssl-Client-Dn": message.SSLClient, "ssl-clientx": message.Other,
+		"X_Real_IP": message.Invalid, "a.b": message.Invalid, "a'b": message.Invalid,
 	} {
 		if got := message.KindOf(name); got != want {
 			t.Errorf("%s is of kind %d, want %d", name, got, want)
@@ -61,7 +63,8 @@ func TestTargets(t *testing.T) {
 		if wantPath == "" {
 			wantPath = "/"
 		}
-		if r.Path != wantPath || r.OutTarget() != want.URL.RequestURI() || r.Query != want.URL.RawQuery || want.URL.Host != "" && r.Host != want.Host {
+		if r.Path != wantPath || r.OutTarget() != want.URL.RequestURI() || r.Query != want.URL.RawQuery ||
+			want.URL.Host != "" && r.Host != want.Host {
 			t.Errorf("%s: %q, %q, %q at %q; net/http has %q, %q at %q", target, r.Path, r.OutTarget(), r.Query, r.Host,
 				want.URL.Path, want.URL.RequestURI(), want.Host)
 		}
@@ -76,7 +79,8 @@ func TestTargets(t *testing.T) {
 // TestCookies holds that a cookie is found as net/http finds it.
 func TestCookies(t *testing.T) {
 	for _, lines := range [][]string{
-		{"a=1"}, {"b=2; a=1"}, {"a=1; a=2"}, {"b=2", "a=1"}, {`a="x"`}, {`a=x"y; a=2`}, {"a"}, {"a="}, {" a = 1"}, {"A=1"}, {"a=ä; a=1"}, {";;a=1;"}, {"a=x,y"},
+		{"a=1"}, {"b=2; a=1"}, {"a=1; a=2"}, {"b=2", "a=1"}, {`a="x"`}, {`a=x"y; a=2`}, {"a"}, {"a="},
+		{" a = 1"}, {"A=1"}, {"a=ä; a=1"}, {";;a=1;"}, {"a=x,y"},
 	} {
 		from := httptest.NewRequest(http.MethodGet, "/", nil)
 		from.Header["Cookie"] = lines
@@ -137,5 +141,24 @@ func TestThereAndBack(t *testing.T) {
 	if two.OutTarget() != "/a%2Fb/c?x=1" || two.Path != "/a/b/c" || two.Length != 4 || two.Host != one.Host || len(two.Fields) != 3 ||
 		two.Conn.RemoteIP != "192.0.2.1" {
 		t.Errorf("%+v", two)
+	}
+}
+
+// TestConnectionNamesFields holds that what Connection names ends here, unless it says who asks.
+func TestConnectionNamesFields(t *testing.T) {
+	from := httptest.NewRequest(http.MethodGet, "/", nil)
+	from.Header = http.Header{
+		"Connection": {"close, x-one", "X-Forwarded-For,Authorization, X-Two"}, "X-One": {"1"}, "X-Two": {"2"}, "X-Three": {"3"},
+		"X-Forwarded-For": {"4"}, "Authorization": {"5"},
+	}
+	var r message.Request
+	r.FromHTTP(from)
+	var names []string
+	for _, f := range r.Fields {
+		names = append(names, f.Name)
+	}
+	slices.Sort(names)
+	if got := strings.Join(names, " "); got != "Authorization Connection Connection X-Forwarded-For X-Three" {
+		t.Error(got)
 	}
 }

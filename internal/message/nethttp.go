@@ -1,6 +1,7 @@
 package message
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -16,11 +17,11 @@ type connKey struct{}
 var ConnKey any = connKey{}
 
 // FromHTTP fills a request from one of net/http. Fields whose names endpoints could take for others are left out. The order of
-// fields is lost in net/http.
+// fields is lost in net/http. Those that Connection names are left out, too.
 func (r *Request) FromHTTP(from *http.Request) {
 	fields := r.Fields[:0]
 	*r = Request{
-		Method: from.Method, Host: from.Host, Target: pathOf(from), Path: from.URL.Path, EscapedPath: from.URL.EscapedPath(),
+		Method: from.Method, Host: from.Host, Target: TargetOf(from), Path: from.URL.Path, EscapedPath: from.URL.EscapedPath(),
 		Query: from.URL.RawQuery, ForceQuery: from.URL.ForceQuery, Major: uint8(from.ProtoMajor), Minor: uint8(from.ProtoMinor),
 		Length: from.ContentLength, Conn: connOf(from), ctx: from.Context(),
 	}
@@ -32,7 +33,32 @@ func (r *Request) FromHTTP(from *http.Request) {
 	} else {
 		r.Length = 0
 	}
+	if from.URL.Opaque == "" && r.Path != "*" && !strings.HasPrefix(r.Path, "/") {
+		// A handler may have taken a prefix off it.
+		r.Path, r.EscapedPath = "/"+r.Path, "/"+r.EscapedPath
+	}
 	r.Fields = appendFields(fields, from.Header).Valid()
+	if named := nominated(from.Header["Connection"]); len(named) > 0 {
+		r.Fields = slices.DeleteFunc(r.Fields, func(f Field) bool { return f.Kind.Removable() && named[f.Name] })
+	}
+}
+
+// nominated are the names of the fields that Connection has end here.
+func nominated(lists []string) map[string]bool {
+	var named map[string]bool
+	for _, list := range lists {
+		for name := range strings.SplitSeq(list, ",") {
+			name = http.CanonicalHeaderKey(strings.Trim(name, " \t"))
+			if name == "Close" || !KindOf(name).Removable() {
+				continue
+			}
+			if named == nil {
+				named = map[string]bool{}
+			}
+			named[name] = true
+		}
+	}
+	return named
 }
 
 // appendFields adds what stands in a map of net/http.
@@ -46,8 +72,8 @@ func appendFields(to Fields, header http.Header) Fields {
 	return to
 }
 
-// pathOf takes scheme and host off the target of a request to a proxy.
-func pathOf(r *http.Request) string {
+// TargetOf returns what a client has asked for: path and query, without the scheme and the host that are sent to a proxy.
+func TargetOf(r *http.Request) string {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		return r.RequestURI
 	}
@@ -78,7 +104,11 @@ func (r *Request) ToHTTP() *http.Request {
 	if r.Body != nil {
 		to.Body = readCloser(r.Body)
 	}
-	return to.WithContext(r.Context())
+	ctx := r.Context()
+	if r.Conn.Local.IsValid() && ctx.Value(http.LocalAddrContextKey) == nil {
+		ctx = context.WithValue(ctx, http.LocalAddrContextKey, net.Addr(net.TCPAddrFromAddrPort(r.Conn.Local)))
+	}
+	return to.WithContext(ctx)
 }
 
 // URL returns the target as filters left it, without scheme and host.

@@ -2,7 +2,9 @@ package message
 
 import (
 	"errors"
+	"net"
 	"net/url"
+	"path"
 	"strings"
 )
 
@@ -32,9 +34,9 @@ func (r *Request) SetTarget(target string) error {
 		}
 		r.Target = target
 	}
-	path, query, ok := strings.Cut(target, "?")
+	sent, query, ok := strings.Cut(target, "?")
 	r.Query, r.ForceQuery = query, ok && query == ""
-	return r.setEscapedPath(path)
+	return r.setEscapedPath(sent)
 }
 
 // setEscapedPath sets the path as it was sent. What does not stand for itself in a path, such as a quotation mark, goes out escaped,
@@ -44,21 +46,21 @@ func (r *Request) setEscapedPath(sent string) error {
 		r.Path, r.EscapedPath = sent, sent
 		return nil
 	}
-	path, err := url.PathUnescape(sent)
+	decoded, err := url.PathUnescape(sent)
 	if err != nil {
 		return err
 	}
-	r.Path, r.EscapedPath = path, (&url.URL{Path: path, RawPath: sent}).EscapedPath()
+	r.Path, r.EscapedPath = decoded, (&url.URL{Path: decoded, RawPath: sent}).EscapedPath()
 	return nil
 }
 
 // SetPath changes the path to another one, which is not escaped.
-func (r *Request) SetPath(path string) {
-	if r.Path = path; standsForItself(path) {
-		r.EscapedPath = path
+func (r *Request) SetPath(decoded string) {
+	if r.Path = decoded; standsForItself(decoded) {
+		r.EscapedPath = decoded
 		return
 	}
-	r.EscapedPath = (&url.URL{Path: path}).EscapedPath()
+	r.EscapedPath = (&url.URL{Path: decoded}).EscapedPath()
 }
 
 // standsForItself says whether a path is the same escaped and not.
@@ -72,10 +74,8 @@ func standsForItself(path string) bool {
 }
 
 // unreserved are the characters that net/url leaves as they are in a path, as far as paths usually have them.
-var unreserved = func() (all [256]bool) {
-	for c, is := range plain {
-		all[c] = is
-	}
+var unreserved = func() [256]bool {
+	all := plain
 	for _, c := range []byte("/._~$&+=:@") {
 		all[c] = true
 	}
@@ -99,16 +99,26 @@ func (r *Request) QueryValue(name string) (string, bool) {
 // Cookie returns the value of a cookie, and whether there is one. Of several with one name the first counts: that is the one with
 // the longest path. A value is read as net/http does it.
 func (r *Request) Cookie(name string) (string, bool) {
+	return r.cookie(func(key string) bool { return key == name })
+}
+
+// CookieFold is Cookie for a name in any case.
+func (r *Request) CookieFold(name string) (string, bool) {
+	return r.cookie(func(key string) bool { return strings.EqualFold(key, name) })
+}
+
+func (r *Request) cookie(is func(key string) bool) (string, bool) {
 	for i := range r.Fields {
 		if r.Fields[i].Kind != Cookie {
 			continue
 		}
 		for part := range strings.SplitSeq(r.Fields[i].Value, ";") {
 			key, value, _ := strings.Cut(strings.Trim(part, " \t"), "=")
-			if key != "" && strings.Trim(key, " \t") == name {
-				if value, ok := cookieValue(value); ok {
-					return value, true
-				}
+			if key = strings.Trim(key, " \t"); key == "" || !is(key) {
+				continue
+			}
+			if value, ok := cookieValue(value); ok {
+				return value, true
 			}
 		}
 	}
@@ -125,4 +135,36 @@ func cookieValue(value string) (string, bool) {
 		}
 	}
 	return value, true
+}
+
+// Hostname returns a Host without port and trailing dot, in lower case.
+func Hostname(host string) string {
+	if strings.IndexByte(host, ':') >= 0 {
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+	}
+	host = strings.TrimSuffix(host, ".")
+	for i := range len(host) {
+		if c := host[i]; 'A' <= c && c <= 'Z' {
+			return strings.ToLower(host)
+		}
+	}
+	return host
+}
+
+// CleanPath resolves dot segments and merges slashes, as nginx does before it looks for a location. A slash at the end stays. What
+// it returns begins with a slash, also where a handler before this one left a path without.
+func CleanPath(of string) string {
+	if !strings.HasPrefix(of, "/") {
+		of = "/" + of
+	}
+	if !strings.Contains(of, "//") && !strings.Contains(of, "/.") {
+		return of
+	}
+	cleaned := path.Clean(of)
+	if cleaned != "/" && strings.HasSuffix(of, "/") {
+		cleaned += "/"
+	}
+	return cleaned
 }

@@ -5,12 +5,12 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
@@ -63,53 +63,27 @@ func (j *judged) holds(state *tls.ConnectionState, by *trust.Contents, now time.
 	return j.by == by && now.Before(j.until) && slices.Equal(j.chain, state.PeerCertificates)
 }
 
-// The headers that a backend gets, as net/http spells them.
+// The fields that a backend gets, in nginx's spelling.
 const (
-	headerPrefix = "ssl-client-"
-
-	verifyHeader  = "Ssl-Client-Verify"
-	subjectHeader = "Ssl-Client-Subject-Dn"
-	issuerHeader  = "Ssl-Client-Issuer-Dn"
-	certHeader    = "Ssl-Client-Cert"
+	verifyField  = "ssl-client-verify"
+	subjectField = "ssl-client-subject-dn"
+	issuerField  = "ssl-client-issuer-dn"
+	certField    = "ssl-client-cert"
 )
 
-// Tell writes who the client is into the headers of a request, in place of whatever the client wrote there itself, in
+// Tell writes who the client is into the fields of a request, in place of whatever the client wrote there itself, in
 // whatever spelling. What is empty is left out, as nginx does.
-func (p *Policy) Tell(c *Client, header http.Header) {
-	for name := range header {
-		if claims(name) {
-			delete(header, name)
-		}
-	}
-	set := func(name, value string) {
+func (p *Policy) Tell(c *Client, fields *message.Fields) {
+	*fields = slices.DeleteFunc(*fields, func(f message.Field) bool { return f.Kind == message.SSLClient || f.Kind == message.Invalid })
+	add := func(name, value string) {
 		if value != "" {
-			header[name] = []string{value}
+			fields.Add(message.Field{Name: name, Value: value, Kind: message.SSLClient})
 		}
 	}
-	set(verifyHeader, c.Verify)
-	set(subjectHeader, c.Subject)
-	set(issuerHeader, c.Issuer)
+	add(verifyField, c.Verify)
+	add(subjectField, c.Subject)
+	add(issuerField, c.Issuer)
 	if p.pass {
-		set(certHeader, c.Escaped())
+		add(certField, c.Escaped())
 	}
-}
-
-// claims says whether a backend might take a header for one of ours.
-func claims(name string) bool {
-	if len(name) < len(headerPrefix) {
-		return false
-	}
-	for i := range len(headerPrefix) {
-		c := name[i]
-		switch {
-		case c == '_' || c == '.':
-			c = '-'
-		case 'A' <= c && c <= 'Z':
-			c += 'a' - 'A'
-		}
-		if c != headerPrefix[i] {
-			return false
-		}
-	}
-	return true
 }

@@ -5,7 +5,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"net/http"
-	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/trust"
 )
@@ -165,25 +166,20 @@ func TestTell(t *testing.T) {
 			header[name] = []string{"claimed", "twice"}
 		}
 		client, _ := p.Check(test.state)
-		p.Tell(client, header)
-		if diff := cmp.Diff(test.want, header); diff != "" {
+		fields := message.FieldsOf(header)
+		p.Tell(client, &fields)
+		if diff := cmp.Diff(test.want, fields.Header()); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
 		}
 	}
 }
 
-func TestRefusalOnTheWire(t *testing.T) {
+func TestRefusal(t *testing.T) {
 	tr := authority(t, time.Hour)
 	_, refusal := tr.policy(ir.ClientAuth{Verify: "on"}).Check(nil)
-	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		w := httptest.NewRecorder()
-		refusal.Write(w, httptest.NewRequest(method, "/", nil))
-		if w.Code != http.StatusBadRequest || w.Header().Get("Connection") != "close" || w.Header().Get("Content-Type") != "text/html" {
-			t.Errorf("%s: %d %v", method, w.Code, w.Header())
-		}
-		if empty := w.Body.Len() == 0; empty != (method == http.MethodHead) {
-			t.Errorf("%s: the body is %q", method, w.Body)
-		}
+	if fields := refusal.Fields(); refusal.Status != http.StatusBadRequest || !refusal.Leave || fields.Get(message.ContentType) != "text/html" ||
+		!strings.Contains(refusal.Body(), "No required SSL certificate was sent") {
+		t.Errorf("%+v %v %q", refusal, fields, refusal.Body())
 	}
 }
 

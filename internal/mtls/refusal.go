@@ -3,7 +3,8 @@ package mtls
 import (
 	"fmt"
 	"net/http"
-	"strconv"
+
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // Refusal is the answer to somebody who is not let in.
@@ -38,22 +39,17 @@ func page(status int, why string, leave bool) *Refusal {
 		heading + "</h1></center>\r\n" + line + "</body>\r\n</html>\r\n"}
 }
 
-// Write answers a request.
-func (f *Refusal) Write(w http.ResponseWriter, r *http.Request) {
-	header := w.Header()
-	if f.Leave && r.ProtoMajor < 3 {
-		// Go's HTTP/2 makes a GOAWAY of it.
-		header.Set("Connection", "close")
-	}
+// Body is what the answer says, and Fields are its fields.
+func (f *Refusal) Body() string { return f.body }
+
+// Fields returns the fields of the answer, but for those of the connection.
+func (f *Refusal) Fields() message.Fields {
+	var fields message.Fields
 	if f.Location != "" {
-		header.Set("Location", f.Location)
+		fields.Add(message.Location.Field(f.Location))
 	}
 	if f.body != "" {
-		header.Set("Content-Type", "text/html")
-		header.Set("Content-Length", strconv.Itoa(len(f.body)))
+		fields.Add(message.ContentType.Field("text/html"))
 	}
-	w.WriteHeader(f.Status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write([]byte(f.body)) // Who has gone is not waited for.
-	}
+	return fields
 }

@@ -8,61 +8,63 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/fixture"
-	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// nobody takes answers as net/http does, and keeps nothing of them.
-type nobody struct{ header http.Header }
+// nobody takes answers as a server does, and keeps nothing of them.
+type nobody struct{ message.Writer }
 
-func (n *nobody) Header() http.Header         { return n.header }
-func (n *nobody) WriteHeader(int)             {}
-func (n *nobody) Write(b []byte) (int, error) { return len(b), nil }
-
-// always is one endpoint that does well.
-type always string
-
-func (a always) Next() (string, bool) { return string(a), true }
-func (always) Answered(time.Time)     {}
-func (always) Listed() func() bool    { return func() bool { return true } }
-func (always) Variable(string) string { return "" }
-func (always) Done(bool)              {}
+func (nobody) Head(*message.Response) error             { return nil }
+func (nobody) Write(b []byte) (int, error)              { return len(b), nil }
+func (nobody) ReadFrom(source io.Reader) (int64, error) { return io.Copy(io.Discard, source) }
+func (nobody) Flush() error                             { return nil }
+func (nobody) Trailer(message.Fields) error             { return nil }
+func (nobody) Interim(int, message.Fields) error        { return nil }
 
 // BenchmarkForward sends short requests to an endpoint, and reads short answers.
 func BenchmarkForward(b *testing.B) {
-	p := proxy.NewPool()
-	defer p.Close()
-	endpoint := always(raw(b, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Sat, 21 Nov 2026 11:00:00 GMT\r\nContent-Length: 3\r\n\r\nok\n"))
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://shop.example/a?b=c", nil)
-	if err != nil {
-		b.Fatal(err)
+	for name, answer := range map[string]string{
+		"length":  "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nDate: Sat, 21 Nov 2026 11:00:00 GMT\r\nContent-Length: 3\r\n\r\nok\n",
+		"chunked": "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nok\n\r\n0\r\n\r\n",
+	} {
+		b.Run(name, func(b *testing.B) { benchmark(b, answer) })
 	}
-	s, client := settings(), realip.Client{IP: "192.0.2.1", Host: "shop.example", Port: "80", Proto: "http"}
+}
+
+func benchmark(b *testing.B, answer string) {
+	p, s := pool(b), settings()
 	s.Read, s.Write = time.Minute, time.Minute
-	w := &nobody{http.Header{}}
+	backend := of(&endpoint{Listener: raw(b, answer)})
+	r := message.Request{
+		Method: http.MethodGet, Host: "shop.example", Target: "/a?b=c", Path: "/a", EscapedPath: "/a", Query: "b=c", Major: 1, Minor: 1,
+		Fields: message.Fields{message.UserAgent.Field("bench"), message.Accept.Field("*/*"), message.XRequestID.Field("id")},
+		Conn:   &message.Conn{RemoteIP: "192.0.2.1", LocalPort: "80"},
+	}
+	clients, global, route := realip.New(ir.Clients{}), &ir.Global{}, &exchange.Route{Path: "/"}
+	x := &exchange.Exchange{}
 	b.ReportAllocs()
 	for b.Loop() {
-		clear(w.header)
-		x := proxy.NewExchange(s, endpoint)
-		x.Tell(r, &client, "id", client.IP)
-		if err := p.Forward(w, r, x); err != nil {
+		*x = exchange.Exchange{Request: &r, Route: route, Backend: backend, Clients: clients, Global: global, Writer: nobody{}}
+		if err := p.Forward(x, s, nil); err != nil {
 			b.Fatal(err)
 		}
-		x.Close()
 	}
 }
 
 // raw is an endpoint that answers each head of a request with the same bytes. It costs as little as possible.
-func raw(b *testing.B, answer string) (address string) {
+func raw(b *testing.B, answer string) net.Listener {
 	b.Helper()
 	listener := fixture.Listen(b)
 	fixture.Serve(listener, func(conn net.Conn) { repeat(conn, answer) })
-	return listener.Addr().String()
+	return listener
 }
 
 func repeat(conn net.Conn, answer string) {
-	reader := bufio.NewReader(conn)
+	reader, bytes := bufio.NewReader(conn), []byte(answer)
 	for {
 		line, err := reader.ReadSlice('\n')
 		if err != nil {
@@ -71,7 +73,7 @@ func repeat(conn net.Conn, answer string) {
 		if len(line) > len("\r\n") {
 			continue
 		}
-		if _, err := io.WriteString(conn, answer); err != nil {
+		if _, err := conn.Write(bytes); err != nil {
 			return
 		}
 	}

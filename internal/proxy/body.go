@@ -2,120 +2,279 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // inMemory is how much of a body is held in memory. What is longer goes into a file that has no name.
 const inMemory = 64 << 10
 
-// body is the whole body of a request, kept so that another endpoint can get it when one fails.
+// whole has room for a body that stands in memory, and for the byte behind it that says it is too long.
+var whole = buffersOf(inMemory + 1)
+
+// body is that of a request. It is kept, so that another endpoint can get it when one fails; or it comes in while it is sent.
 type body struct {
-	memory []byte
+	// buffer has the beginning, size bytes of it, and file the rest.
+	buffer *[]byte
+	size   int
 	file   *spool
-	size   int64
+	filed  int64
+	// rest is what comes from the client behind that; nil is that all is there. found is what was read of it already.
+	rest  *incoming
+	found []byte
+	// length is that of all of it; less than zero is not known. trailers are the fields behind a body that is all there.
+	length   int64
+	trailers message.Fields
 }
 
-// LimitBody makes a body that is too large an error, 413. One that says how large it is, is refused before it is read.
-func (x *Exchange) LimitBody(w http.ResponseWriter, r *http.Request) error {
-	most := x.settings.MaxBody
-	if most == ir.NoLimit || r.Body == nil || r.ContentLength == 0 {
+// takeBody reads all of the body before an endpoint is asked, unless the settings say otherwise. Without a place for a file the rest
+// of a long body is left to come in as it does.
+func (r *request) takeBody() error {
+	if r.Body == nil || r.Length == 0 {
 		return nil
 	}
-	if r.ContentLength > most {
-		return caddyhttp.Error(http.StatusRequestEntityTooLarge, fmt.Errorf("the body has %d bytes, and %d are allowed", r.ContentLength, most))
+	most := r.settings.MaxBody
+	if most != ir.NoLimit && r.Length > most {
+		return exchange.Fail(http.StatusRequestEntityTooLarge, fmt.Errorf("the body has %d bytes, and %d are allowed", r.Length, most))
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, most)
-	return nil
-}
-
-// ReadBody reads all of the body before an endpoint is asked, unless the settings say otherwise. Without a place for a file
-// the rest of a long body is left to come in as it does.
-func (x *Exchange) ReadBody(r *http.Request) error {
-	if x.streams(r) || r.Body == nil || r.ContentLength == 0 {
+	r.body = &body{length: r.Length, rest: &incoming{
+		source: r.Body, writer: r.Writer, most: most, length: r.Length, trailed: r.Trailers != nil, begun: time.Now(),
+	}}
+	if r.streams() {
 		return nil
 	}
-	var memory bytes.Buffer
-	if _, err := memory.ReadFrom(io.LimitReader(r.Body, inMemory+1)); err != nil {
-		return readFailed(r.Context(), err)
+	if err := r.body.read(); err != nil {
+		return readFailed(r.gone(), err)
 	}
-	b := &body{memory: memory.Bytes(), size: int64(memory.Len())}
-	if b.size > inMemory {
-		if whole, err := b.readRest(r); !whole {
-			x.rest = b
-			return err
-		}
-	}
-	if x.body = b; r.ContentLength > b.size {
-		return readFailed(r.Context(), io.ErrUnexpectedEOF)
+	if r.body.rest == nil && r.Trailers != nil {
+		r.body.trailers = r.Trailers()
 	}
 	return nil
-}
-
-// readRest reads what does not fit into memory into a file. It returns false when there is no room: r has all of its body
-// again then, and it can be read once.
-func (b *body) readRest(r *http.Request) (whole bool, err error) {
-	var left []byte
-	if b.file, err = newSpool(); err == nil {
-		var n int64
-		n, left, err = b.file.fill(r.Body)
-		b.size += n
-		if err != nil {
-			return false, readFailed(r.Context(), err)
-		}
-		if left == nil {
-			return true, nil
-		}
-	}
-	r.Body = rejoined{io.MultiReader(b.reader(), bytes.NewReader(left), r.Body), r.Body}
-	return false, nil
 }
 
 // streams says whether the body is sent on as it comes in. FastCGI has to know its length.
-func (x *Exchange) streams(r *http.Request) bool {
-	return x.settings.StreamRequest && (!x.settings.speaksCGI() || r.ContentLength >= 0)
+func (r *request) streams() bool {
+	return r.settings.StreamRequest && (!r.settings.speaksCGI() || r.Length >= 0)
 }
 
-// rejoined is a body of which a part has been read, and given back.
-type rejoined struct {
-	io.Reader
-	io.Closer
-}
-
-// readFailed tells what became of a client that does not send what it said.
-func readFailed(ctx context.Context, err error) error {
-	status := http.StatusBadRequest
-	switch tooLarge := new(http.MaxBytesError); {
-	case errors.As(err, &tooLarge):
-		status = http.StatusRequestEntityTooLarge
-	case isTimeout(err):
-		// net/http takes it for the end of the client, so this comes first.
-		status = http.StatusRequestTimeout
-	case ctx.Err() != nil:
-		status = clientGone
+// read reads all of the body, or as much as there is room for.
+func (b *body) read() error {
+	for b.buffer = small.Get().(*[]byte); !b.rest.ended.Load() && b.size <= inMemory; {
+		if b.size == len(*b.buffer) {
+			larger := whole.Get().(*[]byte)
+			copy(*larger, *b.buffer)
+			small.Put(b.buffer)
+			b.buffer = larger
+		}
+		n, err := b.rest.Read((*b.buffer)[b.size:])
+		if b.size += n; err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
 	}
-	return caddyhttp.Error(status, fmt.Errorf("reading the request: %w", err))
-}
-
-// reader reads the body from its beginning. Several may be read at once.
-func (b *body) reader() io.ReadCloser {
-	memory := bytes.NewReader(b.memory)
-	if b.file == nil {
-		return io.NopCloser(memory)
+	if !b.rest.ended.Load() {
+		var err error
+		if b.file, err = newSpool(); err != nil {
+			return nil //nolint:nilerr // Without a file, the body goes on as it comes in.
+		}
+		if b.filed, b.found, err = b.file.fill(b.rest); err != nil || b.found != nil {
+			return err
+		}
 	}
-	rest := io.NewSectionReader(b.file, 0, b.size-int64(len(b.memory)))
-	return io.NopCloser(io.MultiReader(memory, rest))
+	b.length, b.rest = int64(b.size)+b.filed, nil
+	return nil
 }
 
+// kept is what stands in memory, if that is all of the body.
+func (b *body) kept() (memory []byte, ok bool) {
+	switch {
+	case b == nil:
+		return nil, true
+	case b.rest != nil || b.file != nil || len(b.trailers) > 0:
+		return nil, false
+	}
+	return (*b.buffer)[:b.size], true
+}
+
+// framing is how the body goes out: in chunks if its length is not known, or if fields may follow.
+func (b *body) framing() (http1.Framing, int64) {
+	switch {
+	case b == nil || b.length == 0 && len(b.trailers) == 0:
+		return http1.NoBody, 0
+	case b.length < 0 || len(b.trailers) > 0 || b.rest != nil && b.rest.trailed:
+		return http1.Chunked, -1
+	}
+	return http1.Sized, b.length
+}
+
+// reader reads the body from its beginning. What is left of one that comes in can be read once. It is nil without a body.
+func (b *body) reader() *reading {
+	if framing, _ := b.framing(); framing == http1.NoBody {
+		return nil
+	}
+	var parts []io.Reader
+	if b.buffer != nil {
+		parts = append(parts, bytes.NewReader((*b.buffer)[:b.size]))
+	}
+	if b.file != nil {
+		parts = append(parts, io.NewSectionReader(b.file, 0, b.filed))
+	}
+	if b.rest == nil {
+		return &reading{source: io.MultiReader(parts...)}
+	}
+	parts = append(parts, bytes.NewReader(b.found), b.rest)
+	return &reading{source: io.MultiReader(parts...), rest: b.rest}
+}
+
+// again says whether another endpoint could have the body, too. An error is that of a client who does not send all of it.
+func (b *body) again() (bool, error) {
+	switch {
+	case b == nil || b.rest == nil:
+		return true, nil
+	case b.rest.failed.Load() != nil:
+		return false, fmt.Errorf("%w: %w", errBroken, *b.rest.failed.Load())
+	}
+	return !b.rest.spent.Load(), nil
+}
+
+// asked is since when the endpoint has had all that it may answer to; zero is from the start. A client that sends slowly does not
+// make an endpoint slow.
+func (b *body) asked() time.Time {
+	if b == nil || b.rest == nil || !b.rest.spent.Load() {
+		return time.Time{}
+	}
+	return b.rest.begun.Add(time.Duration(b.rest.taken.Load()))
+}
+
+// arriving says whether the client may still send.
+func (b *body) arriving() bool { return b != nil && b.rest != nil && !b.rest.ended.Load() }
+
+// close lets go of what is kept. Nothing may read it any more.
 func (b *body) close() {
 	if b.file != nil {
 		_ = b.file.Close()
 	}
+	if b.buffer == nil {
+		return
+	}
+	if len(*b.buffer) > inMemory {
+		whole.Put(b.buffer)
+	} else {
+		small.Put(b.buffer)
+	}
+}
+
+// incoming is a body as it comes from the client. It can be read once.
+type incoming struct {
+	source io.Reader
+	writer message.Writer
+	// most is how much may come, or ir.NoLimit; length is how much the client has said, less than zero for nothing. size has come.
+	most, length, size int64
+	// trailed says that fields may follow, which are there when the end has been read.
+	trailed bool
+	// spent says that a part has gone to an endpoint, or may have. taken is when the last part came, counted from begun.
+	begun time.Time
+	taken atomic.Int64
+	spent atomic.Bool
+	// ended says that all has come. failed is how the client failed to send it.
+	ended  atomic.Bool
+	failed atomic.Pointer[error]
+}
+
+var errTooLarge = errors.New("the body is larger than is allowed")
+
+// Read reads from the client.
+func (i *incoming) Read(b []byte) (int, error) {
+	n, err := i.source.Read(b)
+	i.size += int64(n)
+	i.taken.Store(int64(time.Since(i.begun)))
+	switch {
+	case i.most != ir.NoLimit && i.size > i.most:
+		err = errTooLarge
+	case errors.Is(err, io.EOF) && i.size < i.length:
+		err = io.ErrUnexpectedEOF
+	case errors.Is(err, io.EOF) || i.size == i.length && !i.trailed:
+		i.ended.Store(true)
+	}
+	return n, err
+}
+
+// reading reads a body for one endpoint, in a goroutine of its own.
+type reading struct {
+	source io.Reader
+	rest   *incoming
+	// mu is held while it reads. stopped says that nothing may be read any more.
+	mu, halting sync.Mutex
+	stopped     atomic.Bool
+}
+
+var errStopped = errors.New("the body is not wanted any more")
+
+// Read is io.Reader.
+func (r *reading) Read(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped.Load() {
+		return 0, errStopped
+	}
+	if r.rest != nil {
+		// Before it waits: what comes in then is for this endpoint.
+		r.rest.spent.Store(true)
+		r.rest.taken.Store(int64(time.Since(r.rest.begun)))
+	}
+	n, err := r.source.Read(b)
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+	case r.stopped.Load():
+		return n, errStopped
+	case r.rest != nil:
+		r.rest.failed.Store(&err)
+	}
+	return n, err
+}
+
+// halt has it read nothing more. After the first call it has no effect, and none is under way when one has returned: the client may be
+// about to send another request.
+func (r *reading) halt() {
+	r.halting.Lock()
+	defer r.halting.Unlock()
+	switch {
+	case r.stopped.Swap(true):
+	case r.mu.TryLock():
+		r.mu.Unlock()
+	case r.rest != nil:
+		// The client may take its time.
+		r.rest.writer.EndBody()
+	}
+}
+
+// errBroken is for a body that the client does not send as it should.
+var errBroken = errors.New("the body of the request breaks off")
+
+// readFailed tells what became of a client that does not send what it said.
+func readFailed(gone, err error) error {
+	status := http.StatusBadRequest
+	var tooLarge *http.MaxBytesError
+	var invalid *http1.Error
+	switch {
+	case errors.Is(err, errTooLarge) || errors.As(err, &tooLarge):
+		status = http.StatusRequestEntityTooLarge
+	case errors.As(err, &invalid):
+		status = invalid.Status
+	case isTimeout(err):
+		// net/http takes it for the end of the client, so this comes first.
+		status = http.StatusRequestTimeout
+	case gone != nil:
+		status = clientGone
+	}
+	return exchange.Fail(status, fmt.Errorf("reading the request: %w", err))
 }

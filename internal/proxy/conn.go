@@ -1,15 +1,18 @@
 package proxy
 
 import (
-	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
-	"net/http"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/http1"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 const (
@@ -24,41 +27,72 @@ const (
 	maxHead = 1 << 20
 )
 
+// small is for heads, large for bodies.
+var small, large = buffersOf(4 << 10), buffersOf(32 << 10)
+
+func buffersOf(size int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		buffer := make([]byte, size)
+		return &buffer
+	}}
+}
+
 // conn is a connection to an endpoint. It belongs to one request at a time.
 type conn struct {
-	socket  net.Conn
-	raw     syscall.RawConn
-	address string
-	reader  *bufio.Reader
-	writer  *bufio.Writer
-	// head is the head of the last answer.
-	head head
+	key key
+	// socket is what is spoken on; bare is the TCP connection below it. records is nil without TLS.
+	socket, bare net.Conn
+	records      *records
+	raw          syscall.RawConn
+	// buffer has what was read and is not used yet between at and end. It is nil while the connection is idle.
+	buffer  *[]byte
+	at, end int
+	// head and answer are of the last answer, fields those of the last request. body is what is left of the answer.
+	head   http1.ResponseHead
+	answer message.Response
+	fields message.Fields
+	body   answerBody
 	// since is when it became idle.
 	since time.Time
 	// request is the one that the connection is for. unwatch is set once its end interrupts the connection.
-	request *http.Request
+	request *message.Request
 	unwatch func() bool
-	// moved is when the deadlines were set last, for reads and writes that take so long.
-	moved                time.Time
-	reads, writes, slack time.Duration
-	// headBytes is the size of the head that comes in, while countsHead says so.
-	headBytes  int
-	countsHead bool
-	// ended is why nothing more can be read.
-	ended error
+	// in and out are for reads and writes that take so long. sending says that only the client is waited for, or another
+	// goroutine moves out.
+	in, out deadline
+	sending atomic.Bool
 	// touched says that a part of an answer has come in since the request.
 	touched     bool
 	interrupted atomic.Bool
-	// peek, one and nothing are for quiet, which is asked before each request.
-	peek    func(fd uintptr)
-	one     [1]byte
-	nothing bool
+	// These are for quiet, which is asked before each request.
+	peek               func(fd uintptr)
+	one                [1]byte
+	nothing, something bool
 }
 
-func newConn(socket net.Conn, address string) *conn {
-	c := &conn{socket: socket, address: address}
-	c.reader, c.writer = bufio.NewReader(c), bufio.NewWriter(socket)
-	if tcp, ok := socket.(syscall.Conn); ok {
+// deadline ends a connection on which nothing happens for too long.
+type deadline struct {
+	limit, slack time.Duration
+	// moved is when it was set last.
+	moved time.Time
+}
+
+// due says whether it has to be moved. It ends up to a second late, or an eighth.
+func (d *deadline) due(now time.Time) bool {
+	if now.Sub(d.moved) < d.slack {
+		return false
+	}
+	d.moved = now
+	return true
+}
+
+func newConn(socket net.Conn, to key) *conn {
+	c := &conn{key: to, socket: socket, bare: socket}
+	if secured, ok := socket.(*tls.Conn); ok {
+		c.records, _ = secured.NetConn().(*records)
+		c.bare = c.records.Conn
+	}
+	if tcp, ok := c.bare.(syscall.Conn); ok {
 		// Without it, quiet says yes.
 		c.raw, _ = tcp.SyscallConn()
 	}
@@ -67,42 +101,80 @@ func newConn(socket net.Conn, address string) *conn {
 
 func (c *conn) close() { _ = c.socket.Close() }
 
-var errHeadTooLarge = errors.New("the head of the answer is too large")
+// buffered is what has come in and is not used yet.
+func (c *conn) buffered() []byte { return (*c.buffer)[c.at:c.end] }
 
-// Read is what reader reads from.
-func (c *conn) Read(b []byte) (int, error) {
-	if c.countsHead && c.headBytes > maxHead {
-		return 0, errHeadTooLarge
+// fill reads more into the buffer, which grows where it is full.
+func (c *conn) fill() error {
+	if c.at == c.end {
+		c.at, c.end = 0, 0
 	}
+	if c.end == len(*c.buffer) {
+		c.grow()
+	}
+	n, err := c.read((*c.buffer)[c.end:])
+	if c.end += n; n > 0 {
+		// An error shows again.
+		return nil
+	}
+	return err
+}
+
+func (c *conn) grow() {
+	old, unused := c.buffer, c.buffered()
+	if size := 2 * len(*old); size <= 32<<10 {
+		c.buffer = large.Get().(*[]byte)
+	} else {
+		buffer := make([]byte, size)
+		c.buffer = &buffer
+	}
+	c.at, c.end = 0, copy(*c.buffer, unused)
+	putBack(old)
+}
+
+func putBack(buffer *[]byte) {
+	switch len(*buffer) {
+	case 4 << 10:
+		small.Put(buffer)
+	case 32 << 10:
+		large.Put(buffer)
+	}
+}
+
+// read reads from the endpoint.
+func (c *conn) read(b []byte) (int, error) {
 	// Before, not after: in between a slow client may have taken its time.
-	c.extend()
+	c.extendRead()
 	n, err := c.socket.Read(b)
 	if err != nil && n == 0 && c.unwatch == nil && errors.Is(err, os.ErrDeadlineExceeded) {
 		c.watch()
 		n, err = c.socket.Read(b)
 	}
-	c.ended = err
-	if n > 0 {
-		c.touched = true
-		c.headBytes += n
-	}
+	c.touched = c.touched || n > 0
 	return n, err
 }
 
-// begin prepares the connection for a request, until end.
-func (c *conn) begin(r *http.Request, reads, writes time.Duration) {
-	c.touched, c.headBytes, c.countsHead = false, 0, true
+func (c *conn) write(b []byte) error {
+	c.extendWrite()
+	_, err := c.socket.Write(b)
+	return err
+}
+
+// begin prepares the connection for a request, until finish.
+func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
+	c.buffer = small.Get().(*[]byte)
+	c.at, c.end, c.touched = 0, 0, false
 	c.interrupted.Store(false)
 	c.request = r
-	if c.reads != reads || c.writes != writes {
-		c.reads, c.writes, c.moved = reads, writes, time.Time{}
+	slack := min(renew, reads/renewParts, writes/renewParts)
+	if c.in.limit != reads || c.out.limit != writes {
+		c.in, c.out = deadline{limit: reads, slack: slack}, deadline{limit: writes, slack: slack}
 	}
-	if c.slack = min(renew, reads/renewParts, writes/renewParts); c.slack < renew {
+	if slack < renew {
 		c.watch()
 		return
 	}
-	c.slack = glance
-	c.extend()
+	c.in.slack = glance
 }
 
 // watch lets the end of the request interrupt the connection, from now on and for as long as it may take.
@@ -111,45 +183,67 @@ func (c *conn) watch() {
 		return
 	}
 	c.unwatch = context.AfterFunc(c.request.Context(), c.interrupt)
-	c.slack, c.moved = min(renew, c.reads/renewParts, c.writes/renewParts), time.Time{}
-	c.extend()
+	c.in.slack, c.in.moved = c.out.slack, time.Time{}
+	c.extendRead()
 }
 
-// end returns false if the request has interrupted the connection, or is about to.
-func (c *conn) end() bool {
+// finish returns false if the request has interrupted the connection, or is about to.
+func (c *conn) finish() bool {
 	c.request = nil
 	if c.unwatch == nil {
 		return true
 	}
 	stopped := c.unwatch()
 	// The next request is not watched at first.
-	c.unwatch, c.moved = nil, time.Time{}
+	c.unwatch, c.in.moved = nil, time.Time{}
 	return stopped
 }
 
-// extend moves the deadlines: the timeouts are for times in which nothing happens. They end up to a second late, or an eighth.
-func (c *conn) extend() {
+// extendRead moves the deadline of reads: the timeouts are for times in which nothing happens.
+func (c *conn) extendRead() {
 	now := time.Now()
-	if now.Sub(c.moved) < c.slack {
+	if c.sending.Load() || !c.in.due(now) {
 		return
 	}
-	c.moved = now
-	reads := c.reads
+	limit := c.in.limit
 	if c.unwatch == nil {
-		reads = glance
+		limit = glance
 	}
 	// An error shows when the connection is used.
-	_ = c.socket.SetReadDeadline(now.Add(reads + c.slack))
-	_ = c.socket.SetWriteDeadline(now.Add(c.writes + c.slack))
-	if c.interrupted.Load() {
-		c.stop()
+	_ = c.bare.SetReadDeadline(now.Add(limit + c.in.slack))
+	c.stopAgain()
+}
+
+func (c *conn) extendWrite() {
+	if now := time.Now(); c.out.due(now) {
+		_ = c.bare.SetWriteDeadline(now.Add(c.out.limit + c.out.slack))
+		c.stopAgain()
 	}
+}
+
+// sends has reads wait without a limit, for as long as the client takes to send a body.
+func (c *conn) sends() {
+	c.watch()
+	c.sending.Store(true)
+	_ = c.bare.SetReadDeadline(time.Time{})
+	c.stopAgain()
+}
+
+// sent gives the endpoint the time to answer from now on. It is called by the goroutine that has sent the body.
+func (c *conn) sent() {
+	c.sending.Store(false)
+	_ = c.bare.SetReadDeadline(time.Now().Add(c.in.limit + c.out.slack))
+	c.stopAgain()
 }
 
 // interrupt ends whatever the connection waits for, now and later. It may be called from any goroutine.
 func (c *conn) interrupt() {
 	c.interrupted.Store(true)
-	c.stop()
+	c.stopAgain()
 }
 
-func (c *conn) stop() { _ = c.socket.SetDeadline(time.Unix(1, 0)) }
+func (c *conn) stopAgain() {
+	if c.interrupted.Load() {
+		_ = c.bare.SetDeadline(time.Unix(1, 0))
+	}
+}

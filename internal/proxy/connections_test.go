@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -9,7 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -45,16 +48,63 @@ func TestAClosedIdleConnectionHurtsNobody(t *testing.T) {
 
 // TestAnAnswerThatNobodyAskedFor holds that what an endpoint says between two requests is not taken for the next answer.
 func TestAnAnswerThatNobodyAskedFor(t *testing.T) {
-	e := serve(t, says(fine+"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother"))
-	p := pool(t)
-	for range 5 {
-		if got := forward(p, request(t, http.MethodGet, ""), of(e)); got != "200 ok" {
-			t.Error(got)
+	const unasked = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nother"
+	certificate := fixture.Certificate(t, "a").Pair()
+	for name, answers := range map[string][]string{
+		"at once": {fine + unasked}, "in another record": {fine, unasked}, "only a part of it": {fine, unasked[:10]},
+		"behind the rest of it": {fine[:len(fine)-1], fine[len(fine)-1:] + unasked},
+	} {
+		for _, protocol := range protocols {
+			t.Run(name+", "+string(protocol), func(t *testing.T) {
+				said := make(chan struct{}, 10)
+				listener := fixture.Listen(t)
+				e := &endpoint{Listener: listener}
+				fixture.Serve(listener, func(socket net.Conn) {
+					e.connections.Add(1)
+					conn := &gathering{Conn: socket}
+					spoken := net.Conn(conn)
+					if protocol == ir.HTTPS {
+						spoken = tls.Server(conn, &tls.Config{Certificates: []tls.Certificate{certificate}})
+					}
+					e.converse(spoken, func(net.Conn, *http.Request) bool {
+						conn.gathers = true
+						for _, answer := range answers {
+							_, _ = io.WriteString(spoken, answer)
+						}
+						_, err := conn.Conn.Write(conn.gathered)
+						conn.gathers, conn.gathered = false, nil
+						said <- struct{}{}
+						return err == nil
+					})
+				})
+				p, s := pool(t), settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol}})
+				for range 5 {
+					if got := ask(p, request(t, http.MethodGet, ""), s, of(e)); got != "200 ok" {
+						t.Error(got)
+					}
+					fixture.Receive(t, "all that it says", said)
+				}
+				if n := e.connections.Load(); n != 5 {
+					t.Errorf("%d connections", n)
+				}
+			})
 		}
 	}
-	if n := e.connections.Load(); n != 5 {
-		t.Errorf("%d connections", n)
+}
+
+// gathering is a connection on which several records can go out at once.
+type gathering struct {
+	net.Conn
+	gathers  bool
+	gathered []byte
+}
+
+func (g *gathering) Write(b []byte) (int, error) {
+	if g.gathers {
+		g.gathered = append(g.gathered, b...)
+		return len(b), nil
 	}
+	return g.Conn.Write(b)
 }
 
 func TestAnAnswerThatBreaksOff(t *testing.T) {
@@ -64,7 +114,7 @@ func TestAnAnswerThatBreaksOff(t *testing.T) {
 	})
 	w := httptest.NewRecorder()
 	err := send(pool(t), w, request(t, http.MethodGet, ""), settings(), of(e))
-	if !errors.Is(err, proxy.ErrCut) || w.Body.String() != "half" || e.requests.Load() != 1 {
+	if !errors.Is(err, exchange.ErrCut) || w.Body.String() != "half" || e.requests.Load() != 1 {
 		t.Errorf("error %v; the client got %q, and the endpoint %d requests", err, w.Body, e.requests.Load())
 	}
 }

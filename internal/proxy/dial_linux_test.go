@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/proxy"
 )
 
 // unreachable is a pod that has gone.
@@ -30,34 +30,37 @@ func (n named) Addr() net.Addr { return n.address }
 // A pod that goes while a connection to it is opened is not waited for: the next endpoint is asked, by any method, or the
 // client is told at once that there is none.
 func TestAnEndpointThatLeavesWhileItIsDialled(t *testing.T) {
-	silent, well := unreachable(t), serve(t, says(fine))
-	ways := map[string]func(*http.Request, *proxy.Settings, *inTurn) string{
-		"short": func(r *http.Request, s *proxy.Settings, e *inTurn) string {
-			w := httptest.NewRecorder()
-			return outcome(w, send(pool(t), w, r, s, e))
-		},
-		"long": func(r *http.Request, s *proxy.Settings, e *inTurn) string { return long(pool(t), r, s, e) },
-	}
-	for name, ask := range ways {
-		t.Run(name, func(t *testing.T) {
+	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.HTTPS, ir.GRPC, ir.FastCGI} {
+		t.Run(string(protocol), func(t *testing.T) {
+			silent := unreachable(t)
 			// Nothing lets another endpoint follow but that this one has gone.
-			s := settings([]ir.RetryOn{}...)
+			s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol}}, []ir.RetryOn{}...)
 			s.Tries = 1
-			endpoints := of(silent, well)
-			endpoints.gone.Store(true)
-			if got := ask(request(t, http.MethodPost, "all"), s, endpoints); got != "200 ok" {
-				t.Errorf("%s", got)
+			backend := of(silent)
+			choice, _ := backend.Pick(nil, nil)
+			got := while(t.Context(), func() string { return ask(pool(t), request(t, http.MethodPost, "all"), s, backend) })
+			fixture.Eventually(t, "the request", func() error {
+				if n := choice.Endpoint.InFlight(); n != 1 {
+					return fmt.Errorf("%d are under way", n)
+				}
+				return nil
+			})
+			want := "error 503"
+			if protocol == ir.HTTP {
+				want = "200 ok"
+				backend.SetEndpoints([]ir.Endpoint{{Address: serve(t, says(fine)).Addr().String()}})
+			} else {
+				backend.SetEndpoints(nil)
 			}
-			if endpoints.next != 2 {
-				t.Errorf("%d endpoints were asked", endpoints.next)
+			if got := fixture.Receive(t, "the answer", got); got != want {
+				t.Errorf("%s, want %s", got, want)
 			}
 		})
 	}
 	t.Run("the connect timeout", func(t *testing.T) {
 		s := settings()
 		s.Connect, s.Tries = 300*time.Millisecond, 1
-		w := httptest.NewRecorder()
-		if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(silent))); got != "error 504" {
+		if got := ask(pool(t), request(t, http.MethodGet, ""), s, of(unreachable(t))); got != "error 504" {
 			t.Errorf("%s of an endpoint that is there and does not answer", got)
 		}
 	})
@@ -72,23 +75,16 @@ func TestAHandshakeThatFails(t *testing.T) {
 		"it speaks no TLS": serve(t, says(fine)), "it hangs up": serve(t, hangUp), "it wants another version": old(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := settings(ir.RetryOnError)
-			s.Protocol = ir.HTTPS
-			endpoints := of(first, well)
-			if got := long(pool(t), request(t, http.MethodPost, "all"), s, endpoints); got != "200 ok" {
+			s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.HTTPS}}, ir.RetryOnError)
+			if got := ask(pool(t), request(t, http.MethodPost, "all"), s, of(first, well)); got != "200 ok" {
 				t.Errorf("%s", got)
 			}
 		})
 	}
 	t.Run("it says nothing", func(t *testing.T) {
-		s := settings()
-		s.Protocol, s.Connect, s.Tries = ir.HTTPS, 300*time.Millisecond, 1
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
-		if got := long(pool(t), request(t, http.MethodPost, "all"), s, of(&endpoint{Listener: listener})); got != "error 504" {
+		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.HTTPS}})
+		s.Connect, s.Tries = 300*time.Millisecond, 1
+		if got := ask(pool(t), request(t, http.MethodPost, "all"), s, of(&endpoint{Listener: fixture.Listen(t)})); got != "error 504" {
 			t.Errorf("%s, and the handshake is a part of connecting", got)
 		}
 	})
@@ -102,27 +98,4 @@ func old(t *testing.T) *endpoint {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return &endpoint{Listener: server.Listener}
-}
-
-// How fast an endpoint is shows in the head of its answer. A client that is slow to send is no reason to find it slow.
-func TestWhatAnEndpointIsWaitedFor(t *testing.T) {
-	e := serve(t, says(fine))
-	endpoints := of(e)
-	if got := forward(pool(t), request(t, http.MethodGet, ""), endpoints); got != "200 ok" {
-		t.Fatal(got)
-	}
-	if len(endpoints.answered) != 1 || !endpoints.answered[0].IsZero() {
-		t.Errorf("the short way: %v", endpoints.answered)
-	}
-	endpoints = of(e)
-	r := request(t, http.MethodPut, "body")
-	r.ContentLength = -1
-	s, before := settings(), time.Now()
-	s.StreamRequest = true
-	if got := long(pool(t), r, s, endpoints); got != "200 ok" {
-		t.Fatal(got)
-	}
-	if len(endpoints.answered) != 1 || endpoints.answered[0].Before(before) {
-		t.Errorf("the long way: %v", endpoints.answered)
-	}
 }

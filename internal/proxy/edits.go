@@ -2,21 +2,17 @@ package proxy
 
 import (
 	"fmt"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// edits change headers of the answers of endpoints on their way to the client, by the name of the header. Each returns the
-// new value of one of them; variable has the values of nginx variables.
-type edits map[string]func(value string, variable func(name string) string) string
-
-// newEdits returns the edits that the settings ask for. They hold for both ways to an endpoint, and for FastCGI.
-func newEdits(f *ir.Forwarding) (edits, error) {
+// newCookieEdit returns what the settings ask for.
+func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 	cookies := cookieEdit{}
 	for name, rewrite := range map[string]ir.CookieRewrite{"path": f.CookiePath, "domain": f.CookieDomain} {
 		if rewrite == (ir.CookieRewrite{}) {
@@ -28,33 +24,17 @@ func newEdits(f *ir.Forwarding) (edits, error) {
 		}
 		cookies[name] = attribute
 	}
-	if len(cookies) == 0 {
-		return nil, nil
-	}
-	return edits{"Set-Cookie": cookies.edit}, nil
+	return cookies, nil
 }
 
-// edit changes the headers of an answer.
-func (x *Exchange) edit(header http.Header) {
-	for name, change := range x.settings.edits {
-		for i, value := range header[name] {
-			header[name][i] = change(value, x.endpoints.Variable)
-		}
-	}
-}
-
-// editHead changes the headers of the answer to an ordinary request.
-func (x *Exchange) editHead(a *answer) {
-	if a.long != nil {
-		x.edit(a.long.Header)
+// edit changes the fields of an answer of an endpoint on their way to the client.
+func (r *request) edit(fields message.Fields) {
+	if len(r.settings.cookies) == 0 {
 		return
 	}
-	if len(x.settings.edits) == 0 {
-		return
-	}
-	for i, f := range a.head.fields {
-		if change := x.settings.edits[f.name]; change != nil {
-			a.head.fields[i].value = change(f.value, x.endpoints.Variable)
+	for i := range fields {
+		if fields[i].Kind == message.SetCookie {
+			fields[i].Value = r.settings.cookies.edit(fields[i].Value, r.Variable)
 		}
 	}
 }

@@ -30,7 +30,7 @@ const (
 	elasticFile = 1 << 30
 )
 
-// newElastic begins to read from source, until its end or an error.
+// newElastic begins to read from source, until its end or an error. Its own end has to be called.
 func newElastic(source io.Reader) *elastic {
 	e := &elastic{}
 	e.changed = sync.NewCond(&e.mu)
@@ -39,15 +39,15 @@ func newElastic(source io.Reader) *elastic {
 }
 
 func (e *elastic) fill(source io.Reader) {
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
+	buffer := large.Get().(*[]byte)
+	defer large.Put(buffer)
 	for {
 		n, err := source.Read(*buffer)
 		if stored := e.store((*buffer)[:n]); stored != nil {
 			err = stored
 		}
 		if err != nil {
-			e.end(err)
+			e.ended(err)
 			return
 		}
 	}
@@ -86,14 +86,11 @@ func (e *elastic) hasFile() bool {
 	return !e.full
 }
 
-func (e *elastic) end(err error) {
+func (e *elastic) ended(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.err = err
 	e.changed.Broadcast()
-	if e.closed {
-		e.discard()
-	}
 }
 
 // Read gives the next piece away, and waits for it.
@@ -124,21 +121,21 @@ func (e *elastic) Read(b []byte) (int, error) {
 	}
 }
 
-// Close lets go of what is left. Whoever made it has to end the source.
-func (e *elastic) Close() error {
+// end lets go of what is left, once the source is not read any more. stop ends that.
+func (e *elastic) end(stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
 	e.changed.Broadcast()
-	if e.err != nil {
-		e.discard()
+	for e.err == nil {
+		e.mu.Unlock()
+		stop()
+		e.mu.Lock()
+		if e.err == nil {
+			e.changed.Wait()
+		}
 	}
-	return nil
-}
-
-func (e *elastic) discard() {
 	if e.file != nil {
 		_ = e.file.Close()
-		e.file = nil
 	}
 }

@@ -11,44 +11,29 @@ import (
 	"github.com/k8singress/k8singress/internal/fastcgi"
 )
 
-// applications carries requests to FastCGI applications, each on a connection of its own, which is what nginx does and what
-// a PHP-FPM with few workers needs: a worker keeps to its connection.
-type applications struct{ exchange *Exchange }
-
 var errNoLength = errors.New("the length of the body is not known, which FastCGI demands, and there is no room to wait for its end")
 
-// RoundTrip keeps to what http.RoundTripper asks for. The end of the context ends whatever the connection waits for.
-func (a applications) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.ContentLength < 0 {
+// roundTripCGI asks a FastCGI application, on a connection of its own, which is what nginx does and what a PHP-FPM with few workers
+// needs: a worker keeps to its connection. The end of the context ends whatever that waits for.
+func (r *request) roundTripCGI(d *dialing, to *http.Request) (*http.Response, error) {
+	if to.ContentLength < 0 {
 		return nil, errNoLength
 	}
-	params, err := a.exchange.params(r)
+	params, err := r.params()
 	if err != nil {
 		return nil, err
 	}
-	ctx := r.Context()
-	conn, err := dial(ctx, "tcp", r.URL.Host)
+	conn, err := d.open(to.Context(), r.address, nil)
 	if err != nil {
 		return nil, err
 	}
-	unwatch := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	end := func() error {
-		unwatch()
-		return conn.Close()
+	// It is closed when the request has ended, too.
+	context.AfterFunc(to.Context(), func() { _ = conn.Close() })
+	response, err := ask(conn, params, to)
+	if errors.Is(err, fastcgi.ErrInvalid) {
+		err = noCGI{err}
 	}
-	response, err := ask(conn, params, r)
-	if err != nil {
-		_ = end()
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		if errors.Is(err, fastcgi.ErrInvalid) {
-			err = noCGI{err}
-		}
-		return nil, err
-	}
-	response.Body = &lasting{response.Body, end}
-	return response, nil
+	return response, err
 }
 
 // noCGI is an errInvalid that says so in its own words.
@@ -64,7 +49,7 @@ func ask(conn net.Conn, params []fastcgi.Param, r *http.Request) (*http.Response
 		}
 		return nil, err
 	}
-	if r.Body == nil || r.Body == http.NoBody {
+	if r.Body == http.NoBody {
 		if err := fastcgi.WriteBody(conn, nil); err != nil {
 			return nil, err
 		}
@@ -81,11 +66,3 @@ func send(conn net.Conn, body io.Reader) {
 		_ = conn.Close()
 	}
 }
-
-// lasting is a body that does something more at its end.
-type lasting struct {
-	io.ReadCloser
-	end func() error
-}
-
-func (e *lasting) Close() error { return errors.Join(e.ReadCloser.Close(), e.end()) }

@@ -7,15 +7,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp/reverseproxy"
-
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/proxy"
-	"github.com/k8singress/k8singress/internal/realip"
 )
 
 // deaf is a client who takes no answer.
@@ -25,47 +21,76 @@ func (deaf) Write([]byte) (int, error) { return 0, errors.New("connection reset 
 
 // TestWhatAClientDoesIsNoFaultOfTheEndpoint holds that nobody can have endpoints ejected that are well.
 func TestWhatAClientDoesIsNoFaultOfTheEndpoint(t *testing.T) {
+	// Another one is there, or none would be ejected.
+	spare := refusing(t)
+	blameless := func(t *testing.T, e *endpoint, r *http.Request, want string) {
+		t.Helper()
+		s, backend := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: r.ContentLength < 0}}), of(e, spare)
+		if got := ask(pool(t), r, s, backend); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if failing(backend, e) {
+			t.Error("the endpoint is said to have failed")
+		}
+	}
 	t.Run("it leaves before the answer", func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()
-		endpoints := of(serve(t, func(conn net.Conn, _ *http.Request) bool {
+		e := serve(t, func(conn net.Conn, _ *http.Request) bool {
 			leave()
 			_, _ = conn.Read(make([]byte, 1))
 			return false
-		}))
-		if got := forward(pool(t), request(t, http.MethodGet, "").WithContext(ctx), endpoints); got != "error 499" {
-			t.Error(got)
-		}
-		blameless(t, endpoints)
+		})
+		blameless(t, e, request(t, http.MethodGet, "").WithContext(ctx), "error 499")
 	})
 	t.Run("it takes no answer", func(t *testing.T) {
-		endpoints := of(serve(t, says(fine)))
-		err := send(pool(t), deaf{httptest.NewRecorder()}, request(t, http.MethodGet, ""), settings(), endpoints)
-		if !errors.Is(err, proxy.ErrCut) {
+		e := serve(t, says(fine))
+		backend := of(e, spare)
+		err := send(pool(t), deaf{httptest.NewRecorder()}, request(t, http.MethodGet, ""), settings(), backend)
+		if !errors.Is(err, exchange.ErrCut) {
 			t.Errorf("%v, want that the answer is cut off", err)
 		}
-		blameless(t, endpoints)
+		if failing(backend, e) {
+			t.Error("the endpoint is said to have failed")
+		}
 	})
 	t.Run("its request cannot be written", func(t *testing.T) {
-		endpoints := of(serve(t, says(fine)))
 		r := request(t, http.MethodGet, "")
 		r.Header["X-Bad"] = []string{"a\r\nb"}
-		if got := forward(pool(t), r, endpoints); got != "error 400" {
-			t.Error(got)
-		}
-		blameless(t, endpoints)
+		blameless(t, serve(t, says(fine)), r, "error 400")
 	})
 	t.Run("its body breaks off", func(t *testing.T) {
-		endpoints := of(serve(t, says(fine)), serve(t, says(fine)))
 		r := request(t, http.MethodPut, "")
 		r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("half"), ending{errors.New("malformed chunk")})), -1
-		s := settings()
-		s.StreamRequest = true
-		if got := long(pool(t), r, s, endpoints); got != "error 400" || endpoints.next != 1 {
-			t.Errorf("%s after %d attempts", got, endpoints.next)
-		}
-		blameless(t, endpoints)
+		blameless(t, serve(t, says(fine)), r, "error 400")
 	})
+	t.Run("its body is too short", func(t *testing.T) {
+		r := request(t, http.MethodPut, "short")
+		r.ContentLength = 10
+		blameless(t, serve(t, says(fine)), r, "error 400")
+	})
+}
+
+// TestWhatAnEndpointDoesIsItsFault holds that the test above looks at the right thing.
+func TestWhatAnEndpointDoesIsItsFault(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(net.Conn, *http.Request) bool
+		want   string
+	}{
+		"it hangs up": {hangUp, "error 502"},
+		"half of it":  {says("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"), exchange.ErrCut.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := serve(t, func(conn net.Conn, r *http.Request) bool { return c.answer(conn, r) && false })
+			backend := of(e, refusing(t))
+			if got := ask(pool(t), request(t, http.MethodPost, "body"), settings(), backend); !strings.Contains(got, c.want) {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+			if !failing(backend, e) {
+				t.Error("it is not passed over")
+			}
+		})
+	}
 }
 
 // ending is a reader that fails.
@@ -73,16 +98,12 @@ type ending struct{ error }
 
 func (e ending) Read([]byte) (int, error) { return 0, e.error }
 
-func blameless(t *testing.T, endpoints *inTurn) {
-	t.Helper()
-	if slices.Contains(endpoints.failed, true) {
-		t.Error("the endpoint is said to have failed")
-	}
-}
-
 // TestABodyIsNotSentInPieces holds that a body which has gone to one endpoint in part, and is not kept, goes to no other:
 // the rest of it would be taken for all.
 func TestABodyIsNotSentInPieces(t *testing.T) {
+	streaming := func(on ...ir.RetryOn) *front {
+		return inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: true}}, on...), nil)
+	}
 	for name, first := range map[string]func(net.Conn, *http.Request) bool{
 		"it hangs up":      hangUp,
 		"it answers badly": says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"),
@@ -91,57 +112,34 @@ func TestABodyIsNotSentInPieces(t *testing.T) {
 			second := serve(t, says(fine))
 			r := request(t, http.MethodPut, strings.Repeat("x", 100<<10))
 			r.ContentLength = -1
-			s := settings(ir.RetryOnError, ir.RetryOn503)
-			s.StreamRequest = true
-			got := long(pool(t), r, s, of(serve(t, first), second))
+			f := streaming(ir.RetryOnError, ir.RetryOn503)
+			got := ask(f.pool, r, f.settings, of(serve(t, first), second))
 			if got != "error 502" && got != "503 no" || second.requests.Load() != 0 {
 				t.Errorf("%s, and the second endpoint got %d requests", got, second.requests.Load())
 			}
 		})
 	}
 	t.Run("nobody is there", func(t *testing.T) {
-		r := request(t, http.MethodPost, "all")
-		s := settings()
-		s.StreamRequest = true
-		if got := long(pool(t), r, s, of(refusing(t), serve(t, says(fine)))); got != "200 ok" {
+		f := streaming(ir.RetryOnError)
+		if got := ask(f.pool, request(t, http.MethodPost, "all"), f.settings, of(refusing(t), serve(t, says(fine)))); got != "200 ok" {
 			t.Errorf("%s, although the first endpoint got nothing", got)
 		}
 	})
 }
 
-// long does what the handler and reverse_proxy do for a request that is not ordinary.
-func long(p *proxy.Pool, r *http.Request, s *proxy.Settings, endpoints *inTurn) string {
-	x := proxy.NewExchange(s, endpoints)
-	defer x.Close()
-	client := realip.New(ir.Clients{}).Of(r)
-	x.Tell(r, &client, "id", client.IP)
-	for {
-		address, _ := x.Next()
-		attempt := r.Clone(r.Context())
-		attempt.URL.Host = address
-		attempt.Body = io.NopCloser(r.Body)
-		response, err := p.RoundTrip(attempt, x)
-		if err == nil {
-			w := httptest.NewRecorder()
-			w.WriteHeader(response.StatusCode)
-			_, err = io.Copy(w, response.Body)
-			_ = response.Body.Close()
-			return outcome(w, err)
-		}
-		var again reverseproxy.DialError
-		if !errors.As(err, &again) {
-			return outcome(nil, x.Failure())
-		}
-	}
-}
-
 // TestEachAttemptIsAccountedFor holds that load balancing hears of each endpoint, once.
 func TestEachAttemptIsAccountedFor(t *testing.T) {
-	endpoints := of(refusing(t), serve(t, hangUp), serve(t, says(fine)))
-	if got := forward(pool(t), request(t, http.MethodGet, ""), endpoints); got != "200 ok" {
+	first, second, third := refusing(t), serve(t, hangUp), serve(t, says(fine))
+	backend := of(first, second, third, refusing(t))
+	if got := forward(pool(t), request(t, http.MethodGet, ""), backend); got != "200 ok" {
 		t.Error(got)
 	}
-	if !slices.Equal(endpoints.failed, []bool{true, true, false}) {
-		t.Errorf("failed: %v", endpoints.failed)
+	if !failing(backend, first) || !failing(backend, second) || failing(backend, third) {
+		t.Errorf("failing: %v %v %v", failing(backend, first), failing(backend, second), failing(backend, third))
+	}
+	for range 4 {
+		if c, _ := backend.Pick(nil, nil); c.Endpoint.InFlight() != 0 {
+			t.Errorf("%d requests are under way", c.Endpoint.InFlight())
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -59,8 +58,7 @@ func TestAClientThatGoesAwayFromAUsedConnection(t *testing.T) {
 	p, s := pool(t), settings()
 	for _, buffers := range []bool{true, false, true} {
 		s.BufferResponse = buffers
-		w := httptest.NewRecorder()
-		if got := outcome(w, send(p, w, request(t, http.MethodGet, ""), s, of(e))); got != "200 ok" {
+		if got := ask(p, request(t, http.MethodGet, ""), s, of(e)); got != "200 ok" {
 			t.Fatal(got)
 		}
 	}

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,12 +12,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
+	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/realip"
 )
@@ -25,10 +26,14 @@ import (
 const patience = fixture.Patience
 
 // settings are those of most tests, with other conditions for another endpoint where some are given.
-func settings(on ...ir.RetryOn) *proxy.Settings {
-	s, err := proxy.NewSettings(ir.Proxy{
-		Attempts: ir.Attempts{Connect: patience, Read: patience, Write: patience, On: on}, Forwarding: ir.Forwarding{MaxBody: ir.NoLimit},
-	}.WithDefaults())
+func settings(on ...ir.RetryOn) *proxy.Settings { return settingsOf(ir.Proxy{}, on...) }
+
+func settingsOf(p ir.Proxy, on ...ir.RetryOn) *proxy.Settings {
+	p.Connect, p.Read, p.Write, p.On = patience, patience, patience, on
+	if p.MaxBody == 0 {
+		p.MaxBody = ir.NoLimit
+	}
+	s, err := proxy.NewSettings(p.WithDefaults())
 	if err != nil {
 		panic(err)
 	}
@@ -43,7 +48,7 @@ type endpoint struct {
 }
 
 // serve calls answer for each request of each connection, until it returns false.
-func serve(t *testing.T, answer func(conn net.Conn, request *http.Request) bool) *endpoint {
+func serve(t testing.TB, answer func(conn net.Conn, request *http.Request) bool) *endpoint {
 	t.Helper()
 	e := &endpoint{Listener: fixture.Listen(t)}
 	fixture.Serve(e, func(conn net.Conn) {
@@ -79,36 +84,87 @@ const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 func hangUp(net.Conn, *http.Request) bool { return false }
 
-// inTurn are endpoints that are asked in turn, and how they did.
-type inTurn struct {
-	endpoints []*endpoint
-	next      int
-	failed    []bool
-	// answered has since when each answer was waited for; gone says that none of them is an endpoint any more.
-	answered []time.Time
-	gone     atomic.Bool
-}
-
-func of(endpoints ...*endpoint) *inTurn { return &inTurn{endpoints: endpoints} }
-
-func (i *inTurn) Next() (string, bool) {
-	if len(i.endpoints) == 0 {
-		return "", false
+// of is a backend with endpoints that are asked in turn. One failure is enough for one of them to be passed over, as long as there
+// are others.
+func of(endpoints ...*endpoint) *balancer.Backend {
+	b := balancer.New("shop/web/80")
+	b.SetPolicy(&ir.LoadBalancing{EjectAfter: 1})
+	var list []ir.Endpoint
+	for _, e := range endpoints {
+		list = append(list, ir.Endpoint{Address: e.Addr().String()})
 	}
-	e := i.endpoints[i.next%len(i.endpoints)]
-	i.next++
-	return e.Addr().String(), true
+	b.SetEndpoints(list)
+	for len(list) > 0 {
+		// The first one is the next one then.
+		if c, _ := b.Pick(nil, nil); c.Endpoint.Address() == list[len(list)-1].Address {
+			break
+		}
+	}
+	return b
 }
 
-func (i *inTurn) Done(failed bool) { i.failed = append(i.failed, failed) }
+// failing says whether an endpoint is passed over.
+func failing(b *balancer.Backend, e *endpoint) bool {
+	for range 2 * len(b.Endpoints()) {
+		if c, _ := b.Pick(nil, nil); c.Endpoint.Address() == e.Addr().String() {
+			return false
+		}
+	}
+	return true
+}
 
-func (i *inTurn) Answered(since time.Time) { i.answered = append(i.answered, since) }
+// front serves requests as a server does.
+type front struct {
+	pool     *proxy.Pool
+	settings *proxy.Settings
+	backend  *balancer.Backend
+	secured  *proxy.Secured
+	global   ir.Global
+	errs     chan error
+}
 
-func (i *inTurn) Listed() func() bool { return func() bool { return !i.gone.Load() } }
+func inFront(t testing.TB, s *proxy.Settings, b *balancer.Backend) *front {
+	return &front{pool: pool(t), settings: s, backend: b, errs: make(chan error, 100)}
+}
 
-func (i *inTurn) Variable(name string) string { return name }
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 {
+		// It would read the rest of a body before it writes an answer.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+	}
+	var m message.Request
+	m.FromHTTP(r)
+	writer := message.NewHTTPWriter(w, r)
+	x := &exchange.Exchange{
+		Request: &m, Route: &exchange.Route{Path: "/", Origin: "Ingress/shop/web"}, Backend: f.backend,
+		Clients: realip.New(ir.Clients{}), Global: &f.global, Writer: writer,
+	}
+	err := f.pool.Forward(x, f.settings, f.secured)
+	x.Conclude(err)
+	f.errs <- err
+	switch {
+	case writer.Aborted() && fronted(r):
+		panic(http.ErrAbortHandler)
+	case err != nil && !writer.Started():
+		status := exchange.StatusOf(err)
+		if !fronted(r) {
+			return
+		}
+		_ = x.Respond(status, fmt.Sprintf("error %d", status))
+	}
+}
 
-func pool(t *testing.T) *proxy.Pool {
+func fronted(r *http.Request) bool { return r.Context().Value(http.ServerContextKey) != nil }
+
+// listen starts a server, and returns a client of it.
+func (f *front) listen(t testing.TB) (*httptest.Server, *http.Client) {
+	t.Helper()
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	return server, server.Client()
+}
+
+func pool(t testing.TB) *proxy.Pool {
 	p := proxy.NewPool()
 	t.Cleanup(p.Close)
 	return p
@@ -122,31 +178,30 @@ func request(t *testing.T, method, body string) *http.Request {
 
 // outcome is what the client gets: the status of the error or of the answer.
 func outcome(w *httptest.ResponseRecorder, err error) string {
-	var failed caddyhttp.HandlerError
+	var failed *exchange.Failure
 	switch {
 	case errors.As(err, &failed):
-		return fmt.Sprintf("error %d", failed.StatusCode)
+		return fmt.Sprintf("error %d", failed.Status)
 	case err != nil:
 		return err.Error()
 	}
 	return fmt.Sprintf("%d %s", w.Code, w.Body)
 }
 
-func forward(p *proxy.Pool, r *http.Request, endpoints *inTurn) string {
-	w := httptest.NewRecorder()
-	return outcome(w, send(p, w, r, settings(), endpoints))
+func forward(p *proxy.Pool, r *http.Request, b *balancer.Backend) string {
+	return ask(p, r, settings(ir.RetryOnError, ir.RetryOnTimeout), b)
 }
 
-// send does what the handler does for an ordinary request.
-func send(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settings, endpoints *inTurn) error {
-	x := proxy.NewExchange(s, endpoints)
-	defer x.Close()
-	if err := x.ReadBody(r); err != nil {
-		return err
-	}
-	client := realip.New(ir.Clients{}).Of(r)
-	x.Tell(r, &client, "id", client.IP)
-	return p.Forward(w, r, x)
+func ask(p *proxy.Pool, r *http.Request, s *proxy.Settings, b *balancer.Backend) string {
+	w := httptest.NewRecorder()
+	return outcome(w, send(p, w, r, s, b))
+}
+
+// send does what a server does.
+func send(p *proxy.Pool, w http.ResponseWriter, r *http.Request, s *proxy.Settings, b *balancer.Backend) error {
+	f := &front{pool: p, settings: s, backend: b, errs: make(chan error, 1)}
+	f.ServeHTTP(w, r)
+	return <-f.errs
 }
 
 // refusing is an address that nobody listens on.
@@ -154,4 +209,16 @@ func refusing(t *testing.T) *endpoint {
 	e := serve(t, hangUp)
 	e.Close()
 	return e
+}
+
+// while runs something until a function returns.
+func while(ctx context.Context, ask func() string) <-chan string {
+	got := make(chan string, 1)
+	go func() {
+		defer close(got)
+		if ctx.Err() == nil {
+			got <- ask()
+		}
+	}()
+	return got
 }

@@ -3,14 +3,14 @@ package proxy
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/message"
 )
 
-// idle ends a request of the long way when its endpoint neither takes nor gives anything for too long. The time in which
+// idle ends a request that others than conn serve when its endpoint neither takes nor gives anything for too long. The time in which
 // the client is waited for does not count.
 type idle struct {
 	ctx         context.Context //nolint:containedctx // It is the context of the one request that idle is made for.
@@ -20,11 +20,6 @@ type idle struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	ended bool
-	// spent says that a part of a body has gone to the endpoint that comes in once. broken is how the client failed to send it.
-	spent  bool
-	broken error
-	// taken is when the last part of such a body came in.
-	taken time.Time
 }
 
 // errSilent is a time limit that has passed.
@@ -73,55 +68,16 @@ func (i *idle) explain(err error) error {
 	return err
 }
 
-// took notes that a part of a body has come in for the last time.
-func (i *idle) took(err error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.taken = time.Now()
-	if i.spent = true; err != nil && !errors.Is(err, io.EOF) {
-		i.broken = err
-	}
-}
-
-// asked is since when the endpoint has had all that it may answer to; zero is from the start. A client that sends slowly does
-// not make an endpoint slow.
-func (i *idle) asked() time.Time {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.taken
-}
-
-// errBroken is for a body that the client does not send as it should.
-var errBroken = errors.New("the body of the request breaks off")
-
-// sent says whether another endpoint could have the request, too. An error is that of a client who does not send all of it.
-func (i *idle) sent() (again bool, _ error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.broken != nil {
-		return false, fmt.Errorf("%w: %w", errBroken, i.broken)
-	}
-	return !i.spent, nil
-}
-
 // sending is the body of a request. Each read says that the endpoint has taken what was read before.
 type sending struct {
-	io.ReadCloser
-	idle *idle
-	// once says that it comes from the client, and cannot be read again.
-	once bool
+	*reading
+	idle    *idle
+	request *request
 }
 
 func (s *sending) Read(b []byte) (int, error) {
 	s.idle.pause()
-	if s.once {
-		// Before it waits: what comes in then is for this endpoint.
-		s.idle.took(nil)
-	}
-	n, err := s.ReadCloser.Read(b)
-	if s.once {
-		s.idle.took(err)
-	}
+	n, err := s.reading.Read(b)
 	if err != nil {
 		s.idle.reset(s.idle.read)
 	} else {
@@ -130,31 +86,26 @@ func (s *sending) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close leaves the body to the server, which closes it when the request has been served. A transport closes it while it still
-// reads, and not every reader in between is made for that.
-func (*sending) Close() error { return nil }
-
-// receives puts the limit on the body of an answer, or on the connection that the request has become.
-func (i *idle) receives(response *http.Response) {
-	if stream, ok := response.Body.(io.ReadWriteCloser); ok && response.StatusCode == http.StatusSwitchingProtocols {
-		i.reset(i.read)
-		// The transport has let go of the connection, so the end of the context has to end it.
-		context.AfterFunc(i.ctx, func() { _ = stream.Close() })
-		response.Body = &upgraded{ReadWriteCloser: stream, idle: i}
-		return
-	}
-	response.Body = &receiving{ReadCloser: response.Body, idle: i}
+// Close is called while it may still be read, and whoever called may wait for the end of that.
+func (s *sending) Close() error {
+	s.request.halt(s.reading)
+	return nil
 }
 
 // receiving is the body of an answer.
 type receiving struct {
-	io.ReadCloser
+	body io.ReadCloser
 	idle *idle
+	// flushes is as in answerBody.
+	flushes message.Writer
 }
 
 func (r *receiving) Read(b []byte) (int, error) {
+	if err := flush(r.flushes); err != nil {
+		return 0, err
+	}
 	r.idle.reset(r.idle.read)
-	n, err := r.ReadCloser.Read(b)
+	n, err := r.body.Read(b)
 	r.idle.pause()
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = r.idle.explain(err)
@@ -162,29 +113,4 @@ func (r *receiving) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (r *receiving) Close() error {
-	defer r.idle.end()
-	return r.ReadCloser.Close()
-}
-
-// upgraded is a WebSocket. Whatever goes in either direction moves the limit, as in nginx.
-type upgraded struct {
-	io.ReadWriteCloser
-	idle *idle
-}
-
-func (u *upgraded) Read(b []byte) (int, error) {
-	n, err := u.ReadWriteCloser.Read(b)
-	u.idle.reset(u.idle.read)
-	return n, err
-}
-
-func (u *upgraded) Write(b []byte) (int, error) {
-	u.idle.reset(u.idle.read)
-	return u.ReadWriteCloser.Write(b)
-}
-
-func (u *upgraded) Close() error {
-	defer u.idle.end()
-	return u.ReadWriteCloser.Close()
-}
+func (r *receiving) stop() { r.idle.end() }

@@ -3,16 +3,13 @@ package proxy
 import (
 	"fmt"
 	"maps"
-	"net"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/k8singress/k8singress/internal/fastcgi"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
@@ -62,35 +59,36 @@ func paramsOf(own map[string]string) ([]param, error) {
 	return append(given, list...), nil
 }
 
-// tellCGI works the parameters out that do not come from headers.
-func (x *Exchange) tellCGI(r *http.Request) {
-	c := cgi{r: r, uri: caddyhttp.CleanPath("/"+strings.TrimPrefix(r.URL.Path, "/"), true), length: x.bodyLength(r)}
+// cgiParams works the parameters out that do not come from fields.
+func (r *request) cgiParams() []fastcgi.Param {
+	c := cgi{request: r, uri: message.CleanPath(r.Path), length: r.cgiLength()}
 	c.script = c.uri
 	if strings.HasSuffix(c.uri, "/") {
-		c.script += x.settings.Index
+		c.script += r.settings.Index
 	}
 	c.script, c.info = split(c.script)
-	x.cgi = make([]fastcgi.Param, 0, len(x.settings.params)+len(r.Header)+len(toldNames))
-	for _, p := range x.settings.params {
-		x.cgi = append(x.cgi, fastcgi.Param{Name: p.name, Value: p.value.Expand(func(name string) string {
+	all := make([]fastcgi.Param, 0, len(r.settings.params)+len(r.Fields)+len(toldKinds))
+	for _, p := range r.settings.params {
+		all = append(all, fastcgi.Param{Name: p.name, Value: p.value.Expand(func(name string) string {
 			if value, ok := cgiValues[name]; ok {
 				return value(&c)
 			}
-			return x.endpoints.Variable(name)
+			return r.Variable(name)
 		})})
 	}
-	if r.TLS != nil && !slices.ContainsFunc(x.cgi, func(p fastcgi.Param) bool { return p.Name == "HTTPS" }) {
-		x.cgi = append(x.cgi, fastcgi.Param{Name: "HTTPS", Value: "on"})
+	if r.TLS() != nil && !slices.ContainsFunc(all, func(p fastcgi.Param) bool { return p.Name == "HTTPS" }) {
+		all = append(all, fastcgi.Param{Name: "HTTPS", Value: "on"})
 	}
+	return all
 }
 
-// bodyLength is what CONTENT_LENGTH says: nothing for a request without a body.
-func (x *Exchange) bodyLength(r *http.Request) string {
-	length := r.ContentLength
-	if x.body != nil {
-		length = x.body.size
+// cgiLength is what CONTENT_LENGTH says: nothing for a request without a body.
+func (r *request) cgiLength() string {
+	length := r.Length
+	if r.body != nil {
+		length = r.body.length
 	}
-	if _, said := r.Header["Content-Length"]; length < 0 || length == 0 && !said {
+	if length < 0 || length == 0 && !r.Fields.Has(message.ContentLength) {
 		return ""
 	}
 	return strconv.FormatInt(length, 10)
@@ -98,7 +96,7 @@ func (x *Exchange) bodyLength(r *http.Request) string {
 
 // cgi is a request as CGI has it.
 type cgi struct {
-	r *http.Request
+	*request
 	// uri is the clean path; script is the part of it that is a file, and info the rest.
 	uri, script, info string
 	length            string
@@ -107,33 +105,28 @@ type cgi struct {
 // cgiValues are the variables of variables.FastCGI.
 var cgiValues = map[string]func(*cgi) string{
 	"content_length":      func(c *cgi) string { return c.length },
-	"content_type":        func(c *cgi) string { return c.r.Header.Get("Content-Type") },
+	"content_type":        func(c *cgi) string { return c.Fields.Get(message.ContentType) },
 	"document_root":       func(*cgi) string { return "" },
 	"document_uri":        func(c *cgi) string { return c.uri },
 	"fastcgi_path_info":   func(c *cgi) string { return c.info },
 	"fastcgi_script_name": func(c *cgi) string { return c.script },
 	"https":               https,
 	"server_addr":         serverAddress,
-	"server_protocol":     func(c *cgi) string { return c.r.Proto },
+	"server_protocol":     func(c *cgi) string { return c.Protocol() },
 }
 
 func https(c *cgi) string {
-	if c.r.TLS != nil {
+	if c.TLS() != nil {
 		return "on"
 	}
 	return ""
 }
 
 func serverAddress(c *cgi) string {
-	local, ok := c.r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	if !ok {
+	if !c.Conn.Local.IsValid() {
 		return ""
 	}
-	address, _, err := net.SplitHostPort(local.String())
-	if err != nil {
-		return ""
-	}
-	return address
+	return c.Conn.Local.Addr().Unmap().String()
 }
 
 // split parts a path behind the first name that ends with .php.
@@ -147,44 +140,33 @@ func split(path string) (script, info string) {
 	return path, ""
 }
 
-// params are all parameters of a request. A header does not take the place of a parameter that the settings have, and is
+// params are all parameters of a request. A field does not take the place of a parameter that the settings have, and is
 // left out where its name could be taken for another one, as in nginx.
-func (x *Exchange) params(r *http.Request) ([]fastcgi.Param, error) {
-	all, taken := slices.Clip(x.cgi), map[string]bool{}
+func (r *request) params() ([]fastcgi.Param, error) {
+	all := r.cgiParams()
+	given := len(all)
 	for _, p := range all {
-		taken[p.Name] = true
 		if strings.HasPrefix(p.Name, "SCRIPT_") && strings.Contains(p.Value, "\x00") {
 			return nil, fmt.Errorf("%w: there is a NUL in its path", errBadRequest)
 		}
 	}
-	add := func(name, value string) {
-		if !taken[name] {
+	add := func(name, value, between string) {
+		switch i := slices.IndexFunc(all, func(p fastcgi.Param) bool { return p.Name == name }); {
+		case i < 0:
 			all = append(all, fastcgi.Param{Name: name, Value: value})
+		case i >= given:
+			all[i].Value += between + value
 		}
 	}
-	add("HTTP_HOST", r.Host)
-	for header, values := range r.Header {
-		name, ok := paramName(header)
-		switch {
-		case !ok || header == "Host" || header == "Content-Length":
-		case header == "Cookie":
-			add(name, strings.Join(values, "; "))
-		default:
-			add(name, strings.Join(values, ", "))
+	add("HTTP_HOST", r.told.host, "")
+	for _, f := range r.outgoing(nil) {
+		between := ", "
+		if f.Kind == message.Cookie {
+			between = "; "
 		}
+		add("HTTP_"+strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")), f.Value, between)
 	}
 	return all, nil
-}
-
-// paramName is the name of a header as a parameter. One with an underscore would be the same as one with a hyphen.
-func paramName(header string) (string, bool) {
-	for i := range len(header) {
-		c := header[i] | 0x20
-		if (c < 'a' || c > 'z') && (header[i] < '0' || header[i] > '9') && header[i] != '-' {
-			return "", false
-		}
-	}
-	return "HTTP_" + strings.ToUpper(strings.ReplaceAll(header, "-", "_")), true
 }
 
 // speaksCGI says whether the endpoints are FastCGI applications.

@@ -2,23 +2,20 @@ package proxy
 
 import (
 	"cmp"
-	"context"
+	"crypto/tls"
 	"iter"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Pool keeps connections to endpoints for the next request. It outlives the routes and the Caddy configurations that use
-// it. Its methods may be called from any goroutine.
+// Pool keeps connections to endpoints for the next request. It outlives the routes and the configurations that use it. Its methods
+// may be called from any goroutine.
 type Pool struct {
-	dialer net.Dialer
-
 	mu sync.Mutex
-	// idle are the connections by address, the one that was used last at the end; count is how many there are in all.
-	idle  map[string][]*conn
+	// idle are the connections by where they lead, the one that was used last at the end; count is how many there are in all.
+	idle  map[key][]*conn
 	count int
 	// sweeps is set while somebody is going to look at them.
 	sweeps *time.Timer
@@ -30,11 +27,18 @@ type Pool struct {
 	idleTimeout time.Duration
 	// endpoints yields the addresses that requests may still go to; nil is that nobody knows.
 	endpoints iter.Seq[string]
-	// transports are for what Forward does not do, by what the endpoint speaks. Each request reads them, and they change with
-	// the configuration only.
-	transports atomic.Pointer[transports]
+	// usual is how TLS and HTTP/2 are spoken where a route says nothing of it. Each request reads it, and it changes with the
+	// configuration only.
+	usual atomic.Pointer[generation]
 	// secured are for routes that say how TLS is spoken.
 	secured map[way]*Secured
+}
+
+// key is where connections lead, and how. Those that differ in anything of it are never taken for each other.
+type key struct {
+	address string
+	// secured is nil for connections without TLS.
+	secured *generation
 }
 
 const (
@@ -49,7 +53,7 @@ const (
 
 // NewPool returns a pool without connections.
 func NewPool() *Pool {
-	p := &Pool{idle: map[string][]*conn{}, secured: map[way]*Secured{}}
+	p := &Pool{idle: map[key][]*conn{}, secured: map[way]*Secured{}}
 	p.Configure(0, 0)
 	return p
 }
@@ -67,17 +71,20 @@ func (p *Pool) Configure(perAddress int, idleTimeout time.Duration) {
 // configure says whether that is another configuration.
 func (p *Pool) configure(perAddress int, idleTimeout time.Duration) bool {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	perAddress, idleTimeout = cmp.Or(perAddress, defaultPerAddress), cmp.Or(idleTimeout, defaultIdleTimeout)
 	if p.perAddress == perAddress && p.idleTimeout == idleTimeout {
+		p.mu.Unlock()
 		return false
 	}
 	p.perAddress, p.idleTimeout = perAddress, idleTimeout
 	p.keepsNone.Store(perAddress < 0)
-	fresh := newTransports(perAddress, idleTimeout)
-	if old := p.transports.Swap(&fresh); old != nil {
-		old.closeIdle()
-	}
+	fresh := newGeneration(&tls.Config{
+		// As ingress-nginx: an endpoint is verified when proxy-ssl-verify asks for it.
+		InsecureSkipVerify: true, ClientSessionCache: tls.NewLRUClientSessionCache(0),
+	}, perAddress, idleTimeout)
+	old := p.usual.Swap(fresh)
+	p.mu.Unlock()
+	p.retire(old)
 	return true
 }
 
@@ -91,7 +98,7 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	p.transports.Load().closeIdle()
+	p.usual.Load().closeIdle()
 	for _, s := range p.everySecured() {
 		s.forget()
 	}
@@ -101,9 +108,9 @@ func (p *Pool) Close() {
 }
 
 // take returns an idle connection on which nothing came in, the one that was used last; nil if there is none.
-func (p *Pool) take(address string) *conn {
+func (p *Pool) take(to key) *conn {
 	for {
-		c := p.pop(address)
+		c := p.pop(to)
 		if c == nil || c.quiet() {
 			return c
 		}
@@ -111,55 +118,44 @@ func (p *Pool) take(address string) *conn {
 	}
 }
 
-func (p *Pool) pop(address string) *conn {
+func (p *Pool) pop(to key) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := p.idle[address]
+	list := p.idle[to]
 	if len(list) == 0 {
 		return nil
 	}
 	last := len(list) - 1
 	c := list[last]
 	list[last] = nil
-	p.idle[address] = list[:last]
+	p.idle[to] = list[:last]
 	p.count--
 	return c
 }
 
-// dial opens a new connection.
-func (p *Pool) dial(ctx context.Context, address string, d *dialing) (*conn, error) {
-	ctx, end := d.limit(ctx)
-	defer end()
-	socket, err := p.dialer.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return nil, explained(ctx, err)
-	}
-	return newConn(socket, address), nil
-}
-
 // keep takes a connection back that is between two requests.
 func (p *Pool) keep(c *conn) {
-	c.head.forget()
-	c.since = time.Now()
-	if !p.put(c, false) {
+	unused := len(c.buffered()) > 0
+	c.forget()
+	if c.since = time.Now(); unused || !p.put(c, false) {
 		c.close()
 	}
 }
 
-// put returns false when there is no place. The connections of an address are in the order of their last use, so one that
+// put returns false when there is no place. The connections of a key are in the order of their last use, so one that
 // was only looked at goes to the front.
 func (p *Pool) put(c *conn, front bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	list := p.idle[c.address]
-	if p.closed || len(list) >= p.perAddress || p.count >= total {
+	list := p.idle[c.key]
+	if p.closed || c.key.secured.isRetired() || len(list) >= p.perAddress || p.count >= total {
 		return false
 	}
 	p.count++
 	if front {
-		p.idle[c.address] = slices.Insert(list, 0, c)
+		p.idle[c.key] = slices.Insert(list, 0, c)
 	} else {
-		p.idle[c.address] = append(list, c)
+		p.idle[c.key] = append(list, c)
 	}
 	if p.sweeps == nil {
 		p.arm()
@@ -180,7 +176,7 @@ func (p *Pool) sweep(now time.Time) {
 	p.mu.Unlock()
 	gone := p.gone()
 	for _, c := range p.unused(now) {
-		if gone[c.address] || now.Sub(c.since) >= idleTimeout || !c.quiet() || !p.put(c, true) {
+		if gone[c.key.address] || now.Sub(c.since) >= idleTimeout || !c.quiet() || !p.put(c, true) {
 			c.close()
 		}
 	}
@@ -194,8 +190,8 @@ func (p *Pool) gone() map[string]bool {
 	}
 	p.mu.Lock()
 	gone := make(map[string]bool, len(p.idle))
-	for address := range p.idle {
-		gone[address] = true
+	for to := range p.idle {
+		gone[to.address] = true
 	}
 	p.mu.Unlock()
 	for address := range p.endpoints {
@@ -209,9 +205,9 @@ func (p *Pool) unused(now time.Time) []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var found []*conn
-	for address, list := range p.idle {
+	for to, list := range p.idle {
 		if len(list) == 0 {
-			delete(p.idle, address)
+			delete(p.idle, to)
 			continue
 		}
 		n := 0
@@ -225,8 +221,8 @@ func (p *Pool) unused(now time.Time) []*conn {
 		for i := n - 1; i >= 0; i-- {
 			found = append(found, list[i])
 		}
-		if p.idle[address] = slices.Clone(list[n:]); n == len(list) {
-			delete(p.idle, address)
+		if p.idle[to] = slices.Clone(list[n:]); n == len(list) {
+			delete(p.idle, to)
 		}
 	}
 	p.count -= len(found)

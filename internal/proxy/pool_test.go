@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"net"
 	"runtime"
 	"slices"
@@ -22,7 +23,9 @@ func connected(t *testing.T, listener net.Listener) (*conn, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { socket.Close(); other.Close() })
-	return newConn(socket, listener.Addr().String()), other
+	c := newConn(socket, key{address: listener.Addr().String()})
+	c.buffer = small.Get().(*[]byte)
+	return c, other
 }
 
 func TestSweep(t *testing.T) {
@@ -31,7 +34,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	address, p := listener.Addr().String(), NewPool()
+	address, p := key{address: listener.Addr().String()}, NewPool()
 	defer p.Close()
 	first, _ := connected(t, listener)
 	closed, end := connected(t, listener)
@@ -53,6 +56,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 
+	first.buffer = small.Get().(*[]byte)
 	p.keep(first)
 	p.sweep(time.Now().Add(defaultIdleTimeout))
 	if p.take(address) != nil || p.count != 0 || len(p.idle) != 0 {
@@ -79,10 +83,10 @@ func TestConnectionsToEndpointsThatAreGoneAreClosed(t *testing.T) {
 	p.keep(gone)
 	used, _ := connected(t, listeners[1])
 	p.sweep(time.Now().Add(sweepPeriod))
-	if p.take(gone.address) != nil {
+	if p.take(gone.key) != nil {
 		t.Error("a connection is kept to an endpoint that is gone")
 	}
-	if p.take(there.address) != there {
+	if p.take(there.key) != there {
 		t.Error("the connection to an endpoint that is there is gone, too")
 	}
 	// A request was on its way to it.
@@ -106,7 +110,7 @@ func TestThePoolHasLimits(t *testing.T) {
 	p.count = total - 1
 	p.keep(one)
 	p.keep(two)
-	if got := p.take(one.address); got != one || p.take(one.address) != nil {
+	if got := p.take(one.key); got != one || p.take(one.key) != nil {
 		t.Error("more connections are kept than allowed")
 	}
 }
@@ -123,25 +127,60 @@ func TestThePoolForgetsAddresses(t *testing.T) {
 	for _, address := range []string{"gone:1", "stays:1"} {
 		c, other := connected(t, listener)
 		defer other.Close()
-		c.address = address
+		c.key.address = address
 		p.keep(c)
 	}
-	p.take("gone:1").close()
+	p.take(key{address: "gone:1"}).close()
 	p.sweep(time.Now())
-	if _, ok := p.idle["gone:1"]; ok || len(p.idle) != 1 {
+	if _, ok := p.idle[key{address: "gone:1"}]; ok || len(p.idle) != 1 {
 		t.Errorf("the pool knows %d addresses, and has connections to one", len(p.idle))
 	}
 }
 
-// BenchmarkTransport is what requests to endpoints that speak TLS or gRPC ask the pool for, many at a time.
-func BenchmarkTransport(b *testing.B) {
+// TestConnectionsOfOneWayAreNotAnothers holds that a connection is found by all of what makes it differ, and that none outlives the
+// contents of its Secret.
+func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	p := NewPool()
+	defer p.Close()
+	one, two := newGeneration(&tls.Config{}, 1, time.Minute), newGeneration(&tls.Config{}, 1, time.Minute)
+	c, _ := connected(t, listener)
+	c.key.secured = one
+	p.keep(c)
+	for _, other := range []*generation{nil, two, p.usual.Load()} {
+		if p.take(key{c.key.address, other}) != nil {
+			t.Error("the connection of another way is taken")
+		}
+	}
+	if p.take(c.key) != c {
+		t.Error("its own connection is not found")
+	}
+	c.buffer = small.Get().(*[]byte)
+	p.keep(c)
+	p.retire(one)
+	if p.count != 0 || p.take(c.key) != nil {
+		t.Error("a connection outlives its generation")
+	}
+	// A request was on its way to it.
+	used, _ := connected(t, listener)
+	used.key.secured = one
+	if p.keep(used); p.count != 0 {
+		t.Error("a connection is kept of a generation that has ended")
+	}
+}
+
+// BenchmarkGeneration is what requests to endpoints that speak TLS or gRPC ask the pool for, many at a time.
+func BenchmarkGeneration(b *testing.B) {
 	p := NewPool()
 	defer p.Close()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
-		x := &Exchange{}
 		for pb.Next() {
-			if p.transport(x, ir.HTTPS) == nil {
+			if g, err := p.generation(ir.HTTPS, nil); g == nil || err != nil {
 				b.Error("there is none")
 			}
 		}

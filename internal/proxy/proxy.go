@@ -1,153 +1,198 @@
-// Package proxy sends an ordinary HTTP request to one of the endpoints of a backend, and the answer back, in the goroutine
-// that the request has anyway and on connections that it keeps. That is most requests of most clusters, and costs half of
-// what Caddy's reverse_proxy does, which knows all of HTTP and gets all the others.
+// Package proxy sends requests to the endpoints of a backend, and their answers back. HTTP/1.1 it speaks itself, in the goroutine that
+// the request has anyway and on connections that it keeps; gRPC is left to Go's HTTP/2, and FastCGI to package fastcgi.
 package proxy
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/http1"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Forward serves a request that is Ordinary. An error carries the status for the client, to whom nothing has been written
-// then, unless it wraps ErrCut.
-func (p *Pool) Forward(w http.ResponseWriter, r *http.Request, x *Exchange) error {
-	for {
-		address, ok := x.Next()
-		if !ok {
-			return cmp.Or[error](x.failed, caddyhttp.Error(http.StatusServiceUnavailable, errNoEndpoint))
-		}
-		a := attempt{Exchange: x, pool: p, w: w, r: r, address: address}
-		again, err := a.run()
-		switch {
-		case again:
-			continue
-		case err == nil:
-			return nil
-		case errors.Is(err, ErrCut):
-			return fmt.Errorf("endpoint %s: %w", address, err)
-		}
-		return x.failed
+// Forward sends a request to an endpoint, and answers with what that answers; secured is how TLS is spoken with it, and nil the usual
+// way. While nothing has been written, an error is an *exchange.Failure with the status for the client. Later it wraps exchange.ErrCut,
+// and the answer has been aborted.
+func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) error {
+	r := &request{Exchange: x, settings: s, pool: p, protocol: s.protocol(x)}
+	var err error
+	if r.generation, err = p.generation(r.protocol, secured); err != nil {
+		return err
 	}
-}
-
-// attempt is one request to one endpoint.
-type attempt struct {
-	*Exchange
-	pool    *Pool
-	w       http.ResponseWriter
-	r       *http.Request
-	address string
-	// sent says that the endpoint may have got the request.
-	sent bool
-}
-
-func (a *attempt) length() int64 {
-	if a.body == nil {
-		return 0
+	err = r.takeBody()
+	if r.body != nil {
+		defer r.body.close()
 	}
-	return a.body.size
-}
-
-// errPassedOn is for an answer that is not passed on, because another endpoint may have a better one.
-var errPassedOn = errors.New("the answer has a status that another endpoint is asked for")
-
-// run asks on a connection that is there, and on a new one when that one turns out to be closed. It returns whether another
-// endpoint is to be asked.
-func (a *attempt) run() (again bool, err error) {
-	if c := a.pool.take(a.address); c != nil {
-		err := a.on(c)
-		if err == nil || c.touched || !a.sentTwice(err) {
-			return a.judge(err)
-		}
-		a.sent = false
-	}
-	c, err := a.pool.dial(a.r.Context(), a.address, &dialing{a.settings.Connect, a.endpoints.Listed()})
-	if err == nil {
-		err = a.on(c)
-	}
-	return a.judge(err)
-}
-
-// sentTwice says whether the same endpoint may get the request once more, on a new connection: the old one may have been
-// closed before the request came.
-func (a *attempt) sentTwice(err error) bool {
-	return !errors.Is(err, errBadRequest) && !errors.Is(err, errPassedOn) && !isTimeout(err) && a.r.Context().Err() == nil &&
-		(!a.sent || a.settings.retry.repeatable(a.r.Method))
-}
-
-// judge tells load balancing how the endpoint did, unless the client is the reason: nobody may have endpoints ejected that
-// are well.
-func (a *attempt) judge(err error) (again bool, _ error) {
-	switch {
-	case err == nil || errors.Is(err, errPassedOn):
-		a.endpoints.Done(false)
-		return err != nil, err
-	case errors.Is(err, ErrCut):
-		if !errors.Is(err, errNotTaken) && a.r.Context().Err() == nil {
-			a.endpoints.Done(true)
-		}
-		return false, err
-	}
-	kind := a.fail(a.r.Context(), a.address, err)
-	if kind != refused {
-		a.endpoints.Done(true)
-	}
-	return a.again(a.r.Method, kind, a.sent), err
-}
-
-// on asks on one connection, and gives it back to the pool if it is of further use.
-func (a *attempt) on(c *conn) error {
-	c.begin(a.r, a.settings.Read, a.settings.Write)
-	if a.body != nil {
-		// To write it may take long.
-		c.watch()
-	}
-	keep := false
-	defer func() {
-		if !c.end() || !keep {
-			c.close()
-			return
-		}
-		a.pool.keep(c)
-	}()
-	answer, err := a.ask(c)
 	if err != nil {
 		return err
 	}
-	if a.againFor(a.r.Method, answer.status) {
-		return errPassedOn
-	}
-	a.endpoints.Answered(time.Time{})
-	a.editHead(&answer)
-	if a.settings.BufferResponse && answer.body != nil {
-		// The body may be read by another goroutine.
-		c.watch()
-	}
-	if err := answer.pass(a.w, a.settings.BufferResponse); err != nil {
-		// Close of the body would read all that is left of it.
-		c.close()
-		return err
-	}
-	keep = answer.reusable() && !a.settings.closes()
-	return nil
+	r.tell()
+	return r.try()
 }
 
-// ask sends the request, and reads the head of the answer.
-func (a *attempt) ask(c *conn) (answer, error) {
-	if err := a.writeHead(c.writer); err != nil {
-		return answer{}, err
+// request is one request on its way through its endpoints.
+type request struct {
+	*exchange.Exchange
+	settings   *Settings
+	pool       *Pool
+	protocol   ir.BackendProtocol
+	generation *generation
+	told       told
+	body       *body
+	begun      time.Time
+	// asked counts the attempts.
+	asked int
+	// address is that of the endpoint of the attempt, and sent says that it may have got the request.
+	address string
+	sent    bool
+	// left is why the client had gone before the body was not wanted any more, if it had.
+	left atomic.Pointer[error]
+}
+
+// gone returns why the client does not wait any more, or nil. What ends a read of the body may look like that later.
+func (r *request) gone() error {
+	if left := r.left.Load(); left != nil {
+		return *left
 	}
-	a.sent = true
-	if a.body != nil {
-		_, _ = c.writer.Write(a.body.memory) // An error stays in the writer until it is flushed.
+	return context.Cause(r.Context())
+}
+
+// halt has the body not read any more. A read that is under way ends soon.
+func (r *request) halt(from *reading) {
+	left := context.Cause(r.Context())
+	r.left.CompareAndSwap(nil, &left)
+	from.halt()
+}
+
+// stop is halt, and waits for the end of the read.
+func (r *request) stop(from *reading) {
+	if from != nil {
+		r.halt(from)
+		from.mu.Lock()
+		from.mu.Unlock() //nolint:staticcheck // It was held by the read.
 	}
-	if err := c.writer.Flush(); err != nil {
-		return answer{}, err
+}
+
+// try asks endpoints until one of them answers.
+func (r *request) try() error {
+	var failed error
+	for {
+		if r.asked == 0 && r.settings.Total > 0 {
+			r.begun = time.Now()
+		}
+		r.asked++
+		var ok bool
+		if r.address, ok = r.Next(); !ok {
+			return cmp.Or[error](failed, exchange.Fail(http.StatusServiceUnavailable, errNoEndpoint))
+		}
+		r.sent = false
+		r.left.Store(nil)
+		var err error
+		if r.protocol == ir.HTTP || r.protocol == ir.HTTPS {
+			err = r.converse()
+		} else {
+			err = r.roundTrip()
+		}
+		again, err := r.judge(err)
+		if !again {
+			return err
+		}
+		failed = err
 	}
-	return c.readHead(a.w, a.r)
+}
+
+// judge tells load balancing how the endpoint did, unless the client is the reason: nobody may have endpoints ejected that are well.
+// It returns whether another endpoint is to be asked, and what the client is told if there is none.
+func (r *request) judge(err error) (again bool, _ error) {
+	switch {
+	case err == nil:
+		r.Done(false)
+		return false, nil
+	case errors.Is(err, errPassedOn):
+		r.Done(false)
+		return true, exchange.Fail(http.StatusBadGateway, err)
+	case errors.Is(err, exchange.ErrCut):
+		if !errors.Is(err, errNotTaken) && !errors.Is(err, errBroken) && r.gone() == nil {
+			r.Done(true)
+		}
+		return false, fmt.Errorf("endpoint %s: %w", r.address, err)
+	}
+	kind, failed := r.explain(err)
+	if kind != refused {
+		r.Done(true)
+	}
+	return r.again(kind), failed
+}
+
+// more says whether another endpoint may be asked at all.
+func (r *request) more() bool {
+	whole, _ := r.body.again()
+	return whole && r.asked < r.settings.Tries && (r.settings.Total <= 0 || time.Since(r.begun) < r.settings.Total)
+}
+
+// again says whether another endpoint may be asked after a failure.
+func (r *request) again(f failure) bool {
+	if f == departed {
+		// It was none any more: another one is the first.
+		r.asked--
+		return true
+	}
+	return r.more() && r.settings.retry.allows(f) && (!r.sent || r.settings.retry.repeatable(r.Method))
+}
+
+// againFor is again for an answer with a status.
+func (r *request) againFor(status int) bool {
+	return r.settings.retry.allowsStatus(status) && r.more() && r.settings.retry.repeatable(r.Method)
+}
+
+var (
+	errNoEndpoint = errors.New("there is no endpoint")
+	// errPassedOn is for an answer that is not passed on, because another endpoint may have a better one.
+	errPassedOn = errors.New("the answer has a status that another endpoint is asked for")
+	// errBadRequest is for a request that cannot be written.
+	errBadRequest = errors.New("the request cannot be written for the endpoint")
+	// errInvalid is for answers that are no HTTP.
+	errInvalid = errors.New("the answer is no HTTP")
+	// errNotTaken is for an answer that is cut off because of the client.
+	errNotTaken = errors.New("the client does not take it")
+)
+
+// explain returns the kind of a failure, and what the client is told of it.
+func (r *request) explain(err error) (failure, error) {
+	status, kind := http.StatusBadGateway, failedByError
+	var invalid *http1.Error
+	var ours *exchange.Failure
+	switch gone := r.gone(); {
+	case errors.As(err, &ours):
+		return refused, err
+	case errors.Is(err, errBroken):
+		return refused, readFailed(gone, err)
+	case gone != nil:
+		return refused, exchange.Fail(clientGone, gone)
+	case errors.Is(err, errBadRequest):
+		status, kind = http.StatusBadRequest, refused
+	case errors.Is(err, errGone):
+		status, kind = http.StatusServiceUnavailable, departed
+	case isTimeout(err):
+		status, kind = http.StatusGatewayTimeout, failedByTimeout
+	case errors.Is(err, errInvalid) || errors.As(err, &invalid):
+		kind = failedByInvalid
+	}
+	return kind, exchange.Fail(status, fmt.Errorf("endpoint %s: %w", r.address, err))
+}
+
+// clientGone is what nginx writes into its log for a client that does not wait for the answer.
+const clientGone = 499
+
+// isTimeout tells an endpoint that takes too long from one that fails.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
 }

@@ -4,12 +4,16 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/realip"
 )
 
 // TestRequestWithoutHost: HTTP/1.0 needs none, HTTP/1.1 does.
@@ -34,21 +38,45 @@ func TestAClientThatGoesAway(t *testing.T) {
 	w.isLeft(t, pool(t), request(t, http.MethodGet, ""), serve(t, w.work))
 }
 
-// TestNothingEndsALine holds that neither a header nor a path can put a line of its own into a request.
+// asks is a request as a server reads it.
+func asks(fields ...message.Field) *message.Request {
+	return &message.Request{
+		Method: http.MethodGet, Host: "shop.example", Target: "/a", Path: "/a", EscapedPath: "/a", Query: "b=c", Major: 1, Minor: 1,
+		Fields: fields, Conn: &message.Conn{RemoteIP: "192.0.2.1", LocalPort: "80"},
+	}
+}
+
+// sends sends a request as it is.
+func sends(t *testing.T, r *message.Request, s *proxy.Settings, e *endpoint) (*httptest.ResponseRecorder, error) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	x := &exchange.Exchange{
+		Request: r, Route: &exchange.Route{Path: "/"}, Backend: of(e), Clients: realip.New(ir.Clients{}), Global: &ir.Global{},
+		Writer: message.NewHTTPWriter(w, httptest.NewRequest(r.Method, "/", nil)),
+	}
+	err := pool(t).Forward(x, s, nil)
+	x.Conclude(err)
+	return w, err
+}
+
+// TestNothingEndsALine holds that neither a field nor a path can put a line of its own into a request.
 func TestNothingEndsALine(t *testing.T) {
 	e := serve(t, says(fine))
-	for name, spoil := range map[string]func(*http.Request){
-		"header value": func(r *http.Request) { r.Header["X-A"] = []string{"a\r\nX-B: b"} },
-		"header name":  func(r *http.Request) { r.Header["X-A: b\r\nX-B"] = []string{"b"} },
-		"host":         func(r *http.Request) { r.Host = "a\r\nX-B: b" },
-		"method":       func(r *http.Request) { r.Method = "GET / HTTP/1.1\r\nX-B: b\r\n\r\nGET" },
-		"query":        func(r *http.Request) { r.URL.RawQuery = "a HTTP/1.1\r\nX-B: b\r\n\r\n" },
-		"opaque":       func(r *http.Request) { r.URL.Opaque = "/a b" },
+	for name, spoil := range map[string]func(*message.Request){
+		"field value": func(r *message.Request) { r.Fields.Add(message.Field{Name: "X-A", Value: "a\r\nX-B: b"}) },
+		"field name":  func(r *message.Request) { r.Fields.Add(message.Field{Name: "X-A: b\r\nX-B", Value: "b"}) },
+		"host":        func(r *message.Request) { r.Host = "a\r\nX-B: b" },
+		"method":      func(r *message.Request) { r.Method = "GET / HTTP/1.1\r\nX-B: b\r\n\r\nGET" },
+		"query":       func(r *message.Request) { r.Query = "a HTTP/1.1\r\nX-B: b\r\n\r\n" },
+		"path":        func(r *message.Request) { r.EscapedPath = "/a b" },
+		"what is told": func(r *message.Request) {
+			r.Conn = &message.Conn{RemoteIP: "192.0.2.1\r\nX-B: b", LocalPort: "80"}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := request(t, http.MethodGet, "")
+			r := asks()
 			spoil(r)
-			if got := forward(pool(t), r, of(e)); got != "error 400" {
+			if got := outcome(sends(t, r, settings(), e)); got != "error 400" {
 				t.Error(got)
 			}
 		})
@@ -58,42 +86,91 @@ func TestNothingEndsALine(t *testing.T) {
 	}
 }
 
-func TestOrdinary(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(*http.Request, *proxy.Settings)
-		want   bool
+// TestWhatAnEndpointGets holds the head byte by byte: the fields of the client in its order and spelling, but for those that end here
+// or are told by us.
+func TestWhatAnEndpointGets(t *testing.T) {
+	heads := make(chan string, 1)
+	listener := fixture.Listen(t)
+	fixture.Serve(listener, func(conn net.Conn) {
+		var all []byte
+		for part := make([]byte, 1000); !strings.Contains(string(all), "\r\n\r\n"); {
+			n, err := conn.Read(part)
+			if all = append(all, part[:n]...); err != nil {
+				return
+			}
+		}
+		heads <- string(all)
+		_, _ = io.WriteString(conn, strings.Replace(fine, "\r\n", "\r\nConnection: close\r\n", 1))
+	})
+	const told = "X-Request-ID: id\r\nX-Real-IP: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Host: shop.example\r\n" +
+		"X-Forwarded-Port: 80\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Scheme: http\r\nX-Scheme: http\r\n"
+	const begin, via, end = "GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\n", "Via: 1.1 k8singress\r\n", "\r\n"
+	for name, c := range map[string]struct {
+		fields   string
+		settings ir.Forwarding
+		want     string
 	}{
-		"plain":      {func(*http.Request, *proxy.Settings) {}, true},
-		"keep-alive": {func(r *http.Request, _ *proxy.Settings) { r.Header.Set("Connection", "Keep-Alive") }, true},
-		"websocket": {func(r *http.Request, _ *proxy.Settings) {
-			r.Header = http.Header{"Upgrade": {"WebSocket"}, "Connection": {"keep-alive, Upgrade"}}
-		}, false},
-		"h2c": {func(r *http.Request, _ *proxy.Settings) {
-			r.Header = http.Header{"Upgrade": {"h2c"}, "Connection": {"Upgrade"}}
-		}, true},
-		"hop by hop":       {func(r *http.Request, _ *proxy.Settings) { r.Header.Set("Connection", "X-Secret") }, true},
-		"unknown length":   {func(r *http.Request, _ *proxy.Settings) { r.ContentLength = -1 }, true},
-		"streamed":         {func(_ *http.Request, s *proxy.Settings) { s.StreamRequest = true }, false},
-		"large body":       {func(r *http.Request, _ *proxy.Settings) { setBody(r, 100_000) }, false},
-		"trailers to come": {func(r *http.Request, _ *proxy.Settings) { r.Trailer = http.Header{"X-Sum": nil} }, false},
-		"gRPC":             {func(_ *http.Request, s *proxy.Settings) { s.Protocol = ir.GRPC }, false},
-		"as the client":    {func(_ *http.Request, s *proxy.Settings) { s.Protocol = ir.AutoHTTP }, true},
+		"nothing": {want: begin + told + via + end},
+		"his order": {
+			fields: "b: 1|A: 2|cookie: a=b|A: 3|authorization: x",
+			want:   begin + "b: 1\r\nA: 2\r\ncookie: a=b\r\nA: 3\r\nauthorization: x\r\n" + told + via + end,
+		},
+		"the framing": {
+			fields: "Content-Length: 0|Transfer-Encoding: chunked|Trailer: a|Expect: 100-continue|Connection: keep-alive|Keep-Alive: 5",
+			want:   begin + told + via + end,
+		},
+		"proxies": {fields: "Proxy-Connection: x|Proxy-Authorization: x|Proxy-Authenticate: x|TE: gzip", want: begin + told + via + end},
+		"h2c":     {fields: "Connection: Upgrade, HTTP2-Settings|Upgrade: h2c|HTTP2-Settings: AAMA", want: begin + told + via + end},
+		"websocket": {
+			fields: "Connection: keep-alive, Upgrade|Upgrade: WebSocket|Sec-WebSocket-Key: x",
+			want:   begin + "Sec-WebSocket-Key: x\r\n" + told + via + "Connection: Upgrade\r\nUpgrade: WebSocket\r\n" + end,
+		},
+		"trailers": {fields: "te: trailers", want: begin + told + via + "Connection: TE\r\nTE: trailers\r\n" + end},
+		"close":    {settings: ir.Forwarding{Connection: "close"}, want: begin + told + via + "Connection: close\r\n" + end},
+		"forged": {
+			fields: "x-forwarded-for: 6.6.6.6|X-Forwarded-Host: evil|X-Real-IP: 6.6.6.6|Forwarded: for=6.6.6.6|X-Original-URI: /|" +
+				"Proxy: x|X-Rewrite-URL: /",
+			want: begin + told + "X-Original-Forwarded-For: 6.6.6.6\r\nX-Original-Forwarded-Host: evil\r\n" + via + end,
+		},
+		"connection names": {
+			fields: "Connection: X-Forwarded-For, Authorization, X-Set-By-Filter|Authorization: x|X-Set-By-Filter: y",
+			want:   begin + "Authorization: x\r\nX-Set-By-Filter: y\r\n" + told + via + end,
+		},
+		"proxies before": {fields: "via: 1.0 a|Via: 1.1 b", want: begin + told + "Via: 1.0 a, 1.1 b, 1.1 k8singress\r\n" + end},
+		"his prefix":     {fields: "X-Forwarded-Prefix: /p", want: begin + "X-Forwarded-Prefix: /p\r\n" + told + via + end},
+		"our prefix": {
+			fields: "X-Forwarded-Prefix: /p", settings: ir.Forwarding{Prefix: "/q"},
+			want: begin + told + "X-Forwarded-Prefix: /q\r\n" + via + end,
+		},
+		"a host": {
+			fields: "x: www", settings: ir.Forwarding{Host: "$http_x.example"},
+			want: "GET /a?b=c HTTP/1.1\r\nHost: www.example\r\nx: www\r\n" + told + via + end,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, s := request(t, http.MethodGet, "body"), settings()
-			test.change(r, s)
-			x := proxy.NewExchange(s, of())
-			defer x.Close()
-			if err := x.ReadBody(r); err != nil {
-				t.Fatal(err)
+			r := asks(message.XRequestID.Field("id"))
+			for _, line := range strings.Split(c.fields, "|") {
+				if name, value, ok := strings.Cut(line, ": "); ok {
+					r.Fields.Add(message.NewField(name, value))
+				}
 			}
-			if got := x.Ordinary(r); got != test.want {
-				t.Errorf("ordinary is %v", got)
+			if got := outcome(sends(t, r, settingsOf(ir.Proxy{Forwarding: c.settings}), &endpoint{Listener: listener})); got != "200 ok" {
+				t.Error(got)
+			}
+			if got := fixture.Receive(t, "the head", heads); got != c.want {
+				t.Errorf("got\n%s\nwant\n%s", got, c.want)
 			}
 		})
 	}
 }
 
-func setBody(r *http.Request, size int) {
-	r.Body, r.ContentLength = io.NopCloser(strings.NewReader(strings.Repeat("x", size))), int64(size)
+// TestLoops holds when a request is said to go round in circles.
+func TestLoops(t *testing.T) {
+	for via, want := range map[string]bool{
+		"": false, "1.1 k8singress": false, strings.Repeat("1.1 k8singress, ", 7): false, strings.Repeat("1.1 k8singress, ", 8): true,
+	} {
+		if got := proxy.Loops(asks(message.Via.Field(via), message.Via.Field("1.1 other"))); got != want {
+			t.Errorf("%q: %v", via, got)
+		}
+	}
 }

@@ -3,7 +3,6 @@ package proxy_test
 import (
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -28,9 +27,8 @@ func TestRetryConditions(t *testing.T) {
 		"error, POST, non_idempotent":    {[]ir.RetryOn{ir.RetryOnError, ir.RetryNonIdempotent}, http.MethodPost, hangUp, "200 ok"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, w := settings(test.on...), httptest.NewRecorder()
 			endpoints := of(serve(t, test.first), serve(t, says(fine)))
-			if got := outcome(w, send(pool(t), w, request(t, test.method, "body"), s, endpoints)); got != test.want {
+			if got := ask(pool(t), request(t, test.method, "body"), settings(test.on...), endpoints); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})
@@ -40,8 +38,7 @@ func TestRetryConditions(t *testing.T) {
 // TestTheLastAnswerCounts holds that an answer with a status that is to be tried elsewhere is passed on when nobody is left.
 func TestTheLastAnswerCounts(t *testing.T) {
 	bad := serve(t, says("HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno"))
-	s, w := settings(ir.RetryOn503), httptest.NewRecorder()
-	if got := outcome(w, send(pool(t), w, request(t, http.MethodGet, ""), s, of(bad))); got != "503 no" || bad.requests.Load() != 3 {
+	if got := ask(pool(t), request(t, http.MethodGet, ""), settings(ir.RetryOn503), of(bad)); got != "503 no" || bad.requests.Load() != 3 {
 		t.Errorf("%s after %d requests", got, bad.requests.Load())
 	}
 }

@@ -3,13 +3,14 @@ package proxy
 import (
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/trust"
 )
@@ -33,12 +34,37 @@ type way struct {
 	authority *trust.Authority
 }
 
-// generation are the transports with the contents that a Secret has for a while.
+// generation is a way with the contents that a Secret has for a while.
 type generation struct {
-	contents   *trust.Contents
-	transports transports
+	contents *trust.Contents
+	// one is how TLS is spoken below HTTP/1.1. HTTP/2 is left to transports: clear and secure.
+	one           *tls.Config
+	clear, secure *http.Transport
 	// err says why nothing may be sent.
 	err error
+	// retired is guarded by the mutex of the pool.
+	retired bool
+}
+
+func newGeneration(config *tls.Config, perAddress int, idleTimeout time.Duration) *generation {
+	speaking := func(protocol string) *tls.Config {
+		spoken := config.Clone()
+		spoken.NextProtos = []string{protocol}
+		return spoken
+	}
+	return &generation{
+		one: speaking("http/1.1"), clear: newTransport(nil, perAddress, idleTimeout), secure: newTransport(speaking("h2"), perAddress, idleTimeout),
+	}
+}
+
+func (g *generation) isRetired() bool { return g != nil && g.retired }
+
+func (g *generation) closeIdle() {
+	for _, t := range [...]*http.Transport{g.clear, g.secure} {
+		if t != nil {
+			t.CloseIdleConnections()
+		}
+	}
 }
 
 // Secure returns the connections for a way to speak TLS, and counts one more user of them, until Release. The authority
@@ -77,7 +103,7 @@ func (s *Secured) Release() {
 func (s *Secured) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current.Swap(nil).retire()
+	s.pool.retire(s.current.Swap(nil))
 }
 
 // now returns the generation of the contents that the Secret has at this moment.
@@ -94,7 +120,7 @@ func (s *Secured) now() *generation {
 	}
 	g := s.make(contents)
 	s.current.Store(g)
-	old.retire()
+	s.pool.retire(old)
 	return g
 }
 
@@ -103,60 +129,53 @@ func (s *Secured) make(contents *trust.Contents) *generation {
 	if err != nil {
 		return &generation{contents: contents, err: fmt.Errorf("TLS with the endpoints needs the Secret %s: %w", s.way.tls.Secret, err)}
 	}
-	perAddress, idleTimeout := s.pool.limits()
-	g := &generation{contents: contents, transports: transports{}}
-	for _, protocol := range []ir.BackendProtocol{ir.HTTPS, ir.GRPCS} {
-		g.transports[protocol] = newTransport(protocol, speaking(protocol, config.Clone()), perAddress, idleTimeout)
-	}
+	s.pool.mu.Lock()
+	defer s.pool.mu.Unlock()
+	g := newGeneration(config, s.pool.perAddress, s.pool.idleTimeout)
+	g.contents = contents
 	return g
 }
 
 // retire closes the connections of a generation that comes to an end, those with requests on them after these.
-func (g *generation) retire() {
-	if g != nil {
-		g.transports.closeIdle()
+func (p *Pool) retire(g *generation) {
+	if g == nil {
+		return
+	}
+	g.closeIdle()
+	var found []*conn
+	p.mu.Lock()
+	g.retired = true
+	for to, list := range p.idle {
+		if to.secured == g {
+			found = append(found, list...)
+			delete(p.idle, to)
+		}
+	}
+	p.count -= len(found)
+	p.mu.Unlock()
+	for _, c := range found {
+		c.close()
 	}
 }
 
-// Secure has a request speak TLS in that way, if it speaks TLS with its endpoints at all; nil is any. An error carries the
-// status for the client, and nothing may be sent then.
-func (x *Exchange) Secure(r *http.Request, s *Secured) error {
-	if s == nil || !speaksTLS(x.settings.protocol(r)) {
-		return nil
+// generation returns how a protocol is spoken with endpoints, by HTTPS, GRPC and GRPCS in one way; nil is the usual one. An error
+// carries the status for the client, and nothing may be sent then.
+func (p *Pool) generation(protocol ir.BackendProtocol, s *Secured) (*generation, error) {
+	if s == nil || !speaksTLS(protocol) {
+		return p.usual.Load(), nil
 	}
 	g := s.now()
 	if g.err != nil {
-		return caddyhttp.Error(http.StatusBadGateway, g.err)
+		return nil, exchange.Fail(http.StatusBadGateway, g.err)
 	}
-	x.transports = g.transports
-	return nil
+	return g, nil
 }
 
 func speaksTLS(protocol ir.BackendProtocol) bool { return protocol == ir.HTTPS || protocol == ir.GRPCS }
-
-// limits are those of idle connections.
-func (p *Pool) limits() (perAddress int, idleTimeout time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.perAddress, p.idleTimeout
-}
 
 // everySecured returns the Secured of all routes.
 func (p *Pool) everySecured() []*Secured {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make([]*Secured, 0, len(p.secured))
-	for _, s := range p.secured {
-		all = append(all, s)
-	}
-	return all
-}
-
-// speaking has a configuration speak a protocol.
-func speaking(protocol ir.BackendProtocol, config *tls.Config) *tls.Config {
-	config.NextProtos = []string{"http/1.1"}
-	if protocol == ir.GRPCS {
-		config.NextProtos = []string{"h2"}
-	}
-	return config
+	return slices.Collect(maps.Values(p.secured))
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
 )
@@ -17,8 +18,21 @@ type Settings struct {
 	// host is nil for the client's.
 	host *nginx.Template
 	// params are those of nginx and Params, for endpoints that speak FastCGI.
-	params []param
-	edits  edits
+	params  []param
+	cookies cookieEdit
+}
+
+// protocol is what the endpoint of a request speaks.
+func (s *Settings) protocol(x *exchange.Exchange) ir.BackendProtocol {
+	switch {
+	case s.Protocol == "":
+		return ir.HTTP
+	case s.Protocol != ir.AutoHTTP:
+		return s.Protocol
+	case x.TLS() != nil:
+		return ir.HTTPS
+	}
+	return ir.HTTP
 }
 
 // NewSettings returns the Settings of a document, or what is wrong with it: a document may have been written by hand.
@@ -45,7 +59,7 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 			return nil, fmt.Errorf("host: %w", err)
 		}
 	}
-	if s.edits, err = newEdits(&p.Forwarding); err != nil {
+	if s.cookies, err = newCookieEdit(&p.Forwarding); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -94,8 +108,7 @@ func newRetry(conditions []ir.RetryOn) (retry, error) {
 type failure int
 
 const (
-	noFailure failure = iota
-	failedByError
+	failedByError failure = iota
 	failedByTimeout
 	failedByInvalid
 	// departed is for an endpoint that was none any more when it should have been asked.
@@ -106,16 +119,7 @@ const (
 
 // allows says whether another endpoint may be asked after a failure.
 func (r *retry) allows(f failure) bool {
-	switch f {
-	case failedByError:
-		return r.onError
-	case failedByTimeout:
-		return r.onTimeout
-	case failedByInvalid:
-		return r.onInvalid
-	case noFailure, departed, refused:
-	}
-	return false
+	return f == failedByError && r.onError || f == failedByTimeout && r.onTimeout || f == failedByInvalid && r.onInvalid
 }
 
 // allowsStatus says whether another endpoint may be asked after an answer with this status.

@@ -58,8 +58,8 @@ func (s *spool) Close() error {
 // fill copies a source into the file. What was read and found no room is left over; the rest of the source is still there.
 // An error is the source's.
 func (s *spool) fill(source io.Reader) (size int64, left []byte, err error) {
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
+	buffer := large.Get().(*[]byte)
+	defer large.Put(buffer)
 	for {
 		n, err := source.Read(*buffer)
 		written, full := s.WriteAt((*buffer)[:n], size)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
+	"time"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // withoutRoom lets the files of all others have all of the room.
@@ -22,18 +24,27 @@ func withoutRoom(t *testing.T) {
 	})
 }
 
+// bodyOf is a request whose body is about to be read.
+func bodyOf(content []byte) *request {
+	r := &message.Request{Method: http.MethodPut, Body: io.MultiReader(bytes.NewReader(content)), Length: -1}
+	return &request{Exchange: &exchange.Exchange{Request: r}, settings: &Settings{Proxy: ir.Proxy{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}}}}
+}
+
 // TestALongBodyWithoutRoom holds that a client gets no error because others fill the disk: the body is sent on as it comes in.
 func TestALongBodyWithoutRoom(t *testing.T) {
 	withoutRoom(t)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 20<<10)
-	r := httptest.NewRequest(http.MethodPut, "/", io.MultiReader(bytes.NewReader(want)))
-	x := NewExchange(&Settings{Proxy: ir.Proxy{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}}}, nil)
-	defer x.Close()
-	if err := x.ReadBody(r); err != nil || x.body != nil {
-		t.Fatalf("error %v, and the body is kept: %t", err, x.body != nil)
+	r := bodyOf(want)
+	err := r.takeBody()
+	defer r.body.close()
+	if _, kept := r.body.kept(); err != nil || kept || r.body.rest == nil {
+		t.Fatalf("error %v, and the body is kept", err)
 	}
-	if got, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(got, want) {
+	if got, err := io.ReadAll(r.body.reader()); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d go on, error %v", len(got), len(want), err)
+	}
+	if again, _ := r.body.again(); again {
+		t.Error("it can be sent twice")
 	}
 }
 
@@ -46,18 +57,54 @@ func TestALongAnswerWithoutRoom(t *testing.T) {
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d, error %v", len(got), len(want), err)
 	}
-	e.Close()
+	e.end(func() {})
 }
 
 // TestRoomIsGivenBack holds it for what found room.
 func TestRoomIsGivenBack(t *testing.T) {
 	before := spooled.Load()
-	r := httptest.NewRequest(http.MethodPut, "/", io.MultiReader(bytes.NewReader(make([]byte, 1<<20))))
-	x := NewExchange(&Settings{Proxy: ir.Proxy{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}}}, nil)
-	if err := x.ReadBody(r); err != nil || x.body == nil || spooled.Load() == before {
+	r := bodyOf(make([]byte, 1<<20))
+	if err := r.takeBody(); err != nil || r.body.rest != nil || r.body.length != 1<<20 || spooled.Load() == before {
 		t.Fatalf("error %v, and %d bytes stand in files", err, spooled.Load()-before)
 	}
-	if x.Close(); spooled.Load() != before {
+	if r.body.close(); spooled.Load() != before {
 		t.Errorf("%d bytes of files are left over", spooled.Load()-before)
+	}
+}
+
+// TestBodiesInMemory holds that a body of any length is read to its end, and no further, and that all endpoints get the same.
+func TestBodiesInMemory(t *testing.T) {
+	for _, size := range []int{1, 4095, 4096, 4097, inMemory - 1, inMemory, inMemory + 1, inMemory + 2} {
+		want := bytes.Repeat([]byte("x"), size)
+		r := bodyOf(want)
+		if err := r.takeBody(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got, err := io.ReadAll(r.body.reader()); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%d bytes of %d, error %v", len(got), size, err)
+			}
+		}
+		if memory, ok := r.body.kept(); ok != (size <= inMemory) || ok && len(memory) != size {
+			t.Errorf("of %d bytes %d stand in memory, all: %v", size, len(memory), ok)
+		}
+		r.body.close()
+	}
+}
+
+// What an endpoint is waited for begins when the client has sent the last part.
+func TestWhatAnEndpointIsWaitedFor(t *testing.T) {
+	r := bodyOf([]byte("body"))
+	r.settings.StreamRequest = true
+	before := time.Now()
+	if err := r.takeBody(); err != nil || !r.body.asked().IsZero() {
+		t.Fatalf("error %v, and it was asked at %v", err, r.body.asked())
+	}
+	if _, err := io.ReadAll(r.body.reader()); err != nil || r.body.asked().Before(before) {
+		t.Errorf("error %v, and it was asked at %v", err, r.body.asked())
+	}
+	r = bodyOf([]byte("body"))
+	if err := r.takeBody(); err != nil || !r.body.asked().IsZero() {
+		t.Errorf("error %v; a body that is there was asked at %v", err, r.body.asked())
 	}
 }

@@ -3,13 +3,13 @@
 package realip
 
 import (
+	"cmp"
 	"net"
-	"net/http"
 	"net/netip"
-	"strconv"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // Policy is whose word counts. It is immutable.
@@ -25,7 +25,7 @@ type Policy struct {
 func New(o ir.Clients) *Policy {
 	p := &Policy{options: o, header: "X-Forwarded-For", everybody: len(o.Trusted) == 0}
 	if o.Header != "" {
-		p.header = http.CanonicalHeaderKey(o.Header)
+		p.header = o.Header
 	}
 	for _, text := range o.Trusted {
 		if network, err := netip.ParsePrefix(text); err == nil {
@@ -77,60 +77,53 @@ func (c *Client) Hostname() string {
 
 // Of tells who a request comes from, as ingress-nginx does: with use-forwarded-headers by the X-Forwarded-* headers of a
 // trusted peer, and with enable-real-ip by the one with the address alone.
-func (p *Policy) Of(r *http.Request) Client {
+func (p *Policy) Of(r *message.Request) Client {
 	c := p.of(r)
-	if p.options.ProxyProtocol && r.TLS == nil && localPort(r) == httpsPort {
+	if p.options.ProxyProtocol && r.TLS() == nil && localPort(r) == httpsPort {
 		// The load balancer was asked on the port of HTTPS, and has ended TLS.
 		c.Proto = "https"
 	}
 	return c
 }
 
-func (p *Policy) of(r *http.Request) Client {
+func (p *Policy) of(r *message.Request) Client {
 	c := Client{Proto: "http", Host: r.Host}
-	if r.TLS != nil {
+	if r.TLS() != nil {
 		// Whatever the port is called inside of the cluster, clients reach it as 443.
 		c.Proto, c.Port = "https", httpsPort
 	} else {
 		c.Port = localPort(r)
 	}
-	c.Peer = hostOf(r.RemoteAddr)
+	c.Peer = r.Conn.RemoteIP
 	c.IP = c.Peer
 	if !p.options.UseForwarded && !p.options.RealIP {
 		return c
 	}
-	peer, err := netip.ParseAddr(c.Peer)
-	if err != nil || !p.Trusts(peer) {
+	if peer := r.Conn.Remote; !peer.IsValid() || !p.Trusts(peer.Addr()) {
 		return c
 	}
-	if ip := p.furthest(r.Header[p.header]); ip != "" {
-		c.IP = ip
+	if list, ok := r.Fields.Joined(p.header); ok {
+		c.IP = cmp.Or(p.furthest(list), c.IP)
 	}
 	if p.options.UseForwarded {
 		c.Believed = true
-		c.believe(r.Header)
+		c.believe(r.Fields)
 	}
 	return c
 }
 
 // believe takes over what the proxy in front has said. Of several hosts, which several proxies have written, the first counts.
-func (c *Client) believe(header http.Header) {
-	for _, field := range [...]struct {
-		name string
-		to   *string
-	}{{"X-Forwarded-Proto", &c.Proto}, {"X-Forwarded-Host", &c.Host}, {"X-Forwarded-Port", &c.Port}} {
-		if value := header.Get(field.name); value != "" {
-			*field.to = value
-		}
-	}
+func (c *Client) believe(fields message.Fields) {
+	c.Proto = cmp.Or(fields.Get(message.XForwardedProto), c.Proto)
+	c.Host = cmp.Or(fields.Get(message.XForwardedHost), c.Host)
+	c.Port = cmp.Or(fields.Get(message.XForwardedPort), c.Port)
 	c.Host, _, _ = strings.Cut(c.Host, ",")
 }
 
 // furthest returns the last address of a list that is nobody's whose word counts, from the end: nginx's real_ip_recursive.
 // If all are trusted, that is the first one. What is no address ends the search.
-func (p *Policy) furthest(values []string) string {
-	found := ""
-	list := strings.Split(strings.Join(values, ","), ",")
+func (p *Policy) furthest(joined string) string {
+	found, list := "", strings.Split(joined, ",")
 	for i := len(list) - 1; i >= 0; i-- {
 		ip, err := parse(strings.TrimSpace(list[i]))
 		if err != nil {
@@ -155,41 +148,15 @@ func parse(text string) (netip.Addr, error) {
 
 // ForwardedFor is what the endpoint gets for X-Forwarded-For: the address of the client, or with compute-full-forwarded-for
 // the list of the proxies, too.
-func (p *Policy) ForwardedFor(r *http.Request, c *Client) string {
+func (p *Policy) ForwardedFor(r *message.Request, c *Client) string {
 	if !p.options.AppendForwarded || !c.Believed {
 		return c.IP
 	}
-	before := strings.Join(r.Header["X-Forwarded-For"], ", ")
+	before := r.Fields.JoinedKind(message.XForwardedFor)
 	if before == "" || c.Peer == "" {
 		return before + c.Peer
 	}
 	return before + ", " + c.Peer
 }
 
-// hostOf takes port and zone off an address.
-func hostOf(address string) string {
-	host := address
-	if i := strings.LastIndexByte(address, ':'); i >= 0 {
-		host = strings.Trim(address[:i], "[]")
-	}
-	host, _, _ = strings.Cut(host, "%")
-	if host == "@" {
-		return ""
-	}
-	return host
-}
-
-func localPort(r *http.Request) string {
-	switch address := r.Context().Value(http.LocalAddrContextKey).(type) {
-	case *net.TCPAddr:
-		if address.Port == 80 {
-			return "80"
-		}
-		return strconv.Itoa(address.Port)
-	case net.Addr:
-		if _, port, err := net.SplitHostPort(address.String()); err == nil {
-			return port
-		}
-	}
-	return "80"
-}
+func localPort(r *message.Request) string { return cmp.Or(r.Conn.LocalPort, "80") }

@@ -9,16 +9,20 @@ import (
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-func request(peer string, secure bool, header http.Header) *http.Request {
+func request(peer string, secure bool, header http.Header) *message.Request {
 	r := httptest.NewRequest(http.MethodGet, "http://shop.example/", nil)
 	r.RemoteAddr, r.Header = peer, header
 	if secure {
 		r.TLS = &tls.ConnectionState{}
 	}
-	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{Port: 8080}))
+	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}
+	var m message.Request
+	m.FromHTTP(r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local)))
+	return &m
 }
 
 func TestOf(t *testing.T) {

@@ -99,7 +99,7 @@ func filter(f ir.Filter) json.RawMessage {
 	case ir.HandlerChain:
 		return document.EncodeModule("handler", "k8singress_chain", f)
 	case ir.DirectResponse:
-		return document.EncodeModule("handler", "static_response", f)
+		return document.EncodeModule("handler", "k8singress_direct_response", f)
 	}
 	panic(fmt.Sprintf("no rendering of filter %T", f))
 }

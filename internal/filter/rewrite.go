@@ -1,4 +1,4 @@
-package k8singress
+package filter
 
 import (
 	"errors"
@@ -6,19 +6,15 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
-	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
-func init() { caddy.RegisterModule(new(Rewrite)) }
-
-// Rewrite changes the path or the host of a request for the backend. With a target it does so as ingress-nginx's rewrite-target
+// rewrite changes the path or the host of a request for the backend. With a target it does so as ingress-nginx's rewrite-target
 // does: the target is data, in which only $1 to $9 mean something, the groups of the regular expression that the Ingress path is.
 // The query is kept; a target with a query of its own puts it first, and one that ends with "?" drops what the client sent.
-type Rewrite struct {
+type rewrite struct {
 	ir.URLRewrite
 
 	path, query string
@@ -26,49 +22,39 @@ type Rewrite struct {
 	dropQuery bool
 }
 
-// CaddyModule returns the Caddy module information.
-func (*Rewrite) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "http.handlers.k8singress_rewrite", New: func() caddy.Module { return new(Rewrite) }}
-}
-
-// Provision splits the target.
-func (h *Rewrite) Provision(caddy.Context) error {
+func newRewrite(of ir.URLRewrite) (Filter, error) {
+	h := &rewrite{URLRewrite: of}
 	h.path, h.query, _ = strings.Cut(h.Target, "?")
 	h.dropQuery = strings.HasSuffix(h.Target, "?")
 	h.query = strings.TrimSuffix(h.query, "?")
-	return nil
+	return h, nil
 }
 
 var errDotSegments = errors.New("the rewritten path would leave the folder that the Ingress names")
 
-// ServeHTTP changes the request and hands it on. A group of the client's path may not put dot segments into the new one:
-// what was matched must be what the backend serves. Such a request gets 400.
-func (h *Rewrite) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	request := live.FromContext(r.Context())
-	if request == nil {
-		return errNoRequest
-	}
+// Apply changes the request. A group of the client's path may not put dot segments into the new one: what was matched must be what
+// the backend serves. Such a request gets 400.
+func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	if h.Host != "" {
 		// Who the client is does not change with it.
-		request.Client()
-		r.Host = h.Host
+		x.Client()
+		x.Host = h.Host
 	}
-	path := live.CleanPath(r.URL.Path)
+	path := message.CleanPath(x.Path)
 	switch {
 	case h.Target != "":
-		groups := request.Route.Submatch(path)
-		r.URL.Path = withTarget(h.path, path, groups)
-		r.URL.RawQuery, r.URL.ForceQuery = h.rawQuery(r.URL.RawQuery, expand(h.query, path, groups, url.QueryEscape)), false
+		groups := x.Route.Submatch(path)
+		x.SetPath(withTarget(h.path, path, groups))
+		x.Query, x.ForceQuery = h.rawQuery(x.Query, expand(h.query, path, groups, url.QueryEscape)), false
 	case h.Prefix != "":
-		r.URL.Path = withPrefix(h.Prefix, request.Route, path)
+		x.SetPath(withPrefix(h.Prefix, x.Route, path))
 	default:
-		return next.ServeHTTP(w, r)
+		return false, nil
 	}
-	if r.URL.RawPath = ""; hasDotSegment(r.URL.Path) {
-		return caddyhttp.Error(http.StatusBadRequest, errDotSegments)
+	if hasDotSegment(x.Path) {
+		return false, exchange.Fail(http.StatusBadRequest, errDotSegments)
 	}
-	r.RequestURI = r.URL.RequestURI()
-	return next.ServeHTTP(w, r)
+	return false, nil
 }
 
 // withTarget replaces a path as a whole.
@@ -77,7 +63,7 @@ func withTarget(target, path string, groups []int) string {
 }
 
 // withPrefix replaces what a route of the type prefix has matched of a path. The paths of other routes stay as they are.
-func withPrefix(prefix string, route *live.Route, path string) string {
+func withPrefix(prefix string, route *exchange.Route, path string) string {
 	if route.Type != string(ir.MatchPrefix) {
 		return path
 	}
@@ -93,7 +79,7 @@ func rooted(path string) string {
 }
 
 // rawQuery joins the query of the target, in which groups may have left nothing, and that of the client.
-func (h *Rewrite) rawQuery(client, own string) string {
+func (h *rewrite) rawQuery(client, own string) string {
 	switch {
 	case h.dropQuery || client == "":
 		return own
@@ -130,8 +116,3 @@ func hasDotSegment(path string) bool {
 	}
 	return false
 }
-
-var (
-	_ caddy.Provisioner           = (*Rewrite)(nil)
-	_ caddyhttp.MiddlewareHandler = (*Rewrite)(nil)
-)

@@ -1,0 +1,43 @@
+package exchange
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// setCookie has the answer set the session cookie of the choice, if the route is one of those that set it. An attempt before this
+// one has set none.
+func (x *Exchange) setCookie() {
+	if x.cookie = ""; x.choice.Cookie == "" || !slices.Contains(x.choice.Session.Origins, x.Route.Origin) {
+		return
+	}
+	// A name that is none makes an empty text.
+	x.cookie = x.sessionCookie(x.choice.Session, x.choice.Cookie).String()
+}
+
+func (x *Exchange) sessionCookie(session *ir.SessionCookie, value string) *http.Cookie {
+	cookie := &http.Cookie{
+		Name: session.Name, Value: value, Path: cmp.Or(session.Path, x.Route.Path), Domain: session.Domain,
+		MaxAge: int(session.MaxAge / time.Second), Secure: session.Secure || scheme(x) == "https", HttpOnly: true,
+	}
+	if session.Expires != 0 {
+		cookie.Expires = time.Now().Add(session.Expires)
+	}
+	switch strings.ToLower(session.SameSite) {
+	case "none":
+		if !session.OmitSameSiteNone || !refusesSameSiteNone(x.Fields.Get(message.UserAgent)) {
+			cookie.SameSite = http.SameSiteNoneMode
+		}
+	case "lax":
+		cookie.SameSite = http.SameSiteLaxMode
+	case "strict":
+		cookie.SameSite = http.SameSiteStrictMode
+	}
+	return cookie
+}

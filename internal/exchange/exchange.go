@@ -1,0 +1,142 @@
+// Package exchange holds one request on its way through filters to an endpoint, and its answer. Filters, balancing and proxying
+// work on it, whatever version of HTTP the client speaks, and whoever reads it from the connection.
+package exchange
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/mtls"
+	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/realip"
+)
+
+// Exchange is for the goroutine that serves the request, and for no longer than that takes.
+type Exchange struct {
+	*message.Request
+	// Route is what the request has matched.
+	Route *Route
+	// Backend has the endpoints; it is nil for a route that answers by itself.
+	Backend *balancer.Backend
+	// Clients and Global are what the options say at the time of the request.
+	Clients *realip.Policy
+	Global  *ir.Global
+	// Peer is who the certificate of the connection is of; it is nil on hosts that ask for none.
+	Peer *mtls.Client
+	// Writer takes the answer. Filters and proxying write its head by Head, so that changes take effect.
+	Writer message.Writer
+
+	// Always are changes to each answer, to errors as well.
+	Always Changes
+	// Leave has the client leave the connection after the answer, unless it switches to another protocol.
+	Leave bool
+	// Prepare makes a request one that handlers of Caddy can serve; nil where it is one.
+	Prepare func(w http.ResponseWriter, r *http.Request) *http.Request
+
+	// Kept says that the exchange may be held by something that outlives the request, such as a handler of Caddy.
+	Kept bool
+
+	// changes begin in firstChanges, which is enough for most requests.
+	changes      Changes
+	firstChanges [4]*message.Changes
+	// client is who the request comes from, once somebody has asked.
+	client     realip.Client
+	identified bool
+	// id is known once somebody has asked.
+	id    string
+	named bool
+
+	// tried begins in first, which is enough for most requests.
+	tried []*balancer.Endpoint
+	first [2]*balancer.Endpoint
+	// choice is the attempt under way since began, while open is set.
+	choice balancer.Choice
+	began  time.Time
+	open   bool
+	// measured says that it has been told how fast the endpoint is.
+	measured bool
+	// cookie is the value of the session cookie that the answer sets.
+	cookie string
+}
+
+// Route is what requests with one path of one host meet. It is immutable.
+type Route struct {
+	// Host, Path and Type are as in the document.
+	Host, Path, Type string
+	// Origin is the object that the route comes from, as "Kind/namespace/name".
+	Origin string
+	// Regex is nil for a route of another type.
+	Regex *regexp.Regexp
+}
+
+// Submatch returns where the route's regular expression matches path, as regexp.FindStringSubmatchIndex does; it is nil
+// if the route has none.
+func (r *Route) Submatch(path string) []int {
+	if r.Regex == nil {
+		return nil
+	}
+	return r.Regex.FindStringSubmatchIndex(path)
+}
+
+// Client tells who the request comes from.
+func (x *Exchange) Client() *realip.Client {
+	if !x.identified {
+		x.client, x.identified = x.Clients.Of(x.Request), true
+	}
+	return &x.client
+}
+
+// ForwardedFor is what an endpoint gets for X-Forwarded-For.
+func (x *Exchange) ForwardedFor() string { return x.Clients.ForwardedFor(x.Request, x.Client()) }
+
+// longestID is how long an id may be that a client gives its request.
+const longestID = 128
+
+// ID is that of the request, in whatever is said of it: the one that the client gave if it can stand in a log, else 32 hexadecimal
+// digits as nginx makes them, or nothing where the options say so.
+func (x *Exchange) ID() string {
+	if x.named {
+		return x.id
+	}
+	x.named = true
+	if given, ok := x.Fields.Lookup(message.XRequestID); ok && validID(given) && x.Fields.Count(message.XRequestID) == 1 {
+		x.id = given
+	} else if !x.Global.NoRequestID {
+		var raw [16]byte
+		binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())
+		binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
+		x.id = hex.EncodeToString(raw[:])
+	}
+	return x.id
+}
+
+func validID(id string) bool {
+	if id == "" || len(id) > longestID {
+		return false
+	}
+	for i := range len(id) {
+		if c := id[i]; c <= ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+// Hash implements balancer.Asker.
+func (x *Exchange) Hash(t *nginx.Template) string { return t.Expand(x.Variable) }
+
+// Cookie implements balancer.Asker.
+func (x *Exchange) Cookie(name string) string {
+	value, _ := x.Request.Cookie(name)
+	return value
+}
+
+// ClientIP implements balancer.Asker.
+func (x *Exchange) ClientIP() string { return x.Client().IP }

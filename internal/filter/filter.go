@@ -1,0 +1,73 @@
+// Package filter has what changes a request on its way to an endpoint, or answers in its place. Each filter is written once, as a
+// value that the JSON of the document becomes; what it works on is the same for every version of HTTP.
+package filter
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// Filter is one of them. It is immutable, and serves many requests at a time.
+type Filter interface {
+	// Apply does its part. It returns true where it has answered: nothing behind it gets the request then. An error is a request
+	// that fails, with the status of exchange.StatusOf; nothing has been written then.
+	Apply(x *exchange.Exchange) (answered bool, err error)
+}
+
+// known makes filters, by the names of the handlers in the document.
+var known = map[string]func(json.RawMessage) (Filter, error){
+	"k8singress_direct_response":  with(newDirectResponse),
+	"k8singress_redirect":         with(newRedirect),
+	"k8singress_request_headers":  with(newRequestHeaders),
+	"k8singress_response_headers": with(newResponseHeaders),
+	"k8singress_rewrite":          with(newRewrite),
+}
+
+// Names returns the names of the handlers that are filters, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(known)) }
+
+// New makes the filter of a handler in a document. ok is false for a handler that is none. raw may have "handler", the name.
+func New(name string, raw json.RawMessage) (f Filter, ok bool, err error) {
+	newFilter, ok := known[name]
+	if !ok {
+		return nil, false, nil
+	}
+	if f, err = newFilter(raw); err != nil {
+		return nil, true, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, true, nil
+}
+
+// with reads what a filter is made from.
+func with[T ir.Filter](newFilter func(T) (Filter, error)) func(json.RawMessage) (Filter, error) {
+	return func(raw json.RawMessage) (Filter, error) {
+		settings, err := Decode[T](raw)
+		if err != nil {
+			return nil, err
+		}
+		return newFilter(settings)
+	}
+}
+
+// Decode reads the settings of a handler in a document, and refuses fields that there are not. The name of the handler may be among
+// them.
+func Decode[T any](raw json.RawMessage) (settings T, err error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return settings, err
+	}
+	delete(fields, "handler")
+	rest, err := json.Marshal(fields)
+	if err != nil {
+		return settings, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(rest))
+	decoder.DisallowUnknownFields()
+	return settings, decoder.Decode(&settings)
+}

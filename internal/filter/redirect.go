@@ -1,0 +1,55 @@
+package filter
+
+import (
+	"cmp"
+	"errors"
+	"net/url"
+	"strconv"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// redirect answers with the way to another URL, as the RequestRedirect filter of Gateway API does. All of its fields are data.
+type redirect struct{ ir.Redirect }
+
+func newRedirect(of ir.Redirect) (Filter, error) {
+	if of.Status < 300 || of.Status > 399 {
+		return nil, errors.New("status_code is not one from 300 to 399")
+	}
+	return &redirect{of}, nil
+}
+
+func (h *redirect) Apply(x *exchange.Exchange) (bool, error) {
+	return true, x.Respond(h.Status, "", message.Location.Field(h.location(x)))
+}
+
+func (h *redirect) location(x *exchange.Exchange) string {
+	to, path := &url.URL{RawQuery: x.Query}, message.CleanPath(x.Path)
+	switch {
+	case h.Target != "":
+		to.Path = withTarget(h.Target, path, x.Route.Submatch(path))
+	case h.Prefix != "":
+		to.Path = withPrefix(h.Prefix, x.Route, path)
+	default:
+		to.Path, to.RawPath = rooted(x.Path), x.EscapedPath
+	}
+	client := x.Client()
+	to.Scheme = cmp.Or(h.Scheme, client.Proto)
+	to.Host = cmp.Or(h.Host, client.Hostname())
+	port := client.Port
+	if h.Scheme != "" {
+		port = ""
+	}
+	if h.Port != 0 {
+		port = strconv.Itoa(h.Port)
+	}
+	if port != "" && port != defaultPorts[to.Scheme] {
+		to.Host += ":" + port
+	}
+	return to.String()
+}
+
+// defaultPorts are those that a URL leaves out.
+var defaultPorts = map[string]string{"http": "80", "https": "443"}

@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// newTransport makes what speaks HTTP/2. Timeouts belong to requests, and are not here.
+func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration) *http.Transport {
+	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
+		return ctx.Value(dialingKey{}).(*dialing).open(ctx, address, secure)
+	}
+	t := &http.Transport{
+		DialContext: dial, DialTLSContext: dial, DisableCompression: true,
+		MaxIdleConnsPerHost: max(perAddress, 0), DisableKeepAlives: perAddress < 0, IdleConnTimeout: idleTimeout,
+		Protocols: new(http.Protocols), MaxResponseHeaderBytes: maxHead,
+	}
+	t.Protocols.SetHTTP2(secure != nil)
+	t.Protocols.SetUnencryptedHTTP2(secure == nil)
+	return t
+}
+
+// roundTrip asks an endpoint that speaks gRPC or FastCGI.
+func (r *request) roundTrip() error {
+	idle := newIdle(r.Context(), r.settings)
+	defer idle.end()
+	from := r.body.reader()
+	defer r.stop(from)
+	response, err := r.ask(idle, from)
+	idle.pause()
+	if err != nil {
+		if _, broken := r.body.again(); broken != nil {
+			return broken
+		}
+		return idle.explain(err)
+	}
+	defer response.Body.Close()
+	if r.againFor(response.StatusCode) {
+		return errPassedOn
+	}
+	r.Answered(r.body.asked())
+	return r.passForeign(response, &receiving{body: response.Body, idle: idle})
+}
+
+func (r *request) ask(idle *idle, from *reading) (*http.Response, error) {
+	d := &dialing{r.settings.Connect, r.Listed()}
+	request := r.foreign(context.WithValue(idle.ctx, dialingKey{}, d))
+	if from == nil {
+		idle.reset(idle.read)
+	} else {
+		request.Body = &sending{from, idle, r}
+		idle.reset(idle.write)
+	}
+	var response *http.Response
+	var err error
+	switch {
+	case r.settings.speaksCGI():
+		response, err = r.roundTripCGI(d, request)
+	case r.protocol == ir.GRPCS:
+		response, err = r.generation.secure.RoundTrip(request)
+	default:
+		response, err = r.generation.clear.RoundTrip(request)
+	}
+	var failed dialFailed
+	if r.sent = err == nil || !errors.As(err, &failed); err != nil && strings.Contains(err.Error(), "malformed") && !errors.Is(err, errInvalid) {
+		// net/http has no other word for it.
+		err = fmt.Errorf("%w: %w", errInvalid, err)
+	}
+	return response, err
+}
+
+// foreign is the request for net/http.
+func (r *request) foreign(ctx context.Context) *http.Request {
+	to := r.ToHTTP().WithContext(ctx)
+	to.Header = r.outgoing(nil).Header()
+	if r.Fields.HasToken(message.TE, "trailers") {
+		to.Header["Te"] = []string{"trailers"}
+	}
+	to.URL.Scheme, to.URL.Host = "http", r.address
+	if r.protocol == ir.GRPCS {
+		to.URL.Scheme = "https"
+	}
+	to.Host, to.RequestURI, to.Body = cmp.Or(r.told.host, r.address), "", http.NoBody
+	to.Close = r.settings.closes()
+	if r.body != nil {
+		to.ContentLength = r.body.length
+	}
+	return to
+}
+
+// passForeign answers the client with what net/http has read.
+func (r *request) passForeign(response *http.Response, from *receiving) error {
+	answer := message.Response{Status: response.StatusCode, Length: response.ContentLength}
+	for _, field := range message.FieldsOf(response.Header) {
+		if !field.Kind.Hop() {
+			answer.Fields.Add(field)
+		}
+	}
+	for name := range response.Trailer {
+		answer.Trailers = append(answer.Trailers, name)
+	}
+	if r.flushes(&answer) {
+		from.flushes = r.Writer
+	}
+	if err := r.head(&answer); err != nil {
+		return err
+	}
+	err := r.copy(from, answer.Length)
+	if err == nil {
+		err = taken(r.Writer.Trailer(message.FieldsOf(response.Trailer)))
+	}
+	if _, broken := r.body.again(); err != nil && !errors.Is(err, errNotTaken) && broken != nil {
+		err = broken
+	}
+	return r.cut(err)
+}

@@ -1,0 +1,180 @@
+package proxy
+
+import (
+	"cmp"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/http1"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// converse asks an endpoint that speaks HTTP/1.1: on a connection that is there, and on a new one when that one turns out to be
+// closed.
+func (r *request) converse() error {
+	to, config := key{address: r.address}, (*tls.Config)(nil)
+	if r.protocol == ir.HTTPS {
+		to.secured, config = r.generation, r.generation.one
+	}
+	if c := r.pool.take(to); c != nil {
+		err := r.on(c)
+		if err == nil || c.touched || !r.sentTwice(err) {
+			return err
+		}
+		r.sent = false
+	}
+	d := dialing{r.settings.Connect, r.Listed()}
+	socket, err := d.open(r.Context(), r.address, config)
+	if err != nil {
+		return err
+	}
+	return r.on(newConn(socket, to))
+}
+
+// sentTwice says whether the same endpoint may get the request once more, on a new connection: the old one may have been
+// closed before the request came.
+func (r *request) sentTwice(err error) bool {
+	whole, broken := r.body.again()
+	return whole && broken == nil && !errors.Is(err, errBadRequest) && !errors.Is(err, errPassedOn) && !isTimeout(err) &&
+		r.gone() == nil && (!r.sent || r.settings.retry.repeatable(r.Method))
+}
+
+// on asks on one connection, and gives it back to the pool if it is of further use.
+func (r *request) on(c *conn) error {
+	c.begin(r.Request, r.settings.Read, r.settings.Write)
+	up, err := r.send(c)
+	if err == nil {
+		if err = r.readHead(c); err == nil {
+			err = r.pass(c)
+		}
+	}
+	complete := true
+	if up != nil {
+		complete, err = up.join(c, r, err)
+	}
+	if !c.finish() || err != nil || !complete || !c.head.KeepAlive || r.settings.closes() {
+		c.close()
+		return err
+	}
+	r.pool.keep(c)
+	return nil
+}
+
+// send sends the head, with a body that stands in memory. Another one is on its way when it returns.
+func (r *request) send(c *conn) (*upload, error) {
+	memory, kept := r.body.kept()
+	if len(memory) > 0 {
+		// To write it may take long.
+		c.watch()
+	}
+	buffer := large.Get().(*[]byte)
+	defer large.Put(buffer)
+	head, err := r.appendHead((*buffer)[:0], c)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBadRequest, err)
+	}
+	r.sent = true
+	if len(memory) <= cap(head)-len(head) {
+		head, memory = append(head, memory...), nil
+	}
+	if err = c.write(head); err == nil && len(memory) > 0 {
+		err = c.write(memory)
+	}
+	if err != nil || kept {
+		return nil, err
+	}
+	return r.upload(c), nil
+}
+
+// appendHead writes the request line and the fields. What a client or a filter has put into them is checked where it is written.
+func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
+	// A client that speaks HTTP/1.0 may leave the host out; an endpoint that speaks HTTP/1.1 wants one.
+	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: cmp.Or(r.told.host, r.address)}
+	if !httpguts.ValidHostHeader(line.Host) {
+		return nil, fmt.Errorf("the host would be %q", line.Host)
+	}
+	line.Framing, line.Length = r.body.framing()
+	if r.IsWebSocket() {
+		line.Upgrade = r.NamesUpgrade()
+	} else {
+		line.Close = r.settings.closes() || r.pool.keepsNone.Load()
+	}
+	line.Trailers = r.Fields.HasToken(message.TE, "trailers")
+	c.fields = r.outgoing(c.fields[:0])
+	return http1.AppendRequestHead(buffer, &line, c.fields)
+}
+
+// readHead reads the head of the answer. Interim answers are passed on, as RFC 9110 15.2 demands; all heads together have one limit.
+func (r *request) readHead(c *conn) error {
+	for size := 0; ; {
+		n, err := c.readHead(r.Method, maxHead-size)
+		if err != nil {
+			return err
+		}
+		size += n
+		switch status := c.answer.Status; {
+		case status == http.StatusSwitchingProtocols:
+			if !r.IsWebSocket() || !isWebSocket(c.answer.Fields) {
+				return errSwitches
+			}
+			return nil
+		case status >= http.StatusOK:
+			return nil
+		case status > http.StatusContinue:
+			// A client that has gone shows when the answer is written.
+			_ = r.Writer.Interim(status, c.answer.Fields)
+		}
+	}
+}
+
+var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that it was not asked for", errInvalid)
+
+// pass answers the client.
+func (r *request) pass(c *conn) error {
+	status := c.answer.Status
+	if status == http.StatusSwitchingProtocols {
+		return r.switched(c)
+	}
+	if r.againFor(status) {
+		return errPassedOn
+	}
+	r.Answered(r.body.asked())
+	c.body.begin(c)
+	if err := r.head(&c.answer); err != nil {
+		return err
+	}
+	return r.cut(r.passBody(c))
+}
+
+// head writes the head of an answer.
+func (r *request) head(a *message.Response) error {
+	a.Fields.RemoveKind(message.Server)
+	r.edit(a.Fields)
+	// Nobody could tell where the next request begins.
+	a.Close = r.Major == 1 && r.body.arriving()
+	if err := r.Head(a); err != nil {
+		if !r.Writer.Started() {
+			return exchange.Fail(http.StatusInternalServerError, fmt.Errorf("writing the answer: %w", err))
+		}
+		return r.cut(fmt.Errorf("%w: %w", errNotTaken, err))
+	}
+	return nil
+}
+
+// cut ends the answer early where that has gone wrong of which the head has been written.
+func (r *request) cut(err error) error {
+	if err == nil {
+		return nil
+	}
+	if !errors.Is(err, errNotTaken) {
+		_ = r.Writer.Flush() // What is there may as well arrive.
+	}
+	r.Writer.Abort()
+	return fmt.Errorf("%w: %w", exchange.ErrCut, err)
+}

@@ -1,0 +1,105 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// isWebSocket says whether an answer switches to what was asked for.
+func isWebSocket(answer message.Fields) bool {
+	return strings.EqualFold(answer.Get(message.Upgrade), "websocket")
+}
+
+// switched answers that the protocol is switched, and has both ends talk until one of them leaves or both are silent for too long.
+func (r *request) switched(c *conn) error {
+	// Nobody asks for anything after that.
+	c.head.KeepAlive = false
+	r.Answered(time.Time{})
+	if err := r.head(&c.answer); err != nil {
+		return err
+	}
+	client, err := r.Writer.Switch()
+	if err != nil {
+		return r.cut(taken(err))
+	}
+	defer client.Close()
+	conn, ok := client.(net.Conn)
+	if !ok {
+		return r.cut(fmt.Errorf("%w: its connection has no time limits", errNotTaken))
+	}
+	c.watch()
+	t := &talk{limit: c.in.limit, tick: max(c.in.limit/renewParts, time.Millisecond), last: time.Now()}
+	defer context.AfterFunc(r.Context(), func() { _ = conn.Close() })()
+	if in := c.buffered(); len(in) > 0 {
+		c.at = c.end
+		if _, err := conn.Write(in); err != nil {
+			return nil //nolint:nilerr // A client that leaves ends its WebSocket so.
+		}
+	}
+	var both sync.WaitGroup
+	both.Go(func() { t.copy(c.socket, conn) })
+	both.Go(func() { t.copy(conn, c.socket) })
+	both.Wait()
+	return nil
+}
+
+// talk is what both directions of a connection have in common.
+type talk struct {
+	// limit is for silence in both directions, and tick how often they look for it.
+	limit, tick time.Duration
+
+	mu sync.Mutex
+	// last is when anything went in either direction.
+	last time.Time
+}
+
+// heard notes that something went, or returns whether it is too long ago that anything did.
+func (t *talk) heard(anything bool) (tooLong bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if anything {
+		t.last = now
+	}
+	return now.Sub(t.last) >= t.limit
+}
+
+// copy copies one direction. The end of it ends that direction only, anything else both.
+func (t *talk) copy(to, from net.Conn) {
+	buffer := small.Get().(*[]byte)
+	defer small.Put(buffer)
+	for {
+		now := time.Now()
+		_ = from.SetReadDeadline(now.Add(t.tick))
+		_ = to.SetWriteDeadline(now.Add(t.limit + t.tick))
+		n, err := move(to, from, *buffer)
+		silent := t.heard(n > 0)
+		switch half, ok := to.(interface{ CloseWrite() error }); {
+		case err == nil && ok:
+			_ = half.CloseWrite()
+			return
+		case !isTimeout(err) || silent || time.Since(now) >= t.limit+t.tick:
+			// The last is for what could not be written.
+			_ = to.Close()
+			_ = from.Close()
+			return
+		}
+	}
+}
+
+// move copies until the end, or an error. The kernel does it where both are bare TCP.
+func move(to, from net.Conn, buffer []byte) (int64, error) {
+	if tcp, ok := to.(*net.TCPConn); ok {
+		if _, ok := from.(*net.TCPConn); ok {
+			return tcp.ReadFrom(from)
+		}
+	}
+	return io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, buffer)
+}

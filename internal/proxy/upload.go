@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/http1"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// upload is a body on its way to an endpoint, which may answer meanwhile.
+type upload struct {
+	from *reading
+	done chan struct{}
+	// last says that the last piece is on its way, and complete that it has gone out.
+	last     atomic.Bool
+	complete bool
+	// broken is why the client has not sent all, and failed why the endpoint has not taken it.
+	broken, failed error
+}
+
+func (r *request) upload(c *conn) *upload {
+	u := &upload{from: r.body.reader(), done: make(chan struct{})}
+	c.sends()
+	go func() {
+		defer close(u.done)
+		u.run(c, r)
+		if u.broken != nil || isTimeout(u.failed) {
+			// There is no answer to wait for.
+			c.interrupt()
+			return
+		}
+		c.sent()
+	}()
+	return u
+}
+
+// run sends the body, piece by piece.
+func (u *upload) run(c *conn, r *request) {
+	buffer := large.Get().(*[]byte)
+	defer large.Put(buffer)
+	framing, left := r.body.framing()
+	chunked := framing == http1.Chunked
+	for room := (*buffer)[http1.ChunkHeadSize : len(*buffer)-len(http1.EndOfChunk)]; chunked || left > 0; {
+		if !chunked {
+			room = room[:min(int64(len(room)), left)]
+		}
+		n, err := u.from.Read(room)
+		if left -= int64(n); !chunked && left == 0 {
+			u.last.Store(true)
+		}
+		if n > 0 {
+			if u.failed = c.write(piece(*buffer, n, chunked)); u.failed != nil {
+				return
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF) && chunked:
+			u.end(c, r)
+			return
+		case err != nil && !u.last.Load():
+			u.broken = err
+			return
+		}
+	}
+	u.complete = true
+}
+
+// piece is the next one, which stands in the buffer with room around it.
+func piece(buffer []byte, n int, chunked bool) []byte {
+	const front = http1.ChunkHeadSize
+	if !chunked {
+		return buffer[front : front+n]
+	}
+	var room [front]byte
+	line := http1.AppendChunkHead(room[:0], n)
+	begin := front - len(line)
+	copy(buffer[begin:], line)
+	return append(buffer[begin:front+n], http1.EndOfChunk...)
+}
+
+// end sends the end of a body in chunks.
+func (u *upload) end(c *conn, r *request) {
+	var trailers message.Fields
+	if r.Trailers != nil {
+		trailers = r.Trailers()
+	}
+	end, err := http1.AppendLastChunk(nil, trailers)
+	if err != nil {
+		u.broken = err
+		return
+	}
+	u.last.Store(true)
+	u.failed = c.write(end)
+	u.complete = u.failed == nil
+}
+
+// join returns when the body is not read any more, with whether all of it has gone out, and with the reason for what became of the
+// answer.
+func (u *upload) join(c *conn, r *request, err error) (complete bool, _ error) {
+	interrupted := false
+	select {
+	case <-u.done:
+	default:
+		if interrupted = err != nil || !u.last.Load(); interrupted {
+			c.interrupt()
+			r.stop(u.from)
+		}
+		<-u.done
+	}
+	switch {
+	case err == nil:
+	case u.broken != nil && !errors.Is(u.broken, errStopped):
+		err = because(err, fmt.Errorf("%w: %w", errBroken, u.broken))
+	case isTimeout(u.failed) && !interrupted:
+		err = because(err, u.failed)
+	}
+	return u.complete, err
+}
+
+// because puts the reason in the place of an error that it has led to.
+func because(err, reason error) error {
+	if errors.Is(err, exchange.ErrCut) {
+		return fmt.Errorf("%w: %w", exchange.ErrCut, reason)
+	}
+	return reason
+}

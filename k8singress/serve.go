@@ -1,0 +1,52 @@
+package k8singress
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/proxy"
+)
+
+// retryAfter is how many seconds a client should wait for the first complete configuration.
+const retryAfter = "1"
+
+var (
+	errNotReady = errors.New("the Ingresses are not known yet")
+	errNoPath   = errors.New("the request line has no path")
+	errPath     = errors.New("the path has a NUL in it")
+	errMethod   = errors.New("the method is not served: CONNECT and TRACE are for others")
+	errLoop     = errors.New("the request has come through here too often: does a Service of type ExternalName lead back?")
+)
+
+// serve lets the table answer, whoever has read the request. With an error nothing has been written, unless it is exchange.ErrCut; nor
+// with live.NoHost, which says that no Ingress asks for the request.
+func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
+	if err := refuse(x.Request); err != nil {
+		return live.Served, err
+	}
+	outcome, err := table.Serve(x)
+	if outcome == live.NotReady {
+		return outcome, exchange.Fail(http.StatusServiceUnavailable, errNotReady)
+	}
+	return outcome, err
+}
+
+// refuse returns an error for requests that no Ingress could mean: a tunnel, a request for "*" or for something like
+// "x:admin", which has no path that Ingresses could look at, a path with a NUL in it, and one that goes round in circles.
+func refuse(r *message.Request) error {
+	switch {
+	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
+		return exchange.Fail(http.StatusMethodNotAllowed, errMethod)
+	case !strings.HasPrefix(r.Path, "/"):
+		return exchange.Fail(http.StatusBadRequest, errNoPath)
+	case strings.IndexByte(r.Path, 0) >= 0:
+		return exchange.Fail(http.StatusBadRequest, errPath)
+	case proxy.Loops(r):
+		return exchange.Fail(http.StatusLoopDetected, errLoop)
+	}
+	return nil
+}
