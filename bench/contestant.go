@@ -289,7 +289,7 @@ func (c *contestant) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(text, "\ncaddy_http_requests_total{") {
+	if !strings.Contains(text, "\ncaddy_http_requests_total{") && !strings.Contains(text, "\nk8singress_http_requests_total{") {
 		return errors.New("HTTP metrics are not on in each contestant, so that the figures cannot be compared")
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -85,7 +86,7 @@ func newEngine(s settings.Config, log *zap.Logger) (*engine.Engine, error) {
 }
 
 func (a *App) registerMetrics(registry *prometheus.Registry) error {
-	for _, c := range a.engine.Collectors() {
+	for _, c := range slices.Concat(a.engine.Collectors(), requests.collectors()) {
 		if err := registry.Register(c); err != nil && !errors.As(err, new(prometheus.AlreadyRegisteredError)) {
 			return fmt.Errorf("registering metrics: %w", err)
 		}

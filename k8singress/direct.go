@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -83,6 +84,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 		byCaddy(d.server, w, r)
 		return
 	}
+	began := time.Now()
 	x := exchanges.Get().(*exchange.Exchange)
 	*x = exchange.Exchange{Request: r, Writer: w, Prepare: d.prepare, Always: d.table.Always(r.TLS() != nil), Leave: caddy.Exiting()}
 	if d.altSvc != nil && r.TLS() != nil {
@@ -94,6 +96,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	} else if err != nil {
 		d.fail(x, outcome, err)
 	}
+	requests.note(x.Status, began)
 	if !x.Kept {
 		*x = exchange.Exchange{}
 		exchanges.Put(x)

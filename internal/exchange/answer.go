@@ -50,14 +50,6 @@ func (c Changes) apply(answer *message.Response) {
 	}
 }
 
-// Head returns what writes the head of an answer with the changes.
-func (c Changes) Head(to message.Writer) func(*message.Response) error {
-	return func(answer *message.Response) error {
-		c.apply(answer)
-		return to.Head(answer)
-	}
-}
-
 // ChangeAnswer has changes made to the fields of the answer.
 func (x *Exchange) ChangeAnswer(by *message.Changes) {
 	if x.changes == nil {
@@ -66,11 +58,15 @@ func (x *Exchange) ChangeAnswer(by *message.Changes) {
 	x.changes = append(x.changes, by)
 }
 
-// TakeChanges returns the changes that have been asked for, and leaves none: whoever takes them makes them.
-func (x *Exchange) TakeChanges() Changes {
-	taken := slices.Concat(x.Always, x.changes)
+// TakeChanges returns what writes the head of an answer with the changes that have been asked for, and leaves none.
+func (x *Exchange) TakeChanges() (head func(*message.Response) error) {
+	taken, to := slices.Concat(x.Always, x.changes), x.Writer
 	x.changes = nil
-	return taken
+	return func(answer *message.Response) error {
+		taken.apply(answer)
+		x.Status = answer.Status
+		return to.Head(answer)
+	}
 }
 
 // Head writes the head of the answer as filters have changed it, with the session cookie of the endpoint.
@@ -86,6 +82,7 @@ func (x *Exchange) Head(answer *message.Response) error {
 // always makes the changes that hold for each answer.
 func (x *Exchange) always(answer *message.Response) {
 	x.Always.apply(answer)
+	x.Status = answer.Status
 	answer.Close = answer.Close || x.Leave && answer.Status != http.StatusSwitchingProtocols
 }
 

@@ -37,6 +37,8 @@ type Exchange struct {
 	Always Changes
 	// Leave has the client leave the connection after the answer, unless it switches to another protocol.
 	Leave bool
+	// Status is that of the answer, once its head has been written.
+	Status int
 	// Prepare makes a request one that handlers of Caddy can serve; nil where it is one.
 	Prepare func(w http.ResponseWriter, r *http.Request) *http.Request
 

@@ -66,8 +66,7 @@ func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error
 	if VisitFrom(x.Context()) != v {
 		x.SetContext(context.WithValue(x.Context(), visitKey{}, v))
 	}
-	writer, changes := x.Writer, x.TakeChanges()
-	w := message.NewResponseWriter(writer, changes.Head(writer))
+	w := message.NewResponseWriter(x.Writer, x.TakeChanges())
 	r := x.ToHTTP()
 	if _, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); !ok && x.Prepare != nil {
 		r = x.Prepare(w, r)

@@ -1,0 +1,47 @@
+package k8singress
+
+import (
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// requestMetrics count the requests that are answered directly, of all configurations.
+type requestMetrics struct {
+	requests *prometheus.CounterVec
+	duration prometheus.Histogram
+	// byCode are the counters that have been asked for: a lookup by label costs more than the count.
+	byCode [600]atomic.Pointer[prometheus.Counter]
+}
+
+var requests = &requestMetrics{
+	requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "k8singress_http_requests_total",
+		Help: "How many HTTP requests were answered, by status; 0 is for those that were cut off without an answer.",
+	}, []string{"code"}),
+	duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "k8singress_http_request_duration_seconds",
+		Help: "How long HTTP requests took, from the end of their head to the end of their answer.", Buckets: prometheus.DefBuckets,
+	}),
+}
+
+func (m *requestMetrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.requests, m.duration}
+}
+
+// note counts a request that began at a time.
+func (m *requestMetrics) note(status int, began time.Time) {
+	if status < 0 || status >= len(m.byCode) {
+		status = 0
+	}
+	counter := m.byCode[status].Load()
+	if counter == nil {
+		found := m.requests.WithLabelValues(strconv.Itoa(status))
+		counter = &found
+		m.byCode[status].Store(counter)
+	}
+	(*counter).Inc()
+	m.duration.Observe(time.Since(began).Seconds())
+}
