@@ -1,6 +1,7 @@
 package k8singress
 
 import (
+	"net/http"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,9 @@ var requests = &requestMetrics{
 	}),
 }
 
+// collectors begin with one status, so that the counter is there before the first request.
 func (m *requestMetrics) collectors() []prometheus.Collector {
+	m.requests.WithLabelValues(strconv.Itoa(http.StatusOK))
 	return []prometheus.Collector{m.requests, m.duration}
 }
 

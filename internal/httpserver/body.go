@@ -24,10 +24,8 @@ type body struct {
 	expects bool
 	// err is what ended it; io.EOF is its end.
 	err error
-	// stopped says that a read under way was to end.
-	stopped atomic.Bool
-	// whole says that all of it has been read.
-	whole atomic.Bool
+	// whole says that all of it has been read, and over that nobody wants the rest.
+	whole, over atomic.Bool
 }
 
 // errBodyOver says that the handler has returned.
@@ -94,7 +92,10 @@ const directly = 1 << 10
 // socket reads from the connection into p, or into the buffer where p is small.
 func (b *body) socket(p []byte) (int, error) {
 	c := b.c
-	b.extend()
+	c.reads.extend(c.options.BodyTimeout)
+	if b.over.Load() {
+		return 0, errBodyOver
+	}
 	var n int
 	var err error
 	if len(p) >= directly {
@@ -109,11 +110,16 @@ func (b *body) socket(p []byte) (int, error) {
 	return 0, cut(err)
 }
 
-// extend gives the client time for the next part, unless it is wanted no more.
-func (b *body) extend() {
-	b.c.reads.extend(b.c.options.BodyTimeout)
-	if b.stopped.Load() {
-		_ = b.c.nc.SetReadDeadline(longAgo)
+// halt has a read that is under way end, and all others. Nothing but the end of the request comes after it.
+func (b *body) halt() {
+	b.over.Store(true)
+	_ = b.c.nc.SetReadDeadline(longAgo)
+}
+
+// EndBody ends a read of the body of the request. The connection ends with the answer then.
+func (w *writer) EndBody() {
+	if b := w.c.body; b != nil && !b.whole.Load() {
+		b.halt()
 	}
 }
 
@@ -155,7 +161,7 @@ func (b *body) readChunked(p []byte) (n int, err error) {
 				in.release()
 				return n, nil
 			}
-			b.extend()
+			b.c.reads.extend(b.c.options.BodyTimeout)
 			if err := b.c.fill(); err != nil {
 				return 0, cut(err)
 			}
@@ -191,7 +197,7 @@ func (b *body) rest() (int64, bool) {
 	switch {
 	case b.ended():
 		return 0, true
-	case b.err != nil || b.expects || b.chunked || b.left > mostDrained:
+	case b.err != nil || b.over.Load() || b.expects || b.chunked || b.left > mostDrained:
 		return 0, false
 	}
 	return b.left, true
@@ -219,39 +225,17 @@ func (c *conn) endBody() (rest int64, ok bool) {
 	if b == nil {
 		return 0, true
 	}
-	if !b.stop() {
+	if !b.mu.TryLock() {
+		b.halt()
 		b.mu.Lock()
-		if !b.ended() {
-			b.err = errBodyOver
-		}
-		b.mu.Unlock()
 	}
-	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.stopped.Load() {
+	if b.over.Load() {
 		c.reads.spoil()
 	}
 	rest, ok = b.rest()
 	b.err = errBodyOver
 	return rest, ok
-}
-
-// stop ends a read that is under way in another goroutine, and those to come. It returns false where there is one under way.
-func (b *body) stop() bool {
-	if b.mu.TryLock() {
-		b.mu.Unlock()
-		return true
-	}
-	b.stopped.Store(true)
-	_ = b.c.nc.SetReadDeadline(longAgo)
-	return false
-}
-
-// EndBody ends a read of the body that is under way: nobody wants the rest.
-func (w *writer) EndBody() {
-	if b := w.c.body; b != nil {
-		b.stop()
-	}
 }
 
 // drain reads the rest of a body, and returns whether it came to the end.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/httpserver"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/proxy"
@@ -135,33 +137,62 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var m message.Request
 	m.FromHTTP(r)
 	writer := message.NewHTTPWriter(w, r)
+	f.answer(&m, writer, r.Context().Value(http.ServerContextKey) != nil)
+	if writer.Aborted() && r.Context().Value(http.ServerContextKey) != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// answer does what a server does; says is whether the client is told of failures.
+func (f *front) answer(r *message.Request, w message.Writer, says bool) {
 	x := &exchange.Exchange{
-		Request: &m, Route: &exchange.Route{Path: "/", Origin: "Ingress/shop/web"}, Backend: f.backend,
-		Clients: realip.New(ir.Clients{}), Global: &f.global, Writer: writer,
+		Request: r, Route: &exchange.Route{Path: "/", Origin: "Ingress/shop/web"}, Backend: f.backend,
+		Clients: realip.New(ir.Clients{}), Global: &f.global, Writer: w,
 	}
 	err := f.pool.Forward(x, f.settings, f.secured)
 	x.Conclude(err)
 	f.errs <- err
-	switch {
-	case writer.Aborted() && fronted(r):
-		panic(http.ErrAbortHandler)
-	case err != nil && !writer.Started():
+	if err != nil && says && !w.Started() {
 		status := exchange.StatusOf(err)
-		if !fronted(r) {
-			return
-		}
 		_ = x.Respond(status, fmt.Sprintf("error %d", status))
 	}
 }
 
-func fronted(r *http.Request) bool { return r.Context().Value(http.ServerContextKey) != nil }
+// onFronts runs a test with net/http in front, and with our own server.
+func onFronts(t *testing.T, test func(t *testing.T, ours bool)) {
+	t.Run("net/http", func(t *testing.T) { test(t, false) })
+	t.Run("httpserver", func(t *testing.T) { test(t, true) })
+}
 
 // listen starts a server, and returns a client of it.
-func (f *front) listen(t testing.TB) (*httptest.Server, *http.Client) {
+func (f *front) listen(t testing.TB, ours bool) (*httptest.Server, *http.Client) {
 	t.Helper()
-	server := httptest.NewServer(f)
-	t.Cleanup(server.Close)
-	return server, server.Client()
+	if !ours {
+		server := httptest.NewServer(f)
+		t.Cleanup(server.Close)
+		return server, server.Client()
+	}
+	options := &httpserver.Options{
+		HeaderTimeout: patience, BodyTimeout: patience, WriteTimeout: patience, KeepAlive: patience, MaxHead: 32 << 10,
+	}
+	server := &httpserver.Server{
+		Handler: func(w message.Writer, r *message.Request) { f.answer(r, w, true) },
+		Options: func() *httpserver.Options { return options },
+	}
+	listener := fixture.Listen(t)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			remote, local := netip.MustParseAddrPort(conn.RemoteAddr().String()), netip.MustParseAddrPort(conn.LocalAddr().String())
+			go server.Serve(conn, message.NewConn(remote, local, nil))
+		}
+	}()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &httptest.Server{URL: "http://" + listener.Addr().String(), Listener: listener}, &http.Client{Transport: transport}
 }
 
 func pool(t testing.TB) *proxy.Pool {

@@ -50,7 +50,9 @@ func pattern(size int) []byte {
 var protocols = []ir.BackendProtocol{ir.HTTP, ir.HTTPS}
 
 // TestBodies sends bodies of all sizes and sorts to and fro, and looks that they are the same, trailers included.
-func TestBodies(t *testing.T) {
+func TestBodies(t *testing.T) { onFronts(t, bodies) }
+
+func bodies(t *testing.T, ours bool) {
 	for _, protocol := range protocols {
 		e := serving(t, protocol == ir.HTTPS, func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
@@ -68,7 +70,7 @@ func TestBodies(t *testing.T) {
 		for _, f := range []ir.Forwarding{{}, {StreamRequest: true}, {BufferResponse: true}, {StreamRequest: true, BufferResponse: true}} {
 			f.Protocol = protocol
 			front := inFront(t, settingsOf(ir.Proxy{Forwarding: f}), of(e))
-			server, client := front.listen(t)
+			server, client := front.listen(t, ours)
 			for _, size := range []int{0, 1, 4 << 10, 64<<10 + 1, 1 << 20} {
 				for _, query := range []string{"", "?known"} {
 					name := fmt.Sprintf("%s, streams %v, buffers %v, %d bytes%s", protocol, f.StreamRequest, f.BufferResponse, size, query)
@@ -115,7 +117,9 @@ func there(t *testing.T, client *http.Client, url string, size int, known bool) 
 }
 
 // TestAnswers goes through what endpoints may answer, and what the client makes of it.
-func TestAnswers(t *testing.T) {
+func TestAnswers(t *testing.T) { onFronts(t, answersOf) }
+
+func answersOf(t *testing.T, ours bool) {
 	long := strings.Repeat("x", 100_000)
 	for name, c := range map[string]struct {
 		method, answer, want string
@@ -145,11 +149,16 @@ func TestAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ends := strings.HasPrefix(c.want, "cut") || name == "until close"
 			e := serve(t, func(conn net.Conn, r *http.Request) bool { return says(c.answer)(conn, r) && !ends })
-			server, client := inFront(t, settings(), of(e)).listen(t)
+			server, client := inFront(t, settings(), of(e)).listen(t, ours)
 			client.Transport.(*http.Transport).DisableCompression = true
+			want := c.want
+			if ours && strings.Contains(c.answer, "chunked") {
+				// net/http counts an answer that comes at once.
+				want = strings.Replace(strings.Replace(want, "200 2 ok", "200 -1 ok", 1), "200 0", "200 -1", 1)
+			}
 			for range 2 {
-				if got := answered(t, client, c.method, server.URL); got != c.want {
-					t.Errorf("got %.100q, want %.100q", got, c.want)
+				if got := answered(t, client, c.method, server.URL); got != want {
+					t.Errorf("got %.100q, want %.100q", got, want)
 				}
 			}
 			if n := e.connections.Load(); c.again && n != 1 {
@@ -188,7 +197,9 @@ func answered(t *testing.T, client *http.Client, method, url string) string {
 }
 
 // TestBothWaysAtOnce: an answer may begin long before the request has ended, and each piece goes on at once.
-func TestBothWaysAtOnce(t *testing.T) {
+func TestBothWaysAtOnce(t *testing.T) { onFronts(t, bothWaysAtOnce) }
+
+func bothWaysAtOnce(t *testing.T, ours bool) {
 	for _, protocol := range protocols {
 		t.Run(string(protocol), func(t *testing.T) {
 			e := serving(t, protocol == ir.HTTPS, func(w http.ResponseWriter, r *http.Request) {
@@ -205,7 +216,7 @@ func TestBothWaysAtOnce(t *testing.T) {
 				}
 			})
 			s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}})
-			server, client := inFront(t, s, of(e)).listen(t)
+			server, client := inFront(t, s, of(e)).listen(t, ours)
 			reader, writer := io.Pipe()
 			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, reader)
 			response, err := client.Do(r)
@@ -229,7 +240,9 @@ func TestBothWaysAtOnce(t *testing.T) {
 }
 
 // TestAnEarlyAnswer: an endpoint that wants no more of a body has answered, whatever the client still has to send.
-func TestAnEarlyAnswer(t *testing.T) {
+func TestAnEarlyAnswer(t *testing.T) { onFronts(t, anEarlyAnswer) }
+
+func anEarlyAnswer(t *testing.T, ours bool) {
 	const answer = "HTTP/1.1 413 No\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno"
 	listener := fixture.Listen(t)
 	fixture.Serve(listener, func(conn net.Conn) {
@@ -241,7 +254,7 @@ func TestAnEarlyAnswer(t *testing.T) {
 	})
 	for _, streams := range []bool{true, false} {
 		f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{StreamRequest: streams}}), of(&endpoint{Listener: listener}))
-		server, client := f.listen(t)
+		server, client := f.listen(t, ours)
 		body := io.Reader(bytes.NewReader(pattern(1 << 20)))
 		if streams {
 			var writer *io.PipeWriter
@@ -311,7 +324,9 @@ func TestAnEndpointThatTakesNothing(t *testing.T) {
 }
 
 // TestEvents: each event reaches the client before the next one is made.
-func TestEvents(t *testing.T) {
+func TestEvents(t *testing.T) { onFronts(t, events) }
+
+func events(t *testing.T, ours bool) {
 	for _, head := range []string{"Transfer-Encoding: chunked", "Content-Length: 21\r\nContent-Type: text/event-stream"} {
 		next := make(chan string)
 		listener := fixture.Listen(t)
@@ -325,7 +340,7 @@ func TestEvents(t *testing.T) {
 				_, _ = io.WriteString(conn, text)
 			}
 		})
-		server, client := inFront(t, settings(), of(&endpoint{Listener: listener})).listen(t)
+		server, client := inFront(t, settings(), of(&endpoint{Listener: listener})).listen(t, ours)
 		response, err := client.Get(server.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -345,7 +360,9 @@ func TestEvents(t *testing.T) {
 
 // TestALongAnswerThatPauses holds that the kernel's way of moving a body knows silence from slowness, and the end of the endpoint from that
 // of the client.
-func TestALongAnswerThatPauses(t *testing.T) {
+func TestALongAnswerThatPauses(t *testing.T) { onFronts(t, aLongAnswerThatPauses) }
+
+func aLongAnswerThatPauses(t *testing.T, ours bool) {
 	const size, pieces = 400_000, 8
 	for name, c := range map[string]struct {
 		sent int
@@ -371,7 +388,7 @@ func TestALongAnswerThatPauses(t *testing.T) {
 			s.Read = 400 * time.Millisecond
 			backend := of(e, refusing(t))
 			f := inFront(t, s, backend)
-			server, client := f.listen(t)
+			server, client := f.listen(t, ours)
 			got := answered(t, client, http.MethodGet, server.URL)
 			if err := fixture.Receive(t, "the end", f.errs); !errors.Is(err, c.want) || (got == "cut") != (c.want != nil) {
 				t.Errorf("%d bytes, %v", len(got), err)
@@ -392,7 +409,7 @@ func TestALongAnswerThatPauses(t *testing.T) {
 		})
 		backend := of(e, refusing(t))
 		f := inFront(t, settings(), backend)
-		server, client := f.listen(t)
+		server, client := f.listen(t, ours)
 		response, err := client.Get(server.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -406,7 +423,9 @@ func TestALongAnswerThatPauses(t *testing.T) {
 }
 
 // TestAClientThatLeavesItsUpload: the endpoint is told.
-func TestAClientThatLeavesItsUpload(t *testing.T) {
+func TestAClientThatLeavesItsUpload(t *testing.T) { onFronts(t, aClientThatLeavesItsUpload) }
+
+func aClientThatLeavesItsUpload(t *testing.T, ours bool) {
 	for _, protocol := range protocols {
 		begun, ended := make(chan struct{}, 1), make(chan error, 1)
 		e := serving(t, protocol == ir.HTTPS, func(_ http.ResponseWriter, r *http.Request) {
@@ -416,7 +435,7 @@ func TestAClientThatLeavesItsUpload(t *testing.T) {
 		})
 		backend := of(e, refusing(t))
 		f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}}), backend)
-		server, _ := f.listen(t)
+		server, _ := f.listen(t, ours)
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -434,14 +453,16 @@ func TestAClientThatLeavesItsUpload(t *testing.T) {
 }
 
 // TestAnEndpointThatLeavesAnUpload: its client is told so, and not taken for one that has gone.
-func TestAnEndpointThatLeavesAnUpload(t *testing.T) {
+func TestAnEndpointThatLeavesAnUpload(t *testing.T) { onFronts(t, anEndpointThatLeavesAnUpload) }
+
+func anEndpointThatLeavesAnUpload(t *testing.T, ours bool) {
 	listener := fixture.Listen(t)
 	fixture.Serve(listener, func(conn net.Conn) { _, _ = conn.Read(make([]byte, 1000)) })
 	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.GRPC, ir.FastCGI} {
 		e := &endpoint{Listener: listener}
 		backend := of(e, refusing(t))
 		f := inFront(t, settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}}), backend)
-		server, _ := f.listen(t)
+		server, _ := f.listen(t, ours)
 		conn, err := net.Dial("tcp", server.Listener.Addr().String())
 		if err != nil {
 			t.Fatal(err)

@@ -25,6 +25,9 @@ func (r *request) switched(c *conn) error {
 	if err := r.head(&c.answer); err != nil {
 		return err
 	}
+	if !c.finish() {
+		return r.cut(fmt.Errorf("%w: %w", errNotTaken, r.gone()))
+	}
 	client, err := r.Writer.Switch()
 	if err != nil {
 		return r.cut(taken(err))
@@ -34,9 +37,11 @@ func (r *request) switched(c *conn) error {
 	if !ok {
 		return r.cut(fmt.Errorf("%w: its connection has no time limits", errNotTaken))
 	}
-	c.watch()
+	if ctx := r.Context(); ctx.Err() == nil {
+		// A server may have ended it, because the connection is its own no more.
+		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	}
 	t := &talk{limit: c.in.limit, tick: max(c.in.limit/renewParts, time.Millisecond), last: time.Now()}
-	defer context.AfterFunc(r.Context(), func() { _ = conn.Close() })()
 	if in := c.buffered(); len(in) > 0 {
 		c.at = c.end
 		if _, err := conn.Write(in); err != nil {

@@ -63,7 +63,9 @@ func socket(t *testing.T, address string) (*net.TCPConn, *bufio.Reader) {
 	return conn.(*net.TCPConn), reader
 }
 
-func TestWebSockets(t *testing.T) {
+func TestWebSockets(t *testing.T) { onFronts(t, webSockets) }
+
+func webSockets(t *testing.T, ours bool) {
 	for _, protocol := range protocols {
 		ends := make(chan error, 10)
 		e := talking(t, protocol == ir.HTTPS, func(conn net.Conn, reader *bufio.Reader) {
@@ -73,7 +75,7 @@ func TestWebSockets(t *testing.T) {
 		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol}})
 		s.Read = 400 * time.Millisecond
 		f := inFront(t, s, of(e))
-		server, _ := f.listen(t)
+		server, _ := f.listen(t, ours)
 		t.Run(string(protocol)+", one talks", func(t *testing.T) {
 			conn, reader := socket(t, server.Listener.Addr().String())
 			for i := range 8 {
@@ -116,7 +118,9 @@ func TestWebSockets(t *testing.T) {
 }
 
 // TestASwitchThatWasNotAskedFor: an endpoint that speaks another protocol all of a sudden has a bad answer.
-func TestASwitchThatWasNotAskedFor(t *testing.T) {
+func TestASwitchThatWasNotAskedFor(t *testing.T) { onFronts(t, aSwitchThatWasNotAskedFor) }
+
+func aSwitchThatWasNotAskedFor(t *testing.T, ours bool) {
 	for name, c := range map[string]struct{ answer, request string }{
 		"not asked":    {switched, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
 		"no Upgrade":   {"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n", upgrade},
@@ -125,7 +129,7 @@ func TestASwitchThatWasNotAskedFor(t *testing.T) {
 		"HTTP/1.0":     {switched, strings.ReplaceAll(upgrade, "HTTP/1.1", "HTTP/1.0")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			server, _ := inFront(t, settings(), of(serve(t, says(c.answer)))).listen(t)
+			server, _ := inFront(t, settings(), of(serve(t, says(c.answer)))).listen(t, ours)
 			conn, err := net.Dial("tcp", server.Listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)
@@ -145,9 +149,11 @@ func TestASwitchThatWasNotAskedFor(t *testing.T) {
 }
 
 // TestARefusedUpgrade: an endpoint may say no, and both connections go on.
-func TestARefusedUpgrade(t *testing.T) {
+func TestARefusedUpgrade(t *testing.T) { onFronts(t, aRefusedUpgrade) }
+
+func aRefusedUpgrade(t *testing.T, ours bool) {
 	e := serve(t, says("HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno"))
-	server, _ := inFront(t, settings(), of(e)).listen(t)
+	server, _ := inFront(t, settings(), of(e)).listen(t, ours)
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)
