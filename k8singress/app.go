@@ -1,5 +1,5 @@
-// Package k8singress holds what Caddy sees of the ingress controller: its app, the HTTP handlers, the source of
-// upstreams, the certificate manager, the admin routes and the subcommand.
+// Package k8singress holds what Caddy sees of the ingress controller: its app, the HTTP handlers, the
+// listener wrapper, the certificate manager, the admin routes and the subcommand.
 package k8singress
 
 import (

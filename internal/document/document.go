@@ -79,7 +79,7 @@ type Share struct {
 type Destination struct {
 	// Chain is what handles the request: a list of Caddy HTTP routes. Equal chains are provisioned once.
 	Chain json.RawMessage `json:"chain,omitempty"`
-	// Backend is the ID of the backend that the chain's reverse_proxy asks for endpoints.
+	// Backend is the ID of the backend whose endpoints the handler at the end of the chain asks.
 	Backend string `json:"backend,omitempty"`
 	// TLS is how TLS is spoken with the endpoints of the backend; nil is without verification, and without a certificate.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCookieRewrite holds what becomes of the cookies of endpoints, by both ways to them and by FastCGI; those of the session
-// affinity stay as they are.
+// TestCookieRewrite holds what becomes of the cookies of endpoints, by HTTP, also with a large body, and by FastCGI; those of the
+// session affinity stay as they are.
 func TestCookieRewrite(t *testing.T) {
 	answer := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Set-Cookie", "a=/app/; Path=/app/shop; HttpOnly; domain=.Old.example")

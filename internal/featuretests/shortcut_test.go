@@ -23,7 +23,7 @@ import (
 var final = regexp.MustCompile(`HTTP/1\.1 [2-9]\d\d [^\r]*\r\n`)
 
 // answers are what an endpoint says, byte by byte; it closes the connection behind each, and says so. Those that are passed
-// on piece by piece have a type: whether reverse_proxy guesses one depends on a timer.
+// on piece by piece have a type.
 var answers = map[string]string{
 	"plain":        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nok",
 	"no-type":      "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n<html>ok</html>",
@@ -69,8 +69,8 @@ var asked = map[string]string{
 	"unusual method": "PROPFIND %s HTTP/1.1\r\nHost: a.example\r\n\r\n",
 }
 
-// TestTheShortWayIsTheLongWay sends each request twice: as it is, and with an Incremental header, which only reverse_proxy
-// serves. Apart from that, endpoint and client must not be able to tell.
+// TestTheShortWayIsTheLongWay sends each request twice: as it is, and with an Incremental header. Apart from that,
+// endpoint and client must not be able to tell.
 func TestTheShortWayIsTheLongWay(t *testing.T) {
 	got := make(chan string, 10)
 	ip, port := recorder(t, got)

@@ -18,7 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// The two ways a request can take. An Incremental header, which asks for nothing else, sends it the long one.
+// The two ways to ask for something: plainly, and with an Incremental header, which must not make a difference.
 var ways = []string{"short", "long"}
 
 // byWay adds what sends a request a certain way.

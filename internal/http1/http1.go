@@ -24,14 +24,14 @@ const (
 type Error struct {
 	// Status is what a client is answered. Where an endpoint has sent the bytes it has no meaning.
 	Status int
-	// Reason is one word for metrics and logs.
+	// Reason is one word, which the client is told.
 	Reason string
 }
 
 // Error returns a text with the reason.
 func (e *Error) Error() string { return "invalid HTTP/1.1: " + e.Reason }
 
-// The reasons, as users find them in metrics.
+// The reasons, as clients find them in the answer.
 var (
 	errLine         = &Error{400, "request-line"}
 	errMethodToken  = &Error{400, "method"}
