@@ -150,7 +150,7 @@ func (r *reading) settings() {
 	r.TLS, r.AsksCiphers = settings.TLS, !slices.Equal(settings.TLS.Ciphers, defaults.TLS.Ciphers)
 	r.Problems = append(r.Problems, problems...)
 	if r.Canary == nil {
-		r.readParams()
+		r.readConfigMaps()
 	}
 }
 

@@ -1,0 +1,89 @@
+package ingress
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+const (
+	configMapClosed = "all requests for this Ingress get 503"
+	// mostDataBytes bounds what is copied into the routes, and sent with each request or answer.
+	mostDataBytes = 64 << 10
+)
+
+// readConfigMaps reads the ConfigMaps that annotations name.
+func (r *reading) readConfigMaps() {
+	a := r.annotations
+	if a.Forwarding.Protocol == ir.FastCGI {
+		r.params = r.configMap("fastcgi-params-configmap", a.ParamsConfigMap, checkParam)
+	}
+}
+
+func checkParam(_, value string) error {
+	_, err := nginx.ParseTemplate(value, nginx.FastCGIVariables...)
+	return err
+}
+
+// configMap returns the data of the ConfigMap that an annotation names. check says what is wrong with one key. Without the data,
+// an application would run with other settings than its owner means, among them those that protect it: so the Ingress is closed.
+func (r *reading) configMap(annotation, name string, check func(key, value string) error) map[string]string {
+	if name == "" {
+		return nil
+	}
+	object := r.findConfigMap(annotation, name)
+	if object == nil {
+		return nil
+	}
+	size := 0
+	for _, key := range slices.Sorted(maps.Keys(object.Data)) {
+		size += len(key) + len(object.Data[key])
+		if err := check(key, object.Data[key]); err != nil {
+			r.closeFor(annotation, report.InvalidAnnotation, "the key %s of the ConfigMap %s/%s: %v; "+configMapClosed,
+				key, object.Namespace, object.Name, err)
+		}
+	}
+	if size > mostDataBytes {
+		r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s/%s has %d bytes of data, and %d are the most: "+configMapClosed,
+			object.Namespace, object.Name, size, mostDataBytes)
+	}
+	if r.annotations.Closed {
+		return nil
+	}
+	return object.Data
+}
+
+// findConfigMap returns nil, and closes the Ingress, if there is no ConfigMap of the name, or if it is in another namespace.
+func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
+	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: r.Object.Namespace, Name: name}
+	if namespace, rest, has := strings.Cut(name, "/"); has {
+		if namespace != ref.Namespace {
+			r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s is in another namespace than the Ingress: "+configMapClosed+
+				". Copy it to the namespace %s", name, ref.Namespace)
+			return nil
+		}
+		ref.Name = rest
+	}
+	r.depend(ref)
+	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(ref.Namespace, ref.Name)
+	if !ok {
+		r.closeFor(annotation, report.ConfigMapNotFound, "there is no ConfigMap %s/%s: "+configMapClosed+" until there is one",
+			ref.Namespace, ref.Name)
+		return nil
+	}
+	return object
+}
+
+func (r *reading) closeFor(annotation string, reason report.Reason, message string, args ...any) {
+	r.annotations.Closed = true
+	r.problem(report.Error, reason, report.AnnotationField(annotations.Key(annotation)), message, args...)
+}
