@@ -39,6 +39,8 @@ type Settings struct {
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of a ConfigMap with parameters of FastCGI, with or without its namespace in front.
 	ParamsConfigMap string
+	// CustomHeaders are set on answers.
+	CustomHeaders CustomHeaders
 	// Canary is nil for an Ingress that answers by itself.
 	Canary *ir.Canary
 	// Closed says that every request is refused.

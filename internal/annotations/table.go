@@ -23,7 +23,7 @@ var Table = option.Table[Settings, string]{
 	healthCheckPath, healthCheckInterval, healthCheckTimeout, healthCheckHealthyAfter, healthCheckUnhealthyAfter, healthCheckStatus,
 	healthCheckHost,
 	backendProtocol, proxyHTTPVersion, upstreamVhost, connectionProxyHeader, xForwardedPrefix, proxyCookiePath, proxyCookieDomain,
-	fastcgiIndex, fastcgiParams,
+	fastcgiIndex, fastcgiParams, customHeaders,
 	proxySSLSecret, proxySSLVerify, proxySSLVerifyDepth, proxySSLName, proxySSLServerName, proxySSLProtocols, proxySSLCiphers,
 	proxyConnectTimeout, proxySendTimeout, proxyReadTimeout,
 	proxyNextUpstream, proxyNextUpstreamTimeout, proxyNextUpstreamTries,
@@ -33,7 +33,7 @@ var Table = option.Table[Settings, string]{
 
 // filters make what the annotations put into the way of a request on one path, in the order in which it meets them.
 var filters = []func(s *Settings, path string) []ir.Filter{
-	(*Settings).closed, (*Settings).chains, (*Settings).rewrite,
+	(*Settings).closed, (*Settings).chains, (*Settings).rewrite, (*Settings).customHeaders,
 }
 
 // finishers make what several annotations make together. Each may run again when more values are known.

@@ -122,6 +122,40 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
+// TestAllowedResponseHeaders holds that what cannot be read of the list allows nothing, and that a class may have a list of its own.
+func TestAllowedResponseHeaders(t *testing.T) {
+	for _, test := range []struct {
+		value string
+		want  []string
+		bad   string
+	}{
+		{"", nil, ""},
+		{",", nil, ""},
+		{"X-Own, x-new,\nX_Third", []string{"X-Own", "x-new", "X_Third"}, ""},
+		{"X-Own,*,X.Own", []string{"X-Own"}, `"*" has '*' in it`},
+		{"transfer-encoding,Connection", nil, "transfer-encoding is about a connection"},
+		{strings.Repeat("x", 129), nil, "longer than 128 bytes"},
+	} {
+		t.Run(test.value, func(t *testing.T) {
+			config, problems := Parse(map[string]string{"global-allowed-response-headers": test.value})
+			if diff := cmp.Diff(test.want, config.Defaults.CustomHeaders.Allowed); diff != "" {
+				t.Errorf("allowed (-want +got):\n%s", diff)
+			}
+			switch {
+			case test.bad == "" && len(problems) > 0:
+				t.Error(problems)
+			case test.bad != "" && (len(problems) != 1 || !strings.Contains(problems[0].Message, test.bad)):
+				t.Errorf("got %v, want one with %q", problems, test.bad)
+			}
+		})
+	}
+	config, _ := Parse(map[string]string{"global-allowed-response-headers": "X-Own"})
+	class, _ := ParseClass(config.Defaults, map[string]string{"global-allowed-response-headers": "X-New"})
+	if diff := cmp.Diff([]string{"X-New"}, class.CustomHeaders.Allowed); diff != "" {
+		t.Errorf("allowed for the class (-want +got):\n%s", diff)
+	}
+}
+
 // TestDefaults holds that keys with the name of an annotation are what an Ingress gets that says nothing, and no more.
 func TestDefaults(t *testing.T) {
 	config, problems := Parse(map[string]string{
@@ -265,11 +299,12 @@ func checkProblems(t *testing.T, name string, problems []report.Problem) {
 	}
 }
 
-// checkRefused holds that a key with an error changes nothing, but for what it closes and for the networks that can be read.
+// checkRefused holds that a key with an error changes nothing, but for what it closes and for the part of a list that can be read.
 func checkRefused(t *testing.T, config *Config) {
 	t.Helper()
 	want := Config{Defaults: annotations.Settings{Closed: config.Defaults.Closed}}
 	want.Global.Clients.Trusted = config.Global.Clients.Trusted
+	want.Defaults.CustomHeaders.Allowed = config.Defaults.CustomHeaders.Allowed
 	if diff := cmp.Diff(&want, config); diff != "" {
 		t.Errorf("refused, and yet something changes (-want +got):\n%s", diff)
 	}

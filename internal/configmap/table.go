@@ -27,7 +27,7 @@ var Table = option.Table[Config, string]{
 	autoHTTPS,
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
-	proxySSLLocationOnly,
+	proxySSLLocationOnly, ofIngresses(&annotations.GlobalAllowedResponseHeaders),
 
 	useHTTP2, sslRejectHandshake, sslSessionTickets,
 	hsts, hstsMaxAge, hstsIncludeSubdomains, hstsPreload,
@@ -46,5 +46,10 @@ func annotation(name string) Key {
 	if row == nil {
 		panic("there is no annotation " + name)
 	}
+	return ofIngresses(row)
+}
+
+// ofIngresses is a key with a row of annotations.Settings, which no Ingress need be able to say.
+func ofIngresses(row *annotations.Annotation) Key {
 	return option.In(func(c *Config) *annotations.Settings { return &c.Defaults }, row)
 }

@@ -27,6 +27,7 @@ func (r *reading) readConfigMaps() {
 	if a.Forwarding.Protocol == ir.FastCGI {
 		r.params = r.configMap("fastcgi-params-configmap", a.ParamsConfigMap, checkParam)
 	}
+	a.CustomHeaders.Data = r.configMap("custom-headers", a.CustomHeaders.ConfigMap, a.CustomHeaders.Check)
 }
 
 func checkParam(_, value string) error {

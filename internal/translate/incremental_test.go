@@ -50,6 +50,7 @@ var references = values{
 	annotations.Prefix + "auth-tls-secret":          {"a/one", "a/two", "b/one", "b/three", "one"},
 	annotations.Prefix + "proxy-ssl-secret":         {"a/one", "a/two", "b/one", "b/three", "one"},
 	annotations.Prefix + "fastcgi-params-configmap": {"one", "two", "a/one", "b/one", "gone"},
+	annotations.Prefix + "custom-headers":           {"one", "two", "a/one", "b/one", "gone"},
 	kinds.OwnPrefix + "tcp-ports":                   {"5432:80, 6379:http", "6379", "5432:http", "6380:80"},
 	kinds.OwnPrefix + "udp-ports":                   {"53:80", "54:80"},
 	kinds.OwnPrefix + "stream-tls-secret":           {"one", "two", "a/one"},
@@ -59,6 +60,7 @@ var references = values{
 	annotations.Prefix + "canary-by-header":         {"X-Canary", "X-Region"},
 	"auto-https":                                    {"off", "tls", "all"},
 	"allow-cross-namespace-resources":               {"true", "false"},
+	"global-allowed-response-headers":               {"X-One", "x-one, X-Two"},
 	"use-forwarded-headers":                         {"true", "false"},
 	"proxy-stream-timeout":                          {"1h", "2h"},
 }
@@ -67,6 +69,7 @@ var references = values{
 var groups = []map[string]string{
 	{"backend-protocol": "FCGI", "fastcgi-params-configmap": "one"},
 	{"backend-protocol": "FCGI", "fastcgi-params-configmap": "two", "fastcgi-index": "index.php"},
+	{"custom-headers": "one"},
 	{"backend-protocol": "HTTPS", "proxy-ssl-secret": "a/one", "proxy-ssl-verify": "on", "proxy-ssl-name": "x.example"},
 	{"backend-protocol": "GRPCS", "proxy-ssl-secret": "b/one"},
 	{"auth-tls-secret": "a/one"},
@@ -274,7 +277,7 @@ func drawClass(t *rapid.T) *networkingv1.IngressClass {
 	return class
 }
 
-// drawConfigMap draws one with ports, one with defaults, or one with parameters of FastCGI.
+// drawConfigMap draws one with ports, one with defaults, or one with parameters of FastCGI or headers.
 func drawConfigMap(t *rapid.T, all *tables) *corev1.ConfigMap {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: draw(t, namespaces), Name: draw(t, []string{
 		"tcp", "udp", "global", "global", "class", "one", "two",
@@ -287,6 +290,9 @@ func drawConfigMap(t *rapid.T, all *tables) *corev1.ConfigMap {
 		object.Data = all.configMap.some(t, 5)
 	default:
 		object.Data = map[string]string{"SCRIPT_FILENAME": draw(t, []string{"/app$fastcgi_script_name", "/srv", "$unknown"})}
+		if rapid.Bool().Draw(t, "headers") {
+			object.Data = map[string]string{draw(t, []string{"X-One", "X-Two"}): draw(t, []string{"1", "2", ""})}
+		}
 		maps.Copy(object.Data, all.configMap.some(t, 1))
 	}
 	return object

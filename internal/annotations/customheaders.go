@@ -1,0 +1,111 @@
+package annotations
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/nginx"
+)
+
+// The rows of custom-headers. GlobalAllowedResponseHeaders is for the ConfigMap, and not in Table.
+var (
+	customHeaders = Annotation{
+		Name: "custom-headers",
+		Doc: "The ConfigMap whose data are headers of the answers, in place of those that an endpoint sends with the same names. Values are " +
+			"plain text. The key [global-allowed-response-headers](configmap.md#global-allowed-response-headers) of the controller's ConfigMap " +
+			"has to list each name. While it does not, or a name or a value cannot be used, or the ConfigMap does not exist or is in " +
+			"another namespace, all requests get 503. Redirects and errors that the controller itself answers with do not get the headers.",
+		Values: "name or namespace/name", Example: "headers", Default: "none", Scope: ScopeLocation, Risk: RiskMedium,
+		Parse:   nginx.Into(func(s *Settings) *string { return &s.CustomHeaders.ConfigMap }, readObjectName),
+		OnError: (*Settings).close, Meanwhile: ingressClosed,
+	}
+	GlobalAllowedResponseHeaders = Annotation{
+		Name: "global-allowed-response-headers",
+		Doc: "The headers that an Ingress may set with the annotation [custom-headers](annotations.md#custom-headers), in any case. " +
+			"An Ingress that sets another one is closed.",
+		Values: "names with commas between them", Example: "X-Frame-Options,Content-Security-Policy", Default: "none",
+		Parse: nginx.Into(func(s *Settings) *[]string { return &s.CustomHeaders.Allowed }, readHeaderNames), Lines: true,
+	}
+)
+
+// CustomHeaders are headers of answers.
+type CustomHeaders struct {
+	// ConfigMap is the name of the ConfigMap that has them, with or without its namespace in front.
+	ConfigMap string
+	// Allowed are the names that an Ingress may set. It is for defaults: an Ingress cannot say it.
+	Allowed []string
+	// Data are the headers themselves. Whoever has read the ConfigMap, and found nothing wrong by Check, sets them.
+	Data map[string]string
+}
+
+// Check says why a header cannot be set.
+func (h *CustomHeaders) Check(name, value string) error {
+	if err := checkHeaderName(name); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(h.Allowed, func(allowed string) bool { return strings.EqualFold(allowed, name) }) {
+		return fmt.Errorf("the header %s is not allowed: add it to %s in the ConfigMap of the controller, or remove the key",
+			name, GlobalAllowedResponseHeaders.Name)
+	}
+	if strings.TrimSpace(value) == "" {
+		return errors.New("the value is empty")
+	}
+	for _, r := range value {
+		if r < ' ' || r > '~' {
+			return fmt.Errorf("the value has the character %U in it: write it on one line of ASCII text", r)
+		}
+	}
+	return nil
+}
+
+// customHeaders leaves out the spaces around values, which HTTP/2 forbids.
+func (s *Settings) customHeaders(string) []ir.Filter {
+	var set []ir.Header
+	for _, name := range slices.Sorted(maps.Keys(s.CustomHeaders.Data)) {
+		set = append(set, ir.Header{Name: name, Value: strings.TrimSpace(s.CustomHeaders.Data[name])})
+	}
+	if set == nil {
+		return nil
+	}
+	return []ir.Filter{ir.ResponseHeaders{HeaderChanges: ir.HeaderChanges{Set: set}}}
+}
+
+// readHeaderNames leaves out what cannot be a header, as ingress-nginx does. That allows less.
+func readHeaderNames(value string) ([]string, error) {
+	var names, bad []string
+	for name := range strings.SplitSeq(value, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if err := checkHeaderName(name); err != nil {
+			bad = append(bad, err.Error())
+			continue
+		}
+		names = append(names, name)
+	}
+	if bad != nil {
+		return names, nginx.Partial("left out: " + strings.Join(bad, "; "))
+	}
+	return names, nil
+}
+
+const (
+	headerChars = "-_"
+	// mostHeaderBytes is more than any name of a header needs.
+	mostHeaderBytes = 128
+)
+
+func checkHeaderName(name string) error {
+	if _, err := nginx.Chars(headerChars, mostHeaderBytes)(name); err != nil {
+		return err
+	}
+	if message.KindOf(name).Hop() {
+		return fmt.Errorf("the header %s is about a connection or the length of a body, and cannot be set", name)
+	}
+	return nil
+}
