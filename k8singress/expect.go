@@ -11,10 +11,10 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// expecting is an answer to a request with a body of which nobody knows whether all of it is going to be read, or sent: it is
-// long, or the client waits for "100 Continue" first. A final answer before the body has ended has to end the connection,
-// because nobody could tell where the next request begins. net/http would do so itself, but Caddy has put a reader of its own
-// in place of those that it looks for. So it would wait for a body that may never come before it sends the answer.
+// expecting is an answer to a request with a body of which nobody knows whether all of it is going to be read, or sent. A final
+// answer before the body has ended has to end the connection, because nobody could tell where the next request begins. net/http
+// would do so itself, but Caddy has put a reader of its own in place of those that it looks for. So it would wait for a body that may
+// never come before it sends the answer.
 type expecting struct {
 	*caddyhttp.ResponseWriterWrapper
 	body *expected
@@ -36,19 +36,8 @@ func (e *expected) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// drained is how much of a body net/http reads that nobody has wanted, so that the connection can go on.
-const drained = 256 << 10
-
 // expect returns w, or what answers in its place.
 func expect(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
-	if 0 <= r.ContentLength && r.ContentLength <= drained && r.Header["Expect"] == nil {
-		return w
-	}
-	return early(w, r)
-}
-
-// early is expect for an answer that may begin before the body has ended, however short that is.
-func early(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 	if r.ProtoMajor != 1 || r.ContentLength == 0 || r.Body == nil {
 		return w
 	}

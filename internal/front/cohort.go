@@ -14,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
-	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
@@ -51,14 +50,7 @@ func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serving.Server.ServeHTTP(w, r)
 		return
 	}
-	writer := message.NewHTTPWriter(w, r)
-	var request message.Request
-	request.FromHTTP(r)
-	serving.Answer(writer, &request)
-	if writer.Aborted() {
-		_ = http.NewResponseController(w).Flush() // What is there may as well arrive.
-		panic(http.ErrAbortHandler)
-	}
+	serving.answer(w, r)
 }
 
 // begin serves a connection, on a goroutine of its own unless there is nothing to wait for.

@@ -32,6 +32,8 @@ func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration)
 
 // roundTrip asks an endpoint that speaks gRPC or FastCGI.
 func (r *request) roundTrip() error {
+	// Goroutines of a transport may hold it for longer.
+	r.Kept = true
 	idle := newIdle(r.Context(), r.settings)
 	defer idle.end()
 	from := r.body.reader()
