@@ -73,6 +73,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		_ = http.NewResponseController(w).Flush() // What is there may as well arrive.
 		panic(http.ErrAbortHandler)
 	}
+	for i := range x.Left {
+		w.Header().Add(x.Left[i].Name, x.Left[i].Value)
+	}
 	return caddyError(err)
 }
 

@@ -88,7 +88,7 @@ func (x *Exchange) always(answer *message.Response) {
 
 // Refuse answers a request that has failed. What filters do to answers does not hold for this one.
 func (x *Exchange) Refuse(status int, fields ...message.Field) error {
-	answer := &message.Response{Status: status, Fields: fields}
+	answer := &message.Response{Status: status, Fields: append(fields, x.Left...)}
 	x.always(answer)
 	return x.Writer.Head(answer)
 }

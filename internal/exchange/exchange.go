@@ -37,6 +37,8 @@ type Exchange struct {
 	Always Changes
 	// Leave has the client leave the connection after the answer, unless it switches to another protocol.
 	Leave bool
+	// Left are fields that a handler of Caddy wants in the answer to the error that it has returned, such as WWW-Authenticate.
+	Left message.Fields
 	// Status is that of the answer, once its head has been written.
 	Status int
 	// Prepare makes a request one that handlers of Caddy can serve; nil where it is one.

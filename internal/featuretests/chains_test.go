@@ -103,6 +103,9 @@ func TestChainOfBasicAuth(t *testing.T) {
 		t.Error(err)
 	}
 	in.expect("open.example", "/", http.StatusOK, "one /")
+	if got := in.get("staff.example", "/"); !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Basic ") {
+		t.Errorf("browsers do not ask for a password: %d %v", got.status, got.header)
+	}
 }
 
 // TestPlaceholderInChain: the administrator's text is expanded, and what the Ingress says is not.

@@ -75,6 +75,7 @@ func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error
 		return v.enter(w, r, behind)
 	}))
 	if err != nil && !w.Started() || errors.Is(err, exchange.ErrCut) {
+		x.Left = append(x.Left, w.Left()...)
 		return failureOf(err)
 	}
 	return errors.Join(err, w.Finish())

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -180,6 +181,11 @@ func (h *ResponseWriter) Finish() error {
 
 // Started says whether anything of the answer has been written, or is about to be.
 func (h *ResponseWriter) Started() bool { return h.wrote }
+
+// Left are the fields that stand in the header, of a handler that has not answered.
+func (h *ResponseWriter) Left() Fields {
+	return slices.DeleteFunc(FieldsOf(h.header), func(f Field) bool { return f.Kind.Hop() || f.Kind == ContentType })
+}
 
 // trailer are the fields that were announced, and those with http.TrailerPrefix.
 func (h *ResponseWriter) trailer() Fields {

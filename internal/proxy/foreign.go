@@ -32,8 +32,7 @@ func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration)
 
 // roundTrip asks an endpoint that speaks gRPC or FastCGI.
 func (r *request) roundTrip() error {
-	// Goroutines of a transport may hold it for longer.
-	r.Kept = true
+	r.hold()
 	idle := newIdle(r.Context(), r.settings)
 	defer idle.end()
 	from := r.body.reader()

@@ -54,6 +54,8 @@ type request struct {
 	sent    bool
 	// left is why the client had gone before the body was not wanted any more, if it had.
 	left atomic.Pointer[error]
+	// held is the context, for goroutines that may go on when the request is over.
+	held context.Context //nolint:containedctx // It is the context of the request.
 }
 
 // gone returns why the client does not wait any more, or nil. What ends a read of the body may look like that later.
@@ -61,12 +63,23 @@ func (r *request) gone() error {
 	if left := r.left.Load(); left != nil {
 		return *left
 	}
-	return context.Cause(r.Context())
+	return context.Cause(r.client())
+}
+
+// hold prepares for goroutines that may go on when the request is over: what is used again for the next one is none of theirs.
+func (r *request) hold() { r.Kept, r.held = true, r.Context() }
+
+// client is the context of the request.
+func (r *request) client() context.Context {
+	if r.held != nil {
+		return r.held
+	}
+	return r.Context()
 }
 
 // halt has the body not read any more. A read that is under way ends soon.
 func (r *request) halt(from *reading) {
-	left := context.Cause(r.Context())
+	left := context.Cause(r.client())
 	r.left.CompareAndSwap(nil, &left)
 	from.halt()
 }

@@ -23,7 +23,7 @@ type upload struct {
 }
 
 func (r *request) upload(c *conn) *upload {
-	r.Kept = true
+	r.hold()
 	u := &upload{from: r.body.reader(), done: make(chan struct{})}
 	c.sends()
 	go func() {
