@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/front"
+	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/httpserver"
 	"github.com/k8singress/k8singress/internal/message"
 )
@@ -34,6 +35,11 @@ func drive(conn net.Conn, info *front.Info) {
 			} else {
 				byCaddy(serving.Server, w, r)
 			}
+		},
+		Refused: func(_ *message.Request, reason *http1.Error) {
+			requests.note(reason.Status, time.Now())
+			caddy.Log().Named("k8singress.http").Debug("a request was refused", zap.Stringer("client", conn.RemoteAddr()),
+				zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
 		},
 		Panicked: func(value any) {
 			if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
