@@ -49,9 +49,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	if r.ContentLength < 0 {
-		defer allowSilence(r)()
-	}
+	defer allowSilence(r)()
 	writer := message.NewHTTPWriter(w, r)
 	x := &exchange.Exchange{Request: new(message.Request), Writer: writer}
 	x.FromHTTP(r)

@@ -3,13 +3,14 @@ package k8singress
 import (
 	"context"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/front"
 )
 
 // The end of the process: SIGTERM makes caddy.Exiting true. From then on answers ask their clients to leave. Caddy stops
@@ -82,12 +83,10 @@ func sendAway(w http.ResponseWriter, r *http.Request) {
 // unending is longer than any request.
 const unending = 100 * 365 * 24 * time.Hour
 
-// allowSilence lets the body of a request pause for as long as it likes, if it is one half of a stream in both directions:
-// a client that listens has nothing to say. Those of gRPC and of Connect can be told from their type.
+// allowSilence lets the body of a request pause for as long as it likes, if it is one half of a stream in both directions.
 func allowSilence(r *http.Request) (restore func()) {
 	body, _ := caddyhttp.IdleTimeoutsFromContext(r.Context())
-	kind := r.Header.Get("Content-Type")
-	if body == nil || !strings.HasPrefix(kind, "application/grpc") && !strings.HasPrefix(kind, "application/connect+") {
+	if body == nil || !front.MaySayNothing(r) {
 		return func() {}
 	}
 	return body.Override(unending, 0)

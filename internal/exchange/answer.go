@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Failure is a request that is not answered by an endpoint or a filter. Whoever called has to answer with the status.
+// Failure is a request that is not answered by an endpoint or a filter. The server has to answer with the status.
 type Failure struct {
 	Status int
 	Err    error

@@ -1,5 +1,5 @@
 // Package exchange holds one request on its way through filters to an endpoint, and its answer. Filters, balancing and proxying
-// work on it, whatever version of HTTP the client speaks, and whoever reads it from the connection.
+// work on it, whatever version of HTTP the client speaks, and whichever server reads it from the connection.
 package exchange
 
 import (
@@ -50,10 +50,10 @@ type Exchange struct {
 	// changes begin in firstChanges, which is enough for most requests.
 	changes      Changes
 	firstChanges [4]*message.Changes
-	// client is who the request comes from, once somebody has asked.
+	// client is who the request comes from, once Client was called.
 	client     realip.Client
 	identified bool
-	// id is known once somebody has asked.
+	// id is known once ID was called.
 	id    string
 	named bool
 

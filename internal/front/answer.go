@@ -13,7 +13,7 @@ import (
 // answer answers a request that net/http has read, in place of the server, with its limits for clients that stall.
 func (s *Serving) answer(w http.ResponseWriter, r *http.Request) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
-	if limit := time.Duration(s.Server.ReadIdleTimeout); limit > 0 && r.ContentLength != 0 && !maySayNothing(r) {
+	if limit := time.Duration(s.Server.ReadIdleTimeout); limit > 0 && r.ContentLength != 0 && !MaySayNothing(r) {
 		body := &caddyhttp.IdleTimeoutReader{
 			ReadCloser: r.Body, Ctrl: ctrl, Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(),
 			DrainDeadline: r.ProtoMajor == 1, ClearBetweenReads: r.ProtoMajor == 2,
@@ -39,9 +39,9 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// maySayNothing says whether the body of a request is one half of a stream in both directions: a client that listens has nothing to
+// MaySayNothing says whether the body of a request is one half of a stream in both directions: a client that listens has nothing to
 // say. Those of gRPC and of Connect can be told from their type.
-func maySayNothing(r *http.Request) bool {
+func MaySayNothing(r *http.Request) bool {
 	kind := r.Header.Get("Content-Type")
 	return r.ContentLength < 0 && (strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/connect+"))
 }

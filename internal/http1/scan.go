@@ -71,9 +71,6 @@ func (s *Scanner) begins(buffer []byte) error {
 	return nil
 }
 
-// Waiting says whether nothing of a head has come yet.
-func (s *Scanner) Waiting(buffer []byte) bool { return s.start == len(buffer) }
-
 // token are the characters of tokens by RFC 9110 5.6.2: names and methods.
 var token = func() (all [256]bool) {
 	for c := range all {

@@ -18,7 +18,6 @@ const defaultDrain = 240 * time.Second
 type global struct {
 	clients atomic.Pointer[realip.Policy]
 	options atomic.Pointer[ir.Global]
-	hsts    atomic.Pointer[string]
 	answers atomic.Pointer[answers]
 
 	handshakes atomic.Pointer[handshakes]
@@ -31,7 +30,6 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	}
 	t.global.options.Store(g)
 	header := g.HSTS.Header()
-	t.global.hsts.Store(&header)
 	t.global.answers.Store(newAnswers(header))
 	t.global.handshakes.Store(newHandshakes(g))
 	t.global.clients.Store(realip.New(g.Clients))
@@ -45,7 +43,7 @@ func (t *Table) Global() *ir.Global { return t.global.options.Load() }
 func (t *Table) Clients() *realip.Policy { return t.global.clients.Load() }
 
 // HSTS is the value of the Strict-Transport-Security header for answers over TLS; empty is without.
-func (t *Table) HSTS() string { return *t.global.hsts.Load() }
+func (t *Table) HSTS() string { return t.global.answers.Load().hsts }
 
 // StreamPolicy is how connections are passed on that no port of their own has: those of Passthrough.
 func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
@@ -54,14 +52,17 @@ func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
 func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
 
 // answers are the changes to all answers over TLS.
-type answers struct{ secure exchange.Changes }
+type answers struct {
+	hsts   string
+	secure exchange.Changes
+}
 
 func newAnswers(hsts string) *answers {
 	if hsts == "" {
 		return &answers{}
 	}
 	demand := &message.Changes{Set: []message.Field{message.StrictTransportSecurity.Field(hsts)}}
-	return &answers{secure: exchange.Changes{demand}}
+	return &answers{hsts, exchange.Changes{demand}}
 }
 
 // Always are the changes to the answers of requests that come with TLS, or without.

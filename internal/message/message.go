@@ -87,9 +87,6 @@ func (r *Request) SetContextFunc(lazily func() context.Context) { r.ctx, r.lazil
 // SetContext replaces it.
 func (r *Request) SetContext(ctx context.Context) { r.ctx = ctx }
 
-// AtLeast11 says whether the client speaks HTTP/1.1 or above.
-func (r *Request) AtLeast11() bool { return r.Major > 1 || r.Major == 1 && r.Minor >= 1 }
-
 // Protocol returns the version in the words of HTTP, such as "HTTP/1.1".
 func (r *Request) Protocol() string {
 	switch {

@@ -11,11 +11,6 @@ import (
 	"strings"
 )
 
-type connKey struct{}
-
-// ConnKey is the key of the context of a connection that has its *Conn, where net/http serves it for us.
-var ConnKey any = connKey{}
-
 // FromHTTP fills a request from one of net/http. Fields whose names endpoints could take for others are left out. The order of
 // fields is lost in net/http. Those that Connection names are left out, too.
 func (r *Request) FromHTTP(from *http.Request) {
@@ -81,9 +76,6 @@ func TargetOf(r *http.Request) string {
 }
 
 func connOf(r *http.Request) *Conn {
-	if c, ok := r.Context().Value(ConnKey).(*Conn); ok && c.TLS == r.TLS {
-		return c
-	}
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
 	var local netip.AddrPort
 	if address, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
