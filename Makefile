@@ -7,7 +7,8 @@ LINT := go tool -modfile=$(CURDIR)/tools/go.mod golangci-lint run --config $(CUR
 XCADDY := go tool -modfile=$(CURDIR)/tools/go.mod xcaddy
 MODULE := github.com/k8singress/k8singress
 FUZZTIME ?= 30s
-# What is passed on to bench, such as BENCH=-quick, BENCH=-streams, BENCH="-rounds 3 -hosts 1,100", BENCH="-against HEAD~5" or
+FUZZREQUESTS ?= 1000000
+# What is passed on to bench, such as BENCH=-quick, BENCH=-http, BENCH=-streams, BENCH="-rounds 3 -hosts 1,100", BENCH="-against HEAD~5" or
 # BENCH='-scale "-endpoint-changes 2000"'.
 BENCH ?=
 
@@ -55,12 +56,20 @@ golden: ## rewrites the expected files of the golden tests; read the diff
 	go test ./internal/golden/ ./caddyfile/ -update
 
 .PHONY: fuzz
-fuzz: ## each fuzz test for FUZZTIME (30s)
+fuzz: ## each fuzz test for FUZZTIME (30s), and FUZZREQUESTS (a million) to other servers beside ours
 	grep -rn --include='*_test.go' '^func Fuzz' . | sed -E 's#^\./(.*)/[^/]+:[0-9]+:func (Fuzz[A-Za-z0-9_]*).*#\1 \2#' | \
 	while read -r folder name; do \
 		echo "== $$folder $$name"; \
 		go test "./$$folder" -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) || exit 1; \
 	done
+	go test ./internal/httpserver -run '^TestLikeNetHTTP$$' -v -timeout 2h -requests $(FUZZREQUESTS)
+	go test ./internal/featuretests -run '^TestLikeNginx$$' -v -timeout 2h -requests $(FUZZREQUESTS)
+
+.PHONY: soak
+soak: ## slow, broken and hostile clients and endpoints, and changes all the while, for SOAK (10m)
+	K8SINGRESS_SOAK=$(SOAK) go test ./internal/featuretests -run '^TestSoak$$' -v -count=1 -timeout 48h
+
+SOAK ?= 10m
 
 .PHONY: bench
 bench: bin/caddy ## what it must reach and what it reaches, beside plain Caddy, nginx and haproxy, and on a real API server

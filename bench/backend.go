@@ -2,21 +2,50 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
+	"io"
 	"net"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
 )
 
-// answerBody is short, so that the proxy's own cost shows.
-const answerBody = "ok\n"
+const (
+	// answerBody is short, so that the proxy's own cost shows.
+	answerBody = "ok\n"
+	// slowPath is the path of requests that take slowTime, once they are released.
+	slowPath = "/slow"
+	slowTime = 2 * time.Second
+	// headRoom is how long a line of a head may be that the backend reads, and how much of a body it reads at once.
+	headRoom = 32 << 10
+)
 
-// answer is what the backend says to every request.
-var answer = []byte("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n" + answerBody)
+// longBody is the body of the answer to a request whose path is a number of bytes.
+func longBody(size int) string {
+	const line = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-\n"
+	return strings.Repeat(line, size/len(line)+1)[:size]
+}
 
-// backend is an HTTP/1.1 server that costs as little as possible: it knows requests without a body only, which is all
-// that the load generator sends.
+func answerWithBody(body string) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// switching is the answer to a request that asks for a WebSocket. What comes after it is sent back.
+const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+// backend is an HTTP/1.1 server that costs as little as possible: it knows the requests that the clients here send, whose
+// bodies have a length.
 type backend struct {
 	listener net.Listener
 	address  string
+	// answers are those of paths that have one of their own. All others are answered with a short body.
+	answers map[string][]byte
+	short   []byte
+	// slow is how many requests of slowPath wait for their answers. They do so until released is closed, and for slowTime.
+	slow     atomic.Int64
+	released chan struct{}
 }
 
 func startBackend() (*backend, error) {
@@ -25,10 +54,18 @@ func startBackend() (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &backend{listener, fmt.Sprintf("127.0.0.1:%d", listener.Addr().(*net.TCPAddr).Port)}
+	b := &backend{
+		listener: listener, address: fmt.Sprintf("127.0.0.1:%d", listener.Addr().(*net.TCPAddr).Port),
+		answers: map[string][]byte{}, short: answerWithBody(answerBody), released: make(chan struct{}),
+	}
+	for _, size := range []int{mediumAnswer, longAnswer} {
+		b.answers[sizePath(size)] = answerWithBody(longBody(size))
+	}
 	go b.accept()
 	return b, nil
 }
+
+func sizePath(size int) string { return "/" + strconv.Itoa(size) }
 
 func (b *backend) stop() { b.listener.Close() }
 
@@ -38,25 +75,95 @@ func (b *backend) accept() {
 		if err != nil {
 			return
 		}
-		go serve(connection)
+		go b.serve(connection)
 	}
 }
 
 // serve answers one connection until the client closes it.
-func serve(connection net.Conn) {
+func (b *backend) serve(connection net.Conn) {
 	defer connection.Close()
-	reader := bufio.NewReader(connection)
+	reader := bufio.NewReaderSize(connection, headRoom)
 	for {
-		line, err := reader.ReadSlice('\n')
+		answer, err := b.answer(connection, reader)
 		if err != nil {
 			return
 		}
-		if len(line) > 2 {
-			continue
-		}
-		// An empty line ends the head of a request.
 		if _, err := connection.Write(answer); err != nil {
 			return
 		}
 	}
+}
+
+// answer reads one request, and returns what is to be answered.
+func (b *backend) answer(connection net.Conn, reader *bufio.Reader) ([]byte, error) {
+	line, err := reader.ReadSlice('\n')
+	if err != nil {
+		return nil, err
+	}
+	answer, slow := b.of(line)
+	length, upgrade, err := readFields(reader)
+	if err != nil {
+		return nil, err
+	}
+	if upgrade {
+		return nil, echo(connection, reader)
+	}
+	if _, err := reader.Discard(length); err != nil {
+		return nil, err
+	}
+	if slow {
+		b.slow.Add(1)
+		<-b.released
+		<-time.After(slowTime)
+		b.slow.Add(-1)
+	}
+	return answer, nil
+}
+
+// of returns the answer to a request line, and whether it is to take its time.
+func (b *backend) of(line []byte) (answer []byte, slow bool) {
+	_, rest, _ := bytes.Cut(line, []byte(" "))
+	path, _, _ := bytes.Cut(rest, []byte(" "))
+	if answer, ok := b.answers[string(path)]; ok {
+		return answer, false
+	}
+	return b.short, string(path) == slowPath
+}
+
+// readFields reads the rest of a head, and returns the length of the body, and whether a WebSocket is asked for.
+func readFields(reader *bufio.Reader) (length int, upgrade bool, err error) {
+	for {
+		line, err := reader.ReadSlice('\n')
+		if err != nil || len(line) <= 2 {
+			return length, upgrade, err
+		}
+		if value, ok := fieldOf(line, "Content-Length"); ok {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return 0, false, err
+			}
+		}
+		if _, ok := fieldOf(line, "Upgrade"); ok {
+			upgrade = true
+		}
+	}
+}
+
+// fieldOf returns the value of a line of a head that has this name.
+func fieldOf(line []byte, name string) (value []byte, ok bool) {
+	n := len(name)
+	if len(line) <= n || line[n] != ':' || !bytes.EqualFold(line[:n], []byte(name)) {
+		return nil, false
+	}
+	return bytes.TrimSpace(line[n+1:]), true
+}
+
+// echo sends back all that comes, until the client closes the connection.
+func echo(connection net.Conn, reader *bufio.Reader) error {
+	if _, err := io.WriteString(connection, switching); err != nil {
+		return err
+	}
+	if _, err := io.Copy(connection, reader); err != nil {
+		return err
+	}
+	return io.EOF
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 func TestLoad(t *testing.T) {
@@ -28,14 +30,19 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.stop()
-	l := load{address: b.address, hosts: []string{"a.test"}, body: answerBody, connections: 2, duration: 100 * time.Millisecond}
-	f, err := l.run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if f.perSecond == 0 || f.p50 == 0 || f.p99 < f.p50 {
-		t.Errorf("figures are %+v", f)
-	}
+	l := load{address: b.address, hosts: []string{"a.test"}, body: answerBody, connections: 2, duration: 50 * time.Millisecond}
+	fixture.Eventually(t, "figures", func() error {
+		// A busy machine may answer nothing in a short time.
+		l.duration *= 2
+		f, err := l.run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f.perSecond == 0 || f.p50 == 0 || f.p99 < f.p50 {
+			return fmt.Errorf("they are %+v", f)
+		}
+		return nil
+	})
 }
 
 func TestLoadRefusesOtherAnswers(t *testing.T) {
@@ -96,11 +103,11 @@ func TestQuantile(t *testing.T) {
 }
 
 func TestMedianOfRounds(t *testing.T) {
-	rounds := []figures{{100, 1, 30}, {300, 3, 10}, {200, 2, 20}}
-	if got, want := medianOf(rounds), (figures{200, 2, 20}); got != want {
+	rounds := []figures{{100, 1, 30, 5}, {300, 3, 10, 4}, {200, 2, 20, 9}}
+	if got, want := medianOf(rounds), (figures{200, 2, 20, 5}); got != want {
 		t.Errorf("median is %v, want %v", got, want)
 	}
-	if got, want := medianOf(rounds[:2]), (figures{200, 2, 20}); got != want {
+	if got, want := medianOf(rounds[:2]), (figures{200, 2, 20, 4}); got != want {
 		t.Errorf("median is %v, want %v", got, want)
 	}
 }
@@ -228,18 +235,25 @@ func TestLoadKeepsItsPace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.stop()
-	var out strings.Builder
 	arguments := []string{"-address", b.address, "-hosts", "a.test,b.test", "-rate", "200", "-connections", "4", "-duration", "500ms"}
-	if err := runLoad(t.Context(), arguments, &out); err != nil {
-		t.Fatal(err)
-	}
-	var s sum
-	if err := json.Unmarshal([]byte(out.String()), &s); err != nil {
-		t.Fatal(err)
-	}
-	if s.Requests < 20 || s.Requests > 150 || s.Failed > 0 || s.P99 == 0 {
-		t.Errorf("200 requests a second for half a second are %+v", s)
-	}
+	fixture.Eventually(t, "200 requests a second for half a second", func() error {
+		var out strings.Builder
+		if err := runLoad(t.Context(), arguments, &out); err != nil {
+			t.Fatal(err)
+		}
+		var s sum
+		if err := json.Unmarshal([]byte(out.String()), &s); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case s.Requests > 150 || s.Failed > 0:
+			t.Fatalf("they are %+v", s)
+		case s.Requests < 20 || s.P99 == 0:
+			// A busy machine may have answered fewer.
+			return fmt.Errorf("they are %+v", s)
+		}
+		return nil
+	})
 }
 
 func TestLoadCommandRefuses(t *testing.T) {
@@ -247,26 +261,6 @@ func TestLoadCommandRefuses(t *testing.T) {
 		if err := runLoad(t.Context(), strings.Fields(wrong), io.Discard); err == nil {
 			t.Errorf("%s is no error", wrong)
 		}
-	}
-}
-
-func TestNginxServes(t *testing.T) {
-	b, err := startBackend()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.stop()
-	c, err := startNginx(t.Context(), site{folder: t.TempDir(), backend: b.address})
-	if c == nil && err == nil {
-		t.Skip(nginxMissing)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.stop()
-	o := options{connections: 2, duration: 100 * time.Millisecond}
-	if err := c.measure(t.Context(), o); err != nil || c.first[0].perSecond == 0 {
-		t.Errorf("figures are %v, error %v", c.first, err)
 	}
 }
 
@@ -280,7 +274,6 @@ func TestBars(t *testing.T) {
 	}
 	for _, want := range []string{
 		"| at least 1.00 | 0.96 (median of 3 rounds, 0.94 to 0.96) | no |",
-		"| at least 0.40 | " + nginxMissing + " | not measured |",
 		"| 1,000 endpoints against 1 | at least 0.95 | 1.00 (median of 3 rounds, 1.00 to 1.00) | yes |",
 	} {
 		if !strings.Contains(text.String(), want) {

@@ -86,6 +86,10 @@ metadata: {name: app-%05d, namespace: bench}
 data: {tls.crt: %s, tls.key: %s}
 `
 
+func secretOf(host int, certificate, key []byte) string {
+	return fmt.Sprintf(tlsSecret, host, base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
+}
+
 // writeSecured writes an Ingress with a Secret for each host.
 func writeSecured(folder string, m *maker, hosts int) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -111,7 +115,7 @@ func writeSecrets(folder string, m *maker, hosts int) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(&text, tlsSecret, i, base64.StdEncoding.EncodeToString(certificate), base64.StdEncoding.EncodeToString(key))
+			text.WriteString(secretOf(i, certificate, key))
 		}
 		// At once, as an editor does: half a file is not what is measured.
 		draft := filepath.Join(filepath.Dir(folder), "secrets.draft")

@@ -166,12 +166,10 @@ func (d *duel) measureRequests(ctx context.Context) error {
 		}{{d.one, &d.rows.requestsOne, &d.rows.processorOne}, {d.many, &d.rows.requestsMany, &d.rows.processorMany}} {
 			err := inTurn(round, func(side int) error {
 				c := pair.of[side]
-				before, errBefore := c.process.processorTime()
 				f, err := c.requests(ctx, d.options, c.hosts)
-				after, errAfter := c.process.processorTime()
 				pair.requests.add(side, f.perSecond)
-				pair.processor.add(side, float64(after-before)/(f.perSecond*d.options.duration.Seconds()))
-				return errors.Join(errBefore, err, errAfter)
+				pair.processor.add(side, processorOf(f))
+				return err
 			})
 			if err != nil {
 				return err

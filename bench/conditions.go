@@ -108,12 +108,9 @@ func startWithDocument(ctx context.Context, s site, name string, document []byte
 	if err != nil {
 		return c, err
 	}
-	https, err := freeAddress()
-	if err != nil {
-		return c, err
-	}
 	c.header = conditionHeader + ": " + strconv.Itoa(candidates)
-	config := fmt.Appendf(nil, "{\n\tadmin %s\n\tk8singress {\n\t\tsource none\n\t\thttp %s\n\t\thttps %s\n\t}\n}\n", c.admin, c.http, https)
+	config := fmt.Appendf(nil, "{\n\tadmin %s\n\tk8singress {\n\t\treach_allow 127.0.0.0/8\n\t\tsource none\n\t\thttp %s\n\t\thttps %s\n\t}\n}\n",
+		c.admin, c.http, c.https)
 	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), config, func(ctx context.Context) bool {
 		// A process whose configuration has no controller yet would take the addresses of the document, too.
 		_, err := c.ask(ctx, "/k8singress/status")

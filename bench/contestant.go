@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +21,7 @@ type contestant struct {
 	folder  string
 	admin   string
 	http    string
+	https   string
 	process *process
 	// header is a line of every request that it gets; it may be empty.
 	header string
@@ -33,41 +34,59 @@ type contestant struct {
 	memory, peak int64
 	// first and last hold one figure for each round, for the first and the last host.
 	first, last []figures
+	// answered has the same for each of the works.
+	answered [][]figures
 }
 
 // newContestant prepares a folder below another one, and addresses.
 func newContestant(below, name string, hosts int) (*contestant, error) {
 	folder := filepath.Join(below, name)
-	c := &contestant{name: name, hosts: hosts, folder: folder}
-	var errAdmin, errHTTP error
-	c.admin, errAdmin = freeAddress()
-	c.http, errHTTP = freeAddress()
-	return c, errors.Join(errAdmin, errHTTP, os.MkdirAll(folder, 0o755))
-}
-
-// startOurs starts Caddy with a folder of manifests.
-func startOurs(ctx context.Context, s site, name string, a applications) (*contestant, error) {
-	c, err := newContestant(s.folder, name, a.hosts)
+	c := &contestant{name: name, hosts: hosts, folder: folder, answered: make([][]figures, len(works))}
+	addresses, err := freeAddresses(3)
 	if err != nil {
 		return c, err
 	}
-	https, err := freeAddress()
+	c.admin, c.http, c.https = addresses[0], addresses[1], addresses[2]
+	return c, os.MkdirAll(folder, 0o755)
+}
+
+// installed leaves out those that are nil.
+func installed(all ...*contestant) []*contestant {
+	return slices.DeleteFunc(all, func(c *contestant) bool { return c == nil })
+}
+
+// rotated is the order of a round: another one is first in each.
+func rotated(all []*contestant, round int) []*contestant {
+	first := round % len(all)
+	return slices.Concat(all[first:], all[:first])
+}
+
+// startOurs starts Caddy with a folder of manifests, and more options.
+func startOurs(ctx context.Context, s site, name string, a applications, options ...string) (*contestant, error) {
+	c, err := newContestant(s.folder, name, a.hosts)
 	if err != nil {
 		return c, err
 	}
 	if err := writeManifests(c.manifests(), a); err != nil {
 		return c, err
 	}
-	config := fmt.Sprintf(`{
+	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), c.caddyfile(options...), c.ready)
+}
+
+// caddyfile is what the controller of a folder of manifests is started with, and more options.
+func (c *contestant) caddyfile(options ...string) []byte {
+	return fmt.Appendf(nil, `{
 	admin %s
 	k8singress {
+		reach_allow 127.0.0.0/8
 		manifests %s
+		configmap bench/controller
 		http %s
 		https %s
+		%s
 	}
 }
-`, c.admin, c.manifests(), c.http, https)
-	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), []byte(config), c.ready)
+`, c.admin, c.manifests(), c.http, c.https, strings.Join(options, "\n\t\t"))
 }
 
 // startPlain starts Caddy with one route for each host, as its own configuration has it.
@@ -185,6 +204,9 @@ func (c *contestant) ready(ctx context.Context) bool {
 	return json.NewDecoder(response.Body).Decode(&status) == nil && status.Ready
 }
 
+// servesFirst asks for the first host.
+func (c *contestant) servesFirst(ctx context.Context) bool { return c.serves(ctx, 1) }
+
 // serves asks for one host, counted from 1.
 func (c *contestant) serves(ctx context.Context, host int) bool {
 	response, err := get(ctx, "http://"+c.http+"/", hostName(host))
@@ -215,15 +237,25 @@ func (c *contestant) measure(ctx context.Context, o options) error {
 	return nil
 }
 
+// load is short GETs for one host, counted from 1.
+func (c *contestant) load(o options, host int) load {
+	return load{
+		proxy: c.process, address: c.http, hosts: []string{hostName(host)}, body: answerBody,
+		header: c.header, connections: o.connections, warmUp: o.duration / 3, duration: o.duration,
+	}
+}
+
 // requests sends as many as it can to one host, counted from 1, while the contestant is not paused.
 func (c *contestant) requests(ctx context.Context, o options, host int) (figures, error) {
+	return c.awake(func() (figures, error) { return c.load(o, host).run(ctx) })
+}
+
+// awake measures while the contestant is not paused.
+func (c *contestant) awake(measure func() (figures, error)) (figures, error) {
 	if err := c.resume(); err != nil {
 		return figures{}, err
 	}
-	f, err := load{
-		address: c.http, hosts: []string{hostName(host)}, body: answerBody,
-		header: c.header, connections: o.connections, warmUp: o.duration / 3, duration: o.duration,
-	}.run(ctx)
+	f, err := measure()
 	if err != nil {
 		return f, fmt.Errorf("%s: %w", c.name, err)
 	}
@@ -252,14 +284,8 @@ func (c *contestant) liveHeap(ctx context.Context) (int64, error) {
 	if err := c.resume(); err != nil {
 		return 0, err
 	}
-	text, err := c.ask(ctx, "/debug/pprof/heap?gc=1&debug=1")
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(text, "\n# HeapAlloc = ")
-	size, _, _ := strings.Cut(rest, "\n")
-	bytes, err := strconv.ParseInt(size, 10, 64)
-	return bytes, errors.Join(err, c.pause())
+	said, err := c.runtimeSays(ctx, "?gc=1&debug=1")
+	return said.heap, errors.Join(err, c.pause())
 }
 
 // ask returns what the admin API answers.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"time"
 )
 
@@ -23,8 +22,6 @@ type field struct {
 	// many has the hosts of the first pair, and many endpoints for the first of them. It is nil where a machine has not so
 	// many addresses.
 	many *contestant
-	// nginx is nil if it is not installed.
-	nginx *contestant
 }
 
 // startField starts all of them. What it returns is to be stopped even when there is an error.
@@ -46,22 +43,19 @@ func startField(ctx context.Context, s site, hosts []int) (*field, error) {
 	if runtime.GOOS == "linux" {
 		f.many, err = startOurs(ctx, s, "ours-endpoints", applications{hosts: hosts[0], endpoints: manyEndpoints, backend: s.backend})
 	}
-	if err == nil {
-		f.nginx, err = startNginx(ctx, s)
-	}
 	return f, err
 }
 
 // all are in the order of a round: those that are compared follow each other.
 func (f *field) all() []*contestant {
-	all := []*contestant{f.nginx}
+	var all []*contestant
 	for i, p := range f.pairs {
 		all = append(all, p.plain, p.ours)
 		if i == 0 {
 			all = append(all, f.many)
 		}
 	}
-	return slices.DeleteFunc(all, func(c *contestant) bool { return c == nil })
+	return installed(all...)
 }
 
 func (f *field) stop() {

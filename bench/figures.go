@@ -10,6 +10,8 @@ import (
 type figures struct {
 	perSecond float64
 	p50, p99  time.Duration
+	// processor is the proxy's processor time of one request; it is zero where that is not known.
+	processor time.Duration
 }
 
 // tally is what came of a load, with its failures.
@@ -67,6 +69,7 @@ func medianOf(rounds []figures) figures {
 		perSecond: median(rounds, func(f figures) float64 { return f.perSecond }),
 		p50:       time.Duration(median(rounds, func(f figures) float64 { return float64(f.p50) })),
 		p99:       time.Duration(median(rounds, func(f figures) float64 { return float64(f.p99) })),
+		processor: time.Duration(median(rounds, processorOf)),
 	}
 }
 
@@ -91,6 +94,8 @@ func quotients(of, to []float64) []float64 {
 	slices.Sort(all)
 	return all
 }
+
+func processorOf(f figures) float64 { return float64(f.processor) }
 
 func ratio(of, to []figures) float64 { return middle(ratios(of, to)) }
 

@@ -2,19 +2,22 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
 	"time"
 )
 
-// load is a number of keep-alive connections that send one GET after the other. It speaks HTTP/1.1 itself: a client
+// load is a number of keep-alive connections that send one request after the other. It speaks HTTP/1.1 itself: a client
 // library would cost as much as the proxy that is measured, on the same processors.
 type load struct {
+	// proxy is the process whose processor time is counted; it may be nil.
+	proxy   *process
 	address string
 	// secure says that it is HTTPS.
 	secure bool
@@ -22,8 +25,12 @@ type load struct {
 	hosts []string
 	// body is what the backend answers; it is on one line at most.
 	body string
-	// header is one more line of each request; it may be empty.
-	header      string
+	// path is that of all requests; empty is "/".
+	path string
+	// header is more lines of each request, with line ends between them; it may be empty.
+	header string
+	// upload is the body of each request, which is a POST if it has one.
+	upload      string
 	connections int
 	// perSecond is how many requests all connections send together; 0 is as many as they can.
 	perSecond int
@@ -48,7 +55,7 @@ func (l load) run(ctx context.Context) (figures, error) {
 
 // count sends the load, and counts the failures with the rest.
 func (l load) count(ctx context.Context) *tally {
-	return repetition{l.connections, l.warmUp, l.duration, l.tolerant}.together(ctx, l.repeat)
+	return repetition{l.proxy, l.connections, l.warmUp, l.duration, l.tolerant}.together(ctx, l.repeat)
 }
 
 // repeat keeps one connection until ctx ends.
@@ -69,20 +76,21 @@ func (l load) repeat(ctx context.Context, begin time.Time, number int, t *tally)
 
 // connection sends requests on one connection until ctx ends, and notes the times of those that were due after begin.
 func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally) error {
+	deadline, _ := ctx.Deadline()
 	connection, err := l.dial(ctx, p.host)
-	if ctx.Err() != nil {
-		return nil
-	}
 	if err != nil {
+		// A dialer notices the end by itself, maybe before ctx says so.
+		if ctx.Err() != nil || !time.Now().Before(deadline) {
+			return nil
+		}
 		return err
 	}
 	defer connection.Close()
-	deadline, _ := ctx.Deadline()
 	if err := connection.SetDeadline(deadline.Add(lateness)); err != nil {
 		return err
 	}
-	request := []byte("GET / HTTP/1.1\r\nHost: " + p.host + "\r\n" + l.line() + "\r\n")
-	reader := bufio.NewReader(connection)
+	request := l.request(p.host)
+	reader := bufio.NewReaderSize(connection, min(max(len(l.body), 4<<10), 64<<10))
 	for due := p.next(ctx); ctx.Err() == nil; due = p.next(ctx) {
 		if _, err := connection.Write(request); err != nil {
 			return err
@@ -97,19 +105,26 @@ func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally
 	return nil
 }
 
-// line is the additional line of each request.
-func (l load) line() string {
-	if l.header == "" {
-		return ""
+// request is what each connection sends again and again.
+func (l load) request(host string) []byte {
+	method, more := "GET", l.header
+	if more != "" {
+		more += "\r\n"
 	}
-	return l.header + "\r\n"
+	if l.upload != "" {
+		method = "POST"
+		more += "Content-Length: " + strconv.Itoa(len(l.upload)) + "\r\n"
+	}
+	path := cmp.Or(l.path, "/")
+	return []byte(method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\n" + more + "\r\n" + l.upload)
 }
 
 func (l load) dial(ctx context.Context, host string) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: lateness}
 	if !l.secure {
-		return new(net.Dialer).DialContext(ctx, "tcp", l.address)
+		return plain.DialContext(ctx, "tcp", l.address)
 	}
-	dialer := tls.Dialer{Config: &tls.Config{ServerName: host, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}
+	dialer := tls.Dialer{NetDialer: plain, Config: &tls.Config{ServerName: host, InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}}
 	return dialer.DialContext(ctx, "tcp", l.address)
 }
 
@@ -155,42 +170,39 @@ func wait(ctx context.Context, until time.Time) {
 	}
 }
 
-// readAnswer reads one response and compares it with the backend's.
+// readAnswer reads one response and compares it with the backend's. It makes no garbage: this machine has the proxy's work to do.
 func readAnswer(reader *bufio.Reader, body string) error {
-	status, err := reader.ReadString('\n')
+	line, err := reader.ReadSlice('\n')
 	if err != nil {
 		return err
 	}
-	length := -1
-	for {
-		line, err := reader.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		if len(line) <= 2 {
-			break
-		}
-		if name, value, _ := strings.Cut(string(line), ":"); strings.EqualFold(name, "Content-Length") {
-			length, err = strconv.Atoi(strings.TrimSpace(value))
-			if err != nil {
-				return err
-			}
-		}
+	if !bytes.HasPrefix(line, []byte("HTTP/1.1 200 ")) {
+		return fmt.Errorf("the answer is %q, not the backend's", bytes.TrimSpace(line))
 	}
-	if !strings.HasPrefix(status, "HTTP/1.1 200 ") || length != len(body) {
-		return fmt.Errorf("the answer is %q with %d bytes, not the backend's", strings.TrimSpace(status), length)
+	length, _, err := readFields(reader)
+	if err != nil {
+		return err
+	}
+	if length != len(body) {
+		return fmt.Errorf("the answer has %d bytes, not the backend's", length)
 	}
 	return readBody(reader, body)
 }
 
+// readBody compares what has come, and waits for more, until it has all.
 func readBody(reader *bufio.Reader, body string) error {
-	got, err := reader.Peek(len(body))
-	if err != nil {
-		return err
+	for len(body) > 0 {
+		if _, err := reader.Peek(1); err != nil {
+			return err
+		}
+		got, _ := reader.Peek(min(len(body), reader.Buffered()))
+		if string(got) != body[:len(got)] {
+			return fmt.Errorf("the answer is %.100q, not the backend's", got)
+		}
+		body = body[len(got):]
+		if _, err := reader.Discard(len(got)); err != nil {
+			return err
+		}
 	}
-	if string(got) != body {
-		return fmt.Errorf("the answer is %q, not the backend's", got)
-	}
-	_, err = reader.Discard(len(body))
-	return err
+	return nil
 }

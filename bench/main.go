@@ -1,5 +1,5 @@
-// Bench measures this binary against the same binary with plain Caddy routes and against nginx, side by side in one run,
-// has test/scale measure it on a real API server, and prints the result as Markdown. `make bench` runs it. Its last table
+// Bench measures this binary against the same binary with plain Caddy routes, nginx and haproxy, side by side in one run, has
+// test/scale measure it on a real API server, and prints the result as Markdown. `make bench` runs it. Its last table
 // has what must be reached, what was measured and whether that is enough. `bench -against COMMIT` measures it against the
 // binary of another commit instead, and one change in a small folder against one in a large folder.
 //
@@ -40,6 +40,8 @@ type options struct {
 	noScale bool
 	// streams leaves out all but TCP and UDP; noStreams leaves those out.
 	streams, noStreams bool
+	// http leaves out all but HTTP.
+	http bool
 	// against is a commit. Nothing but what is compared with it, and what must hold beside that, is measured then.
 	against string
 }
@@ -70,12 +72,14 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	parts := []comparison{compare, compareHandshakes, compareStreams, scale}
+	parts := []comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads, compareEnd, compareStreams, scale}
 	switch {
 	case o.against != "":
 		parts = []comparison{compareCommits, compareGrowth, compareConditions, compareSplit, compareLines, countFiles}
 	case o.streams:
 		parts = []comparison{compareStreams}
+	case o.http:
+		parts = parts[:len(parts)-2]
 	}
 	var bars []bar
 	for _, part := range parts {
@@ -93,8 +97,8 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 type comparison func(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error)
 
 // repetition is what clients do that make connections for as long as a measurement takes.
-func (o options) repetition() repetition {
-	return repetition{clients: o.connections, warmUp: o.duration / 3, duration: o.duration}
+func (o options) repetition(proxy *process) repetition {
+	return repetition{proxy: proxy, clients: o.connections, warmUp: o.duration / 3, duration: o.duration}
 }
 
 // compare measures the contestants, prints the figures, and returns the bars that they are held to.
@@ -136,6 +140,7 @@ func parse(arguments []string) (options, error) {
 	flags.BoolVar(&o.quick, "quick", false, "all of it in a few minutes, with fewer and shorter rounds")
 	flags.StringVar(&scale, "scale", "", "flags of test/scale, which measures on a real API server")
 	flags.BoolVar(&o.noScale, "no-scale", false, "leave out test/scale")
+	flags.BoolVar(&o.http, "http", false, "HTTP alone")
 	flags.BoolVar(&o.streams, "streams", false, "TCP and UDP alone")
 	flags.BoolVar(&o.noStreams, "no-streams", false, "leave out TCP and UDP")
 	if err := flags.Parse(arguments); err != nil {
@@ -179,8 +184,8 @@ func (o options) complete(hosts string) (options, error) {
 		o.hosts = append(o.hosts, n)
 	}
 	slices.Sort(o.hosts)
-	if o.streams && o.noStreams {
-		return o, errors.New("-streams and -no-streams leave nothing")
+	if o.streams && (o.noStreams || o.http) {
+		return o, errors.New("-streams with -no-streams or -http leaves nothing")
 	}
 	if o.rounds < 1 || o.connections < 1 || o.changes < 1 {
 		return o, errors.New("-rounds, -connections and -changes are at least 1")

@@ -29,6 +29,8 @@ type applications struct {
 	backend string
 	// shared says that all have the Service of the first.
 	shared bool
+	// more is further objects.
+	more string
 }
 
 // ingress is that of one host. Its values are its number, the host and the number of its Service.
@@ -87,7 +89,7 @@ func writeManifests(folder string, a applications) error {
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(folder, "class.yaml"), []byte(class), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "class.yaml"), []byte(class+a.more), 0o644); err != nil {
 		return err
 	}
 	for first := 1; first <= a.hosts; first += perFile {

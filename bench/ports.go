@@ -193,7 +193,7 @@ func (b *switchboard) alternate(ctx context.Context, changes int) error {
 }
 
 const (
-	// changePause is the time from one change of a port to the next.
+	// changePause is the time from one change of a port, or one reload, to the next.
 	changePause = 50 * time.Millisecond
 	// exchangePause is the same for the bytes on one connection. All of them together must leave the processors to the changes.
 	exchangePause = 200 * time.Millisecond

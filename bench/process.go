@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -103,6 +102,19 @@ func (p *process) lastWords() string {
 	return string(text[max(0, len(text)-enough):])
 }
 
+// meter returns a function that returns the processor time from begin until it is called.
+func (p *process) meter(ctx context.Context, begin time.Time) func() (time.Duration, error) {
+	wait(ctx, begin)
+	before, err := p.processorTime()
+	return func() (time.Duration, error) {
+		if err != nil {
+			return 0, err
+		}
+		after, err := p.processorTime()
+		return after - before, err
+	}
+}
+
 // memory returns the resident set in bytes.
 func (p *process) memory() (int64, error) {
 	output, err := exec.Command("ps", "-o", "rss=", "-p", strconv.Itoa(p.command.Process.Pid)).Output()
@@ -111,15 +123,6 @@ func (p *process) memory() (int64, error) {
 	}
 	kilobytes, err := strconv.ParseInt(strings.TrimSpace(string(output)), 10, 64)
 	return kilobytes << 10, err
-}
-
-// freeAddress returns an address of this machine that nobody listens on.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // get sends one request with a Host header of its own.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 // relay is a contestant that passes on a TCP port and a UDP port. Its TCP address is that of http.
@@ -106,6 +105,7 @@ func streamManifests(b *streamBackend, tcp, udp []string) string {
 const streamOptions = `{
 	admin %s
 	k8singress {
+		reach_allow 127.0.0.0/8
 		%s
 		http off
 		https off
@@ -200,8 +200,6 @@ func startNginxRelay(ctx context.Context, s site, b *streamBackend) (*relay, err
 	return r, r.startRelay(ctx, nginxSetup(path, r.folder), b, text)
 }
 
-const haproxyMissing = "haproxy is not installed: apt-get install haproxy"
-
 // haproxyConfig passes TCP on. Its values are the address to listen on and that of the backend.
 const haproxyConfig = `global
 	maxconn 4096
@@ -226,9 +224,7 @@ func startHAProxyRelay(ctx context.Context, s site, b *streamBackend) (*relay, e
 		return r, err
 	}
 	r.udp = ""
-	config := filepath.Join(r.folder, "haproxy.cfg")
-	run := program{path, []string{"-db", "-f", config}, syscall.SIGTERM}
-	return r, r.startRelay(ctx, setup{run, config}, b, fmt.Sprintf(haproxyConfig, r.http, b.tcpAddress()))
+	return r, r.startRelay(ctx, haproxySetup(path, r.folder), b, fmt.Sprintf(haproxyConfig, r.http, b.tcpAddress()))
 }
 
 // direct is no proxy at all: what the generator and the backend can do together.
@@ -252,7 +248,7 @@ func (r *relay) measureTCP(ctx context.Context, o options, b *streamBackend) err
 	if err != nil {
 		return err
 	}
-	made := o.repetition().count(ctx, func(int) error { return oneByte(r.http) })
+	made := o.repetition(r.process).count(ctx, func(int) error { return oneByte(r.http) })
 	if err := errors.Join(ctx.Err(), made.first); err != nil {
 		return err
 	}

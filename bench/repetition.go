@@ -8,6 +8,8 @@ import (
 
 // repetition is a number of clients that do the same thing again and again.
 type repetition struct {
+	// proxy is the process whose processor time is counted; it may be nil.
+	proxy    *process
 	clients  int
 	warmUp   time.Duration
 	duration time.Duration
@@ -29,7 +31,7 @@ func (r repetition) count(ctx context.Context, do func(turn int) error) *tally {
 // clientWork is what one of some clients does until ctx ends, or until it fails. What was due before begin does not count.
 type clientWork func(ctx context.Context, begin time.Time, number int, t *tally)
 
-// together lets all clients work, and joins what they note.
+// together lets all clients work, and joins what they note. The proxy's processor time is that from begin on.
 func (r repetition) together(ctx context.Context, work clientWork) *tally {
 	begin := time.Now().Add(r.warmUp)
 	ctx, cancel := context.WithDeadline(ctx, begin.Add(r.duration))
@@ -44,8 +46,15 @@ func (r repetition) together(ctx context.Context, work clientWork) *tally {
 			}
 		})
 	}
+	spent := r.proxy.meter(ctx, begin)
 	group.Wait()
-	return join(tallies, r.duration)
+	all := join(tallies, r.duration)
+	processor, err := spent()
+	if err != nil {
+		all.fail(err)
+	}
+	all.processor = processor / time.Duration(max(1, len(all.latencies)))
+	return all
 }
 
 // once returns false if the load is to end.

@@ -13,7 +13,7 @@ import (
 func write(out io.Writer, o options, f *field, changes []time.Duration) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "## Requests\n\n%d keep-alive connections, short GET, answer of %d bytes. Metrics on, access log off, for all. "+
-		"Medians of %d rounds in turn, %v each; ratios are medians of each round's. "+
+		"In brackets stands the processor time of the proxy for one. Medians of %d rounds in turn, %v each; ratios are medians of each round's. "+
 		"Clients, backend and proxy share %d processors (%s/%s, %s).\n\n",
 		o.connections, len(answerBody), o.rounds, o.duration, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 	writeRequests(&text, f)
@@ -46,7 +46,7 @@ func writeRequests(text *strings.Builder, f *field) {
 		}{{"first", p.plain.first, p.ours.first}, {"last", p.plain.last, p.ours.last}} {
 			plain, ours := medianOf(row.plain), medianOf(row.ours)
 			fmt.Fprintf(text, "| %s | %s | %s | %s | %.2f | %.2f | %s | %s |\n", thousands(float64(p.hosts)), row.name,
-				thousands(plain.perSecond), thousands(ours.perSecond), ratio(row.ours, row.plain), ratio(row.ours, base),
+				rateCell(row.plain), rateCell(row.ours), ratio(row.ours, row.plain), ratio(row.ours, base),
 				milliseconds(plain.p99), milliseconds(ours.p99))
 			if p.hosts == 1 {
 				break
@@ -66,6 +66,33 @@ func writeChanges(text *strings.Builder, hosts int, changes []time.Duration) {
 
 func milliseconds(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+}
+
+// unknown is a cell without a figure.
+const unknown = "-"
+
+// processorCell is the processor time of one request, or nothing where that is not known.
+func processorCell(f figures) string {
+	if f.processor == 0 {
+		return unknown
+	}
+	return shortDuration(float64(f.processor))
+}
+
+// processorRatio compares the processor time of one request, round by round.
+func processorRatio(of, to []figures) string {
+	if medianOf(of).processor == 0 || medianOf(to).processor == 0 {
+		return unknown
+	}
+	return fmt.Sprintf("%.2f", middle(quotients(processorTimes(of), processorTimes(to))))
+}
+
+func processorTimes(rounds []figures) []float64 {
+	all := make([]float64, 0, len(rounds))
+	for _, f := range rounds {
+		all = append(all, processorOf(f))
+	}
+	return all
 }
 
 func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", bytes>>20) }

@@ -6,14 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
 
 const (
-	// manySecrets is how many hosts have a certificate of their own, and rotated how many of those get another one under load.
+	// manySecrets is how many hosts have a certificate of their own, and replaced how many of those get another one under load.
 	manySecrets = 10_000
-	rotated     = 1_000
+	replaced    = 1_000
 )
 
 // plainTLS is the name of the contestant without a controller.
@@ -24,6 +26,8 @@ type terminators struct {
 	maker *maker
 	// plain is Caddy with one certificate in its configuration; one and many have a Secret for each host.
 	plain, one, many *contestant
+	// nginx and haproxy have one certificate; they are nil if they are not installed.
+	nginx, haproxy *contestant
 	// rotation is what came of the handshakes while certificates were replaced, and took how long that was.
 	rotation *tally
 	took     time.Duration
@@ -35,13 +39,18 @@ func compareHandshakes(ctx context.Context, o options, folder string, out io.Wri
 	if err != nil {
 		return nil, err
 	}
-	t := &terminators{maker: m}
-	defer t.stop()
-	if err := t.start(ctx, site{binary: o.binary, folder: folder}); err != nil {
+	backend, err := startBackend()
+	if err != nil {
 		return nil, err
 	}
-	for range o.rounds {
-		for _, c := range t.all() {
+	defer backend.stop()
+	t := &terminators{maker: m}
+	defer t.stop()
+	if err := t.start(ctx, site{o.binary, filepath.Join(folder, "handshakes"), backend.address}); err != nil {
+		return nil, err
+	}
+	for round := range o.rounds {
+		for _, c := range rotated(t.all(), round) {
 			if err := c.measureHandshakes(ctx, o); err != nil {
 				return nil, err
 			}
@@ -58,6 +67,9 @@ func (t *terminators) start(ctx context.Context, s site) error {
 	if t.plain, err = t.startPlain(ctx, s); err != nil {
 		return err
 	}
+	if err := t.startOthers(ctx, s); err != nil {
+		return err
+	}
 	if t.one, err = t.startOurs(ctx, s, "tls-1", 1); err != nil {
 		return err
 	}
@@ -65,13 +77,32 @@ func (t *terminators) start(ctx context.Context, s site) error {
 	return err
 }
 
-func (t *terminators) all() []*contestant { return []*contestant{t.plain, t.one, t.many} }
+// startOthers starts the programs that others have written, with a certificate of the first host.
+func (t *terminators) startOthers(ctx context.Context, s site) error {
+	certificate, key, err := t.maker.issue(hostName(1))
+	if err != nil {
+		return err
+	}
+	both := filepath.Join(s.folder, "certificate.pem")
+	err = errors.Join(os.MkdirAll(s.folder, 0o755), os.WriteFile(both, append(certificate, key...), 0o600))
+	if err != nil {
+		return err
+	}
+	if t.nginx, err = startNginx(ctx, s, both); err != nil {
+		return err
+	}
+	t.haproxy, err = startHAProxy(ctx, s, both)
+	return err
+}
+
+// all are in the order of a round: those that are compared follow each other. What is not installed is left out.
+func (t *terminators) all() []*contestant {
+	return installed(t.plain, t.many, t.one, t.nginx, t.haproxy)
+}
 
 func (t *terminators) stop() {
 	for _, c := range t.all() {
-		if c != nil {
-			c.stop()
-		}
+		c.stop()
 	}
 }
 
@@ -89,17 +120,21 @@ func (t *terminators) startPlain(ctx context.Context, s site) (*contestant, erro
 		"admin": object{"listen": c.admin, "config": object{"persist": false}},
 		"apps": object{
 			"http": object{"metrics": object{}, "servers": object{"bench": object{
-				"listen": []string{c.http}, "tls_connection_policies": []object{{}}, "automatic_https": object{"disable": true},
+				"listen": []string{c.https}, "tls_connection_policies": []object{{}}, "automatic_https": object{"disable": true},
 			}}},
-			"tls": object{"disable_ocsp_stapling": true, "certificates": object{
-				"load_pem": []object{{"certificate": string(certificate), "key": string(key)}},
-			}},
+			"tls": plainTLSApp(certificate, key),
 		},
 	})
 	if err != nil {
 		return c, err
 	}
 	return c, c.startTLS(ctx, s.caddy(c.folder, "caddy.json"), config)
+}
+
+// plainTLSApp is Caddy's app for TLS with one certificate.
+func plainTLSApp(certificate, key []byte) object {
+	pair := object{"certificate": string(certificate), "key": string(key)}
+	return object{"disable_ocsp_stapling": true, "certificates": object{"load_pem": []object{pair}}}
 }
 
 // startOurs starts Caddy with a folder of Ingresses and Secrets.
@@ -111,8 +146,8 @@ func (t *terminators) startOurs(ctx context.Context, s site, name string, hosts 
 	if err := writeSecured(c.manifests(), t.maker, hosts); err != nil {
 		return c, err
 	}
-	config := fmt.Sprintf("{\n\tadmin %s\n\tk8singress {\n\t\tmanifests %s\n\t\thttp off\n\t\thttps %s\n\t}\n}\n",
-		c.admin, c.manifests(), c.http)
+	config := fmt.Sprintf("{\n\tadmin %s\n\tk8singress {\n\t\treach_allow 127.0.0.0/8\n\t\tmanifests %s\n\t\thttp off\n\t\thttps %s\n\t}\n}\n",
+		c.admin, c.manifests(), c.https)
 	return c, c.startTLS(ctx, s.caddy(c.folder, "Caddyfile"), []byte(config))
 }
 
@@ -123,8 +158,8 @@ func (c *contestant) startTLS(ctx context.Context, s setup, config []byte) error
 		if c.name != plainTLS && !c.ready(ctx) {
 			return false
 		}
-		_, first := handshake(c.http, hostName(1))
-		_, last := handshake(c.http, hostName(c.hosts))
+		_, first := handshake(c.https, hostName(1))
+		_, last := handshake(c.https, hostName(c.hosts))
 		return first == nil && last == nil
 	}
 	if err := c.launch(ctx, s, config, shows); err != nil {
@@ -135,15 +170,12 @@ func (c *contestant) startTLS(ctx context.Context, s setup, config []byte) error
 
 // measureHandshakes adds one round.
 func (c *contestant) measureHandshakes(ctx context.Context, o options) error {
-	if err := c.resume(); err != nil {
-		return err
-	}
-	result := handshakes{o.repetition(), c.http, c.hosts}.count(ctx)
-	if err := errors.Join(ctx.Err(), result.first); err != nil {
-		return fmt.Errorf("%s: %w", c.name, err)
-	}
-	c.first = append(c.first, result.figures)
-	return c.pause()
+	f, err := c.awake(func() (figures, error) {
+		result := handshakes{o.repetition(c.process), c.https, c.hosts}.count(ctx)
+		return result.figures, errors.Join(ctx.Err(), result.first)
+	})
+	c.first = append(c.first, f)
+	return err
 }
 
 // rotate replaces certificates while handshakes go on, and waits until the new ones are shown.
@@ -157,15 +189,15 @@ func (t *terminators) rotate(ctx context.Context, o options) error {
 	ended := make(chan *tally, 1)
 	go func() {
 		endless := repetition{clients: o.connections, duration: patience, tolerant: true}
-		ended <- handshakes{endless, t.many.http, manySecrets}.count(limited)
+		ended <- handshakes{endless, t.many.https, manySecrets}.count(limited)
 	}()
 	begin := time.Now()
-	if err := writeSecrets(t.many.manifests(), t.maker, rotated); err != nil {
+	if err := writeSecrets(t.many.manifests(), t.maker, replaced); err != nil {
 		return err
 	}
-	for _, host := range []int{1, rotated / 2, rotated} {
+	for _, host := range []int{1, replaced / 2, replaced} {
 		shown := func(context.Context) bool {
-			serial, err := handshake(t.many.http, hostName(host))
+			serial, err := handshake(t.many.https, hostName(host))
 			return err == nil && serial > before
 		}
 		if err := t.many.process.await(ctx, shown); err != nil {
@@ -183,7 +215,7 @@ func (t *terminators) rotate(ctx context.Context, o options) error {
 // bars are those that they are held to.
 func (t *terminators) bars() []bar {
 	rotation := bar{
-		Work:     fmt.Sprintf("handshakes while %s Secrets of %s get other certificates", thousands(rotated), thousands(manySecrets)),
+		Work:     fmt.Sprintf("handshakes while %s Secrets of %s get other certificates", thousands(replaced), thousands(manySecrets)),
 		Bar:      "none fails",
 		Measured: fmt.Sprintf("%d of %s failed", t.rotation.failed, thousands(float64(len(t.rotation.latencies)+t.rotation.failed))),
 	}
@@ -194,8 +226,17 @@ func (t *terminators) bars() []bar {
 	return []bar{
 		atLeast(work+" against 1", 0.95, t.many.first, t.one.first),
 		atLeast(work+" against stock Caddy with 1 certificate", 0.95, t.many.first, t.plain.first),
+		t.againstNginx(),
 		held(rotation, t.rotation.failed == 0),
 	}
+}
+
+func (t *terminators) againstNginx() bar {
+	const work, least = "handshakes per second with 1 certificate, of nginx", 1.05
+	if t.nginx == nil {
+		return bar{Work: work, Bar: fmt.Sprintf("at least %.2f", least), Measured: nginxMissing}
+	}
+	return atLeast(work, least, t.one.first, t.nginx.first)
 }
 
 // write prints the figures as Markdown.
@@ -203,17 +244,21 @@ func (t *terminators) write(o options, out io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n## TLS handshakes\n\n%d clients, each handshake a full one on a new connection: TLS 1.3, keys of P-256, X25519. "+
 		"Medians of %d rounds in turn, %v each; ratios are medians of each round's.\n\n"+
-		"| | certificates | handshakes/s | ratio to plain | p99 |\n| --- | ---: | ---: | ---: | ---: |\n", o.connections, o.rounds, o.duration)
+		"| | certificates | handshakes/s | processor time of one | ratio to plain | p99 |\n| --- | ---: | ---: | ---: | ---: | ---: |\n",
+		o.connections, o.rounds, o.duration)
 	for _, row := range []struct {
 		name string
 		c    *contestant
-	}{{"plain Caddy", t.plain}, {"k8singress", t.one}, {"k8singress", t.many}} {
+	}{{"plain Caddy", t.plain}, {"k8singress", t.one}, {"k8singress", t.many}, {"nginx", t.nginx}, {"haproxy", t.haproxy}} {
+		if row.c == nil {
+			continue
+		}
 		f := medianOf(row.c.first)
-		fmt.Fprintf(&text, "| %s | %s | %s | %.2f | %s |\n", row.name, thousands(float64(row.c.hosts)), thousands(f.perSecond),
-			ratio(row.c.first, t.plain.first), milliseconds(f.p99))
+		fmt.Fprintf(&text, "| %s | %s | %s | %s | %.2f | %s |\n", row.name, thousands(float64(row.c.hosts)), thousands(f.perSecond),
+			processorCell(f), ratio(row.c.first, t.plain.first), milliseconds(f.p99))
 	}
 	fmt.Fprintf(&text, "\n%s Secrets were changed under load, and the new certificates shown %v after that began.\n",
-		thousands(rotated), t.took.Round(10*time.Millisecond))
+		thousands(replaced), t.took.Round(10*time.Millisecond))
 	_, err := io.WriteString(out, text.String())
 	return err
 }

@@ -86,13 +86,14 @@ func (b *draft) parse(segment caddyfile.Segment) error {
 	return nil
 }
 
-// check holds an option against the grammar in its Values. An option with a block may be given more than once.
+// check holds an option against the grammar in its Values. An option with a block may be given more than once, and so may one whose
+// first argument says what the others are for.
 func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	grammar, _, takesBlock := strings.Cut(row.Values, "{")
 	grammar, bare := strings.CutSuffix(grammar, "[")
-	block := len(l.tokens) > 1+len(l.args)
+	block, keyed := len(l.tokens) > 1+len(l.args), strings.Count(grammar, "<") > 1
 	switch usage := row.Name + " " + row.Values; {
-	case b.given[row.Name] && !takesBlock:
+	case b.given[row.Name] && !takesBlock && !keyed:
 		return errors.New("is given twice")
 	case block && !takesBlock:
 		return errors.New("takes no block")

@@ -3,6 +3,7 @@ package caddyfile
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
@@ -70,7 +71,7 @@ var options = option.Table[draft, *line]{
 		Name: "namespace_selector", Values: "<selector>",
 		Parse: one(func(d *draft) *string { return &d.selector }, selector),
 		Doc: "Serves Ingresses of those namespaces only whose labels match, such as `team=shop` or `\"team in (shop, web)\"`. It " +
-			"needs the right to list and watch namespaces.",
+			"needs the rights of `deploy/namespaces.yaml`.",
 		Example: "namespace_selector team=shop", Default: "all",
 	},
 	{
@@ -169,13 +170,69 @@ var options = option.Table[draft, *line]{
 		Example: "service_port_namespaces shop team-*", Default: "all",
 	},
 	{
+		Name: "service_ports_per_namespace", Values: "<number>",
+		Parse: number(func(d *draft) *int { return &d.config.ServicePortsPerNamespace }),
+		Doc: "How many of those ports the Services of one namespace may have, TCP and UDP together. The oldest Services have theirs, and the " +
+			"others are told. Ports of the ConfigMaps do not count.",
+		Example: "service_ports_per_namespace 4", Default: strconv.Itoa(settings.DefaultServicePortsPerNamespace),
+	},
+	{
+		Name: "service_max_connections", Values: "<number>",
+		Parse: number(func(d *draft) *int { return &d.config.ServiceMaxConnections }),
+		Doc: "The most that a Service may ask for by the annotation `k8singress.io/stream-max-connections`; where it asks for more, this " +
+			"counts. Each client of a UDP port costs a file descriptor, and each connection of a TCP port two.",
+		Example: "service_max_connections 1000", Default: strconv.Itoa(settings.DefaultServiceMaxConnections),
+	},
+	{
+		Name: "service_max_idle_timeout", Values: "<duration>",
+		Parse:   duration(func(d *draft) *settings.Duration { return &d.config.ServiceMaxIdleTimeout }, time.Second),
+		Doc:     "The most that a Service may ask for by the annotation `k8singress.io/stream-idle-timeout`; where it asks for more, this counts.",
+		Example: "service_max_idle_timeout 10m", Default: "1h",
+	},
+	{
+		Name: "body_files", Values: "<size>",
+		Parse: size(func(d *draft) *int64 { return &d.config.BodyFiles }),
+		Doc: "How much of the bodies of requests and answers, all together, may stand in temporary files at a time, in the folder of the " +
+			"environment variable `TMPDIR`. The files have no name, so tools that add up files do not see them. Without room a body is passed on " +
+			"as it comes in: then a slow client keeps its endpoint waiting, and no other endpoint can be asked.",
+		Example: "body_files 2GiB", Default: "8GiB",
+	},
+	{
+		Name: "strict_paths", Parse: enable(func(d *draft) *bool { return &d.config.StrictPaths }),
+		Doc: "Refuses, with 400, each path that servers read in more than one way: with dot segments, two slashes, a semicolon, a backslash, " +
+			"or an escaped dot, slash, semicolon, backslash or escape. Names with an escaped slash in them, as registries and object stores have, " +
+			"are refused then, too.",
+		Example: "strict_paths", Default: "such a path is refused where one way to read it leads to a route with another guard, or to none",
+	},
+	{
+		Name: "via", Parse: enable(func(d *draft) *bool { return &d.config.Via }),
+		Doc:     "Adds a `Via` header to answers, by which clients see that they came through a proxy. Endpoints get one in any case.",
+		Example: "via", Default: "answers have no `Via` header but that of an endpoint",
+	},
+	{
 		Name: "external_names", Values: "off | all",
 		Parse: one(func(d *draft) *string { return &d.config.ExternalNames },
 			words("; without the option, names lead to other machines only", settings.ExternalNamesOff, settings.ExternalNamesAll)),
 		Doc: "Where the names of Services of type `ExternalName` may lead. Without the option, they lead neither to loopback, " +
 			"link-local or multicast addresses, nor to addresses of this machine, of the API server and of the metadata of clouds. With " +
-			"`all`, they may lead anywhere: for a Caddy that runs beside its services. With `off`, such Services are refused.",
+			"`all`, they may lead anywhere but to `reach_deny` and to what Caddy itself listens on: for a Caddy that runs beside its services. " +
+			"`reach_allow` opens nothing for names. With `off`, such Services are refused.",
 		Example: "external_names off", Default: "to other machines",
+	},
+	{
+		Name: "reach_allow", Values: "<network>...",
+		Parse: many(func(d *draft) *[]string { return &d.config.ReachAllow }, network),
+		Doc: "Networks that endpoints may be in although they are usually closed: loopback, link-local and multicast addresses, and those of " +
+			"the metadata of clouds. A Caddy that runs beside its services needs `127.0.0.0/8 ::1/128`. [Tenants](tenants.md#endpoints) has " +
+			"the rules.",
+		Example: "reach_allow 127.0.0.0/8 ::1/128", Default: "none",
+	},
+	{
+		Name: "reach_deny", Values: "<network>...",
+		Parse: many(func(d *draft) *[]string { return &d.config.ReachDeny }, network),
+		Doc: "Networks that neither endpoints may be in, nor the names of `ExternalName` Services lead to. Of the networks of both options " +
+			"that an address is in, the narrowest counts.",
+		Example: "reach_deny 10.0.0.0/16", Default: "none",
 	},
 	{
 		Name: "resolvers", Values: "<ip or ip:port>...",
@@ -276,6 +333,45 @@ var options = option.Table[draft, *line]{
 		Doc: "For how many hosts of one namespace an issuer is asked: the oldest ones, and wildcards before others. It keeps one team from " +
 			"using up what an authority issues for all.",
 		Example: "hosts_per_namespace 20", Default: strconv.Itoa(settings.DefaultHostsPerNamespace),
+	},
+	{
+		Name: "new_hosts_per_day", Values: "<number>",
+		Parse: number(func(d *draft) *int { return &d.config.NewHostsPerDay }),
+		Doc: "For how many new names of one namespace an issuer is asked within 24 hours, whether it gives a certificate or not, and whether " +
+			"the hosts are still there or not. A renewal is not new, nor is another attempt for the same name. Authorities count the orders of an " +
+			"account, so a namespace that replaces its hosts all the time would use them up for all. The storage has the count.",
+		Example: "new_hosts_per_day 50", Default: "four times `hosts_per_namespace`",
+	},
+	{
+		Name: "check_host_dns", Parse: enable(func(d *draft) *bool { return &d.config.CheckHostDNS }),
+		Doc: "Asks issuers only for names that lead here: the DNS servers of `resolvers`, or of the system, have to answer with an address of " +
+			"`publish_address` or `publish_service`. Leave it off where the cluster sees other addresses than the internet, or where the DNS " +
+			"leads to a proxy in front. Wildcards are not checked.",
+		Example: "check_host_dns", Default: "off",
+	},
+	{
+		Name: "host_ownership", Values: "shared | namespace",
+		Parse: one(func(d *draft) *string { return &d.config.HostOwnership },
+			words("", settings.HostOwnershipShared, settings.HostOwnershipNamespace)),
+		Doc: "What Ingresses of several namespaces may do on one host, which belongs to the namespace of its oldest Ingress. With " +
+			"`shared`, the paths of all are served, and what holds for the whole host is up to its owner. With `namespace`, only the owner " +
+			"is served there, and below a wildcard that it has. [Tenants](tenants.md) says more.",
+		Example: "host_ownership namespace", Default: settings.HostOwnershipShared,
+	},
+	{
+		Name: "host_owner", Values: "<host> <namespace>...", Parse: setHostOwner,
+		Doc: "The namespaces that may have a host at all: names, and beginnings of names with a `*` behind them. The host is a name, a " +
+			"wildcard such as `*.shop.example`, which stands for all names below `shop.example` and for their wildcards, or `*` for every " +
+			"other host; what says the most counts. Ingresses of other namespaces are not served there. May be given more than once.",
+		Example: "host_owner *.shop.example shop team-*", Default: "every namespace may have every host",
+	},
+	{
+		Name: "acme_solver_namespaces", Values: "<namespace>...",
+		Parse: many(func(d *draft) *[]string { return &d.config.ACMESolverNamespaces }, namespacePattern),
+		Doc: "The namespaces whose Ingresses may answer the HTTP-01 challenges of certificate authorities, below " +
+			"`/.well-known/acme-challenge`, on hosts that `host_ownership` or `host_owner` keeps from them. On a host that asks its clients for " +
+			"certificates they may not.",
+		Example: "acme_solver_namespaces cert-manager", Default: "none",
 	},
 	{
 		Name: "chain", Values: "<name> { <directives...> }", Parse: setChain,

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/mail"
 	"net/netip"
 	"net/url"
@@ -14,10 +15,12 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/dustin/go-humanize"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/suggest"
 )
@@ -109,6 +112,17 @@ func number(field func(*draft) *int) func(*draft, *line) error {
 	})
 }
 
+// size sets a field to a number of bytes above 0.
+func size(field func(*draft) *int64) func(*draft, *line) error {
+	return value(field, func(s string) (int64, error) {
+		n, err := humanize.ParseBytes(s)
+		if err != nil || n < 1 || n > math.MaxInt64 {
+			return 0, fmt.Errorf("%q is not a size, such as 512MiB or 2GiB", s)
+		}
+		return int64(n), nil
+	})
+}
+
 func anything(string) error { return nil }
 
 // words allows the words of a list. The hint stands at the end of the error.
@@ -146,6 +160,27 @@ func namespacePattern(s string) error {
 		return fmt.Errorf("%w; a star may stand at the end, as in team-*", err)
 	}
 	return nil
+}
+
+// setHostOwner reads one line of several.
+func setHostOwner(d *draft, l *line) error {
+	host, namespaces := l.args[0], l.args[1:]
+	name := strings.TrimPrefix(host, "*.")
+	switch {
+	case host != "*" && len(validation.IsDNS1123Subdomain(name)) > 0:
+		return fmt.Errorf("%q is neither a host name in lower case nor a wildcard such as *.shop.example, nor * for every other host", host)
+	case len(namespaces) == 0:
+		return fmt.Errorf("which namespaces may have %s? Write their names behind it", host)
+	case d.config.HostOwners[host] != nil:
+		return fmt.Errorf("%s is given twice: write all of its namespaces into one line", host)
+	}
+	if d.config.HostOwners == nil {
+		d.config.HostOwners = map[string][]string{}
+	}
+	var list []string
+	err := many(func(*draft) *[]string { return &list }, namespacePattern)(d, &line{args: namespaces})
+	d.config.HostOwners[host] = list
+	return err
 }
 
 func portRange(s string) error {
@@ -249,6 +284,11 @@ func selector(s string) error {
 		return fmt.Errorf("%q is not a label selector, such as team=shop: %w", s, err)
 	}
 	return nil
+}
+
+func network(s string) error {
+	_, err := reach.ParseNetwork(s)
+	return err
 }
 
 func ipAddress(s string) error {

@@ -52,7 +52,7 @@ func load(b *testing.B, address, backend string) {
 	if err := os.WriteFile(filepath.Join(folder, "manifests.yaml"), []byte(content), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nhttp %s\nhttps %s\nhealth %s\n}\n}\n",
+	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nreach_allow 127.0.0.0/8\nhttp %s\nhttps %s\nhealth %s\n}\n}\n",
 		folder, address, fixture.Address(b), fixture.Address(b))
 	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), nil)
 	if err != nil {

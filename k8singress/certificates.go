@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/live"
 )
 
@@ -38,8 +39,8 @@ func (c *Certificates) Provision(ctx caddy.Context) error {
 
 // GetCertificate returns the certificate for the name that the client asks for. There is none for a host that is passed
 // through, where the shortcut has not refused the handshake before.
-func (c *Certificates) GetCertificate(_ context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	if c.hosts.Passthrough(hello.ServerName) != nil {
+func (c *Certificates) GetCertificate(ctx context.Context, hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if c.hosts.Passthrough(front.PortOf(ctx), hello.ServerName) != nil {
 		return nil, errPassthrough
 	}
 	return c.store.GetCertificate(hello)

@@ -23,15 +23,16 @@ import (
 
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
-		Name:      "k8singress",
-		Usage:     "render|lint -f DIR|FILE [--config CADDYFILE]",
-		Short:     "Shows what the ingress controller makes of a folder of manifests",
-		Long:      "Shows what the ingress controller makes of a folder of Kubernetes manifests, or of a single file, without a cluster.",
+		Name:  "k8singress",
+		Usage: "render|lint|show",
+		Short: "Shows what the ingress controller makes of manifests, or what a running one says",
+		Long: "Shows what the ingress controller makes of a folder of Kubernetes manifests, or of a single file, without a cluster; or what\n" +
+			"a running one says.",
 		CobraFunc: commands,
 	})
 }
 
-// offline are the flags that both subcommands have.
+// offline are the flags that the subcommands for manifests have.
 type offline struct {
 	folder string
 	config string
@@ -66,6 +67,7 @@ func commands(parent *cobra.Command) {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, c.run) }
 		parent.AddCommand(cmd)
 	}
+	parent.AddCommand(showCommand())
 }
 
 // noArguments says where an argument belongs. The shell makes several of -f *.yaml.

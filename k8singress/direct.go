@@ -1,7 +1,6 @@
 package k8singress
 
 import (
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -27,31 +26,19 @@ type direct struct {
 	log    *zap.Logger
 	// altSvc tells clients over TLS of HTTP/3; nil is without it.
 	altSvc *message.Changes
+	// prepared is prepare, as a value that is made once.
+	prepared func(http.ResponseWriter, *http.Request) *http.Request
+	// before are the hosts that routes in front of that of the Ingresses may be for: the server has their requests.
+	before hostSet
 }
 
-// newDirect returns nil for a server that does more, or that is asked for more: requests for it are Caddy's. It is called before Caddy
-// has read the routes of the server.
-func newDirect(server *caddyhttp.Server, table *live.Table) *direct {
-	if !onlyIngresses(server) {
-		return nil
-	}
-	return &direct{table: table, server: server, log: caddy.Log().Named("k8singress.http"), altSvc: altSvcOf(server)}
-}
-
-func onlyIngresses(server *caddyhttp.Server) bool {
-	if server.Logs != nil || server.Errors != nil || len(server.NamedRoutes) > 0 || len(server.Routes) != 1 {
-		return false
-	}
-	route := server.Routes[0]
-	if len(route.MatcherSetsRaw) > 0 || len(route.HandlersRaw) != 1 || server.StrictSNIHost != nil && *server.StrictSNIHost {
-		return false
-	}
-	var handler struct {
-		Handler  string `json:"handler"`
-		PassThru bool   `json:"pass_thru"`
-	}
-	err := json.Unmarshal(route.HandlersRaw[0], &handler)
-	return err == nil && handler.Handler == "k8singress" && !handler.PassThru
+// newDirect is called before Caddy has read the routes of the server. The reason is empty but for a server that does more: requests for it
+// are Caddy's, except those that come by a listener with hosts of its own.
+func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason string) {
+	d = &direct{table: table, server: server, log: caddy.Log().Named("k8singress.http"), altSvc: altSvcOf(server)}
+	d.prepared = d.prepare
+	d.before, reason = ingressesBehind(server)
+	return d, reason
 }
 
 // altSvcOf says what Caddy says of a server with HTTP/3 (RFC 9114 3.1.1).
@@ -73,21 +60,38 @@ func altSvcOf(server *caddyhttp.Server) *message.Changes {
 	return &message.Changes{Set: []message.Field{message.AltSvc.Field(strings.Join(slices.Compact(all), ","))}}
 }
 
-// wellKnown is where authorities look for the answers to challenges that Caddy knows.
-const wellKnown = "/.well-known/"
+// challenges are the beginnings of the paths where authorities look for the answers to challenges that Caddy knows.
+var challenges = [...]string{"/.well-known/acme-challenge", "/.well-known/pki-validation/"}
+
+func isChallenge(path string) bool {
+	return strings.HasPrefix(path, challenges[0]) || strings.HasPrefix(path, challenges[1])
+}
 
 var exchanges = sync.Pool{New: func() any { return new(exchange.Exchange) }}
 
+// leaves returns why a request is left to the server, or nothing.
+func (d *direct) leaves(r *message.Request) (reason string) {
+	switch {
+	case isChallenge(r.Path):
+		return reasonChallenge
+	case d.before.has(r.Host):
+		return reasonRoutes
+	}
+	return ""
+}
+
 // answer answers one request.
 func (d *direct) answer(w message.Writer, r *message.Request) {
-	if strings.HasPrefix(r.Path, wellKnown) {
+	ofServer := r.Conn.Listener == live.ServerPorts
+	if reason := d.leaves(r); ofServer && reason != "" {
+		handedOver.note(reason)
 		byCaddy(d.server, w, r)
 		return
 	}
 	began := time.Now()
 	x := exchanges.Get().(*exchange.Exchange)
-	*x = exchange.Exchange{Request: r, Writer: w, Prepare: d.prepare, Always: d.table.Always(r.TLS() != nil), Leave: caddy.Exiting()}
-	if d.altSvc != nil && r.TLS() != nil {
+	*x = exchange.Exchange{Request: r, Writer: w, Prepare: d.prepared, Always: d.table.Always(r.TLS() != nil), Leave: caddy.Exiting()}
+	if d.altSvc != nil && ofServer && r.TLS() != nil && r.Major < 3 {
 		x.ChangeAnswer(d.altSvc)
 	}
 	outcome, err := serve(d.table, x)

@@ -19,20 +19,16 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-func init() { front.Process().Drive = drive }
+func init() { front.Process().Drive, front.Process().HandedOver = drive, handedOver.note }
 
-// drive serves a connection of HTTP/1.1 by our own server. The limits are those of the server that the connection was accepted for.
+// drive serves a connection of HTTP/1.1 by our own server.
 func drive(conn net.Conn, info *front.Info) {
-	options := &httpserver.Options{
-		HeaderTimeout: info.Settings.Head, BodyTimeout: bodyTimeout, WriteTimeout: bodyTimeout, KeepAlive: info.Settings.Idle,
-		MaxHead: info.Settings.HeadBytes,
-	}
 	server := &httpserver.Server{
-		Options: func() *httpserver.Options { return options },
+		Options: optionsOf(info),
 		Handler: func(w message.Writer, r *message.Request) {
-			if serving := info.Serving(); serving.Answer != nil {
-				serving.Answer(w, r)
-			} else {
+			if !info.Answer(w, r) {
+				serving := info.Serving()
+				handedOver.note(serving.Reason)
 				byCaddy(serving.Server, w, r)
 			}
 		},
@@ -48,15 +44,33 @@ func drive(conn net.Conn, info *front.Info) {
 			caddy.Log().Named("k8singress.http").Error("a panic ended a connection", zap.Any("panic", value), zap.Stack("stack"))
 		},
 	}
-	if info.Settings.HTTP2 && tlsOf(conn) == nil {
-		server.HandOver = info.HandOver
+	if info.Limits().HTTP2 && tlsOf(conn) == nil {
+		server.HandOver = func(conn net.Conn) {
+			handedOver.note(reasonH2C)
+			info.HandOver(conn)
+		}
 	}
 	info.OnLeave(func() { _ = server.Shutdown(context.Background()) }) //nolint:forbidigo // The front waits, and has the time limit.
-	server.Serve(conn, message.NewConn(addressOf(conn.RemoteAddr()), addressOf(conn.LocalAddr()), tlsOf(conn)))
+	client := message.NewConn(addressOf(conn.RemoteAddr()), addressOf(conn.LocalAddr()), tlsOf(conn))
+	client.Listener = info.Port()
+	server.Serve(conn, client)
 }
 
-// bodyTimeout is ingress-nginx's client-body-timeout and send-timeout.
-const bodyTimeout = time.Minute
+// optionsOf returns the limits of a connection as they are at each request. They are made anew only when one has changed.
+func optionsOf(info *front.Info) func() *httpserver.Options {
+	var limits front.Limits
+	var options *httpserver.Options
+	return func() *httpserver.Options {
+		if now := info.Limits(); options == nil || now != limits {
+			limits = now
+			options = &httpserver.Options{
+				HeaderTimeout: now.Head, BodyTimeout: now.Body, WriteTimeout: now.Send, KeepAlive: now.Idle,
+				KeepAliveRequests: now.Requests, MaxHead: now.HeadBytes,
+			}
+		}
+		return options
+	}
+}
 
 func tlsOf(conn net.Conn) *tls.ConnectionState {
 	secured, ok := conn.(*tls.Conn)

@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/message"
 )
@@ -21,6 +22,8 @@ type Handler struct {
 	PassThru bool `json:"pass_thru,omitempty"`
 
 	table *live.Table
+	// ours says that the server is the controller's own, and not that of a site.
+	ours bool
 }
 
 // CaddyModule returns the Caddy module information.
@@ -38,6 +41,9 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.table = app.engine.Table()
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
+		h.ours = front.Process().Listens(server)
+	}
 	noteShutdown(ctx, app)
 	return nil
 }
@@ -49,9 +55,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	defer allowSilence(r)()
+	defer h.limitSilence(r)()
 	writer := message.NewHTTPWriter(w, r)
-	x := &exchange.Exchange{Request: new(message.Request), Writer: writer}
+	x := &exchange.Exchange{Request: new(message.Request), Writer: writer, Always: h.table.Always(false)}
 	x.FromHTTP(r)
 	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		x.Target = message.TargetOf(&original)

@@ -6,6 +6,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
+	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/live"
 )
 
@@ -14,8 +15,7 @@ func init() { caddy.RegisterModule(new(Handshake)) }
 // Handshake matches the TLS handshakes of hosts as Ingresses describe them at that moment, so that a host may change to
 // another connection policy without a reload.
 type Handshake struct {
-	// Policy matches those of hosts that have the versions and the ciphers of this name, or, behind the policies that are
-	// nearer to what they have, the versions alone.
+	// Policy matches those of hosts with these versions of TLS: "tls1.2", "tls1.3" or "tls1.2+tls1.3".
 	Policy string `json:"policy,omitempty"`
 	// ClientAuth matches, of these, those that ask their clients for a certificate.
 	ClientAuth bool `json:"client_auth,omitempty"`
@@ -40,7 +40,8 @@ func (h *Handshake) Provision(ctx caddy.Context) error {
 
 // Match says whether a handshake is one of those that are asked for.
 func (h *Handshake) Match(hello *tls.ClientHelloInfo) bool {
-	return (!h.ClientAuth || h.table.AsksClient(hello.ServerName)) && h.table.Handshakes(hello.ServerName, h.Policy)
+	port := front.PortOf(hello.Context())
+	return (!h.ClientAuth || h.table.AsksClient(port, hello.ServerName)) && h.table.Speaks(port, hello.ServerName, h.Policy)
 }
 
 var (

@@ -9,8 +9,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/k8singress/k8singress/internal/front"
 )
 
 // The end of the process: SIGTERM makes caddy.Exiting true. From then on answers ask their clients to leave. Caddy stops
@@ -73,21 +71,9 @@ func noteShutdown(ctx caddy.Context, app *App) {
 }
 
 // sendAway asks the client for another connection for its next request. Go's HTTP/2 makes a GOAWAY of the header. HTTP/3
-// has none; there Caddy sends a GOAWAY when it closes the listener. Upgrades need the header themselves.
+// has none; there package front sends a GOAWAY, or Caddy when it closes a listener of its own. Upgrades need the header themselves.
 func sendAway(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 3 && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")
 	}
-}
-
-// unending is longer than any request.
-const unending = 100 * 365 * 24 * time.Hour
-
-// allowSilence lets the body of a request pause for as long as it likes, if it is one half of a stream in both directions.
-func allowSilence(r *http.Request) (restore func()) {
-	body, _ := caddyhttp.IdleTimeoutsFromContext(r.Context())
-	if body == nil || !front.MaySayNothing(r) {
-		return func() {}
-	}
-	return body.Override(unending, 0)
 }

@@ -81,41 +81,57 @@ type controller struct {
 // launch runs `caddy run` with a host "h" in front of a backend, and waits until it is ready.
 func launch(t *testing.T, o *origin, options string) *controller {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder := t.TempDir()
 	manifests, err := os.ReadFile(filepath.Join("testdata", "leaving", "manifests.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &controller{
+	c := newController(t)
+	c.write(filepath.Join(folder, "manifests.yaml"), o.puts(c.stream).Replace(string(manifests)))
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	c.write(file, c.caddyfile("manifests "+folder+"\n"+options))
+	c.run(file)
+	return c
+}
+
+func newController(t *testing.T) *controller {
+	t.Helper()
+	return &controller{
 		T: t, http: fixture.Address(t), https: fixture.Address(t), health: fixture.Address(t), stream: fixture.Address(t),
 	}
-	file := filepath.Join(t.TempDir(), "Caddyfile")
-	text := fmt.Sprintf("{\nadmin off\nk8singress {\nmanifests %s\nhttp %s\nhttps %s\nhealth %s\n%s\n}\n}\n",
-		folder, c.http, c.https, c.health, options)
-	for name, content := range map[string]string{
-		file: text, filepath.Join(folder, "manifests.yaml"): o.puts(c.stream).Replace(string(manifests)),
-	} {
-		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+}
+
+func (c *controller) caddyfile(options string) string {
+	return fmt.Sprintf("{\nadmin off\nk8singress {\nreach_allow 127.0.0.0/8\nhttp %s\nhttps %s\nhealth %s\n%s\n}\n}\n",
+		c.http, c.https, c.health, options)
+}
+
+func (c *controller) write(file, text string) {
+	c.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		c.Fatal(err)
 	}
-	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+}
+
+// run starts the process with a configuration, and waits until it is ready.
+func (c *controller) run(file string) {
+	c.Helper()
+	program, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		c.Fatal(err)
 	}
-	t.Cleanup(func() { c.finish(log) })
-	c.command = exec.CommandContext(t.Context(), program, "run", "--config", file)
-	c.command.Env = append(os.Environ(), asCaddy+"=1", "HOME="+t.TempDir(), "XDG_DATA_HOME="+t.TempDir())
+	log, err := os.Create(filepath.Join(c.TempDir(), "log"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	c.Cleanup(func() { c.finish(log) })
+	c.command = exec.CommandContext(c.Context(), program, "run", "--config", file)
+	c.command.Env = append(os.Environ(), asCaddy+"=1", "HOME="+c.TempDir(), "XDG_DATA_HOME="+c.TempDir())
 	c.command.Stdout, c.command.Stderr = log, log
 	if err := c.command.Start(); err != nil {
-		t.Fatal(err)
+		c.Fatal(err)
 	}
 	c.becomes("ready", func() error { return c.probe("/readyz", http.StatusOK) })
-	return c
 }
 
 func (c *controller) finish(log *os.File) {

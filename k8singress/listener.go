@@ -72,11 +72,19 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	// Connections that are passed through outlive the configuration, and so does their log.
 	l.ports, l.log = app.engine.Ports(), caddy.Log().Named("k8singress.passthrough")
 	l.shortcut = newShortcut(server, app.engine, ctx.Logger())
-	l.serving = &front.Serving{Context: ctx, Server: server, Admit: l.admit, HandshakeTimeout: time.Duration(l.HandshakeTimeout)}
-	if l.HandshakeTimeout > 0 {
-		l.serving.Divert = func(at net.Addr) front.Divert { return newPassing(l.table, l.ports, at, l.log).divert }
+	l.serving = &front.Serving{
+		Context: ctx, Server: server, Admit: l.admit, HandshakeTimeout: time.Duration(l.HandshakeTimeout), Handshake: l.table.Handshake,
+		Adjust: func(of front.Limits) front.Limits { return adjust(of, &l.table.Global().Connections) },
 	}
-	if d := newDirect(server, l.table); d != nil {
+	if l.HandshakeTimeout > 0 {
+		l.serving.Divert = func(at net.Addr, port uint16) front.Divert {
+			passage := func() *l4app.Passage { return l.ports.Passage(at, l.table.StreamPolicy, l.log) }
+			return newPassing(l.table, port, passage, l.log).divert
+		}
+	}
+	d, reason := newDirect(server, l.table)
+	l.serving.Reason, l.serving.AnswerBeside = reason, d.answer
+	if reason == "" {
 		l.serving.Answer = d.answer
 	}
 	front.Process().Prepare(l.serving)

@@ -13,8 +13,12 @@ import (
 // asCaddy is the environment variable that makes the test program the caddy command.
 const asCaddy = "K8SINGRESS_TEST_AS_CADDY"
 
+// filesOfCaddy is the one with the number of file descriptors that the command may have, if it has a limit of its own.
+const filesOfCaddy = "K8SINGRESS_TEST_FILES"
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asCaddy) != "" {
+		limitFiles(os.Getenv(filesOfCaddy))
 		caddycmd.Main()
 		return
 	}

@@ -25,14 +25,16 @@ const (
 // passing knows which connections are the business of a backend.
 type passing struct {
 	table *live.Table
+	// port is as in live.Table.Passthrough.
+	port uint16
 	// passage is made when the first connection is looked at: a listener that passes nothing on has no metrics.
 	passage func() *l4app.Passage
 	log     *zap.Logger
 }
 
-// newPassing is for the connections that are accepted at an address.
-func newPassing(table *live.Table, ports *l4app.Ports, at net.Addr, log *zap.Logger) *passing {
-	return &passing{table, sync.OnceValue(func() *l4app.Passage { return ports.Passage(at, table.StreamPolicy, log) }), log}
+// newPassing is for the connections that are accepted at one address.
+func newPassing(table *live.Table, port uint16, passage func() *l4app.Passage, log *zap.Logger) *passing {
+	return &passing{table, port, sync.OnceValue(passage), log}
 }
 
 // hellos are buffers for what clients say first.
@@ -45,7 +47,7 @@ var hellos = sync.Pool{New: func() any {
 // nobody else, if there are hosts whose TLS ends elsewhere. It returns a connection on which they come again, unless the client
 // wants such a host: the connection is gone then.
 func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
-	if !p.table.PassesAny() {
+	if !p.table.PassesAny(p.port) {
 		return conn, nil
 	}
 	passage := p.passage()
@@ -59,7 +61,7 @@ func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
 	}
 	ours := err == nil || errors.Is(err, sni.ErrTooLong) || errors.Is(err, sni.ErrNoHello)
 	if err == nil {
-		if to := p.table.Passthrough(name); to != nil {
+		if to := p.table.Passthrough(p.port, name); to != nil {
 			ours, err = false, p.pass(conn, to, append([]byte(nil), (*buffer)[:n]...))
 		}
 	}

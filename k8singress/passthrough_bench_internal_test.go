@@ -31,7 +31,9 @@ func BenchmarkAccept(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			l, divert := talking{said}, func(conn net.Conn, _ time.Time) (net.Conn, error) { return conn, nil }
 			if table != nil {
-				divert = newPassing(table, l4app.New(zap.NewNop(), l4app.Tables{}), l.Addr(), zap.NewNop()).divert
+				divert = newPassing(table, live.ServerPorts, func() *l4app.Passage {
+					return l4app.New(zap.NewNop(), l4app.Tables{Endpoints: endpoints.NewTable()}).Passage(l.Addr(), table.StreamPolicy, zap.NewNop())
+				}, zap.NewNop()).divert
 			}
 			buffer := make([]byte, len(said))
 			b.ReportAllocs()

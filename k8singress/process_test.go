@@ -33,6 +33,8 @@ func start(t testing.TB, address, apps string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What follows a bar is the mode of the file.
+	parsed.Host, _, _ = strings.Cut(parsed.Host, "|")
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, parsed.Network, parsed.JoinHostPort(0))
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/message"
@@ -17,7 +19,12 @@ const retryAfter = "1"
 var (
 	errNotReady = errors.New("the Ingresses are not known yet")
 	errNoPath   = errors.New("the request line has no path")
+	errHost     = errors.New("the host is neither a name nor an address")
 	errPath     = errors.New("the path has a NUL in it")
+	errFields   = errors.New("the request has too many header fields")
+	errLength   = errors.New("the length of the body is not what the request says")
+	errTwice    = errors.New("the request has two Authorization headers")
+	errExpected = errors.New("the request expects something that is not known")
 	errMethod   = errors.New("the method is not served: CONNECT and TRACE are for others")
 	errLoop     = errors.New("the request has come through here too often: does a Service of type ExternalName lead back?")
 )
@@ -36,15 +43,26 @@ func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
 }
 
 // refuse returns an error for requests that no Ingress could mean: a tunnel, a request for "*" or for something like
-// "x:admin", which has no path that Ingresses could look at, a path with a NUL in it, and one that goes round in circles.
+// "x:admin", which has no path that Ingresses could look at, a path with a NUL in it, and one that goes round in circles. What
+// package http1 refuses of HTTP/1.1 is refused here of the other versions, which the servers of Go read.
 func refuse(r *message.Request) error {
 	switch {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
 		return exchange.Fail(http.StatusMethodNotAllowed, errMethod)
+	case r.Major > 1 && (!httpguts.ValidHostHeader(r.Host) || r.Host != "" && message.Hostname(strings.TrimLeft(r.Host, ".")) == ""):
+		return exchange.Fail(http.StatusBadRequest, errHost)
 	case !strings.HasPrefix(r.Path, "/"):
 		return exchange.Fail(http.StatusBadRequest, errNoPath)
 	case strings.IndexByte(r.Path, 0) >= 0:
 		return exchange.Fail(http.StatusBadRequest, errPath)
+	case len(r.Fields) > message.MostFields:
+		return exchange.Fail(http.StatusRequestHeaderFieldsTooLarge, errFields)
+	case r.MisstatesLength():
+		return exchange.Fail(http.StatusBadRequest, errLength)
+	case r.Major > 1 && r.Fields.Count(message.Authorization) > 1:
+		return exchange.Fail(http.StatusBadRequest, errTwice)
+	case r.Expects():
+		return exchange.Fail(http.StatusExpectationFailed, errExpected)
 	case proxy.Loops(r):
 		return exchange.Fail(http.StatusLoopDetected, errLoop)
 	}

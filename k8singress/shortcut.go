@@ -11,6 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/caddyinternals"
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/live"
 )
 
@@ -50,9 +51,15 @@ const challengeProtocol = "acme-tls/1"
 
 func (s *shortcut) before(next caddyinternals.GetCertificate) caddyinternals.GetCertificate {
 	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-		if s.hosts.Passthrough(hello.ServerName) != nil {
+		port := front.PortOf(hello.Context())
+		if s.hosts.Passthrough(port, hello.ServerName) != nil {
 			// crypto/tls says that the name is not recognized.
 			return nil, nil
+		}
+		if port != live.ServerPorts {
+			if c := s.store.FindFor(s.hosts.ListenerFor(port, hello.ServerName), hello); c != nil {
+				return c, nil
+			}
 		}
 		if !slices.Contains(hello.SupportedProtos, challengeProtocol) {
 			if c := s.store.Find(hello); c != nil {

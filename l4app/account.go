@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/udp"
 )
@@ -35,6 +36,10 @@ const (
 	unheard
 	// noHandshake is one whose client and port did not agree on TLS.
 	noHandshake
+	// crowded is one for which its namespace or its port has no file descriptors left.
+	crowded
+	// looped is one that comes from this process.
+	looped
 	// broken is a fault of our own.
 	broken
 	failures
@@ -43,7 +48,7 @@ const (
 // reasons are the failures as the metrics have them.
 var reasons = [failures]string{
 	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "port_gone", "client_hello", "tls_handshake",
-	"internal",
+	"no_descriptors", "loop", "internal",
 }
 
 // quiet is for how long a port says nothing more of a failure that clients can cause as often as they like.
@@ -93,8 +98,9 @@ func (a *account) tell(log *zap.Logger, f failure, message string, fields ...zap
 
 // accounts are those of all ports. It is a prometheus.Collector.
 type accounts struct {
-	mu  sync.Mutex
-	all map[string]*account
+	budget *budget.Budget
+	mu     sync.Mutex
+	all    map[string]*account
 }
 
 // use returns the account of a port by its name, until release.
@@ -133,13 +139,18 @@ var (
 	datagramsTotal = describe("datagrams_total",
 		"How many datagrams have gone from clients to endpoints (direction in), and back (direction out).", "direction")
 	datagramsDropped = describe("datagrams_dropped_total", "How many datagrams were dropped, as far as that is known, by reason.", "reason")
-	sessionsEvicted  = describe("sessions_evicted_total", "How many clients of a UDP port lost their session to a new client.")
+	descriptorsUsed  = prometheus.NewDesc("k8singress_stream_descriptors",
+		"How many file descriptors are taken by TCP and UDP ports and by passthrough, without pipes.", nil, nil)
+	descriptorsLimit = prometheus.NewDesc("k8singress_stream_descriptors_limit",
+		"How many there are for them: three eighths of what the system lets the process open. Half is always left to HTTP.", nil, nil)
+	sessionsEvicted = describe("sessions_evicted_total", "How many clients of a UDP port lost their session to a new client.")
 )
 
 // Describe implements prometheus.Collector.
 func (*accounts) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
-		connectionsTotal, connectionsActive, bytesTotal, failuresTotal, datagramsTotal, datagramsDropped, sessionsEvicted,
+		connectionsTotal, connectionsActive, bytesTotal, failuresTotal, datagramsTotal, datagramsDropped, sessionsEvicted, descriptorsUsed,
+		descriptorsLimit,
 	} {
 		to <- d
 	}
@@ -152,6 +163,8 @@ func (a *accounts) Collect(to chan<- prometheus.Metric) {
 	for _, each := range a.all {
 		each.collect(to)
 	}
+	to <- prometheus.MustNewConstMetric(descriptorsUsed, prometheus.GaugeValue, float64(a.budget.Used()))
+	to <- prometheus.MustNewConstMetric(descriptorsLimit, prometheus.GaugeValue, float64(a.budget.Most()))
 }
 
 func (a *account) collect(to chan<- prometheus.Metric) {

@@ -30,6 +30,9 @@ func (w *world) metrics() map[string]float64 {
 	all := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
+			if len(metric.GetLabel()) == 0 {
+				continue // It is of all ports.
+			}
 			var labels []string
 			for _, l := range metric.GetLabel() {
 				labels = append(labels, l.GetValue())

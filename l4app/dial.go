@@ -3,13 +3,14 @@ package l4app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/reach"
 )
 
 const (
@@ -68,7 +69,8 @@ func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, er
 	begin := time.Now()
 	choice.Begin()
 	conn, err := a.connect(ctx, choice.Endpoint.Address())
-	if err == nil || ctx.Err() == nil {
+	var closed *reach.Refusal
+	if err == nil || ctx.Err() == nil && !errors.As(err, &closed) {
 		choice.Observe(time.Since(begin), err != nil)
 	}
 	if err != nil {
@@ -84,9 +86,22 @@ func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
+	// At once: it may lead back to a port of ours.
+	local := addressOf(conn.LocalAddr())
+	a.handler.outgoing.Add(local)
+	ready, err := a.greet(ctx, conn, deadline)
+	if err != nil {
+		a.handler.outgoing.Remove(local)
+		conn.Close()
+		return nil, err
+	}
+	return ready, nil
+}
+
+// greet says what an endpoint hears first, and begins TLS where it is spoken.
+func (a *attempt) greet(ctx context.Context, conn net.Conn, deadline time.Time) (net.Conn, error) {
 	if len(a.greeting) > 0 {
 		if _, err := conn.Write(a.greeting); err != nil {
-			conn.Close()
 			return nil, fmt.Errorf("sending the PROXY protocol header: %w", err)
 		}
 	}
@@ -95,23 +110,11 @@ func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error)
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	secure, err := a.handler.secured.speak(ctx, conn)
-	if err != nil {
-		conn.Close()
-		return nil, err
-	}
-	return secure, nil
+	return a.handler.secured.speak(ctx, conn)
 }
 
-// open connects. An endpoint that is gone without a word is noticed where endpoints are, and needs no probes of its own.
+// open connects, where the endpoint may be dialled. One that is gone without a word is noticed where endpoints are, and needs no probes of
+// its own.
 func (a *attempt) open(ctx context.Context, address string, deadline time.Time) (net.Conn, error) {
-	dialer := net.Dialer{Deadline: deadline, KeepAlive: -1}
-	if ip, err := netip.ParseAddrPort(address); err == nil {
-		conn, err := dialer.DialTCP(ctx, "tcp", netip.AddrPort{}, ip)
-		if err != nil {
-			return nil, err
-		}
-		return conn, nil
-	}
-	return dialer.DialContext(ctx, "tcp", address)
+	return a.handler.guard.Dial(ctx, net.Dialer{Deadline: deadline, KeepAlive: -1}, a.to.ID(), address)
 }

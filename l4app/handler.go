@@ -13,8 +13,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/loops"
+	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/split"
 )
 
@@ -35,6 +38,9 @@ type Handler struct {
 	backends *split.Split[*balancer.Backend]
 	secured  *secured
 	account  *account
+	outgoing *loops.Sockets
+	guard    *reach.Guard
+	share    *budget.Share
 	workers  *workerPool
 	watch    *watch
 	// ends is over when connections have to end, even those that have no endpoint yet.
@@ -70,6 +76,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.log, h.account, h.workers, h.ends = scope.log, scope.account, scope.workers, scope.ends
+	h.outgoing, h.share, h.guard = scope.outgoing, scope.share, scope.tables.Endpoints.Guard()
 	h.watch = &watch{idle: cmp.Or(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
 	scope.most = h.Policy.MaxConnections
 	return nil
@@ -109,6 +116,8 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	}
 	defer choice.End()
 	defer backend.Close()
+	local := addressOf(backend.LocalAddr())
+	defer h.outgoing.Remove(local)
 	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
 	// Once the client has said all nobody reads from it, and closing its socket alone would tell nobody.
 	defer context.AfterFunc(h.ends, l.close)()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
@@ -50,7 +52,9 @@ func newWorld(t testing.TB) *world {
 }
 
 func newTables() Tables {
-	return Tables{Endpoints: endpoints.NewTable(), Certificates: certs.NewStore(), Trust: trust.NewStore()}
+	all := endpoints.NewTable()
+	all.Guard().Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	return Tables{Endpoints: all, Certificates: certs.NewStore(), Trust: trust.NewStore()}
 }
 
 // freePort returns a port that nobody listens on at the moment.

@@ -13,8 +13,12 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/budget"
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/loops"
 	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/reach"
 )
 
 // Passage hands connections that no port of ours has accepted to endpoints.
@@ -23,6 +27,11 @@ type Passage struct {
 	policy  func() ir.StreamPolicy
 	drain   func() time.Duration
 	log     *zap.Logger
+	// name is that of the port, for its part of the budget.
+	name     string
+	budget   *budget.Budget
+	outgoing *loops.Sockets
+	guard    *reach.Guard
 	// newest is what the last connection was taken under.
 	newest atomic.Pointer[conditions]
 }
@@ -32,7 +41,11 @@ type Passage struct {
 // there any more: its connections last longer, and the next one that listens there goes on counting. It may be called on any
 // goroutine.
 func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Logger) *Passage {
-	return &Passage{account: p.accounts.use(at.Network() + "/" + portOf(at)), policy: policy, drain: p.drainTime, log: log}
+	name := at.Network() + "/" + portOf(at)
+	return &Passage{
+		account: p.accounts.use(name), policy: policy, drain: p.drainTime, log: log, name: name, budget: p.budget, outgoing: &p.tcp,
+		guard: p.tables.Endpoints.Guard(),
+	}
 }
 
 // portOf is what is counted of an address: its port, if it has one.
@@ -80,7 +93,8 @@ func (p *Passage) Take(conn net.Conn, ahead []byte, to *balancer.Backend) *Passe
 	ends, end := context.WithCancel(cx.Context)
 	under := p.now()
 	return &Passed{cx: cx, to: to, End: end, handler: &Handler{
-		Policy: under.policy, account: p.account, watch: &under.watch, ends: ends, log: p.log,
+		Policy: under.policy, account: p.account, watch: &under.watch, ends: ends, log: p.log, outgoing: p.outgoing, guard: p.guard,
+		share: p.budget.Share(document.NamespaceOf(to.ID()), p.name),
 	}}
 }
 
@@ -91,6 +105,10 @@ func (c *Passed) Pass() (err error) {
 	h := c.handler
 	h.account.enter(0)
 	defer h.account.leave()
+	if !h.account.admit(h.log, c.cx.Conn, h.share, h.outgoing) {
+		return nil
+	}
+	defer h.share.Give(perConnection)
 	// A panic ends this connection alone.
 	if p := panics.Try(func() { err = h.pass(c.cx, c.to) }); p != nil {
 		h.account.fail(broken)

@@ -3,7 +3,10 @@ package l4app
 import (
 	"errors"
 	"net"
+	"sync"
 	"syscall"
+
+	"github.com/k8singress/k8singress/internal/budget"
 )
 
 const (
@@ -23,14 +26,25 @@ type pipe struct{ in, out int }
 
 var pipes = make(chan pipe, idlePipes)
 
+// pipeShare is where the descriptors of pipes come from. They have a budget of their own: a connection whose bytes find no pipe copies
+// them, and a client who takes no bytes holds one.
+var pipeShare = sync.OnceValue(func() *budget.Share { return budget.ForPipes().Share("", "") })
+
+// perPipe is how many file descriptors a pipe costs.
+const perPipe = 2
+
 func takePipe() (pipe, error) {
 	select {
 	case p := <-pipes:
 		return p, nil
 	default:
 	}
+	if !pipeShare().Take(perPipe) {
+		return pipe{}, syscall.EMFILE
+	}
 	var ends [2]int
 	if err := syscall.Pipe2(ends[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
+		pipeShare().Give(perPipe)
 		return pipe{}, err
 	}
 	// A smaller one works, with more calls.
@@ -47,7 +61,10 @@ func (p pipe) give() {
 	}
 }
 
-func (p pipe) close() { _, _ = syscall.Close(p.in), syscall.Close(p.out) }
+func (p pipe) close() {
+	_, _ = syscall.Close(p.in), syscall.Close(p.out)
+	pipeShare().Give(perPipe)
+}
 
 // splicer moves what one TCP connection says to another one.
 type splicer struct {

@@ -7,19 +7,22 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/loops"
+	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/trust"
 	"github.com/k8singress/k8singress/internal/udp"
@@ -38,8 +41,11 @@ type chain struct {
 	connections *connections
 	// end is called when the connections have to end, before they are closed.
 	end context.CancelFunc
-	// most is how many connections the port may have; zero is any number.
-	most int
+	// most is how many connections the port may have; zero is any number. share is where their file descriptors come from, and outgoing
+	// has the sockets of our own.
+	most     int
+	share    *budget.Share
+	outgoing *loops.Sockets
 }
 
 // newChain provisions a server. What its handlers are to know of the port is in of, and what they want of it comes to stand
@@ -70,7 +76,7 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 		c.cancel()
 		return nil, fmt.Errorf("provisioning the caddy-l4 server: %w", err)
 	}
-	c.most = of.most
+	c.most, c.share, c.outgoing = of.most, of.share, of.outgoing
 	return c, nil
 }
 
@@ -187,9 +193,6 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 	return p, nil
 }
 
-// ErrHeld is why a port is refused that somebody else has.
-var ErrHeld = errors.New("another process, or something else in this one, listens there; it is tried again until the port is free")
-
 // bind listens on an address, through Caddy, which knows how to get at privileged ports. Caddy shares ports with whoever
 // else allows it, without a word; so the address is tried for ourselves alone before.
 func bind(ctx caddy.Context, address string) ([]any, error) {
@@ -197,8 +200,8 @@ func bind(ctx caddy.Context, address string) ([]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w", address, err)
 	}
-	if err := tryAlone(ctx, parsed); errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("listening on %s: %w", parsed, ErrHeld)
+	if err := netaddr.TryAlone(ctx, parsed); err != nil {
+		return nil, err
 	}
 	sockets, err := parsed.ListenAll(ctx, net.ListenConfig{})
 	if err != nil {
@@ -206,28 +209,6 @@ func bind(ctx caddy.Context, address string) ([]any, error) {
 	}
 	return sockets, nil
 }
-
-func tryAlone(ctx context.Context, a caddy.NetworkAddress) error {
-	var config net.ListenConfig
-	for _, each := range a.Expand() {
-		var socket io.Closer
-		var err error
-		if isPacket(each.Network) {
-			socket, err = config.ListenPacket(ctx, each.Network, each.JoinHostPort(0))
-		} else {
-			socket, err = config.Listen(ctx, each.Network, each.JoinHostPort(0))
-		}
-		if err != nil {
-			return err
-		}
-		if err := socket.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func isPacket(network string) bool { return network == "udp" || network == "udp4" || network == "udp6" }
 
 // close ends the listeners, and takes no clients any more. The connections go on, and so do the clients of a UDP port with
 // whom something moves: they are among the connections of the chain then.
@@ -311,7 +292,37 @@ func (p *port) handle(conn net.Conn) {
 		return
 	}
 	defer p.account.leave()
+	if !p.account.admit(c.log, conn, c.share, c.outgoing) {
+		return
+	}
+	defer c.share.Give(perConnection)
 	c.serve(conn, p.account)
+}
+
+// perConnection is how many file descriptors a connection costs: one for the client, one for the endpoint.
+const perConnection = 2
+
+// peerOf is who is at the other end, whatever a PROXY protocol header says.
+func peerOf(conn net.Conn) netip.AddrPort {
+	if socket, ok := socketOf(conn).(net.Conn); ok {
+		conn = socket
+	}
+	return addressOf(conn.RemoteAddr())
+}
+
+// admit takes the file descriptors of a connection. It returns false for one that is to be closed.
+func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own *loops.Sockets) bool {
+	if own.Has(peerOf(conn)) {
+		a.tell(log, looped, "closing a connection that comes from this process: the endpoint of a port is a port of ours",
+			zap.Stringer("client", conn.RemoteAddr()))
+		return false
+	}
+	if !share.Take(perConnection) {
+		a.tell(log, crowded, "refusing a connection: the port, or its namespace, has its share of all file descriptors",
+			zap.Stringer("client", conn.RemoteAddr()))
+		return false
+	}
+	return true
 }
 
 // connections are those that a chain serves.
@@ -377,6 +388,8 @@ type Tables struct {
 	Endpoints    *endpoints.Table
 	Certificates *certs.Store
 	Trust        *trust.Store
+	// Budget has the file descriptors of all ports and of passthrough; nil is budget.ForStreams.
+	Budget *budget.Budget
 }
 
 // scope is what the handlers of a port know of it, and what they tell it.
@@ -385,6 +398,9 @@ type scope struct {
 	account *account
 	log     *zap.Logger
 	workers *workerPool
+	// share is where file descriptors come from, and outgoing has the sockets towards endpoints, of TCP or of UDP.
+	share    *budget.Share
+	outgoing *loops.Sockets
 	// most is how many connections there may be at once. It is said by a handler while it is provisioned.
 	most int
 	// ends is over when open connections have to end.

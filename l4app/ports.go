@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,8 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/loops"
 	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/panics"
 )
@@ -39,6 +42,9 @@ type Ports struct {
 	tables   Tables
 	accounts *accounts
 	workers  workerPool
+	budget   *budget.Budget
+	// tcp and udp are the sockets towards endpoints.
+	tcp, udp loops.Sockets
 	// drain is in nanoseconds.
 	drain atomic.Int64
 
@@ -61,8 +67,9 @@ type Ports struct {
 
 // New returns an empty set of ports.
 func New(log *zap.Logger, tables Tables) *Ports {
+	shared := cmp.Or(tables.Budget, budget.ForStreams())
 	p := &Ports{
-		log: log.Named("l4"), tables: tables, accounts: &accounts{all: map[string]*account{}},
+		log: log.Named("l4"), tables: tables, accounts: &accounts{budget: shared, all: map[string]*account{}}, budget: shared,
 		open: map[string]*port{}, leaving: map[string]*port{}, refused: map[string]*document.Port{}, closing: make(chan struct{}),
 	}
 	p.SetDrain(0)
@@ -138,6 +145,17 @@ func (p *Ports) Names() []string {
 	return slices.Sorted(maps.Keys(p.open))
 }
 
+// Addresses returns the addresses of the ports that are open.
+func (p *Ports) Addresses() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(p.open)) {
+		all = append(all, p.open[name].addresses...)
+	}
+	return all
+}
+
 // Close closes all ports and their connections, and waits until they have ended. The set cannot be used after it.
 func (p *Ports) Close() {
 	if !p.outlasts.Load() {
@@ -160,6 +178,7 @@ func (p *Ports) refuse(name string, wanted *document.Port, err error, refusals [
 func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error {
 	of := &scope{
 		tables: &p.tables, account: p.accounts.use(name), log: p.log.With(zap.String("port", name)), workers: &p.workers, drain: p.drainTime,
+		share: p.budget.Share(wanted.Namespace(), name), outgoing: p.outgoing(name),
 	}
 	var c *chain
 	var err error
@@ -194,6 +213,14 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 		of.log.Info("the port is open", zap.Strings("addresses", c.addresses), zap.Stringer("of", wanted.Origin))
 	}
 	return nil
+}
+
+// outgoing are the sockets of a port's protocol.
+func (p *Ports) outgoing(name string) *loops.Sockets {
+	if strings.HasPrefix(name, string(ir.UDP)+"/") {
+		return &p.udp
+	}
+	return &p.tcp
 }
 
 // swap gives a port other handlers. It returns false if the port is not open at their addresses.

@@ -17,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/netaddr"
 )
 
 func TestPortsComeAndGoAlone(t *testing.T) {
@@ -206,7 +207,7 @@ func listenShared(address string) (any, error) {
 
 func expectHeld(t *testing.T, refused []Refusal, r *ir.StreamRoute) {
 	t.Helper()
-	if len(refused) != 1 || refused[0].Name != portName(r) || !errors.Is(refused[0].Err, ErrHeld) ||
+	if len(refused) != 1 || refused[0].Name != portName(r) || !errors.Is(refused[0].Err, netaddr.ErrHeld) ||
 		refused[0].Origin != r.Origin {
 		t.Fatalf("refused are %v, want port %d alone", refused, r.Port)
 	}

@@ -52,6 +52,29 @@ func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool)
 	return all
 }
 
+// Check returns an error if a server of the configuration, or a port that is open, has an address. It is for who opens addresses beside
+// these ports, on the goroutine that changes them.
+func (p *Ports) Check(address caddy.NetworkAddress) error {
+	if err := p.check([]string{address.String()}); err != nil {
+		return err
+	}
+	for _, name := range p.Names() {
+		of := p.find(name)
+		if of == nil || !slices.ContainsFunc(of.addresses, func(text string) bool {
+			open, err := caddy.ParseNetworkAddress(text)
+			return err == nil && netaddr.Overlap(open, address)
+		}) {
+			continue
+		}
+		by := "port " + name
+		if of.wanted.Origin.Kind != "" {
+			by += " of " + of.wanted.Origin.String()
+		}
+		return fmt.Errorf("it is used by the %s; one of the two needs another port", by)
+	}
+	return nil
+}
+
 // check returns an error if a server of the configuration has one of the addresses. Caddy would share them without a
 // word, and each would get a part of the connections.
 func (p *Ports) check(addresses []string) error {

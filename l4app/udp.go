@@ -10,6 +10,7 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
@@ -39,14 +40,14 @@ func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Set
 	return &udp.Settings{
 		Backends: h.backends, Responses: int64(h.Policy.Responses), Tries: cmp.Or(h.Policy.Tries, tries),
 		IdleTimeout: cmp.Or(h.Policy.IdleTimeout, time.Duration(s.IdleTimeout), datagramIdle),
-		MaxSessions: int64(cmp.Or(h.Policy.MaxConnections, mostSessions)),
-		NoEndpoint:  func(message string, fields ...zap.Field) { h.account.tell(log, noEndpoint, message, fields...) },
-		Broken:      func(message string, fields ...zap.Field) { h.account.tell(log, broken, message, fields...) },
+		MaxSessions: int64(cmp.Or(h.Policy.MaxConnections, mostSessions)), Share: h.share, Outgoing: h.outgoing, Guard: h.guard,
+		NoEndpoint: func(message string, fields ...zap.Field) { h.account.tell(log, noEndpoint, message, fields...) },
+		Broken:     func(message string, fields ...zap.Field) { h.account.tell(log, broken, message, fields...) },
 	}, nil
 }
 
 // isPacketAddress says whether an address is one of UDP.
 func isPacketAddress(text string) bool {
 	address, err := caddy.ParseNetworkAddress(text)
-	return err == nil && isPacket(address.Network)
+	return err == nil && netaddr.Transport(address.Network) == "udp"
 }

@@ -3,13 +3,13 @@ package annotations
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/option"
+	"github.com/k8singress/k8singress/internal/pattern"
 )
 
 // The rows of a canary: an Ingress that gets a part of the requests of another one.
@@ -106,17 +106,9 @@ func asItIs(value string) (string, error) { return value, nil }
 
 // readPattern reads a regular expression that is searched in a value of a request.
 func readPattern(value string) (string, error) {
-	if len(value) > mostPatternBytes {
-		return "", tooLong(mostPatternBytes)
-	}
-	if _, err := regexp.Compile(value); err != nil {
-		return "", fmt.Errorf("%s is not a regular expression of the kind RE2: %w", nginx.Quote(value), err)
-	}
-	return value, nil
+	_, err := pattern.Size(value)
+	return value, err
 }
-
-// mostPatternBytes is what paths may have, too.
-const mostPatternBytes = 1 << 10
 
 func needsCanary(s *Settings) string {
 	return option.Unless(s.Canary != nil, "this has no effect, because the Ingress is no canary: set canary to true")

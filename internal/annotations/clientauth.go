@@ -3,7 +3,6 @@ package annotations
 import (
 	"cmp"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -106,19 +105,11 @@ func readVerify(value string) (ir.ClientVerify, error) {
 	return "", fmt.Errorf("%s is not one of on, off, optional and optional_no_ca", nginx.Quote(value))
 }
 
-// readErrorPage writes the URL anew, so that nothing in it can end a header.
 func readErrorPage(value string) (string, error) {
-	switch {
-	case strings.HasPrefix(value, "@"), strings.HasPrefix(value, "/"):
+	if strings.HasPrefix(value, "@") || strings.HasPrefix(value, "/") {
 		return "", nginx.Unsupported(nginx.Quote(value) + " is a page of nginx's own, which is not supported: give a URL with https://")
-	case strings.ContainsAny(value, "${}"):
-		return "", fmt.Errorf("%s has a variable or a brace in it, which are not supported here", nginx.Quote(value))
 	}
-	u, err := url.Parse(value)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Opaque != "" {
-		return "", fmt.Errorf("%s is not a URL such as https://example.com/page", nginx.Quote(value))
-	}
-	return u.String(), nil
+	return readURL(value)
 }
 
 func readSubject(value string) (string, error) {

@@ -2,11 +2,11 @@ package annotations
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/pattern"
 )
 
 const twoTexts = "off, or two texts with a space between them, of which the first may be ~ and a regular expression"
@@ -45,8 +45,8 @@ func readCookieRewrite(value string) (ir.CookieRewrite, error) {
 	rewrite := ir.CookieRewrite{From: texts[0], To: texts[1]}
 	var groups []string
 	if expression, ok := strings.CutPrefix(rewrite.From, "~"); ok {
-		if _, err := regexp.Compile(strings.TrimPrefix(expression, "*")); err != nil {
-			return ir.CookieRewrite{}, fmt.Errorf("%s is not a regular expression of the kind RE2: %w", nginx.Quote(expression), err)
+		if _, err := pattern.Size(strings.TrimPrefix(expression, "*")); err != nil {
+			return ir.CookieRewrite{}, err
 		}
 		groups = nginx.Groups
 	} else if _, err := nginx.ParseTemplate(rewrite.From); err != nil {

@@ -88,8 +88,8 @@ var (
 	}
 	connectionProxyHeader = Annotation{
 		Name: "connection-proxy-header",
-		Doc: "The Connection header that an endpoint gets. WebSockets and other upgrades do not work with it. The connection itself is " +
-			"kept for the next request with keep-alive only.",
+		Doc: "The Connection header that an endpoint gets with requests that ask for no WebSocket: WebSockets work with both values. The " +
+			"connection itself is kept for the next request with keep-alive only.",
 		Values: "close or keep-alive", Example: "keep-alive", Default: "by the request", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Forwarding.Connection }, nginx.OneOf("close", "keep-alive")),
 	}

@@ -39,6 +39,8 @@ type Settings struct {
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of a ConfigMap with parameters of FastCGI, with or without its namespace in front.
 	ParamsConfigMap string
+	// SourceRanges are the addresses that clients may come from.
+	SourceRanges ir.SourceRanges
 	// CustomHeaders are set on answers.
 	CustomHeaders CustomHeaders
 	// Canary is nil for an Ingress that answers by itself.
@@ -61,6 +63,9 @@ type Asked struct {
 	ClientAuth clientAuth
 	BackendTLS backendTLS
 	Canary     canaryAsked
+	Sources    sources
+	Redirects  redirects
+	CORS       cors
 }
 
 // Finish makes what several values make together. It may be called again when more values are known.

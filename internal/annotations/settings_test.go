@@ -31,7 +31,7 @@ func TestChainsComeFirst(t *testing.T) {
 
 // TestAMissingChainCloses holds that nobody gets in without the chain that would have been asked, whatever is written.
 func TestAMissingChainCloses(t *testing.T) {
-	for _, value := range []string{"audti", "audit,waf", "audit\n", "audit audit", "*", "\xff"} {
+	for _, value := range []string{"audti", "audit,waf", "au\ndit", "audit audit", "*", "\xff"} {
 		settings, problems := annotations.Parse(annotations.Settings{AvailableChains: []string{"audit"}},
 			map[string]string{annotations.OwnPrefix + "chains": value})
 		filters := settings.Filters("/")

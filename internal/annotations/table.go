@@ -12,6 +12,9 @@ var Table = option.Table[Settings, string]{
 	sslCiphers, sslPreferServerCiphers, sslPassthrough,
 	authTLSSecret, authTLSVerifyClient, authTLSVerifyDepth, authTLSErrorPage, authTLSPassCertificate, authTLSMatchCN,
 	canary, canaryWeight, canaryWeightTotal, canaryByHeader, canaryByHeaderValue, canaryByHeaderPattern, canaryByCookie,
+	enableCORS, corsAllowOrigin, corsAllowMethods, corsAllowHeaders, corsExposeHeaders, corsAllowCredentials, corsMaxAge,
+	permanentRedirect, permanentRedirectCode, temporalRedirect, temporalRedirectCode,
+	allowlistSourceRange, whitelistSourceRange, denylistSourceRange,
 	chainNames,
 	rewriteTarget,
 	proxyBodySize, proxyRequestBuffering,
@@ -33,11 +36,13 @@ var Table = option.Table[Settings, string]{
 
 // filters make what the annotations put into the way of a request on one path, in the order in which it meets them.
 var filters = []func(s *Settings, path string) []ir.Filter{
-	(*Settings).closed, (*Settings).chains, (*Settings).rewrite, (*Settings).customHeaders,
+	(*Settings).closed, (*Settings).cors, (*Settings).redirects, (*Settings).sourceRanges,
+	(*Settings).chains, (*Settings).rewrite, (*Settings).customHeaders,
 }
 
 // finishers make what several annotations make together. Each may run again when more values are known.
 var finishers = []func(*Settings){
 	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
 	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,
+	(*Settings).finishSourceRanges,
 }

@@ -14,7 +14,8 @@ var (
 	sslCiphers = Annotation{
 		Name: "ssl-ciphers",
 		Doc: "The ciphers of TLS 1.2 for the hosts of the Ingress, by OpenSSL's names. Their order means nothing, the ciphers of TLS 1.3 are " +
-			"always on, and ciphers without forward secrecy are never. The oldest Ingress of a host that has the annotation counts.",
+			"always on, and ciphers without forward secrecy are never. The oldest Ingress that has the annotation counts, of those " +
+			"of the namespace that [has the host](tenants.md).",
 		Values:  "names with colons between them: " + strings.Join(cipherNames(), ", "),
 		Example: "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256",
 		Default: "Caddy's", Scope: ScopeIngress, Risk: RiskLow,

@@ -31,7 +31,7 @@ func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 			verdicts = append(verdicts, &report.Verdict{Object: origin, Problems: []report.Problem{*problem}})
 		}
 	}
-	for _, h := range config.VirtualHosts {
+	for h := range config.AllVirtualHosts() {
 		for _, r := range h.Routes {
 			for i := range r.Backends {
 				add(r.Origin, "", r.Backends[i].Backend, withoutEndpoints(h, r, &r.Backends[i]))
@@ -73,11 +73,19 @@ func elsewhere(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 // endpoints.
 func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 	none := len(l.endpoints.Backend(b.ID).Endpoints()) == 0
+	refused := l.refused(b.ID)
 	switch {
 	case b.Missing:
 		return nil
 	case b.ExternalName != "":
-		return l.nameProblem(b, none, effect)
+		return l.nameProblem(b, none, refused, effect)
+	case refused != "":
+		message := fmt.Sprintf("the Service %s/%s has endpoints that are left out, because they must not be reached: %s; "+
+			"the options reach_allow and reach_deny say what may be", b.Namespace, b.Service, refused)
+		if none {
+			message += ": " + effect
+		}
+		return &report.Problem{Severity: report.Warning, Reason: report.AddressNotAllowed, Message: message}
 	case none:
 		return &report.Problem{
 			Severity: report.Info, Reason: report.NoEndpoints,
@@ -85,6 +93,20 @@ func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 		}
 	}
 	return l.healthProblem(b)
+}
+
+// refused lists the endpoints of a backend that must not be dialled: a few of them stand for all.
+func (l *Live) refused(id string) string {
+	const most = 4
+	var all []string
+	for i, r := range l.endpoints.Refused(id) {
+		if i == most {
+			all = append(all, "and more")
+			break
+		}
+		all = append(all, fmt.Sprintf("%s (%s)", r.Address, r.Reason))
+	}
+	return strings.Join(all, ", ")
 }
 
 // healthProblem is that of a backend whose endpoints fail their health checks. The admin API and a metric have it, and no
@@ -106,7 +128,7 @@ func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 }
 
 // nameProblem is that of a Service of type ExternalName.
-func (l *Live) nameProblem(b *ir.Backend, none bool, effect string) *report.Problem {
+func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *report.Problem {
 	name, _ := l.Names.State(b.ID)
 	refused := strings.Join(name.Refused, ", ")
 	service := fmt.Sprintf("the name %s of the Service %s/%s", cmp.Or(name.Name, b.ExternalName), b.Namespace, b.Service)
@@ -114,6 +136,8 @@ func (l *Live) nameProblem(b *ir.Backend, none bool, effect string) *report.Prob
 	switch {
 	case refused != "":
 		message = service + " leads to addresses that are left out: " + refused + "; the option external_names all allows them"
+	case closed != "":
+		message = service + " leads to addresses that are left out: " + closed
 	case none && name.Err != nil:
 		message = service + " has no addresses: " + name.Err.Error()
 	case none:

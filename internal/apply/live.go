@@ -14,10 +14,12 @@ import (
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
+	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/health"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/resolver"
 	"github.com/k8singress/k8singress/l4app"
@@ -35,6 +37,8 @@ type Live struct {
 
 	endpoints *endpoints.Table
 	ports     *l4app.Ports
+	listening listening
+	log       *zap.Logger
 	ctx       caddy.Context
 	// held has the verdicts on the ports that were left out.
 	held map[string]*report.Verdict
@@ -48,20 +52,23 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 		ports: l4app.New(log, l4app.Tables{Endpoints: table, Certificates: secrets.Certificates, Trust: secrets.Trust}),
 		// Addresses go into effect without the one goroutine: the table takes them from any.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
-		Health: health.New(secrets.Trust.Authority),
-		held:   map[string]*report.Verdict{},
+		Health: health.New(table.Guard(), secrets.Trust.Authority),
+		held:   map[string]*report.Verdict{}, log: log.Named("listeners"),
+		listening: listening{groups: map[string]*document.ListenerGroup{}, opened: map[string]*front.Opened{}, gone: map[string]bool{}},
 	}
 }
 
-// Adopt provisions chains under another Caddy configuration; ctx must outlive it. Ports that the configuration listens on
-// itself are closed.
-func (l *Live) Adopt(ctx caddy.Context) error {
+// Adopt provisions chains under another Caddy configuration, which has its admin API at an address; ctx must outlive it. Ports that the
+// configuration listens on itself are closed.
+func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	l.ctx = ctx
 	l.notePorts(nil, l.ports.Adopt(ctx))
+	l.listening.admin = admin
+	l.listen()
 	return l.Table.Adopt(ctx)
 }
 
-// Apply changes the tables, in an order in which no request sees a route before its endpoints.
+// Apply changes the tables, in an order in which no request sees a route before its endpoints. Listen is to follow.
 func (l *Live) Apply(d *document.Delta) {
 	if d.Global != nil {
 		l.Table.SetGlobal(d.Global)
@@ -76,18 +83,22 @@ func (l *Live) Apply(d *document.Delta) {
 	}
 	l.Certificates.Update(d.Certificates)
 	l.Table.Update(d.Hosts)
+	l.updateGroups(d.ListenerGroups)
 	l.notePorts(d.Ports, l.ports.Update(l.ctx, d.Ports))
+	l.guardPorts()
 	for id, b := range d.Backends {
 		if b == nil {
 			l.Names.Unfollow(id)
 			l.check(id, nil)
 			l.endpoints.Delete(id)
+			l.endpoints.Guard().SetName(id, false)
 		}
 	}
 }
 
 // setBackend gives a backend its endpoints. One that stands for a name keeps what it has until the name is looked up.
 func (l *Live) setBackend(id string, b *document.Backend) {
+	l.endpoints.Guard().SetName(id, b.ExternalName != "")
 	if b.ExternalName != "" {
 		l.endpoints.Keep(id)
 		l.Names.Follow(id, b.ExternalName)
@@ -137,18 +148,21 @@ func (l *Live) notePorts(changed map[string]*document.Port, refused []l4app.Refu
 	}
 }
 
-// RetryPorts tries the ports again that were refused.
+// RetryPorts tries the ports again that were refused, and those of listeners.
 func (l *Live) RetryPorts() {
 	refused := l.ports.Retry(l.ctx)
 	clear(l.held)
 	l.notePorts(nil, refused)
+	l.listen()
 }
 
 // OpenPorts returns the names of the TCP and UDP ports that are open, sorted.
 func (l *Live) OpenPorts() []string { return l.ports.Names() }
 
-// Pending says whether something was refused that may work later.
-func (l *Live) Pending() bool { return len(l.held) > 0 }
+// Pending says whether something was refused that may work later, or is to be forgotten later: RetryPorts does both.
+func (l *Live) Pending() bool {
+	return len(l.held)+len(l.listening.refused)+len(l.listening.leaving) > 0
+}
 
 // Verdicts returns what the tables say of the objects that their entries come from.
 func (l *Live) Verdicts() []*report.Verdict {
@@ -159,6 +173,7 @@ func (l *Live) Verdicts() []*report.Verdict {
 	for _, port := range slices.Sorted(maps.Keys(l.held)) {
 		all = append(all, l.held[port])
 	}
+	all = append(all, l.listening.refused...)
 	return append(all, l.Secrets.Problems()...)
 }
 
@@ -168,6 +183,7 @@ func (l *Live) Ports() *l4app.Ports { return l.ports }
 // Close ends everything that runs.
 func (l *Live) Close() {
 	l.Health.Close()
+	l.listening.close()
 	l.ports.Close()
 	l.Table.Close()
 }
@@ -187,7 +203,7 @@ func refusedPort(r l4app.Refusal) *report.Verdict {
 	case kinds.Service:
 		p.Field = report.AnnotationField(kinds.OwnPrefix + protocol + "-ports")
 	}
-	if errors.Is(r.Err, l4app.ErrHeld) {
+	if errors.Is(r.Err, netaddr.ErrHeld) {
 		p.Message += ". " + listeners[protocol] + " lists who listens where"
 	}
 	return &report.Verdict{Object: r.Origin, Problems: []report.Problem{p}}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/l4app"
 )
@@ -23,12 +24,12 @@ func TestRefusedPort(t *testing.T) {
 		field, message string
 	}{
 		{
-			"tcp/5432", "ConfigMap/ingress/tcp", fmt.Errorf("listening: %w", l4app.ErrHeld), "data[5432]",
-			"port tcp/5432 is left out: listening: " + l4app.ErrHeld.Error() + ". ss -ltnp lists who listens where",
+			"tcp/5432", "ConfigMap/ingress/tcp", fmt.Errorf("listening: %w", netaddr.ErrHeld), "data[5432]",
+			"port tcp/5432 is left out: listening: " + netaddr.ErrHeld.Error() + ". ss -ltnp lists who listens where",
 		},
 		{
-			"udp/53", "Service/shop/dns", fmt.Errorf("listening: %w", l4app.ErrHeld), "metadata.annotations[k8singress.io/udp-ports]",
-			"port udp/53 is left out: listening: " + l4app.ErrHeld.Error() + ". ss -lunp lists who listens where",
+			"udp/53", "Service/shop/dns", fmt.Errorf("listening: %w", netaddr.ErrHeld), "metadata.annotations[k8singress.io/udp-ports]",
+			"port udp/53 is left out: listening: " + netaddr.ErrHeld.Error() + ". ss -lunp lists who listens where",
 		},
 		{
 			"tcp/80", "Service/shop/db", errors.New("a site has it"), "metadata.annotations[k8singress.io/tcp-ports]",

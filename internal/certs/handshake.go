@@ -14,7 +14,7 @@ import (
 
 // GetCertificate returns the certificate for the name that a client asks for: that of the name, else that of the
 // wildcard of its parent, else the default one. A certificate that is not good for the name is passed over, as in
-// ingress-nginx. It takes no lock.
+// ingress-nginx, and so is that of a wildcard of another namespace where the name is to have one of its own. It takes no lock.
 func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.Find(hello); c != nil {
 		return c, nil
@@ -37,10 +37,21 @@ func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
 	if c := s.find(name, name, hello); c != nil {
 		return c
 	}
-	if dot := strings.IndexByte(name, '.'); dot > 0 {
+	if dot := strings.IndexByte(name, '.'); dot > 0 && s.mayStandIn("*"+name[dot:], name) {
 		return s.find("*"+name[dot:], name, hello)
 	}
 	return nil
+}
+
+// mayStandIn says whether the certificate of a wildcard may be shown for a name whose own cannot. It may not where the name is to have
+// one by the word of another namespace.
+func (s *Store) mayStandIn(wildcard, name string) bool {
+	own, ok := s.hosts.Load(name)
+	if !ok {
+		return true
+	}
+	above, ok := s.hosts.Load(wildcard)
+	return ok && above.(*host).origin.Namespace == own.(*host).origin.Namespace
 }
 
 // Own returns the certificate of a host itself, never that of a wildcard, or nil.

@@ -26,6 +26,7 @@ func (s *Store) Problems() []*report.Verdict {
 				all = append(all, s.verdict(of, origin, hosts))
 			}
 		}
+		all = append(all, of.listenerVerdicts(s)...)
 	}
 	return all
 }
@@ -144,7 +145,7 @@ func (s *Store) wild(name string) bool {
 		return false
 	}
 	value, ok := s.hosts.Load("*." + parent)
-	return ok && value.(*host).good().goodFor(name) != nil
+	return ok && s.mayStandIn("*."+parent, name) && value.(*host).good().goodFor(name) != nil
 }
 
 func (s *Store) sayStrays(of *secret, hosts []string, say sayer) {

@@ -20,8 +20,10 @@ import (
 type Store struct {
 	// hosts has a *host for each name; "" is the default certificate.
 	hosts sync.Map
-	// secrets are those that a host names.
+	// secrets are those that a host or a listener names.
 	secrets map[source]*secret
+	// listeners has a []*secret for each listener with certificates of its own, by name.
+	listeners sync.Map
 	// selfSigned answers where there is nothing else.
 	selfSigned func() *tls.Certificate
 	// ends has, by its source, when the certificate ends that is shown.
@@ -41,10 +43,12 @@ type host struct {
 	before *secret
 }
 
-// secret is one Secret that at least one host names, or the certificate of an issuer for a host.
+// secret is one Secret that at least one host or listener names, or the certificate of an issuer for a host.
 type secret struct {
 	source source
 	hosts  map[string]struct{}
+	// listeners are the origins of the listeners that name it, by their names. It is nil where there are none.
+	listeners map[string]ir.Ref
 	// strays are those of the hosts that the certificate in the Secret is not for. It is nil where there are none.
 	strays map[string]struct{}
 	// valid is that of the certificate that is shown. It stands here too because Problems looks at it for each Secret.
@@ -86,8 +90,14 @@ func (s *Store) Update(changes map[string]*ir.Certificate) {
 		}
 		s.use(name, c)
 	}
+	if len(changes) > 0 {
+		s.forgetUnused()
+	}
+}
+
+func (s *Store) forgetUnused() {
 	maps.DeleteFunc(s.secrets, func(from source, secret *secret) bool {
-		unused := len(changes) > 0 && len(secret.hosts) == 0
+		unused := len(secret.hosts) == 0 && len(secret.listeners) == 0
 		if unused {
 			s.ends.Delete(from)
 		}

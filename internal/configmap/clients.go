@@ -16,6 +16,7 @@ var (
 			"get the headers of the controller only. Set it behind another proxy that sets these headers, and nowhere else.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.UseForwarded }, nginx.Bool),
+		Check: func(c *Config) string { return trustsEveryone(c, c.Global.Clients.UseForwarded) },
 	}
 	computeFullForwardedFor = Key{
 		Name: "compute-full-forwarded-for", Scope: process,
@@ -36,6 +37,7 @@ var (
 			"headers are not trusted.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.RealIP }, nginx.Bool),
+		Check: func(c *Config) string { return trustsEveryone(c, c.Global.Clients.RealIP) },
 	}
 	proxyRealIPCIDR = Key{
 		Name: "proxy-real-ip-cidr", Scope: process,
@@ -50,6 +52,7 @@ var (
 			"from proxy-real-ip-cidr.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Clients.ProxyProtocol }, nginx.Bool),
+		Check: func(c *Config) string { return trustsEveryone(c, c.Global.Clients.ProxyProtocol) },
 	}
 	proxyProtocolHeaderTimeout = Key{
 		Name: "proxy-protocol-header-timeout", Scope: process,
@@ -58,3 +61,13 @@ var (
 		Parse: nginx.Into(func(c *Config) *time.Duration { return &c.Global.Clients.ProxyTimeout }, nginx.Timeout),
 	}
 )
+
+// trustsEveryone is the warning of a key by which clients say who they are, if every client may say so. It is the default of
+// ingress-nginx, so it stays in effect.
+func trustsEveryone(c *Config, on bool) string {
+	if !on || len(c.Global.Clients.Trusted) > 0 {
+		return ""
+	}
+	return "every client is trusted, and can choose the address that it seems to come from: name the networks of the proxies in front " +
+		"with proxy-real-ip-cidr"
+}

@@ -13,7 +13,7 @@ var (
 		Doc: "Adds a Strict-Transport-Security header to every response over TLS, in place of the endpoint's own: browsers use HTTPS only for " +
 			"the host from then on. With `false`, the header of the endpoint is passed on.",
 		Values: booleans, Example: "false", Default: "true",
-		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Off }, no),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Off }, nginx.No),
 	}
 	hstsMaxAge = Key{
 		Name: "hsts-max-age", Scope: process,
@@ -31,7 +31,7 @@ var (
 		Name: "hsts-include-subdomains", Scope: process,
 		Doc:    "Says that it holds for all hosts below this one, too.",
 		Values: booleans, Example: "false", Default: "true",
-		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.ExcludeSubdomains }, no),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.ExcludeSubdomains }, nginx.No),
 	}
 	hstsPreload = Key{
 		Name: "hsts-preload", Scope: process,
@@ -40,9 +40,3 @@ var (
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.HSTS.Preload }, nginx.Bool),
 	}
 )
-
-// no reads a switch whose default is on.
-func no(value string) (bool, error) {
-	on, err := nginx.Bool(value)
-	return err == nil && !on, err
-}

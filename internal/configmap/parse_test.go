@@ -26,19 +26,26 @@ func TestGlobal(t *testing.T) {
 		name, value string
 		want        ir.Global
 	}{
-		{"use-forwarded-headers", "true", ir.Global{Clients: ir.Clients{UseForwarded: true}}},
 		{"use-forwarded-headers", "false", ir.Global{}},
 		{"use-forwarded-headers", "", ir.Global{}},
 		{"compute-full-forwarded-for", "true", ir.Global{Clients: ir.Clients{AppendForwarded: true}}},
 		{"forwarded-for-header", "CF-Connecting-IP", ir.Global{Clients: ir.Clients{Header: "CF-Connecting-IP"}}},
-		{"enable-real-ip", "true", ir.Global{Clients: ir.Clients{RealIP: true}}},
-		{"use-proxy-protocol", "true\n", ir.Global{Clients: ir.Clients{ProxyProtocol: true}}},
 		{"proxy-protocol-header-timeout", "2s", ir.Global{Clients: ir.Clients{ProxyTimeout: 2 * time.Second}}},
 		{"proxy-protocol-header-timeout", "1.5s", ir.Global{Clients: ir.Clients{ProxyTimeout: 1500 * time.Millisecond}}},
 		{"proxy-protocol-header-timeout", "5", ir.Global{Clients: ir.Clients{ProxyTimeout: 5 * time.Second}}},
 		{"upstream-keepalive-connections", "64", ir.Global{KeepAlive: 64}},
 		{"upstream-keepalive-connections", "0", ir.Global{KeepAlive: -1}},
 		{"upstream-keepalive-timeout", "30", ir.Global{KeepAliveTimeout: 30 * time.Second}},
+		{"client-header-timeout", "10", ir.Global{Connections: ir.ClientConnections{HeaderTimeout: 10 * time.Second}}},
+		{"client-body-timeout", "5", ir.Global{Connections: ir.ClientConnections{BodyTimeout: 5 * time.Second}}},
+		{"keep-alive", "30", ir.Global{Connections: ir.ClientConnections{KeepAlive: 30 * time.Second}}},
+		{"keep-alive", "0", ir.Global{Connections: ir.ClientConnections{KeepAlive: -1}}},
+		{"keep-alive-requests", "100", ir.Global{Connections: ir.ClientConnections{Requests: 100}}},
+		{"large-client-header-buffers", "4 16k", ir.Global{Connections: ir.ClientConnections{MaxHead: 64 << 10}}},
+		{"large-client-header-buffers", "8  1K", ir.Global{Connections: ir.ClientConnections{MaxHead: 8 << 10}}},
+		{"http2-max-concurrent-streams", "128", ir.Global{Connections: ir.ClientConnections{Streams: 128}}},
+		{"server-tokens", "true", ir.Global{ServerTokens: true}},
+		{"allow-backend-server-header", "true", ir.Global{BackendServer: true}},
 		{"generate-request-id", "false", ir.Global{NoRequestID: true}},
 		{"generate-request-id", "true", ir.Global{}},
 		{"worker-shutdown-timeout", "10s", ir.Global{Drain: 10 * time.Second}},
@@ -51,6 +58,27 @@ func TestGlobal(t *testing.T) {
 				t.Errorf("%v, and (-want +got):\n%s", problems, diff)
 			}
 		})
+	}
+}
+
+// TestTrustOfEveryone: a key by which clients say who they are has a warning where every client may, and where that is not said.
+func TestTrustOfEveryone(t *testing.T) {
+	for key, value := range map[string]string{
+		"use-forwarded-headers": "true", "enable-real-ip": "true", "use-proxy-protocol": "true\n",
+	} {
+		trusted, none := parsed(map[string]string{key: value, "proxy-real-ip-cidr": "0.0.0.0/0,::/0"}), parsed(map[string]string{key: "false"})
+		if len(trusted)+len(none) > 0 {
+			t.Errorf("%s: %v with networks, %v where it is off", key, trusted, none)
+		}
+		config, problems := Parse(map[string]string{key: value})
+		on := config.Global.Clients
+		if !on.UseForwarded && !on.RealIP && !on.ProxyProtocol || on.Trusted != nil {
+			t.Errorf("%s: the clients are %+v", key, on)
+		}
+		if len(problems) != 1 || problems[0].Severity != report.Warning || problems[0].Field != "data["+key+"]" ||
+			!strings.Contains(problems[0].Message, "proxy-real-ip-cidr") {
+			t.Errorf("%s: %v", key, problems)
+		}
 	}
 }
 
@@ -67,6 +95,17 @@ func TestRefused(t *testing.T) {
 		{"upstream-keepalive-timeout", "0", "set upstream-keepalive-connections to 0"},
 		{"worker-shutdown-timeout", "-5s", "is not a time"},
 		{"worker-shutdown-timeout", "99999999y", "is not a time"},
+		{"client-header-timeout", "0", "is not a number of seconds"},
+		{"client-body-timeout", "0", "is not a number of seconds"},
+		{"keep-alive", "-1", "is not a number of seconds"},
+		{"keep-alive-requests", "0", "is not a number from 1"},
+		{"large-client-header-buffers", "32k", "is not a number and a size"},
+		{"large-client-header-buffers", "4 8x", "is not a size"},
+		{"large-client-header-buffers", "1 1k", "a head needs 4k, and may have 1m"},
+		{"large-client-header-buffers", "64 64k", "a head needs 4k, and may have 1m"},
+		{"large-client-header-buffers", "1048576 9223372036854775807", "a head needs 4k, and may have 1m"},
+		{"large-client-header-buffers", "-1 8k", "is not a number of buffers"},
+		{"http2-max-concurrent-streams", "0", "is not a number from 1"},
 		{"retry-non-idempotent", "maybe", "is neither"},
 		{"proxy-body-size", "1z", "is not a size"},
 		{"proxy-read-timeout", "0", "is not a number of seconds"},
@@ -208,7 +247,7 @@ func TestClass(t *testing.T) {
 // TestGuards holds that nobody gets in where a key would have kept somebody out.
 func TestGuards(t *testing.T) {
 	for _, name := range []string{
-		"block-cidrs", "block-referers", "block-user-agents", "denylist-source-range", "global-auth-url", "whitelist-source-range",
+		"block-cidrs", "block-referers", "block-user-agents", "global-auth-url",
 	} {
 		config, problems := Parse(map[string]string{name: "10.0.0.1"})
 		if !config.Defaults.Closed || len(problems) != 1 || problems[0].Severity != report.Error ||

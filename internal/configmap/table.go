@@ -27,6 +27,7 @@ var Table = option.Table[Config, string]{
 	autoHTTPS,
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
+	annotation("whitelist-source-range"), annotation("denylist-source-range"),
 	proxySSLLocationOnly, ofIngresses(&annotations.GlobalAllowedResponseHeaders),
 
 	useHTTP2, sslRejectHandshake, sslSessionTickets,
@@ -35,6 +36,8 @@ var Table = option.Table[Config, string]{
 	useProxyProtocol, proxyProtocolHeaderTimeout,
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
 	proxyStreamTimeout, proxyStreamNextUpstream, proxyStreamNextUpstreamTimeout, proxyStreamNextUpstreamTries, proxyStreamResponses,
+	clientHeaderTimeout, clientBodyTimeout, keepAlive, keepAliveRequests, largeClientHeaderBuffers, http2MaxConcurrentStreams,
+	serverTokens, allowBackendServerHeader,
 	workerShutdownTimeout,
 	allowCrossNamespaceResources,
 	generateRequestID,

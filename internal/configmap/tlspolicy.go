@@ -21,7 +21,7 @@ var (
 		Name: "use-http2", Scope: process,
 		Doc:    "Offers HTTP/2 to clients. HTTP/3 is another matter.",
 		Values: booleans, Example: "false", Default: "true",
-		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.OnlyHTTP1 }, no),
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.OnlyHTTP1 }, nginx.No),
 	}
 	sslRejectHandshake = Key{
 		Name: "ssl-reject-handshake", Scope: process,

@@ -12,13 +12,15 @@ type Delta struct {
 	Backends     map[string]*Backend
 	Ports        map[string]*Port
 	Certificates map[string]*ir.Certificate
+	// ListenerGroups are whole.
+	ListenerGroups map[string]*ListenerGroup
 	// Global is nil when it stays.
 	Global *ir.Global
 }
 
 // Empty says that nothing changes.
 func (d *Delta) Empty() bool {
-	return len(d.Hosts)+len(d.Backends)+len(d.Ports)+len(d.Certificates) == 0 && d.Global == nil
+	return len(d.Hosts)+len(d.Backends)+len(d.Ports)+len(d.Certificates)+len(d.ListenerGroups) == 0 && d.Global == nil
 }
 
 // Diff returns what leads from one Live to another. Either may be nil, which is one without entries.
@@ -30,12 +32,24 @@ func Diff(from, to *Live) *Delta {
 		to = &Live{}
 	}
 	return &Delta{
-		Hosts:        diff(from.Hosts, to.Hosts),
-		Backends:     diff(from.Backends, to.Backends),
-		Ports:        diff(from.Ports, to.Ports),
-		Certificates: diff(from.Certificates, to.Certificates),
-		Global:       diffGlobal(from.Global, to.Global),
+		Hosts:          diff(from.Hosts, to.Hosts),
+		Backends:       diff(from.Backends, to.Backends),
+		Ports:          diff(from.Ports, to.Ports),
+		Certificates:   diff(from.Certificates, to.Certificates),
+		ListenerGroups: diff(from.ListenerGroups, to.ListenerGroups),
+		Global:         diffGlobal(from.Global, to.Global),
 	}
+}
+
+// DiffHosts returns what changes between the hosts of two groups. Either may be nil.
+func DiffHosts(from, to *ListenerGroup) map[string]*Host {
+	if from == nil {
+		from = &ListenerGroup{}
+	}
+	if to == nil {
+		to = &ListenerGroup{}
+	}
+	return diff(from.Hosts, to.Hosts)
 }
 
 func diffGlobal(from, to *ir.Global) *ir.Global {

@@ -3,10 +3,8 @@
 package document
 
 import (
-	"cmp"
 	"encoding/json"
-	"maps"
-	"slices"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 )
@@ -22,15 +20,28 @@ type Live struct {
 	// Certificates are the TLS certificates by host name; "" is the default one. They name Secrets: private keys are
 	// never part of a document.
 	Certificates map[string]*ir.Certificate `json:"certificates,omitempty"`
+	// ListenerGroups are listeners on ports beside those of the servers, with hosts of their own, by name.
+	ListenerGroups map[string]*ListenerGroup `json:"listener_groups,omitempty"`
 	// Global is what holds for every request; nil is ingress-nginx's defaults.
 	Global *ir.Global `json:"global,omitempty"`
+}
+
+// ListenerGroup is listeners that serve the same hosts, and no others.
+type ListenerGroup struct {
+	// Listeners are in the order of their origin. Where two of all groups want the same, the first gets it.
+	Listeners []ir.Listener `json:"listeners"`
+	// Hosts are as those of Live.
+	Hosts map[string]*Host `json:"hosts,omitempty"`
+	// Origin is the object that the group comes from. JSON has it as "Kind/namespace/name".
+	Origin ir.Ref `json:"origin,omitzero"`
 }
 
 // Host is one virtual host.
 type Host struct {
 	// TLS is nil for a host that has what the global options say.
 	TLS *ir.TLSPolicy `json:"tls,omitempty"`
-	// Routes answer in this order: an exact path, else the longest prefix, else the first regex of the list that matches.
+	// Routes answer in this order: an exact path, else the longest prefix, else the first regex of the list that matches. A regex that
+	// stands before that exact path or prefix comes before it.
 	Routes []*Route `json:"routes"`
 	// ClientAuth asks the clients for a certificate; nil is without.
 	ClientAuth *ir.ClientAuth `json:"client_auth,omitempty"`
@@ -136,55 +147,26 @@ func EncodeModule(field, name string, module any) json.RawMessage {
 	return Encode(fields)
 }
 
-// Handshakes returns those that hosts want besides those of versions alone, which every structure has. They are sorted by
-// name.
-func (l *Live) Handshakes() []ir.Handshake {
-	global := &ir.Global{}
-	if l != nil && l.Global != nil {
-		global = l.Global
-	}
-	w := NewWanted(global)
-	if l != nil {
-		for _, h := range l.Hosts {
-			if h.TLS != nil {
-				w.Add(*h.TLS)
-			}
-		}
-	}
-	return w.List()
-}
-
-// Wanted gathers handshakes.
-type Wanted struct {
-	global *ir.Global
-	found  map[string]ir.Handshake
-}
-
-// NewWanted begins with that of all hosts without a policy of their own.
-func NewWanted(global *ir.Global) *Wanted {
-	w := &Wanted{global, map[string]ir.Handshake{}}
-	w.Add(global.TLS)
-	return w
-}
-
-// Add adds that of a host.
-func (w *Wanted) Add(p ir.TLSPolicy) {
-	if h := p.Effective(w.global.OnlyHTTP1); h.Name() != h.Versions() {
-		w.found[h.Name()] = h
-	}
-}
-
-// List returns them sorted by name.
-func (w *Wanted) List() []ir.Handshake {
-	return slices.SortedFunc(maps.Values(w.found), func(a, b ir.Handshake) int { return cmp.Compare(a.Name(), b.Name()) })
-}
-
 // StreamBackends is where connections go: to one backend, or to several in shares.
 type StreamBackends struct {
 	// Backend is the ID of the only backend: "namespace/service/port".
 	Backend string `json:"backend,omitempty"`
 	// Split are several backends. There is no Backend then.
 	Split []StreamShare `json:"split,omitempty"`
+}
+
+// Namespace is that of the backends, of which a port has one.
+func (b *StreamBackends) Namespace() string {
+	if len(b.Split) > 0 {
+		return NamespaceOf(b.Split[0].Backend)
+	}
+	return NamespaceOf(b.Backend)
+}
+
+// NamespaceOf returns the namespace in the ID of a backend.
+func NamespaceOf(backend string) string {
+	namespace, _, _ := strings.Cut(backend, "/")
+	return namespace
 }
 
 // StreamShare is one of several backends that share connections, or clients of UDP, by weight.

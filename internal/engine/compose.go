@@ -20,7 +20,7 @@ import (
 // document serves what it says.
 func Compose(o settings.Config, live *document.Live) map[string]any {
 	o.Source = nil
-	whole := structure.Structure(o, live.Handshakes()...)
+	whole := structure.Structure(o)
 	app := maps.Clone(structure.Branch(whole, "apps", "k8singress"))
 	app["live"] = live
 	structure.Branch(whole, "apps")["k8singress"] = app
@@ -79,7 +79,7 @@ func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) 
 	live := newRenderer(o, s).Live(config)
 	return &Offline{
 		Objects: s, Settings: o, Document: live,
-		Report: translated.With(verdicts).With(checkCertificates(s, live)),
+		Report: translated.With(verdicts).With(checkCertificates(s, live)).With(checkSlices(s, o)),
 	}
 }
 

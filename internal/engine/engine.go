@@ -22,7 +22,6 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
-	"github.com/k8singress/k8singress/internal/structure"
 	"github.com/k8singress/k8singress/l4app"
 )
 
@@ -79,8 +78,6 @@ type Engine struct {
 	adopted  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
-	// tlsPolicies are the handshakes that are in Caddy's configuration, or on their way there. Only the loop changes them.
-	tlsPolicies atomic.Pointer[structure.Slots]
 	// latest is the newest snapshot; it is nil before there is one.
 	latest atomic.Pointer[snapshot.Snapshot]
 }
@@ -123,7 +120,6 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		adopted:  make(chan struct{}, 1),
 		loads:    make(chan load),
 	}
-	e.tlsPolicies.Store(&structure.Slots{})
 	e.state.Store(&state{
 		document: func() *document.Live { return &document.Live{} }, config: &ir.Config{}, report: &report.Report{},
 		changed: make(chan struct{}),

@@ -8,6 +8,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/apply"
 	"github.com/k8singress/k8singress/internal/backends"
+	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -64,13 +65,13 @@ func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 }
 
 // refreshSecret brings the contents of a Secret up to date. It returns false when the translation may depend on
-// the change, because the Secret has come or gone.
+// the change, because the Secret has come or gone, or has the certificate of a wildcard that other hosts rely on.
 func (l *loop) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
 	if name := (ir.Name{Namespace: ref.Namespace, Name: ref.Name}); l.refersTo(name) {
 		loadSecret(l.live.Secrets, now, name)
 		l.applied = true
 	}
-	if before == nil {
+	if before == nil || l.translator.ReadsContents(ir.Name{Namespace: ref.Namespace, Name: ref.Name}) {
 		return false
 	}
 	_, was := snapshot.Of[*corev1.Secret](before).Get(ref.Namespace, ref.Name)
@@ -97,6 +98,20 @@ func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string
 		}
 		loadSecret(to, s, c.Secret)
 		loadSecret(to, s, c.SecondSecret)
+	}
+}
+
+// loadListenerSecrets sets those of the Secrets that the listeners of groups name.
+func loadListenerSecrets(to apply.Secrets, s *snapshot.Snapshot, groups map[string]*document.ListenerGroup) {
+	for _, g := range groups {
+		if g == nil {
+			continue
+		}
+		for i := range g.Listeners {
+			for _, name := range g.Listeners[i].Certificates {
+				loadSecret(to, s, name)
+			}
+		}
 	}
 }
 

@@ -110,6 +110,7 @@ type running struct {
 func options() settings.Config {
 	o := settings.Defaults()
 	o.Admin, o.WatchIngressWithoutClass = settings.AdminOff, true
+	o.ReachAllow = []string{"127.0.0.0/8"}
 	return o
 }
 

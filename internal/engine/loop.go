@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -10,10 +11,11 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
-	"github.com/k8singress/k8singress/internal/structure"
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
@@ -43,8 +45,6 @@ type loop struct {
 	hold     holdoff
 	retry    backoff
 	patching patching
-	// crowdedOut are the TLS policies that found no slot.
-	crowdedOut structure.Slots
 }
 
 func newLoop(e *Engine) *loop {
@@ -88,7 +88,6 @@ func (l *loop) run(ctx context.Context) {
 			}
 		case next := <-l.loads:
 			l.serveDocument(next.document)
-			l.offerTLSPolicies(ctx)
 			close(next.served)
 		case <-l.issuance.Changed():
 			l.takeIssued()
@@ -98,7 +97,6 @@ func (l *loop) run(ctx context.Context) {
 		case <-l.hold.timer.C:
 			l.hold.done()
 			l.pipeline()
-			l.offerTLSPolicies(ctx)
 		case <-l.retry.timer.C:
 			l.retryFailed(ctx)
 		case m := <-l.patching.ended:
@@ -138,8 +136,11 @@ func (l *loop) adopt(ctx context.Context) {
 	}
 	l.settings = a.settings
 	l.configureIssuance(a)
+	l.live.Reach(reaching(a.settings), ownAddresses(a.settings))
 	l.live.Names.Configure(naming(a.settings))
-	if err := l.live.Adopt(a.ctx); err != nil {
+	l.live.Table.SetOptions(live.Options{StrictPaths: a.settings.StrictPaths, Via: a.settings.Via})
+	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
+	if err := l.live.Adopt(a.ctx, a.settings.Admin); err != nil {
 		l.log.Error("providing chains under the new Caddy configuration", zap.Error(err))
 	}
 	ready := l.live.Table.Ready()
@@ -152,9 +153,8 @@ func (l *loop) adopt(ctx context.Context) {
 		l.publish()
 	case a.document != nil:
 		l.serveDocument(a.document)
-		l.offerTLSPolicies(ctx)
 	}
-	l.patchStructure(ctx, structureReason)
+	l.patchStructure(ctx)
 }
 
 // observe takes the changes from the source. Endpoints and the contents of Secrets go into effect at once; all others wait
@@ -201,6 +201,6 @@ func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 func (l *loop) retryFailed(ctx context.Context) {
 	l.retry.armed = false
 	l.live.RetryPorts()
-	l.patchStructure(ctx, structureReason)
+	l.patchStructure(ctx)
 	l.publish()
 }

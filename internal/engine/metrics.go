@@ -4,34 +4,30 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/k8singress/k8singress/internal/certs"
+	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/health"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
 // metrics of the pipeline. They outlive Caddy's configurations, and are registered with each.
 type metrics struct {
-	reloads         *prometheus.CounterVec
+	reloads         prometheus.Counter
 	endpointUpdates prometheus.Counter
 	applySeconds    prometheus.Histogram
 	certificates    *prometheus.GaugeVec
 	ports           *prometheus.GaugeVec
 }
 
-// structureReason labels a load that put our part of the structure into the configuration.
-const structureReason = "structure"
-
-// handshakeReason labels one for a set of TLS versions and ciphers that was not there before.
-const handshakeReason = "tls_handshake"
-
 func newMetrics() *metrics {
 	m := &metrics{
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
+		reloads: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "k8singress_config_reloads_total",
-			Help: "How often Caddy was made to load its configuration again, by reason. Zero in steady state.",
-		}, []string{"reason"}),
+			Help: "How often Caddy was made to load its configuration again, to have our part in it. Zero in steady state.",
+		}),
 		endpointUpdates: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "k8singress_endpoint_updates_total",
 			Help: "How often the endpoints of a backend changed.",
@@ -52,9 +48,7 @@ func newMetrics() *metrics {
 		}, []string{"reason"}),
 	}
 	// So that the metrics are there, and zero, from the start.
-	m.reloads.WithLabelValues(structureReason)
 	m.countProblems(&report.Report{}, &settings.Config{})
-	m.reloads.WithLabelValues(handshakeReason)
 	return m
 }
 
@@ -62,7 +56,7 @@ func newMetrics() *metrics {
 func (e *Engine) Collectors() []prometheus.Collector {
 	own := []prometheus.Collector{
 		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, e.metrics.ports,
-		expiries{e.live.Certificates}, unhealthy{e.live.Health}, e.live.Ports().Collector(),
+		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Ports().Collector(),
 	}
 	return append(own, e.issuance.Collectors()...)
 }
@@ -80,6 +74,29 @@ func (unhealthy) Describe(to chan<- *prometheus.Desc) { to <- unhealthyEndpoints
 func (u unhealthy) Collect(to chan<- prometheus.Metric) {
 	for id, s := range u.checker.States() {
 		to <- prometheus.MustNewConstMetric(unhealthyEndpoints, prometheus.GaugeValue, float64(s.Unhealthy), id)
+	}
+}
+
+// refused counts the endpoints that are left out, when the metrics are read.
+type refused struct{ table *endpoints.Table }
+
+var refusedEndpoints = prometheus.NewDesc("k8singress_refused_endpoints",
+	"How many endpoints of a backend are left out because their addresses must not be reached, by reason. The options reach_allow and "+
+		"reach_deny say what may be.", []string{"backend", "reason"}, nil)
+
+// Describe implements prometheus.Collector.
+func (refused) Describe(to chan<- *prometheus.Desc) { to <- refusedEndpoints }
+
+// Collect implements prometheus.Collector.
+func (r refused) Collect(to chan<- prometheus.Metric) {
+	for id, all := range r.table.AllRefused() {
+		counts := map[reach.Reason]int{}
+		for i := range all {
+			counts[all[i].Reason]++
+		}
+		for reason, n := range counts {
+			to <- prometheus.MustNewConstMetric(refusedEndpoints, prometheus.GaugeValue, float64(n), id, string(reason))
+		}
 	}
 }
 

@@ -49,7 +49,8 @@ func TestNamesAreNotSlices(t *testing.T) {
 func TestNamesByOption(t *testing.T) {
 	s := newSource(external("127.0.0.1"), ingress("web", "web.example"))
 	o := options()
-	o.ExternalNames = settings.ExternalNamesAll
+	// Port 80 of this machine would be our own.
+	o.HTTP, o.ExternalNames = []string{":8080"}, settings.ExternalNamesAll
 	e := adoptedBy(t, provisioned(t), engine.New(s, nil, zaptest.NewLogger(t)), o)
 	close(s.synced)
 	e.eventually("the address of this machine is allowed", e.holds("127.0.0.1:80"))

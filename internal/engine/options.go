@@ -4,13 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/ownership"
+	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/resolver"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/streams"
@@ -36,10 +40,15 @@ func options(o settings.Config) translate.Options {
 	t.Streams.TCP, t.Streams.UDP = o.TCPServices, o.UDPServices
 	t.Streams.Reserved = reserved(o)
 	t.Streams.Services = servicePorts(o, t.Ingress.Namespaces)
+	t.Streams.Most = ir.StreamPolicy{
+		MaxConnections: cmp.Or(o.ServiceMaxConnections, settings.DefaultServiceMaxConnections),
+		IdleTimeout:    time.Duration(cmp.Or(o.ServiceMaxIdleTimeout, settings.DefaultServiceMaxIdleTimeout)),
+	}
 	t.Streams.NoIssuer, t.Streams.NoIssuerFor = o.AutoHTTPS == settings.AutoHTTPSOff, o.AutoHTTPSExcept
 	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
 	t.DefaultCertificate = o.DefaultCertificate
 	t.Ingress.Issuance = issuing(o)
+	t.Ownership = owning(o)
 	t.HostsPerNamespace = cmp.Or(o.HostsPerNamespace, settings.DefaultHostsPerNamespace)
 	return t
 }
@@ -53,6 +62,14 @@ func issuing(o settings.Config) ingress.Issuance {
 	}
 }
 
+// owning says which namespaces may have hosts. A word that is none is taken for the strictest.
+func owning(o settings.Config) ownership.Policy {
+	return ownership.Policy{
+		Exclusive: o.HostOwnership != "" && o.HostOwnership != settings.HostOwnershipShared,
+		Reserved:  o.HostOwners, Solvers: o.ACMESolverNamespaces,
+	}
+}
+
 // naming are the options that matter to the looking up of names. A word that is none is taken for the strictest.
 func naming(o settings.Config) resolver.Options {
 	access := resolver.Nothing
@@ -63,6 +80,43 @@ func naming(o settings.Config) resolver.Options {
 		access = resolver.Everything
 	}
 	return resolver.Options{Servers: o.Resolvers, Access: access}
+}
+
+// reaching are the options that matter to which addresses are dialled. A network that cannot be read, which the Caddyfile refuses, is
+// not opened; where one to be closed cannot be read, all are closed.
+func reaching(o settings.Config) reach.Options {
+	options := reach.Options{AnyName: o.ExternalNames == settings.ExternalNamesAll}
+	for _, text := range o.ReachAllow {
+		if n, err := reach.ParseNetwork(text); err == nil {
+			options.Allow = append(options.Allow, n)
+		}
+	}
+	for _, text := range o.ReachDeny {
+		n, err := reach.ParseNetwork(text)
+		if err != nil {
+			options.Deny = append(options.Deny, netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))
+			continue
+		}
+		options.Deny = append(options.Deny, n)
+	}
+	return options
+}
+
+// ownAddresses are those that this process listens on by its options. HTTP/3 is on UDP.
+func ownAddresses(o settings.Config) []string {
+	all := slices.Concat(o.HTTP, o.HTTPS)
+	for _, each := range []string{o.Admin, o.Health} {
+		if each != "" && each != settings.AdminOff {
+			all = append(all, each)
+		}
+	}
+	for _, text := range o.HTTPS {
+		if a, err := caddy.ParseNetworkAddressWithDefaults(text, "tcp", 0); err == nil && !a.IsUnixNetwork() {
+			a.Network = "udp"
+			all = append(all, a.String())
+		}
+	}
+	return all
 }
 
 // namespaces selects those whose Ingresses are served; nil selects all. A selector that cannot be read, which a source
@@ -92,6 +146,7 @@ func servicePorts(o settings.Config, namespaces labels.Selector) streams.Service
 	return streams.ServicePorts{
 		TCP: read(o.ServiceTCPPorts), UDP: read(o.ServiceUDPPorts), Namespaces: o.ServicePortNamespaces,
 		Selector: namespaces, Folder: o.Source != nil && o.Source.Manifests != nil,
+		PerNamespace: cmp.Or(o.ServicePortsPerNamespace, settings.DefaultServicePortsPerNamespace),
 	}
 }
 

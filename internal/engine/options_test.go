@@ -65,6 +65,7 @@ func TestPortsOfServices(t *testing.T) {
 	}).Streams
 	want := streams.ServicePorts{
 		TCP: []settings.PortRange{{First: 5000, Last: 5999}}, UDP: []settings.PortRange{{First: 53, Last: 53}}, Namespaces: []string{"shop"},
+		PerNamespace: settings.DefaultServicePortsPerNamespace,
 	}
 	if !reflect.DeepEqual(got.Services, want) || !got.NoIssuer {
 		t.Errorf("the options are %+v", got)

@@ -39,7 +39,7 @@ func (l *loop) pipeline() {
 	l.config, l.translated = config, verdicts
 	render := newRenderer(l.settings, nil)
 	l.document = func() *document.Live { return render.Live(config) }
-	if len(delta.Certificates) > 0 {
+	if len(delta.Certificates)+len(delta.ListenerGroups) > 0 {
 		l.secrets = nil
 	}
 	l.apply(delta, s)
@@ -106,7 +106,9 @@ func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.applied = l.applied || !delta.Empty() || !l.live.Table.Ready()
 	if s != nil {
 		loadSecrets(l.live.Secrets, s, delta.Certificates)
+		loadListenerSecrets(l.live.Secrets, s, delta.ListenerGroups)
 	}
+	l.live.Listen(delta)
 	l.issuance.Want(delta.Certificates)
 	if l.live.Table.Ready() {
 		return

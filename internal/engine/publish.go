@@ -39,10 +39,12 @@ func (l *loop) publish() bool {
 
 // verdicts merges those of all stages.
 func (l *loop) verdicts() *report.Report {
-	ciphers := l.crowdedOut.Problems(l.config.VirtualHosts, l.live.Table.Global().OnlyHTTP1)
-	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems()).With(ciphers)
+	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems())
 	if r, ok := l.source.(Reporter); ok {
 		merged = merged.With(r.Verdicts())
+	}
+	if s := l.latest.Load(); s != nil && l.settings.Source != nil && l.settings.Source.Manifests != nil {
+		merged = merged.With(checkSlices(s, l.settings))
 	}
 	if l.publisher != nil {
 		merged = merged.With(l.publisher.Verdicts())

@@ -16,30 +16,27 @@ import (
 type patching struct {
 	running sync.WaitGroup
 	ended   chan patched
-	// again is the reason to patch once more after the patch under way, or empty.
-	underWay bool
-	again    string
+	// again says to patch once more after the patch under way.
+	underWay, again bool
 }
 
-// patched is the result of a patch. reason is the label of k8singress_config_reloads_total.
+// patched is the result of a patch.
 type patched struct {
-	reason  string
 	changed bool
 	err     error
 }
 
-// patchStructure begins to put our part of the structure into Caddy's configuration where it is missing. reason is the label of
-// k8singress_config_reloads_total.
-func (l *loop) patchStructure(ctx context.Context, reason string) {
+// patchStructure begins to put our part of the structure into Caddy's configuration where it is missing.
+func (l *loop) patchStructure(ctx context.Context) {
 	m := &l.patching
 	if m.underWay {
-		m.again = reason
+		m.again = true
 		return
 	}
-	m.underWay, m.again = true, ""
+	m.underWay, m.again = true, false
 	m.running.Go(func() {
 		changed, err := l.structure(ctx)
-		m.ended <- patched{reason, changed, err}
+		m.ended <- patched{changed, err}
 	})
 }
 
@@ -54,10 +51,10 @@ func (l *loop) onPatched(ctx context.Context, m patched) {
 		l.retry.succeeded()
 	}
 	if m.err == nil && m.changed {
-		l.metrics.reloads.WithLabelValues(m.reason).Inc()
+		l.metrics.reloads.Inc()
 	}
-	if again := l.patching.again; again != "" {
-		l.patchStructure(ctx, again)
+	if l.patching.again {
+		l.patchStructure(ctx)
 	}
 }
 
@@ -76,7 +73,7 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	defer admin.Close()
 	// Reading the configuration waits until Caddy has loaded it. The options may be others then.
 	return admin.Change(ctx, func(config map[string]any) error {
-		return structure.Merge(config, e.Settings(), *e.tlsPolicies.Load()...)
+		return structure.Merge(config, e.Settings())
 	})
 }
 
@@ -97,36 +94,4 @@ func LoadStructure(ctx context.Context, admin string, o settings.Config) error {
 		return nil
 	})
 	return err
-}
-
-// offerTLSPolicies brings the handshakes that hosts want into Caddy's configuration. Until they are there, and where they
-// cannot come there, the hosts have the versions that they want, and all ciphers.
-func (l *loop) offerTLSPolicies(ctx context.Context) {
-	before, options := *l.tlsPolicies.Load(), l.live.Table.Global()
-	global := options.TLS.Effective(options.OnlyHTTP1)
-	next, refused := before.With(l.live.Table.Wanted(), global.Name())
-	l.reportCrowdedOut(refused)
-	if next.Equal(before) {
-		return
-	}
-	l.tlsPolicies.Store(&next)
-	if l.Settings().Admin == settings.AdminOff {
-		l.log.Warn("ssl-ciphers have no effect, because Caddy's admin API is off and its configuration cannot be changed")
-		return
-	}
-	l.patchStructure(ctx, handshakeReason)
-}
-
-// reportCrowdedOut reports the handshakes that found no slot, once.
-func (l *loop) reportCrowdedOut(refused structure.Slots) {
-	if refused.Equal(l.crowdedOut) {
-		return
-	}
-	l.crowdedOut = refused
-	if l.source != nil {
-		l.publish()
-	} else if len(refused) > 0 {
-		l.log.Warn("too many different ssl-ciphers: some hosts get all ciphers", zap.Int("sets left out", len(refused)),
-			zap.Int("most", structure.MaxSlots))
-	}
 }

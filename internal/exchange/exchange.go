@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
-	"regexp"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/balancer"
@@ -15,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/pattern"
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
@@ -77,7 +77,7 @@ type Route struct {
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string
 	// Regex is nil for a route of another type.
-	Regex *regexp.Regexp
+	Regex *pattern.Pattern
 }
 
 // Submatch returns where the route's regular expression matches path, as regexp.FindStringSubmatchIndex does; it is nil
@@ -86,7 +86,7 @@ func (r *Route) Submatch(path string) []int {
 	if r.Regex == nil {
 		return nil
 	}
-	return r.Regex.FindStringSubmatchIndex(path)
+	return r.Regex.Submatch(path)
 }
 
 // Client tells who the request comes from.
@@ -116,7 +116,9 @@ func (x *Exchange) ID() string {
 		var raw [16]byte
 		binary.LittleEndian.PutUint64(raw[:8], rand.Uint64())
 		binary.LittleEndian.PutUint64(raw[8:], rand.Uint64())
-		x.id = hex.EncodeToString(raw[:])
+		var digits [2 * len(raw)]byte
+		hex.Encode(digits[:], raw[:])
+		x.id = x.Keep(digits[:])
 	}
 	return x.id
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,28 +103,29 @@ func TestNextUpstream(t *testing.T) {
 				oneWith(append(c.annotations, "proxy-body-size: 8m", "connection-proxy-header: close")...))
 			defer in.stop()
 			sizes := []int{0, 100, 1 << 20}
-			if strings.Contains(name, "time") {
-				sizes = sizes[1:2] // One second each is enough.
-			}
-			for _, way := range ways {
+			tries := func(t *testing.T, in *ingress) {
 				for method, want := range map[string]int{http.MethodPut: c.get, http.MethodPost: c.post} {
 					for _, size := range sizes {
-						t.Run(fmt.Sprintf("%s of %d bytes, %s way", method, size, way), func(t *testing.T) {
-							p.tries(t, in, want, method, byWay(way, "X-Size: "+strconv.Itoa(size)))
-						})
+						t.Run(fmt.Sprint(method, " ", size), func(t *testing.T) { p.tries(t, in, want, method, size) })
 					}
 				}
 			}
+			if strings.Contains(name, "time") {
+				// One second each is enough, and one version.
+				sizes = sizes[1:2]
+				tries(t, in)
+				return
+			}
+			in.byEachVersion(t, tries)
 		})
 	}
 }
 
-// tries sends a request with a body of X-Size bytes, and looks who was asked.
-func (p *pair) tries(t *testing.T, in *ingress, want int, method string, headers []string) {
+// tries sends a request with a body, and looks who was asked.
+func (p *pair) tries(t *testing.T, in *ingress, want int, method string, size int) {
 	p.asked.take()
-	size, _ := strconv.Atoi(strings.TrimPrefix(headers[len(headers)-1], "X-Size: "))
 	sent := pattern(size)
-	got := in.send(method, "/", strings.NewReader(string(sent)), headers...)
+	got := in.send(method, "/", strings.NewReader(string(sent)))
 	asked := p.asked.take()
 	if got.status != want {
 		t.Errorf("%d %q, not %d", got.status, got.body, want)
@@ -166,24 +166,37 @@ func TestEndpointThatIsSlow(t *testing.T) {
 			}
 		}
 	}, "proxy-read-timeout: 1", "proxy-next-upstream: off")
-	for _, way := range ways {
+	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
 		begin := time.Now()
-		if got := in.send(http.MethodGet, "/silent", nil, byWay(way)...); got.status != http.StatusGatewayTimeout {
-			t.Errorf("%s way: %d", way, got.status)
+		if got := in.send(http.MethodGet, "/silent", nil); got.status != http.StatusGatewayTimeout {
+			t.Errorf("got %d", got.status)
 		}
 		took(t, "silence", begin, time.Second)
-		d := in.connect()
-		d.say("%s", get("/stalls", byWay(way, "X-A: 1")...))
-		if body, err := io.ReadAll(d.head(http.MethodGet).Body); string(body) != "begin" || err == nil {
-			t.Errorf("%s way: %q, %v", way, body, err)
-		}
+		in.breaksOff(t, "/stalls", "begin")
 		// A machine that is busy may make a silence of it that is too long.
-		in.eventually(way+" way", func() error {
-			if got := in.send(http.MethodGet, "/slow", nil, byWay(way)...); got.body != "0123" {
+		in.eventually("a slow answer", func() error {
+			if got := in.send(http.MethodGet, "/slow", nil); got.body != "0123" {
 				return fmt.Errorf("got %q", got.body)
 			}
 			return nil
 		})
+	})
+}
+
+// breaksOff fails unless the answer for a path ends too early behind a text.
+func (in *ingress) breaksOff(t *testing.T, path, text string) {
+	t.Helper()
+	response, err := in.client.Do(in.request(path))
+	if err != nil && in.version == secure3 {
+		return // The reset of a stream may overtake what stands in front of it (RFC 9000 2.2).
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil || string(body) != text && in.version != secure3 {
+		t.Errorf("%q, %v", body, err)
 	}
 }
 
@@ -216,29 +229,20 @@ func TestClientGoesAway(t *testing.T) {
 		ended <- struct{}{}
 	})
 	in := inFrontOf(t, ip, port)
-	for name, client := range in.fronts() {
-		for _, way := range ways {
-			for range 4 {
-				ctx, leave := context.WithCancel(t.Context())
-				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://a.example/", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if way == "long" {
-					request.Header.Set("Incremental", "?0")
-				}
-				go func() {
-					<-begun
-					leave()
-				}()
-				if response, err := client.Do(request); err == nil {
-					_ = response.Body.Close()
-					t.Errorf("%s, %s way: %s", name, way, response.Status)
-				}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for range 4 {
+			ctx, leave := context.WithCancel(t.Context())
+			go func() {
+				<-begun
 				leave()
-				await(t, name+", "+way+" way: the end at the endpoint", ended)
+			}()
+			if response, err := in.client.Do(in.request("/").WithContext(ctx)); err == nil {
+				_ = response.Body.Close()
+				t.Errorf("got %s", response.Status)
 			}
-			in.expect("a.example", "/fine", http.StatusOK, "fine")
+			leave()
+			await(t, "the end at the endpoint", ended)
 		}
-	}
+		in.expect("a.example", "/fine", http.StatusOK, "fine")
+	})
 }

@@ -177,6 +177,7 @@ func (in *ingress) issuingFrom(o settings.Config, storage any) {
 func (in *ingress) run(o settings.Config, storage any, live *document.Live) {
 	in.Helper()
 	o.Admin, o.HTTP, o.HTTPS = in.admin, []string{in.http}, []string{in.https}
+	o.ReachAllow = []string{"127.0.0.0/8"}
 	config := structure.Structure(o)
 	config["storage"] = storage
 	if live != nil {

@@ -54,14 +54,11 @@ func TestBackendThatSpeaksAsTheClient(t *testing.T) {
 	t.Cleanup(func() { _, _ = plain.Close(), secure.Close() })
 	ip, port := hostPort(t, both.Addr())
 	in := inFrontOf(t, ip, port, "backend-protocol: AUTO_HTTP")
-	if got := in.get("a.example", "/"); got.body != "plain" {
-		t.Errorf("over HTTP: %d %q", got.status, got.body)
-	}
-	for name, client := range in.fronts() {
-		if got := in.sendBy(client, "https://a.example/", http.MethodGet, nil); got.body != "secure" {
-			t.Errorf("over %s: %d %q", name, got.status, got.body)
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		if got, want := in.get("a.example", "/"), in.either("plain", "secure"); got.body != want {
+			t.Errorf("%d %q, want %q", got.status, got.body, want)
 		}
-	}
+	})
 }
 
 func speaking(text string) http.HandlerFunc {
@@ -141,11 +138,11 @@ func TestNobodyBehind(t *testing.T) {
 	nobody := fixture.Port(t)
 	for _, protocol := range []string{"HTTP", "HTTPS", "AUTO_HTTP", "GRPC", "GRPCS", "FCGI"} {
 		in := inFrontOf(t, "127.0.0.1", nobody, "backend-protocol: "+protocol)
-		for _, way := range ways {
-			if got := in.send(http.MethodPost, "/", strings.NewReader("body"), byWay(way)...); got.status != http.StatusBadGateway {
-				t.Errorf("%s, %s way: %d %q", protocol, way, got.status, got.body)
+		in.byEachVersion(t, func(t *testing.T, in *ingress) {
+			if got := in.send(http.MethodPost, "/", strings.NewReader("body")); got.status != http.StatusBadGateway {
+				t.Errorf("%s: %d %q", protocol, got.status, got.body)
 			}
-		}
+		})
 		in.write("manifests.yaml", class+service("one", nobody)+oneWith("backend-protocol: "+protocol))
 		in.becomes("a.example", "/", http.StatusServiceUnavailable, "")
 		in.stop()
@@ -189,24 +186,23 @@ func TestBackendThatSpeaksFastCGI(t *testing.T) {
 		"a large body":   {"PUT", "/x.php", large, "script=/x.php"},
 		"deletes a body": {"DELETE", "/x.php", []byte("body"), "script=/x.php"},
 	} {
-		for _, length := range []string{"known", "unknown"} {
-			t.Run(name+", length "+length, func(t *testing.T) {
-				var body io.Reader = strings.NewReader(string(c.body))
-				if length == "unknown" {
-					body = struct{ io.Reader }{body}
-				}
-				got := in.send(c.method, c.path, body, "Content-Type: text/x")
-				_, query, _ := strings.Cut(c.path, "?")
-				want := fmt.Sprintf("%s %s host=a.example for=127.0.0.1 type=text/x length=%d body=%s <nil> q=%s", c.method, c.want,
-					len(c.body), hash(c.body), query)
-				if c.method == http.MethodHead {
-					want = ""
-				}
-				if got.status != http.StatusAccepted || got.body != want || got.header.Get("X-From") != "php" {
-					t.Errorf("got %d %v\n%s\n%s", got.status, got.header, got.body, want)
+		t.Run(name, func(t *testing.T) {
+			_, query, _ := strings.Cut(c.path, "?")
+			want := fmt.Sprintf("%s %s host=a.example for=127.0.0.1 type=text/x length=%d body=%s <nil> q=%s", c.method, c.want,
+				len(c.body), hash(c.body), query)
+			if c.method == http.MethodHead {
+				want = ""
+			}
+			in.byEachVersion(t, func(t *testing.T, in *ingress) {
+				text := string(c.body)
+				for _, body := range []io.Reader{strings.NewReader(text), struct{ io.Reader }{strings.NewReader(text)}} {
+					got := in.send(c.method, c.path, body, "Content-Type: text/x")
+					if got.status != http.StatusAccepted || got.body != want || got.header.Get("X-From") != "php" {
+						t.Errorf("%T: %d %v\n%s\n%s", body, got.status, got.header, got.body, want)
+					}
 				}
 			})
-		}
+		})
 	}
 }
 
@@ -292,17 +288,17 @@ func TestConnectionsToABackend(t *testing.T) {
 		{`upstream-keepalive-connections: "5"`, "connection-proxy-header: close", 3, `"close"`},
 		{`upstream-keepalive-connections: "5"`, "connection-proxy-header: keep-alive", 1, `""`},
 	} {
-		for _, way := range ways {
-			t.Run(fmt.Sprintf("%s, %s, %s way", c.global, c.annotation, way), func(t *testing.T) {
-				// A host of its own tells when the options count.
-				host := fmt.Sprintf("h%d.example", time.Now().UnixNano())
-				in.write("global.yaml", fmt.Sprintf(configMap, c.global))
-				in.write("manifests.yaml", class+service("one", port, ip)+oneWith(c.annotation)+rule("b", host, "Prefix", "/", "one"))
-				in.becomes(host, "/", http.StatusOK, "")
+		t.Run(c.global+", "+c.annotation, func(t *testing.T) {
+			// A host of its own tells when the options count.
+			host := fmt.Sprintf("h%d.example", time.Now().UnixNano())
+			in.write("global.yaml", fmt.Sprintf(configMap, c.global))
+			in.write("manifests.yaml", class+service("one", port, ip)+oneWith(c.annotation)+rule("b", host, "Prefix", "/", "one"))
+			in.becomes(host, "/", http.StatusOK, "")
+			in.byEachVersion(t, func(t *testing.T, in *ingress) {
 				server.CloseClientConnections()
 				conns.take()
 				for range 3 {
-					got := in.send(http.MethodGet, "/", nil, byWay(way)...)
+					got := in.send(http.MethodGet, "/", nil)
 					if header := strings.Replace(got.body, `"keep-alive"`, `""`, 1); got.status != http.StatusOK || header != c.header {
 						t.Errorf("%d, Connection: %s", got.status, got.body)
 					}
@@ -311,7 +307,7 @@ func TestConnectionsToABackend(t *testing.T) {
 					t.Errorf("%d connections for 3 requests, not %d", len(got), c.want)
 				}
 			})
-		}
+		})
 	}
 }
 
@@ -325,7 +321,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	ip, port := hostPort(t, server.Listener.Addr())
 	in := start(t, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {upstream-keepalive-timeout: \"1\"}\n"+
 		class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
-	in.send(http.MethodGet, "/", nil, "Incremental: ?0")
+	in.send(http.MethodGet, "/", nil)
 	var seen []http.ConnState
 	for !slices.Contains(seen, http.StateClosed) {
 		seen = append(seen, await(t, "the end of an idle connection", states))

@@ -22,12 +22,14 @@ func TestBadObjectsHarmNobodyElse(t *testing.T) {
 	in.write("no.yaml", "this: [is no\n\tyaml")
 	in.load("manifests " + in.folder)
 	in.awaitReady()
-	in.expect("shop.example", "/", http.StatusOK, "one /")
-	in.expect("partly.example", "/good", http.StatusOK, "one /good")
-	in.expect("partly.example", "/missing-service", http.StatusServiceUnavailable, "")
-	in.expect("partly.example", "/missing-port", http.StatusServiceUnavailable, "")
-	in.expect("partly.example", "/no-backend", http.StatusNotFound, "")
-	in.expect("foreign.example", "/", http.StatusNotFound, "")
+	in.byEachVersion(t, func(_ *testing.T, in *ingress) {
+		in.expect("shop.example", "/", http.StatusOK, "one /")
+		in.expect("partly.example", "/good", http.StatusOK, "one /good")
+		in.expect("partly.example", "/missing-service", http.StatusServiceUnavailable, "")
+		in.expect("partly.example", "/missing-port", http.StatusServiceUnavailable, "")
+		in.expect("partly.example", "/no-backend", http.StatusNotFound, "")
+		in.expect("foreign.example", "/", http.StatusNotFound, "")
+	})
 	for object, want := range map[string]string{
 		"Ingress/default/partly": "ServiceNotFound", "Ingress/default/no-secret": "SecretNotFound", "File/no.yaml": "InvalidManifest",
 		"Ingress/default/garbage": "InvalidTLSSecret",

@@ -84,14 +84,16 @@ func TestCanaryRules(t *testing.T) {
 			annotated("canary-"+host(name), host(name), "next", append([]string{"canary", "true"}, c.canary...)...)
 	}
 	in := start(t, manifests)
-	for name, c := range cases {
-		for want, headers := range c.asked {
-			want, _, _ := strings.Cut(want, ",")
-			if got, _, _ := strings.Cut(in.askAs(in.client, host(name), "/", headers...).body, " "); got != want {
-				t.Errorf("%s: a request with %v goes to %s, want %s", name, headers, got, want)
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for name, c := range cases {
+			for want, headers := range c.asked {
+				want, _, _ := strings.Cut(want, ",")
+				if got, _, _ := strings.Cut(in.askAs(in.client, host(name), "/", headers...).body, " "); got != want {
+					t.Errorf("%s: a request with %v goes to %s, want %s", name, headers, got, want)
+				}
 			}
 		}
-	}
+	})
 }
 
 // TestCanaryWeight: of a thousand requests the canary gets its share.
@@ -214,11 +216,10 @@ func TestCanaryComesAndGoesWithoutEndingStreams(t *testing.T) {
 	main := class + service("web", web, "127.0.0.1") + service("next", port, "127.0.0.1") + rule("main", "shop.example", "Prefix", "/", "web")
 	in := start(t, main+annotated("canary", "shop.example", "next", "canary", "true", "canary-by-header", "X-Canary")+
 		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: options}\ndata: {worker-shutdown-timeout: 1s}\n", "configmap default/options")
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+in.http+"/", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, in.origin("shop.example"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Host = "shop.example"
 	request.Header.Set("X-Canary", "always")
 	request.Header.Set("Accept", "text/event-stream")
 	response, err := in.client.Do(request)

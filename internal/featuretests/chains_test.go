@@ -3,7 +3,6 @@ package featuretests
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -60,11 +59,10 @@ func behind(t *testing.T, document []byte, through map[string][]string) []byte {
 // as asks with a password of alice, if it is not empty, and with a body.
 func (in *ingress) as(password, method, host, path, body string) answer {
 	in.Helper()
-	request, err := http.NewRequestWithContext(in.Context(), method, "http://"+in.http+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(in.Context(), method, in.origin(host)+path, strings.NewReader(body))
 	if err != nil {
 		in.Fatal(err)
 	}
-	request.Host = host
 	if password != "" {
 		request.SetBasicAuth("alice", password)
 	}
@@ -72,12 +70,7 @@ func (in *ingress) as(password, method, host, path, body string) answer {
 	if err != nil {
 		in.Fatal(err)
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		in.Fatal(err)
-	}
-	return answer{response.StatusCode, response.Header, string(text)}
+	return read(in, response)
 }
 
 // admits returns an error unless exactly this password leads to the backend.
@@ -99,13 +92,15 @@ func TestChainOfBasicAuth(t *testing.T) {
 	ip, port := backend(t, "one")
 	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one")+
 		rule("open", "open.example", "Prefix", "/", "one"), staffOne, map[string][]string{"staff.example": {"staff"}})
-	if err := in.admits("one"); err != nil {
-		t.Error(err)
-	}
-	in.expect("open.example", "/", http.StatusOK, "one /")
-	if got := in.get("staff.example", "/"); !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Basic ") {
-		t.Errorf("browsers do not ask for a password: %d %v", got.status, got.header)
-	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		if err := in.admits("one"); err != nil {
+			t.Error(err)
+		}
+		in.expect("open.example", "/", http.StatusOK, "one /")
+		if got := in.get("staff.example", "/"); !strings.HasPrefix(got.header.Get("WWW-Authenticate"), "Basic ") {
+			t.Errorf("browsers do not ask for a password: %d %v", got.status, got.header)
+		}
+	})
 }
 
 // TestPlaceholderInChain: the administrator's text is expanded, and what the Ingress says is not.
@@ -116,13 +111,15 @@ func TestPlaceholderInChain(t *testing.T) {
 		`{name: web, annotations: {nginx.ingress.kubernetes.io/rewrite-target: "/{env.CHAIN_SECRET}/$1"}}`, 1)
 	in := startChains(t, class+service("one", port, ip)+rewriting,
 		"chain mark {\nheader X-Mark \"{env.CHAIN_SECRET} {http.request.host}\"\n}\n", map[string][]string{"shop.example": {"mark"}})
-	got := in.get("shop.example", "/v1/users")
-	if mark := got.header.Get("X-Mark"); mark != "expanded shop.example" {
-		t.Errorf("the chain's header is %q", mark)
-	}
-	if got.status != http.StatusOK || got.body != "one /%7Benv.CHAIN_SECRET%7D/users" {
-		t.Errorf("the backend answers %d %q", got.status, got.body)
-	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		got := in.get("shop.example", "/v1/users")
+		if mark := got.header.Get("X-Mark"); mark != "expanded shop.example" {
+			t.Errorf("the chain's header is %q", mark)
+		}
+		if got.status != http.StatusOK || got.body != "one /%7Benv.CHAIN_SECRET%7D/users" {
+			t.Errorf("the backend answers %d %q", got.status, got.body)
+		}
+	})
 }
 
 // TestChainsOfOnePath: each has its say, in their order, although Caddy counts the groups of both from the same number.
@@ -131,10 +128,12 @@ func TestChainsOfOnePath(t *testing.T) {
 	chain := "chain %[1]s {\nhandle /never {\nrespond no\n}\nhandle {\nheader +X-Seen %[1]s\n}\n}\n"
 	in := startChains(t, class+service("one", port, ip)+rule("web", "shop.example", "Prefix", "/", "one"),
 		fmt.Sprintf(chain, "first")+fmt.Sprintf(chain, "second"), map[string][]string{"shop.example": {"first", "second", "first"}})
-	got := in.get("shop.example", "/")
-	if seen := got.header.Values("X-Seen"); !slices.Equal(seen, []string{"first", "second", "first"}) || got.body != "one /" {
-		t.Errorf("%v %q", seen, got.body)
-	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		got := in.get("shop.example", "/")
+		if seen := got.header.Values("X-Seen"); !slices.Equal(seen, []string{"first", "second", "first"}) || got.body != "one /" {
+			t.Errorf("%v %q", seen, got.body)
+		}
+	})
 }
 
 func TestChainThatAnswers(t *testing.T) {
@@ -150,9 +149,11 @@ func TestChainThatAnswers(t *testing.T) {
 		{http.MethodPost, "12345678", http.StatusOK},
 		{http.MethodPost, "123456789", http.StatusRequestEntityTooLarge},
 	} {
-		if got := in.as("", c.method, "shop.example", "/", c.body); got.status != c.status {
-			t.Errorf("%s %s: %d %s, want %d", c.method, c.body, got.status, got.body, c.status)
-		}
+		in.byEachVersion(t, func(t *testing.T, in *ingress) {
+			if got := in.as("", c.method, "shop.example", "/", c.body); got.status != c.status {
+				t.Errorf("%s %s: %d %s, want %d", c.method, c.body, got.status, got.body, c.status)
+			}
+		})
 	}
 }
 
@@ -167,12 +168,14 @@ func TestChainAsksAnotherServer(t *testing.T) {
 	t.Cleanup(guard.Close)
 	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one"),
 		"chain guard {\nforward_auth "+guard.Listener.Addr().String()+" {\nuri /check\n}\n}\n", map[string][]string{"staff.example": {"guard"}})
-	if got := in.as("", http.MethodGet, "staff.example", "/x", ""); got.status != http.StatusForbidden {
-		t.Errorf("without a password: %d %s", got.status, got.body)
-	}
-	if got := in.as("one", http.MethodGet, "staff.example", "/x", ""); got.status != http.StatusOK || got.body != "one /x" {
-		t.Errorf("with the password: %d %s", got.status, got.body)
-	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		if got := in.as("", http.MethodGet, "staff.example", "/x", ""); got.status != http.StatusForbidden {
+			t.Errorf("without a password: %d %s", got.status, got.body)
+		}
+		if got := in.as("one", http.MethodGet, "staff.example", "/x", ""); got.status != http.StatusOK || got.body != "one /x" {
+			t.Errorf("with the password: %d %s", got.status, got.body)
+		}
+	})
 }
 
 // TestChainIsAnotherAfterReload: the routes in the tables follow the Caddyfile, and never go without what it had.

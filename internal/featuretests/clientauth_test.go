@@ -1,22 +1,17 @@
 package featuretests
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/quic-go/quic-go"
-	"github.com/quic-go/quic-go/http3"
 
 	"github.com/k8singress/k8singress/internal/fixture"
 )
@@ -61,41 +56,18 @@ func asking(name, secret string, annotations ...string) string {
 // showing returns clients of each protocol who begin connections for a server name with an identity, which may be nil.
 func (in *ingress) showing(who *fixture.Identity, server string) map[string]*http.Client {
 	in.Helper()
-	config := func() *tls.Config {
-		c := &tls.Config{ServerName: server, InsecureSkipVerify: true}
-		if who != nil {
+	all := map[string]*http.Client{}
+	for _, version := range versions {
+		if version == plain1 || version == plain2 {
+			continue
+		}
+		config := anybody()
+		if config.ServerName = server; who != nil {
 			pair := who.Pair()
 			// Whatever authorities the server names.
-			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
+			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 		}
-		return c
-	}
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", in.https)
-	}
-	one := &http.Transport{TLSClientConfig: config(), DialContext: dial}
-	two := &http.Transport{TLSClientConfig: config(), DialContext: dial, Protocols: new(http.Protocols)}
-	two.Protocols.SetHTTP2(true)
-	three := &http3.Transport{
-		TLSClientConfig: config(),
-		Dial: func(ctx context.Context, _ string, t *tls.Config, q *quic.Config) (*quic.Conn, error) {
-			if server == "" {
-				t.ServerName = ""
-			} else {
-				t.ServerName = server
-			}
-			return quic.DialAddr(ctx, in.https, t, q)
-		},
-	}
-	in.Cleanup(func() {
-		one.CloseIdleConnections()
-		two.CloseIdleConnections()
-		_ = three.Close()
-	})
-	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	all := map[string]*http.Client{}
-	for name, transport := range map[string]http.RoundTripper{"HTTP/1.1": one, "HTTP/2.0": two, "HTTP/3.0": three} {
-		all[name] = &http.Client{Transport: transport, Timeout: deadline, CheckRedirect: stay}
+		all[version] = in.clientOf(in, version, config)
 	}
 	return all
 }
@@ -103,23 +75,7 @@ func (in *ingress) showing(who *fixture.Identity, server string) map[string]*htt
 // fetch sends a request with headers such as "Name: value".
 func (in *ingress) fetch(client *http.Client, url string, headers ...string) answer {
 	in.Helper()
-	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		in.Fatal(err)
-	}
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		if name == "Host" {
-			request.Host = value
-			continue
-		}
-		request.Header[name] = append(request.Header[name], value)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		in.Fatal(err)
-	}
-	return read(in, response)
+	return in.sendBy(client, url, http.MethodGet, nil, headers...)
 }
 
 // toldClient starts an endpoint that answers with what it is told of the client, as "verify|subject|issuer|certificate".
@@ -219,7 +175,7 @@ func TestClientCertificateOptions(t *testing.T) {
 		{"listed", alice, http.StatusOK, ""},
 		{"listed", gone, http.StatusBadRequest, ""},
 	} {
-		got := in.fetch(in.showing(test.who, test.host+".example")["HTTP/2.0"], "https://"+test.host+".example/")
+		got := in.fetch(in.showing(test.who, test.host+".example")[secure2], "https://"+test.host+".example/")
 		if got.status != test.status || test.body != "" && got.body != test.body {
 			t.Errorf("%s: %d %q, want %d %q", test.host, got.status, got.body, test.status, test.body)
 		}
@@ -227,7 +183,7 @@ func TestClientCertificateOptions(t *testing.T) {
 			t.Errorf("%s: sent to %q", test.host, location)
 		}
 	}
-	got := in.fetch(in.showing(alice, "pass.example")["HTTP/1.1"], "https://pass.example/").body
+	got := in.fetch(in.showing(alice, "pass.example")[secure1], "https://pass.example/").body
 	want := strings.NewReplacer("+", "%2B", "/", "%2F", "=", "%3D", "\n", "%0A", " ", "%20").Replace(string(alice.PEM()))
 	if !strings.HasSuffix(got, "|"+want) {
 		t.Errorf("the backend is handed %q, want %q", got, want)
@@ -270,7 +226,7 @@ func TestUnusableAuthority(t *testing.T) {
 		}
 	}
 	in.write("mended.yaml", caSecret("missing", root))
-	client := in.showing(person(t, root, "alice"), "missing.example")["HTTP/1.1"]
+	client := in.showing(person(t, root, "alice"), "missing.example")[secure1]
 	in.eventually("the Secret counts", func() error {
 		if got := in.fetch(client, "https://missing.example/"); got.status != http.StatusOK {
 			return fmt.Errorf("%d %q", got.status, got.body)

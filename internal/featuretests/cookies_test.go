@@ -32,11 +32,13 @@ func TestCookieRewrite(t *testing.T) {
 		settings := []string{"proxy-cookie-path: " + c.path, "proxy-cookie-domain: " + c.domain}
 		t.Run(c.name, func(t *testing.T) {
 			in := inFrontOf(t, plain, plainPort, append(settings, "affinity: cookie")...)
-			for way, body := range map[string]string{"short": "", "reverse_proxy": large} {
-				if got := in.send(http.MethodPost, "/?x=;secure", strings.NewReader(body)); !setsCookies(got, c.want, "INGRESSCOOKIE=") {
-					t.Errorf("%s: %q", way, got.header["Set-Cookie"])
+			in.byEachVersion(t, func(t *testing.T, in *ingress) {
+				for _, body := range []string{"", large} {
+					if got := in.send(http.MethodPost, "/?x=;secure", strings.NewReader(body)); !setsCookies(got, c.want, "INGRESSCOOKIE=") {
+						t.Errorf("%d bytes: %q", len(body), got.header["Set-Cookie"])
+					}
 				}
-			}
+			})
 			in = inFrontOf(t, application, applicationPort, append(settings, "backend-protocol: FCGI")...)
 			if got := in.send(http.MethodGet, "/x.php?x=;secure", nil); !setsCookies(got, c.want, "") {
 				t.Errorf("FastCGI: %q", got.header["Set-Cookie"])

@@ -58,7 +58,7 @@ func TestCustomHeaders(t *testing.T) {
 	in.write("global.yaml", fmt.Sprintf(allowedHeaders, "X-Own"))
 	closed("InvalidAnnotation", "the header X-New is not allowed")
 	in.write("global.yaml", fmt.Sprintf(allowedHeaders, "X-Own, x-new"))
-	in.setsHeaders("{env.HOME} $host", "a")
+	in.byEachVersion(t, func(_ *testing.T, in *ingress) { in.setsHeaders("{env.HOME} $host", "a") })
 	in.write("headers.yaml", fmt.Sprintf(headersMap, "X-New: b"))
 	in.setsHeaders("endpoint|once more", "b")
 	in.write("headers.yaml", fmt.Sprintf(headersMap, `X-New: b, Content-Length: "0"`))

@@ -16,19 +16,17 @@ func TestTheLastPodGoes(t *testing.T) {
 	ip, port := hostPort(t, fixture.Unreachable(t))
 	one := oneWith("proxy-connect-timeout: 60", "proxy-next-upstream: off")
 	in := start(t, class+service("one", port, ip)+one)
-	for _, way := range ways {
-		t.Run(way+" way", func(t *testing.T) {
-			in.write("manifests.yaml", class+service("one", port, ip)+one)
-			in.eventually("the pod is there", func() error { return in.hasEndpoints() })
-			answers, began := make(chan answer, 1), time.Now()
-			go func() { answers <- in.send(http.MethodPost, "/", nil, byWay(way)...) }()
-			in.write("manifests.yaml", class+service("one", port)+one)
-			if got := await(t, "an answer", answers); got.status != http.StatusServiceUnavailable {
-				t.Errorf("got %d", got.status)
-			}
-			took(t, "to be told", began, 0)
-		})
-	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		in.write("manifests.yaml", class+service("one", port, ip)+one)
+		in.eventually("the pod is there", func() error { return in.hasEndpoints() })
+		answers, began := make(chan answer, 1), time.Now()
+		go func() { answers <- in.send(http.MethodPost, "/", nil) }()
+		in.write("manifests.yaml", class+service("one", port)+one)
+		if got := await(t, "an answer", answers); got.status != http.StatusServiceUnavailable {
+			t.Errorf("got %d", got.status)
+		}
+		took(t, "to be told", began, 0)
+	})
 }
 
 // TestConnectTimeoutOfFastCGI is 504 as for any other protocol.

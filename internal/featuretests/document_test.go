@@ -17,7 +17,7 @@ import (
 // document takes the document of the running process.
 func (in *ingress) document() []byte {
 	in.Helper()
-	response, err := in.client.Get("http://" + in.admin + "/k8singress/config")
+	response, err := in.admins.Get("http://" + in.admin + "/k8singress/config")
 	if err != nil {
 		in.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func (in *ingress) stop() {
 	if err := caddy.Stop(); err != nil {
 		in.Fatal(err)
 	}
-	in.client.CloseIdleConnections()
+	in.admins.CloseIdleConnections()
 }
 
 // put gives a document to the running process, and returns the status and the text of the answer.
@@ -49,7 +49,7 @@ func (in *ingress) put(document []byte) (int, string) {
 		if err != nil {
 			return err
 		}
-		response, err = in.client.Do(request) //nolint:bodyclose // Closed below.
+		response, err = in.admins.Do(request) //nolint:bodyclose // Closed below.
 		return err
 	})
 	defer response.Body.Close()

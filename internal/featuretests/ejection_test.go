@@ -148,7 +148,7 @@ func TestHealthCheck(t *testing.T) {
 // metrics is what GET /metrics of the admin API says.
 func (in *ingress) metrics() string {
 	in.Helper()
-	response, err := in.client.Get("http://" + in.admin + "/metrics")
+	response, err := in.admins.Get("http://" + in.admin + "/metrics")
 	if err != nil {
 		in.Fatal(err)
 	}

@@ -39,12 +39,7 @@ func TestFastCGIThatHangs(t *testing.T) {
 			<-listener.begins
 			leave()
 		}()
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+in.http+"/x.php", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Host = "a.example"
-		if response, err := in.client.Do(request); err == nil {
+		if response, err := in.client.Do(in.request("/x.php").WithContext(ctx)); err == nil {
 			response.Body.Close()
 			t.Fatalf("got %d", response.StatusCode)
 		}
@@ -61,7 +56,7 @@ func TestFastCGIThatStopsInItsAnswer(t *testing.T) {
 		close(ends)
 	})
 	in := inFrontOf(t, ip, port, "backend-protocol: FCGI", "proxy-read-timeout: 1")
-	response, err := in.client.Do(in.request(http.MethodGet, "/x.php"))
+	response, err := in.client.Do(in.request("/x.php"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +67,13 @@ func TestFastCGIThatStopsInItsAnswer(t *testing.T) {
 	await(t, "the end of the connection", ends)
 }
 
-// request is one to a.example.
-func (in *ingress) request(method, path string) *http.Request {
+// request is a GET of a.example.
+func (in *ingress) request(path string) *http.Request {
 	in.Helper()
-	request, err := http.NewRequestWithContext(in.Context(), method, "http://"+in.http+path, nil)
+	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, in.origin("a.example")+path, nil)
 	if err != nil {
 		in.Fatal(err)
 	}
-	request.Host = "a.example"
 	return request
 }
 

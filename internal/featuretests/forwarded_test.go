@@ -59,26 +59,15 @@ func TestForwardedHeaders(t *testing.T) {
 			in.write("global.yaml", fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {%s}\n", c.global))
 			in.write("sign.yaml", service("other", others, "127.0.0.1")+rule("sign", host, "Prefix", "/", "other"))
 			in.becomes(host, "/", http.StatusOK, "other /")
-			want := "a.example " + strings.Replace(c.want, "OWN", own, 1) + "   id=32"
-			for _, way := range ways {
-				if got := in.send(http.MethodGet, "/", nil, byWay(way, forged...)...); got.body != want {
-					t.Errorf("%s way:\n%q, not\n%q", way, got.body, want)
+			in.byEachVersion(t, func(t *testing.T, in *ingress) {
+				// With TLS the port is 443, wherever the controller listens.
+				told := in.either(own+" http http http", "443 https https https")
+				want := "a.example " + strings.Replace(c.want, "OWN http http http", told, 1) + "   id=32"
+				if got := in.send(http.MethodGet, "/", nil, forged...); got.body != want {
+					t.Errorf("got\n%q, not\n%q", got.body, want)
 				}
-			}
+			})
 		})
-	}
-}
-
-// TestForwardedHeadersOverTLS: the port is 443, wherever the controller listens.
-func TestForwardedHeadersOverTLS(t *testing.T) {
-	in := inFront(t, tell)
-	for name, client := range in.fronts() {
-		for _, way := range ways {
-			got := in.sendBy(client, "https://a.example/", http.MethodGet, nil, byWay(way)...)
-			if want := "a.example 127.0.0.1 127.0.0.1 a.example 443 https https https     id=32"; got.body != want {
-				t.Errorf("%s, %s way: %q, not %q", name, way, got.body, want)
-			}
-		}
 	}
 }
 
@@ -93,12 +82,12 @@ func TestHostOfTheEndpoint(t *testing.T) {
 		"upstream-vhost: ${host}.x,rewrite-target: /,proxy-body-size: 0": {"a.example.x", ""},
 	} {
 		in := inFrontOf(t, ip, port, strings.Split(annotations, ",")...)
-		for _, way := range ways {
-			fields := strings.Split(in.send(http.MethodGet, "/", nil, byWay(way)...).body, " ")
+		in.byEachVersion(t, func(t *testing.T, in *ingress) {
+			fields := strings.Split(in.send(http.MethodGet, "/", nil).body, " ")
 			if i := 1 + slices.Index(toldHeaders, "X-Forwarded-Prefix"); len(fields) <= i || fields[0] != want[0] || fields[i] != want[1] {
-				t.Errorf("%s, %s way: %q", annotations, way, fields)
+				t.Errorf("%s: %q", annotations, fields)
 			}
-		}
+		})
 		in.stop()
 	}
 }

@@ -13,7 +13,9 @@ func TestAnUnsupportedGuardClosesItsIngress(t *testing.T) {
 	guarded := strings.Replace(rule("guarded", "guarded.example", "Prefix", "/admin", "one"), "{name: guarded}",
 		`{name: guarded, annotations: {nginx.ingress.kubernetes.io/auth-type: basic, nginx.ingress.kubernetes.io/auth-secret: users}}`, 1)
 	in := start(t, class+service("one", port, ip)+guarded+rule("open", "guarded.example", "Prefix", "/", "one"))
-	in.expect("guarded.example", "/admin", http.StatusServiceUnavailable, "")
-	in.expect("guarded.example", "/admin/users", http.StatusServiceUnavailable, "")
-	in.expect("guarded.example", "/", http.StatusOK, "one /")
+	in.byEachVersion(t, func(_ *testing.T, in *ingress) {
+		in.expect("guarded.example", "/admin", http.StatusServiceUnavailable, "")
+		in.expect("guarded.example", "/admin/users", http.StatusServiceUnavailable, "")
+		in.expect("guarded.example", "/", http.StatusOK, "one /")
+	})
 }

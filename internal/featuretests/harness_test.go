@@ -39,7 +39,9 @@ type ingress struct {
 	admin  string
 	http   string
 	https  string
-	client *http.Client
+	// version is how clients speak, and client one that does. admins is for the admin API.
+	version        string
+	client, admins *http.Client
 }
 
 // start runs Caddy with a folder of manifests: the files of a txtar-like text, "-- name --" before each. More options of
@@ -53,18 +55,27 @@ func start(t testing.TB, manifests string, options ...string) *ingress {
 	return in
 }
 
+// onThisMachine lets endpoints be on this machine, as those of most tests are, unless a Caddyfile says itself what may be reached.
+func onThisMachine(caddyfile string) string {
+	if strings.Contains(caddyfile, "reach_allow") {
+		return caddyfile
+	}
+	return strings.Replace(caddyfile, "k8singress {\n", "k8singress {\nreach_allow 127.0.0.0/8 ::1/128\n", 1)
+}
+
 func newIngress(t testing.TB) *ingress {
 	t.Helper()
-	in := &ingress{TB: t, folder: t.TempDir(), admin: fixture.Address(t), http: fixture.Address(t), https: fixture.Address(t)}
-	in.client = &http.Client{Timeout: deadline, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}
+	in := &ingress{
+		TB: t, folder: t.TempDir(), admin: fixture.Address(t), http: fixture.Address(t), https: fixture.Address(t), version: plain1,
+		admins: &http.Client{Timeout: deadline},
+	}
 	t.Cleanup(func() {
-		in.client.CloseIdleConnections()
+		in.admins.CloseIdleConnections()
 		if err := caddy.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+	in.client = in.clientOf(t, plain1, anybody())
 	return in
 }
 
@@ -76,7 +87,7 @@ func (in *ingress) load(block string) {
 
 func (in *ingress) loadCaddyfile(text string) {
 	in.Helper()
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(onThisMachine(text)), map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		in.Fatal(err)
 	}
@@ -100,7 +111,7 @@ func (in *ingress) reload(config []byte) {
 		return nil
 	})
 	// Connections of the admin API are closed as well.
-	in.client.CloseIdleConnections()
+	in.admins.CloseIdleConnections()
 }
 
 // listening returns how many sockets listen on an address, as Linux counts them: one whose listener is closed goes when the
@@ -166,7 +177,7 @@ func (in *ingress) adminJSON(path string, into any) {
 	var response *http.Response
 	// Loading replaces the listener of the admin API, which resets what waits in its queue.
 	in.eventually("the admin API", func() (err error) {
-		response, err = in.client.Get("http://" + in.admin + path) //nolint:bodyclose // Closed below.
+		response, err = in.admins.Get("http://" + in.admin + path) //nolint:bodyclose // Closed below.
 		return err
 	})
 	defer response.Body.Close()
@@ -213,19 +224,10 @@ type answer struct {
 	body   string
 }
 
-// get asks for http://host/path through the ingress.
+// get asks for a path of a host through the ingress.
 func (in *ingress) get(host, path string) answer {
 	in.Helper()
-	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, "http://"+in.http+path, nil)
-	if err != nil {
-		in.Fatal(err)
-	}
-	request.Host = host
-	response, err := in.client.Do(request)
-	if err != nil {
-		in.Fatal(err)
-	}
-	return read(in, response)
+	return in.sendBy(in.client, in.origin(host)+path, http.MethodGet, nil)
 }
 
 // read reads an answer to its end.

@@ -14,7 +14,8 @@ func TestPassthroughOfClosed(t *testing.T) {
 		name, value string
 		status      int
 	}{
-		{"whitelist-source-range", "192.0.2.0/24", http.StatusServiceUnavailable},
+		{"whitelist-source-range", "nowhere", http.StatusServiceUnavailable},
+		{"whitelist-source-range", "192.0.2.0/24", http.StatusForbidden},
 		{"auth-tls-secret", "no-namespace", http.StatusForbidden},
 		{"auth-tls-secret", "elsewhere/authority", http.StatusForbidden},
 	} {

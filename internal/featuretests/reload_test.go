@@ -46,7 +46,7 @@ func (in *ingress) refused(text string) {
 	if err := caddy.Load(adapted, true); err == nil {
 		in.Fatal("it is not refused")
 	}
-	in.client.CloseIdleConnections()
+	in.admins.CloseIdleConnections()
 }
 
 // reloads returns how often the controller made Caddy load its configuration again.
@@ -54,7 +54,7 @@ func (in *ingress) reloads() string {
 	in.Helper()
 	var text []byte
 	in.eventually("the metrics", func() error {
-		response, err := in.client.Get("http://" + in.admin + "/metrics")
+		response, err := in.admins.Get("http://" + in.admin + "/metrics")
 		if err != nil {
 			return err
 		}
@@ -62,13 +62,21 @@ func (in *ingress) reloads() string {
 		text, err = io.ReadAll(response.Body)
 		return err
 	})
-	const name = `k8singress_config_reloads_total{reason="structure"} `
+	const name = "\nk8singress_config_reloads_total "
 	_, rest, ok := strings.Cut(string(text), name)
 	if !ok {
 		in.Fatalf("no %s in %s", name, text)
 	}
 	value, _, _ := strings.Cut(rest, "\n")
 	return value
+}
+
+// neverReloads fails if the controller has made Caddy load its configuration again.
+func (in *ingress) neverReloads() {
+	in.Helper()
+	if n := in.reloads(); n != "0" {
+		in.Errorf("%s reloads", n)
+	}
 }
 
 // Caddy starts apps in any order, so one of these follows the start of ours.

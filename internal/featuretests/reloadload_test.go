@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 
 	"github.com/k8singress/k8singress/internal/fixture"
@@ -174,26 +174,10 @@ func (l *load) askBy(client *http.Client) error {
 	return errors.Join(err, isFine(response))
 }
 
-// askUntilTaken asks again while the server says that it has not begun to work on the request, and wants another connection. Go's
-// client of HTTP/3, other than browsers, leaves that to who uses it.
-func (l *load) askUntilTaken(client *http.Client) error {
-	for {
-		var rejected *http3.Error
-		err := l.askBy(client)
-		switch {
-		case errors.As(err, &rejected) && rejected.ErrorCode == http3.ErrCodeRequestRejected:
-		case err != nil && strings.Contains(err.Error(), "connection in graceful shutdown"):
-			// The client has not sent it, for the same reason.
-		default:
-			return err
-		}
-	}
-}
-
 // twos has connections of HTTP/2 ask, each of which may be dialled once.
 func (l *load) twos(kind string, n int) {
 	for range n {
-		client := l.fronts()["HTTP/2.0"]
+		client := l.clientOf(l, secure2, anybody())
 		transport := client.Transport.(*http.Transport)
 		dial, dialed := transport.DialContext, new(atomic.Bool)
 		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -201,6 +185,22 @@ func (l *load) twos(kind string, n int) {
 				return nil, errors.New("the connection is not kept")
 			}
 			return dial(ctx, network, address)
+		}
+		l.asks(kind, func() error { return l.askBy(client) })
+	}
+}
+
+// threes has connections of HTTP/3 ask, each of which may be dialled once.
+func (l *load) threes(kind string, n int) {
+	for range n {
+		client := l.clientOf(l, secure3, anybody())
+		transport := client.Transport.(*http3.Transport)
+		dial, dialed := transport.Dial, new(atomic.Bool)
+		transport.Dial = func(ctx context.Context, address string, t *tls.Config, q *quic.Config) (*quic.Conn, error) {
+			if dialed.Swap(true) {
+				return nil, errors.New("the connection is not kept")
+			}
+			return dial(ctx, address, t, q)
 		}
 		l.asks(kind, func() error { return l.askBy(client) })
 	}
@@ -218,15 +218,14 @@ func reloads() int {
 func (in *ingress) adapted(options string) []byte {
 	in.Helper()
 	text := fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nmanifests %s\n%s\n}\n}\n", in.admin, in.http, in.https, in.folder, options)
-	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+	config, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(onThisMachine(text)), map[string]any{"filename": "Caddyfile"})
 	if err != nil {
 		in.Fatal(err)
 	}
 	return config
 }
 
-// TestReloadsUnderLoad holds that no request fails, and no connection ends, while Caddy loads one configuration after the other. Only
-// HTTP/3, which is Caddy's, asks clients for another connection.
+// TestReloadsUnderLoad holds that no request fails, and no connection ends, while Caddy loads one configuration after the other.
 func TestReloadsUnderLoad(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
 	configs := [][]byte{in.adapted(""), in.adapted("disable_catch_all")}
@@ -235,15 +234,18 @@ func TestReloadsUnderLoad(t *testing.T) {
 	l.keeps("HTTP/1.1, kept", false, 8)
 	l.keeps("HTTPS with HTTP/1.1, kept", true, 8)
 	l.twos("HTTP/2, kept", 8)
-	three := in.fronts()["HTTP/3.0"]
-	l.asks("HTTP/3", func() error { return l.askUntilTaken(three) })
+	l.threes("HTTP/3, kept", 4)
 	l.renews("HTTP/1.1, new", false)
 	l.renews("HTTP/1.1, new, too", false)
 	l.renews("HTTPS with HTTP/1.1, new", true)
 	l.asks("HTTP/2, new", func() error {
-		client := l.fronts()["HTTP/2.0"]
+		client := l.clientOf(l, secure2, anybody())
 		defer client.CloseIdleConnections()
 		return l.askBy(client)
+	})
+	l.asks("HTTP/3, new", func() error {
+		client := l.clientOf(l, secure3, anybody())
+		return errors.Join(l.askBy(client), client.Transport.(*http3.Transport).Close())
 	})
 	begin := time.Now()
 	for i := range reloads() {
@@ -267,6 +269,7 @@ func TestRefusedReloadsUnderLoad(t *testing.T) {
 	l.keeps("HTTP/1.1, kept", false, 4)
 	l.keeps("HTTPS with HTTP/1.1, kept", true, 4)
 	l.twos("HTTP/2, kept", 4)
+	l.threes("HTTP/3, kept", 2)
 	l.renews("HTTP/1.1, new", false)
 	l.renews("HTTPS with HTTP/1.1, new", true)
 	// Nobody in the folder is of this class, so that an answer of the refused configuration would be 404.

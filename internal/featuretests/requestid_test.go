@@ -12,22 +12,20 @@ func TestRequestID(t *testing.T) {
 	in := inFront(t, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s %s", r.Header.Get("X-Request-Id"), r.Host)
 	}, "upstream-vhost: id-$request_id", "upstream-hash-by: $request_id")
-	for _, way := range ways {
-		t.Run(way+" way", func(t *testing.T) {
-			own := in.send(http.MethodGet, "/", nil, byWay(way, "X-Request-ID: mine-1")...)
-			if own.body != "mine-1 id-mine-1" {
-				t.Errorf("the client's id becomes %q", own.body)
-			}
-			made := in.send(http.MethodGet, "/", nil, byWay(way)...)
-			id, host, _ := strings.Cut(made.body, " ")
-			if len(id) != 32 || host != "id-"+id {
-				t.Errorf("the id that is made up: %q", made.body)
-			}
-			if another := in.send(http.MethodGet, "/", nil, byWay(way)...); another.body == made.body {
-				t.Errorf("two requests have the id %s", id)
-			}
-		})
-	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		own := in.send(http.MethodGet, "/", nil, "X-Request-ID: mine-1")
+		if own.body != "mine-1 id-mine-1" {
+			t.Errorf("the client's id becomes %q", own.body)
+		}
+		made := in.send(http.MethodGet, "/", nil)
+		id, host, _ := strings.Cut(made.body, " ")
+		if len(id) != 32 || host != "id-"+id {
+			t.Errorf("the id that is made up: %q", made.body)
+		}
+		if another := in.send(http.MethodGet, "/", nil); another.body == made.body {
+			t.Errorf("two requests have the id %s", id)
+		}
+	})
 }
 
 // TestNoRequestID: generate-request-id can be switched off.
@@ -37,12 +35,12 @@ func TestNoRequestID(t *testing.T) {
 	})
 	const without = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {generate-request-id: \"false\"}\n"
 	in := start(t, without+class+service("one", port, ip)+oneWith("upstream-vhost: id-$request_id.example"), "configmap default/global")
-	for _, way := range ways {
-		if got := in.send(http.MethodGet, "/", nil, byWay(way)...).body; got != `[] id-.example` {
-			t.Errorf("%s way, without an id: %s", way, got)
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		if got := in.send(http.MethodGet, "/", nil).body; got != `[] id-.example` {
+			t.Errorf("without an id: %s", got)
 		}
-		if got := in.send(http.MethodGet, "/", nil, byWay(way, "X-Request-ID: mine")...).body; got != `["mine"] id-mine.example` {
-			t.Errorf("%s way, with one: %s", way, got)
+		if got := in.send(http.MethodGet, "/", nil, "X-Request-ID: mine").body; got != `["mine"] id-mine.example` {
+			t.Errorf("with one: %s", got)
 		}
-	}
+	})
 }

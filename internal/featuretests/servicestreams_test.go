@@ -153,7 +153,7 @@ func TestServicePortThatIsTaken(t *testing.T) {
 	if got := in.reasons("Service/default/one"); !slices.Equal(got, []string{"PortConflict"}) {
 		t.Errorf("reasons are %v", got)
 	}
-	response, err := in.client.Get("http://" + in.admin + "/metrics")
+	response, err := in.admins.Get("http://" + in.admin + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

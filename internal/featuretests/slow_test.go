@@ -39,32 +39,30 @@ func TestSlowClients(t *testing.T) {
 		in.http = in.behindASite(map[string]any{
 			"read_header_timeout": "400ms", "read_idle_timeout": "400ms", "write_idle_timeout": "400ms",
 		})
-		for _, way := range ways {
-			t.Run(fmt.Sprintf("buffering %s, %s way", buffering, way), func(t *testing.T) {
-				t.Run("head", func(t *testing.T) {
-					d, begin := in.connect(), time.Now()
-					d.say("GET / HTTP/1.1\r\nHost: a.exa")
-					d.ends()
-					took(t, "it", begin, 300*time.Millisecond)
-				})
-				t.Run("body", func(t *testing.T) {
-					d, begin := in.connect(), time.Now()
-					d.say("%s", head("POST / HTTP/1.1", byWay(way, "Content-Length: 100000")...)+"some")
-					got := d.head(http.MethodPost)
-					if got.StatusCode != http.StatusRequestTimeout {
-						t.Errorf("got %s", got.Status)
-					}
-					took(t, "it", begin, 300*time.Millisecond)
-				})
-				t.Run("answer", func(t *testing.T) {
-					d := in.connect()
-					d.say("%s", get("/large", byWay(way, "X-A: 1")...))
-					if err := await(t, "the end at the endpoint", ended); err == nil {
-						t.Error("it has sent all")
-					}
-				})
+		t.Run("buffering "+buffering, func(t *testing.T) {
+			t.Run("head", func(t *testing.T) {
+				d, begin := in.connect(), time.Now()
+				d.say("GET / HTTP/1.1\r\nHost: a.exa")
+				d.ends()
+				took(t, "it", begin, 300*time.Millisecond)
 			})
-		}
+			t.Run("body", func(t *testing.T) {
+				d, begin := in.connect(), time.Now()
+				d.say("%s", head("POST / HTTP/1.1", "Content-Length: 100000")+"some")
+				got := d.head(http.MethodPost)
+				if got.StatusCode != http.StatusRequestTimeout {
+					t.Errorf("got %s", got.Status)
+				}
+				took(t, "it", begin, 300*time.Millisecond)
+			})
+			t.Run("answer", func(t *testing.T) {
+				d := in.connect()
+				d.say("%s", get("/large"))
+				if err := await(t, "the end at the endpoint", ended); err == nil {
+					t.Error("it has sent all")
+				}
+			})
+		})
 		in.stop()
 	}
 }
@@ -149,15 +147,15 @@ func TestBufferedAnswer(t *testing.T) {
 		_, _ = w.Write(sent)
 		done <- struct{}{}
 	}, "proxy-buffering: on")
-	for _, way := range ways {
+	in.byHTTP1(t, func(t *testing.T, in *ingress) {
 		for _, path := range []string{"/", "/known"} {
 			d := in.connect()
-			d.say("%s", get(path, byWay(way, "X-A: 1")...))
-			await(t, way+" way: the end at the endpoint", done)
+			d.say("%s", get(path))
+			await(t, "the end at the endpoint", done)
 			body, err := io.ReadAll(d.head(http.MethodGet).Body)
 			if err != nil || hash(body) != hash(sent) {
-				t.Errorf("%s way: %d bytes, %v", way, len(body), err)
+				t.Errorf("%d bytes, %v", len(body), err)
 			}
 		}
-	}
+	})
 }

@@ -3,6 +3,7 @@ package featuretests
 import (
 	"bufio"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -17,17 +18,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/fixture"
 )
-
-// The two ways to ask for something: plainly, and with an Incremental header, which must not make a difference.
-var ways = []string{"short", "long"}
-
-// byWay adds what sends a request a certain way.
-func byWay(way string, headers ...string) []string {
-	if way == "long" {
-		return append([]string{"Incremental: ?0"}, headers...)
-	}
-	return headers
-}
 
 // endpointOf starts a server, and returns where it is.
 func endpointOf(t testing.TB, handler http.HandlerFunc) (ip, port string) {
@@ -82,10 +72,13 @@ type dialed struct {
 // Read reads what the server sends next, heads included.
 func (d *dialed) Read(b []byte) (int, error) { return d.Reader.Read(b) }
 
+// connect makes a connection for HTTP/1.1, by TLS if that is what the test speaks.
 func (in *ingress) connect() *dialed {
 	in.Helper()
-	conn, err := net.Dial("tcp", in.http)
-	return in.dialed(conn, err)
+	if in.secure() {
+		return in.dialed(tls.Dial("tcp", in.https, &tls.Config{ServerName: "a.example", InsecureSkipVerify: true}))
+	}
+	return in.dialed(net.Dial("tcp", in.http))
 }
 
 func (in *ingress) dialed(conn net.Conn, err error) *dialed {
@@ -148,30 +141,29 @@ func isTimeout(err error) bool {
 // send asks for a path of a.example with a body, and returns status, header and body of the answer.
 func (in *ingress) send(method, path string, body io.Reader, headers ...string) answer {
 	in.Helper()
-	return in.sendBy(in.client, "http://"+in.http+path, method, body, headers...)
+	return in.sendBy(in.client, in.origin("a.example")+path, method, body, headers...)
 }
 
+// sendBy sends a request with header fields such as "Name: value".
 func (in *ingress) sendBy(client *http.Client, url, method string, body io.Reader, headers ...string) answer {
 	in.Helper()
 	request, err := http.NewRequestWithContext(in.Context(), method, url, body)
 	if err != nil {
 		in.Fatal(err)
 	}
-	request.Host = "a.example"
 	for _, header := range headers {
 		name, value, _ := strings.Cut(header, ": ")
-		request.Header.Add(name, value)
+		if name == "Host" {
+			request.Host = value
+			continue
+		}
+		request.Header[name] = append(request.Header[name], value)
 	}
 	response, err := client.Do(request)
 	if err != nil {
 		in.Fatal(err)
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		in.Fatalf("%s: %v", response.Status, err)
-	}
-	return answer{response.StatusCode, response.Header, string(text)}
+	return read(in, response)
 }
 
 // await receives, or fails the test.

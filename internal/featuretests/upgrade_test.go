@@ -140,34 +140,29 @@ func TestSwitchThatNobodyAskedFor(t *testing.T) {
 		"asked for h2c":          {strings.ReplaceAll(switched, "websocket", "h2c"), []string{"Connection: Upgrade", "Upgrade: h2c"}},
 		"asked, no Connection":   {strings.ReplaceAll(switched, "Connection: Upgrade\r\n", ""), []string{"X-A: 1"}},
 	} {
-		for _, way := range ways {
-			t.Run(name+", "+way+" way", func(t *testing.T) {
-				says.Store(c.says)
-				d := in.connect()
-				begin := time.Now()
-				d.say("%s", get("/", byWay(way, c.asks...)...))
+		t.Run(name, func(t *testing.T) {
+			says.Store(c.says)
+			in.byHTTP1(t, func(t *testing.T, in *ingress) {
+				d, begin := in.connect(), time.Now()
+				d.say("%s", get("/", c.asks...))
 				if got := d.hear(http.MethodGet); got != "502" {
 					t.Errorf("got %q", got)
 				}
 				took(t, "it", begin, 0)
 			})
-		}
+		})
 	}
 }
 
 // TestUpgradeThatIsNone: what is no WebSocket over HTTP/1.1 is an ordinary request.
 func TestUpgradeThatIsNone(t *testing.T) {
 	in := inFront(t, sockets(t, make(chan string, 10)))
-	for name, client := range in.fronts() {
-		if name == "HTTP/1.1" {
-			continue
-		}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		// The clients refuse the header Upgrade, so this is as far as it goes; below are those that do not.
-		got := in.sendBy(client, "https://a.example/", http.MethodGet, nil, "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x")
-		if got.body != "plain []" {
-			t.Errorf("%s: %d %q", name, got.status, got.body)
+		if got := in.send(http.MethodGet, "/", nil, "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: x"); got.body != "plain []" {
+			t.Errorf("%d %q", got.status, got.body)
 		}
-	}
+	}, plain1, secure1) // They have upgrades.
 	for name, headers := range map[string][]string{
 		"no Connection":  {"Upgrade: websocket"},
 		"another":        {"Upgrade: foo", "Connection: Upgrade"},
@@ -222,33 +217,15 @@ func TestEvents(t *testing.T) {
 			}
 		}
 	})
-	clients := in.fronts()
-	clients["HTTP/1.1, no TLS"] = in.client
-	for name, client := range clients {
-		for _, way := range ways {
-			t.Run(name+", "+way+" way", func(t *testing.T) {
-				in.follows(t, client, next, name == "HTTP/1.1, no TLS", way)
-				await(t, "the end at the endpoint", ends)
-			})
-		}
-	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		in.follows(t, next)
+		await(t, "the end at the endpoint", ends)
+	})
 }
 
-func (in *ingress) follows(t *testing.T, client *http.Client, next chan<- string, plain bool, way string) {
-	url := "https://a.example/"
-	if plain {
-		url = "http://" + in.http
-	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Host = "a.example"
-	if way == "long" {
-		request.Header.Set("Incremental", "?0")
-	}
+func (in *ingress) follows(t *testing.T, next chan<- string) {
 	go func() { next <- "first" }()
-	response, err := client.Do(request)
+	response, err := in.client.Do(in.request("/"))
 	if err != nil {
 		t.Fatal(err)
 	}

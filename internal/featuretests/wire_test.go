@@ -1,63 +1,14 @@
 package featuretests
 
 import (
-	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
-
-// guarded serves a.example with one backend for everything, and one for /admin.
-func guarded(t *testing.T) *ingress {
-	t.Helper()
-	ip, port := backend(t, "open")
-	secretIP, secretPort := backend(t, "secret")
-	return start(t, class+service("open", port, ip)+service("secret", secretPort, secretIP)+
-		rule("open", "a.example", "Prefix", "/", "open")+rule("secret", "a.example", "Prefix", "/admin", "secret"))
-}
-
-// raw sends bytes on a connection of its own, and returns so many answers, or fewer when the connection ends or is idle.
-func (in *ingress) raw(request string, most int) []string {
-	in.Helper()
-	conn, err := net.Dial("tcp", in.http)
-	if err != nil {
-		in.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, request); err != nil {
-		in.Fatal(err)
-	}
-	var answers []string
-	reader := bufio.NewReader(conn)
-	method, _, _ := strings.Cut(request, " ")
-	for len(answers) < most {
-		// All of the requests are there, so an answer that follows another one comes soon.
-		within := 500 * time.Millisecond
-		if len(answers) == 0 {
-			within = deadline
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(within))
-		response, err := http.ReadResponse(reader, &http.Request{Method: method})
-		if err != nil {
-			var timeout net.Error
-			if errors.As(err, &timeout) && timeout.Timeout() {
-				return answers
-			}
-			return append(answers, "closed")
-		}
-		body, _ := io.ReadAll(response.Body)
-		response.Body.Close()
-		answers = append(answers, strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, body)))
-	}
-	return answers
-}
 
 func head(line string, headers ...string) string {
 	return line + "\r\nHost: a.example\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n"
@@ -70,92 +21,302 @@ func get(path string, headers ...string) string {
 	return head("GET "+path+" HTTP/1.1", headers...)
 }
 
-// TestWire sends what only an attacker or a broken client sends. The numbers are those of a list of such requests.
+// wired is the controller with one backend for everything at a.example, and one for /admin. Each answers with its name and the target,
+// and tells what it got.
+func wired(t *testing.T, annotations ...string) (*ingress, <-chan *http.Request) {
+	t.Helper()
+	requests := make(chan *http.Request, 100)
+	says := func(name string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			// A body that breaks off is no request.
+			if _, err := io.Copy(io.Discard, r.Body); err == nil {
+				requests <- r
+			}
+			fmt.Fprintf(w, "%s %s", name, r.RequestURI)
+		}
+	}
+	ip, open := endpointOf(t, says("open"))
+	_, secret := endpointOf(t, says("secret"))
+	return start(t, class+service("one", open, ip)+service("secret", secret, ip)+oneWith(annotations...)+
+		rule("secret", "a.example", "Prefix", "/admin", "secret")), requests
+}
+
+// received are the requests that have reached an endpoint by now.
+func received(requests <-chan *http.Request) (all []*http.Request) {
+	for {
+		select {
+		case r := <-requests:
+			all = append(all, r)
+		default:
+			return all
+		}
+	}
+}
+
+// malformed is what a question is to get that is so: a status of 400 or, in HTTP/2 and HTTP/3, the end of its stream. With " or " and
+// another status behind it that one will do as well.
+const malformed = "malformed"
+
+// gets asks, and fails unless the reply is the one that is wanted, and an endpoint has got the request, once, if it answers.
+func (in *ingress) gets(t *testing.T, q *question, want string, requests <-chan *http.Request) *http.Request {
+	t.Helper()
+	got := in.exchange(q)
+	reached := received(requests)
+	either, status, _ := strings.Cut(want, " or ")
+	if either != malformed {
+		status = want
+	}
+	if (either != malformed || !got.malformed()) && (status == "" || got.String() != status && !strings.HasPrefix(got.String(), status+" ")) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if answered := strings.HasPrefix(want, "200"); answered != (len(reached) == 1) {
+		t.Errorf("%d requests have reached an endpoint: %v", len(reached), reached)
+	}
+	if len(reached) != 1 {
+		return nil
+	}
+	return reached[0]
+}
+
+// TestWire asks what attackers and broken clients ask, by each version of HTTP: what a request is routed by is what the endpoint serves.
 func TestWire(t *testing.T) {
-	in := guarded(t)
-	for name, c := range map[string]struct{ request, want string }{
-		// What is routed is what the backend serves.
-		"1 two slashes":         {get("//admin/x"), "200 secret //admin/x"},
-		"1 dot":                 {get("/./admin/x"), "200 secret /./admin/x"},
-		"1 dots":                {get("/x/../admin/y"), "200 secret /x/../admin/y"},
-		"1 escaped dots":        {get("/x/%2e%2e/admin/y"), "200 secret /x/%2e%2e/admin/y"},
-		"1 escaped slash":       {get("/admin%2fx"), "200 secret /admin%2fx"},
-		"1 escaped letter":      {get("/%61dmin/x"), "200 secret /%61dmin/x"},
-		"1 escaped dots, slash": {get("/x/..%2fadmin/y"), "200 secret /x/..%2fadmin/y"},
-		"2 path parameter":      {get("/admin;a=b/x"), "200 open /admin;a=b/x"},
-		"3 NUL":                 {get("/x%00/admin"), "400"},
-		"4 backslash":           {get("/x%5cadmin"), "200 open /x%5cadmin"},
-		"5 escaped twice":       {get("/x%252e%252e/admin"), "200 open /x%252e%252e/admin"},
-		"5 space at the end":    {get("/admin%20"), "200 open /admin%20"},
-		"6 star":                {get("*"), "400"},
-		"9 two lengths":         {head("POST / HTTP/1.1", "Content-Length: 1", "Content-Length: 2"), "400"},
-		"10 unknown coding":     {head("POST / HTTP/1.1", "Transfer-Encoding: xchunked"), "501"},
-		"10 coding twice":       {head("POST / HTTP/1.1", "Transfer-Encoding: chunked, chunked"), "400"},
-		"11 space before colon": {head("POST / HTTP/1.1", "Transfer-Encoding : chunked"), "400"},
-		"13 NUL in a header":    {get("/", "X-A: a\x00b"), "400"},
-		"13 no host":            {"GET / HTTP/1.1\r\nX-A: 1\r\n\r\n", "400"},
-		"13 two hosts":          {get("/", "Host: b.example"), "400"},
-		"13 host with a slash":  {"GET / HTTP/1.1\r\nHost: a.example/evil\r\n\r\n", "400"},
-		"13 host with an at":    {"GET / HTTP/1.1\r\nHost: a.example@evil\r\n\r\n", "400"},
-		"14 dot behind host":    {"GET / HTTP/1.1\r\nHost: a.example.\r\n\r\n", "200 open /"},
-		"19 CONNECT":            {"CONNECT a.example:443 HTTP/1.1\r\nHost: a.example\r\n\r\n", "405"},
-		"19 TRACE":              {head("TRACE / HTTP/1.1", "X-A: 1"), "405"},
-		"19 lower case":         {head("get / HTTP/1.1", "X-A: 1"), "200 open /"},
-		"21 no host, old":       {"GET / HTTP/1.0\r\n\r\n", "404"},
-		"22 PROXY header":       {"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n" + get("/"), "400"},
-		"23 20 KB of headers":   {get("/", "X-A: "+strings.Repeat("x", 20<<10)), "200 open /"},
-		"23 40 KB of headers":   {get("/", "X-A: "+strings.Repeat("x", 40<<10)), "431"},
-		"23 40 KB of cookies":   {get("/", strings.Repeat("Cookie: a="+strings.Repeat("x", 1000)+"\r\n", 40)+"X-A: 1"), "431"},
+	in, requests := wired(t)
+	for name, c := range map[string]struct {
+		q    question
+		want string
+	}{
+		"two slashes":                {question{path: "//admin/x"}, "200 secret //admin/x"},
+		"a dot":                      {question{path: "/./admin/x"}, "200 secret /./admin/x"},
+		"dots":                       {question{path: "/x/../admin/y"}, "200 secret /x/../admin/y"},
+		"escaped dots":               {question{path: "/x/%2e%2e/admin/y"}, "200 secret /x/%2e%2e/admin/y"},
+		"an escaped slash":           {question{path: "/admin%2fx"}, "200 secret /admin%2fx"},
+		"an escaped letter":          {question{path: "/%61dmin/x"}, "200 secret /%61dmin/x"},
+		"escaped dots and slash":     {question{path: "/x/..%2fadmin/y"}, "200 secret /x/..%2fadmin/y"},
+		"dots out of the guard":      {question{path: "/admin/..%2fpublic"}, "200 open /admin/..%2fpublic"},
+		"dots behind a semicolon":    {question{path: "/x/..;/admin/y"}, "200 open /x/..;/admin/y"},
+		"a path parameter":           {question{path: "/admin;a=b/x"}, "200 open /admin;a=b/x"},
+		"a NUL in the path":          {question{path: "/x%00/admin"}, "400"},
+		"a backslash":                {question{path: "/x%5cadmin"}, "200 open /x%5cadmin"},
+		"escaped twice":              {question{path: "/x%252e%252e/admin"}, "200 open /x%252e%252e/admin"},
+		"a space at the end":         {question{path: "/admin%20"}, "200 open /admin%20"},
+		"a dot at the end":           {question{path: "/admin."}, "200 open /admin."},
+		"an escape that is none":     {question{path: "/%zz"}, malformed},
+		"a star":                     {question{path: "*"}, malformed},
+		"no slash":                   {question{path: "x:admin"}, malformed},
+		"TRACE":                      {question{method: "TRACE"}, "405"},
+		"a method in lower case":     {question{method: "get"}, "200 open /"},
+		"an unusual method":          {question{method: "PROPFIND"}, "200 open /"},
+		"a method that is no token":  {question{method: "G,T"}, malformed},
+		"a dot behind the host":      {question{host: "a.example."}, "200 open /"},
+		"a port behind the host":     {question{host: "A.Example:80"}, "200 open /"},
+		"another host":               {question{host: "b.example"}, "404"},
+		"a slash in the host":        {question{host: "a.example/evil"}, malformed},
+		"an at in the host":          {question{host: "a.example@evil"}, malformed},
+		"a space in the host":        {question{host: "a.example evil"}, malformed},
+		"a NUL in a value":           {question{fields: []string{"X-A: a\x00b"}}, malformed},
+		"a CR in a value":            {question{fields: []string{"X-A: a\rX-B: b"}}, malformed},
+		"a name with a space":        {question{fields: []string{"X A: a"}}, malformed},
+		"20 KB of fields":            {question{fields: []string{"X-A: " + strings.Repeat("x", 20<<10)}}, "200 open /"},
+		"300 fields":                 {question{fields: slices.Repeat([]string{"X-A: 1"}, 300)}, "431"},
+		"a loop":                     {question{fields: []string{"Via: " + strings.Repeat("1.1 k8singress, ", 8) + "1.1 other"}}, "508"},
+		"two controllers":            {question{fields: []string{"Via: 1.1 k8singress, 1.1 other"}}, "200 open /"},
+		"another coding":             {question{fields: []string{"Transfer-Encoding: gzip"}, body: []string{"x"}}, "malformed or 501"},
+		"two lengths":                {question{fields: []string{"Content-Length: 4", "Content-Length: 5"}, body: []string{"body"}}, malformed},
+		"a length with a sign":       {question{fields: []string{"Content-Length: +4"}, body: []string{"body"}}, malformed},
+		"another expectation":        {question{fields: []string{"Expect: x"}}, "417"},
+		"two credentials":            {question{fields: []string{"Authorization: a", "Authorization: b"}}, "400"},
+		"a body of GET":              {question{body: []string{"body"}}, "200 open /"},
+		"a body of unknown length":   {question{body: []string{"bo", "dy"}, method: "POST"}, "200 open /"},
+		"a body that is empty":       {question{body: []string{""}, method: "POST"}, "200 open /"},
+		"a length that is too large": {question{fields: []string{"Content-Length: 1048577"}, body: []string{"x"}, method: "POST"}, "413"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := in.raw(c.request, 1); len(got) == 0 || got[0] != c.want && !strings.HasPrefix(got[0], c.want+" ") {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			in.byEachVersion(t, func(t *testing.T, in *ingress) { in.gets(t, c.q.usual(), c.want, requests) })
 		})
 	}
 }
 
-// TestWireBodyWithTwoLengths: a request with Content-Length and Transfer-Encoding could be taken for two by a peer. It is refused, and
-// nothing behind it is a request (RFC 9112 6.1).
-func TestWireBodyWithTwoLengths(t *testing.T) {
-	in := guarded(t)
+// usual fills in what a question does not say.
+func (q question) usual() *question {
+	if q.method == "" {
+		q.method = http.MethodGet
+	}
+	if q.host == "" {
+		q.host = "a.example"
+	}
+	if q.path == "" {
+		q.path = "/"
+	}
+	return &q
+}
+
+// TestWireOfHTTP1 sends bytes that only HTTP/1 can have, without TLS and with it. What is malformed ends the connection; behind anything
+// else comes the answer to the request behind it.
+func TestWireOfHTTP1(t *testing.T) {
+	in, requests := wired(t)
 	smuggled := get("/admin/smuggled")
-	got := in.raw(head("POST /first HTTP/1.1", fmt.Sprintf("Content-Length: %d", len(smuggled)+5), "Transfer-Encoding: chunked")+
-		"0\r\n\r\n"+smuggled, 3)
-	if len(got) != 2 || !strings.HasPrefix(got[0], "400 ") || got[1] != "closed" {
-		t.Errorf("got %q, want 400 and the end", got)
+	for name, c := range map[string]struct{ request, want string }{
+		"the URL has the host":     {"GET http://a.example/x HTTP/1.1\r\nHost: b.example\r\n\r\n", "200 open /x"},
+		"the URL has another host": {head("GET http://b.example/x HTTP/1.1", "X-A: 1"), "404"},
+		"no host":                  {"GET / HTTP/1.1\r\nX-A: 1\r\n\r\n", "400"},
+		"two expectations":         {get("/", "Expect: 100-continue", "Expect: 100-continue"), "417"},
+		"two hosts":                {get("/", "Host: b.example"), "400"},
+		"an empty host":            {"GET / HTTP/1.1\r\nHost:\r\n\r\n", "400"},
+		"no host in HTTP/1.0":      {"GET / HTTP/1.0\r\n\r\n", "404"},
+		"CONNECT":                  {head("CONNECT a.example:443 HTTP/1.1", "X-A: 1"), "405"},
+		"length beside coding": {
+			head("POST / HTTP/1.1", fmt.Sprintf("Content-Length: %d", len(smuggled)+5), "Transfer-Encoding: chunked") + "0\r\n\r\n" + smuggled, "400",
+		},
+		"coding beside length":     {head("POST / HTTP/1.1", "Transfer-Encoding: chunked", "Content-Length: 5") + "0\r\n\r\n" + smuggled, "400"},
+		"equal lengths":            {head("POST / HTTP/1.1", "Content-Length: 4", "Content-Length: 4") + "body" + smuggled, "400"},
+		"a list of lengths":        {head("POST / HTTP/1.1", "Content-Length: 4, 4") + "body" + smuggled, "400"},
+		"an unknown coding":        {head("POST / HTTP/1.1", "Transfer-Encoding: xchunked") + smuggled, "501"},
+		"chunked twice":            {head("POST / HTTP/1.1", "Transfer-Encoding: chunked, chunked") + smuggled, "400"},
+		"two codings":              {head("POST / HTTP/1.1", "Transfer-Encoding: chunked", "Transfer-Encoding: identity") + smuggled, "400"},
+		"a coding in HTTP/1.0":     {head("POST / HTTP/1.0", "Transfer-Encoding: chunked") + "0\r\n\r\n" + smuggled, "400"},
+		"a space before the colon": {head("POST / HTTP/1.1", "Transfer-Encoding : chunked") + "0\r\n\r\n" + smuggled, "400"},
+		"a space before a name":    {"GET / HTTP/1.1\r\n Host: a.example\r\n\r\n", "400"},
+		"a bare LF":                {"GET / HTTP/1.1\nHost: a.example\n\n", "400"},
+		"a bare LF behind a value": {"GET / HTTP/1.1\r\nHost: a.example\r\nX-A: b\nX-B: c\r\n\r\n", "400"},
+		"a folded line":            {get("/", "X-A: b\r\n c"), "400"},
+		"a chunk with a sign":      {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "+4\r\nbody\r\n0\r\n\r\n" + smuggled, "400"},
+		"a chunk with a prefix":    {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "0x4\r\nbody\r\n0\r\n\r\n" + smuggled, "400"},
+		"a chunk that overflows": {
+			head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "ffffffffffffffff1\r\nbody\r\n0\r\n\r\n" + smuggled, "400",
+		},
+		"a chunk with a bare LF":   {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\nbody\n0\n\n" + smuggled, "400"},
+		"a chunk that is longer":   {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\r\nbody!\r\n0\r\n\r\n" + smuggled, "400"},
+		"a PROXY header":           {"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n" + get("/"), "400"},
+		"another version":          {"GET / HTTP/1.2\r\nHost: a.example\r\n\r\n", "505"},
+		"no version":               {"GET /\r\n\r\n", "400"},
+		"40 KB of fields":          {get("/", "X-A: "+strings.Repeat("x", 40<<10)), "431"},
+		"40 KB of cookies":         {get("/", strings.Repeat("Cookie: a="+strings.Repeat("x", 1000)+"\r\n", 40)+"X-A: 1"), "431"},
+		"40 KB of path":            {get("/" + strings.Repeat("x", 40<<10)), "431"},
+		"empty lines in front":     {"\r\n" + get("/x"), "200 open /x"},
+		"an extension of a chunk":  {head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4;a=b\r\nbody\r\n0\r\n\r\n", "200 open /"},
+		"Chunked, in another case": {head("POST / HTTP/1.1", "Transfer-Encoding: Chunked") + "4\r\nbody\r\n0\r\n\r\n", "200 open /"},
+		"h2c is not switched to": {
+			get("/", "Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__"), "200 open /",
+		},
+		"a WebSocket of HTTP/1.0":   {head("GET / HTTP/1.0", append([]string{"Connection: keep-alive"}, upgrade...)...), "200 open /"},
+		"a body without its length": {head("POST / HTTP/1.1", "X-A: 1"), "200 open /"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.byHTTP1(t, func(t *testing.T, in *ingress) {
+				got := in.raw(c.request + get("/last", "Connection: close"))
+				served := strings.HasPrefix(c.want, "200")
+				if len(got) == 0 || got[0] != c.want && !strings.HasPrefix(got[0], c.want+" ") {
+					t.Fatalf("got %q, want %q", got, c.want)
+				}
+				rest := got[1:]
+				if served && !slices.Equal(rest, []string{"200 open /last"}) || !served && slices.ContainsFunc(rest, isAnswered) && c.want != "404" {
+					t.Errorf("behind it comes %q", rest)
+				}
+				for _, r := range received(requests) {
+					if !served && r.URL.Path != "/last" || r.URL.Path == "/admin/smuggled" {
+						t.Errorf("%s %s has reached an endpoint", r.Method, r.RequestURI)
+					}
+				}
+			})
+		})
 	}
 }
 
-// TestWireHeaders compares what a client sends with what the backend gets of it.
+func isAnswered(answer string) bool { return strings.HasPrefix(answer, "200") }
+
+// raw sends bytes on a connection of its own, and returns all answers until its end.
+func (in *ingress) raw(bytes string) (answers []string) {
+	in.Helper()
+	d := in.connect()
+	// The server may end the connection while it comes.
+	go func() { _, _ = io.WriteString(d.Conn, bytes) }()
+	method, _, _ := strings.Cut(bytes, " ")
+	for {
+		got := d.reply(strings.TrimSpace(method))
+		if got.status == 0 {
+			return answers
+		}
+		answers = append(answers, got.String())
+	}
+}
+
+// TestWireOfFrames sends what only frames can have. A request without a scheme is left out: the server of HTTP/3 takes it, and nothing
+// here looks at schemes.
+func TestWireOfFrames(t *testing.T) {
+	in, requests := wired(t)
+	usual := []string{":method: GET", ":scheme: https", ":authority: a.example", ":path: /"}
+	without := func(name string) []string {
+		return slices.DeleteFunc(slices.Clone(usual), func(line string) bool { return strings.HasPrefix(line, name) })
+	}
+	with := func(lines ...string) []string { return append(slices.Clip(usual), lines...) }
+	for name, c := range map[string]struct {
+		q    question
+		want string
+	}{
+		"all of it":                {question{pseudo: usual}, "200 open /"},
+		"the host in place":        {question{fields: []string{"host: a.example"}}, "200 open /"},
+		"another host beside":      {question{fields: []string{"host: b.example"}}, malformed},
+		"no method":                {question{pseudo: without(":method")}, malformed},
+		"no path":                  {question{pseudo: without(":path")}, malformed},
+		"two methods":              {question{pseudo: with(":method: POST")}, malformed},
+		"two paths":                {question{pseudo: with(":path: /admin")}, malformed},
+		"two authorities":          {question{pseudo: with(":authority: b.example")}, malformed},
+		"an unknown pseudo field":  {question{pseudo: with(":x: y")}, malformed},
+		"an answer's pseudo field": {question{pseudo: with(":status: 200")}, malformed},
+		"an empty path":            {question{pseudo: append(without(":path"), ":path: ")}, malformed},
+		"a line in the path":       {question{path: "/ HTTP/1.1\r\nX-A: b"}, malformed},
+		"a line in the method":     {question{method: "GET / HTTP/1.1\r\nX-A: b\r\n\r\nGET"}, malformed},
+		"a line in the host":       {question{host: "a.example\r\nX-A: b"}, malformed},
+		"a line in a value":        {question{fields: []string{"x-a: b\r\nx-b: c"}}, malformed},
+		"a line in a name":         {question{fields: []string{"x-a\r\nx-b: c"}}, malformed},
+		"Connection":               {question{fields: []string{"connection: close"}}, malformed},
+		"Keep-Alive":               {question{fields: []string{"keep-alive: 5"}}, malformed},
+		"Upgrade":                  {question{fields: []string{"upgrade: websocket"}}, malformed},
+		"Proxy-Connection":         {question{fields: []string{"proxy-connection: x"}}, malformed},
+		"Transfer-Encoding":        {question{fields: []string{"transfer-encoding: chunked"}, body: []string{"0\r\n\r\n"}}, malformed},
+		"TE other than trailers":   {question{fields: []string{"te: gzip"}}, malformed},
+		"CONNECT":                  {question{pseudo: []string{":method: CONNECT", ":authority: a.example:443"}}, "malformed or 405"},
+		"CONNECT of a WebSocket":   {question{pseudo: append(usual[1:], ":method: CONNECT", ":protocol: websocket")}, "malformed or 405"},
+		"a length, and nothing":    {question{fields: []string{"content-length: 4"}}, malformed},
+		"a length that is none":    {question{fields: []string{"content-length: x"}, body: []string{"body"}}, malformed},
+		"a body that is shorter":   {question{fields: []string{"content-length: 5"}, body: []string{"body"}}, malformed},
+		"a body that is longer":    {question{fields: []string{"content-length: 3"}, body: []string{"body"}}, malformed},
+		"longer, piece by piece":   {question{fields: []string{"content-length: 4"}, body: []string{"body", "more"}}, malformed},
+		"trailers and a short body": {
+			question{fields: []string{"content-length: 5"}, body: []string{"body"}, trailers: []string{"x-a: b"}}, malformed,
+		},
+		"a pseudo field in trailers": {question{body: []string{"body"}, trailers: []string{":path: /admin"}}, malformed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.byEachVersion(t, func(t *testing.T, in *ingress) { in.gets(t, c.q.usual(), c.want, requests) }, plain1, secure1)
+		})
+	}
+}
+
+// told replaces what depends on the version in what an endpoint is told.
+func (in *ingress) told(want string) string {
+	_, port, _ := net.SplitHostPort(in.http)
+	return strings.NewReplacer("SCHEME", in.either("http", "https"), "PORT", in.either(port, "443")).Replace(want)
+}
+
+// TestWireHeaders compares what a client sends with what the endpoint gets of it. Connection has a meaning in HTTP/1 alone.
 func TestWireHeaders(t *testing.T) {
-	requests := make(chan *http.Request, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requests <- r }))
-	t.Cleanup(server.Close)
-	ip, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"))
-	_, httpPort, err := net.SplitHostPort(in.http)
-	if err != nil {
-		t.Fatal(err)
-	}
+	in, requests := wired(t)
 	for name, c := range map[string]struct {
 		sent []string
 		want map[string]string
 	}{
-		"15 forwarded": {
+		"forwarded": {
 			[]string{
-				"X-Forwarded-For: 6.6.6.6", "X-Forwarded-Proto: https", "X-Forwarded-Host: evil", "X-Forwarded-Port: 1",
-				"X-Forwarded-Scheme: https", "X-Scheme: https",
+				"X-Forwarded-For: 6.6.6.6", "X-Forwarded-Proto: ftp", "X-Forwarded-Host: evil", "X-Forwarded-Port: 1",
+				"X-Forwarded-Scheme: ftp", "X-Scheme: ftp",
 			},
 			map[string]string{
-				"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "http", "X-Forwarded-Host": "a.example", "X-Forwarded-Port": httpPort,
-				"X-Forwarded-Scheme": "http", "X-Scheme": "http", "X-Original-Forwarded-For": "6.6.6.6", "X-Original-Forwarded-Host": "evil",
+				"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Proto": "SCHEME", "X-Forwarded-Host": "a.example", "X-Forwarded-Port": "PORT",
+				"X-Forwarded-Scheme": "SCHEME", "X-Scheme": "SCHEME", "X-Original-Forwarded-For": "6.6.6.6", "X-Original-Forwarded-Host": "evil",
 			},
 		},
-		"16 identity": {
+		"identity": {
 			[]string{
 				"X-Real-IP: 6.6.6.6", "Forwarded: for=6.6.6.6", "X-Original-URI: /x", "X-Original-URL: /x", "X-Rewrite-URL: /x",
 				"X-Original-Method: PUT", "Proxy: evil",
@@ -165,60 +326,99 @@ func TestWireHeaders(t *testing.T) {
 				"X-Original-Method": "", "Proxy": "",
 			},
 		},
-		"16 request id": {[]string{"X-Request-ID: abc-1"}, map[string]string{"X-Request-Id": "abc-1"}},
-		"17 connection": {
-			[]string{"Connection: X-Forwarded-For, X-Auth, X-Real-IP", "X-Auth: 1"},
-			map[string]string{"X-Auth": "", "X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1"},
-		},
-		"17 connection, case": {[]string{"Connection: x-forwarded-for"}, map[string]string{"X-Forwarded-For": "127.0.0.1", "Connection": ""}},
-		"18 underscores, dots": {
+		"a request id": {[]string{"X-Request-ID: abc-1"}, map[string]string{"X-Request-Id": "abc-1"}},
+		"underscores and dots": {
 			[]string{"X_Real_IP: 6.6.6.6", "X.Forwarded.For: 6.6.6.6"}, map[string]string{"X_real_ip": "", "X.forwarded.for": ""},
 		},
-		"20 another protocol": {
+		"an expectation":         {[]string{"Expect: 100-continue"}, map[string]string{"Expect": ""}},
+		"several values":         {[]string{"X-A: 1", "X-A: 2", "X-B: "}, map[string]string{"X-A": "1 and 2", "X-B": ""}},
+		"trailers are welcome":   {[]string{"TE: trailers"}, map[string]string{"Te": "trailers"}},
+		"credentials of a proxy": {[]string{"Proxy-Authorization: x"}, map[string]string{"Proxy-Authorization": ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.byEachVersion(t, func(t *testing.T, in *ingress) { in.arrives(t, c.sent, c.want, requests) })
+		})
+	}
+	for name, c := range map[string]struct {
+		sent []string
+		want map[string]string
+	}{
+		"names what we set": {
+			[]string{"Connection: X-Forwarded-For, X-Auth, X-Real-IP, X-Request-ID, Via, Host", "X-Auth: 1"},
+			map[string]string{"X-Auth": "", "X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1", "Via": "1.1 k8singress"},
+		},
+		"names it in lower case": {[]string{"Connection: x-forwarded-for"}, map[string]string{"X-Forwarded-For": "127.0.0.1", "Connection": ""}},
+		"names what we look at": {
+			[]string{"Connection: Cookie, Authorization, ssl-client-verify", "Cookie: a=b", "Authorization: x", "Ssl-Client-Verify: NONE"},
+			map[string]string{"Cookie": "a=b", "Authorization": "x", "Ssl-Client-Verify": "NONE"},
+		},
+		"another protocol": {
 			[]string{"Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__"},
 			map[string]string{"Upgrade": "", "Http2-Settings": "", "Connection": ""},
 		},
-		"20 listed with another": {[]string{"Upgrade: websocket, h2c", "Connection: Upgrade"}, map[string]string{"Upgrade": ""}},
-		"29 expect":              {[]string{"Expect: 100-continue"}, map[string]string{"Expect": ""}},
+		"listed with another": {[]string{"Upgrade: websocket, h2c", "Connection: Upgrade"}, map[string]string{"Upgrade": ""}},
+		"of one connection": {
+			[]string{"Keep-Alive: 5", "Proxy-Connection: x", "Connection: keep-alive"}, map[string]string{"Keep-Alive": "", "Proxy-Connection": ""},
+		},
 	} {
-		for _, way := range [...]string{"short", "long"} {
-			t.Run(name+", "+way, func(t *testing.T) {
-				sent := c.sent
-				if way == "long" {
-					sent = append([]string{"Incremental: ?0"}, sent...)
-				}
-				r := in.arrives(get("/", sent...), requests)
-				for header, want := range c.want {
-					if got := strings.Join(r.Header[header], " and "); got != want {
-						t.Errorf("%s: %q, want %q", header, got, want)
-					}
-				}
-			})
-		}
+		t.Run("Connection "+name, func(t *testing.T) {
+			in.byHTTP1(t, func(t *testing.T, in *ingress) { in.arrives(t, c.sent, c.want, requests) })
+		})
 	}
 	for _, bad := range []string{strings.Repeat("x", 129), "a b", "a\"b"} {
-		if id := in.arrives(get("/", "X-Request-ID: "+bad), requests).Header.Get("X-Request-Id"); len(id) != 32 {
-			t.Errorf("the request id %q became %q", bad, id)
+		in.byEachVersion(t, func(t *testing.T, in *ingress) {
+			q := question{fields: []string{"X-Request-ID: " + bad}}
+			if r := in.gets(t, q.usual(), "200", requests); r == nil || len(r.Header.Get("X-Request-Id")) != 32 {
+				t.Errorf("the request id %q became %v", bad, r)
+			}
+		})
+	}
+}
+
+// arrives sends fields, and compares what the endpoint gets.
+func (in *ingress) arrives(t *testing.T, sent []string, want map[string]string, requests <-chan *http.Request) {
+	t.Helper()
+	q := question{fields: sent}
+	r := in.gets(t, q.usual(), "200", requests)
+	if r == nil {
+		return
+	}
+	for header, want := range want {
+		if got := strings.Join(r.Header[header], " and "); got != in.told(want) {
+			t.Errorf("%s: %q, want %q", header, got, in.told(want))
 		}
 	}
 }
 
-// arrives sends a request that the backend answers with 200, and returns what the backend got of it.
-func (in *ingress) arrives(request string, requests <-chan *http.Request) *http.Request {
-	in.Helper()
-	if got := in.raw(request, 1); !slices.Equal(got, []string{"200"}) {
-		in.Fatalf("the answer is %q, want 200 from the backend", got)
-	}
-	return await(in, "the request at the backend", requests)
-}
-
-// TestWireLoop: a request that comes back again and again ends.
-func TestWireLoop(t *testing.T) {
-	in := guarded(t)
-	if got := in.raw(get("/", "Via: "+strings.Repeat("1.1 k8singress, ", 8)+"1.1 other"), 1); len(got) == 0 || got[0] != "508" {
-		t.Errorf("got %q", got)
-	}
-	if got := in.raw(get("/", "Via: 1.1 k8singress, 1.1 other"), 1); len(got) == 0 || got[0] != "200 open /" {
-		t.Errorf("one controller in front of another: %q", got)
+// TestWireTrailers: behind a body stands nothing that would have been malformed, replaced or looked at in front of it.
+func TestWireTrailers(t *testing.T) {
+	for _, buffering := range []string{"on", "off"} {
+		in, requests := wired(t, "proxy-request-buffering: "+buffering)
+		q := question{method: "POST", body: []string{"body"}}
+		for _, line := range []string{
+			"X-Ok: 1", "Ssl-Client-Verify: SUCCESS", "X-Forwarded-For: 6.6.6.6", "X-Real-IP: 6.6.6.6", "X-Request-ID: x", "Via: 1.1 x", "Cookie: a=b",
+			"X_Real_IP: 6.6.6.6", "Forwarded: for=6.6.6.6", "X-Original-URL: /admin",
+		} {
+			name, _ := cutLine(line)
+			q.fields, q.trailers = append(q.fields, "Trailer: "+name), append(q.trailers, line)
+		}
+		in.byEachVersion(t, func(t *testing.T, in *ingress) {
+			r := in.gets(t, q.usual(), "200", requests)
+			if r == nil {
+				return
+			}
+			if got := fmt.Sprint(r.Trailer); got != "map[X-Ok:[1]]" {
+				t.Errorf("buffering %s: the endpoint gets %s", buffering, got)
+			}
+		})
+		in.byHTTP1(t, func(t *testing.T, in *ingress) {
+			// HTTP/2 has a server that takes these for malformed.
+			q := question{method: "POST", body: []string{"body"}, trailers: []string{"Host: evil", "Content-Length: 5", "Connection: x",
+				"Transfer-Encoding: gzip", "Authorization: x", "X-Ok: 1"}}
+			if r := in.gets(t, q.usual(), "200", requests); r == nil || fmt.Sprint(r.Trailer) != "map[X-Ok:[1]]" {
+				t.Errorf("buffering %s: the endpoint gets %v", buffering, r)
+			}
+		})
+		in.stop()
 	}
 }

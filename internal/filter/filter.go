@@ -22,11 +22,13 @@ type Filter interface {
 
 // known makes filters, by the names of the handlers in the document.
 var known = map[string]func(json.RawMessage) (Filter, error){
+	"k8singress_cors":             with(newCORS),
 	"k8singress_direct_response":  with(newDirectResponse),
 	"k8singress_redirect":         with(newRedirect),
 	"k8singress_request_headers":  with(newRequestHeaders),
 	"k8singress_response_headers": with(newResponseHeaders),
 	"k8singress_rewrite":          with(newRewrite),
+	"k8singress_source_ranges":    with(newSourceRanges),
 }
 
 // Names returns the names of the handlers that are filters, sorted.

@@ -3,8 +3,11 @@ package filter
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net/url"
 	"strconv"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -18,6 +21,9 @@ func newRedirect(of ir.Redirect) (Filter, error) {
 	if of.Status < 300 || of.Status > 399 {
 		return nil, errors.New("status_code is not one from 300 to 399")
 	}
+	if !httpguts.ValidHeaderFieldValue(of.URL) {
+		return nil, fmt.Errorf("the URL %q has characters in it that no header may have", of.URL)
+	}
 	return &redirect{of}, nil
 }
 
@@ -26,6 +32,9 @@ func (h *redirect) Apply(x *exchange.Exchange) (bool, error) {
 }
 
 func (h *redirect) location(x *exchange.Exchange) string {
+	if h.URL != "" {
+		return h.URL
+	}
 	to, path := &url.URL{RawQuery: x.Query}, message.CleanPath(x.Path)
 	switch {
 	case h.Target != "":

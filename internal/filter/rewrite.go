@@ -51,7 +51,7 @@ func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	default:
 		return false, nil
 	}
-	if hasDotSegment(x.Path) {
+	if message.HasDotSegment(x.Path) {
 		return false, exchange.Fail(http.StatusBadRequest, errDotSegments)
 	}
 	return false, nil
@@ -106,13 +106,4 @@ func expand(template, path string, groups []int, escape func(string) string) str
 		}
 	}
 	return b.String()
-}
-
-func hasDotSegment(path string) bool {
-	for segment := range strings.SplitSeq(path, "/") {
-		if segment == "." || segment == ".." {
-			return true
-		}
-	}
-	return false
 }

@@ -10,10 +10,11 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// answer answers a request that net/http has read, in place of the server, with its limits for clients that stall.
-func (s *Serving) answer(w http.ResponseWriter, r *http.Request) {
+// answer answers a request that net/http has read, in place of the server, with limits for clients that stall. The port is that of an
+// address that Open has opened, or 0.
+func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
-	if limit := time.Duration(s.Server.ReadIdleTimeout); limit > 0 && r.ContentLength != 0 && !MaySayNothing(r) {
+	if limit := limits.Body; limit > 0 && r.ContentLength != 0 && !MaySayNothing(r) {
 		body := &caddyhttp.IdleTimeoutReader{
 			ReadCloser: r.Body, Ctrl: ctrl, Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(),
 			DrainDeadline: r.ProtoMajor == 1, ClearBetweenReads: r.ProtoMajor == 2,
@@ -21,7 +22,7 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request) {
 		defer body.HandlerDone()
 		r.Body = body
 	}
-	if limit := time.Duration(s.Server.WriteIdleTimeout); limit > 0 {
+	if limit := limits.Send; limit > 0 {
 		paced := &caddyhttp.IdleTimeoutWriter{
 			ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, Ctrl: ctrl,
 			Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(), ClearBetweenWrites: r.ProtoMajor == 2,
@@ -32,7 +33,8 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request) {
 	writer := message.NewHTTPWriter(w, r)
 	var request message.Request
 	request.FromHTTP(r)
-	s.Answer(writer, &request)
+	request.Conn.Listener = port
+	s.answering(port)(writer, &request)
 	if writer.Aborted() {
 		_ = ctrl.Flush() // What is there may as well arrive.
 		panic(http.ErrAbortHandler)

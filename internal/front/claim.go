@@ -31,8 +31,8 @@ type claim struct {
 }
 
 // attach begins to serve connections. It is called with the lock of the front.
-func (c *claim) attach(g *Group, m *manner) {
-	c.group, c.cohort = g, g.cohort
+func (c *claim) attach(g *Group, k *cohort, m *manner) {
+	c.group, c.cohort = g, k
 	c.cohort.sources.Add(1)
 	c.manner.Store(m)
 	c.socket.choose()
@@ -74,7 +74,7 @@ func (c *claim) release() {
 	close(c.done)
 	c.uncount()
 	if c.live {
-		delete(c.front.live, c.address.String())
+		defer c.front.forget(c)
 	}
 	c.socket.remove(c)
 	if c.group == nil {

@@ -22,11 +22,15 @@ import (
 type cohort struct {
 	group *Group
 	tls   *tls.Config
+	// port is that of an address that Open has opened; it is 0 for those of the server.
+	port uint16
 	// sources are the listeners that connections come from. conns are all of these that are open, and pending those of which is not
 	// known yet who serves them.
 	sources, conns, pending atomic.Int64
 	leaving                 atomic.Bool
 	ended                   chan struct{}
+	// threes are the sockets of HTTP/3. They belong to the lock of the front.
+	threes []*quicSocket
 
 	mu      sync.Mutex
 	servers map[settings]*servers
@@ -42,19 +46,24 @@ func newCohort(g *Group) *cohort {
 
 // ServeHTTP has the server of the configuration that Caddy runs answer.
 func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if k.leaving.Load() && r.Header["Upgrade"] == nil {
+	serving := k.group.Serving()
+	limits := serving.adjusted(limitsOf(serving.Server))
+	if last := spent(r, limits.Requests); (last || k.leaving.Load()) && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")
 	}
-	serving := k.group.Serving()
-	if serving.Answer == nil {
+	if serving.answering(k.port) == nil {
+		k.group.front.handedOver(serving.Reason)
 		serving.Server.ServeHTTP(w, r)
 		return
 	}
-	serving.answer(w, r)
+	serving.answer(w, r, &limits, k.port)
 }
 
-// begin serves a connection, on a goroutine of its own unless there is nothing to wait for.
+// begin serves a connection, on a goroutine of its own unless there is nothing to wait for. It closes one for which there is no room.
 func (k *cohort) begin(conn net.Conn, m *manner) {
+	if k.refuses(conn) {
+		return
+	}
 	k.conns.Add(1)
 	k.pending.Add(1)
 	conn = m.admit(conn)
@@ -83,7 +92,7 @@ func (k *cohort) serve(conn net.Conn, m *manner) {
 	defer func() {
 		if !handed {
 			k.pending.Add(-1)
-			k.conns.Add(-1)
+			k.gone()
 		}
 	}()
 	secured, err := k.secure(conn, m)
@@ -107,7 +116,7 @@ func (k *cohort) serve(conn net.Conn, m *manner) {
 func (k *cohort) secure(conn net.Conn, m *manner) (*tls.Conn, error) {
 	// This is where the header of the PROXY protocol is read.
 	conn.RemoteAddr()
-	until := time.Now().Add(m.limit)
+	until := time.Now().Add(m.handshake)
 	if err := conn.SetDeadline(until); err != nil {
 		return nil, err
 	}
@@ -118,10 +127,19 @@ func (k *cohort) secure(conn net.Conn, m *manner) (*tls.Conn, error) {
 		}
 	}
 	secured := tls.Server(conn, k.tls)
-	if err := secured.Handshake(); err != nil { //nolint:noctx // The deadline ends it.
+	if err := secured.HandshakeContext(k.context()); err != nil {
 		return nil, err
 	}
 	return secured, secured.SetDeadline(time.Time{})
+}
+
+// context is that of handshakes, which the deadline ends.
+func (k *cohort) context() context.Context {
+	ctx := context.Background() //nolint:forbidigo // A connection belongs to no configuration.
+	if k.port == 0 {
+		return ctx
+	}
+	return context.WithValue(ctx, portKey{}, k.port)
 }
 
 // looksLikeHTTP is what net/http takes for the beginning of a request.
@@ -139,20 +157,27 @@ func (k *cohort) hand(conn net.Conn, protocol string, m *manner) {
 		k.guard(conn, func() { k.drive(conn, m) })
 		return
 	}
-	s := k.serversFor(m.settings)
+	s := k.serversFor(m)
 	if protocol == "h2" {
 		s.two.push(conn)
 		return
 	}
+	k.group.front.handedOver(WithoutHTTP1)
 	s.one.push(conn)
 }
+
+// WithoutHTTP1 is the reason for which a connection goes to net/http: the protocols of its server have no HTTP/1.1.
+const WithoutHTTP1 = "protocols"
 
 // drives says whether the driver serves a connection.
 func (k *cohort) drives(m *manner, protocol string) bool {
 	return k.group.front.Drive != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
 }
 
-func (k *cohort) serversFor(s settings) *servers {
+// serversFor returns those for connections with the limits as they are now.
+func (k *cohort) serversFor(m *manner) *servers {
+	limits := k.group.Serving().adjusted(m.limits)
+	s := limits.settings(m.http1)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := k.servers[s]
@@ -167,6 +192,16 @@ func (k *cohort) serversFor(s settings) *servers {
 func (k *cohort) leave(ctx context.Context) {
 	k.leaving.Store(true)
 	go k.end(context.WithoutCancel(ctx))
+}
+
+// cut ends what the end of the process does not.
+func (k *cohort) cut() {
+	k.group.front.mu.Lock()
+	threes := k.threes
+	k.group.front.mu.Unlock()
+	for _, q := range threes {
+		q.cut()
+	}
 }
 
 const (

@@ -2,6 +2,8 @@ package front
 
 import (
 	"net"
+
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // Drive serves a connection of HTTP/1.1 until it ends, and closes it. It is a *tls.Conn whose handshake is complete, or one in the
@@ -10,22 +12,37 @@ type Drive func(conn net.Conn, info *Info)
 
 // Info is what a driver is told of a connection, and how it comes back to the front.
 type Info struct {
-	// Settings are the limits of the server that the connection was accepted for.
-	Settings Limits
-
 	cohort *cohort
 	manner *manner
 	handed bool
 }
 
+// Limits are those of the server that the connection was accepted for, as the configuration that Caddy runs adjusts them. They are to be
+// asked for with each request.
+func (i *Info) Limits() Limits { return i.Serving().adjusted(i.manner.limits) }
+
 // Serving has the server of the configuration that Caddy runs. It is asked for each request anew.
 func (i *Info) Serving() *Serving { return i.cohort.group.Serving() }
+
+// Port is that of an address that Open has opened; it is 0 for those of the server.
+func (i *Info) Port() uint16 { return i.cohort.port }
+
+// Answer answers a request by the server of the moment. It returns false, and has done nothing, if that answers by itself.
+func (i *Info) Answer(w message.Writer, r *message.Request) bool {
+	answer := i.Serving().answering(i.cohort.port)
+	if answer == nil {
+		return false
+	}
+	answer(w, r)
+	return true
+}
 
 // Leaving says that the next answer is the last one of the connection, and has to say so.
 func (i *Info) Leaving() bool { return i.cohort.leaving.Load() }
 
-// OnLeave has a function called once, on another goroutine, when connections have to leave: at once if they do already. The driver is
-// to end a connection then that waits for a request. The function is forgotten when the driver returns.
+// OnLeave has a function called, on another goroutine, when connections have to leave: at once if they do already. It may be called
+// twice, for this connection alone first. The driver is to end the connection when it waits for a request. The function is forgotten when
+// the driver returns.
 func (i *Info) OnLeave(do func()) {
 	i.cohort.mu.Lock()
 	leaving := i.cohort.leaving.Load()
@@ -35,7 +52,9 @@ func (i *Info) OnLeave(do func()) {
 	i.cohort.mu.Unlock()
 	if leaving {
 		do()
+		return
 	}
+	i.cohort.group.front.clients.mayLeave(i, do)
 }
 
 // HandOver gives the connection to net/http, which owns it from now on. What the driver has read must come again: of TLS it is a
@@ -44,17 +63,18 @@ func (i *Info) OnLeave(do func()) {
 func (i *Info) HandOver(conn net.Conn) {
 	i.handed = true
 	i.cohort.pending.Add(1)
-	i.cohort.serversFor(i.manner.settings).one.push(conn)
+	i.cohort.serversFor(i.manner).one.push(conn)
 }
 
 // drive is done with the connection when the driver returns, unless it has handed it over.
 func (k *cohort) drive(conn net.Conn, m *manner) {
-	info := &Info{Settings: m.limits(), cohort: k, manner: m}
+	info := &Info{cohort: k, manner: m}
 	k.pending.Add(-1)
 	defer func() {
 		if !info.handed {
-			k.conns.Add(-1)
+			k.gone()
 		}
+		k.group.front.clients.stays(info)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		delete(k.driven, info)

@@ -42,7 +42,7 @@ func TestDrive(t *testing.T) {
 			close(done)
 		})
 		_, secure := conn.(*tls.Conn)
-		fmt.Fprintf(conn, "%s %v %v\n", info.Serving().Server.Name(), secure, info.Settings.Head)
+		fmt.Fprintf(conn, "%s %v %v\n", info.Serving().Server.Name(), secure, info.Limits().Head)
 		<-done
 	}
 	t.Cleanup(func() { front.Process().Drive = nil })

@@ -26,14 +26,15 @@ import (
 func init() {
 	for _, suffix := range []string{"", "4", "6"} {
 		caddy.RegisterNetwork(netaddr.Front+suffix, process.listen)
-		// HTTP/3 stays with Caddy, whose sockets for UDP outlive configurations.
-		caddyhttp.RegisterNetworkHTTP3(netaddr.Front+suffix, "udp"+suffix)
+		caddy.RegisterNetwork(netaddr.FrontQUIC+suffix, process.listenQUIC)
+		caddyhttp.RegisterNetworkHTTP3(netaddr.Front+suffix, netaddr.FrontQUIC+suffix)
 	}
 }
 
 // process is the front of this process. Caddy has one configuration at a time, and one list of networks.
 var process = &Front{
 	sockets: map[string]*socket{}, groups: map[string]*Group{}, servings: map[*caddyhttp.Server]*Serving{}, live: map[string]*claim{},
+	beside: map[*cohort]bool{}, clients: newClients(),
 }
 
 // Process returns the front of this process.
@@ -43,13 +44,33 @@ func Process() *Front { return process }
 type Front struct {
 	// Drive serves connections of HTTP/1.1 in place of net/http, if it is not nil. It is set before the first configuration.
 	Drive Drive
+	// HandedOver is told, with the reason in one word, of each connection of HTTP/1.1 that goes to net/http in place of Drive, and of
+	// each request by HTTP/2 that a server answers in place of Serving.Answer. It is nil, or set as Drive is.
+	HandedOver func(reason string)
+
+	clients *clients
 
 	mu       sync.Mutex
 	sockets  map[string]*socket
 	groups   map[string]*Group
 	servings map[*caddyhttp.Server]*Serving
-	// live are the addresses that Open has opened.
-	live map[string]*claim
+	// live are the addresses that Open has opened, and beside what serves their connections, also after they were closed.
+	live   map[string]*claim
+	beside map[*cohort]bool
+}
+
+// Listens says whether the connections of a server that has been prepared are the front's.
+func (f *Front) Listens(server *caddyhttp.Server) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.servings[server] != nil
+}
+
+// handedOver tells of a connection or a request that is left to others.
+func (f *Front) handedOver(reason string) {
+	if f.HandedOver != nil {
+		f.HandedOver(reason)
+	}
 }
 
 // listen is a caddy.ListenerFunc. It returns a listener for one configuration, which has a claim to the address but no connections.
@@ -125,6 +146,11 @@ func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) er
 		<-s.ended
 	}
 	defer f.mu.Unlock()
+	if c.live {
+		if err := netaddr.TryAlone(ctx, netaddr.OffFront(c.address)); err != nil {
+			return err
+		}
+	}
 	s, err := openSocket(ctx, f, c, config)
 	if err != nil {
 		return err
@@ -141,58 +167,6 @@ func (f *Front) group(name string) *Group {
 		f.groups[name] = g
 	}
 	return g
-}
-
-// Open listens on one more TCP address for the connections of a group, which has the name of a server. What comes there is served as
-// on the addresses of that server, with TLS if these have it. It is closed by Close, or when the group has no server any more.
-func (f *Front) Open(ctx context.Context, address, group string) error {
-	parsed, err := caddy.ParseNetworkAddress(address)
-	if err != nil {
-		return err
-	}
-	on, ok := netaddr.OnFront(parsed)
-	if !ok || on.PortRangeSize() != 1 {
-		return fmt.Errorf("address %s is not one TCP port", address)
-	}
-	f.mu.Lock()
-	g := f.groups[group]
-	var serving *Serving
-	if g != nil && len(g.servings) > 0 {
-		serving = g.current.Load()
-	}
-	if serving == nil || f.live[on.String()] != nil {
-		f.mu.Unlock()
-		return fmt.Errorf("no server %s runs, or address %s is open", group, address)
-	}
-	c := &claim{front: f, live: true, written: on, address: on, done: make(chan struct{}), uncount: func() {}}
-	f.live[on.String()] = c
-	f.mu.Unlock()
-	if err = f.claim(ctx, c, net.ListenConfig{KeepAliveConfig: keepAlive(serving.Server)}); err != nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.live, on.String())
-		return err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c.attach(g, serving.usual(c.Addr()))
-	return nil
-}
-
-// Close closes an address that Open has opened. Its connections go on.
-func (f *Front) Close(address string) error {
-	parsed, err := caddy.ParseNetworkAddress(address)
-	if err != nil {
-		return err
-	}
-	on, _ := netaddr.OnFront(parsed)
-	f.mu.Lock()
-	c := f.live[on.String()]
-	f.mu.Unlock()
-	if c == nil {
-		return fmt.Errorf("address %s is not open", address)
-	}
-	return c.Close()
 }
 
 // withoutTLS says whether Caddy serves a port in the clear, whatever policies its server has: that of its http app for HTTP.

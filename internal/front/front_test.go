@@ -3,11 +3,13 @@ package front_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/front"
+	"github.com/k8singress/k8singress/internal/netaddr"
 )
 
 func init() { caddy.RegisterModule(new(wrapper)) }
@@ -133,29 +136,40 @@ func (c *client) ends(t *testing.T) {
 	}
 }
 
-// A connection stays over configurations, whatever the network, and so does one of a range of ports.
+// A connection stays over configurations, whatever the network, and so does one of a range of ports. Each test has an address of its own:
+// at one that a configuration is still leaving, a connection may be among its last.
 func TestConnectionsOutliveConfigurations(t *testing.T) {
-	address := fixture.Address(t)
-	_, port, _ := net.SplitHostPort(address)
-	socket := filepath.Join(t.TempDir(), "sock")
-	for listen, at := range map[string][2]string{
-		address: {"tcp", address}, "tcp4/" + address: {"tcp", address}, address + "-" + port: {"tcp", address}, "unix/" + socket: {"unix", socket},
+	for name, listen := range map[string]func(address, port string) string{
+		"address": func(address, _ string) string { return address },
+		"network": func(address, _ string) string { return "tcp4/" + address },
+		"range":   func(address, port string) string { return address + "-" + port },
 	} {
-		t.Run(listen, func(t *testing.T) {
-			start(t, map[string]server{"one": fronted(listen, "0")})
-			kept := dial(t, at[0], at[1])
-			kept.says(t, "0")
-			for i := range 5 {
-				word := fmt.Sprint(i)
-				if err := load(map[string]server{"one": fronted(listen, word)}, "{}"); err != nil {
-					t.Fatal(err)
-				}
-				if last := kept.says(t, word); last {
-					t.Fatal("the server asks for another connection")
-				}
-				dial(t, at[0], at[1]).says(t, word)
-			}
+		t.Run(name, func(t *testing.T) {
+			address := fixture.Address(t)
+			_, port, _ := net.SplitHostPort(address)
+			outlives(t, listen(address, port), "tcp", address)
 		})
+	}
+	t.Run("unix", func(t *testing.T) {
+		socket := filepath.Join(t.TempDir(), "sock")
+		outlives(t, "unix/"+socket, "unix", socket)
+	})
+}
+
+// outlives loads configurations, and has a connection stay meanwhile.
+func outlives(t *testing.T, listen, network, address string) {
+	start(t, map[string]server{"one": fronted(listen, "0")})
+	kept := dial(t, network, address)
+	kept.says(t, "0")
+	for i := range 5 {
+		word := fmt.Sprint(i)
+		if err := load(map[string]server{"one": fronted(listen, word)}, "{}"); err != nil {
+			t.Fatal(err)
+		}
+		if last := kept.says(t, word); last {
+			t.Fatal("the server asks for another connection")
+		}
+		dial(t, network, address).says(t, word)
 	}
 }
 
@@ -205,34 +219,45 @@ func TestRefused(t *testing.T) {
 
 // An address may be opened beside those of a server, and ends with it.
 func TestOpenAndClose(t *testing.T) {
-	address, more := fixture.Address(t), fixture.Address(t)
+	address := fixture.Address(t)
+	_, port, _ := net.SplitHostPort(fixture.Address(t))
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := front.Process()
-	if err := p.Open(t.Context(), more, "one"); err == nil {
-		t.Error("it is opened for no server")
+	if _, err := p.Addresses("one", uint16(number)); err == nil {
+		t.Error("there are addresses beside those of no server")
 	}
 	start(t, map[string]server{"one": fronted(address, "a")})
+	all, err := p.Addresses("one", uint16(number))
+	if err != nil || len(all) != 1 || all[0].String() != "127.0.0.1:"+port {
+		t.Fatalf("the addresses are %v, %v", all, err)
+	}
+	more := all[0].JoinHostPort(0)
 	for _, word := range []string{"a", "b"} {
-		if err := p.Open(t.Context(), more, "one"); err != nil {
+		opened, err := p.Open(t.Context(), all[0], "one")
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Open(t.Context(), more, "one"); err == nil {
+		if _, err := p.Open(t.Context(), all[0], "one"); err == nil {
 			t.Error("it is opened twice")
 		}
-		kept := dial(t, "tcp", more)
+		kept, stays := dial(t, "tcp", more), dial(t, "tcp", address)
 		kept.says(t, word)
 		if err := load(map[string]server{"one": fronted(address, "b")}, "{}"); err != nil {
 			t.Fatal(err)
 		}
 		kept.says(t, "b")
-		if err := p.Close(more); err != nil {
-			t.Fatal(err)
+		opened.Close()
+		opened.Close()
+		kept.ends(t)
+		if last := stays.says(t, "b"); last || opened.IsOpen() {
+			t.Errorf("another address ends: %v, and it is open: %v", last, opened.IsOpen())
 		}
-		kept.says(t, "b")
 	}
-	if err := p.Close(more); err == nil {
-		t.Error("it is closed twice")
-	}
-	if err := p.Open(t.Context(), more, "one"); err != nil {
+	opened, err := p.Open(t.Context(), all[0], "one")
+	if err != nil {
 		t.Fatal(err)
 	}
 	kept := dial(t, "tcp", more)
@@ -241,4 +266,33 @@ func TestOpenAndClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept.ends(t)
+	if opened.IsOpen() {
+		t.Error("it is open without the server")
+	}
+}
+
+// An address that somebody else has is not shared.
+func TestOpenWhatIsHeld(t *testing.T) {
+	held, err := net.Listen("tcp", fixture.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	start(t, map[string]server{"one": fronted(fixture.Address(t), "a")})
+	all, err := front.Process().Addresses("one", uint16(held.Addr().(*net.TCPAddr).Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := front.Process().Open(t.Context(), all[0], "one"); !errors.Is(err, netaddr.ErrHeld) {
+		t.Errorf("the error is %v", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := front.Process().Open(t.Context(), all[0], "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial(t, "tcp", all[0].JoinHostPort(0)).says(t, "a")
+	opened.Close()
 }

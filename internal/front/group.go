@@ -2,7 +2,6 @@ package front
 
 import (
 	"crypto/tls"
-	"errors"
 	"slices"
 	"sync/atomic"
 
@@ -57,7 +56,7 @@ func (g *Group) choose() {
 		return
 	}
 	for _, c := range g.opened() {
-		c.manner.Store(s.usual(c.Addr()))
+		c.manner.Store(s.besideAt(c.Addr(), c.cohort.port))
 	}
 }
 
@@ -71,17 +70,12 @@ func (g *Group) opened() (opened []*claim) {
 	return opened
 }
 
-var errNoTLS = errors.New("the server has no TLS any more")
-
 // tlsConfig asks the server of the moment for each handshake.
 func (g *Group) tlsConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if get := g.current.Load().tls.GetConfigForClient; get != nil {
-				return get(hello)
-			}
-			return nil, errNoTLS
+			return g.current.Load().configForClient(hello)
 		},
 		GetEncryptedClientHelloKeys: func(hello *tls.ClientHelloInfo) ([]tls.EncryptedClientHelloKey, error) {
 			if get := g.current.Load().tls.GetEncryptedClientHelloKeys; get != nil {

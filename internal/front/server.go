@@ -6,9 +6,11 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"golang.org/x/net/http2"
 )
@@ -16,7 +18,7 @@ import (
 // settings are what cannot be changed of an http.Server that runs. Connections that are open keep those they have.
 type settings struct {
 	read, head, write, idle time.Duration
-	size                    int
+	size, streams           int
 	http1, http2            bool
 }
 
@@ -38,12 +40,11 @@ func (k *cohort) start(of settings, second bool) *server {
 	s := &server{cohort: k, conns: make(chan net.Conn, handedAtOnce), done: make(chan struct{})}
 	s.Server = &http.Server{
 		ReadTimeout: of.read, ReadHeaderTimeout: of.head, WriteTimeout: of.write, IdleTimeout: of.idle, MaxHeaderBytes: of.size,
-		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(),
-		ConnState: func(_ net.Conn, state http.ConnState) {
-			if state == http.StateClosed || state == http.StateHijacked {
-				k.conns.Add(-1)
-			}
+		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams},
+		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, requestsKey{}, new(atomic.Int64))
 		},
+		ConnState: k.changed,
 	}
 	s.Protocols.SetHTTP1(of.http1)
 	if second {
@@ -57,6 +58,19 @@ func (k *cohort) start(of settings, second bool) *server {
 	return s
 }
 
+// changed follows a connection that net/http serves. While it waits for requests, it may have to leave.
+func (k *cohort) changed(conn net.Conn, state http.ConnState) {
+	all := k.group.front.clients
+	if state == http.StateIdle {
+		all.mayLeave(conn, func() { _ = conn.Close() })
+		return
+	}
+	all.stays(conn)
+	if state == http.StateClosed || state == http.StateHijacked {
+		k.gone()
+	}
+}
+
 // handedAtOnce is how many connections may wait for net/http, so that whoever accepts them need not. It begins to serve each at once.
 const handedAtOnce = 64
 
@@ -67,7 +81,7 @@ func (s *server) push(conn net.Conn) {
 	case <-s.done:
 		_ = conn.Close()
 		s.cohort.pending.Add(-1)
-		s.cohort.conns.Add(-1)
+		s.cohort.gone()
 	}
 }
 
@@ -97,14 +111,40 @@ func (*server) Addr() net.Addr { return &net.TCPAddr{} }
 // stdlib is the log of net/http, which outlives configurations.
 func stdlib() *zap.Logger { return caddy.Log().Named("http.stdlib") }
 
-// Limits are the time limits of a connection, 0 being none, and how large the head of a request may be.
+// requestsKey finds, in the context of a request that net/http has read, how many its connection has had.
+type requestsKey struct{}
+
+// spent counts a request of a connection, and says whether it is the last one that this may have.
+func spent(r *http.Request, most int) bool {
+	count, _ := r.Context().Value(requestsKey{}).(*atomic.Int64)
+	return count != nil && count.Add(1) >= int64(most) && most > 0
+}
+
+// Limits are those of a connection. A time that is 0 is no limit.
 type Limits struct {
-	Read, Head, Write, Idle time.Duration
-	HeadBytes               int
+	// Read and Write are for all of a request, and for all of its answer. Head is for the head of a request. Body is how long nothing
+	// may come of its body, and Send how long nothing of the answer may be taken. Idle is how long the next request is waited for.
+	Read, Head, Body, Write, Send, Idle time.Duration
+	// HeadBytes is how large the head of a request may be.
+	HeadBytes int
+	// Requests is how many a connection may have, and Streams how many of HTTP/2 at a time; 0 is any number, and Go's own limit.
+	Requests, Streams int
 	// HTTP2 says that a client may speak HTTP/2 without TLS.
 	HTTP2 bool
 }
 
-func (s settings) limits() Limits {
-	return Limits{Read: s.read, Head: s.head, Write: s.write, Idle: s.idle, HeadBytes: s.size, HTTP2: s.http2}
+// settings are those of an http.Server for connections with the limits.
+func (l *Limits) settings(http1 bool) settings {
+	return settings{
+		read: l.Read, head: l.Head, write: l.Write, idle: l.Idle, size: l.HeadBytes, streams: l.Streams, http1: http1, http2: l.HTTP2,
+	}
+}
+
+// limitsOf are those that a server of Caddy has.
+func limitsOf(v *caddyhttp.Server) Limits {
+	return Limits{
+		Read: time.Duration(v.ReadTimeout), Head: time.Duration(v.ReadHeaderTimeout), Body: time.Duration(v.ReadIdleTimeout),
+		Write: time.Duration(v.WriteTimeout), Send: time.Duration(v.WriteIdleTimeout), Idle: time.Duration(v.IdleTimeout),
+		HeadBytes: v.MaxHeaderBytes,
+	}
 }

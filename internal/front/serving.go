@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -23,22 +22,34 @@ var ErrTaken = errors.New("the connection is served by somebody else")
 // ErrTaken, or another error, for which the connection is closed.
 type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
 
+// Answer answers a request.
+type Answer func(w message.Writer, r *message.Request)
+
 // Serving is a server of one configuration, and how connections become requests for it.
 type Serving struct {
 	Context caddy.Context
 	Server  *caddyhttp.Server
 	// Admit makes a connection of one that was accepted. It must not wait.
 	Admit func(net.Conn) net.Conn
-	// Divert is for the connections with TLS that are accepted at an address.
-	Divert func(at net.Addr) Divert
-	// Answer answers requests in place of Server, whatever version of HTTP they come by, but for HTTP/3. It is nil for a server that
+	// Divert is for the connections with TLS that are accepted at an address. The port is that of one that Open has opened, or 0.
+	Divert func(at net.Addr, port uint16) Divert
+	// Answer answers requests in place of Server, whatever version of HTTP they come by. It is nil for a server that
 	// does more than its routes are known to do here.
-	Answer func(w message.Writer, r *message.Request)
+	Answer Answer
+	// Reason says in one word why Answer is nil.
+	Reason string
+	// AnswerBeside answers those that come by an address that Open has opened; Conn.Listener is its port. It is nil where Server does.
+	AnswerBeside Answer
+	// Adjust returns the limits that hold now for connections with those of Server. It is asked for each connection and each request, and
+	// is nil where they stay.
+	Adjust func(Limits) Limits
+	// Handshake returns what TLS agrees on with a client that asks for a server name, from what Server would: config itself, or a
+	// copy with changes. The port is that of an address that Open has opened, or 0. nil changes nothing.
+	Handshake func(port uint16, server string, config *tls.Config) *tls.Config
 	// HandshakeTimeout is how long a TLS handshake may take. 0 is as long as the head of a request.
 	HandshakeTimeout time.Duration
 
 	front *Front
-	start sync.Once
 	tls   *tls.Config
 	// group is nil until the server starts. It belongs to the lock of the front, as do open, how many listeners there are, and left.
 	group  *Group
@@ -75,7 +86,6 @@ func (s *Serving) Forget() {
 
 // Wrap takes the connections of a listener that Caddy has opened for the server, and returns one that never has any.
 func (s *Serving) Wrap(next net.Listener) net.Listener {
-	s.start.Do(func() { s.tls = s.Server.TLSConnPolicies.TLSConfig(s.Context) })
 	s.front.mu.Lock()
 	defer s.front.mu.Unlock()
 	s.join()
@@ -83,7 +93,7 @@ func (s *Serving) Wrap(next net.Listener) net.Listener {
 	if c, ok := next.(*claim); ok {
 		_, port, _ := net.SplitHostPort(c.address.JoinHostPort(0))
 		secure := len(s.Server.TLSConnPolicies) > 0 && !withoutTLS(s.Context, port)
-		c.attach(s.group, s.manner(next.Addr(), secure, protocolsAt(s.Server, c.written)))
+		c.attach(s.group, s.cohort, s.manner(next.Addr(), secure, protocolsAt(s.Server, c.written), 0))
 		return c
 	}
 	a := &adopted{Listener: next, of: s, cohort: s.cohort, manner: s.usual(next.Addr()), done: make(chan struct{})}
@@ -92,11 +102,27 @@ func (s *Serving) Wrap(next net.Listener) net.Listener {
 	return a
 }
 
+var errNoTLS = errors.New("the server has no TLS any more")
+
+// configForClient is what its server would take for a handshake, with the changes of Handshake.
+func (s *Serving) configForClient(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	get := s.tls.GetConfigForClient
+	if get == nil {
+		return nil, errNoTLS
+	}
+	config, err := get(hello)
+	if err != nil || config == nil || s.Handshake == nil {
+		return config, err
+	}
+	return s.Handshake(PortOf(hello.Context()), hello.ServerName, config), nil
+}
+
 // join adds the server to those that its group chooses from. It is called with the lock of the front, as are leave and closed.
 func (s *Serving) join() {
 	if s.group != nil {
 		return
 	}
+	s.tls = s.Server.TLSConnPolicies.TLSConfig(s.Context)
 	s.group = s.front.group(s.Server.Name())
 	s.cohort = s.group.join(s)
 }
@@ -120,48 +146,79 @@ func (s *Serving) closed() {
 // them after that. At the end of the process it waits for requests under way.
 func (s *Serving) stop(ctx context.Context) error {
 	s.front.mu.Lock()
+	all := s.front.besideOf(s.group)
 	s.leave()
-	cohort := s.cohort
+	if s.cohort != nil {
+		all = append(all, s.cohort)
+	}
 	s.front.mu.Unlock()
-	if cohort == nil || !caddy.Exiting() {
+	if !caddy.Exiting() {
 		return nil
 	}
-	select {
-	case <-cohort.ended:
-	case <-ctx.Done():
+	for _, k := range all {
+		select {
+		case <-k.ended:
+		case <-ctx.Done():
+			k.cut()
+		}
 	}
 	return nil
 }
 
 // manner is how the connections of one listener are served.
 type manner struct {
-	settings
+	// limits are those of the server, which its Adjust may change.
+	limits Limits
+	http1  bool
 	secure bool
 	admit  func(net.Conn) net.Conn
 	divert Divert
-	limit  time.Duration
-	alive  net.KeepAliveConfig
+	// handshake is how long that of TLS may take.
+	handshake time.Duration
+	alive     net.KeepAliveConfig
 }
 
 // usual is for listeners of which the server says nothing in particular.
 func (s *Serving) usual(at net.Addr) *manner {
-	return s.manner(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols)
+	return s.besideAt(at, 0)
 }
 
-func (s *Serving) manner(at net.Addr, secure bool, protocols []string) *manner {
+// besideAt is for addresses that Open has opened.
+func (s *Serving) besideAt(at net.Addr, port uint16) *manner {
+	return s.manner(at, len(s.Server.TLSConnPolicies) > 0, s.Server.Protocols, port)
+}
+
+// answering returns what answers the requests that come by a port that Open has opened, or by those of the server, which is 0. It is nil
+// where Server does.
+func (s *Serving) answering(port uint16) Answer {
+	if port == 0 {
+		return s.Answer
+	}
+	return s.AnswerBeside
+}
+
+func (s *Serving) manner(at net.Addr, secure bool, protocols []string, port uint16) *manner {
 	v := s.Server
-	m := &manner{secure: secure, admit: s.Admit, limit: s.HandshakeTimeout, alive: keepAlive(v), settings: settings{
-		read: time.Duration(v.ReadTimeout), head: time.Duration(v.ReadHeaderTimeout), write: time.Duration(v.WriteTimeout),
-		idle: time.Duration(v.IdleTimeout), size: v.MaxHeaderBytes,
-		http1: slices.Contains(protocols, "h1"), http2: slices.Contains(protocols, "h2") || slices.Contains(protocols, "h2c"),
-	}}
-	if m.limit == 0 {
-		m.limit = m.head
+	m := &manner{
+		secure: secure, admit: s.Admit, handshake: s.HandshakeTimeout, alive: keepAlive(v), limits: limitsOf(v),
+		http1: slices.Contains(protocols, "h1"),
+	}
+	m.limits.HTTP2 = slices.Contains(protocols, "h2") || slices.Contains(protocols, "h2c")
+	if m.handshake == 0 {
+		m.handshake = m.limits.Head
 	}
 	if secure && s.Divert != nil {
-		m.divert = s.Divert(at)
+		m.divert = s.Divert(at, port)
 	}
 	return m
+}
+
+// adjusted are limits as they are now.
+func (s *Serving) adjusted(of Limits) Limits {
+	if s.Adjust == nil {
+		return of
+	}
+	return s.Adjust(of)
 }
 
 // keepAlive is what Caddy asks the kernel for.

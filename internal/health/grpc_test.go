@@ -33,7 +33,7 @@ func TestGRPC(t *testing.T) {
 			defer server.Stop()
 			address := listener.Addr().String()
 			b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
-			c := health.New(nil)
+			c := health.New(loopback(), nil)
 			defer c.Close()
 			asks := check()
 			asks.GRPC, asks.TLS, asks.Path = true, name == "TLS", "/shop.Cart"
@@ -66,7 +66,7 @@ func TestGRPCWithoutHealthService(t *testing.T) {
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
 	b := &backend{list: []ir.Endpoint{{Address: listener.Addr().String()}}, said: make(chan string, 10)}
-	c := health.New(nil)
+	c := health.New(loopback(), nil)
 	defer c.Close()
 	asks := check()
 	asks.GRPC = true

@@ -10,6 +10,7 @@ import (
 	"io"
 	"iter"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/url"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
@@ -30,6 +32,8 @@ type Backend interface {
 type Checker struct {
 	// client asks over HTTP, h2c and grpcs the health service of gRPC, with and without TLS.
 	client, h2c, grpcs *http.Client
+	// guard decides which addresses are dialled.
+	guard *reach.Guard
 	// authority finds the contents of a Secret.
 	authority func(secret ir.Name) *trust.Authority
 
@@ -50,20 +54,26 @@ type round struct {
 	state atomic.Pointer[State]
 }
 
-// New returns a checker that asks no endpoint yet. authority says where the contents of Secrets are found, for checks that verify
-// endpoints or show them a certificate.
-func New(authority func(secret ir.Name) *trust.Authority) *Checker {
-	return &Checker{
-		authority: authority, running: map[string]*round{},
-		client: client((*http.Protocols).SetHTTP1, careless()),
-		h2c:    client((*http.Protocols).SetUnencryptedHTTP2, nil),
-		grpcs:  client((*http.Protocols).SetHTTP2, careless()),
-	}
+// New returns a checker that asks no endpoint yet, and dials what the guard lets it. authority says where the contents of Secrets are found,
+// for checks that verify endpoints or show them a certificate.
+func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *Checker {
+	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}}
+	c.client = c.speaking((*http.Protocols).SetHTTP1, careless())
+	c.h2c = c.speaking((*http.Protocols).SetUnencryptedHTTP2, nil)
+	c.grpcs = c.speaking((*http.Protocols).SetHTTP2, careless())
+	return c
 }
 
-// client speaks one protocol.
-func client(speaks func(*http.Protocols, bool), secure *tls.Config) *http.Client {
+// backendKey is for the ID of the backend that is asked, in the context of a question.
+type backendKey struct{}
+
+// speaking returns a client that speaks one protocol.
+func (c *Checker) speaking(speaks func(*http.Protocols, bool), secure *tls.Config) *http.Client {
 	t := &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			backend, _ := ctx.Value(backendKey{}).(string)
+			return c.guard.Dial(ctx, net.Dialer{}, backend, address)
+		},
 		// A connection that is kept would say that the endpoint was well once.
 		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: secure, Protocols: new(http.Protocols),
 	}
@@ -93,7 +103,7 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 		return
 	}
 	// A check belongs to no request: it ends with Set or Close.
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // see above
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), backendKey{}, id)) //nolint:forbidigo // see above
 	r := &round{check: *check, cancel: cancel, known: map[string]*streak{}, done: make(chan struct{})}
 	c.running[id] = r
 	c.all.Go(func() {

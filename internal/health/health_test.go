@@ -1,8 +1,10 @@
 package health_test
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/health"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/reach"
 )
 
 const patience = fixture.Patience
@@ -75,7 +78,7 @@ func TestAnEndpointFallsIllAndRecovers(t *testing.T) {
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
-	c := health.New(nil)
+	c := health.New(loopback(), nil)
 	defer c.Close()
 	c.Set("b", b, check())
 	ill.Store(true)
@@ -90,7 +93,7 @@ func TestAnEndpointFallsIllAndRecovers(t *testing.T) {
 func TestAnEndpointThatIsNotThere(t *testing.T) {
 	address := fixture.Address(t)
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
-	c := health.New(nil)
+	c := health.New(loopback(), nil)
 	c.Set("b", b, check())
 	b.await(t, address+" is ill")
 	// Whoever is not asked any more must not be passed over for ever.
@@ -114,7 +117,7 @@ func TestAnotherCheck(t *testing.T) {
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
-	c := health.New(nil)
+	c := health.New(loopback(), nil)
 	defer c.Close()
 	c.Set("b", b, check())
 	b.await(t, address+" is ill")
@@ -153,7 +156,7 @@ func TestPath(t *testing.T) {
 	defer server.Close()
 	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
 	for _, path := range []string{"/healthz?full=1&a=%20", "/a%2Fb", "//double", "/%7Benv.HOME%7D"} {
-		c := health.New(nil)
+		c := health.New(loopback(), nil)
 		whole := check()
 		whole.Path = path
 		c.Set("b", b, whole)
@@ -179,7 +182,7 @@ func TestStatus(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusFound) }))
 	defer server.Close()
 	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
-	c := health.New(nil)
+	c := health.New(loopback(), nil)
 	defer c.Close()
 	exact := check()
 	exact.Status = http.StatusOK
@@ -212,7 +215,7 @@ func TestAnEndpointThatComesBack(t *testing.T) {
 		}
 		return false
 	}
-	c := health.New(nil)
+	c := health.New(loopback(), nil)
 	defer c.Close()
 	ill.Store(true)
 	c.Set("b", b, check())
@@ -246,7 +249,7 @@ func TestThePathMayHaveAQuery(t *testing.T) {
 	}))
 	defer server.Close()
 	b := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 10)}
-	c := health.New(nil)
+	c := health.New(loopback(), nil)
 	defer c.Close()
 	query := check()
 	query.Path = "/a%20b?deep=1"
@@ -263,7 +266,7 @@ func TestThePathMayHaveAQuery(t *testing.T) {
 
 // TestACheckWithoutTimes holds that a document which says nothing of them does not end the process.
 func TestACheckWithoutTimes(*testing.T) {
-	c := health.New(nil)
+	c := health.New(loopback(), nil)
 	c.Set("b", &backend{said: make(chan string, 10)}, &ir.HealthCheck{Path: "/"})
 	c.Close()
 }
@@ -275,7 +278,7 @@ func TestAnEndpointThatIsForgotten(t *testing.T) {
 	defer server.Close()
 	address := server.Listener.Addr().String()
 	b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
-	c := health.New(nil)
+	c := health.New(loopback(), nil)
 	defer c.Close()
 	c.Set("b", b, check())
 	b.await(t, address+" is ill")
@@ -284,4 +287,43 @@ func TestAnEndpointThatIsForgotten(t *testing.T) {
 	b.ill = nil
 	b.mu.Unlock()
 	b.await(t, address+" is ill")
+}
+
+// TestAnEndpointInside: a check goes where requests may go, whatever it speaks. TestAnEndpointFallsIllAndRecovers is the same server with
+// another guard.
+func TestAnEndpointInside(t *testing.T) {
+	var connections atomic.Int64
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"127.0.0.1", "localhost", "::ffff:127.0.0.1", "0.0.0.0"} {
+		for _, speaks := range []ir.HealthCheck{{}, {TLS: true}, {GRPC: true}, {GRPC: true, TLS: true}} {
+			address, how := net.JoinHostPort(host, port), *check()
+			how.TLS, how.GRPC = speaks.TLS, speaks.GRPC
+			b := &backend{list: []ir.Endpoint{{Address: address}}, said: make(chan string, 10)}
+			c := health.New(reach.NewGuard(), nil)
+			c.Set("shop/web/80", b, &how)
+			b.await(t, address+" is ill")
+			c.Close()
+		}
+	}
+	if n := connections.Load(); n > 0 {
+		t.Errorf("there are %d connections to it", n)
+	}
+}
+
+// loopback is a guard that lets tests dial this machine.
+func loopback() *reach.Guard {
+	guard := reach.NewGuard()
+	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	return guard
 }

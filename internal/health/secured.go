@@ -28,9 +28,9 @@ func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 		return nil, fmt.Errorf("the Secret %s is no good: %w", check.Secured.Secret, err)
 	}
 	if check.GRPC {
-		return client((*http.Protocols).SetHTTP2, config), nil
+		return c.speaking((*http.Protocols).SetHTTP2, config), nil
 	}
-	return client((*http.Protocols).SetHTTP1, config), nil
+	return c.speaking((*http.Protocols).SetHTTP1, config), nil
 }
 
 // careless is the TLS of endpoints that are not verified when requests go there either.

@@ -24,12 +24,12 @@ func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
 			if known {
 				m.join(r, p)
 			} else {
-				m.problem(r, report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field, Message: m.noMain(p)})
+				m.problem(r, report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field, Message: m.noMain(r, p)})
 			}
 		}
 	}
 	for _, r := range fallbacks {
-		main, found := m.taken[m.key(r.Fallback.Match)]
+		main, found := m.taken[m.key(r, r.Fallback.Match)]
 		// On a host of its own, that there is a path or another default backend is no loss.
 		if m.Host.Host == "" || found && main.path == main.by.Fallback {
 			m.join(r, r.Fallback)
@@ -40,12 +40,12 @@ func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
 // join gives a canary its share of the requests for a path. As in ingress-nginx, that needs a main object with the same host,
 // path and type; here, one of the same namespace, because the requests are those of its owner.
 func (m *merging) join(r *Contribution, p *Path) {
-	key := m.key(p.Match)
+	key := m.key(r, p.Match)
 	main, found := m.taken[key]
 	problem := report.Problem{Severity: report.Warning, Reason: report.NoMainIngress, Field: p.Field}
 	switch {
 	case !found || main.path.Last != p.Last:
-		problem.Message = m.noMain(p)
+		problem.Message = m.noMain(r, p)
 	case main.by.Object.GetNamespace() != r.Object.GetNamespace():
 		problem.Severity = report.Error
 		problem.Message = fmt.Sprintf("%s has the path %s of %s, and is of another namespace: a canary gets requests of its own namespace only",
@@ -73,7 +73,7 @@ func (m *merging) join(r *Contribution, p *Path) {
 }
 
 // noMain says that no main Ingress has a path, or which type it has there.
-func (m *merging) noMain(p *Path) string {
+func (m *merging) noMain(r *Contribution, p *Path) string {
 	const until = "a canary gets requests only beside a main Ingress with the same host, path and pathType"
 	if p.Last {
 		return fmt.Sprintf("no main Ingress has a default backend for %s: %s", OrEvery(m.Host.Host), until)
@@ -82,7 +82,7 @@ func (m *merging) noMain(p *Path) string {
 	if p.Match.Type == ir.MatchExact {
 		other = ir.MatchPrefix
 	}
-	if main, ok := m.taken[m.key(ir.PathMatch{Type: other, Path: p.Match.Path})]; ok && !main.path.Last {
+	if main, ok := m.taken[m.key(r, ir.PathMatch{Type: other, Path: p.Match.Path})]; ok && !main.path.Last {
 		return fmt.Sprintf("%s has the path %s of %s with the pathType %s, and this one has %s: %s",
 			main.by.Ref(), p.Match.Path, OrEvery(m.Host.Host), pathType(other), pathType(p.Match.Type), until)
 	}

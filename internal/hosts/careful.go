@@ -16,14 +16,17 @@ import (
 // path of another one; all other Ingresses are served as before. What even then makes Merge panic is left out.
 //
 // What the host was before is not looked at: what is served depends on the objects only, so that all replicas serve the same.
-func MergeCarefully(host string, results []*Contribution, fallbacks []*Contribution, above bool) *Merged {
+//
+// Who has the host is decided once, by all of them.
+func MergeCarefully(host string, results []*Contribution, fallbacks []*Contribution, around *Surroundings) *Merged {
+	owner := around.owner(host, results, fallbacks)
 	plain := func(host string, results []*Contribution, fallbacks []*Contribution) *Merged {
-		return Merge(host, results, fallbacks, above)
+		return around.merge(host, results, fallbacks, owner)
 	}
 	return carefully(plain, host, results, fallbacks)
 }
 
-// merge is Merge, with what stands above the host.
+// merge is Merge, with what stands around the host.
 type merge func(host string, results []*Contribution, fallbacks []*Contribution) *Merged
 
 func carefully(merge merge, host string, results []*Contribution, fallbacks []*Contribution) *Merged {
@@ -98,6 +101,7 @@ func (r *Contribution) closedOn(host string) *Contribution {
 	stand := &Contribution{
 		Object: r.Object, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
 		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers, TLSHosts: r.TLSHosts, AllTLS: r.AllTLS,
+		PatternsRefused: r.PatternsRefused,
 	}
 	if r.Canary != nil {
 		stand.Canary = &ir.Canary{Closed: true}

@@ -57,7 +57,7 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 					panic("fault of " + r.Object.GetName())
 				}
 			}
-			return Merge(host, results, fallbacks, false)
+			return Merge(host, results, fallbacks, &Surroundings{})
 		}
 	}
 	for name, c := range map[string]struct {
@@ -110,7 +110,7 @@ func TestAFaultOfMergeItself(t *testing.T) {
 func TestAPathThatIsNone(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
-	m := MergeCarefully("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, false)
+	m := MergeCarefully("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, &Surroundings{})
 	if got := strings.Join(served(m), "; "); got != "/good good []; /bad bad [{503}]" {
 		t.Errorf("served is %s", got)
 	}
@@ -123,7 +123,7 @@ func TestAPanicLeavesTheHostAsItIs(t *testing.T) {
 	bad.ClientAuth = &ir.ClientAuth{Closed: true}
 	bad.TLS, bad.AsksCiphers = ir.TLSPolicy{Version: ir.TLS12, Ciphers: []string{"one"}}, true
 	bad.Implied = map[string]*Implied{"a.example": {Certificate: &ir.Certificate{Host: "a.example", Automated: true}}}
-	m := MergeCarefully("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, false)
+	m := MergeCarefully("a.example", []*Contribution{bad, aged(2, "good", "/good")}, nil, &Surroundings{})
 	if m.Host.ClientAuth == nil || !reflect.DeepEqual(*m.Host.TLS, bad.TLS) {
 		t.Errorf("the host is %+v", m.Host)
 	}

@@ -8,25 +8,38 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// clientAuth is that of the oldest Ingress which has one, for all of the host. Within a namespace the owners of both are
-// taken for the same people, as with ingress-nginx; an Ingress of another one is closed rather than opened to clients that it
-// did not ask for.
+// clientAuths finds out how the clients of the host are asked for certificates. The owner decides first.
+func (m *merging) clientAuths() {
+	for _, own := range []bool{true, false} {
+		for r := range m.ofOwner(own) {
+			m.clientAuth(r)
+		}
+		for _, r := range m.fallbacks {
+			if m.Host.Host == "" && m.Owner.Is(r.namespace()) == own {
+				m.clientAuth(r)
+			}
+		}
+	}
+}
+
+// clientAuth is that of the oldest Ingress of the owner which has one, for all of the host. Within a namespace the owners of two
+// Ingresses are taken for the same people, as with ingress-nginx; an Ingress of another one is closed rather than opened to clients
+// that it did not ask for.
 func (m *merging) clientAuth(r *Contribution) {
+	own := m.Owner.Is(r.namespace())
 	switch {
-	case r.ClientAuth == nil:
-	case m.Host.ClientAuth == nil:
+	case r.ClientAuth == nil || !own && !m.serves(r):
+	case own && m.Host.ClientAuth == nil:
 		m.Host.ClientAuth = r.ClientAuth
-	case sameClientAuth(m.Host.ClientAuth, r.ClientAuth):
-	case m.Host.ClientAuth.Origin.Namespace != r.Object.GetNamespace():
+	case m.Host.ClientAuth != nil && sameClientAuth(m.Host.ClientAuth, r.ClientAuth):
+	case !own:
 		if m.conflicting == nil {
 			m.conflicting = map[*Contribution]bool{}
 		}
 		m.conflicting[r] = true
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.ClientAuthSecret),
-			Message: fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host: "+
-				"the paths of this Ingress get 403 there. Ask for the same, or use another host", m.elder(m.Host.ClientAuth.Origin, r),
-				OrEvery(m.Host.Host)),
+			Message: m.otherClientAuth(r) + ": the paths of this Ingress get 403 there. Ask for the same, or use another host",
 		})
 	default:
 		m.problem(r, report.Problem{
@@ -35,6 +48,16 @@ func (m *merging) clientAuth(r *Contribution) {
 				m.elder(m.Host.ClientAuth.Origin, r), OrEvery(m.Host.Host)),
 		})
 	}
+}
+
+// otherClientAuth says to an object of another namespace what the owner asks clients for.
+func (m *merging) otherClientAuth(r *Contribution) string {
+	if m.Host.ClientAuth == nil {
+		return fmt.Sprintf("%s has %s, and asks its clients for no certificates, which counts for the whole host", m.ownerFor(r),
+			OrEvery(m.Host.Host))
+	}
+	return fmt.Sprintf("%s asks the clients of %s for certificates in another way, which counts for the whole host",
+		m.elder(m.Host.ClientAuth.Origin, r), OrEvery(m.Host.Host))
 }
 
 func sameClientAuth(a, b *ir.ClientAuth) bool {
@@ -46,9 +69,6 @@ func sameClientAuth(a, b *ir.ClientAuth) bool {
 // addFallback adds the backend of an Ingress without rules. If that asks for certificates, and the host does not ask for the
 // same, all of its requests are refused: the clients of the host are not verified as it wants.
 func (m *merging) addFallback(r *Contribution) {
-	if m.Host.Host == "" {
-		m.clientAuth(r)
-	}
 	p := r.Fallback
 	if r.ClientAuth != nil && (m.Host.ClientAuth == nil || !sameClientAuth(m.Host.ClientAuth, r.ClientAuth)) {
 		closed := *p

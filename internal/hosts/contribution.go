@@ -43,6 +43,11 @@ type Contribution struct {
 	// Canary shares requests of other objects. The object has nothing else then but Paths and a Fallback. It is nil for one
 	// that answers by itself.
 	Canary *ir.Canary
+	// PatternSize is what the regular expressions of the object come to that are no paths: one that is compiled several times counts
+	// as often.
+	PatternSize int
+	// PatternsRefused says that no path of the object is taken as a regular expression.
+	PatternsRefused bool
 }
 
 // Path is one path of one host.
@@ -55,7 +60,7 @@ type Path struct {
 	Filters []ir.Filter
 	Proxy   ir.Proxy
 	Backend *ir.Backend
-	// Regex says that the path makes all paths of its host regular expressions.
+	// Regex says that the path makes all paths that its namespace has on the host regular expressions.
 	Regex bool
 	// Last says that the path answers where no other path of the host matches.
 	Last bool
@@ -72,6 +77,8 @@ type Implied struct {
 
 // Ref names the object.
 func (c *Contribution) Ref() ir.Ref { return snapshot.RefOf(c.Object) }
+
+func (c *Contribution) namespace() string { return c.Object.GetNamespace() }
 
 // Rules says whether a rule of the object names the host.
 func (c *Contribution) Rules(host string) bool {
@@ -97,12 +104,8 @@ func (c *Contribution) secures(host string) bool {
 	return false
 }
 
-// answersFor says whether the object answers for a host that none of its rules names: by a wildcard, or for every host. The
-// certificate of a wildcard is for all hosts below it.
-func (c *Contribution) answersFor(host string) bool {
-	above := WildcardOf(host)
-	return c.Fallback != nil || c.Rules("") || above == "" || c.Rules(above)
-}
+// catchesAll says whether the object answers for every host that no rule has.
+func (c *Contribution) catchesAll() bool { return c.Fallback != nil || c.Rules("") }
 
 // WildcardOf returns the wildcard that covers a host: "*.example.com" for "www.example.com". It is empty if none does.
 func WildcardOf(host string) string {

@@ -7,30 +7,23 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
-	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 // passthrough hands the TLS connections of the host to the backend of its path "/", if an Ingress wants that. As in
-// ingress-nginx any Ingress may; but one of another namespace than the oldest one of the host would take the connections
-// away from people who have not agreed.
+// ingress-nginx any Ingress may; but one of another namespace than the owner would take the connections away from people who have not
+// agreed.
 func (m *merging) passthrough(results []*Contribution) {
 	host := m.Host.Host
-	var first, chosen *Contribution
+	var chosen *Contribution
 	for _, r := range results {
-		if !r.Rules(host) {
-			continue
-		}
-		if first == nil {
-			first = r
-		}
-		if r.PassesThrough && m.mayPass(r, first) && chosen == nil {
+		if r.Rules(host) && r.PassesThrough && m.mayPass(r) && chosen == nil {
 			chosen = r
 		}
 	}
 	if chosen == nil {
 		return
 	}
-	root := m.root()
+	root := m.root(chosen)
 	closed, status := m.closes(root)
 	switch {
 	case root.path == nil:
@@ -86,8 +79,8 @@ func (m *merging) closes(root claim) (by *Contribution, status string) {
 	return nil, ""
 }
 
-// mayPass says whether an Ingress may ask for the connections of the host, which belongs to the first one.
-func (m *merging) mayPass(r, first *Contribution) bool {
+// mayPass says whether an Ingress may ask for the connections of the host.
+func (m *merging) mayPass(r *Contribution) bool {
 	switch {
 	case m.Host.Host == "":
 		m.problem(r, report.Problem{
@@ -95,22 +88,23 @@ func (m *merging) mayPass(r, first *Contribution) bool {
 			Message: "ssl-passthrough has no effect on the rule without a host: connections are passed through by the name that the client " +
 				"asks for; give the rule a host",
 		})
-	case r.Object.GetNamespace() != first.Object.GetNamespace():
+	case m.Owner.Is(r.namespace()):
+		return true
+	case m.serves(r):
 		m.problem(r, report.Problem{
 			Severity: report.Error, Reason: report.HostConflict, Field: report.AnnotationField(report.SSLPassthrough),
 			Message: fmt.Sprintf("ssl-passthrough has no effect on %s: %s has this host, and is of another namespace. Let it ask for "+
-				"ssl-passthrough, or use another host", m.Host.Host, snapshot.Elder(first.Object, r.Object)),
+				"ssl-passthrough, or use another host", m.Host.Host, m.ownerFor(r)),
 		})
-	default:
-		return true
 	}
 	return false
 }
 
-// root is the path "/" of the host; without one it is empty.
-func (m *merging) root() claim {
+// root is the path "/" that the owner has; without one it is empty. Nobody else gets connections that the owner hands on.
+func (m *merging) root(chosen *Contribution) claim {
 	for _, kind := range []ir.MatchType{ir.MatchPrefix, ir.MatchExact} {
-		if c, ok := m.taken[m.key(ir.PathMatch{Type: kind, Path: "/"})]; ok {
+		c, ok := m.taken[m.key(chosen, ir.PathMatch{Type: kind, Path: "/"})]
+		if ok && m.Owner.Is(c.by.namespace()) {
 			return c
 		}
 	}

@@ -39,10 +39,16 @@ type Decoder struct {
 	left   int64
 	line   int
 	waste  int64
+	// total is the size of all chunks so far, and most how much it may be; 0 is any size.
+	total, most int64
 	// trailers are bytes until their end has come, and fields then.
 	trailers []byte
 	fields   message.Fields
 }
+
+// Limit says how many bytes of data all chunks together may have, which is above zero. Next refuses a larger body with the line of the
+// chunk that is too large, before any of its data has come.
+func (d *Decoder) Limit(most int64) { d.most = most }
 
 // Next takes bytes of the body, and returns data, which is a part of them, and how many bytes are done with. It comes back with data as
 // soon as there is some, so it is called again with what is left. Once the body has ended, consumed may be less than all: the rest is
@@ -116,7 +122,7 @@ func (d *Decoder) step(c byte) error {
 		d.line++
 	}
 	if d.state <= chunkDigits {
-		if value := hexValue(c); value < 16 {
+		if value := message.HexValue(c); value < 16 {
 			return d.addDigit(value)
 		} else if d.state == chunkBegins {
 			return errChunkSize
@@ -165,6 +171,9 @@ func (d *Decoder) endLine(c byte) error {
 	if d.waste > mostWaste {
 		return errChunkWaste
 	}
+	if d.total += d.left; d.most > 0 && d.total > d.most {
+		return errBodyLarge
+	}
 	d.line, d.digits = 0, 0
 	if d.state = chunkData; d.left == 0 {
 		d.state = chunkTrailers
@@ -205,8 +214,7 @@ var (
 	crlfcrlf = []byte("\r\n\r\n")
 )
 
-// parseTrailers keeps the fields that nothing in this house knows. Those that say who asks, what for, how a message ends or what is to
-// be done with it have to stand in front of the body, where they have been checked: RFC 9110 6.5.1.
+// parseTrailers keeps the fields that may stand behind a body, as message.Fields.Unknown does.
 func (d *Decoder) parseTrailers() error {
 	l := lines{bytes: d.trailers, text: string(d.trailers)}
 	d.trailers = nil
@@ -216,7 +224,7 @@ func (d *Decoder) parseTrailers() error {
 		if err != nil || !more {
 			return err
 		}
-		if len(d.fields) == mostFields {
+		if len(d.fields) == message.MostFields {
 			return errMany
 		}
 		if field.Kind == message.Other {
@@ -227,16 +235,6 @@ func (d *Decoder) parseTrailers() error {
 
 // Trailers returns the fields behind the body once it has ended.
 func (d *Decoder) Trailers() message.Fields { return d.fields }
-
-func hexValue(c byte) uint8 {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0'
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10
-	}
-	return 16
-}
 
 const hexDigits = "0123456789abcdef"
 

@@ -55,6 +55,27 @@ func TestChunks(t *testing.T) {
 	}
 }
 
+// A body that says that it is larger than allowed is refused before its data comes, and one that is as large as allowed is not.
+func TestChunksLimited(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"a\r\n": false, "b\r\n": true, "5\r\nhello\r\n5\r\n": false, "5\r\nhello\r\n6\r\n": true, "fffffffffffffff\r\n": true,
+		"9\r\nhello you\r\nfffffffffffffff\r\n": true, "a\r\nhello you!\r\n0\r\n": false,
+	} {
+		var d http1.Decoder
+		d.Limit(10)
+		var err error
+		for in := []byte(text); len(in) > 0 && err == nil; {
+			var n int
+			_, n, _, err = d.Next(in)
+			in = in[n:]
+		}
+		var reason *http1.Error
+		if errors.As(err, &reason) != refused || refused && (reason.Status != 413 || reason.Reason != "body-too-large") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 func TestChunksRefused(t *testing.T) {
 	for _, c := range []struct{ name, text, reason string }{
 		{"no size", "\r\n", "chunk-size"},

@@ -49,6 +49,7 @@ var (
 	errMany         = &Error{431, "many-fields"}
 	errNoHost       = &Error{400, "no-host"}
 	errTwoHosts     = &Error{400, "two-hosts"}
+	errTwoAuths     = &Error{400, "two-authorizations"}
 	errHost         = &Error{400, "host"}
 	errLength       = &Error{400, "content-length"}
 	errTwoLengths   = &Error{400, "two-content-lengths"}
@@ -63,9 +64,12 @@ var (
 	errChunkLine    = &Error{400, "chunk-line"}
 	errChunkEnd     = &Error{400, "chunk-end"}
 	errChunkWaste   = &Error{400, "chunk-extensions"}
+	errBodyLarge    = &Error{413, "body-too-large"}
 	errTrailers     = &Error{431, "trailers-too-large"}
 	errWrite        = &Error{500, "not-to-be-written"}
 
 	// ErrHeadTooLarge is for the caller, who knows the limit on heads.
 	ErrHeadTooLarge = &Error{431, "head-too-large"}
+	// ErrHeadTimeout is for the caller, who knows the time limit on heads.
+	ErrHeadTimeout = &Error{408, "head-timeout"}
 )

@@ -6,9 +6,6 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// mostFields bounds the fields of a request: each takes ten times as much memory as the shortest line that makes one.
-const mostFields = 256
-
 // RequestHead is what a head says beside the request itself.
 type RequestHead struct {
 	// Framing is never UntilClose.
@@ -25,7 +22,7 @@ type RequestHead struct {
 func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	*h = RequestHead{}
 	*r = message.Request{Fields: r.Fields[:0], Conn: r.Conn, Major: 1}
-	l := lines{bytes: head, text: string(head)}
+	l := lines{bytes: head, text: r.SetHead(head)}
 	target, err := l.requestLine(r)
 	if err != nil {
 		return err
@@ -89,7 +86,7 @@ func digit(c byte) bool { return '0' <= c && c <= '9' }
 
 func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead) error {
 	var field message.Field
-	hosts := 0
+	hosts, expectations, credentials := 0, 0, 0
 	for {
 		more, err := l.field(&field)
 		if err != nil {
@@ -106,15 +103,22 @@ func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead)
 		case kind == message.Invalid:
 			continue
 		case kind == message.Expect:
-			if h.Expects = strings.EqualFold(field.Value, "100-continue"); !h.Expects && field.Value != "" {
+			// Several lines are a list, and that is no more known than one in a single line.
+			expectations++
+			if h.Expects = strings.EqualFold(field.Value, "100-continue"); expectations > 1 || !h.Expects && field.Value != "" {
 				return errExpect
+			}
+		case kind == message.Authorization:
+			// Whoever checks credentials and whoever uses them may each read another line.
+			if credentials++; credentials > 1 {
+				return errTwoAuths
 			}
 		case kind.Hop():
 			if f.note(&field); kind == message.TransferEncoding {
 				continue
 			}
 		}
-		if len(r.Fields) == mostFields {
+		if len(r.Fields) == message.MostFields {
 			return errMany
 		}
 		r.Fields = append(r.Fields, field)

@@ -175,6 +175,9 @@ func TestRequestsRefused(t *testing.T) {
 		{"many fields", manyFields(257), 431, "many-fields"},
 		{"many names in Connection", get("Connection: " + names(33)), 400, "connection"},
 		{"Expect", get("Expect: x"), 417, "expect"},
+		{"two Authorization", get("Authorization: a", "authorization: b"), 400, "two-authorizations"},
+		{"two Expect", get("Expect: 100-continue", "Expect: 100-continue"), 417, "expect"},
+		{"two Expect, one empty", get("Expect:", "Expect: 100-continue"), 417, "expect"},
 	} {
 		_, _, _, err := parse(c.text)
 		var e *http1.Error

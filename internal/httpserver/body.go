@@ -49,6 +49,13 @@ func (b *body) trailers() message.Fields {
 	return b.decoder.Trailers()
 }
 
+// Limit says how many bytes the body may have. One in chunks is refused with an *http1.Error as soon as a chunk says that it is larger.
+func (b *body) Limit(most int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.decoder.Limit(most)
+}
+
 // Read reads some of the body. A time limit shows as a timeout, and a client that goes away as io.ErrUnexpectedEOF.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()

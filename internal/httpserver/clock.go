@@ -32,6 +32,15 @@ func (d *deadline) extend(limit time.Duration) {
 	d.fix(now + limit + min(time.Second, limit/4))
 }
 
+// limit sets it to a time from now, and takes it away where that is zero.
+func (d *deadline) limit(from time.Duration) {
+	if from > 0 {
+		d.fix(time.Since(began) + from)
+	} else {
+		d.extend(0)
+	}
+}
+
 // fix sets it to a time.
 func (d *deadline) fix(until time.Duration) {
 	d.until = until

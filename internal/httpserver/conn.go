@@ -93,8 +93,12 @@ func (c *conn) end() {
 // next reads the head of the next request. It returns false when there is none.
 func (c *conn) next() bool {
 	c.options = c.server.Options()
-	if c.input.empty() && !c.wait() {
-		return false
+	if c.input.empty() {
+		if !c.wait() {
+			return false
+		}
+		// They may have changed since the last request.
+		c.options = c.server.Options()
 	}
 	c.state.Store(stateActive)
 	err := c.readHead()

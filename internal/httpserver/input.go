@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -79,11 +80,14 @@ func (c *conn) readHead() error {
 			return errPreface
 		}
 		head, end, err := scanner.Find(unread)
+		if err == nil && (head == nil && len(unread) >= limit || len(head) > limit) {
+			err = http1.ErrHeadTooLarge
+		}
 		switch {
 		case err != nil:
+			// What is refused has nothing of the request before it.
+			c.forget()
 			return err
-		case head == nil && len(unread) >= limit || len(head) > limit:
-			return http1.ErrHeadTooLarge
 		case head != nil:
 			c.input.use(end)
 			err := c.head.Parse(head, &c.request)
@@ -92,14 +96,24 @@ func (c *conn) readHead() error {
 			}
 			return err
 		}
-		if first && c.options.HeaderTimeout > 0 {
+		if first {
 			// A head that comes in one piece sets no deadline.
-			c.reads.fix(time.Since(began) + c.options.HeaderTimeout)
+			c.reads.limit(c.options.HeaderTimeout)
 		}
 		if err := c.fill(); err != nil {
-			return err
+			return c.unfinished(err)
 		}
 	}
+}
+
+// unfinished returns why a head that does not end is refused: its client has taken too long. An end of the connection is no reason to
+// answer, and neither is silence behind the empty lines that some clients send after a body: the answer would be taken for that to
+// their next request.
+func (c *conn) unfinished(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) && len(bytes.Trim(c.input.unread(), "\r\n")) > 0 {
+		return http1.ErrHeadTimeout
+	}
+	return err
 }
 
 // fill reads more into the buffer.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/httpserver"
 	"github.com/k8singress/k8singress/internal/message"
 )
@@ -212,6 +213,25 @@ func TestRefusedRequests(t *testing.T) {
 	head := crlf("GET / HTTP/1.1", "Host: a", closes, "A: "+strings.Repeat("b", 31<<10))
 	if got := exchange(t, s.address, head); got != ok("GET /", closes) {
 		t.Errorf("a head below the limit: %q", got)
+	}
+}
+
+// TestRefusedBehindAnother: what is refused has nothing of the request before it, neither its method, for which the answer would have no
+// body, nor its fields in a log.
+func TestRefusedBehindAnother(t *testing.T) {
+	seen := make(chan string, 1)
+	s := serve(t, echo, func(s *httpserver.Server) {
+		s.Refused = func(r *message.Request, _ *http1.Error) { seen <- r.Method + r.Host + fmt.Sprint(len(r.Fields)) }
+	})
+	for _, bad := range []string{"GET / HTTP/1.1\n", "\x00", "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 40<<10)} {
+		got := exchange(t, s.address, crlf("HEAD / HTTP/1.1", "Host: a", "A: b")+bad)
+		_, body, _ := strings.Cut(strings.TrimPrefix(got, crlf("HTTP/1.1 200 OK", "Content-Length: 6")), "\r\n\r\n")
+		if len(body) == 0 {
+			t.Errorf("%.20q: the refusal has no body: %q", bad, got)
+		}
+		if was := fixture.Receive(t, "the refused request", seen); was != "0" {
+			t.Errorf("%.20q: %s was refused", bad, was)
+		}
 	}
 }
 

@@ -111,6 +111,7 @@ func (r *reading) read() {
 		// All but its paths and backends are those of the main Ingress.
 		r.rules()
 		r.defaultBackend()
+		r.PatternSize = r.patternSize()
 		return
 	}
 	r.clientAuth()
@@ -120,6 +121,7 @@ func (r *reading) read() {
 	r.rules()
 	r.defaultBackend()
 	r.tls()
+	r.PatternSize = r.patternSize()
 }
 
 func (r *reading) rules() {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/k8singress/k8singress/internal/hosts"
 )
 
 const listed = "a.example.com"
@@ -34,7 +36,8 @@ func TestIssuerNeedsARule(t *testing.T) {
 		{"only a default backend", []*networkingv1.Ingress{listing(catchAll("one", "a"))}, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m := merge(t, listed, test.objects...)
+			above := merge(t, "*.example.com", test.objects...)
+			m := mergeAround(t, listed, &hosts.Surroundings{Above: above}, test.objects...)
 			if asked := m.Certificate != nil && m.Certificate.Automated; asked != test.asked {
 				t.Errorf("an issuer is asked: %v", asked)
 			}
@@ -46,13 +49,17 @@ func TestIssuerNeedsARule(t *testing.T) {
 	}
 }
 
-// The Secret of another Ingress is shown for a host that the older one lists in vain, and nobody has lost anything.
-func TestSecretBesideAListedHostWithoutRule(t *testing.T) {
+// TestSecretOfAHostWithoutRule holds that an entry of tls counts for hosts that a rule of its namespace has, and that its Ingress is told.
+func TestSecretOfAHostWithoutRule(t *testing.T) {
 	web := prefix("/", backend("a", 80))
 	secret := aged(object("secret", "c.example.com", web), 2)
 	secret.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{listed}, SecretName: "tls"}}
-	m := merge(t, listed, listing(object("older", "b.example.com", web)), secret)
-	if m.Certificate == nil || m.Certificate.Secret.Name != "tls" || len(complaints(m)["secret"]) != 0 {
-		t.Errorf("the certificate is %+v, problems are %v", m.Certificate, complaints(m))
+	m := merge(t, listed, secret)
+	if said := complaints(m)["secret"]; m.Certificate != nil || !slices.Contains(said, "InvalidHost spec.tls") {
+		t.Errorf("the certificate is %+v, and it is told %q", m.Certificate, said)
+	}
+	m = merge(t, listed, secret, aged(object("younger", listed, web), 3))
+	if m.Certificate == nil || m.Certificate.Secret.Name != "tls" || len(complaints(m)) != 0 {
+		t.Errorf("with a rule of its namespace the certificate is %+v, problems are %v", m.Certificate, complaints(m))
 	}
 }

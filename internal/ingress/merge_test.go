@@ -25,6 +25,11 @@ func aged(o *networkingv1.Ingress, second int64) *networkingv1.Ingress {
 // merge translates Ingresses and joins them, for one host.
 func merge(t *testing.T, host string, objects ...*networkingv1.Ingress) *hosts.Merged {
 	t.Helper()
+	return mergeAround(t, host, &hosts.Surroundings{}, objects...)
+}
+
+func mergeAround(t *testing.T, host string, around *hosts.Surroundings, objects ...*networkingv1.Ingress) *hosts.Merged {
+	t.Helper()
 	s := take(service("a", corev1.ServicePort{Port: 80}), service("b", corev1.ServicePort{Port: 80}), service("c", corev1.ServicePort{Port: 80}))
 	var results, fallbacks []*hosts.Contribution
 	for _, o := range objects {
@@ -34,7 +39,7 @@ func merge(t *testing.T, host string, objects ...*networkingv1.Ingress) *hosts.M
 			fallbacks = append(fallbacks, &r.Contribution)
 		}
 	}
-	return hosts.Merge(host, results, fallbacks, false)
+	return hosts.Merge(host, results, fallbacks, around)
 }
 
 // served are the routes of a host, in order: type, path, Service and Ingress.
@@ -237,8 +242,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMergeCertificate holds that the oldest Ingress with a certificate for the host says which, and that a host can have
-// one without a rule.
+// TestMergeCertificate holds that the oldest Ingress with a certificate for the host says which, and that a host without a rule has
+// none.
 func TestMergeCertificate(t *testing.T) {
 	tls := func(name, secret string, second int64) *networkingv1.Ingress {
 		o := aged(object(name, "a.example", prefix("/"+name, backend("a", 80))), second)
@@ -259,7 +264,7 @@ func TestMergeCertificate(t *testing.T) {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 	m = merge(t, "only-tls.example", objects...)
-	if m.Host != nil || m.Certificate == nil || m.Certificate.Secret.Name != "first" {
-		t.Errorf("a host without a rule: %v, %v", m.Host, m.Certificate)
+	if m.Host != nil || m.Certificate != nil || len(complaints(m)["young"]) != 1 {
+		t.Errorf("a host without a rule: %v, %v, %v", m.Host, m.Certificate, complaints(m))
 	}
 }

@@ -13,6 +13,11 @@ import (
 const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. Set the option " +
 	"ssl_passthrough in the Caddyfile"
 
+// passthroughBesideRanges is for an Ingress that lets in some addresses only. The list is not looked at for connections that are passed
+// through, so that none may be.
+const passthroughBesideRanges = "the TLS connections are not passed through, because a list of source ranges says which clients may come, and " +
+	"nothing looks at it there: they end here. Remove one of the two"
+
 // passthrough reads whether the Ingress wants the TLS of its hosts to end at the backend.
 func (r *reading) passthrough() {
 	switch {
@@ -20,6 +25,9 @@ func (r *reading) passthrough() {
 		return
 	case !r.options.Passthrough:
 		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough), PassthroughIsOff)
+		return
+	case r.annotations.SourceRanges.Allow != nil || r.annotations.SourceRanges.Deny != nil:
+		r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.SSLPassthrough), passthroughBesideRanges)
 		return
 	}
 	r.PassesThrough = true

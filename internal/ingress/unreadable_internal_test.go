@@ -69,7 +69,7 @@ func TestAnIngressThatCannotBeRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := readCarefully(read, newReading(world(), guarded(nil), o))
-			m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution, other()}, nil, false)
+			m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution, other()}, nil, &hosts.Surroundings{})
 			if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / other []" {
 				t.Errorf("served is %s", got)
 			}
@@ -117,7 +117,7 @@ func TestAnIngressOfOthersThatCannotBeRead(t *testing.T) {
 // TestWhatCannotBeFoundIsClosed: without objects, nobody knows whose the Ingress is, nor what its Services are.
 func TestWhatCannotBeFoundIsClosed(t *testing.T) {
 	r := Translate(nil, guarded(nil), Options{})
-	m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution}, nil, false)
+	m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution}, nil, &hosts.Surroundings{})
 	if got := strings.Join(served(m), "; "); got != "/admin bad [{503}]; / bad [{503}]" {
 		t.Errorf("served is %s", got)
 	}

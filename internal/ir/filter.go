@@ -41,6 +41,8 @@ type Redirect struct {
 	// Path is changed as a URLRewrite would.
 	Target string `json:"target,omitempty"`
 	Prefix string `json:"prefix,omitempty"`
+	// URL is the whole of it, and nothing is as in the request then.
+	URL string `json:"url,omitempty"`
 }
 
 // RequestHeaders changes the header fields that the backend gets.
@@ -85,6 +87,32 @@ var (
 	// Unavailable is for a route that is closed.
 	Unavailable = DirectResponse{503}
 )
+
+// CORS adds the headers by which browsers let scripts of other origins read answers, and answers OPTIONS with 204. Origins are in lower
+// case: "*" for any, or as the Origin header has them, where the first label of the host may be "*".
+type CORS struct {
+	Origins []string `json:"origins"`
+	// Methods, Headers and Expose are the values of their headers; empty leaves one out.
+	Methods     string `json:"methods,omitempty"`
+	Headers     string `json:"headers,omitempty"`
+	Expose      string `json:"expose,omitempty"`
+	Credentials bool   `json:"credentials,omitempty"`
+	// MaxAge is in seconds.
+	MaxAge int `json:"max_age"`
+}
+
+// Guards implements Filter. It is browsers that keep scripts from answers.
+func (CORS) Guards() bool { return false }
+
+// SourceRanges lets in clients by their address: none of Deny, and, where Allow is not nil, those of Allow alone. Both are CIDRs. Others
+// get 403.
+type SourceRanges struct {
+	Allow []string `json:"allow,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+}
+
+// Guards implements Filter.
+func (SourceRanges) Guards() bool { return true }
 
 // Guards implements Filter.
 func (URLRewrite) Guards() bool { return false }

@@ -139,8 +139,29 @@ type Global struct {
 	// Streams is how connections are passed on whose port has no policy of its own: TLS connections that go to the backend of
 	// their host as they are.
 	Streams StreamPolicy `json:"streams,omitzero"`
+	// Connections are the limits of the connections of clients.
+	Connections ClientConnections `json:"connections,omitzero"`
+	// ServerTokens names this server in the Server field of answers. BackendServer lets the one of an endpoint pass.
+	ServerTokens  bool `json:"server_tokens,omitempty"`
+	BackendServer bool `json:"backend_server,omitempty"`
 	// NoRequestID makes up no id for requests that come without one.
 	NoRequestID bool `json:"no_request_id,omitempty"`
+}
+
+// ClientConnections are the limits of the connections of clients by HTTP. What is zero is as the server in Caddy's JSON has it, where the
+// defaults of ingress-nginx stand.
+type ClientConnections struct {
+	// HeaderTimeout is how long the head of a request may take, and BodyTimeout how long nothing may come of its body.
+	HeaderTimeout time.Duration `json:"header_timeout,omitempty"`
+	BodyTimeout   time.Duration `json:"body_timeout,omitempty"`
+	// KeepAlive is how long a connection may wait for its next request; less than zero is that each has one request.
+	KeepAlive time.Duration `json:"keepalive,omitempty"`
+	// Requests is how many a connection may have; zero is any number.
+	Requests int `json:"requests,omitempty"`
+	// MaxHead is how many bytes the head of a request may have.
+	MaxHead int `json:"max_head,omitempty"`
+	// Streams is how many requests of HTTP/2 a connection may have at a time.
+	Streams int `json:"streams,omitempty"`
 }
 
 // ProxyTimeout is how long a PROXY protocol header may take where nothing else is said: ingress-nginx's

@@ -5,12 +5,17 @@
 // pointer for what did not change, so that comparing pointers finds what did.
 package ir
 
-import "strings"
+import (
+	"iter"
+	"strings"
+)
 
 // Config is everything that is to be served.
 type Config struct {
-	// ListenerGroup is that of all Ingresses.
+	// ListenerGroup is that of all Ingresses. It has no name.
 	ListenerGroup
+	// MoreGroups have listeners of their own, on other ports than the servers. They are sorted by name.
+	MoreGroups []*ListenerGroup
 	// Backends are all backends that a route or a stream route refers to, sorted by ID.
 	Backends []*Backend
 	// StreamRoutes are those of ports of their own, sorted by protocol and port.
@@ -23,8 +28,12 @@ type Config struct {
 	Global *Global
 }
 
-// ListenerGroup is listeners that serve the same virtual hosts.
+// ListenerGroup is listeners that serve the same virtual hosts, and no others.
 type ListenerGroup struct {
+	// Name is unique.
+	Name string
+	// Origin is the object that the group comes from.
+	Origin    Origin
 	Listeners []Listener
 	// VirtualHosts are sorted by host name.
 	VirtualHosts []*VirtualHost
@@ -33,13 +42,33 @@ type ListenerGroup struct {
 // Listener is one port that accepts connections.
 type Listener struct {
 	// Name is unique in its group.
-	Name     string
-	Port     uint16
-	Protocol ListenerProtocol
+	Name string `json:"name"`
+	// Port may be that of several listeners with the same protocol, whose host names differ.
+	Port     uint16           `json:"port"`
+	Protocol ListenerProtocol `json:"protocol"`
 	// Hostname limits the listener to the hosts that it covers, as VirtualHost.Host does; empty is every host.
-	Hostname string
-	// Certificates are Secrets, for listeners that have certificates of their own. The others show those of Config.Certificates.
-	Certificates []Name
+	Hostname string `json:"hostname,omitempty"`
+	// Certificates are Secrets, for listeners that have certificates of their own: that for the name is shown, or else the first.
+	// The others show those of Config.Certificates.
+	Certificates []Name `json:"certificates,omitempty"`
+}
+
+// AllVirtualHosts yields those of every group.
+func (c *Config) AllVirtualHosts() iter.Seq[*VirtualHost] {
+	return func(yield func(*VirtualHost) bool) {
+		for _, h := range c.VirtualHosts {
+			if !yield(h) {
+				return
+			}
+		}
+		for _, g := range c.MoreGroups {
+			for _, h := range g.VirtualHosts {
+				if !yield(h) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // ListenerProtocol is what clients speak to a listener, in the words of Gateway API.
@@ -56,8 +85,6 @@ type VirtualHost struct {
 	// Host is a name in lower case without trailing dot, a wildcard, or empty for requests whose host no other virtual host
 	// has. The wildcard "*.example.com" is for names with one more label, "**.example.com" for names with any number of them.
 	Host string
-	// Regex says that every path of this host is a regular expression. It is a property of the host in ingress-nginx.
-	Regex bool
 	// TLS is nil for a host that has what Global says.
 	TLS *TLSPolicy
 	// TLSOrigin is the object whose ciphers TLS has, as "Kind/namespace/name".

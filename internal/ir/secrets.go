@@ -5,7 +5,7 @@ import "iter"
 // Secrets yields every Secret that the configuration refers to, for whatever it holds. One may come several times.
 func (c *Config) Secrets() iter.Seq[Name] {
 	return func(yield func(Name) bool) {
-		for _, some := range []iter.Seq[Name]{c.certificateSecrets, c.hostSecrets, c.backendSecrets, c.streamSecrets} {
+		for _, some := range []iter.Seq[Name]{c.certificateSecrets, c.listenerSecrets, c.hostSecrets, c.backendSecrets, c.streamSecrets} {
 			for name := range some {
 				if !name.IsZero() && !yield(name) {
 					return
@@ -26,8 +26,20 @@ func (c *Config) certificateSecrets(yield func(Name) bool) {
 	}
 }
 
+func (c *Config) listenerSecrets(yield func(Name) bool) {
+	for _, g := range c.MoreGroups {
+		for i := range g.Listeners {
+			for _, name := range g.Listeners[i].Certificates {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func (c *Config) hostSecrets(yield func(Name) bool) {
-	for _, h := range c.VirtualHosts {
+	for h := range c.AllVirtualHosts() {
 		if h.ClientAuth != nil && !yield(h.ClientAuth.Secret) {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,8 @@ const (
 	sweepEvery = time.Hour
 	// keepFailures is how long a failure is remembered for a host that is not wanted any more.
 	keepFailures = 24 * time.Hour
+	// mostFailures is how many are remembered of such hosts, those that count for longest.
+	mostFailures = 1000
 )
 
 // sweep deletes the failures of hosts that are not wanted any more: a tenant who may create hosts must not fill the storage.
@@ -93,18 +96,36 @@ func (m *Manager) sweep(ctx context.Context, s *setup) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.log.Info("looking through the storage for old failures", zap.Error(err))
 	}
+	var kept []keptFailure
 	for _, key := range keys {
 		name, ok := strings.CutSuffix(path.Base(key), ".json")
 		if !ok || m.wanted(name) {
 			continue
 		}
 		var f failure
-		if known, err := recall(ctx, s.storage, key, &f); err != nil || known && time.Since(f.NotBefore) < keepFailures {
-			continue
+		switch known, err := recall(ctx, s.storage, key, &f); {
+		case err != nil:
+		case known && time.Since(f.NotBefore) < keepFailures:
+			kept = append(kept, keptFailure{key, f.NotBefore})
+		default:
+			m.dropFailure(ctx, s, key)
 		}
-		if err := s.storage.Delete(ctx, key); err != nil {
-			m.log.Info("deleting an old failure from the storage", zap.String("key", key), zap.Error(err))
-		}
+	}
+	slices.SortFunc(kept, func(a, b keptFailure) int { return b.notBefore.Compare(a.notBefore) })
+	for _, k := range kept[min(len(kept), mostFailures):] {
+		m.dropFailure(ctx, s, k.key)
+	}
+}
+
+// keptFailure is one of a host that is not wanted any more.
+type keptFailure struct {
+	key       string
+	notBefore time.Time
+}
+
+func (m *Manager) dropFailure(ctx context.Context, s *setup, key string) {
+	if err := s.storage.Delete(ctx, key); err != nil {
+		m.log.Info("deleting an old failure from the storage", zap.String("key", key), zap.Error(err))
 	}
 }
 

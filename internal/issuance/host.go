@@ -37,11 +37,6 @@ type host struct {
 	// got is the result of the last order, whose certificate has not been read from the storage yet; empty is none.
 	got  string
 	gone bool
-
-	// holds is the namespace of whose share it is worked on. It may have another origin by now.
-	holds string
-	// queues are those that it waits in.
-	queues map[*queue]bool
 }
 
 func newHost(name string, origin ir.Ref) *host {
@@ -52,7 +47,6 @@ func newHost(name string, origin ir.Ref) *host {
 	}
 	return &host{
 		name: name, subject: subject, stored: certmagic.StorageKeys.Safe(subject), origin: origin, since: time.Now(),
-		queues: map[*queue]bool{},
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/delayqueue"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/turns"
 )
 
 // How many hosts are worked on at once. A certificate authority may take its time; the storage should not.
@@ -19,6 +20,8 @@ const (
 	maxOrders   = 16
 	maxReads    = 8
 	maxARIPolls = 2
+	// maxRenewals are under way beside those orders, so that new names do not hold them up.
+	maxRenewals = 4
 	// ordersPerNamespace is how many orders one namespace may have under way. An order takes minutes where the DNS or the server of
 	// its owner does not answer: the other places are kept free for other namespaces, later ones included.
 	ordersPerNamespace = maxOrders / 2
@@ -46,9 +49,11 @@ type Manager struct {
 	delayed *delayqueue.Queue[*host]
 	// reads are the hosts whose certificate is to be read from the storage, orders the hosts whose certificate is to be ordered
 	// from an issuer, and ariPolls the hosts whose issuer is to be asked for the time of the renewal (ARI).
-	reads    *queue
-	orders   *queue
-	ariPolls *queue
+	reads  *turns.Queue[*host]
+	orders *turns.Queue[*host]
+	// renewals are orders for hosts that have a certificate.
+	renewals *turns.Queue[*host]
+	ariPolls *turns.Queue[*host]
 	// fresh are the hosts with a certificate that Take has not returned yet.
 	fresh map[string]*host
 	// problematic are the hosts that have a problem, or may have one.
@@ -61,6 +66,9 @@ type Manager struct {
 	swept time.Time
 	ended bool
 	pace  pace
+	// careful is until when orders are made one by one, after an authority wanted none at all for a while.
+	careful time.Time
+	budgets budgets
 }
 
 // New returns a manager that does nothing before Run.
@@ -68,7 +76,8 @@ func New(log *zap.Logger) *Manager {
 	m := &Manager{
 		log: log, retry: firstRetry, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		hosts: map[string]*host{}, stored: map[string]*host{}, fresh: map[string]*host{}, problematic: map[string]*host{},
-		orders: newQueue(maxOrders, ordersPerNamespace), reads: newQueue(maxReads, maxReads), ariPolls: newQueue(maxARIPolls, maxARIPolls),
+		orders: turns.New[*host](maxOrders, ordersPerNamespace), reads: turns.New[*host](maxReads, maxReads),
+		renewals: turns.New[*host](maxRenewals, maxRenewals/2), ariPolls: turns.New[*host](maxARIPolls, maxARIPolls),
 		read: make(chan struct{}), delayed: delayqueue.New[*host](),
 	}
 	close(m.read)
@@ -133,8 +142,8 @@ func (m *Manager) forget(h *host) {
 	}
 	h.gone = true
 	m.delayed.Remove(h)
-	for _, q := range []*queue{m.orders, m.reads, m.ariPolls} {
-		q.drop(h)
+	for _, q := range []*turns.Queue[*host]{m.orders, m.renewals, m.reads, m.ariPolls} {
+		q.Remove(h)
 	}
 	delete(m.hosts, h.name)
 	delete(m.stored, h.stored)
@@ -162,9 +171,10 @@ func (m *Manager) readSoon(h *host) {
 		return
 	}
 	m.delayed.Remove(h)
-	m.orders.drop(h)
-	m.ariPolls.drop(h)
-	m.reads.push(h, true)
+	m.orders.Remove(h)
+	m.renewals.Remove(h)
+	m.ariPolls.Remove(h)
+	m.reads.Push(h.origin.Namespace, h, true)
 }
 
 // Read waits until the certificates of all hosts have been looked for in the storage once, or ctx ends.

@@ -5,6 +5,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // metrics of a manager. They outlive Caddy's configurations, and are registered with each.
 type metrics struct {
 	orders  *prometheus.CounterVec
+	refused *prometheus.CounterVec
 	waiting prometheus.GaugeFunc
 }
 
@@ -15,6 +16,12 @@ const (
 	failedResult  = "failed"
 )
 
+// Why an order is not made.
+const (
+	overBudget     = "new_hosts_per_day"
+	leadsElsewhere = "check_host_dns"
+)
+
 func newMetrics(m *Manager) *metrics {
 	orders := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_acme_orders_total",
@@ -23,7 +30,15 @@ func newMetrics(m *Manager) *metrics {
 	for _, result := range []string{issuedResult, renewedResult, failedResult} {
 		orders.WithLabelValues(result)
 	}
-	return &metrics{orders: orders, waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "k8singress_acme_refused_total",
+		Help: "How many orders were not made, by reason: the namespace has asked for as many new names as it may in a day, or the name does " +
+			"not lead to this controller.",
+	}, []string{"reason"})
+	for _, reason := range []string{overBudget, leadsElsewhere} {
+		refused.WithLabelValues(reason)
+	}
+	return &metrics{orders: orders, refused: refused, waiting: prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "k8singress_acme_waiting",
 		Help: "How many hosts wait for a certificate from an issuer.",
 	}, m.waiting)}
@@ -44,5 +59,5 @@ func (m *Manager) waiting() float64 {
 
 // Collectors returns the metrics, to be registered with the registry of a Caddy configuration.
 func (m *Manager) Collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.metrics.orders, m.metrics.waiting}
+	return []prometheus.Collector{m.metrics.orders, m.metrics.refused, m.metrics.waiting}
 }

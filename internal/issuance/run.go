@@ -2,8 +2,11 @@ package issuance
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/turns"
 )
 
 // Run works until ctx ends, and then waits for what is under way. Other replicas with the same storage do too: leads says
@@ -50,7 +53,7 @@ func (m *Manager) dispatch(ctx context.Context, running *sync.WaitGroup, leads b
 	m.setLeads(leads)
 	now := time.Now()
 	for h, ok := m.delayed.Pop(now); ok; h, ok = m.delayed.Pop(now) {
-		m.reads.push(h, false)
+		m.reads.Push(h.origin.Namespace, h, false)
 	}
 	m.beginSweep(ctx, running, now)
 	m.begin(ctx, running, m.reads, m.fetch)
@@ -68,8 +71,9 @@ func (m *Manager) setLeads(leads bool) {
 		return
 	}
 	m.leads = leads
-	m.ariPolls.clear()
-	for _, h := range m.orders.clear() {
+	m.ariPolls.Clear()
+	m.budgets.forget()
+	for _, h := range slices.Concat(m.orders.Clear(), m.renewals.Clear()) {
 		m.readSoon(h)
 	}
 	for _, h := range m.hosts {
@@ -98,36 +102,51 @@ func (m *Manager) beginSweep(ctx context.Context, running *sync.WaitGroup, now t
 // task works on a host, without the lock.
 type task func(ctx context.Context, s *setup, h *host)
 
-func (m *Manager) begin(ctx context.Context, running *sync.WaitGroup, q *queue, do task) {
-	for h := q.pop(); h != nil; h = q.pop() {
+func (m *Manager) begin(ctx context.Context, running *sync.WaitGroup, q *turns.Queue[*host], do task) {
+	for h, ok := q.Pop(); ok; h, ok = q.Pop() {
 		m.start(ctx, running, q, h, do)
 	}
 }
 
-// beginOrders begins as many orders as the authority may be asked for now.
+// beginOrders begins as many orders as the authority may be asked for now, renewals first.
 func (m *Manager) beginOrders(ctx context.Context, running *sync.WaitGroup, now time.Time) time.Duration {
-	for {
-		if wait, ok := m.pace.ready(now); m.setup.paced() && !ok {
-			return wait
+	rest := time.Minute
+	for _, q := range []*turns.Queue[*host]{m.renewals, m.orders} {
+		for m.mayOrder(now) {
+			if wait, ok := m.pace.ready(now, q == m.renewals); m.setup.paced() && !ok {
+				rest = min(rest, wait)
+				break
+			}
+			h, ok := q.Pop()
+			if !ok {
+				break
+			}
+			m.pace.began(now)
+			h.ordering = true
+			m.start(ctx, running, q, h, m.order)
 		}
-		h := m.orders.pop()
-		if h == nil {
-			return time.Minute
-		}
-		m.pace.began(now)
-		h.ordering = true
-		m.start(ctx, running, m.orders, h, m.order)
 	}
+	return rest
 }
 
-func (m *Manager) start(ctx context.Context, running *sync.WaitGroup, q *queue, h *host, do task) {
+// mayOrder says whether another order may begin. For a while after an authority wanted none of any host, which may be because of what one
+// namespace has ordered, there is one at a time, and not before all hosts that waited are in their lines: what the authority takes
+// then is shared out by turns.
+func (m *Manager) mayOrder(now time.Time) bool {
+	return !now.Before(m.careful) || m.orders.Running()+m.renewals.Running()+m.reads.Running()+m.reads.Len() == 0
+}
+
+// carefulFor is how long that is.
+const carefulFor = time.Hour
+
+func (m *Manager) start(ctx context.Context, running *sync.WaitGroup, q *turns.Queue[*host], h *host, do task) {
 	s := m.setup
 	s.acquire()
 	h.busy = true
 	running.Go(func() {
 		do(ctx, s, h)
 		m.mu.Lock()
-		q.done(h)
+		q.Done(h)
 		m.next(h)
 		m.mu.Unlock()
 		s.release()
@@ -167,12 +186,16 @@ func (m *Manager) plan(h *host, now time.Time) {
 		due = later(due, h.ordered.Add(renewCheck))
 	}
 	if !due.After(now) {
-		m.orders.push(h, h.ordered.IsZero() && h.issued == nil)
+		if h.issued != nil {
+			m.renewals.Push(h.origin.Namespace, h, false)
+		} else {
+			m.orders.Push(h.origin.Namespace, h, h.ordered.IsZero())
+		}
 		return
 	}
 	if h.issued != nil {
 		if at, ok := h.issued.renewal.poll(h.polled); ok && !at.After(now) {
-			m.ariPolls.push(h, false)
+			m.ariPolls.Push(h.origin.Namespace, h, false)
 			return
 		} else if ok {
 			due = earlier(due, at)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,13 @@ type Options struct {
 	KeyType string
 	// HTTP and HTTPS are the addresses that this process answers challenges at.
 	HTTP, HTTPS []string
+	// NewHostsPerDay is for how many new names of one namespace issuers are asked in 24 hours. Zero is no bound.
+	NewHostsPerDay int
+	// Addresses are those that clients reach this controller at, as IP addresses or names. Nil asks issuers for all names, wherever
+	// they lead; otherwise for those that lead to one of the addresses.
+	Addresses func() []string
+	// Resolvers are the DNS servers for that, with or without a port; empty means those of the system.
+	Resolvers []string
 }
 
 // setup is what certificates are asked with, under one Caddy configuration. But for what is counted, it is immutable.
@@ -42,6 +50,10 @@ type setup struct {
 	pauses sync.Map
 	// retry is how long a host waits after its first failure.
 	retry time.Duration
+	// newHostsPerDay and addresses are those of Options.
+	newHostsPerDay int
+	addresses      func() []string
+	resolver       *net.Resolver
 
 	cache       *certmagic.Cache
 	unsubscribe func()
@@ -71,7 +83,10 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		cancel()
 		return nil, err
 	}
-	s := &setup{mark: markOf(o.Issuers), retry: m.retry, cancel: cancel}
+	s := &setup{
+		mark: markOf(o.Issuers), retry: m.retry, cancel: cancel,
+		newHostsPerDay: o.NewHostsPerDay, addresses: o.Addresses, resolver: resolverOf(o.Resolvers),
+	}
 	s.cache = certmagic.NewCache(certmagic.CacheOptions{
 		// Nothing is ever in it: certmagic wants one.
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return s.config, nil },

@@ -106,7 +106,10 @@ func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	if time.Now().Before(last.NotBefore) {
 		usable, resting = nil, last
 	}
-	if len(usable) == 0 {
+	if len(usable) > 0 {
+		resting = m.refusal(ctx, s, h)
+	}
+	if resting != nil {
 		m.postpone(h, resting)
 		return
 	}
@@ -116,16 +119,17 @@ func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 		return
 	}
 	var failed *failure
+	var rest time.Time
 	keep, done := context.WithTimeout(context.WithoutCancel(ctx), storagePatience)
 	defer done()
 	switch {
 	case len(errs) > 0:
-		failed = s.judge(keep, h, last, errs, time.Now())
+		failed, rest = s.judge(keep, h, last, errs, time.Now())
 		m.logStorageError(remember(keep, s.storage, failureKey(h), failed), h)
 	case known:
 		m.logStorageError(s.storage.Delete(keep, failureKey(h)), h)
 	}
-	m.noteOrder(h, failed)
+	m.noteOrder(h, failed, rest)
 }
 
 // postpone sets why no issuer may be asked for a host now.
@@ -133,14 +137,52 @@ func (m *Manager) postpone(h *host, why *failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pace.refund()
+	m.giveBack(h)
 	m.fail(h, why)
 }
 
-// noteOrder sets the outcome of an order: why it failed, or nil.
-func (m *Manager) noteOrder(h *host, failed *failure) {
+// giveBack lets the namespace of a host have the next turn.
+func (m *Manager) giveBack(h *host) {
+	m.orders.GiveBack(h)
+	m.renewals.GiveBack(h)
+}
+
+// refusal says why no issuer is asked for a host, though issuers could be; nil is that one is asked. It costs the namespace a new name.
+func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
+	if h.issued != nil {
+		return nil
+	}
+	m.mu.Lock()
+	namespace, attempts := h.origin.Namespace, 1
+	if h.lastError != nil {
+		attempts += h.lastError.Attempts
+	}
+	m.mu.Unlock()
+	if why := s.elsewhere(ctx, h); why != "" {
+		m.metrics.refused.WithLabelValues(leadsElsewhere).Inc()
+		return &failure{Attempts: attempts, Issuers: s.mark, Reason: why, NotBefore: time.Now().Add(backoff(s.retry, attempts))}
+	}
+	if namespace == "" || s.newHostsPerDay <= 0 {
+		return nil
+	}
+	over, err := m.budgets.spend(ctx, s.storage, newName{namespace, h.stored}, s.newHostsPerDay, time.Now())
+	m.logStorageError(err, h)
+	if over != nil {
+		m.metrics.refused.WithLabelValues(overBudget).Inc()
+		over.Issuers = s.mark
+	}
+	return over
+}
+
+// noteOrder sets the outcome of an order: why it failed, or nil; and until when an issuer wants to hear nothing of any host, or zero.
+func (m *Manager) noteOrder(h *host, failed *failure, rest time.Time) {
 	result := issuedResult
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if !rest.IsZero() {
+		m.careful = later(m.careful, rest.Add(carefulFor))
+		m.giveBack(h)
+	}
 	switch {
 	case failed != nil:
 		result = failedResult
@@ -247,8 +289,10 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 	return all
 }
 
-// judge makes of the errors what is to be remembered, of the host and of issuers that want a rest.
-func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError, now time.Time) *failure {
+// judge makes of the errors what is to be remembered, of the host and of issuers that want a rest. It returns until when the last of
+// those wants one.
+func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError, now time.Time) (*failure, time.Time) {
+	var rest time.Time
 	f := &failure{Attempts: last.Attempts + 1, Issuers: s.mark, Limits: map[string]time.Time{}}
 	maps.Copy(f.Limits, last.Limits)
 	f.NotBefore = now.Add(backoff(s.retry, f.Attempts))
@@ -262,6 +306,7 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 		case l.all:
 			p := pause{Until: l.until, Reason: reasons[len(reasons)-1]}
 			s.pauses.Store(e.issuer.key, p)
+			rest = later(rest, p.Until)
 			// A replica that does not read it asks once more, and gets the same answer.
 			_ = remember(ctx, s.storage, pauseKey(e.issuer.key), p)
 		default:
@@ -272,5 +317,5 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 	if usable, resting := s.usable(ctx, h, f); len(usable) == 0 {
 		f.NotBefore = later(f.NotBefore, resting.NotBefore)
 	}
-	return f
+	return f, rest
 }

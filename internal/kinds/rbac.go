@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-const rbacHead = `# Printed from the table in internal/kinds by ` + "`make generate`" + `.
-#
-# What the controller may do: read the kinds that it follows, in the whole cluster, and write the status of Ingresses and
-# Events. It reads namespaces only with the option namespace_selector. In its own namespace it holds the Lease that says
-# which replica writes, and keeps what is in the storage kubernetes: certificates, ACME accounts and tokens of challenges
-# as Secrets, and locks as Leases. Without that storage, the verbs get, create and update on leases are enough there.
+const (
+	printed = "# Printed from the table in internal/kinds by `make generate`.\n#\n"
+
+	rbacHead = printed + `# What the controller may do: read the kinds that it follows, in the whole cluster, and write the status of Ingresses and
+# Events. In its own namespace it holds the Lease that says which replica writes. What only one option needs stands apart:
+# namespaces.yaml, publish-ports.yaml, and the Role k8singress-storage below.
 apiVersion: v1
 kind: Namespace
 metadata:
@@ -23,36 +23,28 @@ metadata:
   name: k8singress
   namespace: k8singress
 ---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata:
-  name: k8singress
-rules:
 `
 
-const rbacTail = `  - apiGroups: [events.k8s.io]
+	rbacEvents = `  - apiGroups: [events.k8s.io]
     resources: [events]
     verbs: [create]
 ---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata:
-  name: k8singress
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: ClusterRole
-  name: k8singress
-subjects:
-  - kind: ServiceAccount
-    name: k8singress
-    namespace: k8singress
+`
+
+	rbacLease = `rules:
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    verbs: [get, create, update]
 ---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata:
-  name: k8singress
-  namespace: k8singress
-rules:
+`
+
+	// rbacStorage begins with why it is a Role of its own.
+	rbacStorage = `---
+# For "storage kubernetes" in the Caddyfile: certificates, ACME accounts and tokens of challenges are Secrets, and locks are
+# Leases. Leave it out, with its RoleBinding, where Caddy has another storage. RBAC knows no labels, so these are the rights
+# on all Secrets of this namespace: keep no others in it.
+`
+	rbacStorageRules = `rules:
   - apiGroups: [coordination.k8s.io]
     resources: [leases]
     verbs: [get, list, watch, create, update, delete]
@@ -60,26 +52,54 @@ rules:
     resources: [secrets]
     verbs: [get, list, watch, create, update, delete]
 ---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata:
-  name: k8singress
-  namespace: k8singress
-roleRef:
+`
+
+	namespacesHead = printed + `# What the option namespace_selector needs besides rbac.yaml: to read the labels of namespaces.
+`
+)
+
+// rbac returns the manifests of a service account that has the rights which the controller needs, and no others.
+func rbac() string {
+	read := rules("[get, list, watch]", func(k Kind) (string, bool) { return k.Resource, !k.Optional })
+	write := rules("[patch]", func(k Kind) (string, bool) { return k.Resource + "/status", k.WritesStatus })
+	const all, own, storage = "k8singress", "k8singress", "k8singress-storage"
+	return rbacHead +
+		role("ClusterRole", all) + "rules:\n" + read + write + rbacEvents + binding("ClusterRole", all) + "---\n" +
+		role("Role", own) + rbacLease + binding("Role", own) +
+		rbacStorage + role("Role", storage) + rbacStorageRules + binding("Role", storage)
+}
+
+// namespaces returns the manifests of the right to read the kinds that only an option needs.
+func namespaces() string {
+	const name = "k8singress-namespaces"
+	read := rules("[get, list, watch]", func(k Kind) (string, bool) { return k.Resource, k.Optional })
+	return namespacesHead + role("ClusterRole", name) + "rules:\n" + read + "---\n" + binding("ClusterRole", name)
+}
+
+// role begins a Role in the namespace of the controller, or a ClusterRole.
+func role(kind, name string) string {
+	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "\n" + metadata(kind, name)
+}
+
+// binding gives it to the service account.
+func binding(kind, name string) string {
+	return "apiVersion: rbac.authorization.k8s.io/v1\nkind: " + kind + "Binding\n" + metadata(kind, name) + fmt.Sprintf(`roleRef:
   apiGroup: rbac.authorization.k8s.io
-  kind: Role
-  name: k8singress
+  kind: %s
+  name: %s
 subjects:
   - kind: ServiceAccount
     name: k8singress
     namespace: k8singress
-`
+`, kind, name)
+}
 
-// rbac returns the manifests of a service account that has the rights which the controller needs, and no others.
-func rbac() string {
-	read := rules("[get, list, watch]", func(k Kind) (string, bool) { return k.Resource, true })
-	write := rules("[patch]", func(k Kind) (string, bool) { return k.Resource + "/status", k.WritesStatus })
-	return rbacHead + read + write + rbacTail
+func metadata(kind, name string) string {
+	text := "metadata:\n  name: " + name + "\n"
+	if kind == "Role" {
+		text += "  namespace: k8singress\n"
+	}
+	return text
 }
 
 // rules prints a rule for each API group, in the order of the table, with the resources of its kinds.

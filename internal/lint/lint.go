@@ -114,6 +114,8 @@ func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 // decidedBy returns the option that a problem depends on, or empty.
 func decidedBy(p report.Problem) string {
 	switch {
+	case p.Reason == report.AddressNotAllowed:
+		return "reach_allow"
 	case p.Reason == report.PortNotAllowed:
 		return "service_tcp_ports or service_udp_ports"
 	case p.Message == ingress.PassthroughIsOff:

@@ -9,11 +9,12 @@ import (
 	"github.com/k8singress/k8singress/internal/mtls"
 )
 
-// AsksClient says whether the handshake for a server name is to ask the client for a certificate. The name is as the client
-// wrote it, or empty.
-func (t *Table) AsksClient(name string) bool {
-	x := t.index.Load()
-	return x.asking > 0 && x.find(message.Hostname(name)).asksClient()
+// AsksClient says whether the handshake that comes by a port for a server name is to ask the client for a certificate. The name is as
+// the client wrote it, or empty.
+func (t *Table) AsksClient(port uint16, name string) bool {
+	name = message.Hostname(name)
+	x := t.at(port, name)
+	return x.asking > 0 && x.find(name).asksClient()
 }
 
 // asking is one for a host that has a policy for the certificates of its clients.
@@ -73,12 +74,8 @@ func (x *index) misdirected(server, name string, h *host) bool {
 // checkStreams ends, when their time is over, the streams of clients whom a Secret lets in no longer. Until then it may let
 // them in again.
 func (t *Table) checkStreams(secret ir.Name) {
-	x := t.index.Load()
-	if x.asking == 0 {
-		return
-	}
 	var list []endingStreams
-	x.all(func(h *host) {
+	t.hostsThatAsk(func(h *host) {
 		if h.clients == nil || h.clientAuth.Secret != secret {
 			return
 		}

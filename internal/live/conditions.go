@@ -2,12 +2,12 @@ package live
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/pattern"
 )
 
 // conditions are ir.Conditions, ready to be compared.
@@ -22,7 +22,7 @@ type conditions struct {
 type valueMatch struct {
 	name, value string
 	// regex is nil where the value is compared as a whole.
-	regex *regexp.Regexp
+	regex *pattern.Pattern
 }
 
 // newConditions returns nil for no conditions.
@@ -41,9 +41,9 @@ func newConditions(c *ir.Conditions, backend *balancer.Backend) (*conditions, er
 		for _, v := range group.from {
 			match := valueMatch{name: v.Name, value: v.Value}
 			if v.Regex {
-				compiled, err := regexp.Compile(v.Value)
+				compiled, err := pattern.Compile(v.Value)
 				if err != nil {
-					return nil, fmt.Errorf("the pattern for %q is no regular expression: %w", v.Name, err)
+					return nil, fmt.Errorf("the pattern for %q: %w", v.Name, err)
 				}
 				match.regex = compiled
 			}
@@ -53,10 +53,10 @@ func newConditions(c *ir.Conditions, backend *balancer.Backend) (*conditions, er
 	return all, nil
 }
 
-// hold says whether a request meets all of the conditions.
-func (c *conditions) hold(r *message.Request) bool {
+// hold says whether a request meets all of the conditions. A value that would take too long to search in meets none.
+func (c *conditions) hold(r *message.Request, b *pattern.Budget) bool {
 	return (c.method == "" || c.method == r.Method) && (c.session == nil || c.session.HasSession(valueOf(r.Cookie))) &&
-		all(c.headers, headerOf(r)) && all(c.query, r.QueryValue) && all(c.cookies, r.Cookie)
+		all(c.headers, headerOf(r), b) && all(c.query, r.QueryValue, b) && all(c.cookies, r.Cookie, b)
 }
 
 // lookup finds a value by its name.
@@ -70,11 +70,11 @@ func valueOf(find lookup) func(name string) string {
 	}
 }
 
-func all(matches []valueMatch, find lookup) bool {
+func all(matches []valueMatch, find lookup, b *pattern.Budget) bool {
 	for i := range matches {
 		m := &matches[i]
 		got, ok := find(m.name)
-		if !ok || m.regex == nil && got != m.value || m.regex != nil && !m.regex.MatchString(got) {
+		if !ok || m.regex == nil && got != m.value || m.regex != nil && m.regex.Search(got, b) != pattern.Yes {
 			return false
 		}
 	}

@@ -40,6 +40,8 @@ func askFor(t *testing.T, table *live.Table, request string) string {
 		t.Fatalf("%s: %v", request, err)
 	case outcome == live.NoHost:
 		return "none"
+	case w.Code == http.StatusServiceUnavailable:
+		return "closed"
 	}
 	return w.Body.String()
 }
@@ -85,21 +87,40 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestConditionThatIsNone is refused, and the route is left out: no request meets it.
+// TestRegexesAmongPaths: of a regular expression and a path, the one that stands first in the document counts.
+func TestRegexesAmongPaths(t *testing.T) {
+	table := newTable(t)
+	update(t, table, hostOf(
+		route("exact", "/api/exact", "exact"), route("regex", "/api/(.*)", "long"), route("prefix", "/api", "prefix"),
+		route("regex", "/ap.*", "short"), route("prefix", "/", "root"), route("regex", "/.*", "never reached"),
+	))
+	for request, want := range map[string]string{
+		"GET /api/exact": "exact", "GET /api/x": "long", "GET /api": "prefix", "GET /apis": "short", "GET /x": "root", "GET /": "root",
+	} {
+		if got := askFor(t, table, request); got != want {
+			t.Errorf("%s answers %q, want %q", request, got, want)
+		}
+	}
+}
+
+// TestConditionThatIsNone is refused, and closes its path: no request gets past it to a route that may be open to more clients.
 func TestConditionThatIsNone(t *testing.T) {
 	table := newTable(t)
 	table.Update(map[string]*document.Host{"shop.example": hostOf(
-		when(ir.Conditions{Headers: []ir.ValueMatch{{Name: "X", Value: "(", Regex: true}}}, "prefix", "/", "bad"), route("prefix", "/", "good"),
+		when(ir.Conditions{Headers: []ir.ValueMatch{{Name: "X", Value: "(", Regex: true}}}, "prefix", "/a", "bad"),
+		route("prefix", "/a", "behind it"), route("prefix", "/", "good"),
 	)})
 	if refused := table.Refused(); len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "regular expression") {
 		t.Errorf("refused is %v", refused)
 	}
-	if got := askFor(t, table, "GET / X: ("); got != "good" {
-		t.Errorf("the answer is %s", got)
+	for request, want := range map[string]string{"GET /a X: (": "closed", "GET /a/b": "closed", "GET /b": "good"} {
+		if got := askFor(t, table, request); got != want {
+			t.Errorf("%s gets %s, want %s", request, got, want)
+		}
 	}
 }
 
-// TestSplitWithoutWeights is refused: it has no destination for a request.
+// TestSplitWithoutWeights is refused, and closes its path: it has no destination for a request.
 func TestSplitWithoutWeights(t *testing.T) {
 	table := newTable(t)
 	table.Update(map[string]*document.Host{"shop.example": hostOf(
@@ -108,7 +129,7 @@ func TestSplitWithoutWeights(t *testing.T) {
 	if refused := table.Refused(); len(refused) != 1 {
 		t.Errorf("refused is %v", refused)
 	}
-	if got := askFor(t, table, "GET /"); got != "none" {
+	if got := askFor(t, table, "GET /"); got != "closed" {
 		t.Errorf("the answer is %s", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
@@ -29,8 +30,7 @@ func (t *Table) SetGlobal(g *ir.Global) {
 		g = &ir.Global{}
 	}
 	t.global.options.Store(g)
-	header := g.HSTS.Header()
-	t.global.answers.Store(newAnswers(header))
+	t.global.answers.Store(newAnswers(g, t.options.Load()))
 	t.global.handshakes.Store(newHandshakes(g))
 	t.global.clients.Store(realip.New(g.Clients))
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
@@ -51,18 +51,30 @@ func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
 // DrainTime is how long streams go on after their route has gone.
 func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
 
-// answers are the changes to all answers over TLS.
+// answers are the changes to all answers: those over TLS, and the others.
 type answers struct {
-	hsts   string
-	secure exchange.Changes
+	hsts          string
+	secure, plain exchange.Changes
 }
 
-func newAnswers(hsts string) *answers {
-	if hsts == "" {
-		return &answers{}
+func newAnswers(g *ir.Global, o *Options) *answers {
+	a := &answers{hsts: g.HSTS.Header()}
+	var own message.Changes
+	if g.ServerTokens {
+		own.Default = []message.Field{message.Server.Field(proxy.Pseudonym)}
 	}
-	demand := &message.Changes{Set: []message.Field{message.StrictTransportSecurity.Field(hsts)}}
-	return &answers{hsts, exchange.Changes{demand}}
+	if o.Via {
+		own.Add = []message.Field{message.Via.Field("1.1 " + proxy.Pseudonym)}
+	}
+	if own.Default != nil || own.Add != nil {
+		a.plain = exchange.Changes{&own}
+	}
+	if a.secure = a.plain; a.hsts != "" {
+		secure := own
+		secure.Set = []message.Field{message.StrictTransportSecurity.Field(a.hsts)}
+		a.secure = exchange.Changes{&secure}
+	}
+	return a
 }
 
 // Always are the changes to the answers of requests that come with TLS, or without.
@@ -70,5 +82,5 @@ func (t *Table) Always(secure bool) exchange.Changes {
 	if secure {
 		return t.global.answers.Load().secure
 	}
-	return nil
+	return t.global.answers.Load().plain
 }

@@ -1,58 +1,82 @@
 package live
 
 import (
-	"github.com/k8singress/k8singress/internal/document"
+	"crypto/tls"
+	"slices"
+
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// named are the names of a handshake: its own, and that of its versions.
-type named struct{ name, versions string }
+// handshake is an ir.TLSPolicy, ready for handshakes.
+type handshake struct {
+	versions string
+	// ciphers are those of TLS 1.2; nil are Caddy's.
+	ciphers   []uint16
+	onlyHTTP1 bool
+}
 
-func nameOf(h ir.Handshake) *named { return &named{h.Name(), h.Versions()} }
-
-// Handshakes says whether the handshake for a server name is to be that of a policy, by the policy's name. The name of the
-// server is as the client wrote it, or empty. A policy with nothing but versions takes the handshakes with the same versions,
-// too: it stands behind the others, for those that Caddy's configuration does not have yet. A name that nobody has may have
-// to be refused; no policy takes it then.
-func (t *Table) Handshakes(server, policy string) bool {
-	h := t.index.Load().find(message.Hostname(server))
-	g := t.global.handshakes.Load()
-	if g.reject && t.ready.Load() && (h == nil || h.name == "" || server == "") {
-		return false
+func newHandshake(p *ir.TLSPolicy) *handshake {
+	h := &handshake{versions: p.Versions(), onlyHTTP1: !p.TakesHTTP2()}
+	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {
+		if slices.Contains(p.Ciphers, suite.Name) {
+			h.ciphers = append(h.ciphers, suite.ID)
+		}
 	}
-	names := g.names
-	if h != nil && h.handshake != nil {
-		names = nameOf(h.handshake.Effective(g.onlyHTTP1))
-	}
-	return policy == names.name || policy == names.versions
+	return h
 }
 
 // handshakes is what ir.Global says of them.
 type handshakes struct {
+	// usual is for hosts without a policy of their own.
+	usual             *handshake
 	reject, onlyHTTP1 bool
-	names             *named
 }
 
 func newHandshakes(g *ir.Global) *handshakes {
-	return &handshakes{g.RejectUnknown, g.OnlyHTTP1, nameOf(g.TLS.Effective(g.OnlyHTTP1))}
+	return &handshakes{newHandshake(&g.TLS), g.RejectUnknown, g.OnlyHTTP1}
 }
 
-// notePolicy keeps account of the hosts with a policy of their own.
-func (t *Table) notePolicy(name string, d *document.Host) {
-	if d == nil || d.TLS == nil {
-		delete(t.policies, name)
-		return
+// Speaks says whether the handshake that comes by a port for a server name is one of the TLS versions that TLSPolicy.Versions names. The
+// server name is as the client wrote it, or empty. A name that no host has may have to be refused, and one that no listener of the port
+// has is; no versions are right for it then.
+func (t *Table) Speaks(port uint16, server, versions string) bool {
+	name := message.Hostname(server)
+	if port != ServerPorts && t.listeners.Load().find(port, name) == nil {
+		return false
 	}
-	t.policies[name] = *d.TLS
+	h := t.at(port, name).find(name)
+	g := t.global.handshakes.Load()
+	if g.reject && t.ready.Load() && (h == nil || h.name == "" || server == "") {
+		return false
+	}
+	return g.of(h).versions == versions
 }
 
-// Wanted returns the handshakes that hosts want besides those of versions alone, sorted by name. It is for the goroutine
-// that changes the table.
-func (t *Table) Wanted() []ir.Handshake {
-	w := document.NewWanted(t.Global())
-	for _, p := range t.policies {
-		w.Add(p)
+// Handshake returns what TLS is to agree on with a client that asks by a port for a server name: config itself, or a copy with the ciphers
+// and protocols of the host.
+func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.Config {
+	name := message.Hostname(server)
+	g := t.global.handshakes.Load()
+	own := g.of(t.at(port, name).find(name))
+	onlyHTTP1 := own.onlyHTTP1 || g.onlyHTTP1
+	if own.ciphers == nil && !onlyHTTP1 {
+		return config
 	}
-	return w.List()
+	config = config.Clone()
+	if own.ciphers != nil {
+		config.CipherSuites = own.ciphers
+	}
+	if onlyHTTP1 {
+		config.NextProtos = slices.DeleteFunc(slices.Clone(config.NextProtos), func(name string) bool { return name == "h2" })
+	}
+	return config
+}
+
+// of returns that of a host, which may be nil.
+func (g *handshakes) of(h *host) *handshake {
+	if h == nil || h.handshake == nil {
+		return g.usual
+	}
+	return h.handshake
 }

@@ -1,61 +1,83 @@
 package live_test
 
 import (
+	"crypto/tls"
+	"slices"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/live"
 )
 
-// TestHandshakes: what Caddy's configuration does not have yet is served with its versions, by the policy of those.
-func TestHandshakes(t *testing.T) {
-	aes := ir.TLSPolicy{Version: ir.TLS12, Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}}
-	handshake := aes.Effective(false)
-	own := handshake.Name()
+var (
+	aes = ir.TLSPolicy{Version: ir.TLS12, Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}}
+	cbc = ir.TLSPolicy{Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA"}}
+)
+
+func tableOfHandshakes(t *testing.T) *live.Table {
 	table := tableWith(t, endpoints.NewTable())
 	table.Update(map[string]*document.Host{
-		"picky.example": {TLS: &aes}, "plain.example": {}, "*.wild.example": {TLS: &ir.TLSPolicy{Version: ir.TLS13}}, "": {TLS: &aes},
+		"picky.example": {TLS: &aes}, "old.example": {TLS: &cbc}, "plain.example": {}, "*.wild.example": {TLS: &ir.TLSPolicy{Version: ir.TLS13}},
+		"": {TLS: &aes},
 	})
-	for _, c := range []struct{ host, policy, reject string }{
-		{"picky.example", own, "tls1.3"},
-		{"picky.example", "tls1.2", "tls1.2+tls1.3"},
-		{"PICKY.example.", own, "tls1.3"},
-		{"plain.example", "tls1.2+tls1.3", own},
-		{"a.wild.example", "tls1.3", "tls1.2+tls1.3"},
-		{"nobody.example", own, "tls1.2+tls1.3"},
-		{"", "tls1.2", "tls1.3"},
-	} {
-		if !table.Handshakes(c.host, c.policy) || table.Handshakes(c.host, c.reject) {
-			t.Errorf("%q: %s is %t, %s is %t", c.host, c.policy, table.Handshakes(c.host, c.policy), c.reject, table.Handshakes(c.host, c.reject))
-		}
-	}
-	if wanted := table.Wanted(); len(wanted) != 1 || wanted[0].Name() != own {
-		t.Errorf("wanted are %v", wanted)
-	}
-	table.SetGlobal(&ir.Global{TLS: ir.TLSPolicy{Version: ir.TLS13}, OnlyHTTP1: true})
-	for policy, want := range map[string]bool{"tls1.3/http1": true, "tls1.3": true, "tls1.2": false} {
-		if got := table.Handshakes("plain.example", policy); got != want {
-			t.Errorf("what holds for all is %s: %t", policy, got)
-		}
-	}
-	table.Update(map[string]*document.Host{"picky.example": nil, "": nil})
-	for _, h := range table.Wanted() {
-		if len(h.Ciphers) > 0 {
-			t.Errorf("%s is wanted by nobody", h.Name())
-		}
-	}
+	return table
 }
 
-// BenchmarkHandshakes is what a handshake costs that comes to the last of six policies.
+// TestVersionsOfHandshakes: of all choices of versions, one is that of a server name, however the client writes it.
+func TestVersionsOfHandshakes(t *testing.T) {
+	table := tableOfHandshakes(t)
+	speak := func(want map[string]string) {
+		t.Helper()
+		for host, want := range want {
+			for _, versions := range []string{"tls1.2", "tls1.3", "tls1.2+tls1.3"} {
+				if got := table.Speaks(live.ServerPorts, host, versions); got != (versions == want) {
+					t.Errorf("%q speaks %s: %t, want %s", host, versions, got, want)
+				}
+			}
+		}
+	}
+	speak(map[string]string{
+		"picky.example": "tls1.2", "PICKY.example.": "tls1.2", "old.example": "tls1.2+tls1.3", "plain.example": "tls1.2+tls1.3",
+		"a.wild.example": "tls1.3", "nobody.example": "tls1.2", "": "tls1.2",
+	})
+	table.SetGlobal(&ir.Global{TLS: ir.TLSPolicy{Version: ir.TLS13}})
+	speak(map[string]string{"picky.example": "tls1.2", "plain.example": "tls1.3"})
+}
+
+// TestCiphersOfHandshakes: a host has its ciphers, others those of the configuration, which nothing changes. HTTP/2 is not offered
+// where it would fail, or where nobody gets it.
+func TestCiphersOfHandshakes(t *testing.T) {
+	table := tableOfHandshakes(t)
+	config := &tls.Config{NextProtos: []string{"h2", "http/1.1"}, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256}}
+	agree := func(host string, cipher uint16, protocols ...string) {
+		t.Helper()
+		got := table.Handshake(live.ServerPorts, host, config)
+		if !slices.Equal(got.CipherSuites, []uint16{cipher}) || !slices.Equal(got.NextProtos, protocols) {
+			t.Errorf("%q has the ciphers %x and the protocols %q, want %x and %q", host, got.CipherSuites, got.NextProtos, cipher, protocols)
+		}
+	}
+	agree("picky.example", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "h2", "http/1.1")
+	agree("old.example", tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, "http/1.1")
+	agree("plain.example", tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, "h2", "http/1.1")
+	agree("nobody.example", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "h2", "http/1.1")
+	table.SetGlobal(&ir.Global{TLS: cbc, OnlyHTTP1: true})
+	agree("picky.example", tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "http/1.1")
+	agree("plain.example", tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA, "http/1.1")
+}
+
+// BenchmarkHandshakes is what the tables cost a handshake that comes to the last of six policies.
 func BenchmarkHandshakes(b *testing.B) {
 	table := tableWith(b, endpoints.NewTable())
+	config := new(tls.Config)
 	b.ReportAllocs()
 	for b.Loop() {
 		for range 5 {
-			table.Handshakes("shop.example", "tls1.3/0123456789abcdef")
+			table.Speaks(live.ServerPorts, "shop.example", "tls1.2")
 		}
-		if !table.Handshakes("shop.example", "tls1.2+tls1.3") {
+		if !table.Speaks(live.ServerPorts, "shop.example", "tls1.2+tls1.3") ||
+			table.Handshake(live.ServerPorts, "shop.example", config) != config {
 			b.Fatal("refused")
 		}
 	}

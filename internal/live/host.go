@@ -1,8 +1,10 @@
 package live
 
 import (
+	"errors"
 	"fmt"
-	"regexp"
+	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/balancer"
@@ -11,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/mtls"
+	"github.com/k8singress/k8singress/internal/pattern"
 	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/split"
 )
@@ -22,6 +25,9 @@ type Route struct {
 	// redirect is for requests without TLS; it may be nil.
 	redirect *ir.HTTPSRedirect
 	streams  *streams
+	// position is that of the route in its host. begin is the text with which every path begins that its regular expression matches.
+	position int
+	begin    string
 	// conditions are nil for a route that takes every request with its path; next is the one that is tried where they do not
 	// hold, and nil behind the last route of the path.
 	conditions *conditions
@@ -47,12 +53,14 @@ type destination struct {
 type host struct {
 	name   string
 	exact  map[string]*Route
-	prefix map[string]*Route
+	prefix prefixes
 	regex  []*Route
+	// uniform is isUniform, once all routes are there.
+	uniform bool
 	// all has every route once, in the order of the document.
 	all []*Route
 	// handshake is nil for a host that has what the global options say.
-	handshake *ir.TLSPolicy
+	handshake *handshake
 	// clients is nil for a host that asks its clients for no certificate.
 	clients *mtls.Policy
 	// clientAuth is what clients was made of.
@@ -61,42 +69,53 @@ type host struct {
 	passthrough *Passthrough
 }
 
-// find returns the route for a request and its clean path, or nil.
-func (h *host) find(path string, r *message.Request) *Route {
-	if route := h.exact[path].first(r); route != nil {
-		return route
+// find returns the route for a request and its clean path, or nil: the exact path, else the longest prefix, else the first regular
+// expression that matches. Where a host has both kinds, a regular expression that stands before that path or prefix in the document
+// comes first. It fails where that would take too long.
+func (h *host) find(path string, r *message.Request) (*Route, error) {
+	budget := pattern.NewBudget()
+	plain := h.exact[path].first(r, &budget)
+	if plain == nil {
+		plain = h.prefix.longest(path, r, &budget)
 	}
-	if route := h.longestPrefix(path, r); route != nil {
-		return route
+	before := h.regex
+	if plain != nil {
+		behind := func(r *Route, position int) int { return r.position - position }
+		i, _ := slices.BinarySearchFunc(h.regex, plain.position, behind)
+		before = h.regex[:i]
 	}
-	for _, route := range h.regex {
-		if route.Regex.MatchString(path) {
-			if route = route.first(r); route != nil {
-				return route
-			}
-		}
+	if route, err := search(before, path, r, &budget); route != nil || err != nil {
+		return route, err
 	}
-	return nil
+	return plain, nil
 }
 
-// longestPrefix goes up from the whole path, element by element, so its cost does not depend on the number of routes.
-func (h *host) longestPrefix(path string, r *message.Request) *Route {
-	if len(h.prefix) == 0 {
-		return nil
-	}
-	path = strings.TrimSuffix(path, "/")
-	for path != "" {
-		if route := h.prefix[path].first(r); route != nil {
-			return route
+// errTooLong is for a path that patterns of the host need too much time for. Any of them may guard it, so none is passed over.
+var errTooLong = exchange.Fail(http.StatusRequestURITooLong, errors.New("the path is too long for the regular expressions of its host"))
+
+// search returns the first of some routes with regular expressions that matches, or nil. Those are passed over that cannot match by how
+// they begin, so that the expressions of one namespace use up no time for the paths of another one.
+func search(routes []*Route, path string, r *message.Request, b *pattern.Budget) (*Route, error) {
+	for _, route := range routes {
+		if !pattern.MayBegin(path, route.begin) {
+			continue
 		}
-		path = path[:strings.LastIndexByte(path, '/')]
+		switch route.Regex.Search(path, b) {
+		case pattern.Unknown:
+			return nil, errTooLong
+		case pattern.Yes:
+			if route = route.first(r, b); route != nil {
+				return route, nil
+			}
+		case pattern.No:
+		}
 	}
-	return h.prefix[""].first(r)
+	return nil, nil
 }
 
 // first returns the first of the routes of one path whose conditions hold, or nil.
-func (r *Route) first(of *message.Request) *Route {
-	for r != nil && r.conditions != nil && !r.conditions.hold(of) {
+func (r *Route) first(of *message.Request, b *pattern.Budget) *Route {
+	for r != nil && r.conditions != nil && !r.conditions.hold(of, b) {
 		r = r.next
 	}
 	return r
@@ -107,11 +126,13 @@ func (h *host) add(r *Route) error {
 	if !strings.HasPrefix(r.Path, "/") && r.Type != "regex" {
 		return fmt.Errorf("the path %q does not begin with a slash", r.Path)
 	}
+	r.position = len(h.all)
 	switch r.Type {
 	case "exact":
-		addTo(h.exact, r.Path, r)
+		h.exact[r.Path] = h.exact[r.Path].with(r)
 	case "prefix":
-		addTo(h.prefix, strings.TrimSuffix(r.Path, "/"), r)
+		at := h.prefix.at(r.Path)
+		at.routes = at.routes.with(r)
 	case "regex":
 		if err := h.addRegex(r); err != nil {
 			return err
@@ -129,22 +150,22 @@ func (h *host) addRegex(r *Route) error {
 		h.regex[i].append(r)
 		return nil
 	}
-	// ingress-nginx writes location ~* "^path": from the start, without regard to case.
-	compiled, err := regexp.Compile("(?i)^" + r.Path)
+	compiled, err := pattern.CompilePath(r.Path)
 	if err != nil {
-		return fmt.Errorf("the path %q is no regular expression: %w", r.Path, err)
+		return err
 	}
-	r.Regex = compiled
+	r.Regex, r.begin = compiled, pattern.Prefix(r.Path)
 	h.regex = append(h.regex, r)
 	return nil
 }
 
-func addTo(m map[string]*Route, path string, r *Route) {
-	if first := m[path]; first != nil {
-		first.append(r)
-	} else {
-		m[path] = r
+// with returns the first of the routes of one path when another one has been added. r may be nil.
+func (r *Route) with(next *Route) *Route {
+	if r == nil {
+		return next
 	}
+	r.append(next)
+	return r
 }
 
 // append puts a route behind those of the same path. Those that let in the same clients have their streams in common: a
@@ -162,10 +183,13 @@ func (r *Route) append(next *Route) {
 }
 
 func newHost(name string, d *document.Host) *host {
-	return &host{
-		name: name, handshake: d.TLS,
-		exact:  make(map[string]*Route),
-		prefix: make(map[string]*Route, len(d.Routes)),
-		all:    make([]*Route, 0, len(d.Routes)),
+	h := &host{
+		name:  name,
+		exact: make(map[string]*Route),
+		all:   make([]*Route, 0, len(d.Routes)),
 	}
+	if d.TLS != nil {
+		h.handshake = newHandshake(d.TLS)
+	}
+	return h
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/document"
@@ -54,7 +55,32 @@ func BenchmarkPathLookup(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/routes=%d", kind, n), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if h.find(asked, r) == nil {
+					if found, err := h.find(asked, r); found == nil || err != nil {
+						b.Fatal("no route")
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkLongPath is a path of 16 KiB with as many elements as fit, for hosts with prefixes as long, and with others.
+func BenchmarkLongPath(b *testing.B) {
+	long := strings.Repeat("/a", 8<<10)
+	for name, paths := range map[string][]string{
+		"root": {"/"}, "as long": {"/", long}, "among many": {"/a", "/b", "/a/a/b", long[:9000], long[:16000], long},
+	} {
+		h := newHost("h", &document.Host{})
+		for _, path := range paths {
+			if err := add(h, "prefix", path); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for _, elements := range []int{4 << 10, 8 << 10} {
+			path := long[:2*elements-2] + "/x"
+			b.Run(fmt.Sprintf("%s/elements=%d", name, elements), func(b *testing.B) {
+				for b.Loop() {
+					if found, err := h.find(path, &message.Request{Method: http.MethodGet}); found == nil || err != nil {
 						b.Fatal("no route")
 					}
 				}

@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/document"
@@ -21,26 +22,32 @@ type Passthrough struct {
 
 // passthrough is nil for a host whose TLS ends here. Where no backend has a weight the connections are closed: the owner of
 // the host does not want their TLS to end here either.
-func (t *Table) passthrough(name string, d *document.Host) *Passthrough {
+func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthrough {
 	if d.Passthrough == "" && len(d.PassthroughSplit) == 0 {
 		return nil
 	}
 	to := t.backends.Split(document.StreamBackends{Backend: d.Passthrough, Split: d.PassthroughSplit})
 	if err := to.Check(); err != nil {
 		err = fmt.Errorf("passthrough_split: TLS connections are closed: %w", err)
-		t.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed("", err)}}, err)
+		g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed("", err)}}, err)
 		to = split.Only(balancer.New("none"))
 	}
 	return &Passthrough{Backends: to, streams: &streams{all: &t.open}}
 }
 
-// PassesAny says whether there is a host whose TLS ends elsewhere. Without one nobody need look at names.
-func (t *Table) PassesAny() bool { return t.index.Load().passing > 0 }
+// PassesAny says whether there is a host whose TLS ends elsewhere, for connections that come by a port. Without one nobody need look
+// at names.
+func (t *Table) PassesAny(port uint16) bool {
+	if port == ServerPorts {
+		return t.index.Load().passing > 0
+	}
+	return slices.ContainsFunc((*t.listeners.Load())[port], func(l *listener) bool { return l.group.index.Load().passing > 0 })
+}
 
-// Passthrough returns what becomes of a TLS connection for a server name, as the client wrote it, or empty. It is nil where
-// TLS ends here: that is so for all names that nobody has.
-func (t *Table) Passthrough(server string) *Passthrough {
-	x := t.index.Load()
+// Passthrough returns what becomes of a TLS connection that comes by a port for a server name, as the client wrote it, or empty. It is
+// nil where TLS ends here: that is so for all names that nobody has.
+func (t *Table) Passthrough(port uint16, server string) *Passthrough {
+	x := t.at(port, message.Hostname(server))
 	if x.passing == 0 || server == "" {
 		return nil
 	}
@@ -82,6 +89,6 @@ func (h *host) inheritPassthrough(before *host) []endingStreams {
 // endPassthrough ends what was passed through, when its time is over.
 func (t *Table) endPassthrough() {
 	var list []endingStreams
-	t.index.Load().all(func(h *host) { list = append(list, (*host)(nil).inheritPassthrough(h)...) })
+	t.allHosts(func(h *host) { list = append(list, (*host)(nil).inheritPassthrough(h)...) })
 	t.drain(list)
 }

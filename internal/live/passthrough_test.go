@@ -25,7 +25,7 @@ func passing(names ...string) map[string]*document.Host {
 
 func TestPassthroughByName(t *testing.T) {
 	table := live.NewTable(endpoints.NewTable(), trust.NewStore())
-	if table.PassesAny() || table.Passthrough("a.example") != nil {
+	if table.PassesAny(live.ServerPorts) || table.Passthrough(live.ServerPorts, "a.example") != nil {
 		t.Error("nobody has asked for it")
 	}
 	table.Update(passing("a.example", "*.b.example"))
@@ -35,7 +35,7 @@ func TestPassthroughByName(t *testing.T) {
 		"b.example": "", "x.a.example": "", "": "", ".": "", "a.example:443": "a.example",
 	} {
 		got := ""
-		if to := table.Passthrough(name); to != nil {
+		if to := table.Passthrough(live.ServerPorts, name); to != nil {
 			got = to.Backends.Next().ID()
 		}
 		if want != "" {
@@ -46,8 +46,10 @@ func TestPassthroughByName(t *testing.T) {
 		}
 	}
 	table.Update(map[string]*document.Host{"a.example": nil, "*.b.example": {}})
-	if table.PassesAny() || table.Passthrough("a.example") != nil || table.Passthrough("x.b.example") != nil {
-		t.Error("nobody asks for it any more")
+	for _, name := range []string{"a.example", "x.b.example"} {
+		if table.PassesAny(live.ServerPorts) || table.Passthrough(live.ServerPorts, name) != nil {
+			t.Errorf("nobody asks for %s any more", name)
+		}
 	}
 }
 
@@ -60,7 +62,7 @@ func TestPassthroughIsShared(t *testing.T) {
 		d := &document.Host{}
 		for i, w := range weights {
 			d.PassthroughSplit = append(d.PassthroughSplit, document.StreamShare{Backend: fmt.Sprint(i), Weight: w, Fallback: i == 0})
-			backends.Set(fmt.Sprint(i), []ir.Endpoint{{Address: "127.0.0.1:1"}})
+			backends.Set(fmt.Sprint(i), []ir.Endpoint{{Address: "10.0.0.1:1"}})
 		}
 		table.Update(map[string]*document.Host{"a.example": d})
 	}
@@ -68,7 +70,7 @@ func TestPassthroughIsShared(t *testing.T) {
 		t.Helper()
 		got := make([]int, len(want))
 		for range 1000 {
-			if to, err := strconv.Atoi(table.Passthrough("a.example").Backends.Next().ID()); err == nil {
+			if to, err := strconv.Atoi(table.Passthrough(live.ServerPorts, "a.example").Backends.Next().ID()); err == nil {
 				got[to]++
 			}
 		}
@@ -102,8 +104,8 @@ func TestPassthroughDrains(t *testing.T) {
 		table.Update(passing("a.example", "b.example"))
 		begin := time.Now()
 		ended := make(chan time.Duration, 1)
-		leave := table.Passthrough("a.example").Follow(func() { ended <- time.Since(begin) })
-		stay := table.Passthrough("b.example").Follow(func() { t.Error("a connection of another host is ended") })
+		leave := table.Passthrough(live.ServerPorts, "a.example").Follow(func() { ended <- time.Since(begin) })
+		stay := table.Passthrough(live.ServerPorts, "b.example").Follow(func() { t.Error("a connection of another host is ended") })
 		// It stays with the host, whoever gets the next ones.
 		table.Update(map[string]*document.Host{"a.example": {Passthrough: "shop/other/443"}, "b.example": {Passthrough: "shop/other/443"}})
 		<-time.After(time.Hour) // The clock is that of synctest.
@@ -135,7 +137,7 @@ func TestPassthroughEndsWithTheTable(t *testing.T) {
 		table := live.NewTable(endpoints.NewTable(), trust.NewStore())
 		table.Update(passing("a.example"))
 		begin, ended := time.Now(), make(chan time.Duration, 1)
-		defer table.Passthrough("a.example").Follow(func() { ended <- time.Since(begin) })()
+		defer table.Passthrough(live.ServerPorts, "a.example").Follow(func() { ended <- time.Since(begin) })()
 		table.Close()
 		if took := <-ended; took != 240*time.Second {
 			t.Errorf("it ends after %v", took)
@@ -155,7 +157,7 @@ func BenchmarkPassthrough(b *testing.B) {
 			table.Update(passing(names...))
 			b.ReportAllocs()
 			for b.Loop() {
-				if to := table.Passthrough("host-0.example"); (to != nil) != (n > 0) {
+				if to := table.Passthrough(live.ServerPorts, "host-0.example"); (to != nil) != (n > 0) {
 					b.Fatal(to)
 				}
 			}

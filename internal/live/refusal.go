@@ -20,16 +20,23 @@ type refused struct {
 	err   error
 }
 
-func (t *Table) refuse(r *Route, err error) {
-	t.refused[r.Host] = append(t.refused[r.Host], refused{r, err})
+func (g *group) refuse(r *Route, err error) {
+	g.refused[r.Host] = append(g.refused[r.Host], refused{r, err})
 }
 
 // Refused returns what is not served at present, in the order of hosts and their routes, so that all replicas report alike.
 // It is for the goroutine that changes the table.
 func (t *Table) Refused() []Refusal {
-	var all []Refusal
-	for _, name := range slices.Sorted(maps.Keys(t.refused)) {
-		for _, r := range t.refused[name] {
+	all := t.group.appendRefused(nil)
+	for _, name := range slices.Sorted(maps.Keys(t.groups)) {
+		all = t.groups[name].appendRefused(all)
+	}
+	return all
+}
+
+func (g *group) appendRefused(all []Refusal) []Refusal {
+	for _, name := range slices.Sorted(maps.Keys(g.refused)) {
+		for _, r := range g.refused[name] {
 			if err := r.why(); err != nil {
 				all = append(all, Refusal{Host: name, Path: r.route.Path, Origin: r.route.Origin, Err: err})
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -29,6 +30,9 @@ type Visit struct {
 	to          *destination
 }
 
+// visits are used again, but for those of exchanges that are kept.
+var visits = sync.Pool{New: func() any { return new(Visit) }}
+
 // run lets a request through the steps of its chain, from one on.
 func (v *Visit) run(from int) error {
 	steps := v.instance.steps
@@ -37,7 +41,7 @@ func (v *Visit) run(from int) error {
 		case s.proxy != nil:
 			return v.connections.Forward(v.x, s.proxy, v.to.secured)
 		case s.handler != nil:
-			return v.through(s.handler, func() error { return v.run(n + 1) })
+			return v.through(s.handler, v.from(n+1))
 		default:
 			if answered, err := s.filter.Apply(v.x); answered || err != nil {
 				return err
@@ -46,6 +50,9 @@ func (v *Visit) run(from int) error {
 	}
 	return exchange.Fail(http.StatusNotFound, nil)
 }
+
+// from returns run as a function. It stands apart, so that only visits with handlers of Caddy pay for one.
+func (v *Visit) from(step int) func() error { return func() error { return v.run(step) } }
 
 type visitKey struct{}
 

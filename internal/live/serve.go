@@ -29,11 +29,20 @@ func (t *Table) Serve(x *exchange.Exchange) (Outcome, error) {
 	}
 	x.Clients, x.Global = t.Clients(), t.Global()
 	name, path := message.Hostname(x.Host), message.CleanPath(x.Path)
+	if t.misdirected(x.Conn, name) {
+		return Served, refuse(x, mtls.Misdirected)
+	}
 	for {
-		index := t.index.Load()
+		index := t.at(x.Conn.Listener, name)
 		h, route := index.find(name), (*Route)(nil)
 		if h != nil {
-			route = h.find(path, x.Request)
+			var err error
+			if route, err = h.find(path, x.Request); err != nil {
+				return Served, err
+			}
+		}
+		if err := t.checkPath(x, h, route); err != nil {
+			return Served, err
 		}
 		if answered, err := t.beforeRoute(x, index, name, h, route); answered {
 			return Served, err
@@ -92,7 +101,13 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	}
 	// Whatever happens to the chain, its last attempt does not stay under way.
 	defer x.End()
-	err := (&Visit{x: x, connections: t.connections, instance: i, to: to}).run(0)
+	v := visits.Get().(*Visit)
+	*v = Visit{x: x, connections: t.connections, instance: i, to: to}
+	err := v.run(0)
+	if !x.Kept {
+		*v = Visit{}
+		visits.Put(v)
+	}
 	x.Conclude(err)
 	return withoutEndpoints(x, err)
 }

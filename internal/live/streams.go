@@ -140,7 +140,7 @@ func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	if len(before) == 0 {
 		return nil
 	}
-	t.index.Load().all(func(h *host) {
+	t.allHosts(func(h *host) {
 		for _, r := range h.all {
 			for d := range r.destinations {
 				if of, ok := before[d.chain]; ok {

@@ -20,7 +20,11 @@ import (
 
 // Table is the HTTP half of what is live. Its methods that change it are for one goroutine.
 type Table struct {
-	index    atomic.Pointer[index]
+	// group has the virtual hosts of all Ingresses, groups those of other listener groups, by name.
+	group
+	groups    map[string]*group
+	listeners atomic.Pointer[listeners]
+
 	ready    atomic.Bool
 	backends *endpoints.Table
 	// authorities holds the CAs that client and backend certificates are verified against.
@@ -30,25 +34,38 @@ type Table struct {
 
 	ctx    caddy.Context
 	chains map[string]*chain
-	// refused are the routes, by host, that are not served as their document says.
-	refused map[string][]refused
 	// open are the streams of all routes, also of those that have gone.
 	open drainGroup
 
-	global global
-	// policies are those of hosts that have one of their own, by host.
-	policies map[string]ir.TLSPolicy
+	global  global
+	options atomic.Pointer[Options]
+}
+
+// Options are those of the administrator that requests look at. They are not for objects to say.
+type Options struct {
+	// StrictPaths refuses each path that servers read in more than one way.
+	StrictPaths bool
+	// Via tells clients in a Via field that the answer has come through here.
+	Via bool
+}
+
+// SetOptions replaces the options, from the next request on.
+func (t *Table) SetOptions(o Options) {
+	t.options.Store(&o)
+	t.global.answers.Store(newAnswers(t.Global(), &o))
 }
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
-		backends: backends, authorities: authorities, connections: proxy.NewPool(), chains: map[string]*chain{},
-		refused: map[string][]refused{}, policies: map[string]ir.TLSPolicy{},
+		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[string]*chain{},
+		groups: map[string]*group{},
 	}
+	t.group.init()
+	t.listeners.Store(&listeners{})
 	t.connections.Follow(backends.Addresses())
+	t.options.Store(&Options{})
 	t.SetGlobal(&ir.Global{})
-	t.index.Store(&index{})
 	authorities.OnChange(t.checkStreams)
 	return t
 }
@@ -60,9 +77,11 @@ func (t *Table) MarkReady() { t.ready.Store(true) }
 func (t *Table) Ready() bool { return t.ready.Load() }
 
 // Update changes hosts; nil removes one. A route whose chain Caddy refuses answers 503, and no other is touched.
-func (t *Table) Update(changes map[string]*document.Host) {
-	t.retryRefused(changes)
-	old := t.index.Load()
+func (t *Table) Update(changes map[string]*document.Host) { t.update(&t.group, changes) }
+
+func (t *Table) update(g *group, changes map[string]*document.Host) {
+	t.retryRefused(g, changes)
+	old := g.index.Load()
 	next := make(map[string]*host, len(changes))
 	var replaced []*host
 	var ending []endingStreams
@@ -71,15 +90,14 @@ func (t *Table) Update(changes map[string]*document.Host) {
 		if before != nil {
 			replaced = append(replaced, before)
 		}
-		delete(t.refused, name)
+		delete(g.refused, name)
 		next[name] = nil
-		t.notePolicy(name, d)
 		if d != nil {
-			next[name] = t.build(name, d)
+			next[name] = t.build(g, name, d)
 		}
 		ending = append(ending, next[name].keepStreams(before)...)
 	}
-	t.index.Store(old.with(next))
+	g.index.Store(old.with(next))
 	// Only now: a chain that the new hosts use too is kept.
 	for _, h := range replaced {
 		t.drop(h)
@@ -88,10 +106,10 @@ func (t *Table) Update(changes map[string]*document.Host) {
 }
 
 // retryRefused provisions the refused chains of hosts again, each once. What Caddy missed may be there now.
-func (t *Table) retryRefused(hosts map[string]*document.Host) {
+func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 	tried := map[*chain]bool{}
 	for name := range hosts {
-		for _, r := range t.refused[name] {
+		for _, r := range g.refused[name] {
 			for d := range r.route.destinations {
 				if c := d.chain; t.chains[c.json] == c && c.refused != nil && !tried[c] {
 					tried[c] = true
@@ -103,19 +121,20 @@ func (t *Table) retryRefused(hosts map[string]*document.Host) {
 	}
 }
 
-func (t *Table) build(name string, d *document.Host) *host {
+func (t *Table) build(g *group, name string, d *document.Host) *host {
 	h := newHost(name, d)
 	if d.ClientAuth != nil {
 		h.clients, h.clientAuth = mtls.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
 	}
-	h.passthrough = t.passthrough(name, d)
+	h.passthrough = t.passthrough(g, name, d)
 	for _, r := range d.Routes {
-		t.route(h, r)
+		t.route(g, h, r)
 	}
+	h.uniform = h.isUniform()
 	return h
 }
 
-func (t *Table) route(h *host, d *document.Route) {
+func (t *Table) route(g *group, h *host, d *document.Route) {
 	r := &Route{
 		Route:    exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin},
 		redirect: d.HTTPSRedirect, streams: &streams{all: &t.open},
@@ -126,25 +145,33 @@ func (t *Table) route(h *host, d *document.Route) {
 	} else {
 		r.destination = t.destination(&d.Destination)
 	}
-	if err := t.place(h, r, d.Match); err != nil {
+	if err := r.match(d.Match); err != nil {
+		t.closeRoute(r, err)
+	}
+	if err := h.add(r); err != nil {
 		t.dropRoute(r)
-		t.refuse(r, err)
+		g.refuse(r, err)
 	} else if r.refused() != nil {
-		t.refuse(r, nil)
+		g.refuse(r, nil)
 	}
 }
 
-// place puts a route into the index of its host.
-func (t *Table) place(h *host, r *Route, match *ir.Conditions) (err error) {
+// match sets the conditions of a route. It fails where they, or the weights of its destinations, decide nothing.
+func (r *Route) match(conditions *ir.Conditions) (err error) {
 	if r.split != nil {
 		if err := r.split.Check(); err != nil {
 			return err
 		}
 	}
-	if r.conditions, err = newConditions(match, r.backend); err != nil {
-		return err
-	}
-	return h.add(r)
+	r.conditions, err = newConditions(conditions, r.backend)
+	return err
+}
+
+// closeRoute has a route answer 503 to every request for its path: without it they would get to the next one, which may lack what
+// guards this one.
+func (t *Table) closeRoute(r *Route, why error) {
+	t.dropRoute(r)
+	r.split, r.destination = nil, destination{chain: newClosed("", why)}
 }
 
 func (t *Table) destination(d *document.Destination) destination {
@@ -228,15 +255,16 @@ func (t *Table) Close() {
 	t.endPassthrough()
 	t.connections.Close()
 	t.ready.Store(false)
-	t.index.Store(&index{})
+	t.listeners.Store(&listeners{})
+	t.group.init()
+	clear(t.groups)
 	for _, c := range t.chains {
 		c.replace(nil)
 	}
 	clear(t.chains)
-	clear(t.refused)
 }
 
-// Hosts returns how many virtual hosts there are, Chains how many different chains their routes share.
+// Hosts returns how many virtual hosts of Ingresses there are, Chains how many different chains all routes share.
 func (t *Table) Hosts() int {
 	n := 0
 	t.index.Load().all(func(*host) { n++ })

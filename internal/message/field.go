@@ -135,12 +135,20 @@ func (f Fields) Valid() Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return field.Kind == Invalid })
 }
 
+// Unknown takes out all fields but those that nothing in this house knows. Those that say who asks, what for, how a message ends or what
+// is to be done with it have to stand in front of the body, where they have been checked: RFC 9110 6.5.1.
+func (f Fields) Unknown() Fields {
+	return slices.DeleteFunc(f, func(field Field) bool { return field.Kind != Other })
+}
+
 // Changes are what filters do to the fields of an answer on its way to the client. They are data, and take effect in the order
-// remove, set, add.
+// remove, set, add, default.
 type Changes struct {
 	Remove []Field
 	Set    []Field
 	Add    []Field
+	// Default are added where there is no field of their kind.
+	Default []Field
 }
 
 // Apply changes fields.
@@ -152,4 +160,9 @@ func (c *Changes) Apply(f *Fields) {
 		f.Set(field)
 	}
 	*f = append(*f, c.Add...)
+	for _, field := range c.Default {
+		if !f.Has(field.Kind) {
+			f.Add(field)
+		}
+	}
 }

@@ -58,13 +58,14 @@ func (h *httpWriter) EndBody() {
 	_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
 }
 
-// Interim puts its fields aside afterwards: they do not stay for the answer behind it.
+// Interim writes its own fields alone, and they do not stay for the answer behind it.
 func (h *httpWriter) Interim(status int, fields Fields) error {
 	if !h.interim || h.started {
 		return nil
 	}
 	header := h.w.Header()
 	own := header.Clone()
+	clear(header)
 	h.put(fields)
 	h.w.WriteHeader(status)
 	clear(header)
@@ -88,10 +89,14 @@ func (h *httpWriter) put(fields Fields) {
 	}
 }
 
-// Head sets Content-Length by the length of the answer.
+// Head sets Content-Length by the length of the answer. A body without a type goes without: net/http would guess one, and browsers run
+// scripts in what is guessed to be HTML.
 func (h *httpWriter) Head(a *Response) error {
 	h.put(a.Fields)
 	header := h.w.Header()
+	if _, ok := header["Content-Type"]; !ok {
+		header["Content-Type"] = nil
+	}
 	h.bare = h.head || a.Status == http.StatusNoContent || a.Status == http.StatusNotModified || a.Status < http.StatusOK
 	if a.Length >= 0 && a.Status >= http.StatusOK && a.Status != http.StatusNoContent {
 		header["Content-Length"] = []string{strconv.FormatInt(a.Length, 10)}

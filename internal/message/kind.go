@@ -49,7 +49,6 @@ const (
 	Authorization
 	ContentType
 	Cookie
-	Incremental
 	Origin
 	Referer
 	UserAgent
@@ -82,7 +81,7 @@ var names = [kinds]string{
 	XOriginalForwardedFor: "X-Original-Forwarded-For", XOriginalForwardedHost: "X-Original-Forwarded-Host", Via: "Via",
 	Forwarded: "Forwarded", Proxy: "Proxy", XOriginalURI: "X-Original-URI", XOriginalURL: "X-Original-URL",
 	XOriginalMethod: "X-Original-Method", XRewriteURL: "X-Rewrite-URL", Accept: "Accept", Authorization: "Authorization",
-	ContentType: "Content-Type", Cookie: "Cookie", Incremental: "Incremental", Origin: "Origin", Referer: "Referer",
+	ContentType: "Content-Type", Cookie: "Cookie", Origin: "Origin", Referer: "Referer",
 	UserAgent: "User-Agent", AltSvc: "Alt-Svc", Date: "Date", Location: "Location", Server: "Server", SetCookie: "Set-Cookie",
 	StrictTransportSecurity: "Strict-Transport-Security", XAccelBuffering: "X-Accel-Buffering",
 }

@@ -39,8 +39,9 @@ type Request struct {
 	Conn *Conn
 
 	ctx context.Context //nolint:containedctx // It is the context of the request, as in http.Request.
-	// lazily makes ctx for who asks for it.
+	// lazily makes ctx when it is asked for.
 	lazily func() context.Context
+	text   text
 }
 
 // Conn is how a client is connected. It is immutable.
@@ -53,6 +54,9 @@ type Conn struct {
 	// RemoteIP and LocalPort are parts of them as text, because each request needs them. They are empty where the address is not
 	// valid.
 	RemoteIP, LocalPort string
+	// Listener is the port that the connection came by, if that is none of the servers' but of a listener that has virtual hosts of its
+	// own. It is the port of the socket, whatever a PROXY protocol header said, and set before the first request.
+	Listener uint16
 }
 
 // NewConn returns a connection between two addresses. Zones, IPv4 in IPv6 and TLS are as they come from the socket.
@@ -108,6 +112,27 @@ func (r *Request) OutTarget() string {
 		return r.Target
 	}
 	return r.EscapedPath + "?" + r.Query
+}
+
+// MostFields bounds the fields of a head: each takes ten times as much memory as the shortest line that makes one.
+const MostFields = 256
+
+// MisstatesLength says whether a client of HTTP/2 or HTTP/3 says a length that is none, or one of a body that it does not send: RFC 9113
+// 8.1.1 and RFC 9114 4.1.2. A body that breaks off shows when it is read. HTTP/1 is refused where it is read.
+func (r *Request) MisstatesLength() bool {
+	said := r.Fields.Count(ContentLength)
+	if r.Major < 2 || said == 0 {
+		return false
+	}
+	length, err := strconv.ParseUint(r.Fields.Get(ContentLength), 10, 63)
+	return said > 1 || err != nil || length > 0 && r.Length == 0
+}
+
+// Expects says whether a client expects something else than an answer in front of its body. Several lines are a list, which is something
+// else.
+func (r *Request) Expects() bool {
+	expected := r.Fields.Get(Expect)
+	return expected != "" && !strings.EqualFold(expected, "100-continue") || r.Fields.Count(Expect) > 1
 }
 
 // NamesUpgrade returns the protocol that the client wants to switch to with an HTTP/1.1 request, or nothing.

@@ -1,6 +1,7 @@
 package message_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -160,5 +161,23 @@ func TestConnectionNamesFields(t *testing.T) {
 	slices.Sort(names)
 	if got := strings.Join(names, " "); got != "Authorization Connection Connection X-Forwarded-For X-Three" {
 		t.Error(got)
+	}
+}
+
+// TestKeptStrings stay what they are, whatever comes behind them, and fit behind a head or not.
+func TestKeptStrings(t *testing.T) {
+	var r message.Request
+	buffer := []byte("GET / HTTP/1.1\r\n\r\n")
+	all := []string{r.SetHead(buffer)}
+	want := []string{string(buffer)}
+	for i := range 20 {
+		copy(buffer, fmt.Sprintf("%016d", i))
+		all, want = append(all, r.Keep(buffer[:16])), append(want, fmt.Sprintf("%016d", i))
+	}
+	if !slices.Equal(all, want) {
+		t.Errorf("they are %q, want %q", all, want)
+	}
+	if got := new(message.Request).Keep(buffer); got != string(buffer) {
+		t.Errorf("without a head it is %q", got)
 	}
 }

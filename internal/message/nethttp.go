@@ -23,7 +23,7 @@ func (r *Request) FromHTTP(from *http.Request) {
 	if from.Body != nil && from.Body != http.NoBody && from.ContentLength != 0 {
 		r.Body = from.Body
 		if len(from.Trailer) > 0 {
-			r.Trailers = func() Fields { return FieldsOf(from.Trailer).Valid() }
+			r.Trailers = func() Fields { return FieldsOf(from.Trailer).Unknown() }
 		}
 	} else {
 		r.Length = 0

@@ -5,12 +5,12 @@ package mtls
 import (
 	"crypto/tls"
 	"net/http"
-	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/pattern"
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
@@ -20,7 +20,7 @@ type Policy struct {
 	depth     int
 	errorPage string
 	pass      bool
-	subject   *regexp.Regexp
+	subject   *pattern.Pattern
 	closed    bool
 	authority *trust.Authority
 
@@ -46,7 +46,7 @@ func New(d *ir.ClientAuth, authority *trust.Authority) *Policy {
 	}
 	if d.Subject != "" {
 		var err error
-		p.subject, err = regexp.Compile(d.Subject)
+		p.subject, err = pattern.Compile(d.Subject)
 		p.closed = p.closed || err != nil
 	}
 	return p
@@ -76,7 +76,7 @@ func (p *Policy) Check(state *tls.ConnectionState) (*Client, *Refusal) {
 		return client, p.refusal(noCertificate)
 	case client.failed && !(p.verify == ir.VerifyOptionalNoCA && client.stranger):
 		return client, p.refusal(badCertificate)
-	case p.subject != nil && !p.subject.MatchString(client.Subject):
+	case p.subject != nil && !p.subject.Find(client.Subject):
 		return client, unauthorized
 	}
 	return client, nil

@@ -14,6 +14,9 @@ import (
 // it with a 4 and a 6.
 const Front = "k8singress"
 
+// FrontQUIC is the same for HTTP/3, whose addresses are those of UDP. Only Caddy asks for it.
+const FrontQUIC = Front + "-quic"
+
 // OnFront returns a TCP address in the network Front. It is false for an address of another network, such as a Unix socket.
 func OnFront(a caddy.NetworkAddress) (caddy.NetworkAddress, bool) {
 	suffix, ok := strings.CutPrefix(a.Network, "tcp")

@@ -65,6 +65,12 @@ func Bool(text string) (bool, error) {
 	return v, nil
 }
 
+// No reads true and false, and returns the opposite: it is for a switch whose default is on.
+func No(text string) (bool, error) {
+	on, err := Bool(text)
+	return err == nil && !on, err
+}
+
 // OnOff reads the switches of nginx.
 func OnOff(text string) (bool, error) {
 	if text != "on" && text != "off" {
@@ -146,12 +152,17 @@ func IsControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r 
 // nowhere is a network that no connection comes from: the address of a broadcast.
 const nowhere = "255.255.255.255/32"
 
+// List returns the words of a list, with commas or white space between them.
+func List(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+}
+
 // Networks reads the networks and addresses of trusted proxies, with commas or spaces between them. An error is a Partial one: what
 // cannot be read is left out. The list is never empty, because an empty one trusts every address; without anything that can be read
 // it has a network that no connection comes from.
 func Networks(text string) ([]string, error) {
 	var networks, bad []string
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+	for _, word := range List(text) {
 		network, err := network(word)
 		if err != nil {
 			bad = append(bad, Quote(word))
@@ -165,6 +176,15 @@ func Networks(text string) ([]string, error) {
 			": write networks such as 10.0.0.0/8")
 	case len(bad) > 0:
 		return networks, Partial("left out, because these are not networks such as 10.0.0.0/8: " + strings.Join(bad, ", "))
+	}
+	return networks, nil
+}
+
+// AllNetworks reads networks and addresses with commas or spaces between them, and fails if one of them cannot be read.
+func AllNetworks(text string) ([]string, error) {
+	networks, err := Networks(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s has something else in it than networks: write networks such as 10.0.0.0/8, with commas between them", Quote(text))
 	}
 	return networks, nil
 }

@@ -84,7 +84,8 @@ func TestRead(t *testing.T) {
 			[]string{`error InvalidEntry data[size]: strconv.Atoi: parsing "x": invalid syntax`}},
 		{"an error of a guard closes", []string{"guard", "bad"}, settings{Closed: true},
 			[]string{"error InvalidEntry data[guard]: write good; meanwhile, all is closed"}},
-		{"so does a line break", []string{"guard", "good\n"}, settings{Closed: true}, []string{"error InvalidEntry data[guard]: " +
+		{"white space round a value, as a block of YAML ends with it", []string{"guard", "\n good\n"}, settings{Guard: "good"}, nil},
+		{"so does a line break", []string{"guard", "go\nod"}, settings{Closed: true}, []string{"error InvalidEntry data[guard]: " +
 			"the value has the character U+000A in it: write it on one line of plain text; meanwhile, all is closed"}},
 		{"a raw value of many lines", []string{"list", " a\nb "}, settings{List: " a\nb "}, nil},
 		{"a part counts", []string{"list", "half"}, settings{List: "ha"}, []string{"error InvalidEntry data[list]: left out: lf"}},

@@ -29,16 +29,16 @@ func (r *Reading[S]) Read(row *Row[S, string], value, field string) {
 	if row.Ignored != "" {
 		return
 	}
+	if !row.Raw {
+		if value = strings.TrimSpace(value); value == "" {
+			return
+		}
+	}
 	var err error
 	if !row.Lines {
 		err = checkText(value)
 	}
 	if err == nil {
-		if !row.Raw {
-			if value = strings.TrimSpace(value); value == "" {
-				return
-			}
-		}
 		err = row.Parse(r.Settings, value)
 	}
 	if err != nil {

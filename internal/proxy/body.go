@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// inMemory is how much of a body is held in memory. What is longer goes into a file that has no name.
+// inMemory is how much of a body is held in memory, where there is room. What is longer goes into a file that has no name.
 const inMemory = 64 << 10
 
 // whole has room for a body that stands in memory, and for the byte behind it that says it is too long.
@@ -47,8 +47,11 @@ func (r *request) takeBody() error {
 	if most != ir.NoLimit && r.Length > most {
 		return exchange.Fail(http.StatusRequestEntityTooLarge, fmt.Errorf("the body has %d bytes, and %d are allowed", r.Length, most))
 	}
+	if chunks, ok := r.Body.(limited); ok && most != ir.NoLimit {
+		chunks.Limit(most)
+	}
 	r.body = &body{length: r.Length, rest: &incoming{
-		source: r.Body, writer: r.Writer, most: most, length: r.Length, trailed: r.Trailers != nil, begun: time.Now(),
+		source: r.Body, writer: r.Writer, most: most, length: r.Length, trailed: r.Trailers != nil, framed: r.Major > 1, begun: time.Now(),
 	}}
 	if r.streams() {
 		return nil
@@ -62,6 +65,9 @@ func (r *request) takeBody() error {
 	return nil
 }
 
+// limited is a body that may know before all of it has come that it is larger than it may be.
+type limited interface{ Limit(most int64) }
+
 // streams says whether the body is sent on as it comes in. FastCGI has to know its length.
 func (r *request) streams() bool {
 	return r.settings.StreamRequest && (!r.settings.speaksCGI() || r.Length >= 0)
@@ -70,11 +76,8 @@ func (r *request) streams() bool {
 // read reads all of the body, or as much as there is room for.
 func (b *body) read() error {
 	for b.buffer = small.Get().(*[]byte); !b.rest.ended.Load() && b.size <= inMemory; {
-		if b.size == len(*b.buffer) {
-			larger := whole.Get().(*[]byte)
-			copy(*larger, *b.buffer)
-			small.Put(b.buffer)
-			b.buffer = larger
+		if b.size == len(*b.buffer) && !b.grow() {
+			break
 		}
 		n, err := b.rest.Read((*b.buffer)[b.size:])
 		if b.size += n; err != nil && !errors.Is(err, io.EOF) {
@@ -92,6 +95,18 @@ func (b *body) read() error {
 	}
 	b.length, b.rest = int64(b.size)+b.filed, nil
 	return nil
+}
+
+// grow takes a buffer for all that stands in memory, if there is room for it.
+func (b *body) grow() bool {
+	if !memory.take(inMemory) {
+		return false
+	}
+	larger := whole.Get().(*[]byte)
+	copy(*larger, *b.buffer)
+	small.Put(b.buffer)
+	b.buffer = larger
+	return true
 }
 
 // kept is what stands in memory, if that is all of the body.
@@ -168,6 +183,7 @@ func (b *body) close() {
 	}
 	if len(*b.buffer) > inMemory {
 		whole.Put(b.buffer)
+		memory.give(inMemory)
 	} else {
 		small.Put(b.buffer)
 	}
@@ -181,6 +197,8 @@ type incoming struct {
 	most, length, size int64
 	// trailed says that fields may follow, which are there when the end has been read.
 	trailed bool
+	// framed says that the end comes apart from the last byte, as in HTTP/2 and HTTP/3: until then the body may be longer than its length.
+	framed bool
 	// spent says that a part has gone to an endpoint, or may have. taken is when the last part came, counted from begun.
 	begun time.Time
 	taken atomic.Int64
@@ -202,7 +220,7 @@ func (i *incoming) Read(b []byte) (int, error) {
 		err = errTooLarge
 	case errors.Is(err, io.EOF) && i.size < i.length:
 		err = io.ErrUnexpectedEOF
-	case errors.Is(err, io.EOF) || i.size == i.length && !i.trailed:
+	case errors.Is(err, io.EOF) || i.size == i.length && !i.trailed && !i.framed:
 		i.ended.Store(true)
 	}
 	return n, err

@@ -120,7 +120,7 @@ func TestAnAnswerThatBreaksOff(t *testing.T) {
 }
 
 func TestClosedPoolKeepsNothing(t *testing.T) {
-	e, p := serve(t, says(fine)), proxy.NewPool()
+	e, p := serve(t, says(fine)), proxy.NewPool(loopback())
 	forward(p, request(t, http.MethodGet, ""), of(e))
 	p.Close()
 	for range 2 {

@@ -7,16 +7,26 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/reach"
 )
 
 // dialing is what a new connection has to know of the request that it is for.
 type dialing struct {
+	guard *reach.Guard
+	// backend is the ID of the endpoint's.
+	backend string
 	timeout time.Duration
 	// listed says whether the endpoint is still one. It may be called from any goroutine, also when the request has ended.
 	listed func() bool
 }
 
 type dialingKey struct{}
+
+// dialing is for the endpoint of the attempt.
+func (r *request) dialing() *dialing {
+	return &dialing{r.pool.guard, r.Backend.ID(), r.settings.Connect, r.Listed()}
+}
 
 // lookAgain is how often a connection that does not come about makes sure that its endpoint is still there. A pod that has
 // gone does not refuse connections: nobody answers, and the client would wait for all of the connect timeout.
@@ -57,7 +67,7 @@ func (d dialFailed) Unwrap() error { return d.error }
 func (d *dialing) open(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
 	ctx, end := d.limit(ctx)
 	defer end()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	conn, err := d.guard.Dial(ctx, net.Dialer{}, d.backend, address)
 	if err == nil && config != nil {
 		conn, err = handshake(ctx, conn, address, config)
 	}

@@ -2,13 +2,13 @@ package proxy
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/pattern"
 )
 
 // newCookieEdit returns what the settings ask for.
@@ -58,7 +58,7 @@ type attribute struct {
 	// whole says that From is all of the attribute, in any case and but for a dot in front; otherwise it is its beginning.
 	whole bool
 	// expression is nil for a text, which stands in from.
-	expression *regexp.Regexp
+	expression *pattern.Pattern
 	from, to   *nginx.Template
 }
 
@@ -66,10 +66,11 @@ func newAttribute(name string, r ir.CookieRewrite) (*attribute, error) {
 	a, err := &attribute{whole: name == "domain"}, error(nil)
 	if expression, ok := strings.CutPrefix(r.From, "~"); ok {
 		expression, anyCase := strings.CutPrefix(expression, "*")
+		compile := pattern.Compile
 		if anyCase || a.whole {
-			expression = "(?i)" + expression
+			compile = pattern.CompileFold
 		}
-		if a.expression, err = regexp.Compile(expression); err != nil {
+		if a.expression, err = compile(expression); err != nil {
 			return nil, err
 		}
 		a.to, err = nginx.ParseTemplate(r.To, nginx.Groups...)
@@ -106,7 +107,7 @@ func (a *attribute) rewrite(value string, variable func(string) string) string {
 }
 
 func (a *attribute) replace(value string, variable func(string) string) string {
-	found := a.expression.FindStringSubmatch(value)
+	found := a.expression.Submatch(value)
 	if found == nil {
 		return value
 	}
@@ -115,8 +116,8 @@ func (a *attribute) replace(value string, variable func(string) string) string {
 		switch {
 		case err != nil:
 			return variable(name)
-		case n < len(found):
-			return found[n]
+		case 2*n < len(found) && found[2*n] >= 0:
+			return value[found[2*n]:found[2*n+1]]
 		}
 		return ""
 	})

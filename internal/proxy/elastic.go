@@ -12,8 +12,11 @@ import (
 type elastic struct {
 	mu      sync.Mutex
 	changed *sync.Cond
-	memory  bytes.Buffer
-	file    *spool
+	// memory has up to inMemory bytes, and is empty where all others have taken the room: then it has a piece at a time, and only if there is
+	// no file.
+	memory   bytes.Buffer
+	inMemory int
+	file     *spool
 	// full says that there is no room for more in the file, or none for a file.
 	full bool
 	// written and read are how far the file is.
@@ -33,6 +36,9 @@ const (
 // newElastic begins to read from source, until its end or an error. Its own end has to be called.
 func newElastic(source io.Reader) *elastic {
 	e := &elastic{}
+	if memory.take(elasticMemory) {
+		e.inMemory = elasticMemory
+	}
 	e.changed = sync.NewCond(&e.mu)
 	go e.fill(source)
 	return e
@@ -59,7 +65,7 @@ func (e *elastic) store(piece []byte) error {
 	defer e.mu.Unlock()
 	for len(piece) > 0 && !e.closed {
 		switch {
-		case e.written == 0 && e.memory.Len()+len(piece) <= elasticMemory:
+		case e.written == 0 && (e.memory.Len()+len(piece) <= e.inMemory || e.memory.Len() == 0 && !e.hasFile()):
 			e.memory.Write(piece)
 			piece = nil
 		case e.hasFile() && e.written+int64(len(piece)) <= elasticFile:
@@ -135,6 +141,7 @@ func (e *elastic) end(stop func()) {
 			e.changed.Wait()
 		}
 	}
+	memory.give(int64(e.inMemory))
 	if e.file != nil {
 		_ = e.file.Close()
 	}

@@ -54,7 +54,7 @@ func (r *request) roundTrip() error {
 }
 
 func (r *request) ask(idle *idle, from *reading) (*http.Response, error) {
-	d := &dialing{r.settings.Connect, r.Listed()}
+	d := r.dialing()
 	request := r.foreign(context.WithValue(idle.ctx, dialingKey{}, d))
 	if from == nil {
 		idle.reset(idle.read)

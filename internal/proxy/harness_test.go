@@ -21,6 +21,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
@@ -195,8 +196,15 @@ func (f *front) listen(t testing.TB, ours bool) (*httptest.Server, *http.Client)
 	return &httptest.Server{URL: "http://" + listener.Addr().String(), Listener: listener}, &http.Client{Transport: transport}
 }
 
+// loopback is a guard that lets tests dial this machine.
+func loopback() *reach.Guard {
+	guard := reach.NewGuard()
+	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	return guard
+}
+
 func pool(t testing.TB) *proxy.Pool {
-	p := proxy.NewPool()
+	p := proxy.NewPool(loopback())
 	t.Cleanup(p.Close)
 	return p
 }

@@ -29,8 +29,7 @@ func (r *request) converse() error {
 		}
 		r.sent = false
 	}
-	d := dialing{r.settings.Connect, r.Listed()}
-	socket, err := d.open(r.Context(), r.address, config)
+	socket, err := r.dialing().open(r.Context(), r.address, config)
 	if err != nil {
 		return err
 	}
@@ -154,7 +153,9 @@ func (r *request) pass(c *conn) error {
 
 // head writes the head of an answer.
 func (r *request) head(a *message.Response) error {
-	a.Fields.RemoveKind(message.Server)
+	if !r.Global.BackendServer {
+		a.Fields.RemoveKind(message.Server)
+	}
 	r.edit(a.Fields)
 	// Nobody could tell where the next request begins.
 	a.Close = r.Major == 1 && r.body.arriving()

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/reach"
 )
 
 // Pool keeps connections to endpoints for the next request. It outlives the routes and the configurations that use it. Its methods
@@ -30,6 +32,8 @@ type Pool struct {
 	// usual is how TLS and HTTP/2 are spoken where a route says nothing of it. Each request reads it, and it changes with the
 	// configuration only.
 	usual atomic.Pointer[generation]
+	// guard decides which addresses are dialled.
+	guard *reach.Guard
 	// secured are for routes that say how TLS is spoken.
 	secured map[way]*Secured
 }
@@ -51,9 +55,9 @@ const (
 	sweepPeriod = 5 * time.Second
 )
 
-// NewPool returns a pool without connections.
-func NewPool() *Pool {
-	p := &Pool{idle: map[key][]*conn{}, secured: map[way]*Secured{}}
+// NewPool returns a pool without connections, which dials what the guard lets it.
+func NewPool(guard *reach.Guard) *Pool {
+	p := &Pool{guard: guard, idle: map[key][]*conn{}, secured: map[way]*Secured{}}
 	p.Configure(0, 0)
 	return p
 }

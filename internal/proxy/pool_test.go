@@ -34,7 +34,7 @@ func TestSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	address, p := key{address: listener.Addr().String()}, NewPool()
+	address, p := key{address: listener.Addr().String()}, NewPool(nil)
 	defer p.Close()
 	first, _ := connected(t, listener)
 	closed, end := connected(t, listener)
@@ -74,7 +74,7 @@ func TestConnectionsToEndpointsThatAreGoneAreClosed(t *testing.T) {
 		defer listener.Close()
 		listeners[i] = listener
 	}
-	p := NewPool()
+	p := NewPool(nil)
 	defer p.Close()
 	p.Follow(slices.Values([]string{"192.0.2.1:80", listeners[0].Addr().String()}))
 	there, _ := connected(t, listeners[0])
@@ -103,7 +103,7 @@ func TestThePoolHasLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	p := NewPool()
+	p := NewPool(nil)
 	defer p.Close()
 	one, _ := connected(t, listener)
 	two, _ := connected(t, listener)
@@ -122,7 +122,7 @@ func TestThePoolForgetsAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	p := NewPool()
+	p := NewPool(nil)
 	defer p.Close()
 	for _, address := range []string{"gone:1", "stays:1"} {
 		c, other := connected(t, listener)
@@ -145,7 +145,7 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	p := NewPool()
+	p := NewPool(nil)
 	defer p.Close()
 	one, two := newGeneration(&tls.Config{}, 1, time.Minute), newGeneration(&tls.Config{}, 1, time.Minute)
 	c, _ := connected(t, listener)
@@ -175,7 +175,7 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 
 // BenchmarkGeneration is what requests to endpoints that speak TLS or gRPC ask the pool for, many at a time.
 func BenchmarkGeneration(b *testing.B) {
-	p := NewPool()
+	p := NewPool(nil)
 	defer p.Close()
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

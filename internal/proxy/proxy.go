@@ -9,21 +9,35 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/reach"
 )
 
 // Forward sends a request to an endpoint, and answers with what that answers; secured is how TLS is spoken with it, and nil the usual
 // way. While nothing has been written, an error is an *exchange.Failure with the status for the client. Later it wraps exchange.ErrCut,
 // and the answer has been aborted.
 func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) error {
-	r := &request{Exchange: x, settings: s, pool: p, protocol: s.protocol(x)}
-	var err error
-	if r.generation, err = p.generation(r.protocol, secured); err != nil {
+	r := requests.Get().(*request)
+	r.Exchange, r.settings, r.pool, r.protocol = x, s, p, s.protocol(x)
+	err := r.forward(secured)
+	if !x.Kept {
+		*r = request{}
+		requests.Put(r)
+	}
+	return err
+}
+
+// requests are used again, but for those of exchanges that are kept.
+var requests = sync.Pool{New: func() any { return new(request) }}
+
+func (r *request) forward(secured *Secured) (err error) {
+	if r.generation, err = r.pool.generation(r.protocol, secured); err != nil {
 		return err
 	}
 	err = r.takeBody()
@@ -138,7 +152,11 @@ func (r *request) judge(err error) (again bool, _ error) {
 		return false, fmt.Errorf("endpoint %s: %w", r.address, err)
 	}
 	kind, failed := r.explain(err)
-	if kind != refused {
+	switch kind {
+	case refused:
+	case outOfReach:
+		r.End()
+	default:
 		r.Done(true)
 	}
 	return r.again(kind), failed
@@ -156,6 +174,9 @@ func (r *request) again(f failure) bool {
 		// It was none any more: another one is the first.
 		r.asked--
 		return true
+	}
+	if f == outOfReach {
+		return r.more()
 	}
 	return r.more() && r.settings.retry.allows(f) && (!r.sent || r.settings.retry.repeatable(r.Method))
 }
@@ -182,6 +203,7 @@ func (r *request) explain(err error) (failure, error) {
 	status, kind := http.StatusBadGateway, failedByError
 	var invalid *http1.Error
 	var ours *exchange.Failure
+	var closed *reach.Refusal
 	switch gone := r.gone(); {
 	case errors.As(err, &ours):
 		return refused, err
@@ -191,6 +213,8 @@ func (r *request) explain(err error) (failure, error) {
 		return refused, exchange.Fail(clientGone, gone)
 	case errors.Is(err, errBadRequest):
 		status, kind = http.StatusBadRequest, refused
+	case errors.As(err, &closed):
+		status, kind = http.StatusServiceUnavailable, outOfReach
 	case errors.Is(err, errGone):
 		status, kind = http.StatusServiceUnavailable, departed
 	case isTimeout(err):

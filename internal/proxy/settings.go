@@ -113,6 +113,8 @@ const (
 	failedByInvalid
 	// departed is for an endpoint that was none any more when it should have been asked.
 	departed
+	// outOfReach is for an address that must not be dialled: no failure of an endpoint, and another one may be asked.
+	outOfReach
 	// refused is for what is no failure of the endpoint: it must not be repeated.
 	refused
 )

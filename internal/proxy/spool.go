@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"sync/atomic"
 )
 
 // spool is a file for what does not fit into memory. It has no name, and ends with its last user.
@@ -13,14 +12,7 @@ type spool struct {
 	size int64
 }
 
-// mostSpooled is how much stands in the files of all requests and answers together. Clients decide how much there is to be
-// kept, and the disk is not theirs.
-const mostSpooled = 8 << 30
-
-var (
-	spooled   atomic.Int64
-	errNoRoom = errors.New("there is no room for more files")
-)
+var errNoRoom = errors.New("there is no room for more files")
 
 func newSpool() (*spool, error) {
 	file, err := os.CreateTemp("", "k8singress-body-")
@@ -37,8 +29,7 @@ func newSpool() (*spool, error) {
 // WriteAt is io.WriterAt. It returns an error when there is no room.
 func (s *spool) WriteAt(b []byte, at int64) (int, error) {
 	if more := at + int64(len(b)) - s.size; more > 0 {
-		if spooled.Add(more) > mostSpooled {
-			spooled.Add(-more)
+		if !files.take(more) {
 			return 0, errNoRoom
 		}
 		s.size += more
@@ -51,7 +42,7 @@ func (s *spool) ReadAt(b []byte, at int64) (int, error) { return s.file.ReadAt(b
 
 // Close is for once.
 func (s *spool) Close() error {
-	spooled.Add(-s.size)
+	files.give(s.size)
 	return s.file.Close()
 }
 

@@ -15,11 +15,20 @@ import (
 // withoutRoom lets the files of all others have all of the room.
 func withoutRoom(t *testing.T) {
 	t.Helper()
-	before := spooled.Load()
-	spooled.Store(mostSpooled - 10<<10)
+	leave(t, files, 10<<10)
+}
+
+// leave lets others have all of a room but n bytes.
+func leave(t *testing.T, of *room, n int64) {
+	t.Helper()
+	before := of.used.Load()
+	taken := of.most.Load() - n - before
+	if !of.take(taken) {
+		t.Fatal("there is no room")
+	}
 	t.Cleanup(func() {
-		if n := spooled.Add(-(mostSpooled - 10<<10)); n != before {
-			t.Errorf("%d bytes of files are left over", n)
+		if of.give(taken); of.used.Load() != before {
+			t.Errorf("%d bytes are left over", of.used.Load()-before)
 		}
 	})
 }
@@ -62,13 +71,61 @@ func TestALongAnswerWithoutRoom(t *testing.T) {
 
 // TestRoomIsGivenBack holds it for what found room.
 func TestRoomIsGivenBack(t *testing.T) {
-	before := spooled.Load()
+	before := files.used.Load()
 	r := bodyOf(make([]byte, 1<<20))
-	if err := r.takeBody(); err != nil || r.body.rest != nil || r.body.length != 1<<20 || spooled.Load() == before {
-		t.Fatalf("error %v, and %d bytes stand in files", err, spooled.Load()-before)
+	if err := r.takeBody(); err != nil || r.body.rest != nil || r.body.length != 1<<20 || files.used.Load() == before {
+		t.Fatalf("error %v, and %d bytes stand in files", err, files.used.Load()-before)
 	}
-	if r.body.close(); spooled.Load() != before {
-		t.Errorf("%d bytes of files are left over", spooled.Load()-before)
+	if r.body.close(); files.used.Load() != before {
+		t.Errorf("%d bytes of files are left over", files.used.Load()-before)
+	}
+}
+
+// TestWithoutRoomInMemory holds that a body of any length reaches its end, and that what it takes is given back: by a file, and without
+// room for one as it comes in.
+func TestWithoutRoomInMemory(t *testing.T) {
+	leave(t, memory, inMemory-1)
+	want := bytes.Repeat([]byte("0123456789abcdef"), 3<<10)
+	r := bodyOf(want)
+	err := r.takeBody()
+	if got, _ := io.ReadAll(r.body.reader()); err != nil || r.body.file == nil || len(*r.body.buffer) > inMemory || !bytes.Equal(got, want) {
+		t.Errorf("%d bytes of %d in a file, error %v", len(got), len(want), err)
+	}
+	r.body.close()
+	e := newElastic(bytes.NewReader(want))
+	if got, err := io.ReadAll(e); err != nil || !bytes.Equal(got, want) || e.file == nil {
+		t.Errorf("%d bytes of an answer, error %v", len(got), err)
+	}
+	e.end(func() {})
+
+	withoutRoom(t)
+	r = bodyOf(bytes.Repeat(want, 10))
+	err = r.takeBody()
+	if got, _ := io.ReadAll(r.body.reader()); err != nil || r.body.rest == nil || len(got) != 10*len(want) {
+		t.Errorf("%d bytes come in, error %v", len(got), err)
+	}
+	r.body.close()
+	e = newElastic(bytes.NewReader(bytes.Repeat(want, 10)))
+	if got, err := io.ReadAll(e); err != nil || len(got) != 10*len(want) {
+		t.Errorf("%d bytes of an answer come in, error %v", len(got), err)
+	}
+	e.end(func() {})
+}
+
+// TestRoomInMemoryIsGivenBack: half-sent bodies take no more than there is, and leave nothing behind.
+func TestRoomInMemoryIsGivenBack(t *testing.T) {
+	before := memory.used.Load()
+	r := bodyOf(make([]byte, inMemory))
+	if err := r.takeBody(); err != nil || r.body.file != nil || memory.used.Load() != before+inMemory {
+		t.Errorf("error %v, and it takes %d bytes", err, memory.used.Load()-before)
+	}
+	r.body.close()
+	e := newElastic(bytes.NewReader(nil))
+	if memory.used.Load() != before+elasticMemory {
+		t.Errorf("an answer takes %d bytes", memory.used.Load()-before)
+	}
+	if e.end(func() {}); memory.used.Load() != before {
+		t.Errorf("%d bytes are left over", memory.used.Load()-before)
 	}
 }
 

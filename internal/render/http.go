@@ -96,6 +96,10 @@ func filter(f ir.Filter) json.RawMessage {
 		return document.EncodeModule("handler", "k8singress_request_headers", f)
 	case ir.ResponseHeaders:
 		return document.EncodeModule("handler", "k8singress_response_headers", f)
+	case ir.CORS:
+		return document.EncodeModule("handler", "k8singress_cors", f)
+	case ir.SourceRanges:
+		return document.EncodeModule("handler", "k8singress_source_ranges", f)
 	case ir.HandlerChain:
 		return document.EncodeModule("handler", "k8singress_chain", f)
 	case ir.DirectResponse:

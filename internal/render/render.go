@@ -26,18 +26,21 @@ type Renderer struct {
 // Live renders everything.
 func (r *Renderer) Live(config *ir.Config) *document.Live {
 	d := r.Delta(&ir.Config{}, config)
-	return &document.Live{Hosts: d.Hosts, Backends: d.Backends, Ports: d.Ports, Certificates: d.Certificates, Global: d.Global}
+	return &document.Live{
+		Hosts: d.Hosts, Backends: d.Backends, Ports: d.Ports, Certificates: d.Certificates, ListenerGroups: d.ListenerGroups, Global: d.Global,
+	}
 }
 
 // Delta renders what leads from one configuration to the next. Parts that both share, by pointer, cost no more than the
 // comparison. The endpoints of a backend that stays are not looked at: they change on their own.
 func (r *Renderer) Delta(from, to *ir.Config) *document.Delta {
 	return &document.Delta{
-		Hosts:        changes(from.VirtualHosts, to.VirtualHosts, hostName, chains{}.host),
-		Backends:     changes(from.Backends, to.Backends, backendID, r.backend),
-		Ports:        changes(from.StreamRoutes, to.StreamRoutes, portKey, r.port),
-		Certificates: changes(certificates(from), certificates(to), certificateHost, certificate),
-		Global:       global(from.Global, to.Global),
+		Hosts:          changes(from.VirtualHosts, to.VirtualHosts, hostName, chains{}.host),
+		Backends:       changes(from.Backends, to.Backends, backendID, r.backend),
+		Ports:          changes(from.StreamRoutes, to.StreamRoutes, portKey, r.port),
+		Certificates:   changes(certificates(from), certificates(to), certificateHost, certificate),
+		ListenerGroups: changes(from.MoreGroups, to.MoreGroups, groupName, listenerGroup),
+		Global:         global(from.Global, to.Global),
 	}
 }
 
@@ -55,6 +58,7 @@ func global(from, to *ir.Global) *ir.Global {
 	return to
 }
 
+func groupName(g *ir.ListenerGroup) string     { return g.Name }
 func hostName(h *ir.VirtualHost) string        { return h.Host }
 func backendID(b *ir.Backend) string           { return b.ID }
 func certificateHost(c *ir.Certificate) string { return c.Host }
@@ -121,6 +125,12 @@ func loadBalancing(b *ir.Backend) *ir.LoadBalancing {
 		return nil
 	}
 	return &said
+}
+
+func listenerGroup(g *ir.ListenerGroup) part[document.ListenerGroup] {
+	return part[document.ListenerGroup]{g.Name, &document.ListenerGroup{
+		Listeners: g.Listeners, Hosts: changes(nil, g.VirtualHosts, hostName, chains{}.host), Origin: g.Origin,
+	}}
 }
 
 func certificate(c *ir.Certificate) part[ir.Certificate] { return part[ir.Certificate]{c.Host, c} }

@@ -85,6 +85,9 @@ const (
 
 	CertificatePending Reason = "CertificatePending"
 	ACMEFailed         Reason = "ACMEFailed"
+
+	// MoreProblems is of an Event that stands for many.
+	MoreProblems Reason = "MoreProblems"
 )
 
 // Problem is one finding on an object, worded so that its owner can fix it.

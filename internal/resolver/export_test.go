@@ -12,12 +12,12 @@ func (r *Resolver) SetOwn(own func() ([]netip.Addr, error)) {
 	r.own = own
 }
 
-// Forbidden is forbidden.
-func Forbidden(a netip.Addr, own []netip.Addr) string { return forbidden(a, own) }
-
 // Known returns how many names there are, and how many of them wait.
 func (r *Resolver) Known() (names, queued int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.names), r.queue.Len()
 }
+
+// Share is how many names of one namespace are looked up at the same time.
+const Share = share

@@ -20,6 +20,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/delayqueue"
+	"github.com/k8singress/k8singress/internal/reach"
+	"github.com/k8singress/k8singress/internal/turns"
 )
 
 // Access says which addresses an answer may have. Who may create a Service chooses the name, and who owns the name
@@ -58,7 +60,9 @@ type Resolver struct {
 	client *client
 	names  map[string]*name
 	ids    map[string]target
-	queue  *delayqueue.Queue[*name]
+	// queue has the names by the time when they are to be looked up, due those that wait for their turn, or are looked up.
+	queue *delayqueue.Queue[*name]
+	due   *turns.Queue[turn]
 }
 
 // target is what a backend's "name:port" says.
@@ -79,6 +83,15 @@ type name struct {
 	warned   bool
 	err      error
 	failures int
+	// waiting are the namespaces in whose lines it waits for its turn.
+	waiting []string
+}
+
+// turn is a name in the line of one of the namespaces that have it. It is looked up when the first of them has its turn, so that no
+// other namespace can hold it up.
+type turn struct {
+	*name
+	namespace string
 }
 
 // New returns a resolver that follows no name.
@@ -87,8 +100,8 @@ type name struct {
 // whenever they change. No call comes after Unfollow has returned. Set must not call the resolver.
 func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	return &Resolver{
-		log: log, set: set, wake: make(chan struct{}, 1), files: theSystem, own: interfaceAddresses,
-		names: map[string]*name{}, ids: map[string]target{}, queue: delayqueue.New[*name](),
+		log: log, set: set, wake: make(chan struct{}, 1), files: theSystem, own: reach.MachineAddresses,
+		names: map[string]*name{}, ids: map[string]target{}, queue: delayqueue.New[*name](), due: turns.New[turn](atOnce, share),
 	}
 }
 
@@ -163,7 +176,27 @@ func (r *Resolver) leave(id string) {
 	if len(n.ports) == 0 {
 		delete(r.names, n.host)
 		r.queue.Remove(n)
+		r.forgetTurns(n)
 	}
+}
+
+// forgetTurns takes a name out of the lines in which it waits.
+func (r *Resolver) forgetTurns(n *name) {
+	for _, namespace := range n.waiting {
+		r.due.Remove(turn{n, namespace})
+	}
+	n.waiting = nil
+}
+
+// namespaces are those of the backends that have the name.
+func (n *name) namespaces() []string {
+	var all []string
+	for id := range n.ports {
+		namespace, _, _ := strings.Cut(id, "/")
+		all = append(all, namespace)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // State is how the name of a backend stands.
@@ -227,8 +260,8 @@ func (r *Resolver) allowed(found []netip.Addr) (use []netip.Addr, refused []stri
 		return nil, nil, fmt.Errorf("listing the addresses of this machine, which a name must not lead to: %w", err)
 	}
 	for _, a := range reachable(found, own) {
-		if why := forbidden(a, own); why != "" {
-			refused = append(refused, a.String()+" ("+why+")")
+		if why := reach.Name(a, own); why != "" {
+			refused = append(refused, a.String()+" ("+string(why)+")")
 			continue
 		}
 		use = append(use, a)

@@ -373,23 +373,6 @@ func TestRebinding(t *testing.T) {
 	})
 }
 
-func TestForbidden(t *testing.T) {
-	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
-	own := []netip.Addr{netip.MustParseAddr("10.9.9.9"), netip.MustParseAddr("2001:db8::9")}
-	for text, want := range map[string]string{
-		"127.0.0.1": "loopback", "127.9.9.9": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback", "64:ff9b::7f00:1": "loopback",
-		"2002:7f00:1::": "loopback", "::127.0.0.1": "loopback", "0.0.0.0": "unspecified", "0.1.2.3": "unspecified", "::": "unspecified",
-		"169.254.169.254": "link-local", "64:ff9b::a9fe:a9fe": "link-local", "fe80::1": "link-local", "224.0.0.1": "multicast",
-		"ff02::1": "multicast", "255.255.255.255": "multicast", "fd00:ec2::254": "metadata of the cloud", "10.9.9.9": "of this machine",
-		"::ffff:10.9.9.9": "of this machine", "2001:db8::9": "of this machine", "10.96.0.1": "the API server",
-		"10.0.0.1": "", "192.168.1.1": "", "172.16.0.1": "", "100.64.0.1": "", "192.0.2.1": "", "2001:db8::1": "", "fd00::1": "",
-	} {
-		if got := resolver.Forbidden(netip.MustParseAddr(text), own); got != want {
-			t.Errorf("%s is forbidden because of %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestOtherOptions(t *testing.T) {
 	s, other := serve(t, "web.example. 300 A 127.0.0.1"), serve(t, "web.example. 300 A 127.0.0.2")
 	bubble(t, func(t *testing.T) {

@@ -9,8 +9,10 @@ import (
 )
 
 const (
-	// atOnce is how many names are looked up at the same time.
+	// atOnce is how many names are looked up at the same time, and share how many of one namespace: names whose servers do not answer
+	// take all of their time.
 	atOnce = 16
+	share  = atOnce / 4
 	// An answer holds for its TTL, but for no less and no more than this.
 	leastTTL = 5 * time.Second
 	mostTTL  = 5 * time.Minute
@@ -27,24 +29,14 @@ const (
 func (r *Resolver) Run(ctx context.Context) {
 	var looking sync.WaitGroup
 	defer looking.Wait()
-	free := make(chan struct{}, atOnce)
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	for {
-		select {
-		case free <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
-		n, c, wait := r.next()
-		if n != nil {
-			looking.Go(func() {
-				defer func() { <-free }()
-				r.look(ctx, n, c)
-			})
+		next, c, wait := r.next()
+		if next.name != nil {
+			looking.Go(func() { r.look(ctx, next, c) })
 			continue
 		}
-		<-free
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
@@ -55,34 +47,43 @@ func (r *Resolver) Run(ctx context.Context) {
 	}
 }
 
-// next takes the name whose look-up is due from the queue, or says how long to wait for one.
-func (r *Resolver) next() (*name, *client, time.Duration) {
+// next returns a name that is due and whose turn it is, or says how long to wait for one. Of the names of a namespace, those that
+// have failed come last.
+func (r *Resolver) next() (turn, *client, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.client == nil || r.options.Access == Nothing {
-		return nil, nil, idle
+		return turn{}, nil, idle
 	}
-	if n, ok := r.queue.Pop(time.Now()); ok {
-		return n, r.client, 0
+	now := time.Now()
+	for n, ok := r.queue.Pop(now); ok; n, ok = r.queue.Pop(now) {
+		n.waiting = n.namespaces()
+		for _, namespace := range n.waiting {
+			r.due.Push(namespace, turn{n, namespace}, n.failures == 0)
+		}
+	}
+	if next, ok := r.due.Pop(); ok {
+		r.forgetTurns(next.name)
+		return next, r.client, 0
 	}
 	if due, ok := r.queue.Next(); ok {
-		return nil, nil, time.Until(due)
+		return turn{}, nil, time.Until(due)
 	}
-	return nil, nil, idle
+	return turn{}, nil, idle
 }
 
 // look asks for a name, and notes the answer. The host of a name does not change.
-func (r *Resolver) look(ctx context.Context, n *name, c *client) {
+func (r *Resolver) look(ctx context.Context, of turn, c *client) {
+	n := of.name
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	a, err := c.lookup(limited, n.host)
-	if ctx.Err() != nil {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.names[n.host] != n {
-		// Nobody follows it any more.
+	r.due.Done(of)
+	r.rouse()
+	if ctx.Err() != nil || r.names[n.host] != n {
+		// It is not followed any more.
 		return
 	}
 	wait := min(max(a.ttl, leastTTL), mostTTL)
@@ -100,7 +101,6 @@ func (r *Resolver) look(ctx context.Context, n *name, c *client) {
 	default:
 		r.queue.Set(n, time.Now().Add(wait))
 	}
-	r.rouse()
 }
 
 // forever is when a name is looked up again that is no name of the DNS.

@@ -26,6 +26,9 @@ type server struct {
 	asked map[string]int
 }
 
+// silentZone ends the names that are never answered.
+const silentZone = ".tar.pit."
+
 // serve starts one. Call it outside of a bubble of synctest: whoever waits for the network stops the clock there.
 func serve(t *testing.T, records ...string) *server {
 	t.Helper()
@@ -98,7 +101,11 @@ func (s *server) times(question string) int {
 
 func (s *server) over(network string) dns.HandlerFunc {
 	return func(w dns.ResponseWriter, question *dns.Msg) {
-		if err := w.WriteMsg(s.answer(network, question)); err != nil {
+		answer := s.answer(network, question)
+		if strings.HasSuffix(question.Question[0].Name, silentZone) {
+			return
+		}
+		if err := w.WriteMsg(answer); err != nil {
 			s.Error(err)
 		}
 	}

@@ -27,6 +27,13 @@ const (
 // DefaultShutdownTimeout is ingress-nginx's worker-shutdown-timeout.
 const DefaultShutdownTimeout = Duration(240 * time.Second)
 
+// The defaults of what Services may ask for.
+const (
+	DefaultServicePortsPerNamespace = 32
+	DefaultServiceMaxConnections    = 16 << 10
+	DefaultServiceMaxIdleTimeout    = Duration(time.Hour)
+)
+
 // DefaultHostsPerNamespace keeps one namespace from using up what an authority issues in a week.
 const DefaultHostsPerNamespace = 100
 
@@ -43,6 +50,12 @@ const (
 const (
 	AutoHTTPSAll = "all"
 	AutoHTTPSOff = "off"
+)
+
+// HostOwnershipShared and HostOwnershipNamespace are the values of Config.HostOwnership.
+const (
+	HostOwnershipShared    = "shared"
+	HostOwnershipNamespace = "namespace"
 )
 
 // SecretsAll and SecretsReferenced are the values of Kubernetes.Secrets.
@@ -99,11 +112,35 @@ type Config struct {
 	// ServicePortNamespaces are the namespaces whose Services may: names, and beginnings of names such as team-*.
 	// Default: all.
 	ServicePortNamespaces []string `json:"service_port_namespaces,omitempty"`
+	// ServicePortsPerNamespace is how many of those ports the Services of one namespace may have, TCP and UDP together: the oldest
+	// Services have theirs. Default: 32.
+	ServicePortsPerNamespace int `json:"service_ports_per_namespace,omitempty"`
+	// ServiceMaxConnections is the most that a Service may ask for by stream-max-connections, and ServiceMaxIdleTimeout the most by
+	// stream-idle-timeout. Defaults: 16384 and an hour.
+	ServiceMaxConnections int      `json:"service_max_connections,omitempty"`
+	ServiceMaxIdleTimeout Duration `json:"service_max_idle_timeout,omitempty"`
 
-	// ExternalNames says where the name of a Service of type ExternalName may lead: "all" is anywhere, "off" nowhere, and such
-	// Services are refused. Default: anywhere but to loopback, link-local and multicast addresses, to those of the machine
-	// itself, and to those of the API server and of the metadata of clouds.
+	// BodyFiles is how many bytes of the bodies of requests and answers may stand in temporary files at a time. Without room, a
+	// body is passed on as it comes in. Default: 8 GiB.
+	BodyFiles int64 `json:"body_files,omitempty"`
+	// StrictPaths refuses, with 400, each path that servers read in more than one way: with dot segments, two slashes, a
+	// semicolon, a backslash, or an escaped dot, slash, semicolon, backslash or escape. Default: such a path is refused where
+	// one way to read it leads to a guard that the request has not met.
+	StrictPaths bool `json:"strict_paths,omitempty"`
+	// Via adds a Via header to answers, by which clients see that they came through here. Default: false.
+	Via bool `json:"via,omitempty"`
+
+	// ExternalNames says where the name of a Service of type ExternalName may lead: "all" is anywhere but to ReachDeny and to what the
+	// process itself listens on, "off" nowhere, and such Services are refused. Default: anywhere but to loopback, link-local and
+	// multicast addresses, to those of the machine itself, and to those of the API server and of the metadata of clouds.
 	ExternalNames string `json:"external_names,omitempty"`
+	// ReachAllow are networks that endpoints may have addresses in although they are usually closed: loopback, link-local and multicast
+	// addresses, and those of the metadata of clouds. Of the networks that an address is in, the narrowest counts. What the process itself
+	// listens on stays closed. Default: none.
+	ReachAllow []string `json:"reach_allow,omitempty"`
+	// ReachDeny are networks that neither endpoints may have addresses in, nor the names of Services of type ExternalName lead to.
+	// Default: none.
+	ReachDeny []string `json:"reach_deny,omitempty"`
 	// Resolvers are the IP addresses of the DNS servers that are asked for those names, with a port if it is not 53.
 	// Default: those of /etc/resolv.conf.
 	Resolvers []string `json:"resolvers,omitempty"`
@@ -148,6 +185,23 @@ type Config struct {
 	// HostsPerNamespace is how many hosts of one namespace get a certificate from an issuer: the oldest ones.
 	// Default: 100.
 	HostsPerNamespace int `json:"hosts_per_namespace,omitempty"`
+	// NewHostsPerDay is for how many new names of one namespace issuers are asked within 24 hours, whatever becomes of the hosts.
+	// Default: four times HostsPerNamespace.
+	NewHostsPerDay int `json:"new_hosts_per_day,omitempty"`
+	// CheckHostDNS asks issuers only for names that the DNS leads to an address of this controller, as PublishAddress and
+	// PublishService say. Default: false.
+	CheckHostDNS bool `json:"check_host_dns,omitempty"`
+
+	// HostOwnership says what Ingresses of several namespaces may do on one host: with "namespace" only the namespace that has the
+	// host is served there. Default: the paths of all are served, and what holds for the whole host is up to the namespace that has
+	// it: that of the oldest Ingress with a rule for it.
+	HostOwnership string `json:"host_ownership,omitempty"`
+	// HostOwners are the namespaces that may have a host, by its name, by a wildcard for all names below one, or by "*" for every
+	// other host: names, and beginnings of names such as team-*. Default: all.
+	HostOwners map[string][]string `json:"host_owners,omitempty"`
+	// ACMESolverNamespaces are the namespaces whose Ingresses may answer HTTP-01 challenges on hosts of other namespaces, whatever
+	// HostOwnership and HostOwners say. Default: none.
+	ACMESolverNamespaces []string `json:"acme_solver_namespaces,omitempty"`
 
 	// Chains are lists of Caddy HTTP routes by name, which an Ingress asks for in its annotation k8singress.io/chains. A
 	// request meets them before it goes to the backend. They are the administrator's own: placeholders count in them.
@@ -200,6 +254,7 @@ func Defaults() Config {
 		HTTPS:          []string{DefaultHTTPS},
 		ElectionID:     DefaultElectionID,
 		Admin:          DefaultAdmin,
+		HostOwnership:  HostOwnershipShared,
 
 		ShutdownTimeout: DefaultShutdownTimeout,
 	}
@@ -213,6 +268,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.ControllerName, d.ControllerName)
 	setDefault(&c.ElectionID, d.ElectionID)
 	setDefault(&c.Admin, d.Admin)
+	setDefault(&c.HostOwnership, d.HostOwnership)
 	setDefault(&c.ShutdownTimeout, d.ShutdownTimeout)
 	if c.HTTP == nil {
 		c.HTTP = d.HTTP
@@ -230,6 +286,7 @@ func (c Config) WithoutDefaults() Config {
 	dropDefault(&c.ControllerName, d.ControllerName)
 	dropDefault(&c.ElectionID, d.ElectionID)
 	dropDefault(&c.Admin, d.Admin)
+	dropDefault(&c.HostOwnership, d.HostOwnership)
 	dropDefault(&c.ShutdownTimeout, d.ShutdownTimeout)
 	if slices.Equal(c.HTTP, d.HTTP) {
 		c.HTTP = nil
@@ -252,6 +309,14 @@ func dropDefault[T comparable](field *T, value T) {
 	if *field == value {
 		*field = none
 	}
+}
+
+// MatchNamespace says whether a namespace is one of a list of names, and of beginnings of names with a star behind them.
+func MatchNamespace(patterns []string, namespace string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
+		begin, open := strings.CutSuffix(pattern, "*")
+		return pattern == namespace || open && strings.HasPrefix(namespace, begin)
+	})
 }
 
 // PortRange is some neighbouring ports, both ends included.

@@ -36,7 +36,8 @@ func TestOffIsNotTheDefault(t *testing.T) {
 func TestWithDefaultsKeepsWhatIsGiven(t *testing.T) {
 	given := settings.Config{
 		IngressClass: "edge", ControllerName: "example.com/edge", ElectionID: "edge", Admin: settings.AdminOff, ExternalNames: "off",
-		HTTP: []string{":8080"}, HTTPS: []string{":8443"},
+		HostOwnership: "namespace",
+		HTTP:          []string{":8080"}, HTTPS: []string{":8443"},
 		Health: ":10254", ShutdownDelay: 1, ShutdownTimeout: 2,
 	}
 	if got := given.WithDefaults(); !reflect.DeepEqual(got, given) {

@@ -106,12 +106,31 @@ func before(ref ir.Ref, namespace, name string) bool {
 	return ref.Namespace < namespace || ref.Namespace == namespace && ref.Name < name
 }
 
+// maxEvents is how many Events there are about an object: annotations have room for thousands of problems, and every edit makes all of
+// them again.
+const maxEvents = 20
+
+// eventsOf returns an Event for each problem. Where there are too many, errors come before warnings, and the last Event counts the
+// others.
 func eventsOf(v *report.Verdict, object kinds.Object) []*eventsv1.Event {
-	var events []*eventsv1.Event
+	var errors, warnings []report.Problem
 	for _, p := range v.Problems {
-		if p.Severity != report.Info {
-			events = append(events, eventOf(v.Object, p, object))
+		switch p.Severity {
+		case report.Error:
+			errors = append(errors, p)
+		case report.Warning:
+			warnings = append(warnings, p)
+		case report.Info:
 		}
+	}
+	all := slices.Concat(errors, warnings)
+	if more := len(all) - maxEvents; more > 0 {
+		all = append(all[:maxEvents-1], report.Problem{Reason: report.MoreProblems, Message: fmt.Sprintf(
+			"and %d more: GET /k8singress/objects of the admin API has all, and caddy k8singress lint prints them", more+1)})
+	}
+	var events []*eventsv1.Event
+	for _, p := range all {
+		events = append(events, eventOf(v.Object, p, object))
 	}
 	return events
 }

@@ -1,6 +1,7 @@
 package status_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -197,5 +198,28 @@ func TestEventsFitTheLimitsOfTheAPI(t *testing.T) {
 				t.Errorf("the name %s: %v", e.Name, faults)
 			}
 		})
+	}
+}
+
+// Annotations have room for thousands of mistakes.
+func TestTenant10EventsOfAnObject(t *testing.T) {
+	r := reportOn("web")
+	for n := range 1500 {
+		severity := report.Warning
+		if n%500 == 499 {
+			severity = report.Error
+		}
+		r.Verdicts[0].Problems = append(r.Verdicts[0].Problems, problem(severity, fmt.Sprint("mistake ", n)))
+	}
+	events := status.Plan(r, taken(ingress("web")), nil)[refOf("web")].Events
+	if len(events) != 20 || events[0].Note != "mistake 499" || events[3].Note != "mistake 0" {
+		t.Fatalf("%d Events, of which the first are %q and %q", len(events), events[0].Note, events[3].Note)
+	}
+	if last := events[19]; last.Reason != "MoreProblems" || !strings.HasPrefix(last.Note, "and 1481 more: ") {
+		t.Errorf("the last Event says %s: %s", last.Reason, last.Note)
+	}
+	r.Verdicts[0].Problems = r.Verdicts[0].Problems[:20]
+	if events := status.Plan(r, taken(ingress("web")), nil)[refOf("web")].Events; len(events) != 20 || events[19].Note != "mistake 19" {
+		t.Errorf("%d Events for 20 problems", len(events))
 	}
 }

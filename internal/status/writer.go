@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
@@ -28,14 +27,6 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
-)
-
-const (
-	// workers write at the same time; the client's own limit of requests a second comes on top.
-	workers = 4
-	// A write that failed is tried again after firstRetry, and then after twice as long each time up to lastRetry.
-	firstRetry = 200 * time.Millisecond
-	lastRetry  = time.Minute
 )
 
 // Options of a Writer.
@@ -112,12 +103,9 @@ func (w *Writer) lead(ctx context.Context) {
 	w.leader.Store(true)
 	defer w.leader.Store(false)
 	w.options.Log.Info("elected as leader: this replica writes status and Events", zap.String("lease", w.options.LeaseName))
-	queue := workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[ir.Ref](firstRetry, lastRetry))
+	queue := newQueue()
 	var working sync.WaitGroup
-	for range workers {
-		working.Go(func() { w.work(ctx, queue) })
-	}
+	working.Go(func() { queue.run(ctx, w.write) })
 	working.Go(func() { w.ports.lead(ctx, &w.desired) })
 	w.memory.newTerm()
 	w.enqueue(queue)
@@ -130,7 +118,6 @@ func (w *Writer) lead(ctx context.Context) {
 			_ = kubeclient.Pause(ctx, planShare*time.Since(begin)) // The loop asks the context.
 		}
 	}
-	queue.ShutDown()
 	working.Wait()
 }
 
@@ -140,47 +127,40 @@ const planShare = 100
 
 // enqueue plans for the newest outcome, and queues the objects of which it differs from the plan before; the others are done or
 // in their backoff.
-func (w *Writer) enqueue(queue workqueue.TypedRateLimitingInterface[ir.Ref]) {
+func (w *Writer) enqueue(q *queue) {
 	d := w.desired.Load()
 	if d == nil {
 		return
 	}
 	plan := Plan(d.report, d.snapshot, Addresses(d.snapshot, d.options.PublishAddress, d.options.PublishService))
-	for _, ref := range w.memory.setPlan(plan) {
-		queue.Add(ref)
-	}
+	q.add(w.memory.setPlan(plan))
 }
 
-func (w *Writer) work(ctx context.Context, queue workqueue.TypedRateLimitingInterface[ir.Ref]) {
-	for {
-		ref, end := queue.Get()
-		if end || ctx.Err() != nil {
-			return
-		}
-		if err := w.write(ctx, ref); err != nil && ctx.Err() == nil {
-			w.options.Log.Warn("cannot write status or Events; trying again", zap.String("object", ref.String()), zap.Error(err))
-			queue.AddRateLimited(ref)
-		} else {
-			queue.Forget(ref)
-		}
-		queue.Done(ref)
+// write does what the newest plan says of one object.
+func (w *Writer) write(ctx context.Context, t task) error {
+	err := w.try(ctx, t)
+	if err != nil && ctx.Err() == nil {
+		w.options.Log.Warn("cannot write status or Events; trying again", zap.String("object", t.object.String()), zap.Error(err))
 	}
+	return err
 }
 
-// write does what the newest plan says of one object. A write that fails does not keep the others from being done.
-func (w *Writer) write(ctx context.Context, ref ir.Ref) error {
-	change, done := w.memory.change(ref)
-	if change == nil {
+// try does a task. An Event that fails does not keep the others from being written.
+func (w *Writer) try(ctx context.Context, t task) error {
+	change, done := w.memory.change(t.object)
+	switch {
+	case change == nil:
+		return nil
+	case t.events:
+		var failed error
+		for _, event := range change.Events {
+			failed = errors.Join(failed, w.writeEvent(ctx, event))
+		}
+		return failed
+	case done:
 		return nil
 	}
-	var failed error
-	if !done {
-		failed = w.writeStatus(ctx, ref, change)
-	}
-	for _, event := range change.Events {
-		failed = errors.Join(failed, w.writeEvent(ctx, event))
-	}
-	return failed
+	return w.writeStatus(ctx, t.object, change)
 }
 
 // writeStatus patches the status of an object. One that is gone by now needs nothing.

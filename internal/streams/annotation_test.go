@@ -92,7 +92,7 @@ func TestParseRefused(t *testing.T) {
 		{"tcp-ports", "5432:53/udp", "is not an entry", false},
 		{"tcp-ports", "5432:{env.HOME}", "is not an entry", false},
 		{"tcp-ports", ",", "has no port in it", false},
-		{"udp-ports", "53\n", "U+000A", false},
+		{"udp-ports", "5\n3", "U+000A", false},
 		{"stream-idle-timeout", "0", "is not a time above 0", false},
 		{"stream-idle-timeout", "{env.HOME}", "is not a time above 0", false},
 		{"stream-connect-timeout", "-1s", "is not a time above 0", false},

@@ -2,10 +2,12 @@ package streams
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/report"
 )
 
 const (
@@ -41,6 +43,25 @@ var (
 		Parse: nginx.Into(func(s *Settings) *int { return &s.Policy.Responses }, nginx.Number(0, mostResponses)),
 	}
 )
+
+// cap has what a Service asks for end at what it may ask for, and reports that. What the ConfigMap says may be more.
+func (s *Settings) cap(o *Options) (problems []report.Problem) {
+	warn := func(row *Annotation, asked, most, option string) {
+		problems = append(problems, report.Problem{
+			Severity: report.Warning, Reason: report.QuotaExceeded, Field: report.AnnotationField(row.Name), Message: fmt.Sprintf(
+				"%s is more than a Service may ask for here, and %s counts: the administrator can raise %s", asked, most, option),
+		})
+	}
+	if asked, most := s.Policy.MaxConnections, o.Most.MaxConnections; most > 0 && asked > most && asked != o.Policy.MaxConnections {
+		s.Policy.MaxConnections = most
+		warn(&streamMaxConnections, strconv.Itoa(asked), strconv.Itoa(most), "service_max_connections")
+	}
+	if asked, most := s.Policy.IdleTimeout, o.Most.IdleTimeout; most > 0 && asked > most && asked != o.Policy.IdleTimeout {
+		s.Policy.IdleTimeout = most
+		warn(&streamIdleTimeout, asked.String(), most.String(), "service_max_idle_timeout")
+	}
+	return problems
+}
 
 const booleans = "true or false"
 

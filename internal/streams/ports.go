@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -37,7 +36,7 @@ var (
 func readList(value string) ([]Listed, error) {
 	var list []Listed
 	var bad []string
-	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }) {
+	for _, word := range nginx.List(value) {
 		listed, err := readListed(word)
 		switch {
 		case err != nil:

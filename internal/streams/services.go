@@ -46,6 +46,7 @@ func (r *reading) service(object *corev1.Service) *service {
 	var problems []report.Problem
 	if p := carefully(func() *report.Problem {
 		s.settings, problems = Parse(r.options.Policy, object)
+		problems = append(problems, s.settings.cap(&r.options)...)
 		return r.issuable(ref, s.settings)
 	}); p != nil {
 		s.settings.Closed = true
@@ -137,9 +138,13 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 			if p := r.options.Services.refuse(of.Namespace, w.place); p != nil {
 				return p
 			}
+			if most := r.options.Services.PerNamespace; most > 0 && r.opened[of.Namespace] >= most {
+				return tooManyPorts(of.Namespace, w.place, most)
+			}
 			if p := r.take(w, of); p != nil {
 				return p
 			}
+			r.opened[of.Namespace]++
 			return r.open(w, of)
 		})
 		if p != nil {
@@ -147,6 +152,12 @@ func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list 
 			s.say(p)
 		}
 	}
+}
+
+func tooManyPorts(namespace string, at place, most int) *report.Problem {
+	return &report.Problem{Severity: report.Error, Reason: report.PortNotAllowed, Message: fmt.Sprintf(
+		"the %s stays closed, because older entries of the namespace %s have %d ports already, and that is the most: remove one of them, or "+
+			"let the administrator raise service_ports_per_namespace", at, namespace, most)}
 }
 
 // say adds a problem to the verdict, once.
@@ -188,8 +199,5 @@ func listOf(ranges []settings.PortRange) string {
 }
 
 func (o *ServicePorts) namespace(name string) bool {
-	return len(o.Namespaces) == 0 || slices.ContainsFunc(o.Namespaces, func(pattern string) bool {
-		begin, open := strings.CutSuffix(pattern, "*")
-		return pattern == name || open && strings.HasPrefix(name, begin)
-	})
+	return len(o.Namespaces) == 0 || settings.MatchNamespace(o.Namespaces, name)
 }

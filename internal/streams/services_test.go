@@ -340,3 +340,48 @@ func checkPlaces(t *testing.T, r *streams.Result) {
 		t.Error("the entry of the ConfigMap has no port")
 	}
 }
+
+// TestPortsOfANamespace: the oldest Services have theirs, and another namespace does not lose any.
+func TestPortsOfANamespace(t *testing.T) {
+	o := open()
+	o.Services.PerNamespace = 3
+	r := translated(o, asking("b", "young", 10, "tcp-ports", "403:pg,404:pg"), asking("b", "old", 90, "tcp-ports", "401:pg,402:pg"),
+		asking("a", "one", 5, "tcp-ports", "405:pg", "udp-ports", "53:dns"))
+	want := []string{
+		"tcp/401 Service/b/old b/old/pg", "tcp/402 Service/b/old b/old/pg", "tcp/403 Service/b/young b/young/pg",
+		"tcp/405 Service/a/one a/one/pg", "udp/53 Service/a/one a/one/dns",
+	}
+	if got := owners(r); len(got) != len(want) || slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, "tcp/404") }) {
+		t.Errorf("open are %q, want %q", got, want)
+	}
+	for _, v := range r.Verdicts {
+		refused := slices.ContainsFunc(v.Problems, func(p report.Problem) bool { return p.Reason == report.PortNotAllowed })
+		if refused != (v.Object.Name == "young") {
+			t.Errorf("%s: %v", v.Object, v.Problems)
+		}
+	}
+}
+
+// TestMostThatAServiceMayAskFor counts where it asks for more, but not where the ConfigMap does.
+func TestMostThatAServiceMayAskFor(t *testing.T) {
+	o := open()
+	o.Most = ir.StreamPolicy{MaxConnections: 100, IdleTimeout: time.Minute}
+	r := translated(o, asking("b", "greedy", 1, "tcp-ports", "401:pg", "stream-max-connections", "5000", "stream-idle-timeout", "1h"),
+		asking("b", "modest", 2, "tcp-ports", "402:pg", "stream-max-connections", "50", "stream-idle-timeout", "30s"))
+	if p := r.Routes[0].Policy; p.MaxConnections != 100 || p.IdleTimeout != time.Minute {
+		t.Errorf("the greedy one has %+v", p)
+	}
+	if p := r.Routes[1].Policy; p.MaxConnections != 50 || p.IdleTimeout != 30*time.Second {
+		t.Errorf("the modest one has %+v", p)
+	}
+	for _, v := range r.Verdicts {
+		if got := len(v.Problems); (v.Object.Name == "greedy") != (got == 2) {
+			t.Errorf("%s: %v", v.Object, v.Problems)
+		}
+	}
+	o.Policy.IdleTimeout = time.Hour
+	r = translated(o, asking("b", "plain", 1, "tcp-ports", "401:pg"))
+	if p := r.Routes[0].Policy; p.IdleTimeout != time.Hour {
+		t.Errorf("what the ConfigMap says becomes %s", p.IdleTimeout)
+	}
+}

@@ -24,8 +24,8 @@ type Options struct {
 	TCP, UDP ir.Name
 	// Services is for the ports that Services ask for themselves.
 	Services ServicePorts
-	// Policy is for the Services that do not say otherwise.
-	Policy ir.StreamPolicy
+	// Policy is for the Services that do not say otherwise. Most is the most that they may ask for: of it, zero is no limit.
+	Policy, Most ir.StreamPolicy
 	// Reserved are the ports that the process itself listens on. In one process, Caddy shares a port among its listeners
 	// without an error.
 	Reserved []ReservedPort
@@ -41,6 +41,8 @@ type ServicePorts struct {
 	TCP, UDP []settings.PortRange
 	// Namespaces are names, and beginnings of names with a star behind them. Without any, all namespaces may.
 	Namespaces []string
+	// PerNamespace is how many ports those of one namespace may have; zero is no limit.
+	PerNamespace int
 	// Selector selects namespaces by their labels, as for Ingresses; nil selects all.
 	Selector labels.Selector
 	// Folder says that the objects come from files, where a namespace may be meant that is not there.
@@ -78,6 +80,8 @@ type reading struct {
 	result   *Result
 	// owners are whom ports belong to, even if those stay closed.
 	owners map[place]owner
+	// opened is how many ports the Services of a namespace have.
+	opened map[string]int
 	// services are those whose annotations have been read.
 	services map[ir.Ref]*service
 	// find is backends.Find.
@@ -100,7 +104,8 @@ func (p place) String() string { return fmt.Sprintf("%s port %d", upper(p.protoc
 
 func newReading(s *snapshot.Snapshot, o Options) *reading {
 	return &reading{
-		snapshot: s, options: o, result: &Result{}, owners: map[place]owner{}, services: map[ir.Ref]*service{}, find: backends.Find,
+		snapshot: s, options: o, result: &Result{}, owners: map[place]owner{}, opened: map[string]int{},
+		services: map[ir.Ref]*service{}, find: backends.Find,
 	}
 }
 

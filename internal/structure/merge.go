@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -15,8 +14,8 @@ import (
 // sites, their certificates, and what the administrator added to our servers. Merging twice changes nothing more.
 //
 // It returns an error, worded for whoever wrote the configuration, where the configuration wants the same as we do.
-func Merge(config map[string]any, c settings.Config, handshakes ...ir.Handshake) error {
-	wanted := Structure(c, handshakes...)
+func Merge(config map[string]any, c settings.Config) error {
+	wanted := Structure(c)
 	apps, err := child(config, "apps")
 	if err != nil {
 		return err

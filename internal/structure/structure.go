@@ -11,7 +11,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddytls"
 
 	"github.com/k8singress/k8singress/internal/document"
-	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -49,11 +48,11 @@ const probeTimeout = caddy.Duration(10 * time.Second)
 const handshakeTimeout = caddy.Duration(10 * time.Second)
 
 // Structure returns the parts of a Caddy configuration that the options ask for, in a tree as encoding/json decodes it.
-// Options that are not given count with their defaults. The handshakes are those in use that are not always there.
-func Structure(c settings.Config, handshakes ...ir.Handshake) map[string]any {
+// Options that are not given count with their defaults.
+func Structure(c settings.Config) map[string]any {
 	persist := false
 	apps := map[string]any{
-		"http":       httpApp(c.WithDefaults(), handshakes),
+		"http":       httpApp(c.WithDefaults()),
 		"tls":        tlsApp(c),
 		"k8singress": c.WithoutDefaults(),
 	}
@@ -65,14 +64,14 @@ func Structure(c settings.Config, handshakes ...ir.Handshake) map[string]any {
 	})
 }
 
-func httpApp(c settings.Config, handshakes []ir.Handshake) *caddyhttp.App {
+func httpApp(c settings.Config) *caddyhttp.App {
 	return &caddyhttp.App{
-		Servers: servers(c, handshakes), Metrics: &caddyhttp.Metrics{},
+		Servers: servers(c), Metrics: &caddyhttp.Metrics{},
 		ShutdownDelay: caddy.Duration(c.ShutdownDelay), GracePeriod: caddy.Duration(c.ShutdownTimeout),
 	}
 }
 
-func servers(c settings.Config, handshakes []ir.Handshake) map[string]*caddyhttp.Server {
+func servers(c settings.Config) map[string]*caddyhttp.Server {
 	all := map[string]*caddyhttp.Server{}
 	if len(c.HTTP) > 0 {
 		all[HTTPServer] = server(c.HTTP)
@@ -80,7 +79,7 @@ func servers(c settings.Config, handshakes []ir.Handshake) map[string]*caddyhttp
 	}
 	if len(c.HTTPS) > 0 {
 		all[HTTPSServer] = server(c.HTTPS)
-		all[HTTPSServer].TLSConnPolicies, all[HTTPSServer].StrictSNIHost = connectionPolicies(handshakes), new(bool)
+		all[HTTPSServer].TLSConnPolicies, all[HTTPSServer].StrictSNIHost = connectionPolicies(), new(bool)
 		all[HTTPSServer].ListenerWrappersRaw = []json.RawMessage{
 			document.Encode(map[string]any{"wrapper": "k8singress", "handshake_timeout": handshakeTimeout}),
 			json.RawMessage(`{"wrapper":"tls"}`),

@@ -18,6 +18,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/configmap"
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -43,6 +44,8 @@ type tables struct {
 	ingress, service, configMap values
 	// groups are those of this file, cases those of internal/annotations/testdata.
 	groups, cases []map[string]string
+	// contents are those of Secrets.
+	contents []map[string][]byte
 }
 
 // references are values that name other objects; they take the place of the examples.
@@ -88,7 +91,9 @@ var groups = []map[string]string{
 // readTables reads the rows of the tables, so that one which is added is drawn from then on.
 func readTables(t *testing.T) *tables {
 	t.Helper()
-	all := &tables{ingress: values{}, service: values{}, configMap: values{}}
+	all := &tables{ingress: values{}, service: values{}, configMap: values{}, contents: []map[string][]byte{
+		nil, fixture.Certificate(t, "*.example").Secret(), fixture.Certificate(t, "*.a.example", "a.example").Secret(),
+	}}
 	for i := range annotations.Table {
 		row := &annotations.Table[i]
 		all.ingress.add(annotations.Key(row.Name), row.Example)
@@ -303,7 +308,7 @@ func (w *world) drawObject(t *rapid.T) kinds.Object {
 	case 0, 1:
 		return drawService(t, w.tables)
 	case 2, 3:
-		return &corev1.Secret{ObjectMeta: meta(t)}
+		return &corev1.Secret{ObjectMeta: meta(t), Data: draw(t, w.contents)}
 	case 4:
 		return drawClass(t)
 	case 5, 6:
@@ -360,7 +365,10 @@ func (w *world) step(t *rapid.T) {
 // TestIncrementalEqualsFull: whatever happened before, the result is that of a translation that remembers nothing.
 func TestIncrementalEqualsFull(t *testing.T) {
 	all := readTables(t)
-	for name, o := range map[string]translate.Options{"open": options, "narrow": narrow, "issuance": scarce} {
+	for name, o := range map[string]translate.Options{
+		"open": options, "narrow": narrow, "issuance": scarce,
+		"owned": owned(scarce), "reserved": reserved(owned(options)), "reserved and shared": reserved(scarce),
+	} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { checkIncremental(t, newWorld(all), o) })
 		})

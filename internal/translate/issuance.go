@@ -20,9 +20,10 @@ type issuance struct {
 	requests map[string]*certificateRequest
 	// queues have the requests of a namespace, in the order in which the quota takes them.
 	queues map[string][]*certificateRequest
-	// below has, by wildcard, the hosts that it answers for if no Ingress lists them. answers are the wildcards that do.
+	// below has, by wildcard, the hosts that it answers for if no Ingress lists them. answers has what each of these wildcards is shown
+	// with, if that is a certificate.
 	below   map[string]set[string]
-	answers set[string]
+	answers map[string]*answer
 }
 
 // certificateRequest is a host whose certificate is to come from an issuer.
@@ -38,7 +39,7 @@ type certificateRequest struct {
 func newIssuance() *issuance {
 	return &issuance{
 		requests: map[string]*certificateRequest{}, queues: map[string][]*certificateRequest{},
-		below: map[string]set[string]{}, answers: set[string]{},
+		below: map[string]set[string]{}, answers: map[string]*answer{},
 	}
 }
 
@@ -81,7 +82,7 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 
 // issue brings up to date what the touched hosts have to do with issuers. Wildcards come first: other hosts depend on them,
 // and they on no other.
-func (t *Translator) issue(c *change) {
+func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 	var wildcards []string
 	for host := range c.hosts {
 		t.issuance.place(host, t.merged[host])
@@ -96,7 +97,7 @@ func (t *Translator) issue(c *change) {
 			others = append(others, host)
 			continue
 		}
-		for dependent := range t.turned(host) {
+		for dependent := range t.turned(s, host) {
 			others = append(others, dependent)
 		}
 	}
@@ -119,22 +120,6 @@ func (n *issuance) place(host string, m *hosts.Merged) {
 		n.below[wildcard] = set[string]{}
 	}
 	n.below[wildcard][host] = struct{}{}
-}
-
-// turned returns the hosts below a wildcard if it answers now and did not before, or the other way round.
-func (t *Translator) turned(wildcard string) set[string] {
-	n, m := t.issuance, t.merged[wildcard]
-	_, did := n.answers[wildcard]
-	does := n.certificate(wildcard, m) != nil && (n.requests[wildcard] != nil || !m.Absent)
-	switch {
-	case does == did:
-		return nil
-	case does:
-		n.answers[wildcard] = struct{}{}
-	default:
-		delete(n.answers, wildcard)
-	}
-	return n.below[wildcard]
 }
 
 // requeue gives hosts their places in the queues, and notes the objects whose hosts that moves over the quota, or back.
@@ -177,7 +162,7 @@ func (t *Translator) wanted(host string) *certificateRequest {
 	case m.Certificate != nil || m.Implied == nil:
 		return nil
 	}
-	if _, answered := t.issuance.answers[hosts.WildcardOf(host)]; answered {
+	if t.issuance.answers[hosts.WildcardOf(host)].covers(host, m.Implied.Certificate.Origin.Namespace) {
 		return nil
 	}
 	certificate := m.Implied.Certificate

@@ -9,6 +9,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/snapshot"
 	"github.com/k8singress/k8singress/internal/translate"
@@ -85,7 +86,18 @@ func TestAWildcardAnswersForWhatNobodyListed(t *testing.T) {
 	s.expect("without the wildcard", map[string]string{"a.w.example": "issuer", "b.w.example": "issuer"})
 	s.store.Set(tlsSecret("wild"))
 	s.store.Set(listing(4, "*.w.example", "wild"))
+	garbage := map[string]string{"*.w.example": "wild", "a.w.example": "issuer", "b.w.example": "issuer"}
+	s.expect("with an empty Secret", garbage)
+	filled := tlsSecret("wild")
+	filled.Data = fixture.Certificate(t, "*.w.example").Secret()
+	s.store.Set(filled)
 	s.expect("with the wildcard", map[string]string{"*.w.example": "wild", "b.w.example": "issuer", "w.example": "issuer"})
+	other := tlsSecret("wild")
+	other.Data = fixture.Certificate(t, "*.x.example", "b.w.example").Secret()
+	s.store.Set(other)
+	s.expect("with a certificate for others", garbage)
+	s.store.Set(filled)
+	s.expect("with the wildcard again", map[string]string{"*.w.example": "wild", "b.w.example": "issuer", "w.example": "issuer"})
 	s.store.Delete(numbered(4, "/"))
 	s.expect("without it again", map[string]string{"a.w.example": "issuer", "b.w.example": "issuer"})
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 )
@@ -45,12 +44,15 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 // refuseHost says why a port may not show a certificate of its host. That of another namespace is for what that one says: a
 // client takes the port that shows it for the host. owners are the namespaces of ports that have hosts.
 func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *report.Problem {
-	host := r.TLS.Host
-	owner := ownerOf(t.merged[host])
+	host, namespace := r.TLS.Host, r.Backends[0].Backend.Namespace
+	owner := t.ownerOf(host).Namespace
+	if m := t.merged[host]; owner == "" && m != nil && m.Certificate != nil {
+		owner = m.Certificate.Origin.Namespace
+	}
 	if owner == "" {
 		owner = owners[host]
 	}
-	if owner != "" && owner != r.Backends[0].Backend.Namespace {
+	if owner != "" && owner != namespace || !t.options.Ownership.Admits(host, namespace) {
 		return &report.Problem{Severity: report.Error, Reason: report.HostConflict, Message: fmt.Sprintf(
 			"%s belongs to another namespace, so the ports that are to show its certificate are not open; use another host, or a Secret", host)}
 	}
@@ -60,21 +62,6 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 	}
 	return &report.Problem{Severity: report.Error, Reason: reason, Message: fmt.Sprintf(
 		"no issuer is asked for a certificate of %s, so that every TLS handshake of its ports fails: %s", host, why)}
-}
-
-// ownerOf is the namespace of the first Ingress that has a host, or empty.
-func ownerOf(m *hosts.Merged) string {
-	switch {
-	case m == nil:
-		return ""
-	case m.Host != nil && len(m.Host.Routes) > 0:
-		return m.Host.Routes[0].Origin.Namespace
-	case m.Certificate != nil && !m.Certificate.Secret.IsZero():
-		return m.Certificate.Secret.Namespace
-	case m.Certificate != nil:
-		return m.Certificate.Origin.Namespace
-	}
-	return ""
 }
 
 // without leaves routes out; without any to leave out the list itself stays.

@@ -5,8 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/k8singress/k8singress/internal/hosts"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/ownership"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -51,7 +55,7 @@ func TestCertificatesOfPorts(t *testing.T) {
 		}
 	}
 	// That of an Ingress counts, and comes back in its place.
-	own := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "shop", Name: "a"}}
+	own := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "shop", Name: "a"}, Origin: ir.Ref{Namespace: "shop", Name: "a"}}
 	translator.merged["a.example.com"] = &hosts.Merged{Certificate: own}
 	if got := translator.published(endsTLS(2, "a.example.com", "")); got != "" || !slices.Contains(translator.config.Certificates, own) {
 		t.Errorf("issuers are asked for %q, and there are %v", got, translator.config.Certificates)
@@ -65,7 +69,7 @@ func TestCertificatesOfPorts(t *testing.T) {
 func TestHostOfAnotherNamespace(t *testing.T) {
 	translator := New()
 	translator.reset(Options{})
-	theirs := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "other", Name: "a"}}
+	theirs := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "other", Name: "a"}, Origin: ir.Ref{Namespace: "other", Name: "a"}}
 	translator.merged["a.example.com"] = &hosts.Merged{Certificate: theirs}
 	foreign := endsTLS(2, "b.example.com", "")
 	foreign.Backends = ir.To(&ir.Backend{Namespace: "other"})
@@ -82,6 +86,29 @@ func TestHostOfAnotherNamespace(t *testing.T) {
 	translator.published(endsTLS(3, "a.example.com", ""))
 	if len(translator.config.StreamRoutes) != 1 || len(translator.report.Verdicts) != 0 {
 		t.Errorf("when it is free: %v, %v", translator.config.StreamRoutes, translator.report.Verdicts)
+	}
+}
+
+// TestHostOfAPortHasAnOwner holds that a port asks for the owner, as a rule does: below a wildcard, and where a host is reserved.
+func TestHostOfAPortHasAnOwner(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy ownership.Policy
+		open   bool
+	}{
+		"shared": {ownership.Policy{}, true}, "exclusive": {ownership.Policy{Exclusive: true}, false},
+		"reserved":            {ownership.Policy{Reserved: map[string][]string{"*.example.com": {"other"}}}, false},
+		"reserved for itself": {ownership.Policy{Exclusive: true, Reserved: map[string][]string{"*": {"shop"}}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			translator := New()
+			translator.reset(Options{Ownership: c.policy})
+			object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "wildcard"}}
+			translator.merged["*.example.com"] = &hosts.Merged{Owner: ownership.Owner{Namespace: "other", By: object}}
+			translator.published(endsTLS(1, "db.example.com", ""))
+			if open := len(translator.config.StreamRoutes) == 1; open != c.open {
+				t.Errorf("the port is open: %v, and it is said %+v", open, translator.report.Verdicts)
+			}
+		})
 	}
 }
 

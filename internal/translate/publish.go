@@ -64,6 +64,9 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if p := t.voidWithPassthrough(r); p != nil {
 		v.Problems = append(v.Problems, *p)
 	}
+	if p := t.patternProblem(ref); p != nil {
+		v.Problems = append(v.Problems, *p)
+	}
 	hosts := map[string]bool{"": r.Fallback != nil}
 	for host := range r.Paths {
 		hosts[host] = true

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/ownership"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
 	"github.com/k8singress/k8singress/internal/streams"
@@ -35,8 +35,11 @@ type Translator struct {
 	ofHost    groups[string]
 	fallbacks set[ir.Ref]
 	merged    map[string]*hosts.Merged
-	issuance  *issuance
-	streams   *ports
+	// below counts, by wildcard, the rules of each namespace for hosts that the wildcard covers.
+	below    map[below]int
+	issuance *issuance
+	streams  *ports
+	patterns *patterns
 	// issued are the certificates that TCP ports ask issuers for, portProblems is what there is to say of them.
 	issued       portCertificates
 	portProblems map[ir.Ref][]report.Problem
@@ -58,8 +61,8 @@ func New() *Translator { return &Translator{} }
 func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
-		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{},
-		issuance: newIssuance(), streams: &ports{}, routes: map[string]int{}, found: map[string]*ir.Backend{},
+		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{}, below: map[below]int{},
+		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(), routes: map[string]int{}, found: map[string]*ir.Backend{},
 		users: newUsers(), balanced: map[string]*balanced{}, classes: map[string][]report.Parent{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
@@ -80,7 +83,8 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 	}
 	t.seen = s.Sequence
 	t.mergeHosts(c)
-	t.issue(c)
+	t.boundPatterns(c)
+	t.issue(c, s)
 	t.publish(c)
 	return t.config, t.report
 }
@@ -183,6 +187,7 @@ func (t *Translator) note(
 	for name := range r.Paths {
 		named(t.ofHost, name, ref)
 		c.hosts[name] = struct{}{}
+		t.noteBelow(c, name, r)
 	}
 	for name := range r.Certificates {
 		named(t.ofHost, name, ref)
@@ -194,6 +199,11 @@ func (t *Translator) note(
 			named(t.ofHost, name, ref)
 			c.hosts[name] = struct{}{}
 		}
+	}
+	if t.results[*ref] == r {
+		t.patterns.count(*ref, r.PatternSize)
+	} else {
+		t.patterns.count(*ref, -r.PatternSize)
 	}
 	for _, id := range r.Backends {
 		t.users.set(id, r, t.results[*ref] == r)
@@ -214,7 +224,7 @@ func (t *Translator) note(
 // mergeHost joins what the Ingresses say of one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old, passed := t.merged[host], t.passedIn(host)
-	next := hosts.MergeCarefully(host, t.contributions(t.ofHost[host].all()), t.contributions(maps.Keys(t.fallbacks)), t.secureAbove(host))
+	next := hosts.MergeCarefully(host, t.contributions(t.ofHost[host].all()), t.contributions(maps.Keys(t.fallbacks)), t.around(host))
 	if next.Host != nil && next.Host.Passthrough != nil {
 		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)
 	}
@@ -224,13 +234,15 @@ func (t *Translator) mergeHost(c *change, host string) {
 	}
 	if old != nil {
 		t.count(c, old.Host, -1)
+		t.patterns.countAll(old.PatternSizes, -1)
 		c.objects.add(maps.Keys(old.Problems))
 		next.Host = keep(old.Host, next.Host)
 		next.Certificate = keep(old.Certificate, next.Certificate)
 	}
 	t.count(c, next.Host, 1)
+	t.patterns.countAll(next.PatternSizes, 1)
 	c.objects.add(maps.Keys(next.Problems))
-	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil {
+	if next.Host == nil && next.Certificate == nil && next.Implied == nil && next.Problems == nil && next.PatternSizes == nil {
 		delete(t.merged, host)
 	} else {
 		t.merged[host] = next
@@ -251,7 +263,7 @@ func keep[T any](old, next *T) *T {
 func (t *Translator) contributions(refs iter.Seq[ir.Ref]) []*hosts.Contribution {
 	var list []*hosts.Contribution
 	for ref := range refs {
-		list = append(list, &t.results[ref].Contribution)
+		list = append(list, t.contribution(ref))
 	}
 	return list
 }
@@ -291,6 +303,8 @@ type Options struct {
 	ConfigMap ir.Name
 	// DefaultCertificate is the Secret for names without a certificate; it may be zero.
 	DefaultCertificate ir.Name
+	// Ownership says which namespace has a host.
+	Ownership ownership.Policy
 	// HostsPerNamespace is for how many hosts of one namespace an issuer is asked. Zero is no limit.
 	HostsPerNamespace int
 }
@@ -305,48 +319,4 @@ func defaultCertificate(secret ir.Name) *ir.Certificate {
 		return nil
 	}
 	return &ir.Certificate{Secret: secret, Origin: secret.Of(kinds.Secret)}
-}
-
-// mergeHosts merges the hosts that were touched: the wildcards first, because the hosts below depend on whether they are
-// secure, and are touched if that changes.
-func (t *Translator) mergeHosts(c *change) {
-	turned := set[string]{}
-	for host := range c.hosts {
-		if !strings.HasPrefix(host, "*.") {
-			continue
-		}
-		before := t.secure(host)
-		t.mergeHost(c, host)
-		if t.secure(host) != before {
-			turned[host] = struct{}{}
-		}
-	}
-	t.touchBelow(c, turned)
-	for host := range c.hosts {
-		if !strings.HasPrefix(host, "*.") {
-			t.mergeHost(c, host)
-		}
-	}
-}
-
-// touchBelow notes the hosts that wildcards stand for. It looks at all hosts, and is rarely called for.
-func (t *Translator) touchBelow(c *change, wildcards set[string]) {
-	if len(wildcards) == 0 {
-		return
-	}
-	for host := range t.ofHost {
-		if _, ok := wildcards[hosts.WildcardOf(host)]; ok {
-			c.hosts[host] = struct{}{}
-		}
-	}
-}
-
-func (t *Translator) secure(host string) bool {
-	m := t.merged[host]
-	return m != nil && m.Secure
-}
-
-func (t *Translator) secureAbove(host string) bool {
-	above := hosts.WildcardOf(host)
-	return above != "" && t.secure(above)
 }

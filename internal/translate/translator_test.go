@@ -62,9 +62,10 @@ func fillWith(n int, one func(i int, path string) *networkingv1.Ingress) *snapsh
 		ObjectMeta: metav1.ObjectMeta{Name: "nginx"}, Spec: networkingv1.IngressClassSpec{Controller: "k8s.io/ingress-nginx"},
 	})
 	for i := range n {
-		store.Set(one(i, "/"))
+		object := one(i, "/")
+		store.Set(object)
 		store.Set(&corev1.Service{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("s", i)},
+			ObjectMeta: metav1.ObjectMeta{Namespace: object.Namespace, Name: fmt.Sprint("s", i)},
 			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}},
 		})
 	}

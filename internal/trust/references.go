@@ -3,6 +3,7 @@ package trust
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,6 +33,11 @@ func references(d *document.Delta) iter.Seq2[string, []*reference] {
 	return func(yield func(string, []*reference) bool) {
 		for name, h := range d.Hosts {
 			if !yield("host "+name, ofHost(name, h)) {
+				return
+			}
+		}
+		for name, g := range d.ListenerGroups {
+			if !yield("listener group "+name, ofGroup(g)) {
 				return
 			}
 		}
@@ -72,6 +78,16 @@ func ofHost(name string, h *document.Host) []*reference {
 		if !slices.ContainsFunc(all, func(known *reference) bool { return *known == *next }) {
 			all = append(all, next)
 		}
+	}
+	return all
+}
+
+func ofGroup(g *document.ListenerGroup) (all []*reference) {
+	if g == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(g.Hosts)) {
+		all = append(all, ofHost(name, g.Hosts[name])...)
 	}
 	return all
 }

@@ -84,6 +84,7 @@ func (f *Forwarder) close() {
 func (f *Forwarder) reset() {
 	for _, s := range f.sessions.byKey {
 		s.disconnect()
+		s.share.Give(1)
 	}
 	f.traffic.Sessions.Add(-int64(len(f.sessions.byKey)))
 	f.sessions, f.queued, f.batch = sessions{}, nil, nil

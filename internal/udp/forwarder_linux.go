@@ -266,13 +266,23 @@ func (f *Forwarder) admit(k key, i int) *session {
 		traffic.lose(PortClosing, f.batch.carried(i).datagrams)
 		return nil
 	}
+	if f.settings.Outgoing.Has(k.client) {
+		traffic.lose(Loop, f.batch.carried(i).datagrams)
+		return nil
+	}
 	if traffic.Sessions.Load() >= f.settings.MaxSessions && !f.evict() {
 		traffic.lose(TooManySessions, f.batch.carried(i).datagrams)
+		return nil
+	}
+	share := f.settings.Share
+	if !share.Take(1) && !(f.evict() && share.Take(1)) {
+		traffic.lose(NoDescriptors, f.batch.carried(i).datagrams)
 		return nil
 	}
 	traffic.Sessions.Add(1)
 	traffic.Opened.Add(1)
 	s := f.sessions.add(k, f.now)
+	s.share = share
 	s.toEndpoint.noGSO, s.toClient.noGSO = !f.gso, !f.gso
 	s.toClient.name, s.toClient.nameLength = f.batch.names[i], f.batch.requests[i].Namelen
 	if f.packetInfo {
@@ -443,6 +453,7 @@ func (f *Forwarder) sendResponses() {
 func (f *Forwarder) remove(s *session) {
 	delete(f.bySocket, int32(s.upstream.socket))
 	s.disconnect()
+	s.share.Give(1)
 	f.sessions.remove(s)
 	f.traffic.Sessions.Add(-1)
 }

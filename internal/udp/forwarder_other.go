@@ -33,7 +33,7 @@ type (
 	destination  struct{}
 )
 
-func dial(string) (upstreamConn, error) { return upstreamConn{}, errNotLinux }
-func (upstreamConn) isOpen() bool       { return false }
-func (upstreamConn) close()             {}
-func isExhausted(error) bool            { return false }
+func (*Settings) dial(_, _ string) (upstreamConn, error) { return upstreamConn{}, errNotLinux }
+func (upstreamConn) isOpen() bool                        { return false }
+func (upstreamConn) close()                              {}
+func isExhausted(error) bool                             { return false }

@@ -3,6 +3,7 @@ package udp
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/loops"
+	"github.com/k8singress/k8singress/internal/reach"
 )
 
 func vectors(sizes ...int) (all []unix.Iovec) {
@@ -101,7 +104,7 @@ func uncheckedConn(t *testing.T) (server net.PacketConn, to upstreamConn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Close() })
-	if to, err = dial(server.LocalAddr().String()); err != nil {
+	if to, err = (&Settings{Guard: loopback(), Outgoing: new(loops.Sockets)}).dial("test/web/1/udp", server.LocalAddr().String()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(to.close)
@@ -123,4 +126,11 @@ func expectSizes(t *testing.T, server net.PacketConn, want []int) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v", got)
 	}
+}
+
+// loopback is a guard that lets tests dial this machine.
+func loopback() *reach.Guard {
+	guard := reach.NewGuard()
+	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	return guard
 }

@@ -2,6 +2,7 @@ package udp
 
 import (
 	"container/list"
+	"errors"
 	"net/netip"
 	"slices"
 	"time"
@@ -9,6 +10,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/budget"
+	"github.com/k8singress/k8singress/internal/loops"
+	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/split"
 )
 
@@ -28,6 +32,8 @@ type key struct {
 // session is a client of a port, with its endpoint.
 type session struct {
 	key key
+	// share is what its socket was taken from.
+	share *budget.Share
 	// backend is where choice comes from. There is a choice while upstream is open.
 	backend  *balancer.Backend
 	choice   balancer.Choice
@@ -196,8 +202,13 @@ type Settings struct {
 	IdleTimeout time.Duration
 	// Responses is after how many responses to each request a session ends; zero is never.
 	Responses int64
-	// MaxSessions is how many sessions a port may have. Each one costs a socket.
+	// MaxSessions is how many sessions a port may have. Each one costs a socket, for which Share has to have room.
 	MaxSessions int64
+	Share       *budget.Share
+	// Outgoing are the sockets towards endpoints, of all ports. A datagram from one of them goes in a circle, and is dropped.
+	Outgoing *loops.Sockets
+	// Guard decides which addresses are dialled.
+	Guard *reach.Guard
 	// Tries is how many endpoints are tried for a session.
 	Tries int
 	// NoEndpoint is called when an endpoint refuses datagrams or cannot be found, and Broken after a fault of the forwarder.
@@ -243,7 +254,7 @@ func (c *Settings) connect(s *session, to *balancer.Backend) error {
 		}
 		tried = append(tried, choice.Endpoint)
 		var upstream upstreamConn
-		if upstream, err = dial(choice.Endpoint.Address()); err == nil {
+		if upstream, err = c.dial(to.ID(), choice.Endpoint.Address()); err == nil {
 			s.disconnect()
 			s.backend, s.choice, s.upstream = to, choice, upstream
 			choice.Begin()
@@ -252,7 +263,9 @@ func (c *Settings) connect(s *session, to *balancer.Backend) error {
 		if isExhausted(err) {
 			return err
 		}
-		choice.Observe(0, true)
+		if closed := (*reach.Refusal)(nil); !errors.As(err, &closed) {
+			choice.Observe(0, true)
+		}
 	}
 	return err
 }

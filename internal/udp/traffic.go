@@ -20,13 +20,19 @@ const (
 	NotSendable
 	// PortClosing is that of a new client at a port that drains.
 	PortClosing
+	// NoDescriptors is that of a new client at a port, or in a namespace, with as many file descriptors as it may have.
+	NoDescriptors
+	// Loop is that of a datagram that comes from a socket of our own towards an endpoint.
+	Loop
 	// Losses is how many there are.
 	Losses
 )
 
 // String returns the reason as metrics have it.
 func (l Loss) String() string {
-	return [Losses]string{"no_endpoint", "max_sessions", "endpoint_refused", "endpoint_busy", "client_busy", "not_sendable", "port_closing"}[l]
+	return [Losses]string{
+		"no_endpoint", "max_sessions", "endpoint_refused", "endpoint_busy", "client_busy", "not_sendable", "port_closing", "no_descriptors", "loop",
+	}[l]
 }
 
 // Traffic counts the sessions and datagrams of a port. The forwarder counts by batches.

@@ -6,22 +6,37 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/k8singress/k8singress/internal/loops"
+	"github.com/k8singress/k8singress/internal/reach"
 )
 
 // upstreamConn is a socket that is connected to the endpoint of a session. The zero value is not open.
-type upstreamConn struct{ socket int }
+type upstreamConn struct {
+	socket int
+	// local is its own address, which is in known while it is open.
+	local netip.AddrPort
+	known *loops.Sockets
+}
 
 func (u upstreamConn) isOpen() bool { return u.socket > 0 }
 
 // close removes it from the epoll, too.
-func (u upstreamConn) close() { _ = unix.Close(u.socket) }
+func (u upstreamConn) close() {
+	u.known.Remove(u.local)
+	_ = unix.Close(u.socket)
+}
 
-// dial opens a socket that is connected to an endpoint.
-func dial(address string) (upstreamConn, error) {
+// dial opens a socket that is connected to an endpoint of a backend, and is one of Outgoing until it is closed.
+func (c *Settings) dial(backend, address string) (upstreamConn, error) {
 	to, err := netip.ParseAddrPort(address)
+	if err == nil {
+		err = c.Guard.Check(backend, reach.UDP, to)
+	}
 	if err != nil {
 		return upstreamConn{}, err
 	}
+	known := c.Outgoing
 	host, port := to.Addr().Unmap(), int(to.Port())
 	domain, remote := unix.AF_INET, unix.Sockaddr(nil)
 	if host.Is4() {
@@ -38,7 +53,24 @@ func dial(address string) (upstreamConn, error) {
 		_ = unix.Close(socket)
 		return upstreamConn{}, os.NewSyscallError("connect", err)
 	}
-	return upstreamConn{socket}, nil
+	u := upstreamConn{socket, localOf(socket), known}
+	known.Add(u.local)
+	return u, nil
+}
+
+// localOf returns the address that the system has given a connected socket.
+func localOf(socket int) netip.AddrPort {
+	name, err := unix.Getsockname(socket)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	switch name := name.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(name.Addr), uint16(name.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(name.Addr), uint16(name.Port))
+	}
+	return netip.AddrPort{}
 }
 
 // enableGRO lets the kernel return datagrams of one sender and size as one message. Kernels that do not know it return one

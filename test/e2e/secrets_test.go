@@ -185,7 +185,11 @@ func TestManySecretsByName(t *testing.T) {
 	group.Wait()
 	c.service("web", "nobody")
 	c.ingress("many", "web", func(i *networkingv1.Ingress) {
+		rule := i.Spec.Rules[0]
 		for n := range count {
+			// A certificate is for hosts that the namespace has a rule for.
+			rule.Host = c.host(name(n))
+			i.Spec.Rules = append(i.Spec.Rules, rule)
 			i.Spec.TLS = append(i.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{c.host(name(n))}, SecretName: name(n)})
 		}
 	})

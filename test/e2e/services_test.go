@@ -239,10 +239,13 @@ func (s *serviceTest) onePodFor(client string) (string, error) {
 	return pod, nil
 }
 
-// TestNamespaceSelector lets a namespace come and go with its labels. As all tests it has the rights of deploy/rbac.yaml,
-// which must be enough for that, too.
+// TestNamespaceSelector lets a namespace come and go with its labels. Beside the rights of deploy/rbac.yaml, as all tests have them, it
+// has those of deploy/namespaces.yaml, which must be enough.
 func TestNamespaceSelector(t *testing.T) {
 	c := newCluster(t)
+	if err := c.inside.Deploy(c.Context(), "namespaces.yaml", nil); err != nil {
+		t.Fatal(err)
+	}
 	c.deploy("web", 1)
 	c.ingress("web", "web")
 	c.awaitEndpoints("web", 1, 0)

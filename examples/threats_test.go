@@ -1,0 +1,54 @@
+package examples_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	namedTest = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`")
+	aTest     = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]+)\(`)
+)
+
+// TestThreatModel holds that every test in docs/threat-model.md exists, that each threat has one, and that each attack of a namespace on
+// another is there.
+func TestThreatModel(t *testing.T) {
+	there := map[string]bool{}
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range aTest.FindAllStringSubmatch(string(text), -1) {
+			there[found[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := read(t, "../docs/threat-model.md")
+	named := map[string]bool{}
+	for _, found := range namedTest.FindAllStringSubmatch(page, -1) {
+		if named[found[1]] = true; !there[found[1]] {
+			t.Errorf("there is no %s", found[1])
+		}
+	}
+	for name := range there {
+		if strings.HasPrefix(name, "TestTenant") && !named[name] {
+			t.Errorf("%s is not in docs/threat-model.md", name)
+		}
+	}
+	for section := range strings.SplitSeq(page, "\n## ") {
+		_, rows, _ := strings.Cut(section, "| threat | what holds | tests |\n| --- | --- | --- |\n")
+		for row := range strings.Lines(rows) {
+			if strings.HasPrefix(row, "| ") && !namedTest.MatchString(row) {
+				t.Errorf("no test holds: %s", row)
+			}
+		}
+	}
+}

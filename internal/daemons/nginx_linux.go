@@ -1,0 +1,44 @@
+package daemons
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+)
+
+// nginxConfig has the folder for all files, and what stands in the http block.
+const nginxConfig = `daemon off;
+worker_processes 2;
+pid %[1]s/nginx.pid;
+error_log stderr crit;
+events { worker_connections 4096; }
+http {
+	access_log off;
+	client_body_temp_path %[1]s/body;
+	proxy_temp_path %[1]s/proxy;
+	fastcgi_temp_path %[1]s/fastcgi;
+	uwsgi_temp_path %[1]s/uwsgi;
+	scgi_temp_path %[1]s/scgi;
+%[2]s
+}
+`
+
+// StartNginx runs nginx, which listens on an address as the http block says that is given. The test is left out where Debian's package
+// nginx-light, or another one with nginx, is not installed.
+func StartNginx(t testing.TB, address, block string) {
+	t.Helper()
+	path := Program(t, "nginx", "nginx-light", "/usr/sbin")
+	d := newDaemon(t)
+	config := d.write("nginx.conf", fmt.Sprintf(nginxConfig, d.folder, block))
+	d.start(syscall.SIGTERM, path, "-p", d.folder, "-e", "stderr", "-c", config)
+	fixture.Eventually(t, "nginx", func() error {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err
+	})
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"fmt"
+	"net/netip"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/reach"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/settings"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// checkSlices checks the EndpointSlices of a folder, as the API server does those of a cluster: none has an address that only the machine
+// itself, or its link, reaches. What the option reach_allow opens is let in, and what reach_deny closes is not.
+func checkSlices(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
+	policy := reach.NewPolicy(reaching(o))
+	var all []*report.Verdict
+	for slice := range snapshot.Of[*discoveryv1.EndpointSlice](s).All() {
+		var problems []report.Problem
+		for i := range slice.Endpoints {
+			for j, text := range slice.Endpoints[i].Addresses {
+				if p := checkAddress(policy, text); p != nil {
+					p.Field = fmt.Sprintf("endpoints[%d].addresses[%d]", i, j)
+					problems = append(problems, *p)
+				}
+			}
+		}
+		if len(problems) > 0 {
+			object := ir.Ref{Kind: kinds.EndpointSlice, Namespace: slice.Namespace, Name: slice.Name}
+			all = append(all, &report.Verdict{Object: object, Problems: problems})
+		}
+	}
+	return all
+}
+
+// checkAddress is nil for one that may be reached. What is no IP address is no endpoint in any case.
+func checkAddress(policy *reach.Policy, text string) *report.Problem {
+	a, err := netip.ParseAddr(text)
+	if err != nil {
+		return nil
+	}
+	reason := policy.Endpoint(a)
+	if reason == "" {
+		return nil
+	}
+	message := fmt.Sprintf("%s is left out (%s): an API server takes no such address; the option reach_allow opens it", text, reason)
+	if reason == reach.Denied {
+		message = fmt.Sprintf("%s is left out: the option reach_deny has it", text)
+	}
+	return &report.Problem{Severity: report.Error, Reason: report.AddressNotAllowed, Message: message}
+}

@@ -1,0 +1,48 @@
+package featuretests
+
+import (
+	"io"
+	"net/http"
+	"testing"
+)
+
+// TestCORS: answers and errors tell browsers which origins may read them, in place of what the endpoint says, and OPTIONS is answered
+// before whatever keeps clients out.
+func TestCORS(t *testing.T) {
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Access-Control-Allow-Origin", "https://endpoint.example")
+		_, _ = io.WriteString(w, "web "+r.Method)
+	})
+	in := start(t, class+service("web", port, ip)+service("none", "1")+
+		annotated("any", "any.example", "web", "enable-cors", "true", "cors-expose-headers", "X-Total")+
+		annotated("some", "some.example", "web", "enable-cors", "true", "cors-allow-origin", "https://*.shop.example:8443, null",
+			"cors-allow-credentials", "false", "cors-max-age", "5", "denylist-source-range", "0.0.0.0/0,::/0")+
+		annotated("gone", "gone.example", "none", "enable-cors", "true"))
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for _, c := range []struct {
+			method, host, origin string
+			status               int
+			allowed              string
+		}{
+			{http.MethodGet, "any.example", "https://a.example", 200, "*"},
+			{http.MethodGet, "any.example", "", 200, "*"},
+			{http.MethodOptions, "any.example", "https://a.example", 204, "*"},
+			{http.MethodGet, "gone.example", "https://a.example", 503, "*"},
+			{http.MethodOptions, "some.example", "https://A.shop.example:8443", 204, "https://A.shop.example:8443"},
+			{http.MethodOptions, "some.example", "null", 204, "null"},
+			{http.MethodGet, "some.example", "https://a.shop.example:8443", 403, "https://a.shop.example:8443"},
+			{http.MethodOptions, "some.example", "https://a.b.shop.example:8443", 403, ""},
+			{http.MethodOptions, "some.example", "https://.shop.example:8443", 403, ""},
+			{http.MethodOptions, "some.example", "https://a.shop.example:8443.evil.example", 403, ""},
+		} {
+			got := in.sendBy(in.client, in.origin(c.host)+"/", c.method, nil, "Origin: "+c.origin)
+			if got.status != c.status || got.header.Get("Access-Control-Allow-Origin") != c.allowed {
+				t.Errorf("%s %s from %q: %d for %q, want %d for %q", c.method, c.host, c.origin, got.status,
+					got.header.Get("Access-Control-Allow-Origin"), c.status, c.allowed)
+			}
+			if fields := got.header.Values("Access-Control-Allow-Methods"); (len(fields) == 1) != (c.allowed != "") {
+				t.Errorf("%s %s from %q: the methods are %q", c.method, c.host, c.origin, fields)
+			}
+		}
+	})
+}

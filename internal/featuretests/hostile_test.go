@@ -1,0 +1,125 @@
+package featuretests
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+)
+
+// TestRefusalBeforeTheBody: a client that is still sending gets the whole of an answer that does not wait for its body. In HTTP/2 and
+// HTTP/3 no more than the rest of its body may be refused.
+func TestRefusalBeforeTheBody(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+
+		annotated("staff", "staff.example", "one", "k8singress.io/chains", "staff")+
+		annotated("closed", "closed.example", "one", "k8singress.io/chains", "closed"),
+		strings.TrimSuffix(staffOne, "\n"), "chain closed {\nrespond \"closed\" 403\n}")
+	for name, c := range map[string]struct {
+		q    question
+		want int
+	}{
+		"too large":   {question{fields: []string{"Content-Length: 1048577"}}, http.StatusRequestEntityTooLarge},
+		"no password": {question{host: "staff.example"}, http.StatusUnauthorized},
+		"not allowed": {question{host: "closed.example"}, http.StatusForbidden},
+		"no path":     {question{host: "nobody.example"}, http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in.byEachVersion(t, func(t *testing.T, in *ingress) {
+				q := c.q
+				q.method, q.body, q.open = http.MethodPost, []string{"some of it"}, true
+				if q.fields == nil {
+					q.fields = []string{"X-A: 1"}
+				}
+				if got := in.exchange(q.usual()); got.status != c.want || got.broken != "" {
+					t.Errorf("got %q, want %d", got, c.want)
+				}
+			})
+		})
+	}
+}
+
+// TestClientsThatVanish: of a POST whose client goes away in front of any of its bytes, the endpoint gets nothing that it could take for
+// all of it.
+func TestClientsThatVanish(t *testing.T) {
+	for _, buffering := range []string{"on", "off"} {
+		in, requests := wired(t, "proxy-request-buffering: "+buffering)
+		in.byHTTP1(t, func(t *testing.T, in *ingress) {
+			for _, body := range [][]string{{"0123456789"}, {"01234", "56789"}} {
+				q := question{method: http.MethodPost, path: "/whole", body: body}
+				text := q.usual().http1()
+				for n := range text {
+					d := in.connect()
+					d.say("%s", text[:n])
+					_ = d.Close()
+				}
+				// What has begun before has ended when as many more have been answered as can be under way.
+				for range 10 {
+					in.expect("a.example", "/after", http.StatusOK, "open /after")
+				}
+				for _, r := range received(requests) {
+					if r.URL.Path == "/whole" {
+						t.Errorf("buffering %s: the endpoint takes a part for the whole: %d bytes, %v", buffering, r.ContentLength,
+							r.TransferEncoding)
+					}
+				}
+				if got := in.exchange(q.usual()); got.String() != "200 open /whole" {
+					t.Errorf("with all its bytes: %q", got)
+				}
+				received(requests)
+			}
+		})
+		in.stop()
+	}
+}
+
+// TestEndpointsWithoutEnd: heads, interim answers and bodies may go on for ever. The first two are a bad answer; of a body the client gets
+// what it wants, and the endpoint is told when it has gone.
+func TestEndpointsWithoutEnd(t *testing.T) {
+	gone := make(chan error, 100)
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		begin, again := "HTTP/1.1 200 OK\r\n", "X-A: "+strings.Repeat("x", 1000)+"\r\n"
+		switch r.URL.Path {
+		case "/interim":
+			begin, again = "", "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n"
+		case "/body":
+			begin, again = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", strings.Repeat("x", 10_000)
+		}
+		for _, err = fmt.Fprint(conn, begin); err == nil; _, err = fmt.Fprint(conn, again) {
+		}
+		gone <- err
+	})
+	in := inFrontOf(t, ip, port, "proxy-next-upstream: off")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		// The error is what the endpoint ends with, whatever it is.
+		ends := func(what string) { _ = fixture.Receive(t, "the end of "+what, gone) }
+		q := question{path: "/head"}
+		if got := in.exchange(q.usual()); got.status != http.StatusBadGateway {
+			t.Errorf("a head without end: %q", got)
+		}
+		ends("the head")
+		q.path = "/interim"
+		if got := in.exchange(q.usual()); got.status != http.StatusBadGateway {
+			t.Errorf("interim answers without end: %q", got)
+		}
+		ends("the interim answers")
+		response, err := in.client.Do(in.request("/body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = response.Body.Read(make([]byte, 1000))
+		_ = response.Body.Close()
+		if err != nil {
+			t.Errorf("a body without end: %v", err)
+		}
+		ends("the body")
+	})
+}

@@ -1,0 +1,166 @@
+package featuretests
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2"
+)
+
+// global is the ConfigMap default/global.
+func global(data ...string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata:\n  " + strings.Join(data, "\n  ") + "\n"
+}
+
+// reading serves a.example with an endpoint that reads bodies, and the ConfigMap default/global.
+func reading(t *testing.T, data ...string) *ingress {
+	t.Helper()
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		fmt.Fprint(w, len(body), err)
+	})
+	return start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+global(data...),
+		"configmap default/global")
+}
+
+// TestHeadLimitsAreLive: large-client-header-buffers and the time limits hold for connections that are open, too.
+func TestHeadLimitsAreLive(t *testing.T) {
+	in := reading(t, `keep-alive: "75"`)
+	ip, port := endpointOf(t, func(http.ResponseWriter, *http.Request) {})
+	large := get("/", "X-A: "+strings.Repeat("x", 20<<10))
+	open := in.connect()
+	open.say("%s", large)
+	if got := open.hear(http.MethodGet); !strings.HasPrefix(got, "200") {
+		t.Fatalf("with the default: %s", got)
+	}
+	in.write("manifests.yaml", class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+		global(`large-client-header-buffers: "2 4k"`, `client-header-timeout: "1"`, `keep-alive: "1"`))
+	in.eventually("the limit of a head", func() error {
+		if got := in.raw(get("/", "Connection: close", "X-A: "+strings.Repeat("x", 20<<10))); len(got) == 0 || !strings.HasPrefix(got[0], "431") {
+			return fmt.Errorf("got %q", got)
+		}
+		return nil
+	})
+	open.say("%s", large)
+	if got := open.hear(http.MethodGet); !strings.HasPrefix(got, "431") {
+		t.Errorf("on a connection that is open: %s", got)
+	}
+	unfinished := in.connect()
+	unfinished.say("GET / HTTP/1.1\r\nHost: a.exa")
+	if got := unfinished.hear(http.MethodGet); !strings.HasPrefix(got, "408") {
+		t.Errorf("a head that does not end: %s", got)
+	}
+	unfinished.ends()
+	idle := in.connect()
+	idle.say("%s", get("/"))
+	if got := idle.hear(http.MethodGet); !strings.HasPrefix(got, "200") {
+		t.Errorf("before an idle connection ends: %s", got)
+	}
+	idle.ends()
+	in.connect().ends()
+}
+
+// TestClientBodyTimeout: a body that pauses gets 408 by each version of HTTP, whether it has a length or comes in chunks.
+func TestClientBodyTimeout(t *testing.T) {
+	in := reading(t, `client-body-timeout: "1"`)
+	for name, text := range map[string]string{
+		"a length": head("POST / HTTP/1.1", "Content-Length: 100000") + "some",
+		"chunks":   head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "186a0\r\nsome",
+	} {
+		d := in.connect()
+		d.say("%s", text)
+		if got := d.head(http.MethodPost); got.StatusCode != http.StatusRequestTimeout {
+			t.Errorf("%s: %s", name, got.Status)
+		}
+	}
+	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
+		body, writer := io.Pipe()
+		go func() { _, _ = io.WriteString(writer, "some") }()
+		if got := in.send(http.MethodPost, "/", body); got.status != http.StatusRequestTimeout {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+		_ = writer.CloseWithError(errors.New("it is over"))
+	})
+}
+
+// TestKeepAliveRequests: a connection that has had its requests ends, and its client was told so with the last answer.
+func TestKeepAliveRequests(t *testing.T) {
+	in := reading(t, `keep-alive-requests: "2"`)
+	d := in.connect()
+	d.say("%s", get("/1")+get("/2")+get("/3"))
+	for n, closes := range []bool{false, true} {
+		got := d.head(http.MethodGet)
+		_, _ = io.Copy(io.Discard, got.Body)
+		if got.StatusCode != http.StatusOK || got.Close != closes {
+			t.Errorf("answer %d: %s, the last one: %t", n+1, got.Status, got.Close)
+		}
+	}
+	d.ends()
+	for _, version := range []string{secure2, secure3} {
+		in.speaking(t, version).movesOn()
+	}
+}
+
+// TestWithoutKeepAlive: each connection ends after one request.
+func TestWithoutKeepAlive(t *testing.T) {
+	in := reading(t, `keep-alive: "0"`)
+	in.byEachVersion(t, func(_ *testing.T, in *ingress) { in.movesOn() })
+}
+
+// movesOn waits until requests come by another connection than the first one.
+func (in *ingress) movesOn() {
+	in.Helper()
+	first := in.connectionOf(in.client)
+	in.eventually("another connection", func() error {
+		if in.connectionOf(in.client) == first {
+			return errors.New("it is the first one")
+		}
+		return nil
+	})
+}
+
+// connectionOf sends a request, and returns the address of the connection.
+func (in *ingress) connectionOf(client *http.Client) (address string) {
+	in.Helper()
+	trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { address = c.Conn.LocalAddr().String() }}
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(in.Context(), trace), http.MethodGet, in.origin("a.example")+"/", nil)
+	if err != nil {
+		in.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		in.Fatal(err)
+	}
+	read(in, response)
+	return address
+}
+
+// TestMaxConcurrentStreams reads what a new connection of HTTP/2 is told.
+func TestMaxConcurrentStreams(t *testing.T) {
+	in := reading(t, `http2-max-concurrent-streams: "7"`)
+	conn := tls.Client(connect(t, in.https), &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
+		t.Fatal(err)
+	}
+	framer := http2.NewFramer(conn, conn)
+	if err := framer.WriteSettings(); err != nil {
+		t.Fatal(err)
+	}
+	frame, err := framer.ReadFrame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings, ok := frame.(*http2.SettingsFrame)
+	if !ok {
+		t.Fatalf("the first frame is %v", frame)
+	}
+	if most, ok := settings.Value(http2.SettingMaxConcurrentStreams); !ok || most != 7 {
+		t.Errorf("it is told %d", most)
+	}
+}

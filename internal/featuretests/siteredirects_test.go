@@ -1,0 +1,75 @@
+package featuretests
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+)
+
+// directly returns how many requests were answered without Caddy's part of each request.
+func (in *ingress) directly() (sum int) {
+	in.Helper()
+	for line := range strings.Lines(in.metrics()) {
+		if rest, ok := strings.CutPrefix(line, "k8singress_http_requests_total{"); ok {
+			n, err := strconv.Atoi(rest[strings.LastIndexByte(rest, ' ')+1 : len(rest)-1])
+			if err != nil {
+				in.Fatal(err)
+			}
+			sum += n
+		}
+	}
+	return sum
+}
+
+// TestIngressesBesideRedirectsOfSites: Caddy adds a redirect for each site with HTTPS to the server for port 80. It has precedence for the
+// host of the site, and Ingress hosts are answered as without it.
+func TestIngressesBesideRedirectsOfSites(t *testing.T) {
+	ip, port := backend(t, "web")
+	in := newIngress(t)
+	in.write("manifests.yaml", class+service("web", port, ip)+rule("web", "shop.example", "Prefix", "/", "web")+
+		rule("site", "site.localhost", "Prefix", "/", "web"))
+	_, httpPort, _ := strings.Cut(in.http, ":")
+	_, sitePort, _ := strings.Cut(fixture.Address(t), ":")
+	in.loadCaddyfile(fmt.Sprintf(`{
+	admin %s
+	http_port %s
+	local_certs
+	skip_install_trust
+	k8singress {
+		http %s
+		https %s
+		manifests %s
+	}
+}
+https://site.localhost:%s, https://*.wild.localhost:%s {
+	bind 127.0.0.1
+	respond "site"
+}
+`, in.admin, httpPort, in.http, in.https, in.folder, sitePort, sitePort))
+	in.awaitReady()
+	for _, c := range []struct {
+		host      string
+		status    int
+		body, way string
+	}{
+		{"shop.example", http.StatusOK, "web /x", "direct"},
+		{"SHOP.example:80", http.StatusOK, "web /x", "direct"},
+		{"nobody.example", http.StatusNotFound, "", "direct"},
+		{"a.b.wild.localhost", http.StatusNotFound, "", "direct"},
+		{"site.localhost", http.StatusPermanentRedirect, "", "Caddy's"},
+		{"SITE.localhost:80", http.StatusPermanentRedirect, "", "Caddy's"},
+		{"a.wild.localhost", http.StatusPermanentRedirect, "", "Caddy's"},
+	} {
+		before := in.directly()
+		in.expect(c.host, "/x", c.status, c.body)
+		way := map[int]string{0: "Caddy's", 1: "direct"}[in.directly()-before]
+		if cmp.Or(way, "another") != c.way {
+			t.Errorf("%s is answered on the way that is %q, want %q", c.host, way, c.way)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package featuretests
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// honest starts clients none of which may fail.
+func (s *soak) honest() {
+	s.keeps("honest: HTTP/1.1, kept", false, 4)
+	s.keeps("honest: HTTPS, kept", true, 2)
+	s.twos("honest: HTTP/2, kept", 2)
+	s.renews("honest: HTTP/1.1, new", false)
+	s.renews("honest: HTTPS, new", true)
+	for _, secure := range []bool{false, true} {
+		s.asks("honest: each answer is that of its own request", s.ownAnswers(secure, wanting))
+	}
+	body := strings.Repeat("body of a request ", 10_000)
+	s.asks("honest: POST of 180 kB", s.alone(func(l *line) error {
+		_, err := fmt.Fprintf(l, "POST / HTTP/1.1\r\nHost: %s\r\nContent-Length: %d\r\n\r\n%s", steady, len(body), body)
+		return errors.Join(err, l.gets(body))
+	}))
+	s.asks("honest: 1 MiB, read slowly", s.alone(func(l *line) error {
+		_ = l.Conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+		if _, err := fmt.Fprintf(l, "GET /large HTTP/1.1\r\nHost: %s\r\n\r\n", steady); err != nil {
+			return err
+		}
+		s.pause(100 * time.Millisecond)
+		return l.gets(string(make([]byte, largeAnswer)))
+	}))
+	socket := s.socket("/echo")
+	s.asks("honest: a WebSocket", func() error {
+		if err := socket.SetDeadline(time.Now().Add(deadline)); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(socket.Conn, "hello\n"); err != nil {
+			return err
+		}
+		_, err := socket.ReadString('\n')
+		return err
+	})
+}
+
+// alone makes a connection for what is done once.
+func (s *soak) alone(do func(*line) error) func() error {
+	return func() error {
+		l, err := s.line(false)
+		if err != nil {
+			return err
+		}
+		if err := l.SetDeadline(time.Now().Add(deadline)); err != nil {
+			return err
+		}
+		return errors.Join(do(l), l.Close())
+	}
+}
+
+// ownAnswers asks for a path that nobody else asks for, some requests at once, on one connection after the other.
+func (s *soak) ownAnswers(secure bool, host string) func() error {
+	return func() error {
+		l, err := s.line(secure)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+		if err := l.SetDeadline(time.Now().Add(deadline)); err != nil {
+			return err
+		}
+		for range 5 {
+			text, paths := "", make([]string, 1+rand.IntN(4))
+			for i := range paths {
+				paths[i] = fmt.Sprintf("/%x", rand.Uint64())
+				text += fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", paths[i], host)
+			}
+			if _, err := io.WriteString(l.Conn, text); err != nil {
+				return err
+			}
+			for _, path := range paths {
+				if err := l.gets(path); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// gets reads an answer, and wants this body.
+func (l *line) gets(want string) error {
+	response, err := http.ReadResponse(l.Reader, nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	switch {
+	case err != nil:
+		return err
+	case response.StatusCode != http.StatusOK:
+		return fmt.Errorf("status %s", response.Status)
+	case string(body) != want:
+		return fmt.Errorf("%d bytes, %.50q, are the answer to another request than %.50q", len(body), body, want)
+	}
+	return nil
+}
+
+// bothers has clients of a kind do what they do again and again, with a pause that leaves the processors to others. What comes of it does
+// not matter, but it has to come to an end.
+func (s *soak) bothers(kind string, clients int, do func()) {
+	count := new(atomic.Int64)
+	s.careless.Store(kind, count)
+	for range clients {
+		s.running.Go(func() {
+			for s.ctx.Err() == nil {
+				do()
+				count.Add(1)
+				s.pause(50 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// with connects for one of them. What has not ended by itself is reset.
+func (s *soak) with(address string, do func(*net.TCPConn)) func() {
+	return func() {
+		conn, err := reach(s.ctx, address)
+		if err != nil {
+			s.pause(10 * time.Millisecond)
+			return
+		}
+		_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+		do(conn)
+		_ = conn.SetLinger(0)
+		_ = conn.Close()
+	}
+}
+
+const beginOfPost = "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 900000\r\n\r\n"
+
+// hostile starts the others.
+func (s *soak) hostile() {
+	s.crowds()
+	s.bothers("hostile: a body that stalls", 10, s.with(s.http, func(conn *net.TCPConn) {
+		_, _ = io.WriteString(conn, beginOfPost+strings.Repeat("x", 100_000))
+		s.pause(3 * time.Second)
+	}))
+	whole := beginOfPost + strings.Repeat("x", 1000)
+	s.bothers("hostile: gone at any byte", 4, s.with(s.http, func(conn *net.TCPConn) { _, _ = io.WriteString(conn, whole[:rand.IntN(len(whole))]) }))
+	s.bothers("hostile: gone before the answer", 2, s.with(s.http, func(conn *net.TCPConn) { _, _ = io.WriteString(conn, get("/large")) }))
+	s.bothers("hostile: an endless head", 2, s.with(s.http, func(conn *net.TCPConn) {
+		_, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a.example\r\n")
+		for err == nil {
+			_, err = io.WriteString(conn, strings.Repeat("X-A: b\r\n", 1000))
+		}
+	}))
+	s.bothers("hostile: a flood of requests", 2, s.with(s.http, func(conn *net.TCPConn) {
+		_ = conn.SetDeadline(time.Now().Add(time.Second))
+		_, _ = io.WriteString(conn, strings.Repeat(get("/large"), 1000))
+	}))
+	s.bothers("hostile: a handshake that ends", 2, s.with(s.https, func(conn *net.TCPConn) {
+		secure := tls.Client(&deaf{conn}, &tls.Config{ServerName: steady, InsecureSkipVerify: true})
+		_ = secure.HandshakeContext(s.ctx)
+	}))
+	s.bothers("hostile: a handshake that never begins", 2, s.with(s.https, func(conn *net.TCPConn) {
+		_, _ = io.WriteString(conn, "\x16\x03\x01\x02\x00\x01\x00")
+		s.pause(time.Second)
+	}))
+	s.bothers("hostile: HTTP/2 with resets", 1, s.with(s.https, func(conn *net.TCPConn) {
+		secure := tls.Client(conn, &tls.Config{ServerName: steady, InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		if secure.HandshakeContext(s.ctx) == nil {
+			reset(secure, 500)
+		}
+	}))
+	for name := range hostileEndpoints {
+		s.bothers("hostile endpoint: "+name, 1, s.with(s.http, func(conn *net.TCPConn) { s.asksHostile(conn, name) }))
+	}
+}
+
+// asksHostile sends a request to a hostile endpoint, and another one to an honest endpoint on the same connection, if it goes on.
+func (s *soak) asksHostile(conn *net.TCPConn, name string) {
+	sent := get("/")
+	if rand.IntN(2) == 0 {
+		sent = beginOfPost + strings.Repeat("x", 900_000)
+	}
+	go func() { _, _ = io.WriteString(conn, strings.Replace(sent, "a.example", name+".example", 1)) }()
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	for err == nil && response.StatusCode < http.StatusOK {
+		response, err = http.ReadResponse(reader, nil)
+	}
+	if err != nil {
+		return
+	}
+	_, err = io.CopyN(io.Discard, response.Body, 64<<10)
+	response.Body.Close()
+	if !errors.Is(err, io.EOF) || response.Close {
+		return
+	}
+	path := fmt.Sprintf("/%x", rand.Uint64())
+	if _, err := io.WriteString(conn, get(path)); err != nil {
+		return
+	}
+	var timeout net.Error
+	if err := (&line{conn, reader}).gets(path); err != nil && s.ctx.Err() == nil && !errors.As(err, &timeout) {
+		s.Errorf("behind an answer of %s: %v", name, err)
+	}
+}
+
+// crowds are thousands of connections that do next to nothing.
+func (s *soak) crowds() {
+	s.bothers("hostile: a crowd of idle clients", 1, s.crowd(s.share(10_000), func(conn *net.TCPConn) {
+		_, _ = io.WriteString(conn, get("/"))
+	}))
+	s.bothers("hostile: a crowd with half a head", 1, s.crowd(s.share(5_000), func(conn *net.TCPConn) {
+		_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHo"[:rand.IntN(18)])
+	}))
+	s.bothers("hostile: a byte of a head each second", 1, func() { s.drips(make([]*net.TCPConn, 50)) })
+}
+
+// crowd opens connections, and resets them all half a minute later.
+func (s *soak) crowd(size int, begin func(*net.TCPConn)) func() {
+	return func() {
+		var all []*net.TCPConn
+		for len(all) < size && s.ctx.Err() == nil {
+			conn, err := reach(s.ctx, s.http)
+			if err != nil {
+				s.pause(10 * time.Millisecond)
+				continue
+			}
+			begin(conn)
+			all = append(all, conn)
+		}
+		s.pause(30 * time.Second)
+		for _, conn := range all {
+			_ = conn.SetLinger(0)
+			_ = conn.Close()
+		}
+	}
+}
+
+// drips sends a byte on each connection, once a second, until half a minute is over.
+func (s *soak) drips(conns []*net.TCPConn) {
+	for i := range conns {
+		conns[i], _ = reach(s.ctx, s.http)
+	}
+	text := get("/", "X-A: "+strings.Repeat("b", 1000))
+	for at := 0; at < 30 && s.ctx.Err() == nil; at++ {
+		for _, conn := range conns {
+			if conn != nil {
+				_, _ = io.WriteString(conn, text[at:at+1])
+			}
+		}
+		s.pause(time.Second)
+	}
+	for _, conn := range conns {
+		if conn != nil {
+			_ = conn.Close()
+		}
+	}
+}
+
+// deaf is a connection of a client that hears nothing.
+type deaf struct{ net.Conn }
+
+func (*deaf) Read([]byte) (int, error) { return 0, errors.New("deaf") }

@@ -1,0 +1,124 @@
+package featuretests
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+)
+
+// The versions of HTTP that clients speak: HTTP/1.1 without TLS and with it, HTTP/2 without TLS and with it, and HTTP/3.
+const (
+	plain1  = "http1"
+	secure1 = "https1"
+	plain2  = "h2c"
+	secure2 = "h2"
+	secure3 = "h3"
+)
+
+var (
+	versions  = []string{plain1, secure1, plain2, secure2, secure3}
+	protocols = map[string]string{plain1: "HTTP/1.1", secure1: "HTTP/1.1", plain2: "HTTP/2.0", secure2: "HTTP/2.0", secure3: "HTTP/3.0"}
+)
+
+// byEachVersion runs a test once for each version of HTTP: what the test asks for by its in is asked for by that version. All share one
+// controller. A version that cannot have what the test is about is left out by its name, with a comment that says why.
+func (in *ingress) byEachVersion(t *testing.T, test func(t *testing.T, in *ingress), without ...string) {
+	t.Helper()
+	for _, version := range versions {
+		if !slices.Contains(without, version) {
+			t.Run(version, func(t *testing.T) { test(t, in.speaking(t, version)) })
+		}
+	}
+}
+
+// byEachAtOnce is byEachVersion for tests that wait for time limits: all versions ask at the same time.
+func (in *ingress) byEachAtOnce(t *testing.T, test func(t *testing.T, in *ingress)) {
+	t.Helper()
+	t.Run("versions", func(t *testing.T) {
+		for _, version := range versions {
+			t.Run(version, func(t *testing.T) {
+				t.Parallel()
+				test(t, in.speaking(t, version))
+			})
+		}
+	})
+}
+
+// byHTTP1 is byEachVersion for tests that write and read the bytes of HTTP/1: with TLS the same bytes have to have the same effect.
+func (in *ingress) byHTTP1(t *testing.T, test func(t *testing.T, in *ingress)) {
+	t.Helper()
+	in.byEachVersion(t, test, plain2, secure2, secure3)
+}
+
+// speaking returns the same controller for a test whose requests go by a version.
+func (in *ingress) speaking(t *testing.T, version string) *ingress {
+	t.Helper()
+	other := *in
+	other.TB, other.version = t, version
+	other.client = in.clientOf(t, version, anybody())
+	return &other
+}
+
+// anybody is for a client that takes any certificate.
+func anybody() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }
+
+// secure says whether requests go by TLS.
+func (in *ingress) secure() bool { return in.version != plain1 && in.version != plain2 }
+
+// origin is what URLs of a host begin with.
+func (in *ingress) origin(host string) string {
+	if in.secure() {
+		return "https://" + host
+	}
+	return "http://" + host
+}
+
+// either returns the first text for requests without TLS, and the second one for those with it.
+func (in *ingress) either(plain, secure string) string {
+	if in.secure() {
+		return secure
+	}
+	return plain
+}
+
+// clientOf returns a client for a version, which reaches the controller whatever host a URL has. It follows no redirects. A config
+// without a server name names the host of the URL.
+func (in *ingress) clientOf(t testing.TB, version string, config *tls.Config) *http.Client {
+	client := &http.Client{Timeout: deadline, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if version == secure3 {
+		three := in.http3(config)
+		t.Cleanup(func() { _ = three.Close() })
+		client.Transport = three
+		return client
+	}
+	transport := &http.Transport{
+		TLSClientConfig: config, DisableCompression: true, Protocols: new(http.Protocols),
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if version == plain1 || version == plain2 {
+				return new(net.Dialer).DialContext(ctx, "tcp", in.http)
+			}
+			return new(net.Dialer).DialContext(ctx, "tcp", in.https)
+		},
+	}
+	transport.Protocols.SetHTTP1(version == plain1 || version == secure1)
+	transport.Protocols.SetUnencryptedHTTP2(version == plain2)
+	transport.Protocols.SetHTTP2(version == secure2)
+	t.Cleanup(transport.CloseIdleConnections)
+	client.Transport = transport
+	return client
+}
+
+func (in *ingress) http3(config *tls.Config) *http3.Transport {
+	return &http3.Transport{
+		TLSClientConfig: config, DisableCompression: true,
+		Dial: func(ctx context.Context, _ string, t *tls.Config, q *quic.Config) (*quic.Conn, error) {
+			return quic.DialAddr(ctx, in.https, t, q)
+		},
+	}
+}

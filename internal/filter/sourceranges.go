@@ -1,0 +1,91 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// sourceRanges lets in clients by their address.
+type sourceRanges struct {
+	// allow is nil for all networks.
+	allow, deny *networks
+}
+
+func newSourceRanges(of ir.SourceRanges) (Filter, error) {
+	h := &sourceRanges{}
+	for _, list := range []struct {
+		from []string
+		to   **networks
+	}{{of.Allow, &h.allow}, {of.Deny, &h.deny}} {
+		if list.from == nil {
+			continue
+		}
+		var err error
+		if *list.to, err = newNetworks(list.from); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+var errSource = errors.New("clients of this address are not let in")
+
+// Apply refuses a client without an address, as that of a Unix socket, where any address is asked for.
+func (h *sourceRanges) Apply(x *exchange.Exchange) (bool, error) {
+	ip, err := netip.ParseAddr(x.Client().IP)
+	if err != nil || h.deny.has(ip) || h.allow != nil && !h.allow.has(ip) {
+		return false, exchange.Fail(http.StatusForbidden, errSource)
+	}
+	return false, nil
+}
+
+// networks is a set of them. A look-up costs as much as there are different lengths of prefixes, whatever their number.
+type networks struct {
+	all map[netip.Prefix]struct{}
+	// v4 and v6 are the lengths that there are.
+	v4, v6 []int
+}
+
+func newNetworks(list []string) (*networks, error) {
+	n := &networks{all: make(map[netip.Prefix]struct{}, len(list))}
+	for _, text := range list {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no network: %w", text, err)
+		}
+		n.all[prefix.Masked()] = struct{}{}
+		lengths := &n.v6
+		if prefix.Addr().Is4() {
+			lengths = &n.v4
+		}
+		if !slices.Contains(*lengths, prefix.Bits()) {
+			*lengths = append(*lengths, prefix.Bits())
+		}
+	}
+	return n, nil
+}
+
+// has says whether an address is in one of the networks; nil has none.
+func (n *networks) has(ip netip.Addr) bool {
+	if n == nil {
+		return false
+	}
+	ip = ip.Unmap().WithZone("")
+	lengths := n.v6
+	if ip.Is4() {
+		lengths = n.v4
+	}
+	for _, bits := range lengths {
+		prefix, err := ip.Prefix(bits)
+		if _, ok := n.all[prefix]; err == nil && ok {
+			return true
+		}
+	}
+	return false
+}

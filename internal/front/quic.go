@@ -1,0 +1,250 @@
+package front
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
+	"github.com/quic-go/quic-go/http3/qlog"
+	"go.uber.org/zap"
+	"golang.org/x/time/rate"
+
+	"github.com/k8singress/k8singress/internal/netaddr"
+)
+
+// quicSocket is an address that HTTP/3 is spoken at, for as long as a configuration wants that. Caddy keeps account of it: its listener for
+// QUIC is shared by all configurations, and is made on a quicClaim.
+type quicSocket struct {
+	group  *Group
+	cohort *cohort
+	conn   net.PacketConn
+	// transport is on the innermost part of conn, so that quic-go finds a *net.UDPConn.
+	transport *quic.Transport
+	listener  *quic.EarlyListener
+	// over is done when connections may not go on any more, and closed when the socket is.
+	over   context.Context //nolint:containedctx // It is what the end of the socket hands on to all its connections.
+	cutOff context.CancelFunc
+	closed chan struct{}
+	// serving has all connections, and who accepts them.
+	serving sync.WaitGroup
+
+	mu sync.Mutex
+	// conns are all that have begun, and ending says that they have to leave.
+	conns  map[*quicConn]bool
+	ending bool
+}
+
+// listenQUIC is a caddy.ListenerFunc for the network of HTTP/3. It is called when no configuration before has the address.
+//
+//nolint:revive // Caddy says how many arguments it has.
+func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, offset uint, config net.ListenConfig) (any, error) {
+	suffix := network[len(netaddr.FrontQUIC):]
+	address, err := caddy.ParseNetworkAddress(caddy.JoinNetworkAddress(netaddr.Front+suffix, host, ports))
+	if err != nil {
+		return nil, err
+	}
+	of, err := f.owner(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	address.Network = "udp" + suffix
+	opened, err := address.Listen(ctx, offset, config)
+	if err != nil || len(of.Server.PacketConnWrappersRaw) > 0 {
+		// What wraps datagrams is Caddy's, and so is HTTP/3 then.
+		return opened, err
+	}
+	q := &quicSocket{conn: opened.(net.PacketConn), conns: map[*quicConn]bool{}, closed: make(chan struct{})}
+	q.over, q.cutOff = context.WithCancel(context.Background()) //nolint:forbidigo // It outlives configurations.
+	f.mu.Lock()
+	of.join()
+	q.group, q.cohort = of.group, of.cohort
+	q.cohort.conns.Add(1)
+	f.mu.Unlock()
+	if err := q.listen(of); err != nil {
+		q.cohort.conns.Add(-1)
+		return nil, errors.Join(err, q.conn.Close())
+	}
+	f.mu.Lock()
+	q.cohort.threes = append(q.cohort.threes, q)
+	f.mu.Unlock()
+	q.serving.Go(q.accept)
+	return &quicClaim{socket: q, done: make(chan struct{})}, nil
+}
+
+// handshakesPerSecond is from when on clients have to show that their address is theirs, as in Caddy.
+const handshakesPerSecond = 1000
+
+// listen starts QUIC as Caddy does it in ListenQUIC.
+func (q *quicSocket) listen(of *Serving) (err error) {
+	inner := q.conn
+	for {
+		outer, ok := inner.(interface{ Unwrap() net.PacketConn })
+		if !ok {
+			break
+		}
+		inner = outer.Unwrap()
+	}
+	limiter := rate.NewLimiter(handshakesPerSecond, handshakesPerSecond)
+	q.transport = &quic.Transport{Conn: inner, VerifySourceAddress: func(net.Addr) bool { return !limiter.Allow() }}
+	config := q.group.tlsConfig()
+	config.MinVersion = tls.VersionTLS13
+	q.listener, err = q.transport.ListenEarly(http3.ConfigureTLSConfig(config), &quic.Config{
+		InitialPacketSize: 1200, Allow0RTT: of.Server.Allow0RTT == nil || *of.Server.Allow0RTT, Tracer: qlog.DefaultConnectionTracer,
+	})
+	return err
+}
+
+// accept serves all connections until the listener is closed.
+func (q *quicSocket) accept() {
+	for {
+		conn, err := q.listener.Accept(context.Background()) //nolint:forbidigo // It ends with the listener.
+		if err != nil {
+			return
+		}
+		q.serving.Go(func() { q.serve(conn) })
+	}
+}
+
+// serve answers the requests of a connection, with the limits of the moment, until it ends.
+func (q *quicSocket) serve(conn *quic.Conn) {
+	serving := q.group.Serving()
+	limits := serving.adjusted(limitsOf(serving.Server))
+	c := &quicConn{socket: q}
+	c.server = &http3.Server{
+		Handler: c, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.HeadBytes,
+		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {
+			q.begin(c)
+			return ctx
+		},
+	}
+	// Its error is how the connection has ended.
+	_ = c.server.ServeQUICConn(conn)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.conns, c)
+}
+
+// begin notes a connection that may be asked to leave from now on.
+func (q *quicSocket) begin(c *quicConn) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.conns[c] = true
+	if q.ending {
+		c.leave()
+	}
+}
+
+// quicConn is one connection. It has a server of its own, because http3 says GOAWAY to all connections of a server.
+type quicConn struct {
+	socket   *quicSocket
+	server   *http3.Server
+	requests atomic.Int64
+	leaving  sync.Once
+}
+
+// leave asks the client for another connection for its next request. This one ends with the last request that is under way, or when
+// the time of the socket is over.
+func (c *quicConn) leave() {
+	// Its error is that time was over.
+	c.leaving.Do(func() { go func() { _ = c.server.Shutdown(c.socket.over) }() })
+}
+
+// ServeHTTP has the server of the configuration that Caddy runs answer.
+func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	group := c.socket.group
+	serving := group.Serving()
+	limits := serving.adjusted(limitsOf(serving.Server))
+	if count := c.requests.Add(1); caddy.Exiting() || limits.Requests > 0 && count >= int64(limits.Requests) {
+		c.leave()
+	}
+	if serving.answering(0) == nil {
+		group.front.handedOver(serving.Reason)
+		serving.Server.ServeHTTP(w, r)
+		return
+	}
+	serving.answer(w, r, &limits, 0)
+}
+
+// end asks clients for other connections, and closes the socket when the last connection has ended.
+func (q *quicSocket) end() {
+	defer q.cohort.conns.Add(-1)
+	// Connections go on.
+	_ = q.listener.Close()
+	q.mu.Lock()
+	q.ending = true
+	for c := range q.conns {
+		c.leave()
+	}
+	q.mu.Unlock()
+	q.serving.Wait()
+	q.cutOff()
+	_ = q.transport.Close()
+	if err := q.conn.Close(); err != nil {
+		caddy.Log().Named("k8singress").Warn("closing a socket of HTTP/3", zap.Stringer("address", q.conn.LocalAddr()), zap.Error(err))
+	}
+	close(q.closed)
+}
+
+// lastWords is how long it may take to tell all clients that their connections are closed.
+const lastWords = time.Second
+
+// cut closes all connections, which are asked to leave already: other than with TCP, clients do not see the end of a process.
+func (q *quicSocket) cut() {
+	q.cutOff()
+	select {
+	case <-q.closed:
+	case <-time.After(lastWords):
+	}
+}
+
+// quicClaim is the socket that Caddy makes its listener for HTTP/3 on. No datagram ever comes.
+type quicClaim struct {
+	socket *quicSocket
+	once   sync.Once
+	done   chan struct{}
+}
+
+func (c *quicClaim) ReadFrom([]byte) (int, net.Addr, error) {
+	<-c.done
+	return 0, nil, net.ErrClosed
+}
+
+func (c *quicClaim) WriteTo(b []byte, _ net.Addr) (int, error) { return len(b), nil }
+
+// Close is called when no configuration wants the address any more.
+func (c *quicClaim) Close() error {
+	c.once.Do(func() {
+		close(c.done)
+		go c.socket.end()
+	})
+	return nil
+}
+
+// LocalAddr has the port that Caddy tells clients of.
+func (c *quicClaim) LocalAddr() net.Addr { return c.socket.conn.LocalAddr() }
+
+// Nothing waits that a deadline could end, and what quic-go asks of the kernel it gets from the socket.
+
+func (*quicClaim) SetDeadline(time.Time) error      { return nil }
+func (*quicClaim) SetReadDeadline(time.Time) error  { return nil }
+func (*quicClaim) SetWriteDeadline(time.Time) error { return nil }
+func (*quicClaim) SetReadBuffer(int) error          { return nil }
+func (*quicClaim) SetWriteBuffer(int) error         { return nil }
+
+// SyscallConn is that of the socket.
+func (c *quicClaim) SyscallConn() (syscall.RawConn, error) {
+	inner, ok := c.socket.transport.Conn.(syscall.Conn)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return inner.SyscallConn()
+}

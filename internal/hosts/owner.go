@@ -1,0 +1,223 @@
+package hosts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/ownership"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// Surroundings are what decides about a host besides the objects that name it. The zero value is a host under no wildcard, for a
+// policy that lets everything be.
+type Surroundings struct {
+	Policy ownership.Policy
+	// Above is the wildcard that covers the host. It is nil where there is none.
+	Above *Merged
+	// RulesBelow says of a wildcard whether a namespace has a rule for a name that it covers. It is nil where none has.
+	RulesBelow func(namespace string) bool
+}
+
+// owner returns the owner of a host. An object that only answers the challenges of certificate authorities there, because the
+// administrator lets it, claims nothing.
+func (s *Surroundings) owner(host string, results, fallbacks []*Contribution) ownership.Owner {
+	return s.Policy.Of(host, func(yield func(kinds.Object) bool) {
+		for _, r := range results {
+			if r.Canary == nil && r.Rules(host) && !s.onlySolves(r, host) && !yield(r.Object) {
+				return
+			}
+		}
+		for _, r := range fallbacks {
+			if host == "" && r.Canary == nil && !yield(r.Object) {
+				return
+			}
+		}
+	}, s.ownerAbove())
+}
+
+func (s *Surroundings) ownerAbove() ownership.Owner {
+	if s.Above == nil {
+		return ownership.Owner{}
+	}
+	return s.Above.Owner
+}
+
+func (s *Surroundings) onlySolves(r *Contribution, host string) bool {
+	paths := r.Paths[host]
+	return len(paths) > 0 && !slices.ContainsFunc(paths, func(p *Path) bool { return !s.solves(r, p) })
+}
+
+func (s *Surroundings) solves(r *Contribution, p *Path) bool {
+	return !p.Regex && !p.Last && s.Policy.Solves(r.namespace(), p.Match)
+}
+
+// serves says whether the paths of an object may answer on the host.
+func (m *merging) serves(r *Contribution) bool {
+	return m.around.Policy.Serves(m.Host.Host, m.Owner, r.namespace())
+}
+
+// admits says the same of one path.
+func (m *merging) admits(r *Contribution, p *Path) bool { return m.serves(r) || m.around.solves(r, p) }
+
+// known says whether anything may answer on the host.
+func (m *merging) known() bool {
+	host := m.Host.Host
+	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) || slices.ContainsFunc(m.results, func(r *Contribution) bool {
+		return r.Rules(host) && (m.serves(r) || slices.ContainsFunc(r.Paths[host], func(p *Path) bool { return m.around.solves(r, p) }))
+	})
+}
+
+// findPatterns finds the namespaces whose paths are regular expressions. In ingress-nginx one such path makes all paths of its host
+// regular expressions; here it does that to the paths of its own namespace, because another one has not asked for it.
+func (m *merging) findPatterns() {
+	for _, r := range m.results {
+		if slices.ContainsFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p.Regex && m.admits(r, p) }) {
+			if m.regex == nil {
+				m.regex = map[string]bool{}
+			}
+			m.regex[r.namespace()] = true
+		}
+	}
+}
+
+// findSecure finds out whether the owner wants the host, or the wildcard above it that he has as well, to be asked by HTTPS.
+func (m *merging) findSecure() {
+	m.Secure = slices.ContainsFunc(m.results, func(r *Contribution) bool { return m.Owner.Is(r.namespace()) && r.secures(m.Host.Host) })
+	above := m.around.Above
+	m.secure = m.Secure || above != nil && above.Secure && m.Owner.Is(above.Owner.Namespace)
+}
+
+// opensForStrangers says whether a path would be answered without the certificate that the host asks its clients for, because
+// authorities look for the answers to their challenges there, and is of another namespace: that could get a certificate for the host.
+func (m *merging) opensForStrangers(r *Contribution, p *Path) bool {
+	if m.Host.ClientAuth == nil || m.Owner.Is(r.namespace()) || !strings.HasPrefix(p.Match.Path, ownership.Challenges) {
+		return false
+	}
+	m.problem(r, report.Problem{
+		Severity: report.Error, Reason: report.HostConflict, Field: p.Field,
+		Message: fmt.Sprintf("the path %s of %s gets 403: %s asks the clients of the host for certificates, and on such a host only its own "+
+			"namespace answers the challenges of certificate authorities", p.Match.Path, OrEvery(m.Host.Host), m.ownerFor(r)),
+	})
+	return true
+}
+
+// ownerFor names the owner to another object of the host.
+func (m *merging) ownerFor(r *Contribution) string {
+	if m.Owner.By == nil {
+		return "no namespace"
+	}
+	if snapshot.Older(m.Owner.By, r.Object) < 0 {
+		return snapshot.Elder(m.Owner.By, r.Object)
+	}
+	return snapshot.RefOf(m.Owner.By).String()
+}
+
+// tellOfOwner tells the objects of other namespaces whose host it is, and the owner who else has rules for it.
+func (m *merging) tellOfOwner() {
+	var served, refused []string
+	for _, r := range m.results {
+		switch {
+		case m.Owner.Is(r.namespace()) || !r.Rules(m.Host.Host) || m.around.onlySolves(r, m.Host.Host):
+		case m.serves(r):
+			served = append(served, r.Ref().String())
+			m.problem(r, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(
+				"%s has %s, and is of another namespace: the paths of this Ingress are served there, and what holds for the whole host "+
+					"is what that namespace says", m.ownerFor(r), OrEvery(m.Host.Host))})
+		default:
+			refused = append(refused, r.Ref().String())
+			m.refuse(r, "spec.rules")
+		}
+	}
+	for _, r := range m.fallbacks {
+		if m.Host.Host == "" && !m.serves(r) {
+			m.refuse(r, "spec.defaultBackend")
+		}
+	}
+	m.tellOwner(served, refused)
+}
+
+// refuse says why nothing of an object is served on the host.
+func (m *merging) refuse(r *Contribution, field string) {
+	host := m.Host.Host
+	message := fmt.Sprintf("%s has %s, and is of another namespace: this Ingress is not served there, because of the option "+
+		"host_ownership namespace. Use another host", m.ownerFor(r), OrEvery(host))
+	if !m.around.Policy.Admits(host, r.namespace()) {
+		list, _ := m.around.Policy.ReservedFor(host)
+		message = fmt.Sprintf("this Ingress is not served for %s, which the option host_owner reserves for %s. Use another host",
+			OrEvery(host), report.List(list, len(list), report.MostListed))
+	}
+	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
+}
+
+// tellOwner tells the oldest object of the owner who else has rules for the host. Where the administrator has named the namespaces of
+// the host, it is no surprise.
+func (m *merging) tellOwner(served, refused []string) {
+	if m.Owner.By == nil {
+		return
+	}
+	by := snapshot.RefOf(m.Owner.By)
+	of := m.resultOf(by)
+	if of == nil {
+		return
+	}
+	if len(served) > 0 {
+		severity := report.Warning
+		if _, reserved := m.around.Policy.ReservedFor(m.Host.Host); reserved {
+			severity = report.Info
+		}
+		m.problem(of, report.Problem{Severity: severity, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(
+			"another namespace has paths of %s too, which this namespace has: %s. The options host_ownership and host_owner keep a host to "+
+				"one namespace", OrEvery(m.Host.Host), report.List(served, len(served), report.MostListed))})
+	}
+	if len(refused) > 0 {
+		m.problem(of, report.Problem{Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(
+			"another namespace asks for %s too, which this namespace has, and is refused: %s", OrEvery(m.Host.Host),
+			report.List(refused, len(refused), report.MostListed))})
+	}
+}
+
+// handshake takes the versions of the oldest Ingress of the owner, and the ciphers of the oldest one of the owner that asks for some.
+func (m *merging) handshake() {
+	var chosen *Contribution
+	for r := range m.ofOwner(true) {
+		if m.Host.TLS == nil {
+			policy := r.TLS
+			m.Host.TLS, m.Host.TLSOrigin = &policy, r.Ref().String()
+		}
+		switch {
+		case !r.AsksCiphers:
+		case chosen == nil:
+			chosen = r
+			m.Host.TLS = &ir.TLSPolicy{Version: m.Host.TLS.Version, Ciphers: r.TLS.Ciphers}
+			m.Host.TLSOrigin = r.Ref().String()
+		case !slices.Equal(chosen.TLS.Ciphers, r.TLS.Ciphers):
+			m.otherCiphers(r, snapshot.Elder(chosen.Object, r.Object)+" has other ssl-ciphers for "+OrEvery(m.Host.Host)+", which count")
+		}
+	}
+	for r := range m.ofOwner(false) {
+		if r.AsksCiphers && m.serves(r) && (m.Host.TLS == nil || !slices.Equal(m.Host.TLS.Ciphers, r.TLS.Ciphers)) {
+			m.otherCiphers(r, m.ownerFor(r)+" has "+OrEvery(m.Host.Host)+", and is of another namespace: its ssl-ciphers count")
+		}
+	}
+}
+
+func (m *merging) otherCiphers(r *Contribution, message string) {
+	m.problem(r, report.Problem{
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.Ciphers), Message: message,
+	})
+}
+
+// ofOwner yields the Ingresses with a rule for the host, the oldest first: those of its owner, or all others.
+func (m *merging) ofOwner(own bool) func(yield func(*Contribution) bool) {
+	return func(yield func(*Contribution) bool) {
+		for _, r := range m.results {
+			if r.Rules(m.Host.Host) && m.Owner.Is(r.namespace()) == own && !yield(r) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package hosts
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/pattern"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// patterns is what the regular expressions of a host come to.
+type patterns struct {
+	// size is that of the owner's, others that of all other namespaces.
+	size, others int
+	// standIns are routes that answer 503 in the place of a path that is refused, with the length of its text, by which it is sorted.
+	standIns map[*ir.Route]int
+}
+
+// readPattern returns the size of a path of a host with regular expressions, or false for one that is none.
+func (m *merging) readPattern(r *Contribution, p *Path) (int, bool) {
+	size, err := pattern.PathSize(p.Match.Path)
+	if err != nil {
+		m.refusePattern(r, p, report.InvalidRegex, err)
+		return 0, false
+	}
+	if m.PatternSizes == nil {
+		m.PatternSizes = map[ir.Ref]int{}
+	}
+	m.PatternSizes[r.Ref()] += size
+	if r.PatternsRefused {
+		m.withoutPattern(r, p)
+	}
+	return size, !r.PatternsRefused
+}
+
+// takePattern says whether the host has room for a pattern of a size. The oldest stay, and other namespaces leave the owner its room.
+func (m *merging) takePattern(r *Contribution, p *Path, size int) bool {
+	sum, of := m.patterns.size+size, &m.patterns.size
+	if !m.Owner.Is(r.namespace()) {
+		sum, of = sum+m.patterns.others, &m.patterns.others
+	}
+	if sum > pattern.MostOfHost {
+		m.refusePattern(r, p, report.QuotaExceeded, fmt.Errorf("the regular expressions of %s stand for %d instructions with this one, and "+
+			"may for %d, of which older Ingresses have theirs first: write fewer or shorter ones", OrEvery(m.Host.Host), sum, pattern.MostOfHost))
+		return false
+	}
+	*of += size
+	return true
+}
+
+func (m *merging) refusePattern(r *Contribution, p *Path, reason report.Reason, why error) {
+	m.problem(r, report.Problem{
+		Severity: report.Error, Reason: reason, Field: p.Field, Message: fmt.Sprintf("%v; %s", why, m.withoutPattern(r, p)),
+	})
+}
+
+// withoutPattern leaves a path out, unless it may be there to keep requests out: another path would let them in then.
+func (m *merging) withoutPattern(r *Contribution, p *Path) (outcome string) {
+	guards := m.conflicting[r] || slices.ContainsFunc(p.Filters, ir.Filter.Guards)
+	if !guards {
+		return "the path is left out"
+	}
+	prefix := pattern.Prefix(p.Match.Path)
+	route := &ir.Route{
+		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchRegex, Path: regexp.QuoteMeta(prefix)}},
+		Filters: []ir.Filter{ir.Unavailable}, Backends: ir.To(p.Backend), Origin: r.Ref(),
+	}
+	if m.patterns.standIns == nil {
+		m.patterns.standIns = map[*ir.Route]int{}
+	}
+	m.patterns.standIns[route] = len(p.Match.Path)
+	m.Host.Routes = append(m.Host.Routes, route)
+	return fmt.Sprintf("paths that begin with %s get 503, because it may keep requests out", prefix)
+}
+
+// length is what a route with a regular expression is sorted by.
+func (p *patterns) length(r *ir.Route) int {
+	if length, ok := p.standIns[r]; ok {
+		return length
+	}
+	return len(r.Match.Path)
+}
+
+// WithoutPatterns is what is left of an object when its regular expressions are refused, because those of its namespace come to too
+// much. Paths are left out as in withoutPattern; where another setting is one, all of the object is closed.
+func (c *Contribution) WithoutPatterns() *Contribution {
+	rest := *c
+	rest.PatternsRefused = true
+	if c.PatternSize == 0 {
+		return &rest
+	}
+	rest.Paths = maps.Clone(c.Paths)
+	for host, paths := range c.Paths {
+		rest.Paths[host] = nil
+		for _, p := range paths {
+			rest.Paths[host] = append(rest.Paths[host], p.Closed())
+		}
+	}
+	if c.Fallback != nil {
+		rest.Fallback = c.Fallback.Closed()
+	}
+	if c.ClientAuth != nil {
+		closed := *c.ClientAuth
+		closed.Closed = true
+		rest.ClientAuth = &closed
+	}
+	if c.Canary != nil {
+		rest.Canary = &ir.Canary{Closed: true}
+	}
+	return &rest
+}

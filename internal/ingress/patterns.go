@@ -1,0 +1,38 @@
+package ingress
+
+import (
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/pattern"
+)
+
+// patternSize is what the regular expressions of the annotations come to, as often as they are compiled: one that is searched in the
+// names of clients for each host, that of a canary for each path, and those for cookies once.
+func (r *reading) patternSize() int {
+	size, paths := 0, 0
+	for _, of := range r.Paths {
+		paths += len(of)
+	}
+	if r.ClientAuth != nil && r.ClientAuth.Subject != "" {
+		size += len(r.Paths) * sizeOf(r.ClientAuth.Subject)
+	}
+	if r.Canary != nil && r.Canary.HeaderPattern != "" {
+		size += paths * sizeOf(r.Canary.HeaderPattern)
+	}
+	for _, rewrite := range []ir.CookieRewrite{r.annotations.Forwarding.CookiePath, r.annotations.Forwarding.CookieDomain} {
+		if expression, ok := strings.CutPrefix(rewrite.From, "~"); ok {
+			size += sizeOf(strings.TrimPrefix(expression, "*"))
+		}
+	}
+	return size
+}
+
+// sizeOf is that of an expression that has been read.
+func sizeOf(expression string) int {
+	size, err := pattern.Size(expression)
+	if err != nil {
+		return 0
+	}
+	return size
+}

@@ -1,0 +1,83 @@
+package live
+
+import (
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/pattern"
+)
+
+// prefixes has the routes of a host that match a path and all below it, element by element. A lookup looks at each element of the
+// path of a request once, and no further than there are routes.
+type prefixes struct {
+	// routes are nil for an element that routes lead through only.
+	routes *Route
+	above  *prefixes
+	// most elements have one below, which stands in name and only. below is for several.
+	name  string
+	only  *prefixes
+	below map[string]*prefixes
+}
+
+// at returns the place of a path, which it makes if there is none.
+func (p *prefixes) at(path string) *prefixes {
+	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
+		element, rest = cut(rest)
+		next := p.next(element)
+		if next == nil {
+			next = &prefixes{above: p}
+			p.put(element, next)
+		}
+		p = next
+	}
+	return p
+}
+
+// cut returns the first element of a path, which begins with a slash, and what comes behind it.
+func cut(path string) (element, rest string) {
+	path = path[1:]
+	if end := strings.IndexByte(path, '/'); end >= 0 {
+		return path[:end], path[end:]
+	}
+	return path, ""
+}
+
+func (p *prefixes) next(element string) *prefixes {
+	if p.below != nil {
+		return p.below[element]
+	}
+	if p.only != nil && p.name == element {
+		return p.only
+	}
+	return nil
+}
+
+func (p *prefixes) put(element string, next *prefixes) {
+	switch {
+	case p.below != nil:
+		p.below[element] = next
+	case p.only != nil:
+		p.below = map[string]*prefixes{p.name: p.only, element: next}
+		p.name, p.only = "", nil
+	default:
+		p.name, p.only = element, next
+	}
+}
+
+// longest returns the route with the longest prefix of a clean path whose conditions hold, or nil.
+func (p *prefixes) longest(path string, r *message.Request, b *pattern.Budget) *Route {
+	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
+		element, rest = cut(rest)
+		next := p.next(element)
+		if next == nil {
+			break
+		}
+		p = next
+	}
+	for ; p != nil; p = p.above {
+		if route := p.routes.first(r, b); route != nil {
+			return route
+		}
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+package message
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Ambiguous says whether servers read a path in more than one way. It is escaped, as an endpoint gets it. These are what they read
+// differently: two slashes, dot segments, a semicolon and a backslash, and an escaped dot, slash, semicolon, backslash, or escape.
+func Ambiguous(escaped string) bool {
+	for i := range len(escaped) {
+		switch escaped[i] {
+		case ';', '\\':
+			return true
+		case '/':
+			if rest := escaped[i+1:]; rest != "" && (rest[0] == '/' || rest[0] == '.' && beginsWithDots(rest)) {
+				return true
+			}
+		case '%':
+			c, ok := unescape(escaped[i:])
+			if !ok {
+				continue
+			}
+			_, twice := unescape("%" + escaped[i+escapeSize:])
+			if strings.IndexByte(`./\;`, c) >= 0 || c == '%' && twice {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// beginsWithDots says whether the first segment is one of dots.
+func beginsWithDots(path string) bool {
+	segment, _, _ := strings.Cut(path, "/")
+	return isDots(segment)
+}
+
+func isDots(segment string) bool { return segment == "." || segment == ".." }
+
+// escapeSize is how long an escaped byte is.
+const escapeSize = len("%2f")
+
+// unescape returns the byte that a text begins with in an escaped form.
+func unescape(text string) (c byte, ok bool) {
+	if len(text) < escapeSize || text[0] != '%' {
+		return 0, false
+	}
+	high, low := HexValue(text[1]), HexValue(text[2])
+	return high<<4 | low, high < 16 && low < 16
+}
+
+// HexValue returns the value of a hexadecimal digit, or 16 for another byte.
+func HexValue(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10
+	}
+	return 16
+}
+
+// reader is one way in which a server may read a path.
+type reader struct {
+	// decodes is how often it is decoded.
+	decodes int
+	// cutsFirst cuts parameters off each segment, such as ";v=1", before the path is decoded, and cutsLast afterwards.
+	cutsFirst, cutsLast bool
+	// backslashes takes them for slashes.
+	backslashes bool
+	dots        dotSegments
+}
+
+// dotSegments is what becomes of them.
+type dotSegments uint8
+
+const (
+	// keepDots leaves them where they are.
+	keepDots dotSegments = iota
+	// resolveDots takes two slashes for an empty segment, as RFC 3986 does.
+	resolveDots
+	// mergeAndResolve takes two slashes for one, as nginx does.
+	mergeAndResolve
+)
+
+// readers are all that make a difference for a path. The path as it was sent comes first.
+func readers(escaped string) (all []reader) {
+	decodes, cuts := 0, []reader{{}}
+	if decoded := decode(escaped); decoded != escaped {
+		decodes = 1
+		if decode(decoded) != decoded {
+			decodes = 2
+		}
+	}
+	if strings.Contains(escaped, ";") {
+		cuts = append(cuts, reader{cutsFirst: true})
+	}
+	last := decodeTimes(escaped, decodes)
+	if strings.Contains(last, ";") {
+		cuts = append(cuts, reader{cutsLast: true})
+	}
+	backslashes := []bool{false}
+	if strings.Contains(last, `\`) {
+		backslashes = append(backslashes, true)
+	}
+	for n := range decodes + 1 {
+		for _, r := range cuts {
+			for _, r.backslashes = range backslashes {
+				for _, r.dots = range []dotSegments{keepDots, resolveDots, mergeAndResolve} {
+					r.decodes = n
+					all = append(all, r)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Readings returns what servers may take a path for, each once. The path is escaped, as an endpoint gets it. It returns false if there are
+// more than so many: no honest path mixes that much.
+func Readings(escaped string, most int) (all []string, ok bool) {
+	seen := map[string]bool{}
+	for _, r := range readers(escaped) {
+		read := r.read(escaped)
+		if seen[read] {
+			continue
+		}
+		if len(all) == most {
+			return nil, false
+		}
+		seen[read] = true
+		all = append(all, read)
+	}
+	return all, true
+}
+
+func (r *reader) read(path string) string {
+	if r.cutsFirst {
+		path = cutParameters(path)
+	}
+	path = decodeTimes(path, r.decodes)
+	if r.backslashes {
+		path = strings.ReplaceAll(path, `\`, "/")
+	}
+	if r.cutsLast {
+		path = cutParameters(path)
+	}
+	if r.dots != keepDots && r.decodes == 0 {
+		path = unescapeDots(path)
+	}
+	switch r.dots {
+	case resolveDots:
+		return resolve(path)
+	case mergeAndResolve:
+		return CleanPath(path)
+	default:
+		return path
+	}
+}
+
+func decodeTimes(path string, times int) string {
+	for range times {
+		path = decode(path)
+	}
+	return path
+}
+
+// decode leaves what is no escaped byte as it is.
+func decode(path string) string {
+	at := strings.IndexByte(path, '%')
+	if at < 0 {
+		return path
+	}
+	decoded := make([]byte, at, len(path))
+	copy(decoded, path)
+	for i := at; i < len(path); i++ {
+		if c, ok := unescape(path[i:]); ok {
+			decoded = append(decoded, c)
+			i += escapeSize - 1
+		} else {
+			decoded = append(decoded, path[i])
+		}
+	}
+	return string(decoded)
+}
+
+// cutParameters takes off each segment what stands behind a semicolon.
+func cutParameters(path string) string {
+	var b strings.Builder
+	b.Grow(len(path))
+	for {
+		segments, rest, ok := strings.Cut(path, ";")
+		b.WriteString(segments)
+		slash := strings.IndexByte(rest, '/')
+		if !ok || slash < 0 {
+			return b.String()
+		}
+		path = rest[slash:]
+	}
+}
+
+// unescapeDots does so in segments that are of dots only: servers that do not decode a path know them as well (RFC 3986 6.2.2.2).
+func unescapeDots(path string) string {
+	if !strings.Contains(path, "%2e") && !strings.Contains(path, "%2E") {
+		return path
+	}
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		if plain := decode(segment); isDots(plain) {
+			segments[i] = plain
+		}
+	}
+	return strings.Join(segments, "/")
+}
+
+// resolve removes dot segments as RFC 3986 5.2.4 does. The path begins with a slash.
+func resolve(path string) string {
+	if !strings.Contains(path, "/.") {
+		return path
+	}
+	kept := make([]byte, 0, len(path))
+	for path != "" {
+		end := 1 + strings.IndexByte(path[1:], '/')
+		if end == 0 {
+			end = len(path)
+		}
+		segment := path[:end]
+		path = path[end:]
+		switch {
+		case !isDots(segment[1:]):
+			kept = append(kept, segment...)
+			continue
+		case segment == "/..":
+			kept = kept[:max(0, bytes.LastIndexByte(kept, '/'))]
+		}
+		if path == "" {
+			kept = append(kept, '/')
+		}
+	}
+	return string(kept)
+}
+
+// HasDotSegment says whether a path that is not escaped has a segment that a server may take for one of dots: also one with a parameter
+// behind it, between backslashes, or that has to be decoded once more.
+func HasDotSegment(path string) bool {
+	for _, read := range [...]string{path, decode(path)} {
+		for segment := range strings.SplitSeq(strings.ReplaceAll(read, `\`, "/"), "/") {
+			if name, _, _ := strings.Cut(segment, ";"); isDots(name) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,193 @@
+package pattern
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// hostile are the worst patterns that are taken: many threads that live as long as the text goes on, and costly classes.
+var hostile = []string{
+	`/.*.*.*.*.*.*.*.*.*.*.*.*.*.*.*.*.*.*x!`, `/0(\w?){0,70}!`, `/0.{0,350}!`, `/([^/]+/?)*x!`, `/(a?){0,200}(.*)`,
+	`/|.*a.*a.*a.*a.*!`, `/(\pL*\pN*)*!`, `/(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)`, `/0a{0,300}!`, `(a*)*b`, `/(.*.*.*)*\b!`,
+	`/(é*è*ê*ô*.)*!`, `/0(\pL?){0,8}.*.*.*.*!`, `/([^\pN][\pL]*)*!`,
+}
+
+// BenchmarkWorstHost is a request with a path of 16 KiB for a host whose patterns are as bad as they may be, with the groups of a
+// pattern that is found.
+func BenchmarkWorstHost(b *testing.B) {
+	for _, text := range hostile {
+		p, err := CompilePath(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, letter := range []string{"a", "é", "\U00020000"} {
+			path := "/0" + strings.Repeat(letter, 16<<10/len(letter))
+			b.Run(fmt.Sprintf("size=%d/%.30s/%s", p.size, text, letter), func(b *testing.B) {
+				begin := processorTime(b)
+				defer func() { b.ReportMetric(float64(processorTime(b)-begin)/float64(b.N), "cpu-ns/op") }()
+				for b.Loop() {
+					budget := NewBudget()
+					for range MostOfHost / p.size {
+						if found := p.Search(path, &budget); found == Yes {
+							p.Submatch(path)
+							break
+						} else if found == Unknown {
+							break
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// processorTime is what this process has used: others may use the machine, too.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkHonestHost is a host of 100 ordinary patterns, of which the last one is found.
+func BenchmarkHonestHost(b *testing.B) {
+	for _, length := range []int{20, 200, 8 << 10} {
+		path := "/service99/" + strings.Repeat("a", length)
+		counted, plain := make([]*Pattern, 100), make([]*regexp.Regexp, 100)
+		for i := range counted {
+			text := fmt.Sprintf("/service%d(/|$)(.*)", i)
+			counted[i], _ = CompilePath(text)
+			plain[i] = regexp.MustCompile(ofPath + text)
+		}
+		b.Run(fmt.Sprintf("bytes=%d", length), func(b *testing.B) {
+			for b.Loop() {
+				budget, found := NewBudget(), No
+				for i := 0; found == No; i++ {
+					found = counted[i].Search(path, &budget)
+				}
+				if found != Yes {
+					b.Fatal("it is not found")
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("bytes=%d/regexp", length), func(b *testing.B) {
+			for b.Loop() {
+				for i := 0; !plain[i].MatchString(path); i++ {
+				}
+			}
+		})
+	}
+}
+
+// However a host is made, a search ends after the steps of the budget, and these are few enough for a busy machine, too.
+func TestBudgetBounds(t *testing.T) {
+	for _, text := range hostile {
+		p, err := CompilePath(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range []string{"/0" + strings.Repeat("a", 16<<10), "/0" + strings.Repeat("é", 8<<10), "/" + strings.Repeat("0a/", 5000)} {
+			budget, begin := NewBudget(), time.Now()
+			for range MostOfHost / p.size {
+				if p.Search(path, &budget) == Unknown {
+					break
+				}
+			}
+			if spent := mostSteps - budget.steps; spent > mostSteps+2*len(p.program().Inst) {
+				t.Errorf("%s takes %d steps", text, spent)
+			}
+			t.Logf("%-45s %v", text, time.Since(begin))
+		}
+	}
+}
+
+// What one namespace wrote about 1 KB of, and what it costs to refuse it.
+func TestRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"/0" + strings.Repeat(`\pL{0,1000}`, 89) + "!": "it stands for",
+		`/\pL{0,1000}`:                       "it stands for",
+		strings.Repeat(`\pL`, 99):            "it stands for",
+		"/((a{0,100}){0,100}){0,100}":        "not a regular expression",
+		"/(a{0,40}){0,25}b{0,900}":           "it stands for",
+		"/" + strings.Repeat("a", MostBytes): "1025 bytes long, and may be 1024",
+		"/(a":                                "missing closing )",
+	} {
+		_, err := CompilePath(text)
+		_, sizeErr := PathSize(text)
+		if err == nil || !strings.Contains(err.Error(), want) || sizeErr == nil || err.Error() != sizeErr.Error() {
+			t.Errorf("%.40s: %v, %v", text, err, sizeErr)
+		}
+	}
+	for _, text := range []string{
+		`/api(/|$)(.*)`, "/" + strings.Repeat("a", MostBytes-1), `/(?:[\w-]{1,63}\.){1,4}\w+/.*`, `/[^/]{1,255}/\d{1,19}$`,
+	} {
+		if _, err := CompilePath(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestPrefix(t *testing.T) {
+	for text, want := range map[string]string{
+		"/admin(/|$)(.*)": "/admin", "/admin": "/admin", "/a|/b": "/", "/admin/a|/admin/b": "/", "/(a|b)": "/", "/x{0,3}y": "/", "/(": "/",
+		`/v1\.2/.*`: "/v1.2/", ".*": "/", "": "/", "/adm?in": "/ad",
+	} {
+		if got := Prefix(text); got != want {
+			t.Errorf("%s begins with %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A search finds what package regexp finds, and no expression is larger than it says.
+func FuzzSearch(f *testing.F) {
+	for _, text := range append(hostile, `a|b`, `^$`, `(?m)^a$|\Bb`, `(?s)a.b`, `\bé+\b`, `(?i)k+s`, `(|a)+`, `((a|b)*|c)d?$`, `x{2,4}?`) {
+		f.Add(text, "/0aaa\nb é K/x")
+		f.Add(text, "")
+	}
+	f.Fuzz(func(t *testing.T, text, in string) {
+		if len(in) > 300 {
+			return
+		}
+		for _, compile := range []func(string) (*Pattern, error){Compile, CompilePath} {
+			p, err := compile(text)
+			if err != nil {
+				continue
+			}
+			if n := len(p.program().Inst); n > p.size {
+				t.Errorf("%q is of %d instructions, and says %d", p, n, p.size)
+			}
+			budget := Budget{steps: 1 << 30}
+			want := No
+			if p.expression.MatchString(in) {
+				want = Yes
+			}
+			if got := p.Search(in, &budget); got != want {
+				t.Errorf("%q in %q: %d, want %d", p, in, got, want)
+			}
+		}
+	})
+}
+
+// TestMayBegin holds that no path is passed over that the pattern of a path would match.
+func TestMayBegin(t *testing.T) {
+	for _, c := range []struct {
+		expression, path string
+		want             bool
+	}{
+		{"/api/(.*)", "/api/x", true}, {"/api/(.*)", "/API/x", true}, {"/api/(.*)", "/apis", false}, {"/api/(.*)", "/api", false},
+		{"/api?", "/ap", true}, {"/k", "/\u212a", true}, {"/\u00e9", "/\u00c9", true}, {"/x|/y", "/y", true}, {"/S", "/\u017f", true},
+		{"(?i)/api", "/API", true}, {"/@", "/`", false},
+	} {
+		if got := MayBegin(c.path, Prefix(c.expression)); got != c.want {
+			t.Errorf("%q may match %q: %v", c.expression, c.path, got)
+		}
+		if compiled, err := CompilePath(c.expression); err != nil || compiled.Find(c.path) && !c.want {
+			t.Errorf("%q matches %q, or %v", c.expression, c.path, err)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package pattern
+
+import (
+	"regexp/syntax"
+	"sync"
+	"unicode/utf8"
+)
+
+// Budget is what the searches for one request may cost together. It is for one goroutine.
+type Budget struct {
+	// steps are left for searches that are counted. plain is left for those by package regexp, which is faster for short texts, and
+	// does not count: each is taken for what it costs at most, the size of the pattern times the length of the text.
+	steps, plain int
+}
+
+const (
+	// mostSteps is one or two milliseconds on one core, as the match limit of PCRE. An ordinary pattern takes eight for each byte of a
+	// path, and one that begins with other letters than the path a few for all of it.
+	mostSteps = 250_000
+	// mostPlain is some tenths of a millisecond.
+	mostPlain = 1 << 16
+)
+
+// NewBudget is that of a request.
+func NewBudget() Budget { return Budget{mostSteps, mostPlain} }
+
+// Found is the outcome of a search.
+type Found int
+
+const (
+	// No says that the pattern is not found.
+	No Found = iota
+	// Yes says that it is.
+	Yes
+	// Unknown means that the budget was not enough to tell. What guards anything refuses then.
+	Unknown
+)
+
+// Search says whether the pattern is found in a text.
+func (p *Pattern) Search(text string, b *Budget) Found {
+	if most := p.size * (len(text) + 1); most <= b.plain {
+		b.plain -= most
+		if p.expression.MatchString(text) {
+			return Yes
+		}
+		return No
+	}
+	s := searches.Get().(*search)
+	defer searches.Put(s)
+	return s.run(p.program(), text, &b.steps)
+}
+
+// Find is Search with a budget of its own. Unknown is false.
+func (p *Pattern) Find(text string) bool {
+	b := NewBudget()
+	return p.Search(text, &b) == Yes
+}
+
+// Submatch returns where the pattern and its groups are, as regexp.FindStringSubmatchIndex does, or nil where Find is false.
+func (p *Pattern) Submatch(text string) []int {
+	if p.size*(len(text)+1) > mostPlain && !p.Find(text) {
+		return nil
+	}
+	return p.expression.FindStringSubmatchIndex(text)
+}
+
+// String is the text of the pattern, with its flags.
+func (p *Pattern) String() string { return p.expression.String() }
+
+// search runs a program over a text as package regexp does for long texts: all threads at once, so that each instruction is
+// visited once for each character at most. It counts the visits.
+type search struct {
+	now, next queue
+	stack     []uint32
+}
+
+var searches = sync.Pool{New: func() any { return new(search) }}
+
+// queue is a set of instructions in the order in which they were added.
+type queue struct{ sparse, dense []uint32 }
+
+func (q *queue) reset(size int) {
+	if len(q.sparse) < size {
+		q.sparse, q.dense = make([]uint32, size), make([]uint32, 0, size)
+	}
+	q.dense = q.dense[:0]
+}
+
+func (q *queue) add(pc uint32) bool {
+	if i := q.sparse[pc]; int(i) < len(q.dense) && q.dense[i] == pc {
+		return false
+	}
+	q.sparse[pc] = uint32(len(q.dense))
+	q.dense = append(q.dense, pc)
+	return true
+}
+
+func (s *search) run(p *syntax.Prog, text string, left *int) Found {
+	s.now.reset(len(p.Inst))
+	s.next.reset(len(p.Inst))
+	anchored, found := p.StartCond()&syntax.EmptyBeginText != 0, No
+	before := rune(-1)
+	for at := 0; ; {
+		if len(s.now.dense) == 0 && (found == Yes || anchored && at > 0) {
+			return found
+		}
+		here, width := runeAt(text, at)
+		if found == No && (at == 0 || !anchored) {
+			*left -= s.follow(p, &s.now, uint32(p.Start), context{before, here})
+		}
+		after, _ := runeAt(text, at+width)
+		if s.step(p, here, context{here, after}, left) {
+			found = Yes
+		}
+		if *left < 0 {
+			return Unknown
+		}
+		if width == 0 {
+			return found
+		}
+		at, before = at+width, here
+		s.now, s.next = s.next, s.now
+		s.next.dense = s.next.dense[:0]
+	}
+}
+
+// context is what stands on both sides of a place; -1 is the end of the text.
+type context struct{ before, after rune }
+
+func runeAt(text string, at int) (rune, int) {
+	if at >= len(text) {
+		return -1, 0
+	}
+	if c := text[at]; c < utf8.RuneSelf {
+		return rune(c), 1
+	}
+	return utf8.DecodeRuneInString(text[at:])
+}
+
+// step moves all threads over a character, and says whether one of them has found the pattern. Those behind it are given up, as
+// the first alternative counts.
+func (s *search) step(p *syntax.Prog, here rune, next context, left *int) bool {
+	for _, pc := range s.now.dense {
+		i := &p.Inst[pc]
+		if i.Op == syntax.InstMatch {
+			return true
+		}
+		*left--
+		if here >= 0 && takes(i, here) {
+			*left -= s.follow(p, &s.next, i.Out, next)
+		}
+	}
+	return false
+}
+
+// takes says whether an instruction takes a character. Others than those of characters take none.
+func takes(i *syntax.Inst, r rune) bool {
+	switch i.Op {
+	case syntax.InstRune1:
+		return r == i.Rune[0]
+	case syntax.InstRuneAny:
+		return true
+	case syntax.InstRuneAnyNotNL:
+		return r != '\n'
+	case syntax.InstRune:
+		return i.MatchRunePos(r) >= 0
+	default:
+		return false
+	}
+}
+
+// follow adds an instruction, and what is reached from it without a character, the first alternative first. It returns the number of
+// visits.
+func (s *search) follow(p *syntax.Prog, to *queue, pc uint32, at context) int {
+	visits := 0
+	for s.stack = append(s.stack[:0], pc); len(s.stack) > 0; {
+		pc, s.stack = s.stack[len(s.stack)-1], s.stack[:len(s.stack)-1]
+		visits++
+		if !to.add(pc) {
+			continue
+		}
+		switch i := &p.Inst[pc]; i.Op {
+		case syntax.InstAlt, syntax.InstAltMatch:
+			s.stack = append(s.stack, i.Arg, i.Out)
+		case syntax.InstEmptyWidth:
+			if syntax.EmptyOp(i.Arg)&^syntax.EmptyOpContext(at.before, at.after) == 0 {
+				s.stack = append(s.stack, i.Out)
+			}
+		case syntax.InstCapture, syntax.InstNop:
+			s.stack = append(s.stack, i.Out)
+		default:
+			// It takes a character, or ends the search.
+		}
+	}
+	return visits
+}

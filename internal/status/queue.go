@@ -1,0 +1,123 @@
+package status
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/delayqueue"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/turns"
+)
+
+const (
+	// Statuses and Events are written by so many at the same time; the client's own limit of requests a second comes on top.
+	// Statuses are what others wait for, so Events get less.
+	statusWriters = 4
+	eventWriters  = 2
+	// A write that failed is tried again after firstRetry, and then after twice as long each time up to lastRetry.
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = time.Minute
+)
+
+// task is one kind of write about one object.
+type task struct {
+	object ir.Ref
+	// events says that its Events are to be written, and not its status.
+	events bool
+}
+
+// queue has what is to be written. Statuses do not wait for Events, and in both the namespaces take turns: one whose objects have
+// thousands of problems does not hold up the status of others.
+type queue struct {
+	kick chan struct{}
+
+	mu       sync.Mutex
+	statuses *turns.Queue[task]
+	events   *turns.Queue[task]
+	// delayed are those that have failed, and failures how often in a row.
+	delayed  *delayqueue.Queue[task]
+	failures map[task]int
+}
+
+func newQueue() *queue {
+	return &queue{
+		kick: make(chan struct{}, 1), statuses: turns.New[task](statusWriters, statusWriters), events: turns.New[task](eventWriters, eventWriters),
+		delayed: delayqueue.New[task](), failures: map[task]int{},
+	}
+}
+
+// add has the status and the Events of an object written.
+func (q *queue) add(objects []ir.Ref) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, ref := range objects {
+		q.push(task{object: ref})
+		q.push(task{object: ref, events: true})
+	}
+	signal(q.kick)
+}
+
+func (q *queue) push(t task) {
+	q.delayed.Remove(t)
+	q.of(t).Push(t.object.Namespace, t, false)
+}
+
+func (q *queue) of(t task) *turns.Queue[task] {
+	if t.events {
+		return q.events
+	}
+	return q.statuses
+}
+
+// run writes until ctx ends, and waits for what is under way.
+func (q *queue) run(ctx context.Context, write func(context.Context, task) error) {
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	timer := time.NewTimer(lastRetry)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		begun, rest := q.next(time.Now())
+		for _, t := range begun {
+			writing.Go(func() { q.done(t, write(ctx, t)) })
+		}
+		timer.Reset(rest)
+		select {
+		case <-ctx.Done():
+		case <-q.kick:
+		case <-timer.C:
+		}
+	}
+}
+
+// next returns what is to be begun now, and how long to wait for what has failed.
+func (q *queue) next(now time.Time) (begun []task, rest time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for t, ok := q.delayed.Pop(now); ok; t, ok = q.delayed.Pop(now) {
+		q.push(t)
+	}
+	for _, of := range []*turns.Queue[task]{q.statuses, q.events} {
+		for t, ok := of.Pop(); ok; t, ok = of.Pop() {
+			begun = append(begun, t)
+		}
+	}
+	if at, ok := q.delayed.Next(); ok {
+		return begun, max(at.Sub(now), 0)
+	}
+	return begun, lastRetry
+}
+
+// done notes how a write has ended. One that failed is tried again, unless there is something else to write of the object already.
+func (q *queue) done(t task, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if err == nil {
+		delete(q.failures, t)
+	} else {
+		q.failures[t]++
+		q.delayed.Set(t, time.Now().Add(min(firstRetry<<min(q.failures[t]-1, 10), lastRetry)))
+	}
+	q.of(t).Done(t)
+	signal(q.kick)
+}

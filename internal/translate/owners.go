@@ -1,0 +1,107 @@
+package translate
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/hosts"
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/ownership"
+)
+
+// below is a namespace under a wildcard.
+type below struct{ wildcard, namespace string }
+
+// noteBelow counts a rule for a host under the wildcard that covers it, or takes it out of the count again. What a namespace lists for
+// the wildcard counts if it has such a rule.
+func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
+	wildcard := hosts.WildcardOf(host)
+	if wildcard == "" || r.Canary != nil {
+		return
+	}
+	at, more := below{wildcard, r.Object.Namespace}, -1
+	if t.results[refOf(r.Object)] == r {
+		more = 1
+	}
+	before := t.below[at]
+	after := before + more
+	if after == 0 {
+		delete(t.below, at)
+	} else {
+		t.below[at] = after
+	}
+	if _, listed := t.ofHost[wildcard]; listed && before*after == 0 {
+		c.hosts[wildcard] = struct{}{}
+	}
+}
+
+// around is what decides about a host besides the Ingresses that name it. The wildcards are merged before.
+func (t *Translator) around(host string) *hosts.Surroundings {
+	s := &hosts.Surroundings{Policy: t.options.Ownership}
+	if strings.HasPrefix(host, "*.") {
+		s.RulesBelow = func(namespace string) bool { return t.below[below{host, namespace}] > 0 }
+	} else if above := hosts.WildcardOf(host); above != "" {
+		s.Above = t.merged[above]
+	}
+	return s
+}
+
+// ownerOf is the owner of a host, which need not be that of a rule.
+func (t *Translator) ownerOf(host string) ownership.Owner {
+	if m := t.merged[host]; m != nil {
+		return m.Owner
+	}
+	above := ownership.Owner{}
+	if m := t.merged[hosts.WildcardOf(host)]; m != nil {
+		above = m.Owner
+	}
+	return t.options.Ownership.Of(host, func(func(kinds.Object) bool) {}, above)
+}
+
+// mergeHosts merges the hosts that were touched: the wildcards first, because the hosts below depend on what their owners say, and
+// are touched if that changes.
+func (t *Translator) mergeHosts(c *change) {
+	turned := set[string]{}
+	for host := range c.hosts {
+		if !strings.HasPrefix(host, "*.") {
+			continue
+		}
+		before := t.merged[host]
+		t.mergeHost(c, host)
+		if !t.sameAbove(before, t.merged[host]) {
+			turned[host] = struct{}{}
+		}
+	}
+	t.touchBelow(c, turned)
+	for host := range c.hosts {
+		if !strings.HasPrefix(host, "*.") {
+			t.mergeHost(c, host)
+		}
+	}
+}
+
+// touchBelow notes the hosts that wildcards stand for. It looks at all hosts, and is rarely called for.
+func (t *Translator) touchBelow(c *change, wildcards set[string]) {
+	if len(wildcards) == 0 {
+		return
+	}
+	for host := range t.ofHost {
+		if _, ok := wildcards[hosts.WildcardOf(host)]; ok {
+			c.hosts[host] = struct{}{}
+		}
+	}
+}
+
+// sameAbove says whether two wildcards are the same to the hosts below them. Either may be nil.
+func (t *Translator) sameAbove(a, b *hosts.Merged) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	same := a.Owner.Namespace == b.Owner.Namespace
+	if t.options.Ownership.Exclusive {
+		same = a.Owner.Same(b.Owner)
+	}
+	return same && a.Secure == b.Secure && maps.EqualFunc(a.Others, b.Others, func(x, y *ir.Certificate) bool { return *x == *y })
+}

@@ -1,0 +1,135 @@
+package translate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/hosts"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/pattern"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// patterns keeps account of what the regular expressions of a namespace come to. The oldest Ingresses have theirs.
+type patterns struct {
+	namespaces map[string]*namespacePatterns
+	// changed are the namespaces whose sizes have changed since bound.
+	changed set[string]
+}
+
+type namespacePatterns struct {
+	sum     int
+	sizes   map[ir.Ref]int
+	refused set[ir.Ref]
+}
+
+func newPatterns() *patterns {
+	return &patterns{namespaces: map[string]*namespacePatterns{}, changed: set[string]{}}
+}
+
+// count adds to the size of an Ingress. What does not depend on refusals is counted only, so that one look at a namespace is enough.
+func (p *patterns) count(ref ir.Ref, size int) {
+	if size == 0 {
+		return
+	}
+	n := p.namespaces[ref.Namespace]
+	if n == nil {
+		n = &namespacePatterns{sizes: map[ir.Ref]int{}}
+		p.namespaces[ref.Namespace] = n
+	}
+	n.sum += size
+	if n.sizes[ref] += size; n.sizes[ref] == 0 {
+		delete(n.sizes, ref)
+	}
+	p.changed[ref.Namespace] = struct{}{}
+}
+
+func (p *patterns) countAll(sizes map[ir.Ref]int, sign int) {
+	for ref, size := range sizes {
+		p.count(ref, sign*size)
+	}
+}
+
+func (p *patterns) refuses(ref ir.Ref) bool {
+	n := p.namespaces[ref.Namespace]
+	if n == nil {
+		return false
+	}
+	_, refused := n.refused[ref]
+	return refused
+}
+
+// contribution is that of an Ingress, without its patterns where they are refused.
+func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
+	c := &t.results[ref].Contribution
+	if t.patterns.refuses(ref) {
+		return c.WithoutPatterns()
+	}
+	return c
+}
+
+// boundPatterns merges the hosts again of the Ingresses whose patterns are refused from now on, or no longer.
+func (t *Translator) boundPatterns(c *change) {
+	again := set[string]{}
+	for namespace := range t.patterns.changed {
+		n := t.patterns.namespaces[namespace]
+		before := n.refused
+		n.refused = t.overPatterns(n)
+		if len(n.sizes) == 0 {
+			delete(t.patterns.namespaces, namespace)
+		}
+		for _, refs := range []set[ir.Ref]{before, n.refused} {
+			for ref := range refs {
+				_, was := before[ref]
+				_, is := n.refused[ref]
+				if r := t.results[ref]; r != nil && was != is {
+					c.objects[ref] = struct{}{}
+					again.add(maps.Keys(r.Paths))
+					if r.Fallback != nil {
+						again[""] = struct{}{}
+						again.add(maps.Keys(t.ofHost))
+					}
+				}
+			}
+		}
+	}
+	for host := range again {
+		c.hosts[host] = struct{}{}
+		t.mergeHost(c, host)
+	}
+	clear(t.patterns.changed)
+}
+
+// overPatterns returns the Ingresses of a namespace that there is no room for: the first one that does not fit, and all younger ones.
+func (t *Translator) overPatterns(n *namespacePatterns) set[ir.Ref] {
+	if n.sum <= pattern.MostOfNamespace {
+		return nil
+	}
+	over, sum := set[ir.Ref]{}, 0
+	for _, ref := range slices.SortedFunc(maps.Keys(n.sizes), func(a, b ir.Ref) int {
+		return snapshot.Older(t.results[a].Object, t.results[b].Object)
+	}) {
+		if sum += n.sizes[ref]; sum > pattern.MostOfNamespace {
+			over[ref] = struct{}{}
+		}
+	}
+	return over
+}
+
+// patternProblem says to an Ingress that its patterns are refused.
+func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
+	if !t.patterns.refuses(ref) {
+		return nil
+	}
+	outcome := "its paths are left out where they are regular expressions, or get 503 if they may keep requests out"
+	if t.results[ref].PatternSize > 0 {
+		outcome = "its paths get 503"
+	}
+	return &report.Problem{
+		Severity: report.Error, Reason: report.QuotaExceeded, Field: "spec", Message: fmt.Sprintf(
+			"the regular expressions of the namespace %s may stand for %d instructions together, and those of older Ingresses leave no room: "+
+				"write fewer or shorter ones; %s", ref.Namespace, pattern.MostOfNamespace, outcome),
+	}
+}

@@ -1,0 +1,202 @@
+package translate_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+	"github.com/k8singress/k8singress/internal/translate"
+)
+
+// owned are options with which a host is for one namespace.
+func owned(o translate.Options) translate.Options {
+	o.Ownership.Exclusive = true
+	return o
+}
+
+// reserved are options with which some hosts are for some namespaces.
+func reserved(o translate.Options) translate.Options {
+	o.Ownership.Reserved = map[string][]string{"*.a.example": {"a"}, "a.example": {"b", "x*"}, "*": {"a", "b"}}
+	o.Ownership.Solvers = []string{"b"}
+	return o
+}
+
+// rival is an Ingress "namespace/name" of an age for "host/path", with annotations, which lists hosts for TLS.
+func rival(of string, age int64, route string, annotations map[string]string, tls ...string) *networkingv1.Ingress {
+	namespace, name, _ := strings.Cut(of, "/")
+	host, path, _ := strings.Cut(route, "/")
+	object := numbered(0, "/"+path)
+	object.Namespace, object.Name, object.CreationTimestamp = namespace, name, metav1.NewTime(time.Unix(age, 0))
+	object.Annotations = map[string]string{}
+	for key, value := range annotations {
+		object.Annotations["nginx.ingress.kubernetes.io/"+key] = value
+	}
+	object.Spec.Rules[0].Host = host
+	for _, listed := range tls {
+		object.Spec.TLS = append(object.Spec.TLS, networkingv1.IngressTLS{Hosts: []string{listed}, SecretName: "tls"})
+	}
+	return object
+}
+
+// rivals are objects of which nearly each asks for something of a host that another one has.
+func rivals(t *testing.T) []kinds.Object {
+	onlyBackend := rival("b/fallback", 1, "/", nil)
+	onlyBackend.Spec.DefaultBackend = &onlyBackend.Spec.Rules[0].HTTP.Paths[0].Backend
+	onlyBackend.Spec.Rules = nil
+	all := []kinds.Object{
+		onlyBackend,
+		rival("a/main", 10, "s.example/admin", map[string]string{"ssl-ciphers": "ECDHE-RSA-AES128-GCM-SHA256"}, "s.example"),
+		rival("a/regex", 11, "s.example/api/(.*)", map[string]string{"rewrite-target": "/$1"}),
+		rival("b/long", 20, "s.example/()()()()()()", map[string]string{"rewrite-target": "/x"}, "s.example", "*.example"),
+		rival("b/mtls", 21, "s.example/b", map[string]string{"auth-tls-secret": "b/tls", "ssl-ciphers": "ECDHE-RSA-AES256-GCM-SHA384"}),
+		rival("c/pass", 5, "s.example/", map[string]string{"ssl-passthrough": "true"}),
+		rival("c/wild", 30, "*.example/", nil, "*.example"),
+		rival("a/younger", 31, "*.example/x", nil, "*.example"),
+		rival("b/below", 32, "t.example/", nil),
+		rival("a/below", 33, "t.example/", nil, "t.example"),
+		rival("b/same", 10, "s.example/admin", nil),
+		rival("b/challenge", 2, "s.example/.well-known/acme-challenge/token", nil),
+	}
+	for _, namespace := range []string{"a", "b", "c"} {
+		secret := tlsSecret("tls")
+		secret.Namespace, secret.Data = namespace, fixture.Certificate(t, "*.example").Secret()
+		all = append(all, secret)
+	}
+	return all
+}
+
+// TestOwnershipInAnyOrder holds that what is served, and what is said, is the same for every order in which objects come, whatever
+// came and went meanwhile.
+func TestOwnershipInAnyOrder(t *testing.T) {
+	objects := rivals(t)
+	for name, o := range map[string]translate.Options{
+		"shared": options, "exclusive": owned(options), "issuance": scarce, "exclusive issuance": owned(scarce), "reserved": reserved(options),
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := fill(0)
+			store.Apply(objects, nil)
+			wantConfig, wantReport := translate.Translate(store.Take(), o)
+			for range 200 {
+				rand.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+				config, verdicts := inThisOrder(objects, o)
+				if diff := cmp.Diff(wantConfig, config); diff != "" {
+					t.Fatalf("configuration (-at once +one by one):\n%s", diff)
+				}
+				if diff := cmp.Diff(wantReport, verdicts); diff != "" {
+					t.Fatalf("report (-at once +one by one):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// inThisOrder tells the objects one by one, with translations between some of them, and lets one of them go and come back.
+func inThisOrder(objects []kinds.Object, o translate.Options) (*ir.Config, *report.Report) {
+	store, translator := fill(0), translate.New()
+	for i, object := range objects {
+		store.Set(object)
+		if i%3 == 0 {
+			translator.Translate(store.Take(), o)
+		}
+	}
+	store.Delete(objects[len(objects)/2])
+	translator.Translate(store.Take(), o)
+	store.Set(objects[len(objects)/2])
+	return translator.Translate(store.Take(), o)
+}
+
+// TestHostMovesWhenItsOwnerGoes, and not before: neither for an object that is younger, nor while the owner changes.
+func TestHostMovesWhenItsOwnerGoes(t *testing.T) {
+	store, translator, o := fill(0), translate.New(), owned(options)
+	old, young := rival("a/old", 1, "s.example/", nil), rival("b/young", 2, "s.example/", nil)
+	for _, step := range []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"the younger one alone", func() { store.Set(young) }, "b"},
+		{"the older one comes", func() { store.Set(old) }, "a"},
+		{"the older one changes", func() { store.Set(rival("a/old", 1, "s.example/changed", nil)) }, "a"},
+		{"a second one of the owner", func() { store.Set(rival("a/second", 3, "s.example/second", nil)) }, "a"},
+		{"the older one goes, the second is younger than the other", func() { store.Delete(old) }, "b"},
+		{"the other goes", func() { store.Delete(young) }, "a"},
+		{"the wildcard above is younger", func() { store.Set(rival("b/wild", 4, "*.example/", nil)) }, "a"},
+		{"the wildcard above is older", func() { store.Set(rival("b/wild", 0, "*.example/", nil)) }, ""},
+		{"the wildcard goes", func() { store.Delete(rival("b/wild", 0, "*.example/", nil)) }, "a"},
+	} {
+		step.do()
+		config, _ := translator.Translate(store.Take(), o)
+		if got := ownerOf(config, "s.example"); got != step.want {
+			t.Errorf("%s: s.example is served by %q, want %q", step.what, got, step.want)
+		}
+	}
+}
+
+// ownerOf is the namespace of the routes of a host, if they have one.
+func ownerOf(c *ir.Config, host string) string {
+	all := ""
+	for _, h := range c.VirtualHosts {
+		if h.Host != host {
+			continue
+		}
+		for _, r := range h.Routes {
+			if all != "" && all != r.Origin.Namespace {
+				return "several"
+			}
+			all = r.Origin.Namespace
+		}
+	}
+	return all
+}
+
+// tenant is numbered in one of 100 namespaces, with an age and an entry of tls. Every tenth has a path on the host of the Ingress
+// before it, which is of another namespace.
+func tenant(i int, path string) *networkingv1.Ingress {
+	object := numbered(i, path)
+	object.Namespace = fmt.Sprint("n", i%100)
+	object.CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
+	object.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{object.Spec.Rules[0].Host}, SecretName: "tls"}}
+	if i%10 == 9 {
+		object.Spec.Rules[0].Host = fmt.Sprintf("h%d.example", i-1)
+		object.Spec.Rules[0].HTTP.Paths[0].Path = path + "more"
+	}
+	return object
+}
+
+func tenants(n int) *snapshot.Store { return fillWith(n, tenant) }
+
+// BenchmarkTenants10000 translates Ingresses of 100 namespaces.
+func BenchmarkTenants10000(b *testing.B) {
+	s := tenants(10_000).Take()
+	for name, o := range map[string]translate.Options{"shared": options, "namespace": owned(options)} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				translate.Translate(s, o)
+			}
+		})
+	}
+}
+
+// BenchmarkOneTenantOf10000 changes one Ingress whose host has a path of another namespace.
+func BenchmarkOneTenantOf10000(b *testing.B) {
+	store, translator := tenants(10_000), translate.New()
+	translator.Translate(store.Take(), options)
+	targets := []string{"/one", "/two"}
+	i := 0
+	for b.Loop() {
+		i++
+		store.Set(tenant(78, targets[i%2]))
+		translator.Translate(store.Take(), options)
+	}
+}

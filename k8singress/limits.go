@@ -1,0 +1,44 @@
+package k8singress
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/front"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// adjust returns limits with those that the ConfigMap has. What it says nothing of is as the server in Caddy's JSON has it.
+func adjust(of front.Limits, by *ir.ClientConnections) front.Limits {
+	of.Head, of.Body = cmp.Or(by.HeaderTimeout, of.Head), cmp.Or(by.BodyTimeout, of.Body)
+	of.HeadBytes, of.Streams = cmp.Or(by.MaxHead, of.HeadBytes), cmp.Or(by.Streams, of.Streams)
+	if of.Requests = by.Requests; by.KeepAlive < 0 {
+		of.Requests = 1
+	} else {
+		of.Idle = cmp.Or(by.KeepAlive, of.Idle)
+	}
+	return of
+}
+
+// unending is longer than any request.
+const unending = 100 * 365 * 24 * time.Hour
+
+// limitSilence changes how long the body of a request that Caddy has read may pause: for as long as it likes, if it is one half of a
+// stream in both directions, and as the ConfigMap says for the controller's own servers.
+func (h *Handler) limitSilence(r *http.Request) (restore func()) {
+	body, _ := caddyhttp.IdleTimeoutsFromContext(r.Context())
+	var limit time.Duration
+	switch {
+	case front.MaySayNothing(r):
+		limit = unending
+	case h.ours:
+		limit = h.table.Global().Connections.BodyTimeout
+	}
+	if body == nil || limit == 0 {
+		return func() {}
+	}
+	return body.Override(limit, 0)
+}

@@ -1,0 +1,97 @@
+package k8singress
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/settings"
+)
+
+// serveDocument runs Caddy with a document.
+func serveDocument(t *testing.T, d *document.Live) *engine.Engine {
+	t.Helper()
+	whole := engine.Compose(settings.Config{HTTP: []string{fixture.Address(t)}, HTTPS: []string{fixture.Address(t)}, Admin: settings.AdminOff}, d)
+	whole["admin"] = map[string]any{"disabled": true}
+	text, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := caddy.Load(text, true); err != nil {
+		t.Fatal(err)
+	}
+	return started.engine()
+}
+
+// shown returns the first name of the certificate that a client of a port is shown.
+func shown(port uint16, server string) (string, error) {
+	conn, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), &tls.Config{ServerName: server, InsecureSkipVerify: true})
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].DNSNames[0], nil
+}
+
+// TestCertificatesOfListeners: a listener shows its own certificates: that for the name, or else the first, and a new one as soon as its
+// Secret changes. One without shows those of hosts.
+func TestCertificatesOfListeners(t *testing.T) {
+	number, err := strconv.ParseUint(fixture.Port(t), 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, in := uint16(number), func(name string) ir.Name { return ir.Name{Namespace: "shop", Name: name} }
+	e := serveDocument(t, &document.Live{
+		ListenerGroups: map[string]*document.ListenerGroup{"gw": {Origin: ir.ParseRef("Gateway/shop/gw"), Listeners: []ir.Listener{
+			{Name: "all", Port: port, Protocol: ir.ListenerHTTPS, Certificates: []ir.Name{in("a"), in("b")}},
+			{Name: "c", Port: port, Protocol: ir.ListenerHTTPS, Hostname: "*.c.example", Certificates: []ir.Name{in("c")}},
+			{Name: "d", Port: port, Protocol: ir.ListenerHTTPS, Hostname: "d.example"},
+		}}},
+		Certificates: map[string]*ir.Certificate{"d.example": {Secret: in("d")}, "a.example": {Secret: in("other")}},
+	})
+	fixture.Eventually(t, "the port", func() error {
+		_, err := shown(port, "a.example")
+		return err
+	})
+	for name, host := range map[string]string{"a": "a.example", "b": "*.b.example", "c": "x.c.example", "d": "d.example"} {
+		e.Certificates().SetSecret(in(name), fixture.Certificate(t, host).Secret(), true)
+	}
+	e.Certificates().SetSecret(in("other"), fixture.Certificate(t, "other.example", "a.example").Secret(), true)
+	for server, want := range map[string]string{
+		"a.example": "a.example", "x.b.example": "*.b.example", "nobody.example": "a.example", "": "a.example", "x.c.example": "x.c.example",
+		"y.c.example": "x.c.example", "d.example": "d.example",
+	} {
+		if got, err := shown(port, server); err != nil || got != want {
+			t.Errorf("%q is shown %s, %v; want %s", server, got, err, want)
+		}
+	}
+	e.Certificates().SetSecret(in("c"), fixture.Certificate(t, "new.c.example").Secret(), true)
+	if got, err := shown(port, "x.c.example"); err != nil || got != "new.c.example" {
+		t.Errorf("then it is %s, %v", got, err)
+	}
+	e.Certificates().SetSecret(in("b"), nil, false)
+	var said string
+	for _, v := range e.Certificates().Problems() {
+		if v.Object.String() == "Gateway/shop/gw" {
+			said += fmt.Sprint(v.Problems)
+		}
+	}
+	want := "[{error SecretNotFound  Secret shop/b, which does not exist or may not be read; the last good certificate is shown until it does}]"
+	if said != want {
+		t.Errorf("the object is told %s, want %s", said, want)
+	}
+}
