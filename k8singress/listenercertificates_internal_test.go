@@ -17,7 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// serveDocument runs Caddy with a document.
+// serveDocument runs Caddy with a document, and waits until it is in effect and the engine is at rest: only then the test may set
+// Secrets, which belong to the engine.
 func serveDocument(t *testing.T, d *document.Live) *engine.Engine {
 	t.Helper()
 	whole := engine.Compose(settings.Config{HTTP: []string{fixture.Address(t)}, HTTPS: []string{fixture.Address(t)}, Admin: settings.AdminOff}, d)
@@ -34,7 +35,11 @@ func serveDocument(t *testing.T, d *document.Live) *engine.Engine {
 	if err := caddy.Load(text, true); err != nil {
 		t.Fatal(err)
 	}
-	return started.engine()
+	e := started.engine()
+	if err := e.Load(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	return e
 }
 
 // shown returns the first name of the certificate that a client of a port is shown.
