@@ -45,8 +45,8 @@ func (f *Filter) UnmarshalJSON(raw []byte) error {
 }
 
 // Provision makes the filter.
-func (f *Filter) Provision(caddy.Context) (err error) {
-	f.filter, _, err = filter.New(f.name, f.raw)
+func (f *Filter) Provision(ctx caddy.Context) (err error) {
+	f.filter, _, err = filter.New(f.name, f.raw, live.SharedFrom(ctx))
 	return err
 }
 

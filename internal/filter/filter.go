@@ -5,6 +5,7 @@ package filter
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,7 @@ type Filter interface {
 }
 
 // known makes filters, by the names of the handlers in the document.
-var known = map[string]func(json.RawMessage) (Filter, error){
+var known = map[string]func(json.RawMessage, *Shared) (Filter, error){
 	"k8singress_cors":             with(newCORS),
 	"k8singress_direct_response":  with(newDirectResponse),
 	"k8singress_redirect":         with(newRedirect),
@@ -34,26 +35,38 @@ var known = map[string]func(json.RawMessage) (Filter, error){
 // Names returns the names of the handlers that are filters, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(known)) }
 
-// New makes the filter of a handler in a document. ok is false for a handler that is none. raw may have "handler", the name.
-func New(name string, raw json.RawMessage) (f Filter, ok bool, err error) {
+// New makes the filter of a handler in a document. ok is false for a handler that is none. raw may have "handler", the name. shared is nil outside of chains.
+func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, err error) {
 	newFilter, ok := known[name]
 	if !ok {
 		return nil, false, nil
 	}
-	if f, err = newFilter(raw); err != nil {
+	if f, err = newFilter(raw, shared); err != nil {
 		return nil, true, fmt.Errorf("%s: %w", name, err)
 	}
 	return f, true, nil
 }
 
 // with reads what a filter is made from.
-func with[T ir.Filter](newFilter func(T) (Filter, error)) func(json.RawMessage) (Filter, error) {
-	return func(raw json.RawMessage) (Filter, error) {
+func with[T ir.Filter](newFilter func(T) (Filter, error)) func(json.RawMessage, *Shared) (Filter, error) {
+	return func(raw json.RawMessage, _ *Shared) (Filter, error) {
 		settings, err := Decode[T](raw)
 		if err != nil {
 			return nil, err
 		}
 		return newFilter(settings)
+	}
+}
+
+var errNotShared = errors.New("this filter works in the chain of an Ingress path only")
+
+// sharing is with for a filter that needs a part of what filters share.
+func sharing[T ir.Filter](newFilter func(T, *Shared) (Filter, error)) func(json.RawMessage, *Shared) (Filter, error) {
+	return func(raw json.RawMessage, shared *Shared) (Filter, error) {
+		if shared == nil {
+			return nil, errNotShared
+		}
+		return with(func(settings T) (Filter, error) { return newFilter(settings, shared) })(raw, shared)
 	}
 }
 

@@ -22,7 +22,8 @@ import (
 
 // chain is a list of Caddy routes, interned by its JSON: all routes with equal JSON share it.
 type chain struct {
-	json string
+	json   string
+	shared *filter.Shared
 	// users counts the routes in the table that have it. It belongs to the table's writer.
 	users int
 	// refused is why the chain answers 503 in place of what it says; it is nil for one that works. It belongs to the table's
@@ -44,15 +45,15 @@ type instance struct {
 // configDigest are what a chain takes from the configuration. See NoteConfig. Instances that follow each other with the same share one.
 type configDigest struct{ digest string }
 
-// provision makes an instance of a chain. ctx is the context of the app; it must not be cancelled when Caddy loads a new
+// provision makes an instance of a chain, whose filters share what those of its table do. ctx is the context of the app; it must not be cancelled when Caddy loads a new
 // configuration, because requests may go on.
-func provision(ctx caddy.Context, source string) (*instance, error) {
+func provision(ctx caddy.Context, source string, shared *filter.Shared) (*instance, error) {
 	var routes caddyhttp.RouteList
 	if err := caddy.StrictUnmarshalJSON([]byte(source), &routes); err != nil {
 		return nil, fmt.Errorf("decoding the chain: %w", err)
 	}
 	sum := sha256.New()
-	ctx.Context = context.WithValue(ctx.Context, partsKey{}, sum)
+	ctx.Context = context.WithValue(context.WithValue(ctx.Context, partsKey{}, sum), sharedKey{}, shared)
 	sub, cancel := caddy.NewContext(ctx)
 	steps, err := compile(sub, routes)
 	if err != nil {
@@ -74,13 +75,23 @@ func NoteConfig(ctx context.Context, part []byte) {
 	}
 }
 
+type sharedKey struct{}
+
+// SharedFrom returns what a filter shares that is provisioned in a chain; it is nil elsewhere.
+func SharedFrom(ctx context.Context) *filter.Shared {
+	shared, _ := ctx.Value(sharedKey{}).(*filter.Shared)
+	return shared
+}
+
 // newChain returns the chain for some JSON. One that Caddy refuses is closed.
-func newChain(ctx caddy.Context, json string) *chain {
-	i, err := provision(ctx, json)
+func newChain(ctx caddy.Context, json string, shared *filter.Shared) *chain {
+	i, err := provision(ctx, json, shared)
 	if err != nil {
-		return newClosed(json, refusedByCaddy(err))
+		c := newClosed(json, refusedByCaddy(err))
+		c.shared = shared
+		return c
 	}
-	c := &chain{json: json, users: 1}
+	c := &chain{json: json, shared: shared, users: 1}
 	c.current.Store(i)
 	return c
 }
@@ -101,7 +112,7 @@ func newClosed(json string, why error) *chain {
 // provisionAgain makes another instance under another configuration the current one. It says whether the chain lets in
 // others now than before. With an error the chain is what it was.
 func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
-	i, err := provision(ctx, c.json)
+	i, err := provision(ctx, c.json, c.shared)
 	if err != nil {
 		if c.refused != nil {
 			c.refused = refusedByCaddy(err)
@@ -182,7 +193,7 @@ func newStep(ctx caddy.Context, raw json.RawMessage) (step, error) {
 		s, err := proxy.NewSettings(settings)
 		return step{proxy: s}, err
 	}
-	if f, ok, err := filter.New(of.Handler, raw); ok {
+	if f, ok, err := filter.New(of.Handler, raw, SharedFrom(ctx)); ok {
 		return step{filter: f}, err
 	}
 	module, err := ctx.LoadModule(&struct {

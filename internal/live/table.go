@@ -12,6 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/filter"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/proxy"
@@ -31,6 +32,8 @@ type Table struct {
 	authorities *trust.Store
 	// connections outlive the chains that use them.
 	connections *proxy.Pool
+	// shared is what filters have in common.
+	shared *filter.Shared
 
 	ctx    caddy.Context
 	chains map[string]*chain
@@ -59,6 +62,7 @@ func (t *Table) SetOptions(o Options) {
 func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
 		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[string]*chain{},
+		shared: filter.NewShared(),
 		groups: map[string]*group{},
 	}
 	t.group.init()
@@ -199,7 +203,7 @@ func (t *Table) sharedChain(source []byte) *chain {
 		c.users++
 		return c
 	}
-	c := newChain(t.ctx, string(source))
+	c := newChain(t.ctx, string(source), t.shared)
 	t.chains[c.json] = c
 	return c
 }
