@@ -100,6 +100,12 @@ var options = option.Table[draft, *line]{
 		Example: "https 127.0.0.1:8443", Default: settings.DefaultHTTPS,
 	},
 	{
+		Name: "h2c", Parse: enable(func(d *draft) *bool { return &d.config.H2C }),
+		Doc: "Lets clients begin with HTTP/2 at the addresses of `http`, without TLS and without having asked, as a load balancer or a client of " +
+			"gRPC without TLS does.",
+		Example: "h2c", Default: "such clients get 400",
+	},
+	{
 		Name: "health", Values: "<address>",
 		Parse: one(func(d *draft) *string { return &d.config.Health }, probeAddress),
 		Doc: "Where probes are answered: `/healthz` with 200 while the process works, and `/readyz` with 200 once all there is has " +

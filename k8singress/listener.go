@@ -41,6 +41,8 @@ func init() { caddy.RegisterModule(new(Listener)) }
 type Listener struct {
 	// HandshakeTimeout is how long a TLS handshake may take. Default: as long as the head of a request.
 	HandshakeTimeout caddy.Duration `json:"handshake_timeout,omitempty"`
+	// H2C lets clients begin with HTTP/2 on connections without TLS, as "h2c" among the protocols of the server does. Default: false.
+	H2C bool `json:"h2c,omitempty"`
 
 	table *live.Table
 	ports *l4app.Ports
@@ -73,7 +75,8 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	l.ports, l.log = app.engine.Ports(), caddy.Log().Named("k8singress.passthrough")
 	l.shortcut = newShortcut(server, app.engine, ctx.Logger())
 	l.serving = &front.Serving{
-		Context: ctx, Server: server, Admit: l.admit, HandshakeTimeout: time.Duration(l.HandshakeTimeout), Handshake: l.table.Handshake,
+		Context: ctx, Server: server, Admit: l.admit, Handshake: l.table.Handshake,
+		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C,
 		Adjust: func(of front.Limits) front.Limits { return adjust(of, &l.table.Global().Connections) },
 	}
 	if l.HandshakeTimeout > 0 {

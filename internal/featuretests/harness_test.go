@@ -79,10 +79,10 @@ func newIngress(t testing.TB) *ingress {
 	return in
 }
 
-// load adapts a Caddyfile, as `caddy run` does, and runs it.
+// load adapts a Caddyfile, as `caddy run` does, and runs it. Clients may speak every version of HTTP.
 func (in *ingress) load(block string) {
 	in.Helper()
-	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\n%s\n}\n}\n", in.admin, in.http, in.https, block))
+	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nk8singress {\nhttp %s\nhttps %s\nh2c\n%s\n}\n}\n", in.admin, in.http, in.https, block))
 }
 
 func (in *ingress) loadCaddyfile(text string) {

@@ -48,6 +48,8 @@ type Serving struct {
 	Handshake func(port uint16, server string, config *tls.Config) *tls.Config
 	// HandshakeTimeout is how long a TLS handshake may take. 0 is as long as the head of a request.
 	HandshakeTimeout time.Duration
+	// H2C lets clients speak HTTP/2 without TLS, as "h2c" among the protocols of Server does.
+	H2C bool
 
 	front *Front
 	tls   *tls.Config
@@ -203,7 +205,7 @@ func (s *Serving) manner(at net.Addr, secure bool, protocols []string, port uint
 		secure: secure, admit: s.Admit, handshake: s.HandshakeTimeout, alive: keepAlive(v), limits: limitsOf(v),
 		http1: slices.Contains(protocols, "h1"),
 	}
-	m.limits.HTTP2 = slices.Contains(protocols, "h2") || slices.Contains(protocols, "h2c")
+	m.limits.HTTP2 = s.H2C || slices.Contains(protocols, "h2c")
 	if m.handshake == 0 {
 		m.handshake = m.limits.Head
 	}

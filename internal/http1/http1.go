@@ -39,6 +39,7 @@ var (
 	errTarget       = &Error{400, "target"}
 	errNUL          = &Error{400, "nul-in-path"}
 	errVersion      = &Error{505, "version"}
+	errPreface      = &Error{400, "http2-preface"}
 	errStatusLine   = &Error{400, "status-line"}
 	errEmptyLines   = &Error{400, "empty-lines"}
 	errBareLF       = &Error{400, "bare-lf"}

@@ -74,6 +74,8 @@ func (l *lines) version(r *message.Request) error {
 	case version == "HTTP/1.1":
 		r.Minor = 1
 	case version == "HTTP/1.0":
+	case l.text[:l.at] == Preface:
+		return errPreface
 	case version[:5] == "HTTP/" && version[6] == '.' && digit(version[5]) && digit(version[7]):
 		return errVersion
 	default:

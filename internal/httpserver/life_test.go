@@ -291,7 +291,7 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("cut at %d: %q", cut, got)
 		}
 	}
-	if got := exchange(t, s.address, get("/")+preface); !strings.Contains(got, "505") {
+	if got := exchange(t, s.address, get("/")+preface); !strings.Contains(got, "400 Bad Request: http2-preface") {
 		t.Errorf("behind a request: %q", got)
 	}
 }

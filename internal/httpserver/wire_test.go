@@ -195,7 +195,7 @@ func TestRefusedRequests(t *testing.T) {
 		{crlf("GET / HTTP/1.1", "Host: a", "Transfer-Encoding: gzip"), 501, "transfer-encoding"},
 		{crlf("CONNECT a:1 HTTP/1.1", "Host: a"), 405, "method-not-served"},
 		{"\x16\x03\x01", 400, "method"},
-		{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "version"},
+		{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "http2-preface"},
 		{crlf("GET / HTTP/1.1", "Host: a", "A: "+strings.Repeat("b", 33<<10)), 431, "head-too-large"},
 		{crlf("GET / HTTP/1.1", "Host: a", "A: "+strings.Repeat("b", 1<<20)), 431, "head-too-large"},
 		{"POST /" + strings.Repeat("a", 100_000), 431, "head-too-large"},

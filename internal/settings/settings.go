@@ -88,6 +88,8 @@ type Config struct {
 	HTTP []string `json:"http,omitzero"`
 	// HTTPS are the addresses that answer HTTPS. An empty list means none. Default: [":443"].
 	HTTPS []string `json:"https,omitzero"`
+	// H2C lets clients begin with HTTP/2 at the addresses of HTTP, without TLS: h2c with prior knowledge. Default: false.
+	H2C bool `json:"h2c,omitempty"`
 
 	// Health is the address that answers /healthz and /readyz. Default: none.
 	Health string `json:"health,omitempty"`

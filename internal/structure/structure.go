@@ -75,7 +75,7 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 	all := map[string]*caddyhttp.Server{}
 	if len(c.HTTP) > 0 {
 		all[HTTPServer] = server(c.HTTP)
-		all[HTTPServer].ListenerWrappersRaw = []json.RawMessage{json.RawMessage(`{"wrapper":"k8singress"}`)}
+		all[HTTPServer].ListenerWrappersRaw = []json.RawMessage{wrapper(c)}
 	}
 	if len(c.HTTPS) > 0 {
 		all[HTTPSServer] = server(c.HTTPS)
@@ -89,6 +89,15 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 		all[HealthServer] = healthServer(c.Health)
 	}
 	return all
+}
+
+// wrapper is that of the HTTP server. It says whether h2c is spoken, and not the protocols of the server: these are the administrator's.
+func wrapper(c settings.Config) json.RawMessage {
+	options := map[string]any{"wrapper": "k8singress"}
+	if c.H2C {
+		options["h2c"] = true
+	}
+	return document.Encode(options)
 }
 
 // server leaves certificates alone: which hosts there are is known to the tables only.
