@@ -233,6 +233,8 @@ type reading struct {
 	// mu is held while it reads. stopped says that nothing may be read any more.
 	mu, halting sync.Mutex
 	stopped     atomic.Bool
+	// late says that the request had ended before it was stopped. It is set before stopped is.
+	late bool
 }
 
 var errStopped = errors.New("the body is not wanted any more")
@@ -252,7 +254,7 @@ func (r *reading) Read(b []byte) (int, error) {
 	n, err := r.source.Read(b)
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
-	case r.stopped.Load():
+	case r.stopped.Load() && !r.timedOut(err):
 		return n, errStopped
 	case r.rest != nil:
 		r.rest.failed.Store(&err)
@@ -260,13 +262,21 @@ func (r *reading) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// halt has it read nothing more. After the first call it has no effect, and none is under way when one has returned: the client may be
-// about to send another request.
-func (r *reading) halt() {
+// timedOut says that a read which has been stopped had failed before, because the client has sent nothing for too long: net/http ends the
+// request before it returns that error, and the end of the request is what stops the read then.
+func (r *reading) timedOut(err error) bool { return r.late && isTimeout(err) }
+
+// halt has it read nothing more; late says that the request has ended already. After the first call it has no effect, and none is under
+// way when one has returned: the client may be about to send another request.
+func (r *reading) halt(late bool) {
 	r.halting.Lock()
 	defer r.halting.Unlock()
+	if r.stopped.Load() {
+		return
+	}
+	r.late = late
+	r.stopped.Store(true)
 	switch {
-	case r.stopped.Swap(true):
 	case r.mu.TryLock():
 		r.mu.Unlock()
 	case r.rest != nil:

@@ -40,6 +40,7 @@ func (r *request) roundTrip() error {
 	response, err := r.ask(idle, from)
 	idle.pause()
 	if err != nil {
+		r.stop(from)
 		if _, broken := r.body.again(); broken != nil {
 			return broken
 		}

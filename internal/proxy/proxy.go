@@ -95,7 +95,7 @@ func (r *request) client() context.Context {
 func (r *request) halt(from *reading) {
 	left := context.Cause(r.client())
 	r.left.CompareAndSwap(nil, &left)
-	from.halt()
+	from.halt(left != nil)
 }
 
 // stop is halt, and waits for the end of the read.

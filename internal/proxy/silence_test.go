@@ -1,17 +1,20 @@
 package proxy_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 func TestAnEndpointThatHangs(t *testing.T) {
@@ -93,4 +96,44 @@ func TestAConnectionOutlivesItsDeadline(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// unread is a writer that says when nobody wants the body of the request any more.
+type unread struct {
+	*httptest.ResponseRecorder
+	halted chan struct{}
+}
+
+func (u *unread) SetReadDeadline(time.Time) error {
+	close(u.halted)
+	return nil
+}
+
+// stalled is a body whose client sends nothing for too long. As in net/http, the request ends before Read returns: here as late as can be.
+type stalled struct {
+	end    context.CancelFunc
+	halted chan struct{}
+}
+
+func (s *stalled) Read([]byte) (int, error) {
+	s.end()
+	<-s.halted
+	return 0, os.ErrDeadlineExceeded
+}
+
+// TestAClientThatPausesIsNotGone: a body that does not go on gets 408, whoever hears first that the request has ended.
+func TestAClientThatPausesIsNotGone(t *testing.T) {
+	for _, protocol := range []ir.BackendProtocol{ir.HTTP, ir.FastCGI} {
+		ctx, end := context.WithCancel(t.Context())
+		w := &unread{httptest.NewRecorder(), make(chan struct{})}
+		r := request(t, http.MethodPost, "").WithContext(ctx)
+		r.ContentLength = 10
+		r.Body = io.NopCloser(io.MultiReader(strings.NewReader("some"), &stalled{end, w.halted}))
+		e := &endpoint{Listener: fixture.Listen(t)}
+		fixture.Serve(e, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+		s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: protocol, StreamRequest: true}})
+		if got := outcome(w.ResponseRecorder, send(pool(t), w, r, s, of(e))); got != "error 408" {
+			t.Errorf("%s: %s", protocol, got)
+		}
+	}
 }
