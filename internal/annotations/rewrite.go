@@ -8,6 +8,15 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
+// useRegex follows ingress-nginx: one path that is a regular expression makes all paths of its host regular expressions.
+var useRegex = Annotation{
+	Name: "use-regex",
+	Doc: "Makes regular expressions of the paths, which match at the beginning of a path, in any case, the longest first. The other " +
+		"paths that the namespace has on the same hosts become regular expressions as well, whatever their pathType is.",
+	Values: booleans, Example: "true", Default: "false", Scope: ScopeLocation, Risk: RiskLow,
+	Parse: nginx.Into(func(s *Settings) *bool { return &s.UseRegex }, nginx.Bool),
+}
+
 // rewriteTarget follows ingress-nginx: the whole path is replaced, and the paths of the host become regular expressions.
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
@@ -43,4 +52,4 @@ func (s *Settings) Rewrites(path string) bool {
 }
 
 // Regex says whether a path of the Ingress makes the paths of its host regular expressions.
-func (s *Settings) Regex(path string) bool { return s.Rewrites(path) }
+func (s *Settings) Regex(path string) bool { return s.UseRegex || s.Rewrites(path) }

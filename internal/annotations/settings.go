@@ -13,6 +13,11 @@ import (
 type Settings struct {
 	// RewriteTarget replaces the path of a request; it is empty without rewrite.
 	RewriteTarget string
+	// UseRegex says that the paths are regular expressions.
+	UseRegex bool
+	// AppRoot is where requests for "/" are sent to; empty is nowhere. RelativeRedirects leaves scheme and host out of the answer.
+	AppRoot           string
+	RelativeRedirects bool
 	// Attempts are how the endpoints are tried, Forwarding is how a request is handed to one. Forwarding.Prefix holds for
 	// the paths that are rewritten only: ForwardingFor knows.
 	Attempts   ir.Attempts

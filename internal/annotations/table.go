@@ -16,7 +16,7 @@ var Table = option.Table[Settings, string]{
 	permanentRedirect, permanentRedirectCode, temporalRedirect, temporalRedirectCode,
 	allowlistSourceRange, whitelistSourceRange, denylistSourceRange,
 	chainNames,
-	rewriteTarget,
+	useRegex, rewriteTarget, appRoot, relativeRedirects,
 	proxyBodySize, proxyRequestBuffering,
 	loadBalance, upstreamHashBy, upstreamHashBySubset, upstreamHashBySubsetSize, serviceUpstream,
 	affinity, affinityMode, affinityCanaryBehavior,

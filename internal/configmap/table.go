@@ -16,7 +16,7 @@ const process option.Scope = "the process"
 // of its feature if there is no annotation of its name.
 var Table = option.Table[Config, string]{
 	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
-	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations,
+	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations, annotation("relative-redirects"),
 	sslProtocols, annotation("ssl-ciphers"),
 	annotation("load-balance"),
 	annotation("upstream-hash-by"), annotation("upstream-hash-by-subset"), annotation("upstream-hash-by-subset-size"),

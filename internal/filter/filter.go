@@ -23,6 +23,7 @@ type Filter interface {
 
 // known makes filters, by the names of the handlers in the document.
 var known = map[string]func(json.RawMessage, *Shared) (Filter, error){
+	"k8singress_app_root":         with(newAppRoot),
 	"k8singress_cors":             with(newCORS),
 	"k8singress_direct_response":  with(newDirectResponse),
 	"k8singress_redirect":         with(newRedirect),

@@ -19,6 +19,9 @@ type Contribution struct {
 	Paths map[string][]*Path
 	// Fallback answers for every host where no path does. It is nil for an object that has rules.
 	Fallback *Path
+	// Root answers requests for "/" itself on all hosts that the object has paths of; it has neither a backend nor a match. It is nil
+	// without.
+	Root *Path
 	// Certificates are by host: those of the hosts that the object lists for TLS. Absent are the hosts among them whose Secret
 	// does not exist.
 	Certificates map[string]*ir.Certificate

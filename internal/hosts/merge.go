@@ -93,6 +93,7 @@ func (s *Surroundings) merge(host string, results, fallbacks []*Contribution, ow
 	m.tellOfOwner()
 	if known {
 		m.sort()
+		m.appRoot()
 	} else {
 		m.Host = nil
 	}
@@ -168,10 +169,7 @@ func (m *merging) add(r *Contribution, p *Path) {
 	if !m.takePattern(r, p, size) {
 		return
 	}
-	var filters []ir.Filter
-	if p.Redirect != nil && (m.secure || p.RedirectAlways) {
-		filters = append(filters, *p.Redirect)
-	}
+	filters := m.toHTTPS(p)
 	if m.conflicting[r] || m.opensForStrangers(r, p) {
 		filters = append(filters, ir.Forbidden)
 	}
@@ -180,6 +178,14 @@ func (m *merging) add(r *Contribution, p *Path) {
 	}
 	m.taken[key] = claim{by: r, path: p, route: route}
 	m.Host.Routes = append(m.Host.Routes, route)
+}
+
+// toHTTPS is the redirect of a path to HTTPS, or nil.
+func (m *merging) toHTTPS(p *Path) []ir.Filter {
+	if p.Redirect == nil || !m.secure && !p.RedirectAlways {
+		return nil
+	}
+	return []ir.Filter{*p.Redirect}
 }
 
 // key is the same for paths that match the same requests: a slash at the end of a prefix changes nothing, but at the end

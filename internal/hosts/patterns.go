@@ -102,6 +102,9 @@ func (c *Contribution) WithoutPatterns() *Contribution {
 	if c.Fallback != nil {
 		rest.Fallback = c.Fallback.Closed()
 	}
+	if c.Root != nil {
+		rest.Root = c.Root.Closed()
+	}
 	if c.ClientAuth != nil {
 		closed := *c.ClientAuth
 		closed.Closed = true

@@ -120,6 +120,7 @@ func (r *reading) read() {
 	r.passthrough()
 	r.rules()
 	r.defaultBackend()
+	r.appRoot()
 	r.tls()
 	r.PatternSize = r.patternSize()
 }
@@ -248,6 +249,14 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path), Params: r.params}
 	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
 	return p
+}
+
+// appRoot is for requests for "/" itself, whichever paths there are.
+func (r *reading) appRoot() {
+	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
+		r.Root = &hosts.Path{Filters: filters}
+		r.Root.Redirect, r.Root.RedirectAlways = r.annotations.RedirectFor("/", r.options.HTTPSPort)
+	}
 }
 
 func matchOf(p *networkingv1.HTTPIngressPath) (ir.PathMatch, error) {

@@ -106,7 +106,9 @@ func (r *reading) close() {
 // closedSettings reads the annotations that say how paths are meant, and where the certificates come from. No other counts.
 func (r *reading) closedSettings() {
 	few := map[string]string{}
-	for _, key := range []string{annotations.Prefix + "canary", annotations.Prefix + "rewrite-target", annotations.OwnPrefix + "auto-https"} {
+	for _, key := range []string{
+		annotations.Prefix + "canary", annotations.Prefix + "rewrite-target", annotations.Prefix + "use-regex", annotations.OwnPrefix + "auto-https",
+	} {
 		if value, ok := r.Object.Annotations[key]; ok {
 			few[key] = value
 		}

@@ -45,6 +45,13 @@ type Redirect struct {
 	URL string `json:"url,omitempty"`
 }
 
+// AppRoot sends whoever asks for "/" to another path of the same host. The query is left out.
+type AppRoot struct {
+	Path string `json:"path"`
+	// Relative leaves the scheme and the host out of the answer.
+	Relative bool `json:"relative,omitempty"`
+}
+
 // RequestHeaders changes the header fields that the backend gets.
 type RequestHeaders struct{ HeaderChanges }
 
@@ -128,6 +135,9 @@ func (ResponseHeaders) Guards() bool { return false }
 
 // Guards implements Filter.
 func (Redirect) Guards() bool { return true }
+
+// Guards implements Filter. It is a help for people who leave the path out, and keeps nothing from them.
+func (AppRoot) Guards() bool { return false }
 
 // Guards implements Filter. What the handlers do is not known here.
 func (HandlerChain) Guards() bool { return true }

@@ -92,6 +92,8 @@ func filter(f ir.Filter) json.RawMessage {
 		return document.EncodeModule("handler", "k8singress_rewrite", f)
 	case ir.Redirect:
 		return document.EncodeModule("handler", "k8singress_redirect", f)
+	case ir.AppRoot:
+		return document.EncodeModule("handler", "k8singress_app_root", f)
 	case ir.RequestHeaders:
 		return document.EncodeModule("handler", "k8singress_request_headers", f)
 	case ir.ResponseHeaders:

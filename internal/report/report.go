@@ -211,6 +211,7 @@ const (
 	BackendTLSSecret       = "nginx.ingress.kubernetes.io/proxy-ssl-secret"
 	SSLPassthrough         = "nginx.ingress.kubernetes.io/ssl-passthrough"
 	Ciphers                = "nginx.ingress.kubernetes.io/ssl-ciphers"
+	AppRoot                = "nginx.ingress.kubernetes.io/app-root"
 	StreamTLSSecret        = "k8singress.io/stream-tls-secret"
 	StreamBackendTLSSecret = "k8singress.io/stream-backend-tls-secret"
 )

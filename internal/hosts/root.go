@@ -1,0 +1,44 @@
+package hosts
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// appRoot puts a route for "/" itself in front of all others, if the owner of the host asks for it: the oldest of its objects counts,
+// as for all that holds for the host as a whole.
+func (m *merging) appRoot() {
+	host := m.Host.Host
+	var chosen *Contribution
+	for r := range m.ofOwner(true) {
+		switch {
+		case r.Root == nil || len(r.Paths[host]) == 0:
+		case chosen == nil:
+			chosen = r
+		case !reflect.DeepEqual(r.Root, chosen.Root):
+			m.otherRoot(r, snapshot.Elder(chosen.Object, r.Object)+" sends requests for / on "+OrEvery(host)+" elsewhere, which counts")
+		}
+	}
+	for r := range m.ofOwner(false) {
+		if r.Root != nil && m.serves(r) {
+			m.otherRoot(r, "this has no effect on "+OrEvery(host)+": "+m.ownerFor(r)+" has it, and is of another namespace")
+		}
+	}
+	if chosen == nil {
+		return
+	}
+	m.Host.Routes = slices.Insert(m.Host.Routes, 0, &ir.Route{
+		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchExact, Path: "/"}},
+		Filters: append(m.toHTTPS(chosen.Root), chosen.Root.Filters...), Backends: ir.To(chosen.Paths[host][0].Backend), Origin: chosen.Ref(),
+	})
+}
+
+func (m *merging) otherRoot(r *Contribution, message string) {
+	m.problem(r, report.Problem{
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(report.AppRoot), Message: message,
+	})
+}
