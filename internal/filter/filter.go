@@ -36,7 +36,8 @@ var known = map[string]func(json.RawMessage, *Shared) (Filter, error){
 // Names returns the names of the handlers that are filters, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(known)) }
 
-// New makes the filter of a handler in a document. ok is false for a handler that is none. raw may have "handler", the name. shared is nil outside of chains.
+// New makes the filter of a handler in a document. ok is false for a handler that is none. raw may have "handler", the name.
+// shared is nil outside of chains.
 func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, err error) {
 	newFilter, ok := known[name]
 	if !ok {
