@@ -23,6 +23,8 @@ type Config struct {
 	Defaults annotations.Settings
 	// Global holds for every request. Its Streams are for the TCP and UDP ports, too, whose Service does not say otherwise.
 	Global ir.Global
+	// AddHeaders and SetHeaders are ConfigMaps, whose data ReadHeaders reads for Global.Headers; zero is none.
+	AddHeaders, SetHeaders ir.Name
 }
 
 // Parse reads the data of a ConfigMap. A key that cannot be read is left out and reported; the others count. A key that keeps

@@ -46,6 +46,9 @@ func TestGlobal(t *testing.T) {
 		{"http2-max-concurrent-streams", "128", ir.Global{Connections: ir.ClientConnections{Streams: 128}}},
 		{"server-tokens", "true", ir.Global{ServerTokens: true}},
 		{"allow-backend-server-header", "true", ir.Global{BackendServer: true}},
+		{"hide-headers", "X-Powered-By,\nX-Generator", ir.Global{Headers: ir.Headers{Hidden: []string{"X-Powered-By", "X-Generator"}}}},
+		{"proxy-add-original-uri-header", "true", ir.Global{Headers: ir.Headers{OriginalURI: true}}},
+		{"forwarded-host-header", "X-Asked-Host", ir.Global{Clients: ir.Clients{HostHeader: "X-Asked-Host"}}},
 		{"generate-request-id", "false", ir.Global{NoRequestID: true}},
 		{"generate-request-id", "true", ir.Global{}},
 		{"worker-shutdown-timeout", "10s", ir.Global{Drain: 10 * time.Second}},
@@ -343,6 +346,7 @@ func checkRefused(t *testing.T, config *Config) {
 	t.Helper()
 	want := Config{Defaults: annotations.Settings{Closed: config.Defaults.Closed}}
 	want.Global.Clients.Trusted = config.Global.Clients.Trusted
+	want.Global.Headers.Hidden = config.Global.Headers.Hidden
 	want.Defaults.CustomHeaders.Allowed = config.Defaults.CustomHeaders.Allowed
 	if diff := cmp.Diff(&want, config); diff != "" {
 		t.Errorf("refused, and yet something changes (-want +got):\n%s", diff)

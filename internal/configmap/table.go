@@ -37,7 +37,7 @@ var Table = option.Table[Config, string]{
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
 	proxyStreamTimeout, proxyStreamNextUpstream, proxyStreamNextUpstreamTimeout, proxyStreamNextUpstreamTries, proxyStreamResponses,
 	clientHeaderTimeout, clientBodyTimeout, keepAlive, keepAliveRequests, largeClientHeaderBuffers, http2MaxConcurrentStreams,
-	serverTokens, allowBackendServerHeader,
+	serverTokens, allowBackendServerHeader, addHeaders, proxySetHeaders, hideHeaders, proxyAddOriginalURIHeader, forwardedHostHeader,
 	workerShutdownTimeout,
 	allowCrossNamespaceResources,
 	generateRequestID,

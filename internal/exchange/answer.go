@@ -82,6 +82,9 @@ func (x *Exchange) Head(answer *message.Response) error {
 // always makes the changes that hold for each answer.
 func (x *Exchange) always(answer *message.Response) {
 	x.Always.apply(answer)
+	if x.Headers != nil && x.Route != nil {
+		set(&answer.Fields, x.Headers.answers, x.Variable)
+	}
 	x.Status = answer.Status
 	answer.Close = answer.Close || x.Leave && answer.Status != http.StatusSwitchingProtocols
 }

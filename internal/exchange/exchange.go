@@ -28,6 +28,8 @@ type Exchange struct {
 	// Clients and Global are what the options say at the time of the request.
 	Clients *realip.Policy
 	Global  *ir.Global
+	// Headers is what they say of header fields; nil is nothing.
+	Headers *Headers
 	// Peer is who the certificate of the connection is of; it is nil on hosts that ask for none.
 	Peer *mtls.Client
 	// Writer takes the answer. Filters and proxying write its head by Head, so that changes take effect.

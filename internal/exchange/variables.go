@@ -2,9 +2,11 @@ package exchange
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
@@ -13,33 +15,36 @@ import (
 
 // values tells the nginx variables by name. Those with http_, cookie_ and arg_ in front come from families.
 var values = map[string]func(*Exchange) string{
-	"args":                    query,
-	"best_http_host":          func(x *Exchange) string { return x.Client().Host },
-	"binary_remote_addr":      binaryAddress,
-	"host":                    requestHost,
-	"http_host":               func(x *Exchange) string { return x.Host },
-	"ingress_name":            func(x *Exchange) string { return ir.ParseRef(x.Route.Origin).Name },
-	"is_args":                 isArgs,
-	"location_path":           func(x *Exchange) string { return x.Route.Path },
-	"namespace":               func(x *Exchange) string { return ir.ParseRef(x.Route.Origin).Namespace },
-	"pass_access_scheme":      func(x *Exchange) string { return x.Client().Proto },
-	"query_string":            query,
-	"remote_addr":             (*Exchange).ClientIP,
-	"remote_port":             remotePort,
-	"request_id":              (*Exchange).ID,
-	"request_method":          func(x *Exchange) string { return x.Method },
-	"request_uri":             requestURI,
-	"scheme":                  scheme,
-	"server_name":             func(x *Exchange) string { return cmp.Or(x.Route.Host, "_") },
-	"server_port":             serverPort,
-	"service_name":            func(x *Exchange) string { return x.service(1) },
-	"service_port":            func(x *Exchange) string { return x.service(2) },
-	"ssl_client_escaped_cert": ofPeer((*mtls.Client).Escaped),
-	"ssl_client_i_dn":         ofPeer(func(c *mtls.Client) string { return c.Issuer }),
-	"ssl_client_s_dn":         ofPeer(func(c *mtls.Client) string { return c.Subject }),
-	"ssl_client_verify":       ofPeer(func(c *mtls.Client) string { return c.Verify }),
-	"the_real_ip":             (*Exchange).ClientIP,
-	"uri":                     func(x *Exchange) string { return message.CleanPath(x.Path) },
+	"args":                      query,
+	"best_http_host":            func(x *Exchange) string { return x.Client().Host },
+	"binary_remote_addr":        binaryAddress,
+	"host":                      requestHost,
+	"http_host":                 func(x *Exchange) string { return x.Host },
+	"ingress_name":              func(x *Exchange) string { return ir.ParseRef(x.Route.Origin).Name },
+	"is_args":                   isArgs,
+	"location_path":             func(x *Exchange) string { return x.Route.Path },
+	"msec":                      msec,
+	"namespace":                 func(x *Exchange) string { return ir.ParseRef(x.Route.Origin).Namespace },
+	"pass_access_scheme":        func(x *Exchange) string { return x.Client().Proto },
+	"proxy_add_x_forwarded_for": addedForwardedFor,
+	"query_string":              query,
+	"remote_addr":               (*Exchange).ClientIP,
+	"remote_port":               remotePort,
+	"req_id":                    (*Exchange).ID,
+	"request_id":                (*Exchange).ID,
+	"request_method":            func(x *Exchange) string { return x.Method },
+	"request_uri":               requestURI,
+	"scheme":                    scheme,
+	"server_name":               func(x *Exchange) string { return cmp.Or(x.Route.Host, "_") },
+	"server_port":               serverPort,
+	"service_name":              func(x *Exchange) string { return x.service(1) },
+	"service_port":              func(x *Exchange) string { return x.service(2) },
+	"ssl_client_escaped_cert":   ofPeer((*mtls.Client).Escaped),
+	"ssl_client_i_dn":           ofPeer(func(c *mtls.Client) string { return c.Issuer }),
+	"ssl_client_s_dn":           ofPeer(func(c *mtls.Client) string { return c.Subject }),
+	"ssl_client_verify":         ofPeer(func(c *mtls.Client) string { return c.Verify }),
+	"the_real_ip":               (*Exchange).ClientIP,
+	"uri":                       func(x *Exchange) string { return message.CleanPath(x.Path) },
 }
 
 // families are variables whose name ends with that of a part of the request.
@@ -81,6 +86,20 @@ func scheme(x *Exchange) string {
 		return "https"
 	}
 	return "http"
+}
+
+// msec is the time in seconds, to the millisecond.
+func msec(*Exchange) string {
+	now := time.Now().UnixMilli()
+	return fmt.Sprintf("%d.%03d", now/1000, now%1000)
+}
+
+// addedForwardedFor is what the client has sent, and its address behind that.
+func addedForwardedFor(x *Exchange) string {
+	if before := x.Fields.JoinedKind(message.XForwardedFor); before != "" {
+		return before + ", " + x.ClientIP()
+	}
+	return x.ClientIP()
 }
 
 // requestURI is what the client sent, whatever was made of it since.

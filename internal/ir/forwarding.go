@@ -144,8 +144,21 @@ type Global struct {
 	// ServerTokens names this server in the Server field of answers. BackendServer lets the one of an endpoint pass.
 	ServerTokens  bool `json:"server_tokens,omitempty"`
 	BackendServer bool `json:"backend_server,omitempty"`
+	// Headers are changes to the header fields of all requests and answers.
+	Headers Headers `json:"headers,omitzero"`
 	// NoRequestID makes up no id for requests that come without one.
 	NoRequestID bool `json:"no_request_id,omitempty"`
+}
+
+// Headers are changes to the header fields of all requests and answers. Values may have nginx variables.
+type Headers struct {
+	// Answers are for clients, and Requests for endpoints, each in place of others with the same name.
+	Answers  []Header `json:"answers,omitempty"`
+	Requests []Header `json:"requests,omitempty"`
+	// Hidden are names of fields of endpoints that clients do not get.
+	Hidden []string `json:"hidden,omitempty"`
+	// OriginalURI tells endpoints the path and query that the client has sent.
+	OriginalURI bool `json:"original_uri,omitempty"`
 }
 
 // ClientConnections are the limits of the connections of clients by HTTP. What is zero is as the server in Caddy's JSON has it, where the
@@ -181,6 +194,8 @@ type Clients struct {
 	AppendForwarded bool `json:"compute_full_forwarded_for,omitempty"`
 	// Header has the address of the client; empty is X-Forwarded-For.
 	Header string `json:"forwarded_for_header,omitempty"`
+	// HostHeader has the host that the client asked for, where UseForwarded is set; empty is X-Forwarded-Host.
+	HostHeader string `json:"forwarded_host_header,omitempty"`
 	// Trusted are the networks whose word counts, as CIDRs. Empty is everybody, as with ingress-nginx.
 	Trusted []string `json:"trusted,omitempty"`
 }

@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -54,24 +55,26 @@ func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defa
 // answers are the changes to all answers: those over TLS, and the others.
 type answers struct {
 	hsts          string
+	headers       *exchange.Headers
 	secure, plain exchange.Changes
 }
 
 func newAnswers(g *ir.Global, o *Options) *answers {
 	a := &answers{hsts: g.HSTS.Header()}
 	var own message.Changes
+	a.headers, own.Set = exchange.NewHeaders(&g.Headers)
 	if g.ServerTokens {
 		own.Default = []message.Field{message.Server.Field(proxy.Pseudonym)}
 	}
 	if o.Via {
 		own.Add = []message.Field{message.Via.Field("1.1 " + proxy.Pseudonym)}
 	}
-	if own.Default != nil || own.Add != nil {
+	if own.Default != nil || own.Add != nil || own.Set != nil {
 		a.plain = exchange.Changes{&own}
 	}
 	if a.secure = a.plain; a.hsts != "" {
 		secure := own
-		secure.Set = []message.Field{message.StrictTransportSecurity.Field(a.hsts)}
+		secure.Set = slices.Concat([]message.Field{message.StrictTransportSecurity.Field(a.hsts)}, own.Set)
 		a.secure = exchange.Changes{&secure}
 	}
 	return a

@@ -27,7 +27,7 @@ func (t *Table) Serve(x *exchange.Exchange) (Outcome, error) {
 	if !t.ready.Load() {
 		return NotReady, nil
 	}
-	x.Clients, x.Global = t.Clients(), t.Global()
+	x.Clients, x.Global, x.Headers = t.Clients(), t.Global(), t.global.answers.Load().headers
 	name, path := message.Hostname(x.Host), message.CleanPath(x.Path)
 	if t.misdirected(x.Conn, name) {
 		return Served, refuse(x, mtls.Misdirected)

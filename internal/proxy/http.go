@@ -156,6 +156,7 @@ func (r *request) head(a *message.Response) error {
 	if !r.Global.BackendServer {
 		a.Fields.RemoveKind(message.Server)
 	}
+	r.Hide(&a.Fields)
 	r.edit(a.Fields)
 	// Nobody could tell where the next request begins.
 	a.Close = r.Major == 1 && r.body.arriving()

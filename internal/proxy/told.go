@@ -81,5 +81,6 @@ func (r *request) outgoing(to message.Fields) message.Fields {
 			to = append(to, toldKinds[i].Field(value))
 		}
 	}
+	r.TellMore(&to)
 	return to
 }

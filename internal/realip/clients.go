@@ -15,7 +15,9 @@ import (
 // Policy is whose word counts. It is immutable.
 type Policy struct {
 	options ir.Clients
-	header  string
+	// header has the address of the client, and host is the field with the host that it asked for.
+	header string
+	host   message.Field
 	// everybody says that the list of networks is empty.
 	everybody bool
 	trusted   []netip.Prefix
@@ -23,9 +25,9 @@ type Policy struct {
 
 // New compiles the options. A network is a CIDR or one address; one that cannot be read trusts nobody.
 func New(o ir.Clients) *Policy {
-	p := &Policy{options: o, header: "X-Forwarded-For", everybody: len(o.Trusted) == 0}
-	if o.Header != "" {
-		p.header = o.Header
+	p := &Policy{
+		options: o, header: cmp.Or(o.Header, message.XForwardedFor.Name()), everybody: len(o.Trusted) == 0,
+		host: message.NewField(cmp.Or(o.HostHeader, message.XForwardedHost.Name()), ""),
 	}
 	for _, text := range o.Trusted {
 		if network, err := netip.ParsePrefix(text); err == nil {
@@ -107,15 +109,21 @@ func (p *Policy) of(r *message.Request) Client {
 	}
 	if p.options.UseForwarded {
 		c.Believed = true
-		c.believe(r.Fields)
+		c.believe(r.Fields, p.host)
 	}
 	return c
 }
 
-// believe takes over what the proxy in front has said. Of several hosts, which several proxies have written, the first counts.
-func (c *Client) believe(fields message.Fields) {
+// believe takes over what the proxy in front has said. host is the field with the host; of several, which several proxies have written,
+// the first counts.
+func (c *Client) believe(fields message.Fields, host message.Field) {
 	c.Proto = cmp.Or(fields.Get(message.XForwardedProto), c.Proto)
-	c.Host = cmp.Or(fields.Get(message.XForwardedHost), c.Host)
+	for i := range fields {
+		if fields[i].Is(host.Kind, host.Name) {
+			c.Host = cmp.Or(fields[i].Value, c.Host)
+			break
+		}
+	}
 	c.Port = cmp.Or(fields.Get(message.XForwardedPort), c.Port)
 	c.Host, _, _ = strings.Cut(c.Host, ",")
 }

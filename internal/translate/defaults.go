@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,6 +54,8 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	}
 	config, problems := configmap.Parse(object.Data)
 	d.global, d.ingress.Defaults = &config.Global, config.Defaults
+	d.global.Headers.Answers = d.headers(s, config.AddHeaders)
+	d.global.Headers.Requests = d.headers(s, config.SetHeaders)
 	d.ingress.Defaults.AvailableChains = d.chains
 	if name.IsZero() {
 		return
@@ -66,6 +69,30 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	ref := name.Of(kinds.ConfigMap)
 	d.refs[ref] = struct{}{}
 	d.say(ref, problems...)
+}
+
+// headers reads a ConfigMap that another one names. What cannot be read is left out.
+func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
+	if name.IsZero() {
+		return nil
+	}
+	ref := name.Of(kinds.ConfigMap)
+	d.refs[ref] = struct{}{}
+	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
+	if !ok {
+		d.say(ref, report.Problem{Severity: report.Warning, Reason: report.ConfigMapNotFound, Message: fmt.Sprintf(
+			"there is no ConfigMap %s, which the controller's ConfigMap names: there are no headers from it until there is one", name)})
+		return nil
+	}
+	headers, bad := configmap.ReadHeaders(object.Data)
+	d.say(ref)
+	for _, key := range slices.Sorted(maps.Keys(bad)) {
+		d.say(ref, report.Problem{
+			Severity: report.Error, Reason: report.InvalidEntry, Field: "data[" + key + "]",
+			Message: fmt.Sprintf("%v: this header is left out", bad[key]),
+		})
+	}
+	return headers
 }
 
 // class reads the parameters of an IngressClass of ours.

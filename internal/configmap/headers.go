@@ -1,0 +1,129 @@
+package configmap
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/nginx"
+)
+
+const (
+	// mostHeaderBytes is how long the name of a header may be, and mostHeadersBytes all that a ConfigMap has.
+	mostHeaderBytes, mostHeadersBytes = 128, 16 << 10
+	headerMapValues                   = "namespace/name"
+	headerMapDoc                      = "Values may have nginx variables. While the ConfigMap does not exist there are none, and one that " +
+		"cannot be read is left out."
+)
+
+// The rows of header fields of all requests and answers.
+var (
+	addHeaders = Key{
+		Name: "add-headers", Scope: process,
+		Doc: "The ConfigMap whose data are headers of all answers to clients, errors too, in place of those with the same names. One with a " +
+			"variable is left out of the answer to a request for a host or a path that nobody has. " + headerMapDoc,
+		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
+		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.AddHeaders }, readName),
+	}
+	proxySetHeaders = Key{
+		Name: "proxy-set-headers", Scope: process,
+		Doc: "The ConfigMap whose data are headers for all endpoints, in place of those with the same names of clients and of the controller; " +
+			"in ingress-nginx the endpoint gets both. " + headerMapDoc,
+		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
+		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.SetHeaders }, readName),
+	}
+	hideHeaders = Key{
+		Name: "hide-headers", Scope: process,
+		Doc:    "Headers in the answers of endpoints that clients do not get.",
+		Values: "names with commas between them", Example: "X-Powered-By,X-Generator", Default: "none",
+		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Headers.Hidden }, readHidden), Lines: true,
+	}
+	proxyAddOriginalURIHeader = Key{
+		Name: "proxy-add-original-uri-header", Scope: process,
+		Doc:    "Endpoints get the path and the query as the client has sent them, in X-Original-URI.",
+		Values: booleans, Example: "true", Default: "false",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Headers.OriginalURI }, nginx.Bool),
+	}
+	forwardedHostHeader = Key{
+		Name: "forwarded-host-header", Scope: process,
+		Doc:    "The header that has the host that the client asked for, with use-forwarded-headers.",
+		Values: "the name of a header", Example: "X-Original-Host", Default: "X-Forwarded-Host",
+		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Clients.HostHeader }, nginx.Token),
+	}
+)
+
+// readName reads the name of an object.
+func readName(value string) (ir.Name, error) {
+	namespace, name, _ := strings.Cut(value, "/")
+	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return ir.Name{}, fmt.Errorf("%s is not the name of an object: write namespace/name", nginx.Quote(value))
+	}
+	return ir.Name{Namespace: namespace, Name: name}, nil
+}
+
+// readHidden leaves out what cannot be a header.
+func readHidden(value string) ([]string, error) {
+	var names, bad []string
+	for name := range strings.SplitSeq(value, ",") {
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if err := checkHeaderName(name); err != nil {
+			bad = append(bad, err.Error())
+			continue
+		}
+		names = append(names, name)
+	}
+	if bad != nil {
+		return names, nginx.Partial("left out: " + strings.Join(bad, "; "))
+	}
+	return names, nil
+}
+
+// checkHeaderName refuses those that say where a message ends, or that are about a connection.
+func checkHeaderName(name string) error {
+	if _, err := nginx.Chars("-_", mostHeaderBytes)(name); err != nil {
+		return err
+	}
+	if message.KindOf(name).Hop() {
+		return fmt.Errorf("the header %s is about a connection or the length of a body, and cannot be changed", name)
+	}
+	return nil
+}
+
+// ReadHeaders reads the data of a ConfigMap that add-headers or proxy-set-headers names, sorted by name. What cannot be read is left
+// out; why, it says by key.
+func ReadHeaders(data map[string]string) (headers []ir.Header, bad map[string]error) {
+	bad = map[string]error{}
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		value := strings.TrimSpace(data[name])
+		size += len(name) + len(value)
+		if err := checkHeader(name, value, size); err != nil {
+			bad[name] = err
+			continue
+		}
+		headers = append(headers, ir.Header{Name: name, Value: value})
+	}
+	return headers, bad
+}
+
+func checkHeader(name, value string, size int) error {
+	if err := checkHeaderName(name); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(value, nginx.IsControl) {
+		return errors.New("the value has a line break or another control character in it")
+	}
+	if size > mostHeadersBytes {
+		return fmt.Errorf("all headers before it have %d bytes, which are the most", mostHeadersBytes)
+	}
+	_, err := nginx.ParseTemplate(value)
+	return err
+}
