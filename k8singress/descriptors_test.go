@@ -1,11 +1,15 @@
 package k8singress_test
 
 import (
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -91,5 +95,84 @@ func flood(t *testing.T, to string, count int) {
 		}
 		_, _ = io.WriteString(conn, "x") // Nobody may listen there for a moment.
 		conn.Close()
+	}
+}
+
+// tenantOfOne is a namespace with a host, and one endpoint on this machine.
+const tenantOfOne = `---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: %[1]s}
+spec: {ports: [{name: http, port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: web-1, namespace: %[1]s, labels: {kubernetes.io/service-name: web}}
+addressType: IPv4
+ports: [{name: http, port: %[3]s}]
+endpoints: [{addresses: [127.0.0.1]}]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: %[1]s}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: %[2]s
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}
+`
+
+// TestTenant15Descriptors: a process that may have 1,500 file descriptors gets 2,400 requests on 20 connections of HTTP/2, for a backend
+// that never answers. Those that find no descriptor get 503, and requests for another namespace, each on connections of its own to the
+// controller and to the endpoint, go on.
+func TestTenant15Descriptors(t *testing.T) {
+	t.Setenv(filesOfCaddy, "1500")
+	o := newOrigin(t)
+	o.Config.SetKeepAlivesEnabled(false)
+	end := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-end }))
+	t.Cleanup(silent.Close)
+	t.Cleanup(func() { close(end) })
+	c, folder := newController(t), t.TempDir()
+	c.write(filepath.Join(folder, "all.yaml"), "kind: IngressClass\napiVersion: networking.k8s.io/v1\nmetadata: {name: nginx}\n"+
+		"spec: {controller: k8s.io/ingress-nginx}\n"+fmt.Sprintf(tenantOfOne, "a", "h", portOf(o.Listener.Addr().String()))+
+		fmt.Sprintf(tenantOfOne, "b", "silent", portOf(silent.Listener.Addr().String())))
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	c.write(file, c.caddyfile("manifests "+folder))
+	c.run(file)
+	var refused, others atomic.Int64
+	const clients, each, allowed = 20, 120, 1500 * 7 / 32
+	for range clients {
+		transport := &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "h"}}
+		t.Cleanup(transport.CloseIdleConnections)
+		// With a connection all others take that one.
+		if _, _, err := c.get(&http.Client{Transport: transport}, "https://"+c.https); err != nil {
+			t.Fatal(err)
+		}
+		for range each {
+			go func() {
+				request, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+c.https+"/", http.NoBody)
+				request.Host = "silent"
+				response, err := transport.RoundTrip(request)
+				switch {
+				case err == nil && response.StatusCode == http.StatusServiceUnavailable:
+					refused.Add(1)
+				case t.Context().Err() == nil:
+					others.Add(1)
+				}
+				if err == nil {
+					response.Body.Close()
+				}
+			}()
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for refused.Load() < clients*each-allowed {
+		if status, _, err := c.get(client, "http://"+c.http); status != http.StatusOK {
+			t.Fatalf("a request gets %d, %v", status, err)
+		}
+	}
+	if others.Load() > 0 {
+		t.Errorf("%d requests for the silent backend have another end than 503", others.Load())
 	}
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
-// The parts of the process that listen, as the guard knows them.
+// The parts of the process that listen, and what stands in front of it, as the guard knows them.
 const (
 	ofOptions   = "options"
 	ofPorts     = "ports"
 	ofListeners = "listeners"
+	ofService   = "service"
 )
 
 // Reach says which addresses may be dialled, and where this process listens by its options. It takes effect at once: endpoints that must
@@ -26,6 +27,13 @@ func (l *Live) Reach(o reach.Options, own []string) {
 	guard.Configure(o)
 	guard.Listen(ofOptions, listeningAt(own))
 	l.endpoints.Sift()
+}
+
+// ReachService says where the controller's own Service listens.
+func (l *Live) ReachService(own []reach.Listening) {
+	if l.endpoints.Guard().Listen(ofService, own) {
+		l.endpoints.Sift()
+	}
 }
 
 // guardPorts has the guard know the ports that are open at this moment.

@@ -19,7 +19,8 @@ const goneTime = longestEjection
 
 // Backend is the endpoints of one backend, and how one of them is chosen. Its methods may be called from any goroutine.
 type Backend struct {
-	id    string
+	id, namespace string
+
 	state atomic.Pointer[state]
 	// turn is for round robin.
 	turn atomic.Uint64
@@ -69,7 +70,8 @@ var (
 
 // New returns a backend without endpoints that takes them in turn.
 func New(id string) *Backend {
-	b := &Backend{id: id, now: func() int64 { return int64(time.Since(epoch)) }}
+	namespace, _, _ := strings.Cut(id, "/")
+	b := &Backend{id: id, namespace: namespace, now: func() int64 { return int64(time.Since(epoch)) }}
 	// The replicas of the controller should not all begin with the same endpoint.
 	b.turn.Store(rand.Uint64())
 	b.state.Store(&state{policy: roundRobin})
@@ -78,6 +80,9 @@ func New(id string) *Backend {
 
 // ID returns the backend's ID, "namespace/service/port".
 func (b *Backend) ID() string { return b.id }
+
+// Namespace returns the one of the backend.
+func (b *Backend) Namespace() string { return b.namespace }
 
 // Endpoints returns the current list. Nobody may change it.
 func (b *Backend) Endpoints() []ir.Endpoint { return b.state.Load().list }

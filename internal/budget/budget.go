@@ -1,5 +1,5 @@
-// Package budget shares the file descriptors of the process: HTTP always keeps its part, and what streams have is shared among
-// namespaces, and among the ports of each.
+// Package budget shares the file descriptors of the process: HTTP always keeps its part, what streams have is shared among namespaces,
+// and among the ports of each, and so are the connections to endpoints.
 package budget
 
 import (
@@ -10,13 +10,14 @@ import (
 
 // generous is how many times as much an owner may hold as is free. One owner alone gets two thirds of all, two get two fifths each, and
 // with any number of them there is room for one more: the dynamic threshold of switches that share a buffer among queues (Choudhury and
-// Hahne, 1998). No owner has to be known in advance, and none has to give anything back.
-const generous = 2
+// Hahne, 1998). No owner has to be known in advance, and none has to give anything back. In most clusters few namespaces have nearly all
+// requests: for endpoints one alone gets seven eighths of all.
+const generous, generousForEndpoints = 2, 8
 
 // Budget is a number of file descriptors. Its methods may be called from any goroutine.
 type Budget struct {
-	most int64
-	used atomic.Int64
+	most, generous int64
+	used           atomic.Int64
 
 	mu     sync.Mutex
 	owners map[string]*owner
@@ -31,9 +32,9 @@ type owner struct {
 // New returns a budget of a number of descriptors; 0 or less is without a limit.
 func New(most int64) *Budget {
 	if most <= 0 {
-		most = math.MaxInt64 / 8
+		most = math.MaxInt64 / (2 * generousForEndpoints * generousForEndpoints)
 	}
-	return &Budget{most: most, owners: map[string]*owner{}}
+	return &Budget{most: most, generous: generous, owners: map[string]*owner{}}
 }
 
 // ForStreams returns the budget of the sockets of all TCP and UDP ports: three eighths of what the system lets the process open. Another
@@ -43,6 +44,15 @@ func ForStreams() *Budget { return New(openFiles() * 3 / 8) }
 // ForClients is how many connections of HTTP clients there may be at a time; 0 is any number. It is half of what is left to HTTP, so that
 // each of them finds a descriptor for its endpoint.
 func ForClients() int64 { return openFiles() / 4 }
+
+// ForEndpoints returns the budget of the connections to the endpoints of HTTP clients. There is more of them than of clients: HTTP/2 and
+// HTTP/3 have many requests on one connection, and idle ones are kept. It is the other half of what is left to HTTP, but for an eighth,
+// which the process needs itself.
+func ForEndpoints() *Budget {
+	b := New(openFiles() * 7 / 32)
+	b.generous = generousForEndpoints
+	return b
+}
 
 // ForPipes returns the budget of the pipes in which bytes are between two sockets.
 func ForPipes() *Budget { return New(openFiles() / 8) }
@@ -81,8 +91,8 @@ func (b *Budget) Share(namespace, port string) *Share {
 // part of that. Of calls at the same time, all may be refused that would not fit together.
 func (s *Share) Take(n int64) bool {
 	all, own, port := s.budget.used.Add(n), s.owner.used.Add(n), s.used.Add(n)
-	most := generous * (s.budget.most - all)
-	if own <= most && port <= generous*(most-own) {
+	most := s.budget.generous * (s.budget.most - all)
+	if own <= most && port <= s.budget.generous*(most-own) {
 		return true
 	}
 	s.Give(n)

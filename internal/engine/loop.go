@@ -137,6 +137,9 @@ func (l *loop) adopt(ctx context.Context) {
 	l.settings = a.settings
 	l.configureIssuance(a)
 	l.live.Reach(reaching(a.settings), ownAddresses(a.settings))
+	if s := l.latest.Load(); s != nil {
+		l.live.ReachService(listeningOf(s, a.settings.PublishService))
+	}
 	l.live.Names.Configure(naming(a.settings))
 	l.live.Table.SetOptions(live.Options{StrictPaths: a.settings.StrictPaths, Via: a.settings.Via})
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
@@ -165,6 +168,7 @@ func (l *loop) observe() {
 	latest := *s
 	latest.Changed = nil
 	before := l.latest.Swap(&latest)
+	l.guardService(s)
 	var slow []ir.Ref
 	for _, ref := range s.Changed {
 		switch {

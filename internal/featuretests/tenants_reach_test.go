@@ -227,3 +227,44 @@ func TestTenant14(t *testing.T) {
 	})
 	in.becomes("any.example", "/", http.StatusServiceUnavailable, "")
 }
+
+// TestTenant17OwnService: an EndpointSlice that leads to the controller's own Service, to an address of its load balancer, or to one of its
+// pods, leads nowhere: requests would go round, and come back with the address of a pod.
+func TestTenant17OwnService(t *testing.T) {
+	// What stands in for kube-proxy and another replica answers by itself.
+	ip, port := backend(t, "inside")
+	_, elsewhere := backend(t, "other")
+	own := fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: own, namespace: ingress}
+spec: {type: LoadBalancer, clusterIP: %q, clusterIPs: [%[1]q], externalIPs: [198.51.100.7], ports: [{name: http, port: %[2]s, targetPort: 8080}]}
+status: {loadBalancer: {ingress: [{ip: 198.51.100.8}, {hostname: lb.example}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: own-1, namespace: ingress, labels: {kubernetes.io/service-name: own}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [198.51.100.9]}]
+`, ip, port)
+	hostile := ""
+	for name, to := range map[string][2]string{
+		"virtual": {port, ip}, "external": {port, "198.51.100.7"}, "balancer": {port, "198.51.100.8"}, "pod": {"8080", "198.51.100.9"},
+	} {
+		hostile += service(name, to[0], to[1]) + rule(name, name+".example", "Prefix", "/", name)
+	}
+	beside := service("beside", elsewhere, ip) + rule("beside", "beside.example", "Prefix", "/", "beside")
+	in := start(t, class+tenant("b", 10, hostile, beside), "publish_service ingress/own")
+	in.becomes("virtual.example", "/", http.StatusOK, "inside /")
+	in.write("own.yaml", own)
+	for _, name := range []string{"virtual", "external", "balancer", "pod"} {
+		in.becomes(name+".example", "/", http.StatusServiceUnavailable, "")
+		if got := in.message("Ingress/b/"+name, "AddressNotAllowed"); !strings.Contains(got, "an address of the controller itself") {
+			t.Errorf("the Ingress for the %s is told %q: %v", name, got, in.problems("Ingress/b/"+name))
+		}
+	}
+	in.expect("beside.example", "/", http.StatusOK, "other /")
+	in.remove("own.yaml")
+	in.becomes("virtual.example", "/", http.StatusOK, "inside /")
+}

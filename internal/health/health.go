@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,12 +41,22 @@ type Checker struct {
 	mu      sync.Mutex
 	running map[string]*round
 	all     sync.WaitGroup
+	// asking has the slots of each namespace, for as long as there is a round for it.
+	asking map[string]*slots
+}
+
+// slots are the questions of one namespace that are under way at a time, and rounds how many rounds have them.
+type slots struct {
+	free   chan struct{}
+	rounds int
 }
 
 // round is one backend that is asked.
 type round struct {
 	check  ir.HealthCheck
 	cancel context.CancelFunc
+	// slots are those of its namespace.
+	slots chan struct{}
 	// next says that another round goes on from what this one knows. It is set before cancel.
 	next atomic.Bool
 	// known is for the goroutine of the round, until done is closed.
@@ -57,7 +68,7 @@ type round struct {
 // New returns a checker that asks no endpoint yet, and dials what the guard lets it. authority says where the contents of Secrets are found,
 // for checks that verify endpoints or show them a certificate.
 func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *Checker {
-	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}}
+	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}, asking: map[string]*slots{}}
 	c.client = c.speaking((*http.Protocols).SetHTTP1, careless())
 	c.h2c = c.speaking((*http.Protocols).SetUnencryptedHTTP2, nil)
 	c.grpcs = c.speaking((*http.Protocols).SetHTTP2, careless())
@@ -106,11 +117,34 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), backendKey{}, id)) //nolint:forbidigo // see above
 	r := &round{check: *check, cancel: cancel, known: map[string]*streak{}, done: make(chan struct{})}
 	c.running[id] = r
+	namespace, _, _ := strings.Cut(id, "/")
+	r.slots = c.hold(namespace)
 	c.all.Go(func() {
 		defer close(r.done)
+		defer c.release(namespace)
 		r.inherit(old)
 		c.follow(ctx, b, r)
 	})
+}
+
+// hold returns the slots of a namespace, until release. The mutex is held.
+func (c *Checker) hold(namespace string) chan struct{} {
+	s := c.asking[namespace]
+	if s == nil {
+		s = &slots{free: make(chan struct{}, mostOfNamespace)}
+		c.asking[namespace] = s
+	}
+	s.rounds++
+	return s.free
+}
+
+func (c *Checker) release(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.asking[namespace]
+	if s.rounds--; s.rounds == 0 {
+		delete(c.asking, namespace)
+	}
 }
 
 // inherit waits for the round before, which has been told to end, and takes what it knows.
@@ -133,8 +167,8 @@ func (c *Checker) Close() {
 }
 
 // follow checks all endpoints of a backend once in each interval. An endpoint that is no longer checked counts as healthy. Each
-// backend has a goroutine and a timer of its own rather than a place in one queue for all: a bound on the checks of all backends
-// would let the time limits of one tenant's dead endpoints delay the checks of another tenant.
+// backend has a goroutine and a timer of its own rather than a place in one queue for all, and only those of one namespace wait for each
+// other: a bound on the checks of all would let the time limits of one tenant's dead endpoints delay the checks of another tenant.
 func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 	// The replicas of the controller should not all ask at once.
 	timer := time.NewTimer(rand.N(min(r.check.Interval, time.Second)))
@@ -150,7 +184,7 @@ func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 			}
 			return
 		case <-timer.C:
-			if c.ask(ctx, b, &r.check, r.known); ctx.Err() == nil {
+			if c.ask(ctx, b, r); ctx.Err() == nil {
 				r.tell()
 			}
 			timer.Reset(r.check.Interval)
@@ -158,12 +192,13 @@ func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 	}
 }
 
-// most is how many endpoints of one backend are asked at the same time.
-const most = 16
+// most is how many endpoints of one backend are asked at the same time, mostOfNamespace how many of all backends of a namespace: each
+// question is a connection.
+const most, mostOfNamespace = 16, 64
 
 // ask asks each endpoint once.
-func (c *Checker) ask(ctx context.Context, b Backend, check *ir.HealthCheck, known map[string]*streak) {
-	list := b.Endpoints()
+func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
+	list, check, known := b.Endpoints(), &r.check, r.known
 	there := make(map[string]bool, len(list))
 	var asking sync.WaitGroup
 	slots := make(chan struct{}, most)
@@ -178,8 +213,14 @@ func (c *Checker) ask(ctx context.Context, b Backend, check *ir.HealthCheck, kno
 			known[e.Address] = s
 		}
 		slots <- struct{}{}
+		select {
+		case r.slots <- struct{}{}:
+		case <-ctx.Done():
+			asking.Wait()
+			return
+		}
 		asking.Go(func() {
-			defer func() { <-slots }()
+			defer func() { <-slots; <-r.slots }()
 			err := c.probe(ctx, e.Address, check)
 			if ctx.Err() != nil {
 				return

@@ -1,6 +1,7 @@
 package health_test
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -326,4 +327,39 @@ func loopback() *reach.Guard {
 	guard := reach.NewGuard()
 	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
 	return guard
+}
+
+// TestTenant16HealthChecks: however many backends a namespace has whose endpoints are silent, their checks have a bounded number of
+// connections, and the checks of another namespace go on.
+func TestTenant16HealthChecks(t *testing.T) {
+	const most, backends = 64, 100
+	var open atomic.Int64
+	end := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		open.Add(1)
+		<-end
+	}))
+	defer server.Close()
+	defer close(end)
+	c := health.New(loopback(), nil)
+	defer c.Close()
+	hostile := check()
+	hostile.Timeout = time.Hour
+	for i := range backends {
+		silent := &backend{list: []ir.Endpoint{{Address: server.Listener.Addr().String()}}, said: make(chan string, 1)}
+		c.Set(fmt.Sprintf("b/silent-%d/80", i), silent, hostile)
+	}
+	fixture.Eventually(t, "as many questions as there may be", func() error {
+		if n := open.Load(); n < most {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
+	// Each round begins within an interval. When this one has had three, all of them have begun.
+	dead := &backend{list: []ir.Endpoint{{Address: "127.0.0.1:1"}}, said: make(chan string, 10)}
+	c.Set("a/web/80", dead, check())
+	dead.await(t, "127.0.0.1:1 is ill")
+	if n := open.Load(); n > most {
+		t.Errorf("there are %d connections", n)
+	}
 }

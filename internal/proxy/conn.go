@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/message"
 )
@@ -40,6 +41,8 @@ func buffersOf(size int) *sync.Pool {
 // conn is a connection to an endpoint. It belongs to one request at a time.
 type conn struct {
 	key key
+	// share has the descriptor of the connection, until close. It is nil for one without.
+	share *budget.Share
 	// socket is what is spoken on; bare is the TCP connection below it. records is nil without TLS.
 	socket, bare net.Conn
 	records      *records
@@ -99,7 +102,13 @@ func newConn(socket net.Conn, to key) *conn {
 	return c
 }
 
-func (c *conn) close() { _ = c.socket.Close() }
+func (c *conn) close() {
+	_ = c.socket.Close()
+	if c.share != nil {
+		c.share.Give(1)
+		c.share = nil
+	}
+}
 
 // buffered is what has come in and is not used yet.
 func (c *conn) buffered() []byte { return (*c.buffer)[c.at:c.end] }

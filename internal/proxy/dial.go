@@ -8,15 +8,15 @@ import (
 	"net"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/reach"
+	"github.com/k8singress/k8singress/internal/budget"
 )
 
 // dialing is what a new connection has to know of the request that it is for.
 type dialing struct {
-	guard *reach.Guard
-	// backend is the ID of the endpoint's.
-	backend string
-	timeout time.Duration
+	pool *Pool
+	// backend is the ID of the endpoint's, and namespace that of the backend.
+	backend, namespace string
+	timeout            time.Duration
 	// listed says whether the endpoint is still one. It may be called from any goroutine, also when the request has ended.
 	listed func() bool
 }
@@ -25,7 +25,7 @@ type dialingKey struct{}
 
 // dialing is for the endpoint of the attempt.
 func (r *request) dialing() *dialing {
-	return &dialing{r.pool.guard, r.Backend.ID(), r.settings.Connect, r.Listed()}
+	return &dialing{r.pool, r.Backend.ID(), r.Backend.Namespace(), r.settings.Connect, r.Listed()}
 }
 
 // lookAgain is how often a connection that does not come about makes sure that its endpoint is still there. A pod that has
@@ -62,14 +62,31 @@ type dialFailed struct{ error }
 
 func (d dialFailed) Unwrap() error { return d.error }
 
-// open opens a connection, with TLS on it if there is a configuration. The handshake is a part of the dial, as in nginx: it has to
-// end within the connect timeout, and an endpoint that fails in it has got nothing of the request.
-func (d *dialing) open(ctx context.Context, address string, config *tls.Config) (net.Conn, error) {
+// open opens a connection, with TLS on it if there is a configuration. Whoever closes it gives its descriptor back to the share.
+func (d *dialing) open(ctx context.Context, address string, config *tls.Config) (net.Conn, *budget.Share, error) {
+	share, err := d.pool.descriptor(d.namespace)
+	if err != nil {
+		return nil, nil, dialFailed{err}
+	}
+	conn, err := d.dial(ctx, address, config, func(socket net.Conn) net.Conn { return socket })
+	if err != nil {
+		share.Give(1)
+		return nil, nil, err
+	}
+	return conn, share, nil
+}
+
+// dial has the handshake as a part of it, as nginx does: that has to end within the connect timeout, and an endpoint that fails in it
+// has got nothing of the request. The socket may be wrapped before.
+func (d *dialing) dial(ctx context.Context, address string, config *tls.Config, wrap func(net.Conn) net.Conn) (net.Conn, error) {
 	ctx, end := d.limit(ctx)
 	defer end()
-	conn, err := d.guard.Dial(ctx, net.Dialer{}, d.backend, address)
-	if err == nil && config != nil {
-		conn, err = handshake(ctx, conn, address, config)
+	conn, err := d.pool.guard.Dial(ctx, net.Dialer{}, d.backend, address)
+	if err == nil {
+		conn = wrap(conn)
+		if config != nil {
+			conn, err = handshake(ctx, conn, address, config)
+		}
 	}
 	switch {
 	case err == nil:

@@ -23,7 +23,7 @@ func (r *request) roundTripCGI(d *dialing, to *http.Request) (*http.Response, er
 	if err != nil {
 		return nil, err
 	}
-	conn, err := d.open(to.Context(), r.address, nil)
+	conn, err := d.lend(to.Context(), r.address, nil)
 	if err != nil {
 		return nil, err
 	}

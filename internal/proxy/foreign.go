@@ -18,7 +18,7 @@ import (
 // newTransport makes what speaks HTTP/2. Timeouts belong to requests, and are not here.
 func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration) *http.Transport {
 	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
-		return ctx.Value(dialingKey{}).(*dialing).open(ctx, address, secure)
+		return ctx.Value(dialingKey{}).(*dialing).lend(ctx, address, secure)
 	}
 	t := &http.Transport{
 		DialContext: dial, DialTLSContext: dial, DisableCompression: true,

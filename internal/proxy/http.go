@@ -18,7 +18,7 @@ import (
 // converse asks an endpoint that speaks HTTP/1.1: on a connection that is there, and on a new one when that one turns out to be
 // closed.
 func (r *request) converse() error {
-	to, config := key{address: r.address}, (*tls.Config)(nil)
+	to, config := key{namespace: r.Backend.Namespace(), address: r.address}, (*tls.Config)(nil)
 	if r.protocol == ir.HTTPS {
 		to.secured, config = r.generation, r.generation.one
 	}
@@ -29,11 +29,13 @@ func (r *request) converse() error {
 		}
 		r.sent = false
 	}
-	socket, err := r.dialing().open(r.Context(), r.address, config)
+	socket, share, err := r.dialing().open(r.Context(), r.address, config)
 	if err != nil {
 		return err
 	}
-	return r.on(newConn(socket, to))
+	c := newConn(socket, to)
+	c.share = share
+	return r.on(c)
 }
 
 // sentTwice says whether the same endpoint may get the request once more, on a new connection: the old one may have been

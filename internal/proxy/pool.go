@@ -17,8 +17,10 @@ import (
 type Pool struct {
 	mu sync.Mutex
 	// idle are the connections by where they lead, the one that was used last at the end; count is how many there are in all.
+	// of counts them by namespace.
 	idle  map[key][]*conn
 	count int
+	of    map[string]int
 	// sweeps is set while somebody is going to look at them.
 	sweeps *time.Timer
 	closed bool
@@ -38,9 +40,10 @@ type Pool struct {
 	secured map[way]*Secured
 }
 
-// key is where connections lead, and how. Those that differ in anything of it are never taken for each other.
+// key is where connections lead, for whom, and how. Those that differ in anything of it are never taken for each other. Two namespaces
+// that have one address share no connection: what the requests of one leave on it would be the answers of the other.
 type key struct {
-	address string
+	namespace, address string
 	// secured is nil for connections without TLS.
 	secured *generation
 }
@@ -57,7 +60,7 @@ const (
 
 // NewPool returns a pool without connections, which dials what the guard lets it.
 func NewPool(guard *reach.Guard) *Pool {
-	p := &Pool{guard: guard, idle: map[key][]*conn{}, secured: map[way]*Secured{}}
+	p := &Pool{guard: guard, idle: map[key][]*conn{}, of: map[string]int{}, secured: map[way]*Secured{}}
 	p.Configure(0, 0)
 	return p
 }
@@ -133,8 +136,16 @@ func (p *Pool) pop(to key) *conn {
 	c := list[last]
 	list[last] = nil
 	p.idle[to] = list[:last]
-	p.count--
+	p.counted(to, -1)
 	return c
+}
+
+// counted adds to the number of idle connections, with the mutex held.
+func (p *Pool) counted(to key, n int) {
+	p.count += n
+	if p.of[to.namespace] += n; p.of[to.namespace] == 0 {
+		delete(p.of, to.namespace)
+	}
 }
 
 // keep takes a connection back that is between two requests.
@@ -155,7 +166,7 @@ func (p *Pool) put(c *conn, front bool) bool {
 	if p.closed || c.key.secured.isRetired() || len(list) >= p.perAddress || p.count >= total {
 		return false
 	}
-	p.count++
+	p.counted(c.key, 1)
 	if front {
 		p.idle[c.key] = slices.Insert(list, 0, c)
 	} else {
@@ -225,11 +236,11 @@ func (p *Pool) unused(now time.Time) []*conn {
 		for i := n - 1; i >= 0; i-- {
 			found = append(found, list[i])
 		}
+		p.counted(to, -n)
 		if p.idle[to] = slices.Clone(list[n:]); n == len(list) {
 			delete(p.idle, to)
 		}
 	}
-	p.count -= len(found)
 	p.sweeps = nil
 	if p.count > 0 && !p.closed {
 		p.arm()

@@ -152,9 +152,12 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 	c.key.secured = one
 	p.keep(c)
 	for _, other := range []*generation{nil, two, p.usual.Load()} {
-		if p.take(key{c.key.address, other}) != nil {
+		if p.take(key{address: c.key.address, secured: other}) != nil {
 			t.Error("the connection of another way is taken")
 		}
+	}
+	if p.take(key{"b", c.key.address, one}) != nil {
+		t.Error("the connection of another namespace is taken")
 	}
 	if p.take(c.key) != c {
 		t.Error("its own connection is not found")

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/exchange"
@@ -213,6 +214,9 @@ func (r *request) explain(err error) (failure, error) {
 		return refused, exchange.Fail(clientGone, gone)
 	case errors.Is(err, errBadRequest):
 		status, kind = http.StatusBadRequest, refused
+	case errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE):
+		// It is ours, and not the endpoint's.
+		status, kind = http.StatusServiceUnavailable, refused
 	case errors.As(err, &closed):
 		status, kind = http.StatusServiceUnavailable, outOfReach
 	case errors.Is(err, errGone):

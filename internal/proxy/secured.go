@@ -148,10 +148,10 @@ func (p *Pool) retire(g *generation) {
 	for to, list := range p.idle {
 		if to.secured == g {
 			found = append(found, list...)
+			p.counted(to, -len(list))
 			delete(p.idle, to)
 		}
 	}
-	p.count -= len(found)
 	p.mu.Unlock()
 	for _, c := range found {
 		c.close()

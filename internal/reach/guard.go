@@ -41,8 +41,8 @@ func (r Reason) predicate() string {
 	return string(r)
 }
 
-// Listening is some ports on which this process listens. A Host that is not valid, or unspecified, stands for each address of this
-// machine.
+// Listening is some ports on which this process listens, or another replica, or what stands in front of them. A Host that is not valid,
+// or unspecified, stands for each address of this machine.
 type Listening struct {
 	Transport   Transport
 	Host        netip.Addr
