@@ -245,7 +245,6 @@ func cutLine(line string) (name, value string) {
 
 // stream2 is a stream of HTTP/2.
 type stream2 struct {
-	net.Conn
 	*http2.Framer
 	block   bytes.Buffer
 	encoder *hpack.Encoder
@@ -253,26 +252,34 @@ type stream2 struct {
 
 func (in *ingress) openStream2() streamed {
 	in.Helper()
-	var conn *dialed
-	if in.version == plain2 {
-		conn = in.dialed(net.Dial("tcp", in.http))
-	} else {
-		config := anybody()
-		config.ServerName, config.NextProtos = "a.example", []string{"h2"}
-		conn = in.dialed(tls.Dial("tcp", in.https, config))
-	}
-	s := &stream2{Conn: conn.Conn, Framer: http2.NewFramer(conn.Conn, conn.Reader)}
-	s.encoder, s.ReadMetaHeaders = hpack.NewEncoder(&s.block), hpack.NewDecoder(4096, nil)
-	s.AllowIllegalWrites = true
-	if _, err := io.WriteString(conn.Conn, http2.ClientPreface); err != nil {
-		in.Fatal(err)
-	}
-	// Nothing in the tests is larger, so the window of the connection is all that has to grow.
-	window := http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30}
-	if err := errors.Join(s.WriteSettings(window), s.WriteWindowUpdate(0, 1<<30)); err != nil {
+	conn := in.connect2()
+	s, err := newStream2(conn.Conn, conn.Reader)
+	if err != nil {
 		in.Fatal(err)
 	}
 	return streamed{s}
+}
+
+// connect2 makes a connection for HTTP/2, on which the client has said nothing yet.
+func (in *ingress) connect2() *dialed {
+	in.Helper()
+	if in.version == plain2 {
+		return in.dialed(net.Dial("tcp", in.http))
+	}
+	config := anybody()
+	config.ServerName, config.NextProtos = "a.example", []string{"h2"}
+	return in.dialed(tls.Dial("tcp", in.https, config))
+}
+
+// newStream2 writes what a client begins with.
+func newStream2(to io.Writer, from io.Reader) (*stream2, error) {
+	s := &stream2{Framer: http2.NewFramer(to, from)}
+	s.encoder, s.ReadMetaHeaders = hpack.NewEncoder(&s.block), hpack.NewDecoder(4096, nil)
+	s.AllowIllegalWrites = true
+	_, err := io.WriteString(to, http2.ClientPreface)
+	// Nothing in the tests is larger, so the window of the connection is all that has to grow.
+	window := http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 30}
+	return s, errors.Join(err, s.WriteSettings(window), s.WriteWindowUpdate(0, 1<<30))
 }
 
 func (s *stream2) head(lines []string, end bool) error {
@@ -324,11 +331,18 @@ func (s *stream2) next() (fields []hpack.HeaderField, data string, end bool, err
 
 // stream3 is a stream of HTTP/3.
 type stream3 struct {
-	*quic.Stream
+	io.WriteCloser
 	reader *bufio.Reader
 }
 
 func (in *ingress) openStream3() streamed {
+	in.Helper()
+	_, s := in.connect3()
+	return streamed{&stream3{s, bufio.NewReader(s)}}
+}
+
+// connect3 makes a connection for HTTP/3, with a stream on which the client has said nothing yet.
+func (in *ingress) connect3() (*quic.Conn, *quic.Stream) {
 	in.Helper()
 	ctx, cancel := context.WithTimeout(in.Context(), deadline)
 	defer cancel()
@@ -355,7 +369,7 @@ func (in *ingress) openStream3() streamed {
 	if err != nil {
 		in.Fatal(err)
 	}
-	return streamed{&stream3{s, bufio.NewReader(s)}}
+	return conn, s
 }
 
 // The types of frames of HTTP/3.

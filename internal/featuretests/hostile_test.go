@@ -41,40 +41,6 @@ func TestRefusalBeforeTheBody(t *testing.T) {
 	}
 }
 
-// TestClientsThatVanish: of a POST whose client goes away in front of any of its bytes, the endpoint gets nothing that it could take for
-// all of it.
-func TestClientsThatVanish(t *testing.T) {
-	for _, buffering := range []string{"on", "off"} {
-		in, requests := wired(t, "proxy-request-buffering: "+buffering)
-		in.byHTTP1(t, func(t *testing.T, in *ingress) {
-			for _, body := range [][]string{{"0123456789"}, {"01234", "56789"}} {
-				q := question{method: http.MethodPost, path: "/whole", body: body}
-				text := q.usual().http1()
-				for n := range text {
-					d := in.connect()
-					d.say("%s", text[:n])
-					_ = d.Close()
-				}
-				// What has begun before has ended when as many more have been answered as can be under way.
-				for range 10 {
-					in.expect("a.example", "/after", http.StatusOK, "open /after")
-				}
-				for _, r := range received(requests) {
-					if r.URL.Path == "/whole" {
-						t.Errorf("buffering %s: the endpoint takes a part for the whole: %d bytes, %v", buffering, r.ContentLength,
-							r.TransferEncoding)
-					}
-				}
-				if got := in.exchange(q.usual()); got.String() != "200 open /whole" {
-					t.Errorf("with all its bytes: %q", got)
-				}
-				received(requests)
-			}
-		})
-		in.stop()
-	}
-}
-
 // TestEndpointsWithoutEnd: heads, interim answers and bodies may go on for ever. The first two are a bad answer; of a body the client gets
 // what it wants, and the endpoint is told when it has gone.
 func TestEndpointsWithoutEnd(t *testing.T) {

@@ -66,17 +66,34 @@ func TestHeadLimitsAreLive(t *testing.T) {
 	in.connect().ends()
 }
 
-// TestClientBodyTimeout: a body that pauses gets 408 by each version of HTTP, whether it has a length or comes in chunks.
+// pauses are bodies that stop somewhere, with a length and in chunks.
+var pauses = map[string]string{
+	"a length":                   head("POST / HTTP/1.1", "Content-Length: 100000") + "some",
+	"nothing of a length":        head("POST / HTTP/1.1", "Content-Length: 100000"),
+	"chunks":                     head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "186a0\r\nsome",
+	"nothing of chunks":          head("POST / HTTP/1.1", "Transfer-Encoding: chunked"),
+	"the size of a chunk":        head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\r\nsome\r\n4",
+	"between chunks":             head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\r\nsome\r\n",
+	"in front of the last chunk": head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\r\nsome\r\n0",
+	"the trailers":               head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "4\r\nsome\r\n0\r\nX-A: 1",
+}
+
+// TestClientBodyTimeout: a body that pauses gets 408 by each version of HTTP, wherever it stops, and whether or not it is buffered.
 func TestClientBodyTimeout(t *testing.T) {
 	in := reading(t, `client-body-timeout: "1"`)
-	for name, text := range map[string]string{
-		"a length": head("POST / HTTP/1.1", "Content-Length: 100000") + "some",
-		"chunks":   head("POST / HTTP/1.1", "Transfer-Encoding: chunked") + "186a0\r\nsome",
-	} {
-		d := in.connect()
-		d.say("%s", text)
-		if got := d.head(http.MethodPost); got.StatusCode != http.StatusRequestTimeout {
-			t.Errorf("%s: %s", name, got.Status)
+	in.write("streamed.yaml", annotated("b", "b.example", "one", "nginx.ingress.kubernetes.io/proxy-request-buffering", "off"))
+	in.becomes("b.example", "/", http.StatusOK, "0 <nil>")
+	waiting := map[string]*dialed{}
+	for name, text := range pauses {
+		for _, host := range []string{"a.example", "b.example"} {
+			d := in.connect()
+			d.say("%s", strings.Replace(text, "a.example", host, 1))
+			waiting[name+" "+host] = d
+		}
+	}
+	for name, d := range waiting {
+		if got := d.head(http.MethodPost); got.StatusCode != http.StatusRequestTimeout || !got.Close {
+			t.Errorf("%s: %s, the last one: %t", name, got.Status, got.Close)
 		}
 	}
 	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {

@@ -47,13 +47,14 @@ func TestSlowClients(t *testing.T) {
 				took(t, "it", begin, 300*time.Millisecond)
 			})
 			t.Run("body", func(t *testing.T) {
-				d, begin := in.connect(), time.Now()
-				d.say("%s", head("POST / HTTP/1.1", "Content-Length: 100000")+"some")
-				got := d.head(http.MethodPost)
-				if got.StatusCode != http.StatusRequestTimeout {
-					t.Errorf("got %s", got.Status)
+				for _, where := range []string{"a length", "chunks", "between chunks", "the size of a chunk"} {
+					d, begin := in.connect(), time.Now()
+					d.say("%s", pauses[where])
+					if got := d.head(http.MethodPost); got.StatusCode != http.StatusRequestTimeout {
+						t.Errorf("%s: %s", where, got.Status)
+					}
+					took(t, "it", begin, 300*time.Millisecond)
 				}
-				took(t, "it", begin, 300*time.Millisecond)
 			})
 			t.Run("answer", func(t *testing.T) {
 				d := in.connect()
