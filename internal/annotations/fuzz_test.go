@@ -72,6 +72,7 @@ func fuzzOne(t *testing.T, key, value, path string) {
 		want.ClientAuth.Closed, want.Asked.ClientAuth = settings.ClientAuth.Closed, settings.Asked.ClientAuth
 		want.Asked.BackendTLS.NoSecret = settings.Asked.BackendTLS.NoSecret
 		want.Asked.CORS.NoOrigin = settings.Asked.CORS.NoOrigin
+		want.Asked.Limits.NoExemption = settings.Asked.Limits.NoExemption
 		want.Canary, want.Asked.Canary = closed(settings.Canary), settings.Asked.Canary
 		if !reflect.DeepEqual(settings, &want) {
 			t.Errorf("refused with %v, and yet there is %+v", problems, settings)

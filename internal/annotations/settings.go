@@ -11,6 +11,8 @@ import (
 
 // Settings are the annotations of one Ingress as typed values.
 type Settings struct {
+	// Ingress is the one that they are of. It is for defaults, and no annotation changes it.
+	Ingress ir.Name
 	// RewriteTarget replaces the path of a request; it is empty without rewrite.
 	RewriteTarget string
 	// UseRegex says that the paths are regular expressions.
@@ -71,6 +73,7 @@ type Asked struct {
 	Sources    sources
 	Redirects  redirects
 	CORS       cors
+	Limits     limits
 }
 
 // Finish makes what several values make together. It may be called again when more values are known.

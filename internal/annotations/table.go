@@ -15,6 +15,7 @@ var Table = option.Table[Settings, string]{
 	enableCORS, corsAllowOrigin, corsAllowMethods, corsAllowHeaders, corsExposeHeaders, corsAllowCredentials, corsMaxAge,
 	permanentRedirect, permanentRedirectCode, temporalRedirect, temporalRedirectCode,
 	allowlistSourceRange, whitelistSourceRange, denylistSourceRange,
+	limitRPS, limitRPM, limitBurstMultiplier, limitConnections, limitAllowlist, limitWhitelist,
 	chainNames,
 	useRegex, rewriteTarget, appRoot, relativeRedirects,
 	proxyBodySize, proxyRequestBuffering,
@@ -36,7 +37,7 @@ var Table = option.Table[Settings, string]{
 
 // filters make what the annotations put into the way of a request on one path, in the order in which it meets them.
 var filters = []func(s *Settings, path string) []ir.Filter{
-	(*Settings).closed, (*Settings).cors, (*Settings).redirects, (*Settings).sourceRanges,
+	(*Settings).closed, (*Settings).cors, (*Settings).redirects, (*Settings).limits, (*Settings).sourceRanges,
 	(*Settings).chains, (*Settings).rewrite, (*Settings).customHeaders,
 }
 

@@ -28,6 +28,7 @@ var Table = option.Table[Config, string]{
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
 	annotation("whitelist-source-range"), annotation("denylist-source-range"),
+	ofIngresses(&annotations.LimitStatus), ofIngresses(&annotations.LimitConnectionsStatus), ofIngresses(&annotations.LimitKey),
 	proxySSLLocationOnly, ofIngresses(&annotations.GlobalAllowedResponseHeaders),
 
 	useHTTP2, sslRejectHandshake, sslSessionTickets,

@@ -70,6 +70,8 @@ type Exchange struct {
 	measured bool
 	// cookie is the value of the session cookie that the answer sets.
 	cookie string
+	// atEnd is called by Close.
+	atEnd []func()
 }
 
 // Route is what requests with one path of one host meet. It is immutable.
@@ -89,6 +91,18 @@ func (r *Route) Submatch(path string) []int {
 		return nil
 	}
 	return r.Regex.Submatch(path)
+}
+
+// AtEnd has a function called when the exchange is over, and the stream that it may have become.
+func (x *Exchange) AtEnd(fn func()) { x.atEnd = append(x.atEnd, fn) }
+
+// Close says that the exchange is over. Whatever has happened, its last attempt does not stay under way.
+func (x *Exchange) Close() {
+	x.End()
+	for _, fn := range x.atEnd {
+		fn()
+	}
+	x.atEnd = nil
 }
 
 // Client tells who the request comes from.

@@ -1,8 +1,18 @@
 package filter
 
+import (
+	"time"
+
+	"github.com/k8singress/k8singress/internal/ratelimit"
+)
+
 // Shared is what the filters of one table have in common, and what outlives the documents that they stand in. Its parts are safe for
 // any goroutine.
-type Shared struct{}
+type Shared struct {
+	// zones count by the time since began.
+	zones *ratelimit.Zones
+	began time.Time
+}
 
 // NewShared returns what the filters of a new table share.
-func NewShared() *Shared { return &Shared{} }
+func NewShared() *Shared { return &Shared{ratelimit.NewZones(), time.Now()} }

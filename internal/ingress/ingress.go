@@ -134,6 +134,7 @@ func (r *reading) rules() {
 // settings reads the annotations, on top of what the class or the ConfigMap says.
 func (r *reading) settings() {
 	defaults := r.defaults()
+	defaults.Ingress = ir.Name{Namespace: r.Object.Namespace, Name: r.Object.Name}
 	if class, ok := r.options.Classes[r.Class]; ok {
 		if class.Unread {
 			r.problem(report.Error, report.InvalidParameters, classField, "the parameters of the IngressClass %s cannot be read: all requests "+

@@ -124,6 +124,29 @@ func (SourceRanges) Guards() bool { return true }
 // Guards implements Filter.
 func (URLRewrite) Guards() bool { return false }
 
+// RateLimit lets in clients as long as they have not too many requests, and not too many at a time. Zero is any number.
+type RateLimit struct {
+	// Zone is what the requests are counted for: those of all filters with one zone are counted together.
+	Zone string `json:"zone"`
+	// RequestsPerSecond and RequestsPerMinute are what a client may have in the long run, Burst how many times as many it may be ahead of
+	// that.
+	RequestsPerSecond int `json:"requests_per_second,omitempty"`
+	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
+	Burst             int `json:"burst,omitempty"`
+	// Connections is how many requests of a client may be under way.
+	Connections int `json:"connections,omitempty"`
+	// Exempt are networks whose clients are not counted, as CIDRs.
+	Exempt []string `json:"exempt,omitempty"`
+	// Key is what a client is known by, with nginx variables in it. Empty is its address. A request whose key is empty is not counted.
+	Key string `json:"key,omitempty"`
+	// Status is that of the answer to a request too many, ConnectionsStatus that to one too many at a time.
+	Status            int `json:"status_code"`
+	ConnectionsStatus int `json:"connections_status_code"`
+}
+
+// Guards implements Filter.
+func (RateLimit) Guards() bool { return true }
+
 // Guards implements Filter. A redirect to HTTPS is no matter of who is let in.
 func (HTTPSRedirect) Guards() bool { return false }
 

@@ -99,8 +99,7 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	if isStream(x.Request) || x.Peer != nil && isCall(x.Request) {
 		defer route.streams.follow(x.Request, stream{i.parts, x.TLS(), x.Peer != nil && route.answersChallenges(x.Request)})()
 	}
-	// Whatever happens to the chain, its last attempt does not stay under way.
-	defer x.End()
+	defer x.Close()
 	v := visits.Get().(*Visit)
 	*v = Visit{x: x, connections: t.connections, instance: i, to: to}
 	err := v.run(0)

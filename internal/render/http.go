@@ -102,6 +102,8 @@ func filter(f ir.Filter) json.RawMessage {
 		return document.EncodeModule("handler", "k8singress_cors", f)
 	case ir.SourceRanges:
 		return document.EncodeModule("handler", "k8singress_source_ranges", f)
+	case ir.RateLimit:
+		return document.EncodeModule("handler", "k8singress_rate_limit", f)
 	case ir.HandlerChain:
 		return document.EncodeModule("handler", "k8singress_chain", f)
 	case ir.DirectResponse:
