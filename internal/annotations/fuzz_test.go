@@ -71,6 +71,7 @@ func fuzzOne(t *testing.T, key, value, path string) {
 		want := annotations.Settings{Closed: settings.Closed}
 		want.ClientAuth.Closed, want.Asked.ClientAuth = settings.ClientAuth.Closed, settings.Asked.ClientAuth
 		want.Asked.BackendTLS.NoSecret = settings.Asked.BackendTLS.NoSecret
+		want.Asked.BasicAuth.NoSecret = settings.Asked.BasicAuth.NoSecret
 		want.Asked.CORS.NoOrigin = settings.Asked.CORS.NoOrigin
 		want.Asked.Limits.NoExemption = settings.Asked.Limits.NoExemption
 		want.Canary, want.Asked.Canary = closed(settings.Canary), settings.Asked.Canary

@@ -11,7 +11,7 @@ import (
 
 // guards are annotations that keep requests away from a backend, and are not supported yet. Without effect, they would let every
 // request in; so the Ingress answers 503, as ingress-nginx does where it cannot do what such an annotation says.
-var guards = []string{"auth-type", "auth-url"}
+var guards = []string{"auth-url"}
 
 // unsupportedGuard closes the Ingress. An empty value asks for nothing.
 func unsupportedGuard(r *option.Reading[Settings], name, value, field string) {

@@ -48,6 +48,8 @@ type Settings struct {
 	ParamsConfigMap string
 	// SourceRanges are the addresses that clients may come from.
 	SourceRanges ir.SourceRanges
+	// UsersSecret has those whom auth-type lets in. Whoever knows the namespace of the Ingress sets it.
+	UsersSecret ir.Name
 	// CustomHeaders are set on answers.
 	CustomHeaders CustomHeaders
 	// Canary is nil for an Ingress that answers by itself.
@@ -74,6 +76,9 @@ type Asked struct {
 	Redirects  redirects
 	CORS       cors
 	Limits     limits
+	BasicAuth  basicAuth
+	// SatisfyAny lets in who passes one guard of several.
+	SatisfyAny bool
 }
 
 // Finish makes what several values make together. It may be called again when more values are known.

@@ -43,11 +43,16 @@ var (
 // sources are the lists of allowed networks, by the name that they were given.
 type sources struct{ Allowed, Listed []string }
 
-func (s *Settings) finishSourceRanges() {
-	allow := s.Asked.Sources.Allowed
-	if allow == nil {
-		allow = s.Asked.Sources.Listed
+// allowedSources is nil where no list was asked for.
+func (s *Settings) allowedSources() []string {
+	if s.Asked.Sources.Allowed != nil {
+		return s.Asked.Sources.Allowed
 	}
+	return s.Asked.Sources.Listed
+}
+
+func (s *Settings) finishSourceRanges() {
+	allow := s.allowedSources()
 	if s.SourceRanges.Allow = allow; hasAll(allow) {
 		s.SourceRanges.Allow = nil
 	}

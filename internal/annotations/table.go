@@ -16,6 +16,7 @@ var Table = option.Table[Settings, string]{
 	permanentRedirect, permanentRedirectCode, temporalRedirect, temporalRedirectCode,
 	allowlistSourceRange, whitelistSourceRange, denylistSourceRange,
 	limitRPS, limitRPM, limitBurstMultiplier, limitConnections, limitAllowlist, limitWhitelist,
+	authType, authSecret, authSecretType, authRealm, satisfy,
 	chainNames,
 	useRegex, rewriteTarget, appRoot, relativeRedirects,
 	proxyBodySize, proxyRequestBuffering,
@@ -37,9 +38,12 @@ var Table = option.Table[Settings, string]{
 
 // filters make what the annotations put into the way of a request on one path, in the order in which it meets them.
 var filters = []func(s *Settings, path string) []ir.Filter{
-	(*Settings).closed, (*Settings).cors, (*Settings).redirects, (*Settings).limits, (*Settings).sourceRanges,
-	(*Settings).chains, (*Settings).rewrite, (*Settings).customHeaders,
+	(*Settings).closed, (*Settings).cors, (*Settings).redirects, (*Settings).limits, (*Settings).access,
+	(*Settings).chains, (*Settings).withoutPassword, (*Settings).rewrite, (*Settings).customHeaders,
 }
+
+// guardians let in clients by what they show, in the order in which they are asked, after the addresses. See satisfy.
+var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAuth}
 
 // finishers make what several annotations make together. Each may run again when more values are known.
 var finishers = []func(*Settings){

@@ -47,8 +47,10 @@ type Live struct {
 // NewLive returns tables without entries.
 func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	secrets := NewSecrets()
+	served := live.NewTable(table, secrets.Trust)
+	secrets.Users = served.Shared().Users
 	return &Live{
-		Table: live.NewTable(table, secrets.Trust), Secrets: secrets, endpoints: table,
+		Table: served, Secrets: secrets, endpoints: table,
 		ports: l4app.New(log, l4app.Tables{Endpoints: table, Certificates: secrets.Certificates, Trust: secrets.Trust}),
 		// Addresses go into effect without the one goroutine: the table takes them from any.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),

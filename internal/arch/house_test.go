@@ -82,6 +82,7 @@ var house = []room{
 	{name: "internal/tlssecret", level: 2, never: pure},
 	{name: "internal/certs", level: 3, never: pure},
 	{name: "internal/trust", level: 3, never: pure},
+	{name: "internal/basicauth", level: 3, never: pure},
 	{name: "internal/mtls", level: 4, never: pure},
 	{name: "internal/exchange", level: 5, never: pure},
 	{name: "internal/filter", level: 6, never: pure},

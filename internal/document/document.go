@@ -94,11 +94,19 @@ type Destination struct {
 	Backend string `json:"backend,omitempty"`
 	// TLS is how TLS is spoken with the endpoints of the backend; nil is without verification, and without a certificate.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`
+	// Users are those whom a filter of Chain asks for a password, as they stand there, too. Their Secret is followed because of these.
+	Users []ir.Users `json:"users,omitempty"`
 	// Access is a digest of all in Chain that decides who gets to the backend; it is empty where nothing does. Streams of a
 	// route with another Access than before are ended: the clients that opened them may not get in any more.
 	Access string `json:"access,omitempty"`
 	// Refused says why there is no Chain. Requests get 503.
 	Refused string `json:"refused,omitempty"`
+}
+
+// AnyOf is the handler that stands for ir.AnyOf.
+type AnyOf struct {
+	// Filters are handlers, too.
+	Filters []json.RawMessage `json:"filters"`
 }
 
 // Backend is a set of endpoints.

@@ -87,7 +87,7 @@ func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) 
 func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict {
 	secrets := apply.NewSecrets()
 	secrets.Certificates.Update(d.Certificates)
-	for _, name := range secrets.Trust.Update(document.Diff(nil, d)) {
+	for _, name := range secrets.Update(document.Diff(nil, d)) {
 		loadSecret(secrets, s, name)
 	}
 	loadSecrets(secrets, s, d.Certificates)

@@ -101,7 +101,7 @@ func addresses(list []ir.Endpoint) []string {
 
 // apply changes the live tables. Parts that they refuse are reported, and all others are in effect.
 func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
-	l.loadAuthorities(delta, s)
+	l.loadReferred(delta, s)
 	l.live.Apply(delta)
 	l.applied = l.applied || !delta.Empty() || !l.live.Table.Ready()
 	if s != nil {
@@ -121,10 +121,10 @@ func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.log.Info("ready: everything there is has been applied for the first time")
 }
 
-// loadAuthorities reads the Secrets that something refers to for the first time. It comes before the tables change: no client
-// is to be refused by a host that has not read its certificate authority yet.
-func (l *loop) loadAuthorities(delta *document.Delta, s *snapshot.Snapshot) {
-	for _, secret := range l.live.Trust.Update(delta) {
+// loadReferred reads the Secrets that something refers to for the first time. It comes before the tables change: no client is to be
+// refused by a host that has not read its certificate authority, or its users, yet.
+func (l *loop) loadReferred(delta *document.Delta, s *snapshot.Snapshot) {
+	for _, secret := range l.live.Secrets.Update(delta) {
 		l.secrets = nil
 		if s != nil {
 			loadSecret(l.live.Secrets, s, secret)

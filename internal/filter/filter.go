@@ -24,6 +24,7 @@ type Filter interface {
 // known makes filters, by the names of the handlers in the document.
 var known = map[string]func(json.RawMessage, *Shared) (Filter, error){
 	"k8singress_app_root":         with(newAppRoot),
+	"k8singress_basic_auth":       sharing(newBasicAuth),
 	"k8singress_cors":             with(newCORS),
 	"k8singress_direct_response":  with(newDirectResponse),
 	"k8singress_rate_limit":       sharing(newRateLimit),
@@ -35,13 +36,20 @@ var known = map[string]func(json.RawMessage, *Shared) (Filter, error){
 }
 
 // Names returns the names of the handlers that are filters, sorted.
-func Names() []string { return slices.Sorted(maps.Keys(known)) }
+func Names() []string {
+	names := append(slices.Collect(maps.Keys(known)), anyOfName)
+	slices.Sort(names)
+	return names
+}
 
 // New makes the filter of a handler in a document. ok is false for a handler that is none. raw may have "handler", the name.
 // shared is nil outside of chains.
 func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, err error) {
-	newFilter, ok := known[name]
-	if !ok {
+	newFilter := known[name]
+	if name == anyOfName {
+		newFilter = newAnyOf
+	}
+	if newFilter == nil {
 		return nil, false, nil
 	}
 	if f, err = newFilter(raw, shared); err != nil {

@@ -3,6 +3,7 @@ package filter
 import (
 	"time"
 
+	"github.com/k8singress/k8singress/internal/basicauth"
 	"github.com/k8singress/k8singress/internal/ratelimit"
 )
 
@@ -12,7 +13,11 @@ type Shared struct {
 	// zones count by the time since began.
 	zones *ratelimit.Zones
 	began time.Time
+	// Users are those that clients are asked to be.
+	Users *basicauth.Store
 }
 
 // NewShared returns what the filters of a new table share.
-func NewShared() *Shared { return &Shared{ratelimit.NewZones(), time.Now()} }
+func NewShared() *Shared {
+	return &Shared{zones: ratelimit.NewZones(), began: time.Now(), Users: basicauth.NewStore()}
+}

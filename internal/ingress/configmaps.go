@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	configMapClosed = "all requests for this Ingress get 503"
+	ingressClosed = "all requests for this Ingress get 503"
 	// mostDataBytes bounds what is copied into the routes, and sent with each request or answer.
 	mostDataBytes = 64 << 10
 )
@@ -49,12 +49,12 @@ func (r *reading) configMap(annotation, name string, check func(key, value strin
 	for _, key := range slices.Sorted(maps.Keys(object.Data)) {
 		size += len(key) + len(object.Data[key])
 		if err := check(key, object.Data[key]); err != nil {
-			r.closeFor(annotation, report.InvalidAnnotation, "the key %s of the ConfigMap %s/%s: %v; "+configMapClosed,
+			r.closeFor(annotation, report.InvalidAnnotation, "the key %s of the ConfigMap %s/%s: %v; "+ingressClosed,
 				key, object.Namespace, object.Name, err)
 		}
 	}
 	if size > mostDataBytes {
-		r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s/%s has %d bytes of data, and %d are the most: "+configMapClosed,
+		r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s/%s has %d bytes of data, and %d are the most: "+ingressClosed,
 			object.Namespace, object.Name, size, mostDataBytes)
 	}
 	if r.annotations.Closed {
@@ -68,7 +68,7 @@ func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
 	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: r.Object.Namespace, Name: name}
 	if namespace, rest, has := strings.Cut(name, "/"); has {
 		if namespace != ref.Namespace {
-			r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s is in another namespace than the Ingress: "+configMapClosed+
+			r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s is in another namespace than the Ingress: "+ingressClosed+
 				". Copy it to the namespace %s", name, ref.Namespace)
 			return nil
 		}
@@ -77,7 +77,7 @@ func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
 	r.depend(ref)
 	object, ok := snapshot.Of[*corev1.ConfigMap](r.snapshot).Get(ref.Namespace, ref.Name)
 	if !ok {
-		r.closeFor(annotation, report.ConfigMapNotFound, "there is no ConfigMap %s/%s: "+configMapClosed+" until there is one",
+		r.closeFor(annotation, report.ConfigMapNotFound, "there is no ConfigMap %s/%s: "+ingressClosed+" until there is one",
 			ref.Namespace, ref.Name)
 		return nil
 	}

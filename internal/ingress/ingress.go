@@ -116,6 +116,7 @@ func (r *reading) read() {
 	}
 	r.clientAuth()
 	r.backendTLS()
+	r.users()
 	r.Closed = r.annotations.Closed
 	r.passthrough()
 	r.rules()

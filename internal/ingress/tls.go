@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -198,6 +199,32 @@ func (r *reading) backendTLS() {
 			"get 503. Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", t.Secret, r.Object.Namespace)
 	// Nothing of it may be used by an owner who could not read it.
 	r.annotations.Forwarding.TLS, r.annotations.Closed, r.LoadBalancing.HealthCheck = nil, true, nil
+}
+
+// users finds the Secret of those whom a password lets in. What is in it is not looked at here.
+func (r *reading) users() {
+	if !r.annotations.AsksPassword() {
+		return
+	}
+	text, bad := r.annotations.SecretOfUsers()
+	secret := ir.Name{Namespace: r.Object.Namespace, Name: text}
+	if namespace, name, has := strings.Cut(text, "/"); has {
+		secret = ir.Name{Namespace: namespace, Name: name}
+	}
+	switch {
+	case bad:
+		// It has been said.
+		r.annotations.Closed = true
+	case text == "":
+		r.closeFor("auth-type", report.InvalidAnnotation, "there is no auth-secret, which names the Secret with the users: "+ingressClosed+
+			". Add the annotation")
+	case secret.Namespace != r.Object.Namespace && !r.annotations.CrossNamespace:
+		r.closeFor("auth-secret", report.InvalidAnnotation, "the Secret %s is in another namespace: "+ingressClosed+
+			". Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", secret, r.Object.Namespace)
+	default:
+		r.annotations.UsersSecret = secret
+		r.depend(secret.Of(kinds.Secret))
+	}
 }
 
 // clientAuth reads what the annotations say of the certificates of clients. What is in the Secret is not looked at here.

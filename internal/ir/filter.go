@@ -118,6 +118,47 @@ type SourceRanges struct {
 	Deny  []string `json:"deny,omitempty"`
 }
 
+// BasicAuth lets in clients by a name and a password. Others get 401.
+type BasicAuth struct {
+	Users Users `json:"users"`
+	// Realm is what clients show to those whom they ask for a password. It has no quotes, backslashes and control characters.
+	Realm string `json:"realm,omitempty"`
+}
+
+// Users are those in a Secret. The value can be compared.
+type Users struct {
+	Secret Name `json:"secret"`
+	// Map says that each key of the Secret is a name, and its value the hash of the password. Otherwise the key "auth" has a file of
+	// htpasswd.
+	Map bool `json:"map,omitempty"`
+}
+
+// AnyOf lets in clients whom one of several filters lets in, which are asked in turn. If none does, the answer is 401 where one of them
+// has said that, and the last one's otherwise. A filter that fails in another way than by refusing ends the request.
+type AnyOf struct {
+	// Filters each either refuse a request or let it in: there are two at least.
+	Filters []Filter `json:"-"`
+}
+
+// UsersOf returns those whom filters ask for a password.
+func UsersOf(filters []Filter) (all []Users) {
+	for _, f := range filters {
+		switch f := f.(type) {
+		case BasicAuth:
+			all = append(all, f.Users)
+		case AnyOf:
+			all = append(all, UsersOf(f.Filters)...)
+		}
+	}
+	return all
+}
+
+// Guards implements Filter.
+func (BasicAuth) Guards() bool { return true }
+
+// Guards implements Filter.
+func (AnyOf) Guards() bool { return true }
+
 // Guards implements Filter.
 func (SourceRanges) Guards() bool { return true }
 

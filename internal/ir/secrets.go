@@ -47,6 +47,11 @@ func (c *Config) hostSecrets(yield func(Name) bool) {
 			if t := r.Proxy.TLS; t != nil && !yield(t.Secret) {
 				return
 			}
+			for _, users := range UsersOf(r.Filters) {
+				if !yield(users.Secret) {
+					return
+				}
+			}
 		}
 	}
 }

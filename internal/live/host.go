@@ -45,8 +45,9 @@ type destination struct {
 	chain   *chain
 	// secured are the connections to endpoints over TLS; nil is those that others use as well.
 	secured *proxy.Secured
-	// access is as in the document.
+	// access and users are as in the document.
 	access string
+	users  []ir.Users
 }
 
 // host is the path index of one virtual host.

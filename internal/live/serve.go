@@ -2,6 +2,7 @@ package live
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/message"
@@ -97,7 +98,7 @@ func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *destination) error {
 	defer i.release()
 	if isStream(x.Request) || x.Peer != nil && isCall(x.Request) {
-		defer route.streams.follow(x.Request, stream{i.parts, x.TLS(), x.Peer != nil && route.answersChallenges(x.Request)})()
+		defer route.streams.follow(x.Request, stream{i.parts, x.TLS(), x.Peer != nil && route.answersChallenges(x.Request), time.Now()})()
 	}
 	defer x.Close()
 	v := visits.Get().(*Visit)

@@ -29,6 +29,8 @@ type stream struct {
 	connection *tls.ConnectionState
 	// anybody says that it is let in whatever certificate it comes with.
 	anybody bool
+	// began is before it was asked who its client is.
+	began time.Time
 }
 
 // isStream says whether a request asks for something that need not end.

@@ -71,8 +71,12 @@ func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t.options.Store(&Options{})
 	t.SetGlobal(&ir.Global{})
 	authorities.OnChange(t.checkStreams)
+	t.shared.Users.OnChange(t.checkUsers)
 	return t
 }
+
+// Shared returns what the filters of all chains have in common.
+func (t *Table) Shared() *filter.Shared { return t.shared }
 
 // MarkReady says that the table is complete: from then on a host that is not in it does not exist.
 func (t *Table) MarkReady() { t.ready.Store(true) }
@@ -179,7 +183,7 @@ func (t *Table) closeRoute(r *Route, why error) {
 }
 
 func (t *Table) destination(d *document.Destination) destination {
-	to := destination{chain: t.chainOf(d), access: d.Access}
+	to := destination{chain: t.chainOf(d), access: d.Access, users: d.Users}
 	if d.Backend != "" {
 		to.backend = t.backends.Backend(d.Backend)
 	}

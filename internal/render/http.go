@@ -53,11 +53,11 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 		filters = slices.Concat(filters, b.Filters)
 	}
 	if caught := panics.Try(func() {
-		d.Backend, d.TLS = b.Backend.ID, route.Proxy.TLS
+		d.Backend, d.TLS, d.Users = b.Backend.ID, route.Proxy.TLS, ir.UsersOf(filters)
 		made := m.of(filters, route.Proxy)
 		d.Chain, d.Access = made.json, made.access
 	}); caught != nil {
-		d.Chain, d.TLS, d.Access, d.Refused = nil, nil, "", fmt.Sprintf("the handler chain cannot be rendered: %v", caught)
+		d.Chain, d.TLS, d.Users, d.Access, d.Refused = nil, nil, nil, "", fmt.Sprintf("the handler chain cannot be rendered: %v", caught)
 	}
 	return d
 }
@@ -87,7 +87,7 @@ func digest(guards []json.RawMessage) string {
 
 // filter renders a filter as the Caddy handler that does what it says.
 func filter(f ir.Filter) json.RawMessage {
-	switch f.(type) {
+	switch f := f.(type) {
 	case ir.URLRewrite:
 		return document.EncodeModule("handler", "k8singress_rewrite", f)
 	case ir.Redirect:
@@ -104,10 +104,22 @@ func filter(f ir.Filter) json.RawMessage {
 		return document.EncodeModule("handler", "k8singress_source_ranges", f)
 	case ir.RateLimit:
 		return document.EncodeModule("handler", "k8singress_rate_limit", f)
+	case ir.BasicAuth:
+		return document.EncodeModule("handler", "k8singress_basic_auth", f)
+	case ir.AnyOf:
+		return document.EncodeModule("handler", "k8singress_any_of", anyOf(f))
 	case ir.HandlerChain:
 		return document.EncodeModule("handler", "k8singress_chain", f)
 	case ir.DirectResponse:
 		return document.EncodeModule("handler", "k8singress_direct_response", f)
 	}
 	panic(fmt.Sprintf("no rendering of filter %T", f))
+}
+
+func anyOf(f ir.AnyOf) document.AnyOf {
+	var of document.AnyOf
+	for _, one := range f.Filters {
+		of.Filters = append(of.Filters, filter(one))
+	}
+	return of
 }

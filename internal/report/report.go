@@ -62,6 +62,7 @@ const (
 	SecretNotFound         Reason = "SecretNotFound"
 	InvalidTLSSecret       Reason = "InvalidTLSSecret"
 	InvalidCA              Reason = "InvalidCA"
+	InvalidUsers           Reason = "InvalidUsers"
 	IngressClassNotFound   Reason = "IngressClassNotFound"
 	OtherClass             Reason = "OtherClass"
 	ClassConflict          Reason = "ClassConflict"
@@ -208,6 +209,7 @@ func List(words []string, count, most int) string {
 // Annotations that problems of several packages name.
 const (
 	ClientAuthSecret       = "nginx.ingress.kubernetes.io/auth-tls-secret"
+	BasicAuthSecret        = "nginx.ingress.kubernetes.io/auth-secret"
 	BackendTLSSecret       = "nginx.ingress.kubernetes.io/proxy-ssl-secret"
 	SSLPassthrough         = "nginx.ingress.kubernetes.io/ssl-passthrough"
 	Ciphers                = "nginx.ingress.kubernetes.io/ssl-ciphers"

@@ -1,0 +1,17 @@
+package examples_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestBasicAuth: docs/migrate.md tells of this example.
+func TestBasicAuth(t *testing.T) {
+	ports := copyWithFreePorts(t, "basic-auth")
+	start(t, "basic-auth")
+	client := newClient(ports)
+	await(t, client, "http://alice:demo@office.localhost:8080/desk", "office: /desk\n")
+	for _, url := range []string{"http://office.localhost:8080/desk", "http://alice:wrong@office.localhost:8080/desk"} {
+		awaitStatus(t, client, url, http.StatusUnauthorized, "")
+	}
+}

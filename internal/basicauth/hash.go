@@ -1,0 +1,126 @@
+package basicauth
+
+import (
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sergeymakinen/go-crypt/des"
+	"github.com/tg123/go-htpasswd"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// What a hash may cost. Whoever may edit a Secret could have each wrong password take minutes otherwise.
+const (
+	mostBcryptCost = 14
+	mostSHARounds  = 200_000
+	leastSHARounds = 1000
+)
+
+// desPassword is how much of a password the oldest crypt looks at.
+const desPassword = 8
+
+// scheme is one way to write a password.
+type scheme struct {
+	// prefix tells it from the others, and form is how all of it looks: the libraries take more than they can verify.
+	prefix string
+	form   *regexp.Regexp
+	read   htpasswd.PasswdParser
+}
+
+// schemes are those that nginx knows. The last one has no prefix, so that each text belongs to one.
+var schemes = []scheme{
+	{"$2", regexp.MustCompile(`^\$2[aby]\$\d\d\$[./0-9A-Za-z]{53}$`), readBcrypt},
+	{"$apr1$", regexp.MustCompile(`^\$apr1\$[^$:\s]{1,8}\$[./0-9A-Za-z]{22}$`), htpasswd.AcceptMd5},
+	{"$1$", regexp.MustCompile(`^\$1\$[^$:\s]{1,8}\$[./0-9A-Za-z]{22}$`), htpasswd.AcceptMd5},
+	{"$5$", regexp.MustCompile(`^\$5\$(rounds=[1-9]\d{0,8}\$)?[^$:=\s]{1,16}\$[./0-9A-Za-z]{43}$`), readSHACrypt},
+	{"$6$", regexp.MustCompile(`^\$6\$(rounds=[1-9]\d{0,8}\$)?[^$:=\s]{1,16}\$[./0-9A-Za-z]{86}$`), readSHACrypt},
+	{"{SHA}", regexp.MustCompile(`^\{SHA\}[+/0-9A-Za-z]{27}=$`), htpasswd.AcceptSha},
+	{"{SSHA}", regexp.MustCompile(`^\{SSHA\}[+/0-9A-Za-z]{28,}={0,2}$`), htpasswd.AcceptSsha},
+	{"{PLAIN}", regexp.MustCompile(`^\{PLAIN\}.*$`), readPlain},
+	{"", regexp.MustCompile(`^[./0-9A-Za-z]{13}$`), readDES},
+}
+
+// Errors never have a hash in them.
+var (
+	errUnknownHash = errors.New("its hash is of no known kind, such as bcrypt")
+	errBrokenHash  = errors.New("the hash of its password is not complete, or has characters in it that it may not have")
+)
+
+// readHash reads a password as it stands in a file.
+func readHash(text string) (htpasswd.EncodedPasswd, error) {
+	i := slices.IndexFunc(schemes, func(s scheme) bool { return strings.HasPrefix(text, s.prefix) })
+	s := &schemes[i]
+	switch {
+	case s.form.MatchString(text):
+	case s.prefix == "":
+		return nil, errUnknownHash
+	default:
+		return nil, errBrokenHash
+	}
+	password, err := s.read(text)
+	if costly := costError(""); errors.As(err, &costly) {
+		return nil, costly
+	}
+	if err != nil || password == nil {
+		// The errors of libraries quote the hash.
+		return nil, errBrokenHash
+	}
+	return password, nil
+}
+
+// costError is a hash that takes too long.
+type costError string
+
+func (e costError) Error() string { return string(e) }
+
+func readBcrypt(text string) (htpasswd.EncodedPasswd, error) {
+	cost, err := bcrypt.Cost([]byte(text))
+	if err == nil && cost > mostBcryptCost {
+		return nil, costError(fmt.Sprintf("the cost of bcrypt is %d, and %d is the most", cost, mostBcryptCost))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return htpasswd.AcceptBcrypt(text)
+}
+
+func readSHACrypt(text string) (htpasswd.EncodedPasswd, error) {
+	if _, rest, ok := strings.Cut(text, "$rounds="); ok {
+		digits, _, _ := strings.Cut(rest, "$")
+		rounds, err := strconv.Atoi(digits)
+		if err != nil {
+			return nil, err
+		}
+		if rounds < leastSHARounds || rounds > mostSHARounds {
+			return nil, costError(fmt.Sprintf("it has %d rounds, and %d to %d are allowed", rounds, leastSHARounds, mostSHARounds))
+		}
+	}
+	return htpasswd.AcceptCryptSha(text)
+}
+
+// plain is a password that is not hashed.
+type plain string
+
+func readPlain(text string) (htpasswd.EncodedPasswd, error) {
+	return plain(strings.TrimPrefix(text, "{PLAIN}")), nil
+}
+
+// MatchesPassword implements htpasswd.EncodedPasswd.
+func (p plain) MatchesPassword(password string) bool {
+	return subtle.ConstantTimeCompare([]byte(p), []byte(password)) == 1
+}
+
+// desHash is one of the oldest crypt.
+type desHash string
+
+func readDES(text string) (htpasswd.EncodedPasswd, error) { return desHash(text), nil }
+
+// MatchesPassword implements htpasswd.EncodedPasswd.
+func (h desHash) MatchesPassword(password string) bool {
+	return des.Check(string(h), password[:min(len(password), desPassword)]) == nil
+}

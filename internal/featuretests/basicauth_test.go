@@ -1,0 +1,243 @@
+package featuretests
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// alicesLine is one of htpasswd. The password is "one".
+const alicesLine = "alice:{SHA}/gW83NxJKAEngaXxoqd8u1OY4QY=\n"
+
+// basic is a header with a name and a password.
+func basic(name, password string) string {
+	return "Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(name+":"+password))
+}
+
+// htpasswd is a Secret in default with a file of users.
+func htpasswd(name string, lines ...string) string {
+	return opaque(name, map[string][]byte{"auth": []byte(strings.Join(lines, ""))})
+}
+
+// seenBy starts an endpoint that counts requests, and answers with the Authorization that it gets.
+func seenBy(t testing.TB) (ip, port string, seen *atomic.Int32) {
+	t.Helper()
+	seen = new(atomic.Int32)
+	ip, port = endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		seen.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%q", r.Header.Values("Authorization"))
+	})
+	return ip, port, seen
+}
+
+// TestBasicAuth: who has a name and a password gets in, and the backend sees neither.
+func TestBasicAuth(t *testing.T) {
+	ip, port, seen := seenBy(t)
+	in := start(t, class+service("web", port, ip)+htpasswd("users", alicesLine, "carol:{PLAIN}three:3\n")+
+		opaque("map", map[string][]byte{"dan": []byte("{PLAIN}four")})+
+		annotated("file", "file.example", "web", "auth-type", "basic", "auth-secret", "users", "auth-realm", "Shop, members only")+
+		annotated("map", "map.example", "web", "auth-type", "basic", "auth-secret", "default/map", "auth-secret-type", "auth-map")+
+		annotated("open", "open.example", "web"))
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for _, c := range []struct {
+			host, header, challenge string
+		}{
+			{"file.example", "", `Basic realm="Shop, members only"`},
+			{"file.example", basic("alice", "two"), `Basic realm="Shop, members only"`},
+			{"file.example", basic("bob", "one"), `Basic realm="Shop, members only"`},
+			{"file.example", basic("carol", "three:3"), `Basic realm="Shop, members only"`},
+			{"file.example", "Authorization: Bearer x", `Basic realm="Shop, members only"`},
+			{"file.example", "Authorization: Basic ?", `Basic realm="Shop, members only"`},
+			{"map.example", basic("alice", "one"), `Basic realm=""`},
+			{"file.example", basic("alice", "one"), ""},
+			{"file.example", strings.Replace(basic("alice", "one"), "Basic", "bASIC ", 1), ""},
+			{"file.example", basic("carol", "three"), ""},
+			{"map.example", basic("dan", "four"), ""},
+		} {
+			before := seen.Load()
+			got := in.sendBy(in.client, in.origin(c.host)+"/", http.MethodPost, strings.NewReader("body"), headers(c.header)...)
+			want := answer{status: http.StatusOK, body: "[]"}
+			if c.challenge != "" {
+				want.status, want.body = http.StatusUnauthorized, got.body
+			}
+			challenges := got.header.Values("WWW-Authenticate")
+			if got.status != want.status || got.body != want.body || strings.Join(challenges, "|") != c.challenge {
+				t.Errorf("%s, %s: %d %q %q", c.host, c.header, got.status, got.body, challenges)
+			}
+			if asked := seen.Load() > before; asked != (c.challenge == "") {
+				t.Errorf("%s, %s: the backend was asked: %v", c.host, c.header, asked)
+			}
+		}
+		got := in.sendBy(in.client, in.origin("open.example")+"/", http.MethodGet, nil, basic("alice", "one"))
+		if got.body != fmt.Sprintf("[%q]", strings.TrimPrefix(basic("alice", "one"), "Authorization: ")) {
+			t.Errorf("without auth-type the backend gets %s", got.body)
+		}
+	})
+	for _, secret := range []string{"gW83NxJ", "carol", "three", "dan", "four"} {
+		for _, path := range []string{"/k8singress/objects", "/k8singress/status", "/k8singress/config", "/config/"} {
+			if text := in.adminText(path); strings.Contains(text, secret) {
+				t.Errorf("%q stands in %s", secret, path)
+			}
+		}
+	}
+}
+
+// headers leaves out empty ones.
+func headers(lines ...string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+}
+
+// adminText returns what the admin API answers.
+func (in *ingress) adminText(path string) string {
+	in.Helper()
+	response, err := in.admins.Get("http://" + in.admin + path)
+	if err != nil {
+		in.Fatal(err)
+	}
+	got := read(in, response)
+	if got.status != http.StatusOK || got.body == "" {
+		in.Fatalf("%s: %d %q", path, got.status, got.body)
+	}
+	return got.body
+}
+
+// TestBasicAuthNeverOpens takes the Secret through everything that may be wrong with it: the backend sees no request but those with the
+// password. A change needs neither a reload nor another document.
+func TestBasicAuthNeverOpens(t *testing.T) {
+	ip, port, seen := seenBy(t)
+	guarded := func(annotations ...string) string {
+		return annotated("web", "shop.example", "web", append([]string{"auth-type", "basic"}, annotations...)...)
+	}
+	others := class + service("web", port, ip) + elsewhere("other", htpasswd("users", alicesLine)) + htpasswd("good", alicesLine)
+	in := start(t, others+guarded("auth-secret", "users"))
+	try := func(status int) error {
+		for _, header := range []string{"", basic("alice", "two"), basic("alice", "one")} {
+			want := status
+			if status == http.StatusOK && header != basic("alice", "one") {
+				want = http.StatusUnauthorized
+			}
+			got := in.sendBy(in.client, in.origin("shop.example")+"/", http.MethodGet, nil, headers(header)...)
+			if got.status != want {
+				return fmt.Errorf("%q: %d, want %d", header, got.status, want)
+			}
+		}
+		return nil
+	}
+	expect := func(what string, status int, reasons ...string) {
+		t.Helper()
+		in.eventually(what, func() error { return try(status) })
+		in.awaitReasons("Ingress/default/web", reasons...)
+		before := seen.Load()
+		if err := try(status); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if status != http.StatusOK && seen.Load() != before {
+			t.Errorf("%s: the backend has been asked", what)
+		}
+	}
+	expect("missing", http.StatusServiceUnavailable, "SecretNotFound")
+	for what, lines := range map[string]string{"garbage": "\x00\xff\n:\nalice\n", "empty": "", "an unknown hash": "alice:one\n"} {
+		in.write("secret.yaml", htpasswd("users", lines))
+		expect(what, http.StatusServiceUnavailable, "InvalidUsers")
+	}
+	in.write("secret.yaml", opaque("users", map[string][]byte{"alice": []byte("{PLAIN}one")}))
+	expect("no file", http.StatusServiceUnavailable, "InvalidUsers")
+	in.write("secret.yaml", htpasswd("users", alicesLine))
+	expect("mended", http.StatusOK)
+	in.write("secret.yaml", htpasswd("users", "alice:{PLAIN}three\n"))
+	expect("another password", http.StatusUnauthorized)
+	in.write("secret.yaml", htpasswd("users", alicesLine, "bob:unknown\n"))
+	expect("one of two", http.StatusOK, "InvalidUsers")
+	in.remove("secret.yaml")
+	expect("deleted", http.StatusServiceUnavailable, "SecretNotFound")
+	in.write("secret.yaml", htpasswd("users", alicesLine))
+	expect("restored", http.StatusOK)
+	for what, annotations := range map[string][]string{
+		"another namespace": {"auth-secret", "other/users"}, "no Secret": nil, "no name": {"auth-secret", "a/b/c"},
+		"an unknown type of Secret": {"auth-secret", "good", "auth-secret-type", "file"},
+	} {
+		in.write("manifests.yaml", others+guarded(annotations...))
+		expect(what, http.StatusServiceUnavailable, "InvalidAnnotation")
+	}
+	if n := in.reloads(); n != "0" {
+		t.Errorf("%s reloads", n)
+	}
+}
+
+// TestSatisfyAny: an address or a password will do, and the backend never gets a password.
+func TestSatisfyAny(t *testing.T) {
+	ip, port, _ := seenBy(t)
+	anyOf := func(name string, annotations ...string) string {
+		return annotated(name, name+".example", "web",
+			append([]string{"auth-type", "basic", "auth-secret", "users", "satisfy", "any"}, annotations...)...)
+	}
+	in := start(t, class+service("web", port, ip)+htpasswd("users", alicesLine)+
+		anyOf("allow", "allowlist-source-range", "192.0.2.0/24", "denylist-source-range", "192.0.2.66")+
+		anyOf("deny", "denylist-source-range", "192.0.2.66")+anyOf("everybody", "allowlist-source-range", "0.0.0.0/0,::/0")+anyOf("alone")+
+		strings.Replace(anyOf("both", "allowlist-source-range", "192.0.2.0/24"), `"any"`, `"all"`, 1)+
+		strings.Replace(anyOf("missing", "allowlist-source-range", "192.0.2.0/24"), `"users"`, `"missing"`, 1)+
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\n"+
+		"data: {use-forwarded-headers: \"true\", proxy-real-ip-cidr: 127.0.0.0/8}\n",
+		"configmap default/global")
+	const inside, denied, outside = "192.0.2.1", "192.0.2.66", "198.51.100.1"
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for _, c := range []struct {
+			host, client            string
+			without, wrong, correct int
+		}{
+			{"allow", inside, http.StatusOK, http.StatusOK, http.StatusOK},
+			{"allow", denied, http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK},
+			{"allow", outside, http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK},
+			{"deny", inside, http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK},
+			{"deny", denied, http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK},
+			{"everybody", outside, http.StatusOK, http.StatusOK, http.StatusOK},
+			{"alone", inside, http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK},
+			{"both", inside, http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK},
+			{"both", outside, http.StatusForbidden, http.StatusForbidden, http.StatusForbidden},
+			{"missing", inside, http.StatusOK, http.StatusOK, http.StatusOK},
+			{"missing", outside, http.StatusServiceUnavailable, http.StatusServiceUnavailable, http.StatusServiceUnavailable},
+		} {
+			for header, status := range map[string]int{"": c.without, basic("alice", "two"): c.wrong, basic("alice", "one"): c.correct} {
+				got := in.sendBy(in.client, in.origin(c.host+".example")+"/", http.MethodGet, nil, headers("X-Forwarded-For: "+c.client, header)...)
+				if got.status != status || status == http.StatusOK && got.body != "[]" {
+					t.Errorf("%s from %s with %q: %d %q, want %d", c.host, c.client, header, got.status, got.body, status)
+				}
+				if asked := got.header.Get("WWW-Authenticate") != ""; asked != (status == http.StatusUnauthorized) {
+					t.Errorf("%s from %s with %q: asked for a password: %v", c.host, c.client, header, asked)
+				}
+			}
+		}
+	})
+}
+
+// TestWebSocketsEndWithTheirUser: the same password has to get in still, after the drain time. Another user is no reason to end.
+func TestWebSocketsEndWithTheirUser(t *testing.T) {
+	ip, port := endpointOf(t, sockets(t, make(chan string, 10)))
+	in := start(t, class+quickly+service("one", port, ip)+
+		guardedBy("nginx.ingress.kubernetes.io/auth-type: basic, nginx.ingress.kubernetes.io/auth-secret: users"), "configmap default/global")
+	in.write("secret.yaml", htpasswd("users", alicesLine))
+	admits := func(name, password string, status int) {
+		t.Helper()
+		in.eventually("the users", func() error {
+			if got := in.sendBy(in.client, in.origin("a.example")+"/", http.MethodGet, nil, basic(name, password)); got.status != status {
+				return fmt.Errorf("%s: %d", name, got.status)
+			}
+			return nil
+		})
+	}
+	admits("alice", "one", http.StatusOK)
+	stream := in.asAlice("/echo")
+	in.write("secret.yaml", htpasswd("users", alicesLine, "carol:{PLAIN}three\n"))
+	admits("carol", "three", http.StatusOK)
+	stream.echoed()
+	in.write("secret.yaml", htpasswd("users", "carol:{PLAIN}three\n"))
+	stream.ends()
+	admits("alice", "one", http.StatusUnauthorized)
+	admits("carol", "three", http.StatusOK)
+}

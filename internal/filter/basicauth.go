@@ -1,0 +1,69 @@
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/basicauth"
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// basicAuth lets in clients by a name and a password.
+type basicAuth struct {
+	users *basicauth.Users
+	// challenge asks a client for them.
+	challenge message.Field
+}
+
+func newBasicAuth(of ir.BasicAuth, shared *Shared) (Filter, error) {
+	if of.Users.Secret.IsZero() {
+		return nil, errors.New("there is no Secret of users")
+	}
+	if strings.ContainsAny(of.Realm, `"\\`) || !httpguts.ValidHeaderFieldValue(of.Realm) {
+		return nil, fmt.Errorf("the realm %q has characters in it that it may not have", of.Realm)
+	}
+	return &basicAuth{shared.Users.Users(of.Users), message.NewField("WWW-Authenticate", `Basic realm="`+of.Realm+`"`)}, nil
+}
+
+var errNoPassword = errors.New("the request has no name and password")
+
+// Apply refuses a client with 401, and every client with 503 while it is not known who the users are.
+func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
+	credentials, ok := credentialsOf(x.Fields)
+	if ok && h.users.Verified(credentials) {
+		return false, nil
+	}
+	err := errNoPassword
+	if ok {
+		err = h.users.Verify(x.Context(), credentials)
+	} else if !h.users.Available() {
+		err = basicauth.ErrUnavailable
+	}
+	switch {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, basicauth.ErrUnavailable):
+		return false, exchange.Fail(http.StatusServiceUnavailable, err)
+	case errors.Is(err, basicauth.ErrRefused), errors.Is(err, errNoPassword):
+		x.Left = append(x.Left, h.challenge)
+		return false, exchange.Fail(http.StatusUnauthorized, err)
+	}
+	// The client has gone while it waited.
+	return false, err
+}
+
+// credentialsOf returns what stands behind the scheme. Of several such fields nobody knows which one counts.
+func credentialsOf(fields message.Fields) (credentials string, ok bool) {
+	const scheme = "basic "
+	text := fields.Get(message.Authorization)
+	if len(text) < len(scheme) || !strings.EqualFold(text[:len(scheme)], scheme) || fields.Count(message.Authorization) > 1 {
+		return "", false
+	}
+	return strings.TrimLeft(text[len(scheme):], " "), true
+}
