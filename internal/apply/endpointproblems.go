@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/report"
 )
@@ -74,9 +75,13 @@ func elsewhere(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 	none := len(l.endpoints.Backend(b.ID).Endpoints()) == 0
 	refused := l.refused(b.ID)
-	switch {
+	switch left := l.endpoints.LeftOut(b.ID); {
 	case b.Missing:
 		return nil
+	case left > 0:
+		return &report.Problem{Severity: report.Warning, Reason: report.QuotaExceeded, Message: fmt.Sprintf(
+			"the backends of the namespace %s may have %d endpoints together, and %d of the Service %s/%s are left out: remove paths to other "+
+				"ports and Services, or use more namespaces", b.Namespace, endpoints.MostOfNamespace, left, b.Namespace, b.Service)}
 	case b.ExternalName != "":
 		return l.nameProblem(b, none, refused, effect)
 	case refused != "":

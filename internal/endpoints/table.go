@@ -34,6 +34,8 @@ type Table struct {
 	// left out, by the ID of the backend.
 	setting sync.Mutex
 	refused map[string][]Refused
+	// quotas are by namespace, and belong to setting, too.
+	quotas map[string]*quota
 }
 
 // Refused is an endpoint that is left out, because its address must not be dialled.
@@ -46,7 +48,7 @@ type Refused struct {
 func NewTable() *Table {
 	return &Table{
 		set: map[string]*balancer.Backend{}, known: map[string]weak.Pointer[balancer.Backend]{},
-		guard: reach.NewGuard(), refused: map[string][]Refused{},
+		guard: reach.NewGuard(), refused: map[string][]Refused{}, quotas: map[string]*quota{},
 	}
 }
 
@@ -73,11 +75,12 @@ func (t *Table) Split(to document.StreamBackends) *split.Split[*balancer.Backend
 }
 
 // Set replaces the endpoints of a backend. A table that routes use has every backend set before the routes that refer
-// to it are served, with an empty list if it has no endpoints. Those that must not be dialled are left out.
+// to it are served, with an empty list if it has no endpoints. Those that must not be dialled are left out, and those
+// that there is no room for in their namespace.
 func (t *Table) Set(id string, list []ir.Endpoint) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
-	t.sift(id, t.keep(id), list)
+	t.sift(id, t.keep(id), t.admit(id, list))
 }
 
 // Sift judges the endpoints of all backends again, because the Guard has changed.
@@ -182,6 +185,7 @@ func (t *Table) Delete(id string) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	delete(t.refused, id)
+	t.withdraw(id)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.set, id)

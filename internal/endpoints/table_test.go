@@ -3,6 +3,7 @@ package endpoints
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -157,5 +158,49 @@ func TestAddressesAreThoseOfBackendsThatAreSet(t *testing.T) {
 	}
 	if len(found) != 2 || !found["10.0.0.0:80"] || !found["10.0.0.1:80"] {
 		t.Errorf("the addresses are %v", found)
+	}
+}
+
+// TestQuota: the backends of a namespace have so many endpoints together, and those of another one as many. What has no room is named as
+// soon as there is some.
+func TestQuota(t *testing.T) {
+	table := NewTable()
+	has := func(id string, want, left int) {
+		t.Helper()
+		if n := len(table.Backend(id).Endpoints()); n != want || table.LeftOut(id) != left {
+			t.Errorf("%s has %d endpoints, and %d are left out, want %d and %d", id, n, table.LeftOut(id), want, left)
+		}
+	}
+	short := func(want ...string) {
+		t.Helper()
+		if got := slices.Collect(table.Short()); !slices.Equal(got, want) {
+			t.Errorf("there is room for some of %v, want %v", got, want)
+		}
+	}
+	many := list(MostOfNamespace - 10)
+	table.Set("b/one/80", many)
+	table.Set("b/two/80", list(30))
+	table.Set("b/three/80", list(5))
+	table.Set("a/one/80", list(30))
+	has("b/two/80", 10, 20)
+	has("b/three/80", 0, 5)
+	has("a/one/80", 30, 0)
+	short()
+	table.Sift()
+	has("b/two/80", 10, 20)
+	table.Set("b/one/80", many[:len(many)-6])
+	short("b/three/80", "b/two/80")
+	for id := range table.Short() {
+		table.Set(id, list(30))
+	}
+	has("b/three/80", 6, 24)
+	has("b/two/80", 10, 20)
+	table.Delete("b/one/80")
+	short("b/three/80", "b/two/80")
+	for _, id := range []string{"b/two/80", "b/three/80", "a/one/80"} {
+		table.Delete(id)
+	}
+	if len(table.quotas) > 0 {
+		t.Errorf("there are the quotas %v of nothing", table.quotas)
 	}
 }

@@ -39,6 +39,21 @@ func (l *loop) setChangedEndpoints(s *snapshot.Snapshot) {
 }
 
 func (l *loop) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
+	l.resolveEndpoints(s, all)
+	l.fillUp(s)
+}
+
+// fillUp sets the endpoints again that there was no room for in their namespace, where others have gone.
+func (l *loop) fillUp(s *snapshot.Snapshot) {
+	for id := range l.endpoints.Short() {
+		i, found := slices.BinarySearchFunc(l.config.Backends, id, func(b *ir.Backend, id string) int { return strings.Compare(b.ID, id) })
+		if found {
+			l.resolveEndpoints(s, l.config.Backends[i:i+1])
+		}
+	}
+}
+
+func (l *loop) resolveEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 	zone := zoneOf(l.settings)
 	for _, b := range all {
 		if b.ExternalName != "" {

@@ -1,0 +1,63 @@
+package featuretests
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestTenant18Endpoints: EndpointSlices of a few KB stand for any number of endpoints, by their ports. Those of one namespace are bounded,
+// whose Ingresses are told, and when some go there is room for others.
+func TestTenant18Endpoints(t *testing.T) {
+	const ports, endpoints = 100, 600
+	var open, targets, addresses, paths strings.Builder
+	for i := range ports {
+		fmt.Fprintf(&open, "{name: p%d, port: %[1]d},", i+1)
+		fmt.Fprintf(&targets, "{name: p%d, port: %d},", i+1, i+1000)
+		fmt.Fprintf(&paths, "\n      - {path: /%d, pathType: Prefix, backend: {service: {name: many, port: {number: %[1]d}}}}", i+1)
+	}
+	for i := range endpoints {
+		fmt.Fprintf(&addresses, "\n- addresses: [192.0.%d.%d]", i/250, i%250)
+	}
+	many := fmt.Sprintf(`---
+apiVersion: v1
+kind: Service
+metadata: {name: many}
+spec: {ports: [%s]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: many-1, labels: {kubernetes.io/service-name: many}}
+addressType: IPv4
+ports: [%s]
+endpoints:%s
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: many}
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: many.example
+    http:
+      paths:%s
+`, open.String(), targets.String(), addresses.String(), paths.String())
+	in := start(t, rivals(t)+tenant("a", 10, rule("main", "a.example", "Prefix", "/", "one")))
+	in.attacks(20, many)
+	ip, port := backend(t, "late")
+	in.write("late.yaml", tenant("b", 30, service("z", port, ip), rule("late", "late.example", "Prefix", "/", "z"))+
+		tenant("a", 30, service("z", port, ip), rule("late", "other.example", "Prefix", "/", "z")))
+	in.becomes("other.example", "/", http.StatusOK, "late /")
+	in.becomes("late.example", "/", http.StatusServiceUnavailable, "")
+	for _, name := range []string{"many", "late"} {
+		if got := in.message("Ingress/b/"+name, "QuotaExceeded"); !strings.Contains(got, "50000 endpoints together") {
+			t.Errorf("the Ingress %s is told %q", name, got)
+		}
+	}
+	in.write("b.yaml", "")
+	in.becomes("late.example", "/", http.StatusOK, "late /")
+	if got := in.reasons("Ingress/b/late"); len(got) > 0 {
+		t.Errorf("with room, the Ingress is told %v", got)
+	}
+}
