@@ -1,6 +1,7 @@
 package k8singress_test
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -12,6 +13,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/quic-go/quic-go"
 )
 
 // limitFiles sets how many file descriptors this process may have; an empty text sets nothing.
@@ -175,4 +179,37 @@ func TestTenant15Descriptors(t *testing.T) {
 	if others.Load() > 0 {
 		t.Errorf("%d requests for the silent backend have another end than 503", others.Load())
 	}
+}
+
+// TestClientConnectionsOfHTTP3: connections of HTTP/3 count as others do, and those that wait end where others come.
+func TestClientConnectionsOfHTTP3(t *testing.T) {
+	t.Setenv(filesOfCaddy, "400")
+	c := launch(t, newOrigin(t), "")
+	const hostile, room, each = 300, 100, 20
+	open := make(chan struct{}, hostile)
+	for i := range hostile {
+		conn, err := quic.DialAddr(t.Context(), c.https, &tls.Config{InsecureSkipVerify: true, ServerName: "h", NextProtos: []string{"h3"}},
+			&quic.Config{KeepAlivePeriod: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.CloseWithError(0, "") })
+		open <- struct{}{}
+		context.AfterFunc(conn.Context(), func() { <-open })
+		if i%each == 0 {
+			c.becomes("answered", func() error {
+				status, _, err := c.get(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+c.http)
+				if status != http.StatusOK {
+					return fmt.Errorf("a request gets %d, %w", status, err)
+				}
+				return nil
+			})
+		}
+	}
+	c.becomes("room", func() error {
+		if n := len(open); n > room {
+			return fmt.Errorf("%d connections are open", n)
+		}
+		return nil
+	})
 }

@@ -4,6 +4,7 @@ package budget
 
 import (
 	"math"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
@@ -42,8 +43,22 @@ func New(most int64) *Budget {
 func ForStreams() *Budget { return New(openFiles() * 3 / 8) }
 
 // ForClients is how many connections of HTTP clients there may be at a time; 0 is any number. It is half of what is left to HTTP, so that
-// each of them finds a descriptor for its endpoint.
-func ForClients() int64 { return openFiles() / 4 }
+// each of them finds a descriptor for its endpoint, and as many as half of the memory has room for, where that has a limit: nobody is to
+// have the process killed by connections that do nothing.
+func ForClients() int64 {
+	files, memory := openFiles()/4, debug.SetMemoryLimit(-1)
+	switch room := memory / (2 * bytesOfClient); {
+	case memory == math.MaxInt64:
+		return files
+	case files == 0:
+		return room
+	default:
+		return min(files, room)
+	}
+}
+
+// bytesOfClient is what an idle connection with TLS takes: HTTP/2 30 KB, HTTP/1.1 45 KB and HTTP/3 60 KB, as the process grows.
+const bytesOfClient = 32 << 10
 
 // ForEndpoints returns the budget of the connections to the endpoints of HTTP clients. There is more of them than of clients: HTTP/2 and
 // HTTP/3 have many requests on one connection, and idle ones are kept. It is the other half of what is left to HTTP, but for an eighth,

@@ -2,6 +2,7 @@ package budget_test
 
 import (
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -72,5 +73,14 @@ func TestAtOnce(t *testing.T) {
 	all.Wait()
 	if b.Used() != 0 {
 		t.Errorf("%d are used in the end", b.Used())
+	}
+}
+
+// TestClientsFitTheMemory: a process that may have 64 MiB has room for 1,024 connections of clients, however many files it may open.
+func TestClientsFitTheMemory(t *testing.T) {
+	before := debug.SetMemoryLimit(64 << 20)
+	defer debug.SetMemoryLimit(before)
+	if got := budget.ForClients(); got <= 0 || got > 1024 {
+		t.Errorf("there is room for %d", got)
 	}
 }

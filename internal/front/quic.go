@@ -110,6 +110,10 @@ func (q *quicSocket) accept() {
 		if err != nil {
 			return
 		}
+		if !q.group.front.clients.enter() {
+			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), "there are too many connections")
+			continue
+		}
 		q.serving.Go(func() { q.serve(conn) })
 	}
 }
@@ -118,11 +122,15 @@ func (q *quicSocket) accept() {
 func (q *quicSocket) serve(conn *quic.Conn) {
 	serving := q.group.Serving()
 	limits := serving.adjusted(limitsOf(serving.Server))
-	c := &quicConn{socket: q}
+	c := &quicConn{socket: q, conn: conn}
+	clients := q.group.front.clients
+	defer clients.gone()
+	defer clients.stays(c)
 	c.server = &http3.Server{
 		Handler: c, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.HeadBytes,
 		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {
 			q.begin(c)
+			clients.mayLeave(c, c.makeRoom)
 			return ctx
 		},
 	}
@@ -146,9 +154,12 @@ func (q *quicSocket) begin(c *quicConn) {
 // quicConn is one connection. It has a server of its own, because http3 says GOAWAY to all connections of a server.
 type quicConn struct {
 	socket   *quicSocket
+	conn     *quic.Conn
 	server   *http3.Server
 	requests atomic.Int64
 	leaving  sync.Once
+	// under is how many requests are under way, and ended when the last one ended, in nanoseconds; zero is never.
+	under, ended atomic.Int64
 }
 
 // leave asks the client for another connection for its next request. This one ends with the last request that is under way, or when
@@ -158,8 +169,27 @@ func (c *quicConn) leave() {
 	c.leaving.Do(func() { go func() { _ = c.server.Shutdown(c.socket.over) }() })
 }
 
+// lingering is for how long a connection has to wait before it is closed: of an answer, something may be on its way.
+const lingering = time.Second
+
+// makeRoom ends a connection that waits for a request, whether its client wants that or not, and asks others to leave.
+func (c *quicConn) makeRoom() {
+	if c.under.Load() == 0 && time.Since(time.Unix(0, c.ended.Load())) >= lingering {
+		_ = c.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
+		return
+	}
+	if c.leave(); c.conn.Context().Err() == nil {
+		c.socket.group.front.clients.mayLeave(c, c.makeRoom)
+	}
+}
+
 // ServeHTTP has the server of the configuration that Caddy runs answer.
 func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.under.Add(1)
+	defer func() {
+		c.ended.Store(time.Now().UnixNano())
+		c.under.Add(-1)
+	}()
 	group := c.socket.group
 	serving := group.Serving()
 	limits := serving.adjusted(limitsOf(serving.Server))
