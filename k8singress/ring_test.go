@@ -58,8 +58,8 @@ func runs(t *testing.T, c *controller, endpoints map[string]string) {
 	for name, address := range endpoints {
 		manifests += fmt.Sprintf(tenantOfOne, name, name, portOf(address))
 	}
-	manifests += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp-services, namespace: default}\ndata: {%q: \"port/web:80\"}\n",
-		portOf(c.stream))
+	manifests += fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: tcp-services, namespace: default}\n"+
+		"data: {%q: \"port/web:80\"}\n", portOf(c.stream))
 	const secure = "metadata: {name: web, namespace: tls}\nspec:\n  ingressClassName"
 	manifests = strings.Replace(manifests, secure, strings.Replace(secure, "namespace: tls",
 		"namespace: tls, annotations: {nginx.ingress.kubernetes.io/backend-protocol: HTTPS}", 1), 1)

@@ -2,11 +2,8 @@ package daemons
 
 import (
 	"fmt"
-	"net"
 	"syscall"
 	"testing"
-
-	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // nginxConfig has the folder for all files, and what stands in the http block.
@@ -34,11 +31,5 @@ func StartNginx(t testing.TB, address, block string) {
 	d := newDaemon(t)
 	config := d.write("nginx.conf", fmt.Sprintf(nginxConfig, d.folder, block))
 	d.start(syscall.SIGTERM, path, "-p", d.folder, "-e", "stderr", "-c", config)
-	fixture.Eventually(t, "nginx", func() error {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err
-	})
+	listens(t, "nginx", address)
 }
