@@ -105,7 +105,9 @@ func (s *Settings) withoutPassword(string) []ir.Filter {
 func (s *Settings) access(path string) []ir.Filter {
 	var all []ir.Filter
 	for _, of := range guardians {
-		all = append(all, of(s, path)...)
+		if !s.withoutAuthentication(path) {
+			all = append(all, of(s, path)...)
+		}
 	}
 	sources := s.sourceRanges(path)
 	if !s.Asked.SatisfyAny || len(all) == 0 {

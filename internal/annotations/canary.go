@@ -147,7 +147,7 @@ func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	count = map[string]string{}
 	for key, value := range all {
 		name, ours := nameOf(key)
-		known := ours && (Table.Find(name) != nil || slices.Contains(guards, name))
+		known := ours && Table.Find(name) != nil
 		if !known || slices.ContainsFunc(ofCanary, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 			count[key] = value
 		} else if strings.TrimSpace(value) != "" {

@@ -40,7 +40,7 @@ func FuzzAnnotations(f *testing.F) {
 		f.Add(annotations.Key(row.Name), row.Example+"{env."+variable+"}", row.Example)
 	}
 	f.Add(rewriteTarget[:len(rewriteTarget)-1], "/", "/")
-	for _, name := range []string{"server-snippet", "auth-url", "", "{env." + variable + "}", "chains"} {
+	for _, name := range []string{"server-snippet", "auth-type", "", "{env." + variable + "}", "chains"} {
 		f.Add(annotations.Prefix+name, "{env."+variable+"}", "/")
 		f.Add(annotations.OwnPrefix+name, "{env."+variable+"}", "/")
 	}
@@ -74,6 +74,7 @@ func fuzzOne(t *testing.T, key, value, path string) {
 		want.Asked.BasicAuth.NoSecret = settings.Asked.BasicAuth.NoSecret
 		want.Asked.CORS.NoOrigin = settings.Asked.CORS.NoOrigin
 		want.Asked.Limits.NoExemption = settings.Asked.Limits.NoExemption
+		want.Asked.Auth.Broken, want.Asked.Auth.NoCache = settings.Asked.Auth.Broken, settings.Asked.Auth.NoCache
 		want.Canary, want.Asked.Canary = closed(settings.Canary), settings.Asked.Canary
 		if !reflect.DeepEqual(settings, &want) {
 			t.Errorf("refused with %v, and yet there is %+v", problems, settings)

@@ -79,6 +79,11 @@ type Asked struct {
 	BasicAuth  basicAuth
 	// SatisfyAny lets in who passes one guard of several.
 	SatisfyAny bool
+	// Auth is external authentication, and GlobalAuth that of the ConfigMap for Ingresses without, unless NoGlobalAuth says otherwise. NoAuth
+	// are the beginnings of paths that need none. GlobalAuth and NoAuth are for defaults.
+	Auth, GlobalAuth externalAuth
+	NoGlobalAuth     bool
+	NoAuth           []string
 }
 
 // Finish makes what several values make together. It may be called again when more values are known.
@@ -117,8 +122,6 @@ func Parse(defaults Settings, all map[string]string) (*Settings, []report.Proble
 		case !ours:
 		case row != nil:
 			r.Read(row, all[key], field)
-		case slices.Contains(guards, name):
-			unsupportedGuard(&r, name, all[key], field)
 		default:
 			r.Warn(report.UnknownAnnotation, field, unknown(key))
 		}

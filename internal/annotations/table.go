@@ -17,6 +17,9 @@ var Table = option.Table[Settings, string]{
 	allowlistSourceRange, whitelistSourceRange, denylistSourceRange,
 	limitRPS, limitRPM, limitBurstMultiplier, limitConnections, limitAllowlist, limitWhitelist,
 	authType, authSecret, authSecretType, authRealm, satisfy,
+	authURL, authMethod, authSignIn, authSignInParam, authResponseHeaders, authRequestRedirect, authProxySetHeaders,
+	authCacheKey, authCacheDuration, authAlwaysSetCookie, authKeepalive, authKeepaliveRequests, authKeepaliveTimeout, authKeepaliveShareVars,
+	enableGlobalAuth,
 	chainNames,
 	useRegex, rewriteTarget, appRoot, relativeRedirects,
 	proxyBodySize, proxyRequestBuffering,
@@ -43,7 +46,7 @@ var filters = []func(s *Settings, path string) []ir.Filter{
 }
 
 // guardians let in clients by what they show, in the order in which they are asked, after the addresses. See satisfy.
-var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAuth}
+var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAuth, (*Settings).externalAuth}
 
 // finishers make what several annotations make together. Each may run again when more values are known.
 var finishers = []func(*Settings){

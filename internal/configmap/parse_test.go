@@ -250,7 +250,7 @@ func TestClass(t *testing.T) {
 // TestGuards holds that nobody gets in where a key would have kept somebody out.
 func TestGuards(t *testing.T) {
 	for _, name := range []string{
-		"block-cidrs", "block-referers", "block-user-agents", "global-auth-url",
+		"block-cidrs", "block-referers", "block-user-agents",
 	} {
 		config, problems := Parse(map[string]string{name: "10.0.0.1"})
 		if !config.Defaults.Closed || len(problems) != 1 || problems[0].Severity != report.Error ||
@@ -347,6 +347,8 @@ func checkRefused(t *testing.T, config *Config) {
 	want := Config{Defaults: annotations.Settings{Closed: config.Defaults.Closed}}
 	want.Global.Clients.Trusted = config.Global.Clients.Trusted
 	want.Global.Headers.Hidden = config.Global.Headers.Hidden
+	want.Defaults.Asked.GlobalAuth.Broken = config.Defaults.Asked.GlobalAuth.Broken
+	want.Defaults.Asked.GlobalAuth.NoCache = config.Defaults.Asked.GlobalAuth.NoCache
 	want.Defaults.CustomHeaders.Allowed = config.Defaults.CustomHeaders.Allowed
 	if diff := cmp.Diff(&want, config); diff != "" {
 		t.Errorf("refused, and yet something changes (-want +got):\n%s", diff)

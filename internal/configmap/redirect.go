@@ -1,9 +1,7 @@
 package configmap
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/k8singress/k8singress/internal/nginx"
 )
@@ -22,7 +20,7 @@ var (
 			"that use HTTP only, such as an ACME issuer with its HTTP-01 challenge.",
 		Values: "the beginnings of paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
 		Default: "/.well-known/acme-challenge",
-		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, readLocations), Lines: true,
+		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, nginx.Locations), Lines: true,
 	}
 )
 
@@ -31,20 +29,4 @@ func readRedirectCode(value string) (int, error) {
 		return 0, err
 	}
 	return strconv.Atoi(value)
-}
-
-// readLocations wants a slash in front: without, a typing error would say nothing, and a comma too many exempt everything.
-func readLocations(value string) ([]string, error) {
-	var list []string
-	for text := range strings.SplitSeq(value, ",") {
-		location := strings.TrimSpace(text)
-		if location == "" {
-			continue
-		}
-		if !strings.HasPrefix(location, "/") {
-			return nil, fmt.Errorf("%s is not the beginning of a path: write /%s", nginx.Quote(location), location)
-		}
-		list = append(list, location)
-	}
-	return list, nil
 }

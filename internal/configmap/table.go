@@ -29,6 +29,9 @@ var Table = option.Table[Config, string]{
 	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
 	annotation("whitelist-source-range"), annotation("denylist-source-range"),
 	ofIngresses(&annotations.LimitStatus), ofIngresses(&annotations.LimitConnectionsStatus), ofIngresses(&annotations.LimitKey),
+	globalAuth("auth-url"), globalAuth("auth-method"), globalAuth("auth-signin"), globalAuth("auth-signin-redirect-param"),
+	globalAuth("auth-response-headers"), globalAuth("auth-request-redirect"), globalAuth("auth-cache-key"), globalAuth("auth-cache-duration"),
+	globalAuth("auth-always-set-cookie"), ofIngresses(&annotations.NoAuthLocations),
 	proxySSLLocationOnly, ofIngresses(&annotations.GlobalAllowedResponseHeaders),
 
 	useHTTP2, sslRejectHandshake, sslSessionTickets,

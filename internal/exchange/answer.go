@@ -46,7 +46,9 @@ type Changes []*message.Changes
 // apply makes them from the last one on: the filter that a request meets first has the last word.
 func (c Changes) apply(answer *message.Response) {
 	for _, change := range slices.Backward(c) {
-		change.Apply(&answer.Fields)
+		if change.For(answer.Status) {
+			change.Apply(&answer.Fields)
+		}
 	}
 }
 

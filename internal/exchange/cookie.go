@@ -24,7 +24,7 @@ func (x *Exchange) setCookie() {
 func (x *Exchange) sessionCookie(session *ir.SessionCookie, value string) *http.Cookie {
 	cookie := &http.Cookie{
 		Name: session.Name, Value: value, Path: cmp.Or(session.Path, x.Route.Path), Domain: session.Domain,
-		MaxAge: int(session.MaxAge / time.Second), Secure: session.Secure || scheme(x) == "https", HttpOnly: true,
+		MaxAge: int(session.MaxAge / time.Second), Secure: session.Secure || x.Scheme() == "https", HttpOnly: true,
 	}
 	if session.Expires != 0 {
 		cookie.Expires = time.Now().Add(session.Expires)

@@ -11,6 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/mtls"
+	"github.com/k8singress/k8singress/internal/nginx"
 )
 
 // values tells the nginx variables by name. Those with http_, cookie_ and arg_ in front come from families.
@@ -18,6 +19,7 @@ var values = map[string]func(*Exchange) string{
 	"args":                      query,
 	"best_http_host":            func(x *Exchange) string { return x.Client().Host },
 	"binary_remote_addr":        binaryAddress,
+	"escaped_request_uri":       func(x *Exchange) string { return nginx.EscapeComponent(x.Target) },
 	"host":                      requestHost,
 	"http_host":                 func(x *Exchange) string { return x.Host },
 	"ingress_name":              func(x *Exchange) string { return ir.ParseRef(x.Route.Origin).Name },
@@ -34,7 +36,7 @@ var values = map[string]func(*Exchange) string{
 	"request_id":                (*Exchange).ID,
 	"request_method":            func(x *Exchange) string { return x.Method },
 	"request_uri":               requestURI,
-	"scheme":                    scheme,
+	"scheme":                    (*Exchange).Scheme,
 	"server_name":               func(x *Exchange) string { return cmp.Or(x.Route.Host, "_") },
 	"server_port":               serverPort,
 	"service_name":              func(x *Exchange) string { return x.service(1) },
@@ -81,7 +83,8 @@ func isArgs(x *Exchange) string {
 
 func requestHost(x *Exchange) string { return cmp.Or(message.Hostname(x.Host), x.Route.Host) }
 
-func scheme(x *Exchange) string {
+// Scheme is https for a connection with TLS, whatever a proxy in front has said, and http for others.
+func (x *Exchange) Scheme() string {
 	if x.TLS() != nil {
 		return "https"
 	}

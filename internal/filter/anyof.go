@@ -49,7 +49,7 @@ func newAnyOf(raw json.RawMessage, shared *Shared) (Filter, error) {
 func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 	var refused error
 	left := x.Left
-	for _, f := range h {
+	for i, f := range h {
 		answered, err := f.Apply(x)
 		switch status := exchange.StatusOf(err); {
 		case answered:
@@ -57,6 +57,7 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 		case err == nil:
 			// What others have asked for is not needed any more.
 			x.Left = left
+			h[i+1:].skip(x)
 			return false, nil
 		case status == http.StatusUnauthorized:
 			refused = err
@@ -67,4 +68,13 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 		}
 	}
 	return false, refused
+}
+
+// skip has a request pass filters that are not asked about it.
+func (h anyOf) skip(x *exchange.Exchange) {
+	for _, f := range h {
+		if external, ok := f.(*externalAuth); ok {
+			external.skip(x)
+		}
+	}
 }

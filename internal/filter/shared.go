@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/basicauth"
+	"github.com/k8singress/k8singress/internal/extauth"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/ratelimit"
 )
 
@@ -15,9 +17,14 @@ type Shared struct {
 	began time.Time
 	// Users are those that clients are asked to be.
 	Users *basicauth.Store
+	// ask asks an external service, and answers are those that are kept.
+	ask     func(*message.Request, *extauth.Question) (*extauth.Answer, error)
+	answers *extauth.Cache
 }
 
-// NewShared returns what the filters of a new table share.
-func NewShared() *Shared {
-	return &Shared{zones: ratelimit.NewZones(), began: time.Now(), Users: basicauth.NewStore()}
+// NewShared returns what the filters of a new table share. ask asks external services.
+func NewShared(ask func(*message.Request, *extauth.Question) (*extauth.Answer, error)) *Shared {
+	return &Shared{
+		zones: ratelimit.NewZones(), began: time.Now(), Users: basicauth.NewStore(), ask: ask, answers: extauth.NewCache(),
+	}
 }

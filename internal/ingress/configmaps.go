@@ -27,6 +27,8 @@ func (r *reading) readConfigMaps() {
 	if a.Forwarding.Protocol == ir.FastCGI {
 		r.params = r.configMap("fastcgi-params-configmap", a.ParamsConfigMap, checkParam)
 	}
+	auth := &a.Asked.Auth
+	auth.Set = r.configMap("auth-proxy-set-headers", auth.SetHeaders, annotations.CheckAuthHeader)
 	a.CustomHeaders.Data = r.configMap("custom-headers", a.CustomHeaders.ConfigMap, a.CustomHeaders.Check)
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
-	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
@@ -64,10 +63,10 @@ func newAnswers(g *ir.Global, o *Options) *answers {
 	var own message.Changes
 	a.headers, own.Set = exchange.NewHeaders(&g.Headers)
 	if g.ServerTokens {
-		own.Default = []message.Field{message.Server.Field(proxy.Pseudonym)}
+		own.Default = []message.Field{message.Server.Field(exchange.Pseudonym)}
 	}
 	if o.Via {
-		own.Add = []message.Field{message.Via.Field("1.1 " + proxy.Pseudonym)}
+		own.Add = []message.Field{message.Via.Field("1.1 " + exchange.Pseudonym)}
 	}
 	if own.Default != nil || own.Add != nil || own.Set != nil {
 		a.plain = exchange.Changes{&own}

@@ -32,6 +32,8 @@ type Table struct {
 	authorities *trust.Store
 	// connections outlive the chains that use them.
 	connections *proxy.Pool
+	// services are the connections to external services that filters ask.
+	services *proxy.Pool
 	// shared is what filters have in common.
 	shared *filter.Shared
 
@@ -62,9 +64,9 @@ func (t *Table) SetOptions(o Options) {
 func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
 		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[string]*chain{},
-		shared: filter.NewShared(),
-		groups: map[string]*group{},
+		services: proxy.NewServicePool(backends.Guard()), groups: map[string]*group{},
 	}
+	t.shared = filter.NewShared(t.services.Ask)
 	t.group.init()
 	t.listeners.Store(&listeners{})
 	t.connections.Follow(backends.Addresses())
@@ -262,6 +264,7 @@ func (t *Table) Adopt(ctx caddy.Context) error {
 func (t *Table) Close() {
 	t.endPassthrough()
 	t.connections.Close()
+	t.services.Close()
 	t.ready.Store(false)
 	t.listeners.Store(&listeners{})
 	t.group.init()

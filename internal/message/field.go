@@ -149,6 +149,17 @@ type Changes struct {
 	Add    []Field
 	// Default are added where there is no field of their kind.
 	Default []Field
+	// ByAddHeader makes them for the answers only that nginx's add_header changes: those that are neither errors nor interim.
+	ByAddHeader bool
+}
+
+// For says whether the changes are made to answers with a status.
+func (c *Changes) For(status int) bool {
+	switch status {
+	case 200, 201, 204, 206, 301, 302, 303, 304, 307, 308:
+		return true
+	}
+	return !c.ByAddHeader
 }
 
 // Apply changes fields.

@@ -157,6 +157,23 @@ func List(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
+// Locations reads the beginnings of paths, with commas between them. It wants a slash in front: without, a typing error
+// would say nothing, and a comma too many exempt everything.
+func Locations(value string) ([]string, error) {
+	var list []string
+	for text := range strings.SplitSeq(value, ",") {
+		location := strings.TrimSpace(text)
+		if location == "" {
+			continue
+		}
+		if !strings.HasPrefix(location, "/") {
+			return nil, fmt.Errorf("%s is not the beginning of a path: write /%s", Quote(location), location)
+		}
+		list = append(list, location)
+	}
+	return list, nil
+}
+
 // Networks reads the networks and addresses of trusted proxies, with commas or spaces between them. An error is a Partial one: what
 // cannot be read is left out. The list is never empty, because an empty one trusts every address; without anything that can be read
 // it has a network that no connection comes from.
@@ -184,7 +201,8 @@ func Networks(text string) ([]string, error) {
 func AllNetworks(text string) ([]string, error) {
 	networks, err := Networks(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s has something else in it than networks: write networks such as 10.0.0.0/8, with commas between them", Quote(text))
+		return nil, fmt.Errorf("%s has something else in it than networks: write networks such as 10.0.0.0/8, with commas between them",
+			Quote(text))
 	}
 	return networks, nil
 }

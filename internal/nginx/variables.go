@@ -14,7 +14,8 @@ type Template struct {
 
 // names are the variables that Lookup functions know. There are also http_NAME, cookie_NAME and arg_NAME.
 var names = []string{
-	"args", "best_http_host", "binary_remote_addr", "host", "http_host", "ingress_name", "is_args", "location_path", "msec", "namespace",
+	"args", "best_http_host", "binary_remote_addr", "escaped_request_uri", "host", "http_host", "ingress_name", "is_args", "location_path",
+	"msec", "namespace",
 	"pass_access_scheme", "proxy_add_x_forwarded_for", "query_string", "remote_addr", "remote_port", "req_id", "request_id",
 	"request_method", "request_uri", "scheme",
 	"server_name", "server_port", "service_name", "service_port", "ssl_client_escaped_cert", "ssl_client_i_dn",
@@ -88,6 +89,14 @@ func known(name string) bool {
 
 // Text returns the text of a template without variables.
 func (t *Template) Text() (text string, ok bool) { return t.parts[0], len(t.parts) == 1 }
+
+// Variables returns the names of the variables in the template, in their order.
+func (t *Template) Variables() (all []string) {
+	for i := 1; i < len(t.parts); i += 2 {
+		all = append(all, t.parts[i])
+	}
+	return all
+}
 
 // Expand returns the text with the values of a request. A template of one variable and no text costs no allocation.
 func (t *Template) Expand(lookup func(name string) string) string {

@@ -55,8 +55,13 @@ type conn struct {
 	answer message.Response
 	fields message.Fields
 	body   answerBody
-	// since is when it became idle.
-	since time.Time
+	// since is when it became idle. most and lifetime are how many such there may be of its key, and for how long; zero is as the pool has
+	// it.
+	since    time.Time
+	most     int
+	lifetime time.Duration
+	// questions counts those to an external service.
+	questions int
 	// request is the one that the connection is for. unwatch is set once its end interrupts the connection.
 	request *message.Request
 	unwatch func() bool

@@ -163,7 +163,7 @@ func (p *Pool) put(c *conn, front bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.idle[c.key]
-	if p.closed || c.key.secured.isRetired() || len(list) >= p.perAddress || p.count >= total {
+	if p.closed || c.key.secured.isRetired() || len(list) >= cmp.Or(c.most, p.perAddress) || p.count >= total {
 		return false
 	}
 	p.counted(c.key, 1)
@@ -191,7 +191,7 @@ func (p *Pool) sweep(now time.Time) {
 	p.mu.Unlock()
 	gone := p.gone()
 	for _, c := range p.unused(now) {
-		if gone[c.key.address] || now.Sub(c.since) >= idleTimeout || !c.quiet() || !p.put(c, true) {
+		if gone[c.key.address] || now.Sub(c.since) >= cmp.Or(c.lifetime, idleTimeout) || !c.quiet() || !p.put(c, true) {
 			c.close()
 		}
 	}

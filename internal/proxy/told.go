@@ -1,9 +1,9 @@
 package proxy
 
 import (
-	"strconv"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/message"
 )
 
@@ -21,9 +21,6 @@ var toldKinds = [...]message.Kind{
 	message.XForwardedScheme, message.XScheme, message.XOriginalForwardedFor, message.XOriginalForwardedHost, message.XForwardedPrefix, message.Via,
 }
 
-// Pseudonym is what proxies call this one in the Via field.
-const Pseudonym = "k8singress"
-
 // tell prepares what endpoints are told of a request.
 func (r *request) tell() {
 	r.told.host = r.Host
@@ -33,20 +30,8 @@ func (r *request) tell() {
 	c := r.Client()
 	r.told.values = [...]string{
 		r.ID(), c.IP, r.ForwardedFor(), c.Host, c.Port, c.Proto, c.Proto, c.Proto,
-		r.Fields.JoinedKind(message.XForwardedFor), r.Fields.JoinedKind(message.XForwardedHost), r.settings.Prefix, r.via(),
+		r.Fields.JoinedKind(message.XForwardedFor), r.Fields.JoinedKind(message.XForwardedHost), r.settings.Prefix, r.Via(),
 	}
-}
-
-// via adds this proxy to those that the request has come through, by RFC 9110 7.6.3.
-func (r *request) via() string {
-	own := "1.1 " + Pseudonym
-	if r.Major != 1 || r.Minor != 1 {
-		own = strconv.Itoa(int(r.Major)) + "." + strconv.Itoa(int(r.Minor)) + " " + Pseudonym
-	}
-	if before := r.Fields.JoinedKind(message.Via); before != "" {
-		return before + ", " + own
-	}
-	return own
 }
 
 // mostLoops is how often a request may have come through this controller: one may stand in front of another.
@@ -57,7 +42,7 @@ func Loops(r *message.Request) bool {
 	times := 0
 	for i := range r.Fields {
 		if r.Fields[i].Kind == message.Via {
-			times += strings.Count(r.Fields[i].Value, Pseudonym)
+			times += strings.Count(r.Fields[i].Value, exchange.Pseudonym)
 		}
 	}
 	return times >= mostLoops

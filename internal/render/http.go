@@ -100,6 +100,8 @@ func filter(f ir.Filter) json.RawMessage {
 		return document.EncodeModule("handler", "k8singress_response_headers", f)
 	case ir.CORS:
 		return document.EncodeModule("handler", "k8singress_cors", f)
+	case ir.ExternalAuth:
+		return document.EncodeModule("handler", "k8singress_external_auth", f)
 	case ir.SourceRanges:
 		return document.EncodeModule("handler", "k8singress_source_ranges", f)
 	case ir.RateLimit:

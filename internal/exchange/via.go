@@ -1,0 +1,22 @@
+package exchange
+
+import (
+	"strconv"
+
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// Pseudonym is what proxies call this one in the Via field.
+const Pseudonym = "k8singress"
+
+// Via is what others are told in the Via field: the proxies that the request has come through, and this one, by RFC 9110 7.6.3.
+func (x *Exchange) Via() string {
+	own := "1.1 " + Pseudonym
+	if x.Major != 1 || x.Minor != 1 {
+		own = strconv.Itoa(int(x.Major)) + "." + strconv.Itoa(int(x.Minor)) + " " + Pseudonym
+	}
+	if before := x.Fields.JoinedKind(message.Via); before != "" {
+		return before + ", " + own
+	}
+	return own
+}

@@ -1,0 +1,258 @@
+package extauth
+
+import (
+	"container/list"
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+const (
+	// mostCached is how many bytes the answers that are kept may have, all together.
+	mostCached = 128 << 20
+	// entryBytes is about what an answer costs besides its fields, and fieldBytes a field besides its text.
+	entryBytes, fieldBytes = 384, 48
+)
+
+// Key is what makes questions equal: a digest of where they come from and of what they ask.
+type Key [32]byte
+
+// Cache keeps answers, and drops those that were used longest ago. Its methods may be called from any goroutine.
+type Cache struct {
+	most int
+	now  func() time.Time
+
+	mu      sync.Mutex
+	entries map[Key]*list.Element
+	// used has the entries, the one that was used last in front, and bytes is about what they cost.
+	used  *list.List
+	bytes int
+	// asked are the questions under way.
+	asked map[Key]*asking
+}
+
+// entry is an answer in the cache.
+type entry struct {
+	key    Key
+	answer *Answer
+	until  time.Time
+	bytes  int
+	// varied are the fields of the request that the answer depends on, with their values.
+	varied message.Fields
+}
+
+// asking is a question that several requests wait for.
+type asking struct {
+	done chan struct{}
+	// kept is nil if the answer is for nobody else.
+	kept *entry
+}
+
+// NewCache returns an empty cache.
+func NewCache() *Cache { return newCache(mostCached, time.Now) }
+
+func newCache(most int, now func() time.Time) *Cache {
+	return &Cache{most: most, now: now, entries: map[Key]*list.Element{}, used: list.New(), asked: map[Key]*asking{}}
+}
+
+// Get returns the answer that is kept for a request with some fields, or nil.
+func (c *Cache) Get(key Key, of message.Fields) *Answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.get(key, of)
+}
+
+func (c *Cache) get(key Key, of message.Fields) *Answer {
+	element := c.entries[key]
+	if element == nil {
+		return nil
+	}
+	e := element.Value.(*entry) //nolint:forcetypeassert // There is nothing else in the list.
+	if !c.now().Before(e.until) {
+		c.drop(element)
+		return nil
+	}
+	if !e.isFor(of) {
+		return nil
+	}
+	c.used.MoveToFront(element)
+	return e.answer
+}
+
+// isFor says whether the fields that the answer depends on are the same.
+func (e *entry) isFor(of message.Fields) bool {
+	for i := range e.varied {
+		if value, _ := of.Joined(e.varied[i].Name); value != e.varied[i].Value {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Cache) drop(element *list.Element) {
+	e := c.used.Remove(element).(*entry) //nolint:forcetypeassert // There is nothing else in the list.
+	delete(c.entries, e.key)
+	c.bytes -= e.bytes
+}
+
+// Fetch returns an answer for a request with some fields that Get has none for. Of equal questions one is asked at a time, and the others
+// wait for its answer; one that is not kept is for its own request alone. ctx is that of the request.
+func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Fields, ask func() (*Answer, error)) (*Answer, error) {
+	c.mu.Lock()
+	if answer := c.get(key, of); answer != nil {
+		c.mu.Unlock()
+		return answer, nil
+	}
+	if other := c.asked[key]; other != nil {
+		c.mu.Unlock()
+		select {
+		case <-other.done:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		if other.kept != nil && other.kept.isFor(of) {
+			return other.kept.answer, nil
+		}
+		return ask()
+	}
+	own := &asking{done: make(chan struct{})}
+	c.asked[key] = own
+	c.mu.Unlock()
+	// Also after a panic: others wait.
+	defer func() {
+		c.mu.Lock()
+		delete(c.asked, key)
+		c.mu.Unlock()
+		close(own.done)
+	}()
+	answer, err := ask()
+	if err == nil {
+		own.kept = c.keep(s, key, of, answer)
+	}
+	return answer, err
+}
+
+// keep keeps an answer, if that may be.
+func (c *Cache) keep(s *Service, key Key, of message.Fields, answer *Answer) *entry {
+	now := c.now()
+	lifetime := min(s.lifetime(answer, now), mostLifetime)
+	if lifetime <= 0 {
+		return nil
+	}
+	e := newEntry(s, key, of, answer)
+	e.until = now.Add(lifetime)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.entries[key]; old != nil {
+		c.drop(old)
+	}
+	c.entries[key] = c.used.PushFront(e)
+	for c.bytes += e.bytes; c.bytes > c.most; {
+		c.drop(c.used.Back())
+	}
+	return e
+}
+
+// newEntry copies what is kept: the strings of an answer hold all of its head.
+func newEntry(s *Service, key Key, of message.Fields, answer *Answer) *entry {
+	e := &entry{key: key, answer: &Answer{Status: answer.Status}, bytes: entryBytes}
+	own := func(name, value string, kind message.Kind) message.Field {
+		e.bytes += fieldBytes + len(name) + len(value)
+		return message.Field{Name: strings.Clone(name), Value: strings.Clone(value), Kind: kind}
+	}
+	for i := range answer.Fields {
+		f := &answer.Fields[i]
+		if IsChallenge(f) || (&Service{Wanted: s.Wanted}).wants(f) {
+			e.answer.Fields = append(e.answer.Fields, own(f.Name, f.Value, f.Kind))
+		}
+	}
+	vary, _ := answer.Fields.Joined(varyField)
+	for name := range strings.SplitSeq(vary, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			value, _ := of.Joined(name)
+			e.varied = append(e.varied, own(name, value, message.KindOf(name)))
+		}
+	}
+	return e
+}
+
+// The fields of an answer that decide on keeping it.
+const (
+	varyField     = "Vary"
+	controlField  = "Cache-Control"
+	expiresField  = "Expires"
+	expiresXField = "X-Accel-Expires"
+)
+
+const mostLifetime = 365 * 24 * time.Hour
+
+func decidesOnKeeping(f *message.Field) bool {
+	for _, name := range [...]string{varyField, controlField, expiresField, expiresXField} {
+		if f.Is(message.Other, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// lifetime returns for how long an answer is kept, as nginx's proxy_cache does: what the service says counts before the statuses. An
+// answer with a cookie is for one client alone.
+func (s *Service) lifetime(a *Answer, now time.Time) time.Duration {
+	vary, _ := a.Fields.Joined(varyField)
+	if _, any := hasWord(vary, "*"); any || a.Fields.Has(message.SetCookie) || !a.LetsIn() && !a.Refuses() {
+		return 0
+	}
+	if said, ok := saidLifetime(a, now); ok {
+		return said
+	}
+	for _, l := range s.Keep {
+		if l.Status == a.Status {
+			return l.For
+		}
+	}
+	return 0
+}
+
+// saidLifetime is what the service says.
+func saidLifetime(a *Answer, now time.Time) (time.Duration, bool) {
+	if text, ok := a.Fields.Joined(expiresXField); ok {
+		if at, isTime := strings.CutPrefix(text, "@"); isTime {
+			unix, err := strconv.ParseInt(at, 10, 64)
+			return time.Unix(unix, 0).Sub(now), err == nil
+		}
+		return seconds(text), true
+	}
+	control, _ := a.Fields.Joined(controlField)
+	for _, directive := range [...]string{"no-cache", "no-store", "private"} {
+		if _, ok := hasWord(control, directive); ok {
+			return 0, true
+		}
+	}
+	for _, directive := range [...]string{"s-maxage", "max-age"} {
+		if value, ok := hasWord(control, directive); ok {
+			return seconds(value), true
+		}
+	}
+	if text, ok := a.Fields.Joined(expiresField); ok {
+		at, err := http.ParseTime(text)
+		if err != nil {
+			return 0, true
+		}
+		return at.Sub(now), true
+	}
+	return 0, false
+}
+
+// seconds reads a number of them. What is none is zero.
+func seconds(text string) time.Duration {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return time.Duration(min(n, int(mostLifetime/time.Second))) * time.Second
+}

@@ -1,0 +1,154 @@
+package featuretests
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// authService is an external service that keeps what it was asked, and a backend that keeps what it got.
+type authService struct {
+	mu           sync.Mutex
+	asked, seen  []*http.Request
+	answer       http.HandlerFunc
+	service, ips string
+	web          string
+}
+
+// externalAuth serves hosts with annotations behind an external service; each is a name with lines of annotations, in which AUTH stands for
+// the service.
+func externalAuth(t *testing.T, global string, hosts map[string][]string) (*ingress, *authService) {
+	t.Helper()
+	a := &authService{answer: letIn}
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		a.mu.Lock()
+		a.asked = append(a.asked, r.Clone(r.Context()))
+		answer := a.answer
+		a.mu.Unlock()
+		answer(w, r)
+	})
+	a.service = "http://" + net.JoinHostPort(ip, port)
+	ip, port = endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		a.mu.Lock()
+		a.seen = append(a.seen, r.Clone(r.Context()))
+		a.mu.Unlock()
+		body, _ := io.ReadAll(r.Body)
+		if r.URL.Path == "/missing" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprintf(w, "web %s", body)
+	})
+	manifests := class + service("web", port, ip) + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {" +
+		strings.ReplaceAll(global, "AUTH", a.service) + "}\n"
+	for name, annotations := range hosts {
+		for i := range annotations {
+			annotations[i] = strings.ReplaceAll(annotations[i], "AUTH", a.service)
+		}
+		manifests += annotated(name, name+".example", "web", annotations...)
+	}
+	return start(t, manifests, "configmap default/global"), a
+}
+
+func letIn(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("X-User", "alice")
+	w.Header().Add("Set-Cookie", "a=1")
+	w.Header().Add("Set-Cookie", "b=2")
+}
+
+// answers has the service answer in another way, and forgets what was asked.
+func (a *authService) answers(answer http.HandlerFunc) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answer, a.asked, a.seen = answer, nil, nil
+}
+
+// taken returns what the service was asked, and what the backend got.
+func (a *authService) taken() (asked, seen []*http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.asked, a.seen
+}
+
+// TestExternalAuthLetsIn holds what the service and the backend are told of a request that is let in, with a body.
+func TestExternalAuthLetsIn(t *testing.T) {
+	in, a := externalAuth(t, "", map[string][]string{"in": {
+		"auth-url", "AUTH/check?u=$escaped_request_uri", "auth-response-headers", "X-User,X-Groups", "rewrite-target", "/new",
+	}})
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		a.answers(letIn)
+		got := in.sendBy(in.client, in.origin("in.example")+"/some?x=1", http.MethodPost, strings.NewReader("body"),
+			"X-User: mallory", "x_user: mallory", "X-GROUPS: admins", "Authorization: Bearer token", "X-Sent-From: me", "X-Original-Url: http://no")
+		if got.status != http.StatusOK || got.body != "web body" || strings.Join(got.header["Set-Cookie"], "|") != "a=1|b=2" {
+			t.Fatalf("%+v", got)
+		}
+		asked, seen := a.taken()
+		if len(asked) != 1 || len(seen) != 1 {
+			t.Fatalf("asked %d times, and the backend got %d", len(asked), len(seen))
+		}
+		q, b := asked[0], seen[0]
+		for name, want := range map[string]string{
+			"X-Original-Url": in.origin("in.example") + "/some?x=1", "X-Original-Method": "POST", "X-Sent-From": "nginx-ingress-controller",
+			"X-Auth-Request-Redirect": "/some?x=1", "X-Real-Ip": "127.0.0.1", "X-Forwarded-For": "127.0.0.1", "Authorization": "Bearer token",
+			"X-Forwarded-Proto": "", "X-User": "mallory", "X-Request-Id": b.Header.Get("X-Request-Id"), "Content-Length": "",
+		} {
+			if found := strings.Join(q.Header[name], "|"); found != want {
+				t.Errorf("the service gets %s: %q, want %q", name, found, want)
+			}
+		}
+		if q.Method != http.MethodGet || q.RequestURI != "/check?u=%2Fsome%3Fx%3D1" || q.ContentLength != 0 || q.Host != "127.0.0.1" {
+			t.Errorf("the service gets %s %s, host %s, with a body of %d", q.Method, q.RequestURI, q.Host, q.ContentLength)
+		}
+		if b.URL.Path != "/new" || strings.Join(b.Header["X-User"], "|") != "alice" || b.Header["X-Groups"] != nil || b.Header["X_user"] != nil {
+			t.Errorf("the backend gets %s %v", b.URL.Path, b.Header)
+		}
+		if missing := in.get("in.example", "/missing"); missing.status != http.StatusOK {
+			t.Errorf("%+v", missing)
+		}
+	})
+}
+
+// TestExternalAuthRefuses: the status of a refusal is that of the service, all else is 500, and the backend sees nothing.
+func TestExternalAuthRefuses(t *testing.T) {
+	in, a := externalAuth(t, "", map[string][]string{
+		"plain":  {"auth-url", "AUTH", "auth-signin", ""},
+		"always": {"auth-url", "AUTH", "auth-always-set-cookie", "true"},
+		"signin": {"auth-url", "AUTH", "auth-signin", "https://$host/login"},
+		"param":  {"auth-url", "AUTH", "auth-signin", "/login?x=$arg_a", "auth-signin-redirect-param", "to"},
+		"own":    {"auth-url", "AUTH", "auth-signin", "https://a.example/?rd=there"},
+	})
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		back := in.either("http", "https")
+		for _, c := range []struct {
+			host           string
+			service, want  int
+			location, keep string
+		}{
+			{"plain", 401, 401, "", ""}, {"plain", 403, 403, "", ""}, {"always", 401, 401, "", "c=1"}, {"always", 403, 403, "", "c=1"},
+			{"plain", 302, 500, "", ""}, {"plain", 404, 500, "", ""}, {"plain", 500, 500, "", ""}, {"plain", 304, 500, "", ""},
+			{"signin", 401, 302, "https://signin.example/login?rd=" + back + "://signin.example%2Fa%2520b%3Fa%3D1%26b", "c=1"},
+			{"signin", 403, 403, "", ""}, {"signin", 503, 500, "", ""},
+			{"param", 401, 302, "/login?x=1&to=" + back + "://param.example%2Fa%2520b%3Fa%3D1%26b", "c=1"},
+			{"own", 401, 302, "https://a.example/?rd=there", "c=1"},
+		} {
+			a.answers(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "http://elsewhere.example/")
+				w.Header().Set("Set-Cookie", "c=1")
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				w.WriteHeader(c.service)
+			})
+			got := in.get(c.host+".example", "/a%20b?a=1&b")
+			challenge := map[bool]string{true: "Bearer"}[c.want == 401]
+			if got.status != c.want || got.header.Get("Location") != c.location ||
+				got.header.Get("Set-Cookie") != c.keep || got.header.Get("WWW-Authenticate") != challenge {
+				t.Errorf("%s with %d: %d %v, want %d %q", c.host, c.service, got.status, got.header, c.want, c.location)
+			}
+			if asked, seen := a.taken(); len(asked) != 1 || len(seen) != 0 {
+				t.Errorf("%s with %d: asked %d times, and the backend got %d", c.host, c.service, len(asked), len(seen))
+			}
+		}
+	})
+}

@@ -1,0 +1,42 @@
+package nginx
+
+import (
+	"fmt"
+	"strings"
+)
+
+// EscapeComponent escapes all but letters, digits and -._~ as in a URL, as nginx does for $escaped_request_uri.
+func EscapeComponent(text string) string {
+	return escape(text, func(c byte) bool { return isAlphanumeric(rune(c)) || strings.IndexByte("-._~", c) >= 0 })
+}
+
+// EscapeGraphic escapes what cannot stand anywhere in a URL, and what ends its query: control characters, white space, quotation marks,
+// brackets, backslashes, # and what is not ASCII. The rest, with what is escaped already, stays as it is.
+func EscapeGraphic(text string) string {
+	return escape(text, func(c byte) bool { return '!' <= c && c <= '~' && strings.IndexByte("\"#<>\\^`{|}", c) < 0 })
+}
+
+// EscapeControls escapes what can stand in no header.
+func EscapeControls(text string) string {
+	return escape(text, func(c byte) bool { return c >= ' ' && c != 0x7f || c == '\t' })
+}
+
+func escape(text string, stays func(byte) bool) string {
+	i := 0
+	for i < len(text) && stays(text[i]) {
+		i++
+	}
+	if i == len(text) {
+		return text
+	}
+	var b strings.Builder
+	b.WriteString(text[:i])
+	for ; i < len(text); i++ {
+		if c := text[i]; stays(c) {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,147 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/extauth"
+	"github.com/k8singress/k8singress/internal/http1"
+	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/reach"
+)
+
+// The IDs by which external services are known to the guard: those of an address, and those of a name, which may lead anywhere.
+const (
+	askedAddress = "external-auth/address"
+	askedName    = "external-auth/name"
+)
+
+// NewServicePool returns a pool for external services. No endpoints are reached by it.
+func NewServicePool(guard *reach.Guard) *Pool {
+	if guard != nil {
+		guard.SetName(askedName, true)
+	}
+	return NewPool(guard)
+}
+
+// Ask asks an external service for a request, whose end ends the question. Of the answer nothing is read behind extauth.MostBytes, and no
+// redirect is followed. As with endpoints of HTTPS, the certificate of the service is not verified, as in ingress-nginx.
+func (p *Pool) Ask(r *message.Request, q *extauth.Question) (*extauth.Answer, error) {
+	to, config := key{namespace: q.Namespace, address: q.Address}, (*tls.Config)(nil)
+	if q.Secure {
+		g := p.usual.Load()
+		to.secured, config = g, g.one
+	}
+	if c := p.take(to); c != nil {
+		answer, err := p.askOn(c, r, q)
+		// It may have been closed before the question came.
+		if err == nil || c.touched || isTimeout(err) || context.Cause(r.Context()) != nil {
+			return answer, asked(q, err)
+		}
+	}
+	d := dialing{p, askedName, q.Namespace, q.Connect, func() bool { return true }}
+	if _, err := netip.ParseAddrPort(q.Address); err == nil {
+		d.backend = askedAddress
+	}
+	socket, share, err := d.open(r.Context(), q.Address, config)
+	if err != nil {
+		return nil, asked(q, err)
+	}
+	c := newConn(socket, to)
+	c.share = share
+	answer, err := p.askOn(c, r, q)
+	return answer, asked(q, err)
+}
+
+func asked(q *extauth.Question, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("external authentication at %s: %w", q.Address, err)
+}
+
+// askOn asks on one connection, and gives it back to the pool if it is of further use.
+func (p *Pool) askOn(c *conn, r *message.Request, q *extauth.Question) (*extauth.Answer, error) {
+	c.begin(r, q.Read, q.Write)
+	c.questions++
+	last := q.Idle < 0 || p.keepsNone.Load() || q.Requests > 0 && c.questions >= q.Requests
+	answer, size, err := c.ask(q, last)
+	if !c.finish() || err != nil || last || !c.head.KeepAlive || !c.discard(extauth.MostBytes-size) {
+		c.close()
+		return answer, err
+	}
+	c.most, c.lifetime = q.Idle, q.IdleTimeout
+	p.keep(c)
+	return answer, nil
+}
+
+// ask sends a question and reads the head of the answer, which has a size.
+func (c *conn) ask(q *extauth.Question, last bool) (answer *extauth.Answer, size int, err error) {
+	buffer := small.Get().(*[]byte)
+	defer small.Put(buffer)
+	line := http1.RequestLine{Method: q.Method, Target: q.Target, Host: q.Host, Close: last}
+	head, err := http1.AppendRequestHead((*buffer)[:0], &line, q.Fields)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := c.write(head); err != nil {
+		return nil, 0, err
+	}
+	for {
+		n, err := c.readHead(q.Method, extauth.MostBytes-size)
+		if err != nil {
+			return nil, 0, err
+		}
+		size += n
+		switch status := c.answer.Status; {
+		case status == 101:
+			return nil, 0, errSwitches
+		case status >= 200:
+			return q.NewAnswer(status, c.answer.Fields), size, nil
+		}
+	}
+}
+
+// discard reads the rest of an answer that nobody needs, if it comes at once and has no more than so many bytes. Otherwise the connection
+// is of no use.
+func (c *conn) discard(most int) bool {
+	var chunks http1.Decoder
+	left := c.answer.Length
+	for waits := false; !c.passes(&chunks, &left); waits = true {
+		if !waits {
+			_ = c.bare.SetReadDeadline(time.Now().Add(glance))
+			c.in.moved = time.Time{}
+		}
+		c.at, c.end = 0, 0
+		n, err := c.socket.Read(*c.buffer)
+		if most -= n; err != nil || most < 0 {
+			return false
+		}
+		c.end = n
+	}
+	return true
+}
+
+// passes passes over what is in the buffer of a body, and says whether that was its end.
+func (c *conn) passes(chunks *http1.Decoder, left *int64) bool {
+	switch c.head.Framing {
+	case http1.NoBody:
+		return true
+	case http1.Sized:
+		n := min(*left, int64(c.end-c.at))
+		c.at += int(n)
+		*left -= n
+		return *left == 0
+	}
+	for c.at < c.end {
+		_, n, done, err := chunks.Next(c.buffered())
+		c.at += n
+		if done || err != nil {
+			return done
+		}
+	}
+	return false
+}
