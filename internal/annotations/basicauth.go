@@ -39,7 +39,7 @@ var (
 	}
 	authRealm = Annotation{
 		Name:   "auth-realm",
-		Doc:    "What browsers show to those whom they ask for a password. `off` is a name as any other, and does not let everybody in.",
+		Doc:    "What browsers show to those whom they ask for a password. `off` is a realm as any other, and does not let everybody in.",
 		Values: "up to 256 letters, digits, spaces and any of `" + realmChars + "`", Example: "Authentication Required", Default: "empty",
 		Scope: ScopeLocation, Risk: RiskMedium,
 		Parse:     nginx.Into(func(s *Settings) *string { return &s.Asked.BasicAuth.Realm }, readRealm),

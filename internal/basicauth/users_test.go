@@ -145,6 +145,26 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
+// costly is a password that fits, and counts how often it is compared.
+type costly struct{ compared *int }
+
+func (c costly) MatchesPassword(string) bool {
+	*c.compared++
+	return true
+}
+
+// TestAnUnknownNameCostsAPassword: how long an answer takes is not to tell which names there are.
+func TestAnUnknownNameCostsAPassword(t *testing.T) {
+	compared := 0
+	c := &contents{people: &people{passwords: map[string]password{"alice": {"", costly{&compared}}}, order: []string{"alice"}}}
+	c.init()
+	for n, name := range []string{"bob", "", "alice"} {
+		if got := c.matches(name, "one"); got != (name == "alice") || compared != n+1 {
+			t.Errorf("%q: %v, after %d comparisons", name, got, compared)
+		}
+	}
+}
+
 // said returns what the store says of the Ingress.
 func said(s *Store) string {
 	var all []string

@@ -45,8 +45,8 @@ type instance struct {
 // configDigest are what a chain takes from the configuration. See NoteConfig. Instances that follow each other with the same share one.
 type configDigest struct{ digest string }
 
-// provision makes an instance of a chain, whose filters share what those of its table do. ctx is the context of the app; it must not be cancelled when Caddy loads a new
-// configuration, because requests may go on.
+// provision makes an instance of a chain, whose filters share what those of its table do. ctx is the context of the app; it must not be
+// cancelled when Caddy loads a new configuration, because requests may go on.
 func provision(ctx caddy.Context, source string, shared *filter.Shared) (*instance, error) {
 	var routes caddyhttp.RouteList
 	if err := caddy.StrictUnmarshalJSON([]byte(source), &routes); err != nil {
