@@ -279,6 +279,16 @@ var options = option.Table[draft, *line]{
 		Example: "ssl_passthrough", Default: "the annotation has no effect, and TLS ends here",
 	},
 	{
+		Name: "default_backend", Values: "<namespace/name[:port]>",
+		Parse: value(func(d *draft) *ir.ServicePort { return &d.config.DefaultBackend }, servicePort),
+		Doc: "The Service that answers requests which no host or path of an Ingress is for: the flag `--default-backend-service` of " +
+			"ingress-nginx. It also answers in place of the errors of [custom-http-errors](annotations.md#custom-http-errors) where an Ingress has " +
+			"no default-backend. It is asked by HTTP, on its first port where none is named. " +
+			"Without endpoints, or where it does not answer, clients " +
+			"get the error. No annotation of an Ingress holds for what it answers.",
+		Example: "default_backend ingress-nginx/default-backend", Default: "none: such requests get 404",
+	},
+	{
 		Name: "default_certificate", Values: "<namespace/name>",
 		Parse:   value(func(d *draft) *ir.Name { return &d.config.DefaultCertificate }, namespacedName),
 		Doc:     "The Secret with the certificate for names that no other certificate is for.",
@@ -404,6 +414,7 @@ var options = option.Table[draft, *line]{
 var flags = map[string]string{
 	"tcp_services_configmap":   "tcp_services",
 	"udp_services_configmap":   "udp_services",
+	"default_backend_service":  "default_backend",
 	"default_ssl_certificate":  "default_certificate",
 	"publish_status_address":   "publish_address",
 	"controller_class":         "controller_name",

@@ -226,6 +226,17 @@ func namespacedName(s string) (ir.Name, error) {
 	return ir.Name{Namespace: namespace, Name: object}, cmp.Or(label(namespace), subdomain(object))
 }
 
+func servicePort(s string) (ir.ServicePort, error) {
+	text, port, has := strings.Cut(s, ":")
+	name, err := namespacedName(text)
+	if err == nil && has && len(validation.IsValidPortName(port)) > 0 {
+		if number, failed := strconv.ParseUint(port, 10, 16); failed != nil || number == 0 {
+			err = fmt.Errorf("%q has no port behind the colon: write a number or the name of a port", s)
+		}
+	}
+	return ir.ServicePort{Service: name, Port: port}, err
+}
+
 func controllerName(s string) error {
 	if len(validation.IsDomainPrefixedPath(nil, s)) > 0 {
 		return fmt.Errorf("%q is not the name of a controller: write a domain, a slash and a path, such as k8s.io/ingress-nginx", s)

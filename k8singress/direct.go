@@ -100,6 +100,9 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	} else if err != nil {
 		d.fail(x, outcome, err)
 	}
+	if x.Hidden != nil && exchange.StatusOf(x.Hidden) >= http.StatusInternalServerError {
+		d.note(zap.ErrorLevel, x, "a request failed, and its client is told something else", x.Hidden)
+	}
 	requests.note(x.Status, began)
 	if !x.Kept {
 		*x = exchange.Exchange{}

@@ -52,6 +52,8 @@ type Settings struct {
 	UsersSecret ir.Name
 	// CustomHeaders are set on answers.
 	CustomHeaders CustomHeaders
+	// ErrorPages are what clients get in place of errors.
+	ErrorPages ErrorPages
 	// Canary is nil for an Ingress that answers by itself.
 	Canary *ir.Canary
 	// Closed says that every request is refused.

@@ -21,6 +21,7 @@ var Table = option.Table[Settings, string]{
 	authCacheKey, authCacheDuration, authAlwaysSetCookie, authKeepalive, authKeepaliveRequests, authKeepaliveTimeout, authKeepaliveShareVars,
 	enableGlobalAuth,
 	chainNames,
+	customHTTPErrors, defaultBackend, disableProxyInterceptErrors,
 	useRegex, rewriteTarget, appRoot, relativeRedirects,
 	proxyBodySize, proxyRequestBuffering,
 	loadBalance, upstreamHashBy, upstreamHashBySubset, upstreamHashBySubsetSize, serviceUpstream,

@@ -56,6 +56,19 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 	return b, nil
 }
 
+// FindFirst is Find for the first port of a Service, by TCP.
+func FindFirst(s *snapshot.Snapshot, service ir.Ref, o Options) (*ir.Backend, *report.Problem) {
+	port := ""
+	if object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name); ok && len(object.Spec.Ports) > 0 {
+		port = strconv.Itoa(int(object.Spec.Ports[0].Port))
+	}
+	b, p := Find(s, service, port, ir.TCP, o)
+	if p != nil && port == "" && p.Field == "port" {
+		p.Message = fmt.Sprintf("the Service %s/%s has no port", service.Namespace, service.Name)
+	}
+	return b, p
+}
+
 // clientIP is for how long a Service wants its clients kept at their endpoint; zero is without.
 func clientIP(service *corev1.Service) time.Duration {
 	if service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {

@@ -32,6 +32,7 @@ var Table = option.Table[Config, string]{
 	globalAuth("auth-url"), globalAuth("auth-method"), globalAuth("auth-signin"), globalAuth("auth-signin-redirect-param"),
 	globalAuth("auth-response-headers"), globalAuth("auth-request-redirect"), globalAuth("auth-cache-key"), globalAuth("auth-cache-duration"),
 	globalAuth("auth-always-set-cookie"), ofIngresses(&annotations.NoAuthLocations),
+	customHTTPErrors, disableProxyInterceptErrors,
 	proxySSLLocationOnly, ofIngresses(&annotations.GlobalAllowedResponseHeaders),
 
 	useHTTP2, sslRejectHandshake, sslSessionTickets,

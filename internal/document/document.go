@@ -65,6 +65,8 @@ type Route struct {
 	Destination
 	// Split is where the requests go, in shares. There is no other Destination then.
 	Split []*Share `json:"split,omitempty"`
+	// ErrorPages are what clients get in place of errors; nil is without.
+	ErrorPages *ErrorPages `json:"error_pages,omitempty"`
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string `json:"origin,omitempty"`
 }
@@ -75,6 +77,12 @@ func (r *Route) First() *Destination {
 		return &r.Split[0].Destination
 	}
 	return &r.Destination
+}
+
+// ErrorPages are ir.ErrorPages, with the ID of the backend; it may be empty.
+type ErrorPages struct {
+	ir.ErrorPages
+	Backend string `json:"backend,omitempty"`
 }
 
 // Share is one of several destinations of a route.

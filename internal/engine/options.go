@@ -46,7 +46,8 @@ func options(o settings.Config) translate.Options {
 	}
 	t.Streams.NoIssuer, t.Streams.NoIssuerFor = o.AutoHTTPS == settings.AutoHTTPSOff, o.AutoHTTPSExcept
 	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
-	t.DefaultCertificate = o.DefaultCertificate
+	t.DefaultCertificate, t.DefaultBackend = o.DefaultCertificate, o.DefaultBackend
+	t.Ingress.Defaults.ErrorPages.HasDefault = !o.DefaultBackend.IsZero()
 	t.Ingress.Issuance = issuing(o)
 	t.Ownership = owning(o)
 	t.HostsPerNamespace = cmp.Or(o.HostsPerNamespace, settings.DefaultHostsPerNamespace)

@@ -28,6 +28,7 @@ func Fixed(o settings.Config) settings.Config {
 	}
 	fixed.ConfigMap, fixed.TCPServices, fixed.UDPServices = o.ConfigMap, o.TCPServices, o.UDPServices
 	fixed.PublishService, fixed.DefaultCertificate = o.PublishService, o.DefaultCertificate
+	fixed.DefaultBackend = o.DefaultBackend
 	return fixed
 }
 
@@ -83,7 +84,7 @@ func named(o settings.Config) []ir.Ref {
 	var refs []ir.Ref
 	for kind, names := range map[string][]ir.Name{
 		kinds.ConfigMap: {o.ConfigMap, o.TCPServices, o.UDPServices},
-		kinds.Service:   {o.PublishService},
+		kinds.Service:   {o.PublishService, o.DefaultBackend.Service},
 		kinds.Secret:    {o.DefaultCertificate},
 	} {
 		for _, name := range names {

@@ -73,6 +73,9 @@ func (x *Exchange) TakeChanges() (head func(*message.Response) error) {
 
 // Head writes the head of the answer as filters have changed it, with the session cookie of the endpoint.
 func (x *Exchange) Head(answer *message.Response) error {
+	if x.fixed != 0 {
+		x.fix(answer)
+	}
 	x.changes.apply(answer)
 	x.always(answer)
 	if x.cookie != "" {

@@ -14,7 +14,7 @@ import (
 // setCookie has the answer set the session cookie of the choice, if the route is one of those that set it. An attempt before this
 // one has set none.
 func (x *Exchange) setCookie() {
-	if x.cookie = ""; x.choice.Cookie == "" || !slices.Contains(x.choice.Session.Origins, x.Route.Origin) {
+	if x.cookie = ""; x.noCookie || x.choice.Cookie == "" || !slices.Contains(x.choice.Session.Origins, x.Route.Origin) {
 		return
 	}
 	// A name that is none makes an empty text.

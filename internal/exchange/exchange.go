@@ -39,12 +39,23 @@ type Exchange struct {
 	Always Changes
 	// Leave has the client leave the connection after the answer, unless it switches to another protocol.
 	Leave bool
+	// PassesOn says that a request that no route is for is left to others.
+	PassesOn bool
 	// Left are fields that a handler of Caddy wants in the answer to the error that it has returned, such as WWW-Authenticate.
 	Left message.Fields
 	// Status is that of the answer, once its head has been written.
 	Status int
 	// Prepare makes a request one that handlers of Caddy can serve; nil where it is one.
 	Prepare func(w http.ResponseWriter, r *http.Request) *http.Request
+
+	// Told are fields that the endpoint gets besides those of the client.
+	Told message.Fields
+	// Replaced are the statuses of answers of endpoints that do not reach the client: forwarding ends with ErrReplaced then.
+	Replaced []int
+	// Forwarded says that the request has got past all filters. Until then, whatever refuses it may be there to keep clients out.
+	Forwarded bool
+	// Hidden is the failure that the client is not told of, because it gets an error page.
+	Hidden error
 
 	// Kept says that the exchange may be held by something that outlives the request, such as a handler of Caddy.
 	Kept bool
@@ -68,8 +79,11 @@ type Exchange struct {
 	open   bool
 	// measured says that it has been told how fast the endpoint is.
 	measured bool
-	// cookie is the value of the session cookie that the answer sets.
-	cookie string
+	// cookie is the value of the session cookie that the answer sets. With noCookie it sets none.
+	cookie   string
+	noCookie bool
+	// fixed is the status of the answer, whatever the endpoint says; zero is what that says.
+	fixed int
 	// atEnd is called by Close.
 	atEnd []func()
 }

@@ -63,6 +63,8 @@ type Path struct {
 	Filters []ir.Filter
 	Proxy   ir.Proxy
 	Backend *ir.Backend
+	// ErrorPages are nil without.
+	ErrorPages *ir.ErrorPages
 	// Regex says that the path makes all paths that its namespace has on the host regular expressions.
 	Regex bool
 	// Last says that the path answers where no other path of the host matches.

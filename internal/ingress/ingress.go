@@ -87,6 +87,8 @@ type reading struct {
 	listed map[string]bool
 	// params are those of FastCGI.
 	params map[string]string
+	// pages are what clients get in place of errors.
+	pages *ir.ErrorPages
 	// unreadable says that reading the Ingress fails, and that this reading closes it.
 	unreadable bool
 }
@@ -117,6 +119,7 @@ func (r *reading) read() {
 	r.clientAuth()
 	r.backendTLS()
 	r.users()
+	r.errorPages()
 	r.Closed = r.annotations.Closed
 	r.passthrough()
 	r.rules()
@@ -249,6 +252,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	}
 	p.Filters, p.Regex = r.annotations.Filters(p.Match.Path), r.annotations.Regex(p.Match.Path)
 	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path), Params: r.params}
+	p.ErrorPages = r.pages
 	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
 	return p
 }

@@ -146,6 +146,9 @@ type Global struct {
 	BackendServer bool `json:"backend_server,omitempty"`
 	// Headers are changes to the header fields of all requests and answers.
 	Headers Headers `json:"headers,omitzero"`
+	// DefaultBackend is the ID of the backend that answers requests which no route is for, and errors whose route names no backend for
+	// them; empty is none.
+	DefaultBackend string `json:"default_backend,omitempty"`
 	// NoRequestID makes up no id for requests that come without one.
 	NoRequestID bool `json:"no_request_id,omitempty"`
 }

@@ -107,7 +107,9 @@ type Route struct {
 	// Backends share the requests by their weights. There is at least one.
 	Backends []WeightedBackend
 	Proxy    Proxy
-	Origin   Origin
+	// ErrorPages are nil for a route whose clients get errors as they are.
+	ErrorPages *ErrorPages
+	Origin     Origin
 }
 
 // WeightedBackend is one of the backends that share the requests of a route, or the connections of a stream route.

@@ -22,6 +22,8 @@ type global struct {
 	answers atomic.Pointer[answers]
 
 	handshakes atomic.Pointer[handshakes]
+	// fallback is the route to the default backend; nil is without.
+	fallback atomic.Pointer[Route]
 }
 
 // SetGlobal replaces what holds for every request, from the next one on; nil is ingress-nginx's defaults.
@@ -32,6 +34,7 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.global.options.Store(g)
 	t.global.answers.Store(newAnswers(g, t.options.Load()))
 	t.global.handshakes.Store(newHandshakes(g))
+	t.setDefault(g.DefaultBackend)
 	t.global.clients.Store(realip.New(g.Clients))
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }

@@ -33,6 +33,9 @@ type Route struct {
 	conditions *conditions
 	next       *Route
 
+	// errors is nil for a route whose clients get errors as they are.
+	errors *errorPages
+
 	// destination is the only one of most routes, and the first one of those with a split.
 	destination
 	split *split.Split[*destination]

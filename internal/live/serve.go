@@ -49,7 +49,7 @@ func (t *Table) Serve(x *exchange.Exchange) (Outcome, error) {
 			return Served, err
 		}
 		if route == nil {
-			return NoHost, nil
+			return t.serveDefault(x)
 		}
 		to := route.to()
 		i := to.chain.acquire()
@@ -103,13 +103,19 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	defer x.Close()
 	v := visits.Get().(*Visit)
 	*v = Visit{x: x, connections: t.connections, instance: i, to: to}
+	if route.errors != nil {
+		x.Replaced = t.replaced(route.errors)
+	}
 	err := v.run(0)
 	if !x.Kept {
 		*v = Visit{}
 		visits.Put(v)
 	}
 	x.Conclude(err)
-	return withoutEndpoints(x, err)
+	if err = withoutEndpoints(x, err); err == nil || route.errors == nil {
+		return err
+	}
+	return t.serveErrorPage(x, route.errors, err)
 }
 
 // withoutEndpoints turns the failure of a request that had no endpoint left to go to into 503: its last one has gone meanwhile, or

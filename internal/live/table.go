@@ -147,7 +147,7 @@ func (t *Table) build(g *group, name string, d *document.Host) *host {
 func (t *Table) route(g *group, h *host, d *document.Route) {
 	r := &Route{
 		Route:    exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin},
-		redirect: d.HTTPSRedirect, streams: &streams{all: &t.open},
+		redirect: d.HTTPSRedirect, streams: &streams{all: &t.open}, errors: t.errorPages(d.ErrorPages),
 	}
 	if len(d.Split) > 0 {
 		r.split = newSplit(d.Split, t.destination)
@@ -181,7 +181,7 @@ func (r *Route) match(conditions *ir.Conditions) (err error) {
 // guards this one.
 func (t *Table) closeRoute(r *Route, why error) {
 	t.dropRoute(r)
-	r.split, r.destination = nil, destination{chain: newClosed("", why)}
+	r.split, r.errors, r.destination = nil, nil, destination{chain: newClosed("", why)}
 }
 
 func (t *Table) destination(d *document.Destination) destination {

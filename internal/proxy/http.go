@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -147,6 +148,10 @@ func (r *request) pass(c *conn) error {
 	}
 	r.Answered(r.body.asked())
 	c.body.begin(c)
+	if slices.Contains(r.Replaced, status) {
+		r.replace(c)
+		return nil
+	}
 	if err := r.head(&c.answer); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 // way. While nothing has been written, an error is an *exchange.Failure with the status for the client. Later it wraps exchange.ErrCut,
 // and the answer has been aborted.
 func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) error {
+	x.Forwarded = true
 	r := requests.Get().(*request)
 	r.Exchange, r.settings, r.pool, r.protocol = x, s, p, s.protocol(x)
 	err := r.forward(secured)
@@ -49,7 +50,10 @@ func (r *request) forward(secured *Secured) (err error) {
 		return err
 	}
 	r.tell()
-	return r.try()
+	if err = r.try(); err == nil && r.replaced != nil {
+		return r.replaced
+	}
+	return err
 }
 
 // request is one request on its way through its endpoints.
@@ -67,6 +71,8 @@ type request struct {
 	// address is that of the endpoint of the attempt, and sent says that it may have got the request.
 	address string
 	sent    bool
+	// replaced is set where the answer of an endpoint has not been passed on: the client is to get an error page.
+	replaced *exchange.Failure
 	// left is why the client had gone before the body was not wanted any more, if it had.
 	left atomic.Pointer[error]
 	// held is the context, for goroutines that may go on when the request is over.
@@ -118,7 +124,7 @@ func (r *request) try() error {
 		r.asked++
 		var ok bool
 		if r.address, ok = r.Next(); !ok {
-			return cmp.Or[error](failed, exchange.Fail(http.StatusServiceUnavailable, errNoEndpoint))
+			return cmp.Or[error](failed, exchange.Fail(http.StatusServiceUnavailable, ErrNoEndpoint))
 		}
 		r.sent = false
 		r.left.Store(nil)
@@ -187,8 +193,10 @@ func (r *request) againFor(status int) bool {
 	return r.settings.retry.allowsStatus(status) && r.more() && r.settings.retry.repeatable(r.Method)
 }
 
+// ErrNoEndpoint is for a backend that has nobody to ask.
+var ErrNoEndpoint = errors.New("there is no endpoint")
+
 var (
-	errNoEndpoint = errors.New("there is no endpoint")
 	// errPassedOn is for an answer that is not passed on, because another endpoint may have a better one.
 	errPassedOn = errors.New("the answer has a status that another endpoint is asked for")
 	// errBadRequest is for a request that cannot be written.

@@ -67,5 +67,8 @@ func (r *request) outgoing(to message.Fields) message.Fields {
 		}
 	}
 	r.TellMore(&to)
+	for _, field := range r.Told {
+		to.Set(field)
+	}
 	return to
 }

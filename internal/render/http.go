@@ -36,6 +36,7 @@ func (m chains) route(route *ir.Route) *document.Route {
 			r.HTTPSRedirect, filters = &redirect, filters[1:]
 		}
 	}
+	r.ErrorPages = errorPages(route.ErrorPages)
 	if len(route.Backends) == 1 {
 		r.Destination = m.destination(route, filters, &route.Backends[0])
 		return r
@@ -45,6 +46,17 @@ func (m chains) route(route *ir.Route) *document.Route {
 		r.Split = append(r.Split, &document.Share{Destination: m.destination(route, filters, b), Weight: b.Weight, Fallback: b.Fallback})
 	}
 	return r
+}
+
+func errorPages(of *ir.ErrorPages) *document.ErrorPages {
+	if of == nil {
+		return nil
+	}
+	pages := &document.ErrorPages{ErrorPages: ir.ErrorPages{Statuses: of.Statuses, OwnOnly: of.OwnOnly}}
+	if of.Backend != nil {
+		pages.Backend = of.Backend.ID
+	}
+	return pages
 }
 
 // destination makes a panic a refusal. Without the route its requests would go to another one, which may let in everybody.

@@ -163,6 +163,9 @@ type Config struct {
 	// SSLPassthrough lets Ingresses hand the TLS connections of their hosts to a backend, which ends TLS itself: the annotation
 	// ssl-passthrough of ingress-nginx, and its flag enable-ssl-passthrough. Default: false.
 	SSLPassthrough bool `json:"ssl_passthrough,omitempty"`
+	// DefaultBackend is the namespace/name of the Service, with ":port" behind it if that is not the first, that answers requests which no
+	// host or path is for, and errors whose Ingress names no Service for them. Default: none.
+	DefaultBackend ir.ServicePort `json:"default_backend,omitzero"`
 	// DefaultCertificate is the namespace/name of the Secret that answers for names without a certificate.
 	// Default: a self-signed one.
 	DefaultCertificate ir.Name `json:"default_certificate,omitzero"`

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/k8singress/k8singress/internal/backends"
 	"github.com/k8singress/k8singress/internal/configmap"
 	"github.com/k8singress/k8singress/internal/ingress"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -24,14 +25,19 @@ type defaults struct {
 	// refs are the objects that all of this depends on, besides the classes.
 	refs     set[ir.Ref]
 	verdicts map[ir.Ref]*report.Verdict
-	// chains are those of the Caddyfile, which ConfigMaps know nothing of.
-	chains []string
+	// backend is the default one; it may be nil.
+	backend *ir.Backend
+	// chains are those of the Caddyfile, which ConfigMaps know nothing of. So is hasBackend, which says that there is a default backend.
+	chains     []string
+	hasBackend bool
 }
 
 // readDefaults is pure: equal objects and options give equal defaults.
 func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	d := &defaults{ingress: o.Ingress, chains: o.Ingress.Defaults.AvailableChains, refs: set[ir.Ref]{}, verdicts: map[ir.Ref]*report.Verdict{}}
+	d.hasBackend = !o.DefaultBackend.IsZero()
 	d.configMap(s, o.ConfigMap)
+	d.defaultBackend(s, o)
 	d.ingress.Classes = map[string]ingress.Class{}
 	defaultClasses := ingress.DefaultClasses(s)
 	for class := range snapshot.Of[*networkingv1.IngressClass](s).All() {
@@ -56,9 +62,15 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	d.global, d.ingress.Defaults = &config.Global, config.Defaults
 	d.global.Headers.Answers = d.headers(s, config.AddHeaders)
 	d.global.Headers.Requests = d.headers(s, config.SetHeaders)
-	d.ingress.Defaults.AvailableChains = d.chains
+	d.ingress.Defaults.AvailableChains, d.ingress.Defaults.ErrorPages.HasDefault = d.chains, d.hasBackend
 	if name.IsZero() {
 		return
+	}
+	if len(config.Defaults.ErrorPages.Statuses) > 0 && !d.hasBackend {
+		problems = append(problems, report.Problem{
+			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[custom-http-errors]",
+			Message: "this has an effect only on Ingresses with the annotation default-backend: for the others, set the option default_backend",
+		})
 	}
 	if !ok {
 		problems = append(problems, report.Problem{
@@ -93,6 +105,26 @@ func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
 		})
 	}
 	return headers
+}
+
+// defaultBackend finds the backend of requests that no route is for.
+func (d *defaults) defaultBackend(s *snapshot.Snapshot, o Options) {
+	if !d.hasBackend {
+		return
+	}
+	ref, where := o.DefaultBackend.Service.Of(kinds.Service), backends.Options{ExternalNames: o.Ingress.ExternalNames}
+	d.refs[ref] = struct{}{}
+	var p *report.Problem
+	if o.DefaultBackend.Port == "" {
+		d.backend, p = backends.FindFirst(s, ref, where)
+	} else {
+		d.backend, p = backends.Find(s, ref, o.DefaultBackend.Port, ir.TCP, where)
+	}
+	d.global.DefaultBackend = d.backend.ID
+	if p != nil {
+		d.say(ref, report.Problem{Severity: p.Severity, Reason: p.Reason, Message: p.Message + ", which default_backend names: requests that no " +
+			"host or path is for get 404"})
+	}
 }
 
 // class reads the parameters of an IngressClass of ours.

@@ -159,6 +159,8 @@ func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	for _, d := range []*defaults{old, t.defaults} {
 		c.objects.add(maps.Keys(d.verdicts))
 	}
+	t.countBackend(c, t.defaults.backend, 1)
+	t.countBackend(c, old.backend, -1)
 	return !reflect.DeepEqual(old.ingress.Defaults, t.defaults.ingress.Defaults)
 }
 
@@ -275,6 +277,9 @@ func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 	}
 	for _, r := range h.Routes {
 		t.countBackends(c, r.Backends, n)
+		if r.ErrorPages != nil {
+			t.countBackend(c, r.ErrorPages.Backend, n)
+		}
 	}
 	if h.Passthrough != nil {
 		t.countBackends(c, h.Passthrough.Backends, n)
@@ -283,12 +288,19 @@ func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 
 func (t *Translator) countBackends(c *change, all []ir.WeightedBackend, n int) {
 	for i := range all {
-		b := all[i].Backend
-		t.routes[b.ID] += n
-		c.backends[b.ID] = struct{}{}
-		if n > 0 {
-			t.found[b.ID] = b
-		}
+		t.countBackend(c, all[i].Backend, n)
+	}
+}
+
+// countBackend takes nil for no backend.
+func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
+	if b == nil {
+		return
+	}
+	t.routes[b.ID] += n
+	c.backends[b.ID] = struct{}{}
+	if n > 0 {
+		t.found[b.ID] = b
 	}
 }
 
@@ -303,6 +315,8 @@ type Options struct {
 	ConfigMap ir.Name
 	// DefaultCertificate is the Secret for names without a certificate; it may be zero.
 	DefaultCertificate ir.Name
+	// DefaultBackend answers requests that no route is for; it may be zero.
+	DefaultBackend ir.ServicePort
 	// Ownership says which namespace has a host.
 	Ownership ownership.Policy
 	// HostsPerNamespace is for how many hosts of one namespace an issuer is asked. Zero is no limit.

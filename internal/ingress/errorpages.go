@@ -1,0 +1,34 @@
+package ingress
+
+import (
+	"github.com/k8singress/k8singress/internal/annotations"
+	"github.com/k8singress/k8singress/internal/backends"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/report"
+)
+
+// errorPages finds what clients get in place of errors.
+func (r *reading) errorPages() {
+	asked := &r.annotations.ErrorPages
+	if len(asked.Statuses) == 0 && asked.Service == "" {
+		return
+	}
+	r.pages = &ir.ErrorPages{Statuses: asked.Statuses, OwnOnly: asked.OwnOnly}
+	if asked.Service != "" {
+		r.pages.Backend = r.errorBackend(asked.Service)
+	}
+}
+
+// errorBackend finds the first port of a Service. How its endpoints are chosen is not for the annotations of this Ingress to say: they are
+// about the backends of its paths.
+func (r *reading) errorBackend(name string) *ir.Backend {
+	ref := ir.Ref{Kind: kinds.Service, Namespace: r.Object.Namespace, Name: name}
+	r.depend(ref)
+	found, p := backends.FindFirst(r.snapshot, ref, backends.Options{ExternalNames: r.options.ExternalNames})
+	if p != nil {
+		r.problem(p.Severity, p.Reason, report.AnnotationField(annotations.Key("default-backend")),
+			"%s: the annotation has no effect", p.Message)
+	}
+	return found
+}
