@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -31,6 +32,8 @@ type byName struct {
 	changed chan struct{}
 	// unread counts the followed objects that have not been read.
 	unread int
+	// over are those that are not followed, because their namespace has too many.
+	over map[ir.Ref]bool
 }
 
 // single is one object that is followed.
@@ -57,13 +60,17 @@ func (f *factory) byName(name string) (*byName, error) {
 }
 
 // follow replaces the set of objects that are followed, and says whether all of them have been read once. The store wakes
-// its reader when the last one has been. An object that is no longer followed is deleted from the store at once.
+// its reader when the last one has been. An object that is no longer followed is deleted from the store at once. Of those that are too
+// many for a namespace, the first by name are followed, and the others count as objects that may not be read.
 func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	wanted, changed := map[ir.Ref]bool{}, false
 	for ref := range refs {
 		wanted[ref] = true
+	}
+	b.bound(wanted)
+	for ref := range wanted {
 		if b.followed[ref] == nil {
 			b.followed[ref] = &single{}
 			b.unread++
@@ -82,6 +89,37 @@ func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 		}
 	}
 	return b.unread == 0
+}
+
+// bound takes those out of a set that are too many for their namespace.
+func (b *byName) bound(wanted map[ir.Ref]bool) {
+	of, over := map[string]int{}, map[ir.Ref]bool{}
+	for ref := range wanted {
+		of[ref.Namespace]++
+	}
+	for namespace, n := range of {
+		if n <= snapshot.MostByName {
+			continue
+		}
+		var names []string
+		for ref := range wanted {
+			if ref.Namespace == namespace {
+				names = append(names, ref.Name)
+			}
+		}
+		slices.Sort(names)
+		for _, name := range names[snapshot.MostByName:] {
+			ref := ir.Ref{Kind: b.kind.Name, Namespace: namespace, Name: name}
+			over[ref] = true
+			delete(wanted, ref)
+		}
+	}
+	for ref := range over {
+		delete(b.over, ref)
+	}
+	b.store.DenyAll(maps.Keys(b.over), false)
+	b.over = over
+	b.store.DenyAll(maps.Keys(over), true)
 }
 
 func (b *byName) forget(ref ir.Ref, one *single) {

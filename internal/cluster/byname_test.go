@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 func secretRef(namespace, name string) ir.Ref {
@@ -128,4 +130,36 @@ func TestNewReferenceWhileTheOldOneEnds(t *testing.T) {
 		c.Follow(slices.Values([]ir.Ref(nil)))
 	}
 	eventually(t, c.Store(), "read", func() bool { return c.Follow(refs) && holds(c, "a", "one") == "1" })
+}
+
+// TestTenant19Secrets: a namespace that names more Secrets than it may has no more watches for that, and costs others nothing. What is not
+// followed counts as unreadable until there is room.
+func TestTenant19Secrets(t *testing.T) {
+	s := startAPIServer(t)
+	c := run(t, Options{Kubeconfig: s.kubeconfig(t), Referenced: true}, quietLog(t))
+	waitSynced(t, c)
+	const extra = 3
+	var hostile []ir.Ref
+	for i := range snapshot.MostByName + extra {
+		hostile = append(hostile, secretRef("b", fmt.Sprintf("s%05d", i)))
+	}
+	all := append(slices.Clone(hostile), secretRef("a", "one"))
+	c.Follow(slices.Values(all))
+	denied := func() (n int) {
+		now := c.Store().Take()
+		for _, ref := range all {
+			if now.Denied(ref) {
+				n++
+			}
+		}
+		return n
+	}
+	if n, followed := denied(), len(c.secrets.followed); n != extra || followed != snapshot.MostByName+1 {
+		t.Errorf("%d are followed, and %d count as unreadable", followed, n)
+	}
+	c.Follow(slices.Values(all[extra:]))
+	if n, followed := denied(), len(c.secrets.followed); n != 0 || followed != snapshot.MostByName+1 {
+		t.Errorf("with room, %d are followed, and %d count as unreadable", followed, n)
+	}
+	c.Follow(slices.Values(all[len(all)-1:]))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -143,7 +144,8 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	r.secret(e)
 	missing, passed := "there is no Secret %s: %s until there is one", "there is no Secret %s, and none is needed: %s"
 	if e.denied {
-		missing = "the controller may not read the Secret %s: give its service account the verbs list and watch on it; %s until then"
+		missing = "the controller may not read the Secret %s: give its service account the verbs list and watch on it, and name no more than " +
+			strconv.Itoa(snapshot.MostByName) + " Secrets in a namespace; %s until then"
 		passed = "the controller may not read the Secret %s, and need not: %s"
 	}
 	p := report.Problem{

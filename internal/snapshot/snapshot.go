@@ -76,6 +76,9 @@ func (s *Snapshot) Counts() map[string]int {
 	return counts
 }
 
+// MostByName is how many objects of a kind a source follows by name for one namespace: each is a watch of its own.
+const MostByName = 5000
+
 // Denied reports whether the source is not allowed to read an object. It is unknown then whether the object exists.
 func (s *Snapshot) Denied(ref ir.Ref) bool { return s.denied[ref] }
 

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -65,22 +66,33 @@ func (s *Store) Apply(set, gone []kinds.Object) {
 
 // Deny notes that an object may not be read, or that it may be. That is a change of the object.
 func (s *Store) Deny(ref ir.Ref, denied bool) {
+	s.DenyAll(func(yield func(ir.Ref) bool) { yield(ref) }, denied)
+}
+
+// DenyAll is Deny for many, which costs one copy of all that may not be read.
+func (s *Store) DenyAll(refs iter.Seq[ir.Ref], denied bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.taken.denied[ref] == denied {
-		return
+	var next map[ir.Ref]bool
+	for ref := range refs {
+		if s.taken.denied[ref] == denied {
+			continue
+		}
+		if next == nil {
+			// Snapshots have the old one.
+			next = maps.Clone(s.taken.denied)
+		}
+		if next == nil {
+			next = map[ir.Ref]bool{}
+		}
+		if next[ref] = true; !denied {
+			delete(next, ref)
+		}
+		s.change(ref)
 	}
-	// Snapshots have the old one.
-	next := maps.Clone(s.taken.denied)
-	if next == nil {
-		next = map[ir.Ref]bool{}
+	if next != nil {
+		s.taken.denied = next
 	}
-	next[ref] = true
-	if !denied {
-		delete(next, ref)
-	}
-	s.taken.denied = next
-	s.change(ref)
 }
 
 // Get returns the object of the same kind, namespace and name, or nil. It is there for sources, which save a copy of an
