@@ -139,6 +139,29 @@ func TestTenant03Ownership(t *testing.T) {
 	in.becomes("x.w.example", "/", http.StatusOK, "B /")
 }
 
+// TestTenant20OlderIngress: age is that of an Ingress, and not of its rules, so an older one takes a host by a rule that is added to it. Its
+// owner is told, and host_owner keeps hosts from it.
+func TestTenant20OlderIngress(t *testing.T) {
+	for name, c := range map[string]struct{ option, want string }{
+		"by age": {"", "B /app"}, "reserved": {"host_owner *.example a", "A /app"}, "by name": {"host_owner www.s.example a", "A /app"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := start(t, rivals(t)+tenant("a", 10, rule("main", "www.s.example", "Prefix", "/app", "one")), "host_ownership namespace", c.option)
+			in.write("b.yaml", tenant("b", 5, rule("old", "b.test", "Prefix", "/", "one")))
+			in.becomes("b.test", "/", http.StatusOK, "B /")
+			in.expect("www.s.example", "/app", http.StatusOK, "A /app")
+			in.write("b.yaml", tenant("b", 5, rule("old", "www.s.example", "Prefix", "/", "one"), rule("probe", "c.test", "Prefix", "/", "one")))
+			in.becomes("c.test", "/", http.StatusOK, "B /")
+			in.expect("www.s.example", "/app", http.StatusOK, c.want)
+			if c.option == "" {
+				in.toldOwner("Ingress/a/main", "Ingress/b/old")
+			} else {
+				in.toldOwner("Ingress/b/old", "reserves for a")
+			}
+		})
+	}
+}
+
 // TestTenant04Issuers: what another namespace lists for TLS, garbage among it, keeps no issuer from being asked.
 func TestTenant04Issuers(t *testing.T) {
 	in := newIngress(t)
