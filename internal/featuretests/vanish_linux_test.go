@@ -24,12 +24,12 @@ func TestClientsThatVanish(t *testing.T) {
 	for _, buffering := range []string{"on", "off"} {
 		t.Run("buffering "+buffering, func(t *testing.T) {
 			v := &vanishing{whole: &log{}, begun: make(chan struct{}, 1), broken: make(chan error, 1)}
-			in := inFront(t, v.serve, "proxy-request-buffering: "+buffering)
+			in := inFront(t, v.serve, "proxy-request-buffering: "+buffering, "proxy-body-size: 8m")
 			in.byEachVersion(t, func(t *testing.T, in *ingress) {
 				in.leaves(t, v, []string{"0123456789"}, 1)
 				in.leaves(t, v, []string{"01234", "56789"}, 1)
 				// This one stands in memory and in a file where it is buffered.
-				in.leaves(t, v, []string{string(pattern(50_000)), string(pattern(50_000))}, 4001)
+				in.leaves(t, v, []string{string(pattern(700_000)), string(pattern(700_000))}, 50_001)
 				if buffering == "off" {
 					in.breaksOffAtTheEndpoint(t, v)
 				}

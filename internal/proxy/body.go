@@ -16,11 +16,16 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// inMemory is how much of a body is held in memory, where there is room. What is longer goes into a file that has no name.
-const inMemory = 64 << 10
+const (
+	// inMemory is how much of a body is held in memory, where there is room. What is longer goes into a file that has no name.
+	inMemory = 64 << 10
+	// mostInMemory is how long a body may be that stands in memory as a whole, where there is room to spare: a file costs twice as much. It
+	// is what ingress-nginx allows without proxy-body-size.
+	mostInMemory = 1 << 20
+)
 
-// whole has room for a body that stands in memory, and for the byte behind it that says it is too long.
-var whole = buffersOf(inMemory + 1)
+// whole and longer have room for a body that stands in memory, and for the byte behind it that says it is too long.
+var whole, longer = buffersOf(inMemory + 1), buffersOf(mostInMemory + 1)
 
 // body is that of a request. It is kept, so that another endpoint can get it when one fails; or it comes in while it is sent.
 type body struct {
@@ -75,7 +80,7 @@ func (r *request) streams() bool {
 
 // read reads all of the body, or as much as there is room for.
 func (b *body) read() error {
-	for b.buffer = small.Get().(*[]byte); !b.rest.ended.Load() && b.size <= inMemory; {
+	for b.buffer = small.Get().(*[]byte); !b.rest.ended.Load(); {
 		if b.size == len(*b.buffer) && !b.grow() {
 			break
 		}
@@ -97,14 +102,24 @@ func (b *body) read() error {
 	return nil
 }
 
-// grow takes a buffer for all that stands in memory, if there is room for it.
+// grow takes a larger buffer for what stands in memory, if there is room for it. One for a long body is taken only where it may hold all.
 func (b *body) grow() bool {
-	if !memory.take(inMemory) {
+	had := int64(len(*b.buffer))
+	pool, taken := whole, int64(inMemory)
+	switch {
+	case had > mostInMemory:
+		return false
+	case had > inMemory:
+		pool, taken = longer, mostInMemory-inMemory
+		if b.length > mostInMemory || !memory.takeSpare(taken) {
+			return false
+		}
+	case !memory.take(taken):
 		return false
 	}
-	larger := whole.Get().(*[]byte)
+	larger := pool.Get().(*[]byte)
 	copy(*larger, *b.buffer)
-	small.Put(b.buffer)
+	b.release()
 	b.buffer = larger
 	return true
 }
@@ -118,6 +133,15 @@ func (b *body) kept() (memory []byte, ok bool) {
 		return nil, false
 	}
 	return (*b.buffer)[:b.size], true
+}
+
+// short is kept for a body that goes out before an answer is waited for: an endpoint may answer before it has read a longer one.
+func (b *body) short() (memory []byte, ok bool) {
+	memory, ok = b.kept()
+	if len(memory) > inMemory {
+		return nil, false
+	}
+	return memory, ok
 }
 
 // framing is how the body goes out: in chunks if its length is not known, or if fields may follow.
@@ -178,13 +202,25 @@ func (b *body) close() {
 	if b.file != nil {
 		_ = b.file.Close()
 	}
-	if b.buffer == nil {
+	switch {
+	case b.buffer == nil:
 		return
-	}
-	if len(*b.buffer) > inMemory {
-		whole.Put(b.buffer)
+	case len(*b.buffer) > mostInMemory:
+		memory.give(mostInMemory)
+	case len(*b.buffer) > inMemory:
 		memory.give(inMemory)
-	} else {
+	}
+	b.release()
+}
+
+// release puts the buffer back. What it has taken of the memory is another matter.
+func (b *body) release() {
+	switch {
+	case len(*b.buffer) > mostInMemory:
+		longer.Put(b.buffer)
+	case len(*b.buffer) > inMemory:
+		whole.Put(b.buffer)
+	default:
 		small.Put(b.buffer)
 	}
 }

@@ -70,7 +70,7 @@ func (r *request) on(c *conn) error {
 
 // send sends the head, with a body that stands in memory. Another one is on its way when it returns.
 func (r *request) send(c *conn) (*upload, error) {
-	memory, kept := r.body.kept()
+	memory, kept := r.body.short()
 	if len(memory) > 0 {
 		// To write it may take long.
 		c.watch()

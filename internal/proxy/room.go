@@ -7,7 +7,8 @@ import "sync/atomic"
 // passed on as it comes, so that the sender waits for the receiver.
 type room struct{ used, most atomic.Int64 }
 
-// memory has room for 4,096 bodies of 64 KiB, a quarter of what the pods of deploy/controller.yaml have. files are bounded by an option.
+// memory has room for 4,096 bodies of 64 KiB, or for 128 of a MiB and 2,048 of 64 KiB: a quarter of what the pods of deploy/controller.yaml
+// have. files are bounded by an option.
 var memory, files = newRoom(256 << 20), newRoom(DefaultFiles)
 
 // DefaultFiles is how many bytes of bodies stand in files at a time, unless SetFiles says otherwise.
@@ -22,6 +23,15 @@ func newRoom(most int64) *room {
 // take takes n bytes, until give. It returns false, and takes none, if there are not as many.
 func (r *room) take(n int64) bool {
 	if r.used.Add(n) <= r.most.Load() {
+		return true
+	}
+	r.give(n)
+	return false
+}
+
+// takeSpare is take for what could do with less: it leaves half of the room to others.
+func (r *room) takeSpare(n int64) bool {
+	if r.used.Add(n) <= r.most.Load()/2 {
 		return true
 	}
 	r.give(n)

@@ -13,7 +13,7 @@ const leastSpliced = 64 << 10
 // splices says whether the kernel may move a body from one socket to the other: both are bare TCP, and nobody wants to see it.
 func (r *request) splices(c *conn) bool {
 	_, bare := c.socket.(*net.TCPConn)
-	_, sent := r.body.kept()
+	_, sent := r.body.short()
 	return bare && sent && r.Major == 1 && r.TLS() == nil && !r.settings.BufferResponse
 }
 

@@ -42,7 +42,7 @@ func bodyOf(content []byte) *request {
 // TestALongBodyWithoutRoom holds that a client gets no error because others fill the disk: the body is sent on as it comes in.
 func TestALongBodyWithoutRoom(t *testing.T) {
 	withoutRoom(t)
-	want := bytes.Repeat([]byte("0123456789abcdef"), 20<<10)
+	want := bytes.Repeat([]byte("0123456789abcdef"), 80<<10)
 	r := bodyOf(want)
 	err := r.takeBody()
 	defer r.body.close()
@@ -72,8 +72,8 @@ func TestALongAnswerWithoutRoom(t *testing.T) {
 // TestRoomIsGivenBack holds it for what found room.
 func TestRoomIsGivenBack(t *testing.T) {
 	before := files.used.Load()
-	r := bodyOf(make([]byte, 1<<20))
-	if err := r.takeBody(); err != nil || r.body.rest != nil || r.body.length != 1<<20 || files.used.Load() == before {
+	r := bodyOf(make([]byte, 2<<20))
+	if err := r.takeBody(); err != nil || r.body.rest != nil || r.body.length != 2<<20 || files.used.Load() == before {
 		t.Fatalf("error %v, and %d bytes stand in files", err, files.used.Load()-before)
 	}
 	if r.body.close(); files.used.Load() != before {
@@ -131,7 +131,9 @@ func TestRoomInMemoryIsGivenBack(t *testing.T) {
 
 // TestBodiesInMemory holds that a body of any length is read to its end, and no further, and that all endpoints get the same.
 func TestBodiesInMemory(t *testing.T) {
-	for _, size := range []int{1, 4095, 4096, 4097, inMemory - 1, inMemory, inMemory + 1, inMemory + 2} {
+	for _, size := range []int{
+		1, 4095, 4096, 4097, inMemory - 1, inMemory, inMemory + 1, inMemory + 2, mostInMemory - 1, mostInMemory, mostInMemory + 1, 2 * mostInMemory,
+	} {
 		want := bytes.Repeat([]byte("x"), size)
 		r := bodyOf(want)
 		if err := r.takeBody(); err != nil {
@@ -142,10 +144,33 @@ func TestBodiesInMemory(t *testing.T) {
 				t.Errorf("%d bytes of %d, error %v", len(got), size, err)
 			}
 		}
-		if memory, ok := r.body.kept(); ok != (size <= inMemory) || ok && len(memory) != size {
+		if memory, ok := r.body.kept(); ok != (size <= mostInMemory) || ok && len(memory) != size {
 			t.Errorf("of %d bytes %d stand in memory, all: %v", size, len(memory), ok)
 		}
 		r.body.close()
+	}
+}
+
+// TestLongBodiesInMemory holds that those take no more than half of the room, and nothing where they do not fit as a whole.
+func TestLongBodiesInMemory(t *testing.T) {
+	before := memory.used.Load()
+	takes := func(length int64) int64 {
+		r := bodyOf(make([]byte, mostInMemory))
+		if r.Length = length; r.takeBody() != nil && length <= mostInMemory {
+			t.Errorf("a body of %d bytes is not read", length)
+		}
+		defer r.body.close()
+		return memory.used.Load() - before
+	}
+	for length, want := range map[int64]int64{-1: mostInMemory, mostInMemory: mostInMemory, mostInMemory + 1: inMemory} {
+		if got := takes(length); got != want {
+			t.Errorf("one whose length is %d takes %d bytes, want %d", length, got, want)
+		}
+	}
+	leave(t, memory, memory.most.Load()/2)
+	before = memory.used.Load()
+	if got := takes(mostInMemory); got != inMemory {
+		t.Errorf("without room to spare it takes %d bytes", got)
 	}
 }
 

@@ -41,6 +41,10 @@ func (r *request) upload(c *conn) *upload {
 
 // run sends the body, piece by piece.
 func (u *upload) run(c *conn, r *request) {
+	if memory, ok := r.body.kept(); ok {
+		u.write(c, memory)
+		return
+	}
 	buffer := large.Get().(*[]byte)
 	defer large.Put(buffer)
 	framing, left := r.body.framing()
@@ -64,6 +68,22 @@ func (u *upload) run(c *conn, r *request) {
 			return
 		case err != nil && !u.last.Load():
 			u.broken = err
+			return
+		}
+	}
+	u.complete = true
+}
+
+// largest is how much of a body goes out at once: each piece has the whole time to be taken.
+const largest = 128 << 10
+
+// write sends a body that stands in memory.
+func (u *upload) write(c *conn, memory []byte) {
+	for left := memory; len(left) > 0; {
+		piece := left[:min(len(left), largest)]
+		left = left[len(piece):]
+		u.last.Store(len(left) == 0)
+		if u.failed = c.write(piece); u.failed != nil {
 			return
 		}
 	}
