@@ -27,8 +27,8 @@ type Config struct {
 	AddHeaders, SetHeaders ir.Name
 }
 
-// Parse reads the data of a ConfigMap. A key that cannot be read is left out and reported; the others count. A key that keeps
-// requests out and cannot do so here closes Defaults.
+// Parse reads the data of a ConfigMap. A key that cannot be read is left out and reported; the others count. One that keeps
+// requests out closes Defaults then.
 func Parse(data map[string]string) (*Config, []report.Problem) {
 	return read(annotations.Settings{}, data, false)
 }
@@ -80,6 +80,10 @@ func (r *reading) one(name, value string) {
 	switch {
 	case row == nil:
 		r.other(name, value, field)
+	case row.Scope == process && r.class && value != "" && row.OnError != nil:
+		row.OnError(r.Settings)
+		r.Refuse(report.UnsupportedAccessControl, field, fmt.Sprintf("the key %s keeps requests out, and holds for the process as a whole: in the "+
+			"ConfigMap of a class it has no effect, and all requests for %s get 503. Move it to the global ConfigMap", name, r.closed()))
 	case row.Scope == process && r.class && value != "":
 		r.Warn(report.UnknownKey, field, fmt.Sprintf(
 			"the key %s holds for the process as a whole: it has an effect in the global ConfigMap only", name))

@@ -21,8 +21,6 @@ type fate string
 const (
 	// fateTuning is for settings of nginx without a visible effect: they are no mistake, and not reported.
 	fateTuning fate = "tuning"
-	// fateGuard is for keys that keep requests out: one closes the Ingresses that it would have guarded.
-	fateGuard fate = "guard"
 	// fateDead is for keys that have no effect in ingress-nginx either.
 	fateDead fate = "dead"
 	// fateLater is for the others.
@@ -47,10 +45,6 @@ func readKnown(text string) ([]string, map[string]fate) {
 func (r *reading) other(name, value, field string) {
 	switch f := fates[name]; {
 	case f == fateTuning:
-	case f == fateGuard && value != "":
-		r.Settings.Defaults.Closed = true
-		r.Refuse(report.UnsupportedAccessControl, field, fmt.Sprintf("the key %s of ingress-nginx keeps requests out, and is not supported yet: "+
-			"all requests for %s get 503. To serve them without, remove the key", name, r.closed()))
 	case f == fateDead:
 		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s has no effect, as in ingress-nginx v1.15: remove it", name))
 	case f != "":

@@ -51,6 +51,11 @@ func TestGlobal(t *testing.T) {
 		{"forwarded-host-header", "X-Asked-Host", ir.Global{Clients: ir.Clients{HostHeader: "X-Asked-Host"}}},
 		{"generate-request-id", "false", ir.Global{NoRequestID: true}},
 		{"generate-request-id", "true", ir.Global{}},
+		{"block-cidrs", "192.0.2.7,\n2001:db8::/32", ir.Global{Block: ir.Block{Networks: []string{"192.0.2.7/32", "2001:db8::/32"}}}},
+		{"block-user-agents", "curl/8.0, ~*bad\\.bot ,", ir.Global{Block: ir.Block{UserAgents: []string{"curl/8.0", "~*bad\\.bot"}}}},
+		{"block-user-agents", `"~*a b\\w", '', \~x`, ir.Global{Block: ir.Block{UserAgents: []string{`~*a b\w`, "", `\~x`}}}},
+		{"block-referers", "~^https://spam[.]example/,\nhttp://a.example/", ir.Global{
+			Block: ir.Block{Referers: []string{"~^https://spam[.]example/", "http://a.example/"}}}},
 		{"worker-shutdown-timeout", "10s", ir.Global{Drain: 10 * time.Second}},
 		{"worker-shutdown-timeout", "1h 30m", ir.Global{Drain: 90 * time.Minute}},
 		{"worker-shutdown-timeout", "0", ir.Global{Drain: 365 * 24 * time.Hour}},
@@ -247,26 +252,8 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestGuards holds that nobody gets in where a key would have kept somebody out.
-func TestGuards(t *testing.T) {
-	for _, name := range []string{
-		"block-cidrs", "block-referers", "block-user-agents",
-	} {
-		config, problems := Parse(map[string]string{name: "10.0.0.1"})
-		if !config.Defaults.Closed || len(problems) != 1 || problems[0].Severity != report.Error ||
-			problems[0].Reason != report.UnsupportedAccessControl {
-			t.Errorf("%s: closed is %v with %v", name, config.Defaults.Closed, problems)
-		}
-		if settings, _ := annotations.Parse(config.Defaults, nil); !settings.Closed {
-			t.Errorf("%s: an Ingress is open", name)
-		}
-		if settings, _ := ParseClass(annotations.Settings{}, map[string]string{name: "10.0.0.1"}); !settings.Closed {
-			t.Errorf("%s: the class is open", name)
-		}
-		if config, _ := Parse(map[string]string{name: " "}); config.Defaults.Closed {
-			t.Errorf("%s: an empty value closes", name)
-		}
-	}
+// TestClassStaysClosed holds that a class serves nothing while the ConfigMap for all closes it.
+func TestClassStaysClosed(t *testing.T) {
 	if settings, _ := ParseClass(annotations.Settings{Closed: true}, map[string]string{"proxy-body-size": "1m"}); !settings.Closed {
 		t.Error("a class opens what all have closed")
 	}
@@ -352,5 +339,26 @@ func checkRefused(t *testing.T, config *Config) {
 	want.Defaults.CustomHeaders.Allowed = config.Defaults.CustomHeaders.Allowed
 	if diff := cmp.Diff(&want, config); diff != "" {
 		t.Errorf("refused, and yet something changes (-want +got):\n%s", diff)
+	}
+}
+
+// TestBlockFailsClosed holds that nobody gets in where an entry of a key that keeps requests out cannot be read, and that a class cannot have
+// such a key.
+func TestBlockFailsClosed(t *testing.T) {
+	for key, values := range map[string][]string{
+		"block-cidrs":       {"here", "10.0.0.0/8,10.0.0.0/33"},
+		"block-user-agents": {"~(", "a,~*(?=b)", `"a`, "a\nb", "'"},
+		"block-referers":    {"~[", "a\x00"},
+	} {
+		for _, value := range values {
+			config, problems := Parse(map[string]string{key: value})
+			if !config.Defaults.Closed || len(problems) != 1 || !strings.HasSuffix(problems[0].Message, allRefused) {
+				t.Errorf("%s: %q: closed is %v with %v", key, value, config.Defaults.Closed, problems)
+			}
+		}
+		class, problems := ParseClass(annotations.Settings{}, map[string]string{key: "10.0.0.1"})
+		if !class.Closed || len(problems) != 1 || !strings.Contains(problems[0].Message, "Move it to the global ConfigMap") {
+			t.Errorf("%s of a class: closed is %v with %v", key, class.Closed, problems)
+		}
 	}
 }

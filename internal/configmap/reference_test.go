@@ -13,7 +13,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in docs")
 
 func TestReference(t *testing.T) {
 	fixture.Printed(t, "../../docs/configmap.md", map[string]any{
-		"Rows": Table, "Guards": withFate(fateGuard), "Tuning": withFate(fateTuning), "Dead": withFate(fateDead), "Later": withFate(fateLater),
+		"Rows": Table, "Tuning": withFate(fateTuning), "Dead": withFate(fateDead), "Later": withFate(fateLater),
 	}, *update)
 }
 
@@ -56,7 +56,7 @@ func TestKnownKeys(t *testing.T) {
 		t.Error("the names are not sorted, or one is there twice")
 	}
 	for name, f := range fates {
-		if !slices.Contains([]fate{fateTuning, fateGuard, fateDead, fateLater}, f) {
+		if !slices.Contains([]fate{fateTuning, fateDead, fateLater}, f) {
 			t.Errorf("%s: there is no fate %q", name, f)
 		}
 	}

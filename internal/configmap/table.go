@@ -46,6 +46,7 @@ var Table = option.Table[Config, string]{
 	workerShutdownTimeout,
 	allowCrossNamespaceResources,
 	generateRequestID,
+	blockCIDRs, blockUserAgents, blockReferers,
 }
 
 // annotation is a key that means for all Ingresses what the annotation of its name means for one.

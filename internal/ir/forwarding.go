@@ -151,6 +151,16 @@ type Global struct {
 	DefaultBackend string `json:"default_backend,omitempty"`
 	// NoRequestID makes up no id for requests that come without one.
 	NoRequestID bool `json:"no_request_id,omitempty"`
+	// Block are requests that are refused wherever they go.
+	Block Block `json:"block,omitzero"`
+}
+
+// Block are requests that get 403: of clients in some networks, and with some User-Agent and Referer fields. Those are texts in any case, or
+// regular expressions of the kind RE2 behind ~, or behind ~* for any case.
+type Block struct {
+	Networks   []string `json:"networks,omitempty"`
+	UserAgents []string `json:"user_agents,omitempty"`
+	Referers   []string `json:"referers,omitempty"`
 }
 
 // Headers are changes to the header fields of all requests and answers. Values may have nginx variables.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/filter"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/realip"
@@ -20,6 +21,7 @@ type global struct {
 	clients atomic.Pointer[realip.Policy]
 	options atomic.Pointer[ir.Global]
 	answers atomic.Pointer[answers]
+	block   atomic.Pointer[filter.Block]
 
 	handshakes atomic.Pointer[handshakes]
 	// fallback is the route to the default backend; nil is without.
@@ -36,6 +38,7 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.global.handshakes.Store(newHandshakes(g))
 	t.setDefault(g.DefaultBackend)
 	t.global.clients.Store(realip.New(g.Clients))
+	t.global.block.Store(filter.NewBlock(g.Block))
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
 

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -21,6 +22,9 @@ const (
 	NoHost
 )
 
+// errBlocked is for a request that the options refuse wherever it goes.
+var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("requests of this kind are not let in"))
+
 // Serve lets the chain of the matching route answer. The request and the writer of the exchange are set; what is known of the route
 // is filled in here. With any outcome but Served nothing has been written. An error has the status of exchange.StatusOf, and nothing
 // has been written either, unless it is exchange.ErrCut.
@@ -29,6 +33,9 @@ func (t *Table) Serve(x *exchange.Exchange) (Outcome, error) {
 		return NotReady, nil
 	}
 	x.Clients, x.Global, x.Headers = t.Clients(), t.Global(), t.global.answers.Load().headers
+	if t.global.block.Load().Refuses(x) {
+		return Served, errBlocked
+	}
 	name, path := message.Hostname(x.Host), message.CleanPath(x.Path)
 	if t.misdirected(x.Conn, name) {
 		return Served, refuse(x, mtls.Misdirected)
