@@ -67,6 +67,7 @@ type Settings struct {
 // in the file of its feature.
 type Asked struct {
 	Retries    retries
+	Rate       rate
 	Prefix     string
 	Balancing  balancing
 	Affinity   stickiness

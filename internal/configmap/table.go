@@ -28,6 +28,7 @@ var Table = option.Table[Config, string]{
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
 	annotation("whitelist-source-range"), annotation("denylist-source-range"),
+	annotation("limit-rate"), annotation("limit-rate-after"),
 	ofIngresses(&annotations.LimitStatus), ofIngresses(&annotations.LimitConnectionsStatus), ofIngresses(&annotations.LimitKey),
 	globalAuth("auth-url"), globalAuth("auth-method"), globalAuth("auth-signin"), globalAuth("auth-signin-redirect-param"),
 	globalAuth("auth-response-headers"), globalAuth("auth-request-redirect"), globalAuth("auth-cache-key"), globalAuth("auth-cache-duration"),

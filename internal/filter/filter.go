@@ -25,6 +25,7 @@ type Filter interface {
 var known = map[string]func(json.RawMessage, *Shared) (Filter, error){
 	"k8singress_app_root":         with(newAppRoot),
 	"k8singress_basic_auth":       sharing(newBasicAuth),
+	"k8singress_bandwidth":        with(newBandwidth),
 	"k8singress_cors":             with(newCORS),
 	"k8singress_direct_response":  with(newDirectResponse),
 	"k8singress_rate_limit":       sharing(newRateLimit),

@@ -188,6 +188,15 @@ type RateLimit struct {
 // Guards implements Filter.
 func (RateLimit) Guards() bool { return true }
 
+// Bandwidth has each answer take its time: after the first bytes, so many in a second.
+type Bandwidth struct {
+	BytesPerSecond int64 `json:"bytes_per_second"`
+	After          int64 `json:"after,omitempty"`
+}
+
+// Guards implements Filter.
+func (Bandwidth) Guards() bool { return false }
+
 // Guards implements Filter. A redirect to HTTPS is no matter of who is let in.
 func (HTTPSRedirect) Guards() bool { return false }
 

@@ -122,6 +122,8 @@ func filter(f ir.Filter) json.RawMessage {
 		return document.EncodeModule("handler", "k8singress_basic_auth", f)
 	case ir.AnyOf:
 		return document.EncodeModule("handler", "k8singress_any_of", anyOf(f))
+	case ir.Bandwidth:
+		return document.EncodeModule("handler", "k8singress_bandwidth", f)
 	case ir.HandlerChain:
 		return document.EncodeModule("handler", "k8singress_chain", f)
 	case ir.DirectResponse:
