@@ -218,3 +218,29 @@ func TestErrorPagesOfChains(t *testing.T) {
 		in.expect("mark.example", "/200", 200, "app 200")
 	})
 }
+
+// TestErrorPagesLetNobodyIn: a page that answers 200 makes no success of a request that an external service, or a password, keeps out.
+func TestErrorPagesLetNobodyIn(t *testing.T) {
+	hosts := map[string][]string{"auth": {"auth-url", "AUTH", "custom-http-errors", "401,403,404,500", "default-backend", "lax"}}
+	in, a := externalAuth(t, "", hosts)
+	ip, lax := errorPages(t, fine)
+	in.write("lax.yaml", service("lax", lax, ip))
+	in.becomes("auth.example", "/missing", 200, "page of 404")
+	for _, status := range []int{401, 403, 502} {
+		a.mu.Lock()
+		a.seen, a.answer = nil, answersWith(status)
+		a.mu.Unlock()
+		want := status
+		if status == 502 {
+			want = 500
+		}
+		in.byEachVersion(t, func(_ *testing.T, in *ingress) {
+			in.expect("auth.example", "/", want, fmt.Sprintf("page of %d", want))
+		})
+		a.mu.Lock()
+		if len(a.seen) > 0 {
+			t.Errorf("after a %d of the service, the backend got %d requests", status, len(a.seen))
+		}
+		a.mu.Unlock()
+	}
+}
