@@ -2,6 +2,7 @@ package annotations
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
@@ -48,7 +49,8 @@ var (
 	satisfy = Annotation{
 		Name: "satisfy",
 		Doc: "With `any`, a client gets in by its address, if [allowlist-source-range](annotations.md#allowlist-source-range) has it, or else by " +
-			"its password: one will do. A client that denylist-source-range has gets in by its password then. A wrong value is `all`.",
+			"its password, or else if the service of auth-url lets it in: one will do. " +
+			"One that denylist-source-range has may get in by the others. A wrong value is `all`.",
 		Values: "all or any", Example: "any", Default: "all", Scope: ScopeLocation, Risk: RiskLow,
 		Parse:     nginx.Into(func(s *Settings) *bool { return &s.Asked.SatisfyAny }, readSatisfy),
 		Meanwhile: "it counts as all",
@@ -93,12 +95,19 @@ func (s *Settings) basicAuth(string) []ir.Filter {
 	return []ir.Filter{ir.BasicAuth{Users: ir.Users{Secret: s.UsersSecret, Map: asked.Map}, Realm: asked.Realm}}
 }
 
-// withoutPassword keeps from the backend what lets a client in here. Guards have seen it before.
-func (s *Settings) withoutPassword(string) []ir.Filter {
-	if !s.Asked.BasicAuth.On {
+// withoutPassword keeps from the backend what lets a client in here. Guards have seen it before. Where an external service has a word of
+// its own for it, the client's has been taken off there.
+func (s *Settings) withoutPassword(path string) []ir.Filter {
+	if !s.Asked.BasicAuth.On || s.withoutAuthentication(path) || slices.ContainsFunc(s.externalAuth(path), authorizes) {
 		return nil
 	}
 	return []ir.Filter{ir.RequestHeaders{HeaderChanges: ir.HeaderChanges{Remove: []string{message.Authorization.Name()}}}}
+}
+
+// authorizes says whether a filter puts an external service's Authorization in place of the client's.
+func authorizes(f ir.Filter) bool {
+	external, ok := f.(ir.ExternalAuth)
+	return ok && slices.ContainsFunc(external.ResponseHeaders, func(name string) bool { return message.KindOf(name) == message.Authorization })
 }
 
 // access is who gets in: by all guards, or by any of them.

@@ -43,6 +43,7 @@ func TestBasicAuth(t *testing.T) {
 		opaque("map", map[string][]byte{"dan": []byte("{PLAIN}four")})+
 		annotated("file", "file.example", "web", "auth-type", "basic", "auth-secret", "users", "auth-realm", "Shop, members only")+
 		annotated("map", "map.example", "web", "auth-type", "basic", "auth-secret", "default/map", "auth-secret-type", "auth-map")+
+		annotate(rule("free", "free.example", "Prefix", "/.well-known/acme-challenge", "web"), "auth-type", "basic", "auth-secret", "users")+
 		annotated("open", "open.example", "web"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {
@@ -74,9 +75,11 @@ func TestBasicAuth(t *testing.T) {
 				t.Errorf("%s, %s: the backend was asked: %v", c.host, c.header, asked)
 			}
 		}
-		got := in.sendBy(in.client, in.origin("open.example")+"/", http.MethodGet, nil, basic("alice", "one"))
-		if got.body != fmt.Sprintf("[%q]", strings.TrimPrefix(basic("alice", "one"), "Authorization: ")) {
-			t.Errorf("without auth-type the backend gets %s", got.body)
+		for _, host := range []string{"open.example", "free.example"} {
+			got := in.sendBy(in.client, in.origin(host)+"/.well-known/acme-challenge/x", http.MethodGet, nil, basic("alice", "two"))
+			if got.body != fmt.Sprintf("[%q]", strings.TrimPrefix(basic("alice", "two"), "Authorization: ")) {
+				t.Errorf("without a password: %s: %d %s", host, got.status, got.body)
+			}
 		}
 	})
 	for _, secret := range []string{"gW83NxJ", "carol", "three", "dan", "four"} {
@@ -240,4 +243,65 @@ func TestWebSocketsEndWithTheirUser(t *testing.T) {
 	stream.ends()
 	admits("alice", "one", http.StatusUnauthorized)
 	admits("carol", "three", http.StatusOK)
+}
+
+// TestPasswordBesideExternalAuth: with satisfy any the service is asked about who has no password, and the backend takes nobody's word but
+// the service's. With both, the service sees the password, and may put another Authorization in its place.
+func TestPasswordBesideExternalAuth(t *testing.T) {
+	both := []string{"auth-type", "basic", "auth-secret", "users", "auth-url", "AUTH/", "auth-response-headers", "X-User"}
+	in, a := externalAuth(t, "", map[string][]string{
+		"any": append([]string{"satisfy", "any"}, both...), "all": slices.Clone(both),
+		"word": append(slices.Clone(both[:6]), "auth-response-headers", "X-User,authorization"),
+	})
+	in.write("secret.yaml", htpasswd("users", alicesLine))
+	service := func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Pass") == "" {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		w.Header().Set("X-User", "bob")
+		w.Header().Set("Authorization", "Bearer word")
+	}
+	in.eventually("the users", func() error {
+		if got := in.get("all.example", "/"); got.status != http.StatusUnauthorized {
+			return fmt.Errorf("%d", got.status)
+		}
+		return nil
+	})
+	right, wrong := basic("alice", "one"), basic("alice", "two")
+	for _, c := range []struct {
+		host, header, pass  string
+		status, asked       int
+		user, authorization string
+	}{
+		{"any", right, "", http.StatusOK, 0, "", ""},
+		{"any", wrong, "X-Pass: 1", http.StatusOK, 1, "bob", ""},
+		{"any", wrong, "", http.StatusUnauthorized, 1, "", ""},
+		{"any", "", "", http.StatusUnauthorized, 1, "", ""},
+		{"all", right, "X-Pass: 1", http.StatusOK, 1, "bob", ""},
+		{"all", right, "", http.StatusForbidden, 1, "", ""},
+		{"all", wrong, "X-Pass: 1", http.StatusUnauthorized, 0, "", ""},
+		{"word", right, "X-Pass: 1", http.StatusOK, 1, "bob", "Bearer word"},
+	} {
+		a.answers(service)
+		got := in.sendBy(in.client, "http://"+c.host+".example/", http.MethodGet, nil, headers("X-User: mallory", c.header, c.pass)...)
+		asked, seen := a.taken()
+		if got.status != c.status || len(asked) != c.asked || len(seen) > 0 != (c.status == http.StatusOK) {
+			t.Errorf("%+v: %d, the service is asked %d times, and the backend %d", c, got.status, len(asked), len(seen))
+			continue
+		}
+		if challenged := got.header.Get("WWW-Authenticate") != ""; challenged != (c.status == http.StatusUnauthorized) {
+			t.Errorf("%+v: asked for a password: %v", c, challenged)
+		}
+		for _, r := range asked {
+			if r.Header.Get("Authorization") != strings.TrimPrefix(c.header, "Authorization: ") {
+				t.Errorf("%+v: the service gets %q", c, r.Header["Authorization"])
+			}
+		}
+		for _, r := range seen {
+			if r.Header.Get("X-User") != c.user || strings.Join(r.Header["Authorization"], "|") != c.authorization {
+				t.Errorf("%+v: the backend gets %v", c, r.Header)
+			}
+		}
+	}
 }
