@@ -150,6 +150,9 @@ func checkRewrite(t *testing.T, key, value, path string, problems []report.Probl
 	var want []ir.Filter
 	if value != path {
 		want = []ir.Filter{ir.URLRewrite{Target: value}}
+		if slices.ContainsFunc([]string{"http://", "https://", "$scheme"}, func(p string) bool { return strings.HasPrefix(value, p) }) {
+			want = []ir.Filter{ir.RewriteRedirect{Target: value}}
+		}
 	}
 	if diff := cmp.Diff(want, settings.Filters(path)); diff != "" {
 		t.Errorf("filters (-want +got):\n%s", diff)

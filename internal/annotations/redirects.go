@@ -58,13 +58,15 @@ type redirects struct {
 }
 
 // redirects answers before anything else but a closed Ingress.
-func (s *Settings) redirects(string) []ir.Filter {
+func (s *Settings) redirects(path string) []ir.Filter {
 	r := &s.Asked.Redirects
 	switch {
 	case r.Temporal != "":
 		return []ir.Filter{ir.Redirect{Status: cmp.Or(r.TemporalCode, 302), URL: r.Temporal}}
 	case r.Permanent != "":
 		return []ir.Filter{ir.Redirect{Status: cmp.Or(r.PermanentCode, 301), URL: r.Permanent}}
+	case s.Rewrites(path) && isURL(s.RewriteTarget):
+		return []ir.Filter{ir.RewriteRedirect{Target: s.RewriteTarget}}
 	}
 	return nil
 }

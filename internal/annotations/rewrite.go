@@ -2,6 +2,7 @@ package annotations
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -21,13 +22,15 @@ var useRegex = Annotation{
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
 	Doc: "Replaces the whole path of a request before the backend sees it. $1 to $9 stand for the groups of the path, which is " +
-		"a regular expression then, as are all other paths of the same host. The query stays.",
-	Values: "a path", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
+		"a regular expression then, as are all other paths of the same host. The query stays. A URL that begins with `http://`, `https://` or " +
+		"`$scheme` answers with 302 and the way there, before the redirect to HTTPS and whatever keeps clients out, and may have nginx " +
+		"variables in it.",
+	Values: "a path, or a URL", Example: "/$2", Default: "no rewrite", Scope: ScopeIngress, Risk: RiskMedium,
 	Parse: parseRewriteTarget, Raw: true,
 }
 
 func (s *Settings) rewrite(path string) []ir.Filter {
-	if !s.Rewrites(path) {
+	if !s.Rewrites(path) || isURL(s.RewriteTarget) {
 		return nil
 	}
 	return []ir.Filter{ir.URLRewrite{Target: s.RewriteTarget}}
@@ -37,13 +40,33 @@ func parseRewriteTarget(s *Settings, value string) error {
 	switch {
 	case value == "":
 		return errors.New("the value is empty: give a path such as /")
-	case strings.HasPrefix(value, "http://"), strings.HasPrefix(value, "https://"), strings.HasPrefix(value, "$scheme"):
-		return nginx.Unsupported("a redirect to another URL by rewrite-target is not supported: the path is served as it is")
 	case strings.ContainsAny(value, " \t"):
 		return errors.New("the value has a space in it: a path has none")
+	case isURL(value):
+		if err := checkTemplateURL(value); err != nil {
+			return err
+		}
 	}
 	s.RewriteTarget = value
 	return nil
+}
+
+// isURL says whether a target is the way to another URL, by ingress-nginx's rule.
+func isURL(target string) bool {
+	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") || strings.HasPrefix(target, "$scheme")
+}
+
+// checkTemplateURL allows braces as part of a variable only, so that the value cannot hold a placeholder of Caddy.
+func checkTemplateURL(value string) error {
+	_, rest, ok := strings.Cut(value, "://")
+	if !ok || rest == "" || strings.HasPrefix(rest, "/") {
+		return fmt.Errorf("%s is not a URL such as https://example.com/$1", nginx.Quote(value))
+	}
+	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
+		return fmt.Errorf("%s has a brace in it that does not belong to a variable", nginx.Quote(value))
+	}
+	_, err := nginx.ParseTemplate(value, nginx.Groups...)
+	return err
 }
 
 // Rewrites says whether requests for a path of the Ingress are rewritten. A target equal to the path changes nothing.

@@ -34,6 +34,7 @@ var known = map[string]func(json.RawMessage, *Shared) (Filter, error){
 	"k8singress_request_headers":  with(newRequestHeaders),
 	"k8singress_response_headers": with(newResponseHeaders),
 	"k8singress_rewrite":          with(newRewrite),
+	"k8singress_rewrite_redirect": with(newRewriteRedirect),
 	"k8singress_source_ranges":    with(newSourceRanges),
 }
 

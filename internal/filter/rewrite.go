@@ -101,9 +101,7 @@ func expand(template, path string, groups []int, escape func(string) string) str
 			continue
 		}
 		i++
-		if n := 2 * int(template[i]-'0'); n+1 < len(groups) && groups[n] >= 0 {
-			b.WriteString(escape(path[groups[n]:groups[n+1]]))
-		}
+		b.WriteString(escape(group(path, groups, int(template[i]-'0'))))
 	}
 	return b.String()
 }

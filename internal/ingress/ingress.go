@@ -311,7 +311,7 @@ func (r *reading) defaultBackend() {
 	p := r.with(&hosts.Path{Match: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}, Backend: backend, Last: true, Field: field})
 	if len(r.Object.Spec.Rules) == 0 {
 		p.Regex = false
-		p.Filters = slices.DeleteFunc(p.Filters, func(f ir.Filter) bool { _, rewrites := f.(ir.URLRewrite); return rewrites })
+		p.Filters = slices.DeleteFunc(p.Filters, rewrites)
 		r.Fallback = p
 		r.hostless()
 		return
@@ -319,6 +319,15 @@ func (r *reading) defaultBackend() {
 	for host := range r.Paths {
 		r.Paths[host] = append(r.Paths[host], p)
 	}
+}
+
+// rewrites says whether a filter is that of rewrite-target.
+func rewrites(f ir.Filter) bool {
+	switch f.(type) {
+	case ir.URLRewrite, ir.RewriteRedirect:
+		return true
+	}
+	return false
 }
 
 // canarySettings reads the annotations that a canary has itself. Many a canary is a copy of its main Ingress with all of the

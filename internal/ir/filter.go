@@ -45,6 +45,13 @@ type Redirect struct {
 	URL string `json:"url,omitempty"`
 }
 
+// RewriteRedirect answers with the way to a URL with parts of the request in it.
+type RewriteRedirect struct {
+	// Target is a URL with nginx variables in it, and with $1 to $9, the groups of the route's regular expression. The query of the request
+	// comes behind it, unless it ends with "?".
+	Target string `json:"target"`
+}
+
 // AppRoot sends whoever asks for "/" to another path of the same host. The query is left out.
 type AppRoot struct {
 	Path string `json:"path"`
@@ -208,6 +215,9 @@ func (ResponseHeaders) Guards() bool { return false }
 
 // Guards implements Filter.
 func (Redirect) Guards() bool { return true }
+
+// Guards implements Filter.
+func (RewriteRedirect) Guards() bool { return true }
 
 // Guards implements Filter. It is a help for people who leave the path out, and keeps nothing from them.
 func (AppRoot) Guards() bool { return false }

@@ -60,6 +60,9 @@ func cutName(s string, more []string) (name, rest string, err error) {
 		if !ok {
 			return "", "", fmt.Errorf("${%s has no closing brace", inner)
 		}
+	} else if s != "" && '1' <= s[0] && s[0] <= '9' {
+		// Of a group, one digit counts, whatever stands behind it.
+		name, rest = s[:1], s[1:]
 	} else {
 		end := strings.IndexFunc(s, func(r rune) bool { return !isNameRune(r) })
 		if end < 0 {

@@ -104,6 +104,8 @@ func filter(f ir.Filter) json.RawMessage {
 		return document.EncodeModule("handler", "k8singress_rewrite", f)
 	case ir.Redirect:
 		return document.EncodeModule("handler", "k8singress_redirect", f)
+	case ir.RewriteRedirect:
+		return document.EncodeModule("handler", "k8singress_rewrite_redirect", f)
 	case ir.AppRoot:
 		return document.EncodeModule("handler", "k8singress_app_root", f)
 	case ir.RequestHeaders:
