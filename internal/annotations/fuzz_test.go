@@ -72,6 +72,7 @@ func fuzzOne(t *testing.T, key, value, path string) {
 		want.ClientAuth.Closed, want.Asked.ClientAuth = settings.ClientAuth.Closed, settings.Asked.ClientAuth
 		want.Asked.BackendTLS.NoSecret = settings.Asked.BackendTLS.NoSecret
 		want.Asked.BasicAuth.NoSecret = settings.Asked.BasicAuth.NoSecret
+		want.Aliases = settings.Aliases
 		want.Asked.CORS.NoOrigin = settings.Asked.CORS.NoOrigin
 		want.Asked.Limits.NoExemption = settings.Asked.Limits.NoExemption
 		want.Asked.Auth.Broken, want.Asked.Auth.NoCache = settings.Asked.Auth.Broken, settings.Asked.Auth.NoCache

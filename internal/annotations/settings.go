@@ -20,6 +20,9 @@ type Settings struct {
 	// AppRoot is where requests for "/" are sent to; empty is nowhere. RelativeRedirects leaves scheme and host out of the answer.
 	AppRoot           string
 	RelativeRedirects bool
+	// Aliases are more names of the hosts. FromToWWW redirects from the host with www. in front, or without.
+	Aliases   []string
+	FromToWWW bool
 	// Attempts are how the endpoints are tried, Forwarding is how a request is handed to one. Forwarding.Prefix holds for
 	// the paths that are rewritten only: ForwardingFor knows.
 	Attempts   ir.Attempts

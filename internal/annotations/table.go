@@ -23,6 +23,7 @@ var Table = option.Table[Settings, string]{
 	chainNames,
 	customHTTPErrors, defaultBackend, disableProxyInterceptErrors,
 	useRegex, rewriteTarget, appRoot, relativeRedirects,
+	serverAlias, fromToWWW,
 	proxyBodySize, proxyRequestBuffering,
 	loadBalance, upstreamHashBy, upstreamHashBySubset, upstreamHashBySubsetSize, serviceUpstream,
 	affinity, affinityMode, affinityCanaryBehavior,

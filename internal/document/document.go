@@ -38,6 +38,9 @@ type ListenerGroup struct {
 
 // Host is one virtual host.
 type Host struct {
+	// AliasOf is the host that answers for this name; there is nothing else here then. The name of such a host may be "~" and a regular
+	// expression.
+	AliasOf string `json:"alias_of,omitempty"`
 	// TLS is nil for a host that has what the global options say.
 	TLS *ir.TLSPolicy `json:"tls,omitempty"`
 	// Routes answer in this order: an exact path, else the longest prefix, else the first regex of the list that matches. A regex that

@@ -30,6 +30,7 @@ var known = map[string]func(json.RawMessage, *Shared) (Filter, error){
 	"k8singress_direct_response":  with(newDirectResponse),
 	"k8singress_rate_limit":       sharing(newRateLimit),
 	"k8singress_external_auth":    sharing(newExternalAuth),
+	"k8singress_host_redirect":    with(newHostRedirect),
 	"k8singress_redirect":         with(newRedirect),
 	"k8singress_request_headers":  with(newRequestHeaders),
 	"k8singress_response_headers": with(newResponseHeaders),

@@ -101,7 +101,7 @@ func (r *Contribution) closedOn(host string) *Contribution {
 	stand := &Contribution{
 		Object: r.Object, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
 		ClientAuth: r.ClientAuth, TLS: r.TLS, AsksCiphers: r.AsksCiphers, TLSHosts: r.TLSHosts, AllTLS: r.AllTLS,
-		PatternsRefused: r.PatternsRefused,
+		PatternsRefused: r.PatternsRefused, Aliases: r.Aliases, WWW: r.WWW,
 	}
 	if r.Canary != nil {
 		stand.Canary = &ir.Canary{Closed: true}

@@ -41,7 +41,7 @@ func (m *merging) mayCertify(r *Contribution) bool {
 		return m.Owner.Is(namespace)
 	case !m.around.Policy.Admits(host, namespace):
 		return false
-	case strings.HasPrefix(host, "*.") && m.rulesBelow(namespace):
+	case strings.HasPrefix(host, "*.") && m.rulesBelow(namespace), m.around.NamedBy == namespace:
 		return true
 	case above.By != nil:
 		return above.Is(namespace)

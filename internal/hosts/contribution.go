@@ -22,6 +22,10 @@ type Contribution struct {
 	// Root answers requests for "/" itself on all hosts that the object has paths of; it has neither a backend nor a match. It is nil
 	// without.
 	Root *Path
+	// Aliases are more names of the hosts: names, wildcards, and regular expressions after "~". WWW is the status of the redirect between
+	// the host with "www." and the one without; it is zero without.
+	Aliases []string
+	WWW     int
 	// Certificates are by host: those of the hosts that the object lists for TLS. Absent are the hosts among them whose Secret
 	// does not exist.
 	Certificates map[string]*ir.Certificate

@@ -27,6 +27,8 @@ type Merged struct {
 	Secure bool
 	// PassedIn is the namespace whose Ingresses hand the TLS connections of the host on; it is empty where TLS ends here.
 	PassedIn string
+	// Names are those that the owner wants the host to have besides. It is nil for most.
+	Names []Name
 	// Mains are the main objects whose requests a canary shares with one of its backends; it is nil without canaries.
 	Mains map[CanaryBackend][]ir.Ref
 	// PatternSizes are what the regular expressions that are paths come to, whether they are taken or not. It is nil without.
@@ -94,6 +96,7 @@ func (s *Surroundings) merge(host string, results, fallbacks []*Contribution, ow
 	if known {
 		m.sort()
 		m.appRoot()
+		m.names()
 	} else {
 		m.Host = nil
 	}

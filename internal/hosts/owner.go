@@ -18,6 +18,8 @@ type Surroundings struct {
 	Policy ownership.Policy
 	// Above is the wildcard that covers the host. It is nil where there is none.
 	Above *Merged
+	// NamedBy is the namespace of the host that is served by this name, too, where no rule has it. It is empty for most.
+	NamedBy string
 	// RulesBelow says of a wildcard whether a namespace has a rule for a name that it covers. It is nil where none has.
 	RulesBelow func(namespace string) bool
 }

@@ -92,6 +92,7 @@ func (c *Contribution) WithoutPatterns() *Contribution {
 	if c.PatternSize == 0 {
 		return &rest
 	}
+	rest.Aliases = slices.DeleteFunc(slices.Clone(c.Aliases), func(name string) bool { return name[0] == '~' })
 	rest.Paths = maps.Clone(c.Paths)
 	for host, paths := range c.Paths {
 		rest.Paths[host] = nil

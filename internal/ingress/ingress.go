@@ -121,6 +121,7 @@ func (r *reading) read() {
 	r.users()
 	r.errorPages()
 	r.Closed = r.annotations.Closed
+	r.Aliases, r.WWW = r.annotations.Aliases, r.annotations.WWWStatus()
 	r.passthrough()
 	r.rules()
 	r.defaultBackend()

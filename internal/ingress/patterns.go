@@ -8,7 +8,7 @@ import (
 )
 
 // patternSize is what the regular expressions of the annotations come to, as often as they are compiled: one that is searched in the
-// names of clients for each host, that of a canary for each path, and those for cookies once.
+// names of clients for each host, that of a canary for each path, and those for cookies and for names once.
 func (r *reading) patternSize() int {
 	size, paths := 0, 0
 	for _, of := range r.Paths {
@@ -19,6 +19,11 @@ func (r *reading) patternSize() int {
 	}
 	if r.Canary != nil && r.Canary.HeaderPattern != "" {
 		size += paths * sizeOf(r.Canary.HeaderPattern)
+	}
+	for _, name := range r.Aliases {
+		if expression, ok := strings.CutPrefix(name, "~"); ok {
+			size += sizeOf(expression)
+		}
 	}
 	for _, rewrite := range []ir.CookieRewrite{r.annotations.Forwarding.CookiePath, r.annotations.Forwarding.CookieDomain} {
 		if expression, ok := strings.CutPrefix(rewrite.From, "~"); ok {

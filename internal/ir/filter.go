@@ -52,6 +52,12 @@ type RewriteRedirect struct {
 	Target string `json:"target"`
 }
 
+// HostRedirect answers with the way to the same on another host. Scheme and port are those that the client has asked for.
+type HostRedirect struct {
+	Status int    `json:"status_code"`
+	Host   string `json:"host"`
+}
+
 // AppRoot sends whoever asks for "/" to another path of the same host. The query is left out.
 type AppRoot struct {
 	Path string `json:"path"`
@@ -218,6 +224,9 @@ func (Redirect) Guards() bool { return true }
 
 // Guards implements Filter.
 func (RewriteRedirect) Guards() bool { return true }
+
+// Guards implements Filter.
+func (HostRedirect) Guards() bool { return true }
 
 // Guards implements Filter. It is a help for people who leave the path out, and keeps nothing from them.
 func (AppRoot) Guards() bool { return false }

@@ -85,6 +85,9 @@ type VirtualHost struct {
 	// Host is a name in lower case without trailing dot, a wildcard, or empty for requests whose host no other virtual host
 	// has. The wildcard "*.example.com" is for names with one more label, "**.example.com" for names with any number of them.
 	Host string
+	// AliasOf is the host whose routes and policies answer for this name. There is nothing else here then. It is empty for a host of
+	// its own. The name may be "~" and a regular expression that is searched in names which no other host has.
+	AliasOf string
 	// TLS is nil for a host that has what Global says.
 	TLS *TLSPolicy
 	// TLSOrigin is the object whose ciphers TLS has, as "Kind/namespace/name".

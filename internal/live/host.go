@@ -59,6 +59,9 @@ type host struct {
 	exact  map[string]*Route
 	prefix prefixes
 	regex  []*Route
+	// aliasOf is the host that answers in place of this one; it is empty for nearly all. expression is for a name that is one, or nil.
+	aliasOf    string
+	expression *pattern.Pattern
 	// uniform is isUniform, once all routes are there.
 	uniform bool
 	// all has every route once, in the order of the document.
@@ -188,9 +191,10 @@ func (r *Route) append(next *Route) {
 
 func newHost(name string, d *document.Host) *host {
 	h := &host{
-		name:  name,
-		exact: make(map[string]*Route),
-		all:   make([]*Route, 0, len(d.Routes)),
+		name:    name,
+		aliasOf: d.AliasOf,
+		exact:   make(map[string]*Route),
+		all:     make([]*Route, 0, len(d.Routes)),
 	}
 	if d.TLS != nil {
 		h.handshake = newHandshake(d.TLS)

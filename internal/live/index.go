@@ -3,7 +3,10 @@ package live
 import (
 	"hash/maphash"
 	"maps"
+	"slices"
 	"strings"
+
+	"github.com/k8singress/k8singress/internal/pattern"
 )
 
 // index finds the virtual host of a request. It is immutable: with returns another one and shares what did not change,
@@ -13,8 +16,10 @@ type index struct {
 	// wildcard has "*.example.com" as ".example.com", which is a part of the name that is looked up.
 	wildcard hosts
 	// deep has "**.example.com" as ".example.com": it is for names with any number of labels before that. They are few.
-	deep     map[string]*host
-	fallback *host
+	deep map[string]*host
+	// expressions are hosts whose names are regular expressions, by their text. They are few.
+	expressions []*host
+	fallback    *host
 	// asking is how many hosts have a policy for the certificates of clients.
 	asking int
 	// passing is how many hosts have a backend that ends their TLS.
@@ -68,6 +73,8 @@ func (x *index) with(changed map[string]*host) *index {
 			if next.deep[name[2:]] = h; h == nil {
 				delete(next.deep, name[2:])
 			}
+		case strings.HasPrefix(name, "~"):
+			next.expressions = withExpression(next.expressions, name, h)
 		default:
 			next.exact.set(name, h, &exact)
 		}
@@ -75,8 +82,30 @@ func (x *index) with(changed map[string]*host) *index {
 	return &next
 }
 
-// find returns the virtual host for a name in lower case: the exact one, that of the longest wildcard, else the fallback.
+// withExpression returns a list in which the host of a name is another one; nil is one that is gone.
+func withExpression(list []*host, name string, h *host) []*host {
+	list = slices.DeleteFunc(slices.Clone(list), func(h *host) bool { return h.name == name })
+	if h != nil {
+		i, _ := slices.BinarySearchFunc(list, name, func(h *host, name string) int { return strings.Compare(h.name, name) })
+		list = slices.Insert(list, i, h)
+	}
+	return list
+}
+
+// find returns the virtual host that answers for a name in lower case, or nil.
 func (x *index) find(name string) *host {
+	h := x.lookup(name)
+	if h == nil || h.aliasOf == "" {
+		return h
+	}
+	if h = x.get(h.aliasOf); h == nil || h.aliasOf != "" {
+		return nil
+	}
+	return h
+}
+
+// lookup returns the host of a name: the exact one, that of the longest wildcard, that of the first regular expression, else the fallback.
+func (x *index) lookup(name string) *host {
 	if h := x.exact.get(name); h != nil {
 		return h
 	}
@@ -92,7 +121,31 @@ func (x *index) find(name string) *host {
 			return h
 		}
 	}
+	if len(x.expressions) > 0 && name != "" {
+		if h, ok := x.search(name); ok {
+			return h
+		}
+	}
 	return x.fallback
+}
+
+// search returns the host of the first regular expression that is found in a name. ok is false where none is. Where it would take too
+// long to tell, there is no host: the fallback is for names that no other host has.
+func (x *index) search(name string) (found *host, ok bool) {
+	budget := pattern.NewBudget()
+	for _, h := range x.expressions {
+		if h.expression == nil {
+			continue
+		}
+		switch h.expression.Search(name, &budget) {
+		case pattern.Yes:
+			return h, true
+		case pattern.Unknown:
+			return nil, true
+		case pattern.No:
+		}
+	}
+	return nil, false
 }
 
 func (x *index) get(name string) *host {
@@ -103,6 +156,11 @@ func (x *index) get(name string) *host {
 		return x.wildcard.get(name[1:])
 	case strings.HasPrefix(name, "**."):
 		return x.deep[name[2:]]
+	case strings.HasPrefix(name, "~"):
+		if i := slices.IndexFunc(x.expressions, func(h *host) bool { return h.name == name }); i >= 0 {
+			return x.expressions[i]
+		}
+		return nil
 	}
 	return x.exact.get(name)
 }
@@ -117,6 +175,9 @@ func (x *index) all(yield func(*host)) {
 		}
 	}
 	for _, h := range x.deep {
+		yield(h)
+	}
+	for _, h := range x.expressions {
 		yield(h)
 	}
 	if x.fallback != nil {

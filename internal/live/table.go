@@ -5,6 +5,7 @@ package live
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
@@ -15,6 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/filter"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/mtls"
+	"github.com/k8singress/k8singress/internal/pattern"
 	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/trust"
 )
@@ -133,6 +135,12 @@ func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 
 func (t *Table) build(g *group, name string, d *document.Host) *host {
 	h := newHost(name, d)
+	if expression, ok := strings.CutPrefix(name, "~"); ok {
+		var err error
+		if h.expression, err = pattern.CompileFold(expression); err != nil {
+			g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed("", err)}}, err)
+		}
+	}
 	if d.ClientAuth != nil {
 		h.clients, h.clientAuth = mtls.New(d.ClientAuth, t.authorities.Authority(d.ClientAuth.Secret)), d.ClientAuth
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func (m chains) host(h *ir.VirtualHost) part[document.Host] {
-	host := &document.Host{TLS: h.TLS, ClientAuth: h.ClientAuth, Routes: make([]*document.Route, 0, len(h.Routes))}
+	host := &document.Host{AliasOf: h.AliasOf, TLS: h.TLS, ClientAuth: h.ClientAuth, Routes: make([]*document.Route, 0, len(h.Routes))}
 	for _, route := range h.Routes {
 		host.Routes = append(host.Routes, m.route(route))
 	}
@@ -106,6 +106,8 @@ func filter(f ir.Filter) json.RawMessage {
 		return document.EncodeModule("handler", "k8singress_redirect", f)
 	case ir.RewriteRedirect:
 		return document.EncodeModule("handler", "k8singress_rewrite_redirect", f)
+	case ir.HostRedirect:
+		return document.EncodeModule("handler", "k8singress_host_redirect", f)
 	case ir.AppRoot:
 		return document.EncodeModule("handler", "k8singress_app_root", f)
 	case ir.RequestHeaders:

@@ -39,7 +39,7 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 
 // around is what decides about a host besides the Ingresses that name it. The wildcards are merged before.
 func (t *Translator) around(host string) *hosts.Surroundings {
-	s := &hosts.Surroundings{Policy: t.options.Ownership}
+	s := &hosts.Surroundings{Policy: t.options.Ownership, NamedBy: t.names.namespace(host)}
 	if strings.HasPrefix(host, "*.") {
 		s.RulesBelow = func(namespace string) bool { return t.below[below{host, namespace}] > 0 }
 	} else if above := hosts.WildcardOf(host); above != "" {

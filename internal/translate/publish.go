@@ -21,6 +21,12 @@ func (t *Translator) publish(c *change) {
 		if m := t.merged[host]; m != nil {
 			hosts[host] = m.Host
 		}
+		if given := t.names.given[host]; given != nil && hosts[host] == nil {
+			hosts[host] = given.Host
+		}
+		if given := t.names.of(host); given != nil && certificates[host] == nil {
+			certificates[host] = given.Certificate
+		}
 	}
 	ports, problems, refused := t.portCertificates(t.streams.Routes)
 	ports.addTo(t, certificates, t.issued)
@@ -64,6 +70,7 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if p := t.voidWithPassthrough(r); p != nil {
 		v.Problems = append(v.Problems, *p)
 	}
+	v.Problems = append(v.Problems, t.nameProblems(r, ref)...)
 	if p := t.patternProblem(ref); p != nil {
 		v.Problems = append(v.Problems, *p)
 	}

@@ -66,6 +66,14 @@ func rivals(t *testing.T) []kinds.Object {
 		rival("b/below", 32, "t.example/", nil),
 		rival("a/below", 33, "t.example/", nil, "t.example"),
 		rival("b/same", 10, "s.example/admin", nil),
+		rival("a/named", 12, "named.example/", map[string]string{
+			"server-alias": "t.example, u.example, x.shop.example, *.example, *.deep.example, ~^[0-9]+[.]example$", "from-to-www-redirect": "true",
+		}, "u.example", "www.named.example", "*.deep.example"),
+		rival("b/named", 13, "www.other.example/", map[string]string{"server-alias": "u.example, other.example", "from-to-www-redirect": "true"},
+			"u.example"),
+		rival("c/shop", 14, "*.shop.example/", nil, "*.shop.example"),
+		rival("b/www", 15, "www.named.example/", nil),
+		rival("c/deep", 16, "x.deep.example/", map[string]string{"server-alias": "y.deep.example"}, "*.deep.example"),
 		rival("b/challenge", 2, "s.example/.well-known/acme-challenge/token", nil),
 	}
 	for _, namespace := range []string{"a", "b", "c"} {

@@ -40,6 +40,7 @@ type Translator struct {
 	issuance *issuance
 	streams  *ports
 	patterns *patterns
+	names    *names
 	// issued are the certificates that TCP ports ask issuers for, portProblems is what there is to say of them.
 	issued       portCertificates
 	portProblems map[ir.Ref][]report.Problem
@@ -62,7 +63,7 @@ func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
 		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{}, below: map[below]int{},
-		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(), routes: map[string]int{}, found: map[string]*ir.Backend{},
+		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(), names: newNames(), routes: map[string]int{}, found: map[string]*ir.Backend{},
 		users: newUsers(), balanced: map[string]*balanced{}, classes: map[string][]report.Parent{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
@@ -84,6 +85,7 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 	t.seen = s.Sequence
 	t.mergeHosts(c)
 	t.boundPatterns(c)
+	t.giveNames(c)
 	t.issue(c, s)
 	t.publish(c)
 	return t.config, t.report
@@ -241,6 +243,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 		next.Host = keep(old.Host, next.Host)
 		next.Certificate = keep(old.Certificate, next.Certificate)
 	}
+	t.names.note(host, old, next)
 	t.count(c, next.Host, 1)
 	t.patterns.countAll(next.PatternSizes, 1)
 	c.objects.add(maps.Keys(next.Problems))

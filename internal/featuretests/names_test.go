@@ -1,0 +1,91 @@
+package featuretests
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestServerAlias: the host answers by its aliases with all that it does by its name, and a rule comes before each of them.
+func TestServerAlias(t *testing.T) {
+	one, port1 := backend(t, "one")
+	two, port2 := backend(t, "two")
+	in := start(t, class+service("one", port1, one)+service("two", port2, two)+
+		withTLS(annotate(rule("main", "a.example", "Prefix", "/app", "one"), "app-root", "/app", "ssl-redirect", "false",
+			"server-alias", `B.example, *.wild.example, ~^n[0-9]+\.example$, other.example, bad_name`), "a.example", "tls")+
+		annotate(rule("admin", "a.example", "Prefix", "/app/admin", "one"), "denylist-source-range", "0.0.0.0/0,::/0", "ssl-redirect", "false")+
+		rule("other", "other.example", "Prefix", "/", "two")+rule("below", "x.wild.example", "Prefix", "/", "two")+
+		rule("number", "n7.example", "Prefix", "/", "two")+only("rest", "two"))
+	in.write("secret.yaml", secret(t, "tls", "both", "*.example"))
+	in.showsCertificate("a.example", "both")
+	if got := in.message("Ingress/default/main", "HostConflict"); !strings.Contains(got, "other.example, because Ingress/default/other has a rule") {
+		t.Errorf("the alias of another host is told %q", got)
+	}
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for _, host := range []string{"a.example", "b.example", "y.wild.example", "z.y.wild.example", "n12.example"} {
+			in.expect(host, "/app", http.StatusOK, "one /app")
+			in.expect(host, "/app/admin", http.StatusForbidden, "")
+			in.leads(t, host, "/", http.StatusFound, in.origin(host)+"/app")
+		}
+		for _, host := range []string{"other.example", "x.wild.example", "n7.example", "nx.example", "wild.example"} {
+			in.expect(host, "/app", http.StatusOK, "two /app")
+		}
+	})
+	in.showsCertificate("b.example", "both")
+	in.write("taken.yaml", rule("taken", "b.example", "Prefix", "/", "two"))
+	in.becomes("b.example", "/app", http.StatusOK, "two /app")
+	in.remove("taken.yaml")
+	in.becomes("b.example", "/app", http.StatusOK, "one /app")
+}
+
+// TestFromToWWW: the name with www. leads to the one without, and the other way round, unless a rule has it.
+func TestFromToWWW(t *testing.T) {
+	ip, port := backend(t, "one")
+	www := func(name, host string) string {
+		return annotate(rule(name, host, "Prefix", "/", "one"), "from-to-www-redirect", "true")
+	}
+	in := start(t, class+service("one", port, ip)+www("to", "a.example")+www("from", "www.b.example")+www("both", "c.example")+
+		rule("has", "www.c.example", "Prefix", "/", "one")+www("wild", "*.d.example"))
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		in.leads(t, "www.a.example", "/x/?y=1", http.StatusPermanentRedirect, in.origin("a.example")+"/x/?y=1")
+		in.leads(t, "www.a.example:8443", "/", http.StatusPermanentRedirect, in.origin("a.example:8443")+"/")
+		in.leads(t, "b.example", "/%2Fx", http.StatusPermanentRedirect, in.origin("www.b.example")+"/%2Fx")
+		in.expect("a.example", "/", http.StatusOK, "one /")
+		in.expect("www.c.example", "/", http.StatusOK, "one /")
+		in.expect("www.www.c.example", "/", http.StatusNotFound, "")
+	})
+	if got := in.message("Ingress/default/both", "HostConflict"); !strings.Contains(got, "www.c.example, because Ingress/default/has has a rule") {
+		t.Errorf("the host that there is is told %q", got)
+	}
+	if got := in.message("Ingress/default/wild", "HostConflict"); !strings.Contains(got, "no effect on *.d.example") {
+		t.Errorf("the wildcard is told %q", got)
+	}
+	in.write("more.yaml", rule("more", "www.a.example", "Prefix", "/", "one"))
+	in.becomes("www.a.example", "/", http.StatusOK, "one /")
+	in.remove("more.yaml")
+	in.becomes("www.a.example", "/", http.StatusPermanentRedirect, "")
+}
+
+// TestTenantNames: aliases and redirects take nothing from another namespace, whichever is older: neither a host nor what a wildcard or
+// the rule for every host of that namespace answers, nor what host_owner keeps for it.
+func TestTenantNames(t *testing.T) {
+	in := start(t, rivals(t)+tenant("a", 1, rule("main", "main.example", "Prefix", "/", "one"))+tenant("a", 10,
+		rule("www", "www.b.example", "Prefix", "/", "one"),
+		rule("wild", "*.wild.example", "Prefix", "/", "one"), only("rest", "one")),
+		"host_owner *.kept.example a")
+	for _, age := range []int{20, 5} {
+		in.attacks(age,
+			annotate(rule("names", "b.example", "Prefix", "/b", "one"), "from-to-www-redirect", "true", "server-alias",
+				"main.example, x.wild.example, *.wild.example, ~.*, x.kept.example, *.example, free.example"),
+			annotate(rule("guest", "main.example", "Prefix", "/guest", "one"), "server-alias", "guest.example", "app-root", "/guest"))
+		for _, host := range []string{
+			"main.example", "www.b.example", "x.wild.example", "y.x.wild.example", "nobody.example", "x.kept.example", "deep.x.kept.example", "guest.example",
+		} {
+			in.expect(host, "/", http.StatusOK, "A /")
+		}
+		in.expect("free.example", "/b", http.StatusOK, "B /b")
+		in.toldOwner("Ingress/b/names", "Ingress/a/main has a rule")
+		in.toldOwner("Ingress/b/names", "host_owner keeps *.kept.example")
+		in.toldOwner("Ingress/b/names", "Ingress/a/rest has every host")
+	}
+}

@@ -1,0 +1,29 @@
+package filter
+
+import (
+	"fmt"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// hostRedirect answers with the way to the same on another host.
+type hostRedirect struct{ ir.HostRedirect }
+
+func newHostRedirect(of ir.HostRedirect) (Filter, error) {
+	if of.Status < 300 || of.Status > 399 || !httpguts.ValidHostHeader(of.Host) {
+		return nil, fmt.Errorf("status_code %d and host %q are no redirect", of.Status, of.Host)
+	}
+	return &hostRedirect{of}, nil
+}
+
+// Apply leaves a port out that the client has not written: behind a load balancer it is not the one of the connection.
+func (h *hostRedirect) Apply(x *exchange.Exchange) (bool, error) {
+	client := x.Client()
+	port := strings.TrimPrefix(client.Host, client.Hostname())
+	return true, x.Respond(h.Status, "", message.Location.Field(client.Proto+"://"+h.Host+port+x.Target))
+}

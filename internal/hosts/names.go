@@ -1,0 +1,236 @@
+package hosts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/ownership"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// Name is another name that the owner of a host wants it to have.
+type Name struct {
+	// Name is as that of an ir.VirtualHost.
+	Name string
+	// Of is the host. Status is that of a redirect to it; with zero, the host is served by the name.
+	Of     string
+	Status int
+	By     kinds.Object
+}
+
+func (n *Name) field() string {
+	if n.Status != 0 {
+		return report.AnnotationField(report.FromToWWW)
+	}
+	return report.AnnotationField(report.ServerAlias)
+}
+
+// names finds the other names of the host. They are up to its owner alone, and of several lists of aliases the oldest counts.
+func (m *merging) names() {
+	var aliases, www *Contribution
+	for r := range m.ofOwner(true) {
+		switch {
+		case len(r.Aliases) == 0:
+		case aliases == nil:
+			aliases = r
+		case !slices.Equal(aliases.Aliases, r.Aliases):
+			m.withoutName(r, report.ServerAlias, snapshot.Elder(aliases.Object, r.Object)+" has other aliases of "+OrEvery(m.Host.Host)+", which count")
+		}
+		if r.WWW != 0 && www == nil {
+			www = r
+		}
+	}
+	for r := range m.ofOwner(false) {
+		why := "this has no effect on " + OrEvery(m.Host.Host) + ": " + m.ownerFor(r) + " has it, and is of another namespace"
+		if len(r.Aliases) > 0 && m.serves(r) {
+			m.withoutName(r, report.ServerAlias, why)
+		}
+		if r.WWW != 0 && m.serves(r) {
+			m.withoutName(r, report.FromToWWW, why)
+		}
+	}
+	m.aliases(aliases)
+	m.www(www)
+}
+
+func (m *merging) aliases(r *Contribution) {
+	host := m.Host.Host
+	switch {
+	case r == nil:
+		return
+	case host == "":
+		m.withoutName(r, report.ServerAlias, "this has no effect on the rule without a host, which is for every name anyway")
+		return
+	}
+	for _, alias := range r.Aliases {
+		if alias == host {
+			continue
+		}
+		if strings.HasPrefix(alias, "*.") {
+			// In server names, as here, a wildcard is for any number of labels.
+			alias = "*" + alias
+		}
+		m.Names = append(m.Names, Name{Name: alias, Of: host, By: r.Object})
+	}
+}
+
+func (m *merging) www(r *Contribution) {
+	host := m.Host.Host
+	switch {
+	case r == nil:
+		return
+	case host == "" || strings.HasPrefix(host, "*."):
+		m.withoutName(r, report.FromToWWW, "this has no effect on "+OrEvery(host)+": it is for hosts with a name of their own")
+		return
+	}
+	other, ok := strings.CutPrefix(host, "www.")
+	if !ok {
+		other = "www." + host
+	}
+	m.Names = append(m.Names, Name{Name: other, Of: host, Status: r.WWW, By: r.Object})
+}
+
+func (m *merging) withoutName(r *Contribution, annotation, message string) {
+	m.problem(r, report.Problem{
+		Severity: report.Warning, Reason: report.HostConflict, Field: report.AnnotationField(annotation), Message: message,
+	})
+}
+
+// Naming is what decides about names besides those who want them.
+type Naming struct {
+	Policy ownership.Policy
+	// Merged returns what is known of a host, or nil.
+	Merged func(host string) *Merged
+}
+
+// Named is what becomes of one name.
+type Named struct {
+	// Host is nil for a name that nobody gets.
+	Host *ir.VirtualHost
+	// Certificate is that of the host that the name leads to, or nil.
+	Certificate *ir.Certificate
+	// Namespace is that of the host, or empty.
+	Namespace string
+	// Problems is nil where there are none.
+	Problems map[ir.Ref][]report.Problem
+}
+
+// Resolve decides which host gets a name. A rule comes before all that only want a name, and a name is nothing that its namespace then
+// has: it takes no requests from another namespace.
+func (s *Naming) Resolve(name string, wants []Name) *Named {
+	slices.SortFunc(wants, func(a, b Name) int {
+		return cmp.Or(snapshot.Older(a.By, b.By), cmp.Compare(b.Status, a.Status), cmp.Compare(a.Of, b.Of))
+	})
+	n, by := &Named{}, Name{}
+	for _, w := range wants {
+		switch p := s.refusal(&w); {
+		case p != nil:
+			n.tell(&w, *p)
+		case by.By != nil:
+			n.tell(&w, report.Problem{Severity: report.Warning, Message: fmt.Sprintf("%s leads to %s, by %s, and not to %s", spelt(name), by.Of,
+				snapshot.RefOf(by.By), w.Of)})
+		default:
+			by = w
+			n.give(&w, s.Merged(w.Of))
+		}
+	}
+	return n
+}
+
+func (n *Named) tell(w *Name, p report.Problem) {
+	p.Reason, p.Field = report.HostConflict, w.field()
+	if n.Problems == nil {
+		n.Problems = map[ir.Ref][]report.Problem{}
+	}
+	of := snapshot.RefOf(w.By)
+	n.Problems[of] = append(n.Problems[of], p)
+}
+
+// give lets a name lead to a host.
+func (n *Named) give(w *Name, to *Merged) {
+	n.Namespace = w.By.GetNamespace()
+	if c := to.Certificate; c != nil && !c.Automated && w.Name[0] != '~' {
+		same := *c
+		same.Host = CertificateHost(w.Name)
+		n.Certificate = &same
+	}
+	n.Host = &ir.VirtualHost{Host: w.Name, AliasOf: w.Of}
+	if w.Status == 0 {
+		return
+	}
+	if len(to.Host.Routes) == 0 {
+		n.Host = nil
+		return
+	}
+	n.Host = &ir.VirtualHost{Host: w.Name, TLS: to.Host.TLS, TLSOrigin: to.Host.TLSOrigin, Routes: []*ir.Route{{
+		Match:   ir.Match{PathMatch: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}},
+		Filters: []ir.Filter{ir.HostRedirect{Status: w.Status, Host: w.Of}}, Backends: ir.To(to.Host.Routes[0].Backends[0].Backend),
+		Origin: snapshot.RefOf(w.By),
+	}}}
+}
+
+// CertificateHost is the host that the certificate of a name is for. A wildcard of a certificate is for one label.
+func CertificateHost(name string) string {
+	if strings.HasPrefix(name, "**.") {
+		return name[1:]
+	}
+	return name
+}
+
+// spelt is a name as its Ingress has it.
+func spelt(name string) string { return CertificateHost(name) }
+
+// refusal says why a host does not get a name. It is nil where nothing is in the way.
+func (s *Naming) refusal(w *Name) *report.Problem {
+	host, namespace := CertificateHost(w.Name), w.By.GetNamespace()
+	if own := s.Merged(host); own != nil && own.Owner.By != nil {
+		return &report.Problem{Severity: report.Warning, Message: fmt.Sprintf("this has no effect on %s, because %s has a rule for it", host,
+			snapshot.RefOf(own.Owner.By))}
+	}
+	for _, around := range s.others(w.Name) {
+		if m := s.Merged(around); m != nil && m.Owner.By != nil && m.Owner.Namespace != namespace {
+			return &report.Problem{Severity: report.Error, Message: fmt.Sprintf("%s is not served, because %s has %s, and is of another namespace: "+
+				"use another name, or write a rule for it", host, snapshot.RefOf(m.Owner.By), OrEvery(around))}
+		}
+	}
+	if other := s.reservedFor(w.Name, namespace); other != "" {
+		return &report.Problem{Severity: report.Error, Message: fmt.Sprintf("%s is not served, because the option host_owner keeps %s for other "+
+			"namespaces: use another name", host, other)}
+	}
+	return nil
+}
+
+// others are the hosts that get requests for a name as long as it is not there.
+func (s *Naming) others(name string) []string {
+	if name[0] == '~' {
+		return []string{""}
+	}
+	if above := WildcardOf(name); above != "" {
+		return []string{above}
+	}
+	return nil
+}
+
+// reservedFor returns what is reserved for other namespaces among what a name stands for, or nothing. What an expression stands for is not known.
+func (s *Naming) reservedFor(name, namespace string) string {
+	if name[0] != '~' && !s.Policy.Admits(CertificateHost(name), namespace) {
+		return spelt(name)
+	}
+	wildcard, deep := strings.CutPrefix(name, "**")
+	if !deep && name[0] != '~' {
+		return ""
+	}
+	var kept []string
+	for host := range s.Policy.Reserved {
+		if (name[0] == '~' || strings.HasSuffix(host, wildcard)) && !s.Policy.Admits(host, namespace) {
+			kept = append(kept, host)
+		}
+	}
+	slices.Sort(kept)
+	return report.List(kept, len(kept), report.MostListed)
+}

@@ -1,0 +1,162 @@
+package translate
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/k8singress/k8singress/internal/hosts"
+	"github.com/k8singress/k8singress/internal/ingress"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
+)
+
+// names remembers the names that hosts have besides their own.
+type names struct {
+	// wanted has the hosts that want a name, given what became of it.
+	wanted map[string]set[string]
+	given  map[string]*hosts.Named
+	// touched are the names that may lead elsewhere now.
+	touched set[string]
+}
+
+func newNames() *names {
+	return &names{wanted: map[string]set[string]{}, given: map[string]*hosts.Named{}, touched: set[string]{}}
+}
+
+// note brings the names up to date that a host wants. Either may be nil.
+func (n *names) note(host string, old, next *hosts.Merged) {
+	if old != nil {
+		for _, name := range old.Names {
+			n.touched[name.Name] = struct{}{}
+			if delete(n.wanted[name.Name], host); len(n.wanted[name.Name]) == 0 {
+				delete(n.wanted, name.Name)
+			}
+		}
+	}
+	for _, name := range next.Names {
+		n.touched[name.Name] = struct{}{}
+		if n.wanted[name.Name] == nil {
+			n.wanted[name.Name] = set[string]{}
+		}
+		n.wanted[name.Name][host] = struct{}{}
+	}
+}
+
+// namespace is that of the host that a name leads to, or empty.
+func (n *names) namespace(host string) string {
+	if given := n.of(host); given != nil {
+		return given.Namespace
+	}
+	return ""
+}
+
+// of returns what is given by the name that a certificate for the host stands for, or nil.
+func (n *names) of(host string) *hosts.Named {
+	switch {
+	case strings.HasPrefix(host, "*."):
+		host = "*" + host
+	case hosts.CertificateHost(host) != host:
+		return nil
+	}
+	return n.given[host]
+}
+
+// around notes the names that are wanted where hosts have changed: the hosts themselves, and what wildcards or every host stand for.
+func (n *names) around(c *change) {
+	if len(n.wanted) == 0 {
+		return
+	}
+	many := false
+	for host := range c.hosts {
+		many = many || host == "" || strings.HasPrefix(host, "*.")
+		if n.wanted[host] != nil {
+			n.touched[host] = struct{}{}
+		}
+	}
+	if !many {
+		return
+	}
+	for name := range n.wanted {
+		for _, other := range []string{hosts.CertificateHost(name), hosts.WildcardOf(name), ""} {
+			if _, changed := c.hosts[other]; changed {
+				n.touched[name] = struct{}{}
+			}
+		}
+	}
+}
+
+// giveNames decides anew about the names that were touched. It comes when all hosts are merged, and merges those again whose certificates
+// are up to another namespace now.
+func (t *Translator) giveNames(c *change) {
+	t.names.around(c)
+	naming := &hosts.Naming{Policy: t.options.Ownership, Merged: func(host string) *hosts.Merged { return t.merged[host] }}
+	for len(t.names.touched) > 0 {
+		touched := slices.Sorted(maps.Keys(t.names.touched))
+		clear(t.names.touched)
+		for _, name := range touched {
+			host := hosts.CertificateHost(name)
+			before := t.names.namespace(host)
+			t.give(c, naming, name)
+			c.hosts[name], c.hosts[host] = struct{}{}, struct{}{}
+			if _, listed := t.ofHost[host]; listed && before != t.names.namespace(host) {
+				t.mergeNamed(c, host)
+			}
+		}
+	}
+}
+
+// mergeNamed merges a host again whose certificate is up to another namespace now, and what depends on it.
+func (t *Translator) mergeNamed(c *change, host string) {
+	before := t.merged[host]
+	t.mergeHost(c, host)
+	if !strings.HasPrefix(host, "*.") || t.sameAbove(before, t.merged[host]) {
+		return
+	}
+	for below := range t.ofHost {
+		if hosts.WildcardOf(below) == host {
+			c.hosts[below] = struct{}{}
+			t.mergeHost(c, below)
+		}
+	}
+}
+
+func (t *Translator) give(c *change, naming *hosts.Naming, name string) {
+	if old := t.names.given[name]; old != nil {
+		c.objects.add(maps.Keys(old.Problems))
+	}
+	var wants []hosts.Name
+	for host := range t.names.wanted[name] {
+		for _, want := range t.merged[host].Names {
+			if want.Name == name {
+				wants = append(wants, want)
+			}
+		}
+	}
+	if wants == nil {
+		delete(t.names.given, name)
+		return
+	}
+	next := naming.Resolve(name, wants)
+	t.names.given[name] = next
+	c.objects.add(maps.Keys(next.Problems))
+}
+
+// nameProblems are what there is to say to an Ingress of the names that it wants for its hosts.
+func (t *Translator) nameProblems(r *ingress.Result, ref ir.Ref) (all []report.Problem) {
+	said := map[string]bool{}
+	for _, host := range slices.Sorted(maps.Keys(r.Paths)) {
+		m := t.merged[host]
+		if m == nil {
+			continue
+		}
+		for _, want := range m.Names {
+			if given := t.names.given[want.Name]; given != nil && !said[want.Name] && snapshot.RefOf(want.By) == ref {
+				said[want.Name] = true
+				all = append(all, given.Problems[ref]...)
+			}
+		}
+	}
+	return all
+}
