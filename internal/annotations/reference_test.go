@@ -26,7 +26,7 @@ func TestReference(t *testing.T) {
 		return Table.Find(name) != nil
 	})
 	fixture.Printed(t, "../../docs/annotations.md", map[string]any{
-		"Rows": rows, "Ignored": ignored, "Unsupported": unsupported,
+		"Rows": rows, "Ignored": ignored, "Unsupported": unsupported, "Phases": phases,
 	}, *update)
 }
 

@@ -102,8 +102,10 @@ func (s *Settings) Finish() {
 // Filters returns the filters for one path of the Ingress, in the order in which a request meets them.
 func (s *Settings) Filters(path string) []ir.Filter {
 	var all []ir.Filter
-	for _, of := range filters {
-		all = append(all, of(s, path)...)
+	for i := range phases {
+		if phases[i].filters != nil {
+			all = append(all, phases[i].filters(s, path)...)
+		}
 	}
 	return all
 }

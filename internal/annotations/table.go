@@ -41,12 +41,6 @@ var Table = option.Table[Settings, string]{
 	proxyBufferSize, proxyBuffersNumber, proxyBusyBuffersSize, proxyMaxTempFileSize, clientBodyBufferSize, http2PushPreload,
 }
 
-// filters make what the annotations put into the way of a request on one path, in the order in which it meets them.
-var filters = []func(s *Settings, path string) []ir.Filter{
-	(*Settings).closed, (*Settings).cors, (*Settings).redirects, (*Settings).limits, (*Settings).access,
-	(*Settings).bandwidth, (*Settings).chains, (*Settings).withoutPassword, (*Settings).rewrite, (*Settings).customHeaders,
-}
-
 // guardians let in clients by what they show, in the order in which they are asked, after the addresses. See satisfy.
 var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAuth, (*Settings).externalAuth}
 

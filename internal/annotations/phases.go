@@ -1,0 +1,38 @@
+package annotations
+
+import "github.com/k8singress/k8singress/internal/ir"
+
+// phase is one thing that a request meets on its way. Name and Doc are for the documentation, which lists all of them.
+type phase struct {
+	Name, Doc string
+	// filters makes what the annotations put there for one path. It is nil for what is no filter, and stands in another place: each of
+	// those says where.
+	filters func(s *Settings, path string) []ir.Filter
+}
+
+// phases are in the order in which a request meets them: this list is what decides about it, and design/016 says why it is so.
+var phases = []phase{
+	// checkPath of package live.
+	{Name: "ambiguous paths", Doc: "400 for a path that an endpoint could read as one with another guard"},
+	// beforeRoute of package live, for routes that RedirectFor gives a redirect.
+	{Name: "redirect to HTTPS", Doc: "[TLS](tls.md#redirects) says when; a path that is closed, or leads to another URL, has none"},
+	// The same, and admit of package live.
+	{Name: "client certificates", Doc: "`auth-tls-*`, with [what is refused](client-certificates.md#what-is-refused)"},
+	{Name: "closed", Doc: "503 for an Ingress with something that may keep requests out and cannot be done", filters: (*Settings).closed},
+	// FiltersOfRoot, for "/" alone.
+	{Name: "app-root", Doc: "for requests for `/` alone, which meet nothing of what follows"},
+	{Name: "CORS", Doc: "the answer to OPTIONS, and the headers of all answers from here on", filters: (*Settings).cors},
+	{Name: "redirects", Doc: "`temporal-redirect`, `permanent-redirect`, and a `rewrite-target` that is a URL", filters: (*Settings).redirects},
+	{Name: "limits", Doc: "`limit-connections`, `limit-rps` and `limit-rpm`", filters: (*Settings).limits},
+	{
+		Name: "guards", filters: (*Settings).access,
+		Doc: "`denylist-source-range`, `allowlist-source-range`, then `auth-type`, then `auth-url`; with `satisfy: any`, one of them will do",
+	},
+	{Name: "bandwidth", Doc: "`limit-rate` and `limit-rate-after`, on answers from here on", filters: (*Settings).bandwidth},
+	{Name: "chains", Doc: "`k8singress.io/chains`, in the order of the annotation", filters: (*Settings).chains},
+	{Name: "Authorization", Doc: "taken away where `auth-type` has asked for it", filters: (*Settings).withoutPassword},
+	{Name: "rewrite", Doc: "`rewrite-target`: what stands before it sees the path of the client", filters: (*Settings).rewrite},
+	{Name: "custom headers", Doc: "`custom-headers`, on answers from here on", filters: (*Settings).customHeaders},
+	// Package proxy.
+	{Name: "endpoints", Doc: "503 without any; 413 for a body that is too large; and the endpoint, with retries"},
+}
