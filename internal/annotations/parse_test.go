@@ -68,9 +68,9 @@ func TestRefused(t *testing.T) {
 		{"next line", "/a\u0085b", report.InvalidAnnotation},
 		{"line separator", "/a\u2028b", report.InvalidAnnotation},
 		{"not UTF-8", "/a\xff", report.InvalidAnnotation},
-		{"http URL", "http://example.com/", report.UnsupportedValue},
-		{"https URL", "https://example.com/", report.UnsupportedValue},
-		{"scheme variable", "$scheme://example.com/", report.UnsupportedValue},
+		{"URL without a host", "http:///x", report.InvalidAnnotation},
+		{"URL with a placeholder", "https://{http.request.host}/", report.InvalidAnnotation},
+		{"scheme variable alone", "$scheme", report.InvalidAnnotation},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := only(t, rewriteTarget, test.value)
@@ -106,6 +106,7 @@ func TestRewrite(t *testing.T) {
 		{"group", "/$2", "/a(/|$)(.*)", []ir.Filter{ir.URLRewrite{Target: "/$2"}}},
 		{"equal to the path", "/a", "/a", nil},
 		{"without slash", "b", "/a", []ir.Filter{ir.URLRewrite{Target: "b"}}},
+		{"URL", "https://example.com/$1", "/a(.*)", []ir.Filter{ir.RewriteRedirect{Target: "https://example.com/$1"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			all := map[string]string{rewriteTarget: test.target}
