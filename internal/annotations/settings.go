@@ -90,6 +90,9 @@ type Asked struct {
 	Auth, GlobalAuth externalAuth
 	NoGlobalAuth     bool
 	NoAuth           []string
+
+	// ProxyRedirect is for redirects of endpoints.
+	ProxyRedirect proxyRedirect
 }
 
 // Finish makes what several values make together. It may be called again when more values are known.

@@ -33,6 +33,7 @@ var Table = option.Table[Settings, string]{
 	healthCheckPath, healthCheckInterval, healthCheckTimeout, healthCheckHealthyAfter, healthCheckUnhealthyAfter, healthCheckStatus,
 	healthCheckHost,
 	backendProtocol, proxyHTTPVersion, upstreamVhost, connectionProxyHeader, xForwardedPrefix, proxyCookiePath, proxyCookieDomain,
+	proxyRedirectFrom, proxyRedirectTo,
 	fastcgiIndex, fastcgiParams, customHeaders,
 	proxySSLSecret, proxySSLVerify, proxySSLVerifyDepth, proxySSLName, proxySSLServerName, proxySSLProtocols, proxySSLCiphers,
 	proxyConnectTimeout, proxySendTimeout, proxyReadTimeout,
@@ -48,5 +49,5 @@ var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAu
 var finishers = []func(*Settings){
 	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
 	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,
-	(*Settings).finishSourceRanges,
+	(*Settings).finishSourceRanges, (*Settings).finishProxyRedirect,
 }

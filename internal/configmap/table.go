@@ -27,6 +27,7 @@ var Table = option.Table[Config, string]{
 	autoHTTPS,
 	annotation("proxy-body-size"), annotation("proxy-request-buffering"), annotation("proxy-buffering"),
 	annotation("proxy-http-version"), annotation("proxy-cookie-path"), annotation("proxy-cookie-domain"),
+	annotation("proxy-redirect-from"), annotation("proxy-redirect-to"),
 	annotation("whitelist-source-range"), annotation("denylist-source-range"),
 	annotation("limit-rate"), annotation("limit-rate-after"),
 	ofIngresses(&annotations.LimitStatus), ofIngresses(&annotations.LimitConnectionsStatus), ofIngresses(&annotations.LimitKey),

@@ -8,7 +8,7 @@ import (
 )
 
 // patternSize is what the regular expressions of the annotations come to, as often as they are compiled: one that is searched in the
-// names of clients for each host, that of a canary for each path, and those for cookies and for names once.
+// names of clients for each host, that of a canary for each path, and those for cookies, redirects and names once.
 func (r *reading) patternSize() int {
 	size, paths := 0, 0
 	for _, of := range r.Paths {
@@ -25,7 +25,8 @@ func (r *reading) patternSize() int {
 			size += sizeOf(expression)
 		}
 	}
-	for _, rewrite := range []ir.CookieRewrite{r.annotations.Forwarding.CookiePath, r.annotations.Forwarding.CookieDomain} {
+	f := &r.annotations.Forwarding
+	for _, rewrite := range []ir.AnswerRewrite{f.CookiePath, f.CookieDomain, f.Redirect} {
 		if expression, ok := strings.CutPrefix(rewrite.From, "~"); ok {
 			size += sizeOf(strings.TrimPrefix(expression, "*"))
 		}

@@ -101,8 +101,10 @@ type Forwarding struct {
 	// Prefix is the X-Forwarded-Prefix header for the endpoint; empty is what the client sent.
 	Prefix string `json:"prefix,omitempty"`
 	// CookiePath and CookieDomain rewrite the attributes of cookies that endpoints set; zero leaves them as they are.
-	CookiePath   CookieRewrite `json:"cookie_path,omitzero"`
-	CookieDomain CookieRewrite `json:"cookie_domain,omitzero"`
+	CookiePath   AnswerRewrite `json:"cookie_path,omitzero"`
+	CookieDomain AnswerRewrite `json:"cookie_domain,omitzero"`
+	// Redirect rewrites the Location and the Refresh of answers; zero leaves them as they are.
+	Redirect AnswerRewrite `json:"redirect,omitzero"`
 	// Index is for FastCGI: the file that a path with a slash at its end means.
 	Index string `json:"index,omitempty"`
 	// TLS is for endpoints that speak TLS; nil is without verification, and without a certificate. It is not part of a chain:
@@ -110,9 +112,10 @@ type Forwarding struct {
 	TLS *BackendTLS `json:"-"`
 }
 
-// CookieRewrite replaces an attribute of cookies, as nginx's proxy_cookie_path and proxy_cookie_domain do. It can be compared.
-type CookieRewrite struct {
-	// From is the beginning of a path, or a whole domain, with nginx variables in it. After ~, or ~* for any case, it is a
+// AnswerRewrite replaces an attribute of cookies, as nginx's proxy_cookie_path and proxy_cookie_domain do, or where a redirect leads, as
+// proxy_redirect does. It can be compared.
+type AnswerRewrite struct {
+	// From is the beginning of a path or of a URL, or a whole domain, with nginx variables in it. After ~, or ~* for any case, it is a
 	// regular expression of the kind RE2 that is searched in the attribute; that of a domain is always for any case.
 	From string `json:"from"`
 	// To takes the place of what From matches: of all of the attribute, if that is an expression. It may have nginx

@@ -11,11 +11,27 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
+// edits are the changes of answers that the settings ask for. Each is nil without.
+type edits struct {
+	cookies  cookieEdit
+	redirect *attribute
+}
+
+func newEdits(f *ir.Forwarding) (e edits, err error) {
+	if e.cookies, err = newCookieEdit(f); err != nil || f.Redirect == (ir.AnswerRewrite{}) {
+		return e, err
+	}
+	if e.redirect, err = newAttribute("location", f.Redirect); err != nil {
+		err = fmt.Errorf("redirect: %w", err)
+	}
+	return e, err
+}
+
 // newCookieEdit returns what the settings ask for.
 func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 	cookies := cookieEdit{}
-	for name, rewrite := range map[string]ir.CookieRewrite{"path": f.CookiePath, "domain": f.CookieDomain} {
-		if rewrite == (ir.CookieRewrite{}) {
+	for name, rewrite := range map[string]ir.AnswerRewrite{"path": f.CookiePath, "domain": f.CookieDomain} {
+		if rewrite == (ir.AnswerRewrite{}) {
 			continue
 		}
 		attribute, err := newAttribute(name, rewrite)
@@ -29,14 +45,44 @@ func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 
 // edit changes the fields of an answer of an endpoint on their way to the client.
 func (r *request) edit(fields message.Fields) {
-	if len(r.settings.cookies) == 0 {
+	e := &r.settings.edits
+	if len(e.cookies) == 0 && e.redirect == nil {
 		return
 	}
 	for i := range fields {
-		if fields[i].Kind == message.SetCookie {
-			fields[i].Value = r.settings.cookies.edit(fields[i].Value, r.Variable)
+		field := &fields[i]
+		switch {
+		case field.Kind == message.SetCookie:
+			if len(e.cookies) > 0 {
+				field.Value = e.cookies.edit(field.Value, r.Variable)
+			}
+		case e.redirect == nil:
+		case field.Kind == message.Location:
+			field.Value = e.redirect.rewriteURL(field.Value, r.Variable)
+		case strings.EqualFold(field.Name, "Refresh"):
+			field.Value = e.redirect.rewriteRefresh(field.Value, r.Variable)
 		}
 	}
+}
+
+// rewriteURL returns where a redirect leads, which is where it led if what it would be cannot stand in a header.
+func (a *attribute) rewriteURL(value string, variable func(string) string) string {
+	next := a.replaced(value, variable)
+	if strings.ContainsFunc(next, nginx.IsControl) {
+		return value
+	}
+	return next
+}
+
+// rewriteRefresh is rewriteURL for what stands behind "url=".
+func (a *attribute) rewriteRefresh(value string, variable func(string) string) string {
+	const mark = "url="
+	i := strings.Index(strings.ToLower(value), mark)
+	if i < 0 || i+len(mark) > len(value) {
+		return value
+	}
+	i += len(mark)
+	return value[:i] + a.rewriteURL(value[i:], variable)
 }
 
 // cookieEdit rewrites attributes of a cookie by their names in lower case.
@@ -53,7 +99,7 @@ func (c cookieEdit) edit(cookie string, variable func(string) string) string {
 	return strings.Join(parts, ";")
 }
 
-// attribute is an ir.CookieRewrite, ready for use.
+// attribute is an ir.AnswerRewrite, ready for use.
 type attribute struct {
 	// whole says that From is all of the attribute, in any case and but for a dot in front; otherwise it is its beginning.
 	whole bool
@@ -62,7 +108,7 @@ type attribute struct {
 	from, to   *nginx.Template
 }
 
-func newAttribute(name string, r ir.CookieRewrite) (*attribute, error) {
+func newAttribute(name string, r ir.AnswerRewrite) (*attribute, error) {
 	a, err := &attribute{whole: name == "domain"}, error(nil)
 	if expression, ok := strings.CutPrefix(r.From, "~"); ok {
 		expression, anyCase := strings.CutPrefix(expression, "*")
@@ -86,24 +132,29 @@ func newAttribute(name string, r ir.CookieRewrite) (*attribute, error) {
 // rewrite returns the new value of the attribute, which is the old one if that does not match, or if the value of a variable
 // would end the attribute.
 func (a *attribute) rewrite(value string, variable func(string) string) string {
-	next := value
-	switch {
-	case a.expression != nil:
-		next = a.replace(value, variable)
-	case a.whole:
-		domain := strings.TrimPrefix(value, ".")
-		if strings.EqualFold(domain, strings.TrimPrefix(a.from.Expand(variable), ".")) {
-			next = value[:len(value)-len(domain)] + strings.TrimPrefix(a.to.Expand(variable), ".")
-		}
-	default:
-		if rest, ok := strings.CutPrefix(value, a.from.Expand(variable)); ok {
-			next = a.to.Expand(variable) + rest
-		}
-	}
+	next := a.replaced(value, variable)
 	if strings.ContainsFunc(next, func(r rune) bool { return r == ';' || nginx.IsControl(r) }) {
 		return value
 	}
 	return next
+}
+
+// replaced is what becomes of a value, whatever can stand where it stands.
+func (a *attribute) replaced(value string, variable func(string) string) string {
+	switch {
+	case a.expression != nil:
+		return a.replace(value, variable)
+	case a.whole:
+		domain := strings.TrimPrefix(value, ".")
+		if strings.EqualFold(domain, strings.TrimPrefix(a.from.Expand(variable), ".")) {
+			return value[:len(value)-len(domain)] + strings.TrimPrefix(a.to.Expand(variable), ".")
+		}
+	default:
+		if rest, ok := strings.CutPrefix(value, a.from.Expand(variable)); ok {
+			return a.to.Expand(variable) + rest
+		}
+	}
+	return value
 }
 
 func (a *attribute) replace(value string, variable func(string) string) string {

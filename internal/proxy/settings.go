@@ -18,8 +18,8 @@ type Settings struct {
 	// host is nil for the client's.
 	host *nginx.Template
 	// params are those of nginx and Params, for endpoints that speak FastCGI.
-	params  []param
-	cookies cookieEdit
+	params []param
+	edits  edits
 }
 
 // protocol is what the endpoint of a request speaks.
@@ -59,7 +59,7 @@ func NewSettings(p ir.Proxy) (*Settings, error) {
 			return nil, fmt.Errorf("host: %w", err)
 		}
 	}
-	if s.cookies, err = newCookieEdit(&p.Forwarding); err != nil {
+	if s.edits, err = newEdits(&p.Forwarding); err != nil {
 		return nil, err
 	}
 	return s, nil
