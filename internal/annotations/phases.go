@@ -12,6 +12,8 @@ type phase struct {
 
 // phases are in the order in which a request meets them: this list is what decides about it, and design/016 says why it is so.
 var phases = []phase{
+	// Serve of package live.
+	{Name: "blocked", Doc: "403 by the [keys](configmap.md) `block-cidrs`, `block-user-agents` and `block-referers`"},
 	// checkPath of package live.
 	{Name: "ambiguous paths", Doc: "400 for a path that an endpoint could read as one with another guard"},
 	// beforeRoute of package live, for routes that RedirectFor gives a redirect.

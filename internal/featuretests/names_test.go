@@ -79,7 +79,8 @@ func TestTenantNames(t *testing.T) {
 				"main.example, x.wild.example, *.wild.example, ~.*, x.kept.example, *.example, free.example"),
 			annotate(rule("guest", "main.example", "Prefix", "/guest", "one"), "server-alias", "guest.example", "app-root", "/guest"))
 		for _, host := range []string{
-			"main.example", "www.b.example", "x.wild.example", "y.x.wild.example", "nobody.example", "x.kept.example", "deep.x.kept.example", "guest.example",
+			"main.example", "www.b.example", "x.wild.example", "y.x.wild.example", "nobody.example", "x.kept.example", "deep.x.kept.example",
+			"guest.example",
 		} {
 			in.expect(host, "/", http.StatusOK, "A /")
 		}

@@ -39,7 +39,8 @@ func (m *merging) names() {
 		case aliases == nil:
 			aliases = r
 		case !slices.Equal(aliases.Aliases, r.Aliases):
-			m.withoutName(r, report.ServerAlias, snapshot.Elder(aliases.Object, r.Object)+" has other aliases of "+OrEvery(m.Host.Host)+", which count")
+			m.withoutName(r, report.ServerAlias, fmt.Sprintf("%s has other aliases of %s, which count",
+				snapshot.Elder(aliases.Object, r.Object), OrEvery(m.Host.Host)))
 		}
 		if r.WWW != 0 && www == nil {
 			www = r

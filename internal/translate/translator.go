@@ -63,7 +63,8 @@ func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
 		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{}, below: map[below]int{},
-		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(), names: newNames(), routes: map[string]int{}, found: map[string]*ir.Backend{},
+		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(), names: newNames(),
+		routes: map[string]int{}, found: map[string]*ir.Backend{},
 		users: newUsers(), balanced: map[string]*balanced{}, classes: map[string][]report.Parent{},
 		config: &ir.Config{}, report: &report.Report{},
 	}
