@@ -53,14 +53,13 @@ func launchDocument(t *testing.T, o *origin, options string) (c *controller, pla
 	c.write(file, string(text))
 	c.run(file)
 	plain, secure = net.JoinHostPort("127.0.0.1", plain), net.JoinHostPort("127.0.0.1", secure)
+	// A process that is ready has opened them.
 	for _, address := range []string{plain, secure} {
-		c.becomes("a listener at "+address, func() error {
-			conn, err := net.DialTimeout("tcp", address, patience)
-			if err == nil {
-				err = conn.Close()
-			}
-			return err
-		})
+		conn, err := net.DialTimeout("tcp", address, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
 	}
 	return c, plain, secure
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/pires/go-proxyproto"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
@@ -50,6 +51,7 @@ type Listener struct {
 	// shortcut is for a server with TLS.
 	shortcut *shortcut
 	serving  *front.Serving
+	engine   *engine.Engine
 }
 
 // CaddyModule returns the Caddy module information.
@@ -70,7 +72,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	if !standsAlone(server) {
 		return errors.New(`the listener wrapper k8singress stands alone, or with "tls" behind it if the server has TLS`)
 	}
-	l.table = app.engine.Table()
+	l.table, l.engine = app.engine.Table(), app.engine
 	// Connections that are passed through outlive the configuration, and so does their log.
 	l.ports, l.log = app.engine.Ports(), caddy.Log().Named("k8singress.passthrough")
 	l.shortcut = newShortcut(server, app.engine, ctx.Logger())
@@ -118,6 +120,7 @@ func (l *Listener) Cleanup() error {
 // WrapListener gives the connections of a listener to the front.
 func (l *Listener) WrapListener(next net.Listener) net.Listener {
 	l.shortcut.install()
+	defer l.engine.ServerStarted()
 	return l.serving.Wrap(next)
 }
 

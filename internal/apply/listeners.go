@@ -35,6 +35,8 @@ type listening struct {
 	leaving []departed
 	// gone are the groups that are to be forgotten when nothing that is leaving is theirs.
 	gone map[string]bool
+	// early says that some are left out because their server has not started yet.
+	early bool
 	// refused has the verdicts on the listeners that are left out.
 	refused []*report.Verdict
 	// admin is where the admin API listens, if it does.
@@ -106,6 +108,12 @@ func (l *Live) Listen(d *document.Delta) {
 	l.listen()
 }
 
+// IsEarly says whether listeners wait for a server that is about to start. StartListeners opens them then.
+func (l *Live) IsEarly() bool { return l.listening.early }
+
+// StartListeners opens the ports of listeners whose server has started since.
+func (l *Live) StartListeners() { l.listen() }
+
 func (l *Live) forgetGroup(name string) {
 	l.Table.RemoveGroup(name)
 	delete(l.listening.gone, name)
@@ -114,7 +122,7 @@ func (l *Live) forgetGroup(name string) {
 // listen is Listen for whatever may have changed.
 func (l *Live) listen() {
 	s := &l.listening
-	s.refused = nil
+	s.refused, s.early = nil, false
 	ports := l.claimPorts()
 	var accepted []live.Listener
 	wanted := map[string][]live.Listener{}
@@ -136,6 +144,7 @@ func (l *Live) listen() {
 	}
 	for _, p := range ports {
 		if err := cmp.Or(p.err, l.open(p)); err != nil {
+			s.early = s.early || errors.Is(err, front.ErrNotStarted)
 			for i := range p.listeners {
 				s.refuse(&p.listeners[i], err)
 			}

@@ -76,6 +76,7 @@ type Engine struct {
 	resigned chan struct{}
 	adoption atomic.Pointer[adoption]
 	adopted  chan struct{}
+	started  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
 	// latest is the newest snapshot; it is nil before there is one.
@@ -118,6 +119,7 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 		done:     make(chan struct{}),
 		resigned: make(chan struct{}),
 		adopted:  make(chan struct{}, 1),
+		started:  make(chan struct{}, 1),
 		loads:    make(chan load),
 	}
 	e.state.Store(&state{
@@ -148,6 +150,15 @@ func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
 	default:
 	}
 	e.start.Do(e.run)
+}
+
+// ServerStarted tells the engine that a server of a Caddy configuration listens from now on, to which listeners of documents belong. It
+// does not wait.
+func (e *Engine) ServerStarted() {
+	select {
+	case e.started <- struct{}{}:
+	default:
+	}
 }
 
 // Destruct ends the engine when no Caddy configuration uses it any more. It does not wait: what runs may itself be

@@ -75,6 +75,8 @@ func (l *loop) run(ctx context.Context) {
 			return
 		case <-l.adopted:
 			l.adopt(ctx)
+		case <-l.started:
+			l.startListeners()
 		case <-synced:
 			// Not before: an Ingress whose Secret has not arrived is not an Ingress without a Secret.
 			synced, changed = nil, l.source.Store().Changed()
@@ -83,9 +85,7 @@ func (l *loop) run(ctx context.Context) {
 		case <-changed:
 			l.observe()
 		case <-again.C:
-			if l.live.Table.Ready() {
-				l.checkDrift()
-			}
+			l.checkDrift()
 		case next := <-l.loads:
 			l.serveDocument(next.document)
 			close(next.served)
@@ -105,6 +105,16 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
+// startListeners opens the listeners of a server that has started.
+func (l *loop) startListeners() {
+	if !l.live.IsEarly() {
+		return
+	}
+	l.live.StartListeners()
+	l.becomeReady()
+	l.publish()
+}
+
 // publisherChanged receives when the verdicts of the publisher have changed.
 func (l *loop) publisherChanged() <-chan struct{} {
 	if l.publisher == nil {
@@ -115,6 +125,9 @@ func (l *loop) publisherChanged() <-chan struct{} {
 
 // checkDrift finds changes without an event: a status that another client has written, and certificates that have expired.
 func (l *loop) checkDrift() {
+	if !l.live.Table.Ready() {
+		return
+	}
 	if l.publisher != nil {
 		l.observe()
 	}

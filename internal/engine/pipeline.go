@@ -111,7 +111,13 @@ func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	}
 	l.live.Listen(delta)
 	l.issuance.Want(delta.Certificates)
-	if l.live.Table.Ready() {
+	l.becomeReady()
+}
+
+// becomeReady has the process say that it is ready, once everything is in effect. Listeners whose server starts with the first
+// configuration come after that.
+func (l *loop) becomeReady() {
+	if l.live.Table.Ready() || l.live.IsEarly() {
 		return
 	}
 	l.awaitIssued()

@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -40,13 +41,19 @@ func (o *Opened) Close() {
 	_ = o.claim.Close()
 }
 
+// ErrNotStarted is for a server that does not run yet: its configuration is being loaded.
+var ErrNotStarted = errors.New("the server has not started yet")
+
 // Addresses returns the addresses for a port beside those of a server: at the hosts that it listens on by TCP. It is an error if no
-// server with this name runs.
+// server with this name runs: ErrNotStarted if one is about to.
 func (f *Front) Addresses(server string, port uint16) ([]caddy.NetworkAddress, error) {
 	f.mu.Lock()
-	serving := f.serving(server)
+	serving, starts := f.serving(server), f.starts(server)
 	f.mu.Unlock()
-	if serving == nil {
+	switch {
+	case serving == nil && starts:
+		return nil, ErrNotStarted
+	case serving == nil:
 		return nil, fmt.Errorf("no server %s runs", server)
 	}
 	var all []caddy.NetworkAddress
@@ -73,6 +80,16 @@ func (f *Front) serving(name string) *Serving {
 		return g.current.Load()
 	}
 	return nil
+}
+
+// starts says whether a server of a name has been prepared and does not run yet. It is called with the lock.
+func (f *Front) starts(name string) bool {
+	for server, s := range f.servings {
+		if server.Name() == name && s.group == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Open listens on one more TCP address, which has one port, beside those of a server. Its requests are answered by AnswerBeside of the
