@@ -53,7 +53,7 @@ func TestUseRegex(t *testing.T) {
 	in := start(t, class+service("one", port1, one)+service("two", port2, two)+
 		annotate(rule("regex", "a.example", "ImplementationSpecific", "/api/v[0-9]+$", "one"), "use-regex", "true")+
 		rule("plain", "a.example", "Exact", "/api", "two")+rule("other", "b.example", "Exact", "/api", "two"))
-	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+	in.byEachVersion(t, func(_ *testing.T, in *ingress) {
 		in.expect("a.example", "/api/v12", http.StatusOK, "one /api/v12")
 		in.expect("a.example", "/API/V1", http.StatusOK, "one /API/V1")
 		in.expect("a.example", "/api/v12/x", http.StatusOK, "two /api/v12/x")

@@ -7,7 +7,7 @@ import (
 
 // TestProxyRedirect holds where the redirects of endpoints lead, by HTTP and by FastCGI; redirects of our own stay as they are.
 func TestProxyRedirect(t *testing.T) {
-	answer := func(w http.ResponseWriter, r *http.Request) {
+	answer := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "http://app.internal/x;y?a=b")
 		w.Header().Set("Refresh", "5; URL=http://app.internal/later")
 		w.WriteHeader(http.StatusFound)
