@@ -19,9 +19,23 @@ import (
 
 // BenchmarkRequest is a short GET on a connection that is kept, through all of the process that stands between a client and
 // an endpoint. Allocations are those of the process: neither the client nor the endpoint here has any.
-func BenchmarkRequest(b *testing.B) {
+func BenchmarkRequest(b *testing.B) { benchmarkRequest(b, "") }
+
+// BenchmarkExternalAuth is BenchmarkRequest with a service that is asked about each request, and with its answer kept.
+func BenchmarkExternalAuth(b *testing.B) {
+	service := raw(b, "HTTP/1.1 200 OK\r\nX-User: alice\r\nContent-Length: 0\r\n\r\n")
+	asks := fmt.Sprintf("nginx.ingress.kubernetes.io/auth-url: http://%s/check, nginx.ingress.kubernetes.io/auth-response-headers: X-User", service)
+	b.Run("plain", func(b *testing.B) { benchmarkRequest(b, "") })
+	b.Run("asked", func(b *testing.B) { benchmarkRequest(b, asks) })
+	b.Run("kept", func(b *testing.B) {
+		benchmarkRequest(b, asks+", nginx.ingress.kubernetes.io/auth-cache-key: $http_authorization")
+	})
+}
+
+func benchmarkRequest(b *testing.B, annotations string) {
+	b.Helper()
 	address := fixture.Address(b)
-	load(b, address, raw(b, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"))
+	load(b, address, raw(b, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nok\n"), annotations)
 	conn, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
 		b.Fatal(err)
@@ -40,7 +54,7 @@ func BenchmarkRequest(b *testing.B) {
 }
 
 // load runs Caddy with our servers, as its Caddyfile has them, and a host "h" in front of a backend.
-func load(b *testing.B, address, backend string) {
+func load(b *testing.B, address, backend, annotations string) {
 	b.Helper()
 	manifests, err := os.ReadFile(filepath.Join("testdata", "leaving", "manifests.yaml"))
 	if err != nil {
@@ -49,6 +63,9 @@ func load(b *testing.B, address, backend string) {
 	folder := b.TempDir()
 	_, port, _ := net.SplitHostPort(backend)
 	content := strings.ReplaceAll(string(manifests), "PORT", port)
+	if annotations != "" {
+		content = strings.Replace(content, "kind: Ingress\nmetadata: {", "kind: Ingress\nmetadata: {annotations: {"+annotations+"}, ", 1)
+	}
 	if err := os.WriteFile(filepath.Join(folder, "manifests.yaml"), []byte(content), 0o600); err != nil {
 		b.Fatal(err)
 	}

@@ -204,7 +204,7 @@ func decidesOnKeeping(f *message.Field) bool {
 // answer with a cookie is for one client alone.
 func (s *Service) lifetime(a *Answer, now time.Time) time.Duration {
 	vary, _ := a.Fields.Joined(varyField)
-	if _, any := hasWord(vary, "*"); any || a.Fields.Has(message.SetCookie) || !a.LetsIn() && !a.Refuses() {
+	if _, differs := hasWord(vary, "*"); differs || a.Fields.Has(message.SetCookie) || !a.LetsIn() && !a.Refuses() {
 		return 0
 	}
 	if said, ok := saidLifetime(a, now); ok {

@@ -130,12 +130,20 @@ func (c *conn) passes(chunks *http1.Decoder, left *int64) bool {
 	switch c.head.Framing {
 	case http1.NoBody:
 		return true
+	case http1.UntilClose:
+		return false
+	case http1.Chunked:
+		return c.passesChunks(chunks)
 	case http1.Sized:
 		n := min(*left, int64(c.end-c.at))
 		c.at += int(n)
 		*left -= n
 		return *left == 0
 	}
+	return false
+}
+
+func (c *conn) passesChunks(chunks *http1.Decoder) bool {
 	for c.at < c.end {
 		_, n, done, err := chunks.Next(c.buffered())
 		c.at += n

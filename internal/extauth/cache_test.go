@@ -1,0 +1,146 @@
+package extauth
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// TestLifetime holds what is kept, and for how long.
+func TestLifetime(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	s := &Service{Keep: []Lifetime{{200, time.Minute}, {401, time.Second}}}
+	for _, c := range []struct {
+		status int
+		name   string
+		value  string
+		want   time.Duration
+	}{
+		{200, "X-None", "", time.Minute}, {401, "X-None", "", time.Second}, {403, "X-None", "", 0}, {500, "X-None", "", 0},
+		{200, "Set-Cookie", "a=b", 0}, {200, "Vary", "Cookie, *", 0}, {200, "Vary", "Cookie", time.Minute},
+		{200, "Cache-Control", "public, max-age=7", 7 * time.Second}, {403, "cache-control", "max-age=7", 7 * time.Second},
+		{500, "Cache-Control", "max-age=7", 0}, {200, "Cache-Control", "max-age=7, s-maxage=8", 8 * time.Second},
+		{200, "Cache-Control", "no-store", 0}, {200, "Cache-Control", "PRIVATE", 0}, {200, "Cache-Control", "max-age=x", 0},
+		{200, "X-Accel-Expires", "3", 3 * time.Second}, {200, "X-Accel-Expires", "0", 0}, {200, "X-Accel-Expires", "@1700000009", 9 * time.Second},
+		{200, "Expires", "0", 0}, {200, "Expires", now.Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"), time.Hour},
+	} {
+		a := s.NewAnswer(c.status, message.Fields{message.NewField(c.name, c.value)})
+		if got := s.lifetime(a, now); got != c.want {
+			t.Errorf("%d with %s: %s is kept for %s, want %s", c.status, c.name, c.value, got, c.want)
+		}
+	}
+}
+
+var (
+	minutely = &Service{Keep: []Lifetime{{200, time.Minute}}}
+	errAsked = errors.New("asked")
+)
+
+func answers(fields ...message.Field) func() (*Answer, error) {
+	return func() (*Answer, error) { return &Answer{Status: 200, Fields: fields}, nil }
+}
+
+// TestCacheForgets what is old, and what was used longest ago.
+func TestCacheForgets(t *testing.T) {
+	now := time.Unix(0, 0)
+	c := newCache(2*entryBytes, func() time.Time { return now })
+	for i := range byte(3) {
+		if _, err := c.Fetch(t.Context(), minutely, Key{i}, nil, answers()); err != nil {
+			t.Fatal(err)
+		}
+		c.Get(Key{0}, nil)
+	}
+	if c.Get(Key{0}, nil) == nil || c.Get(Key{1}, nil) != nil || c.Get(Key{2}, nil) == nil || c.bytes != 2*entryBytes {
+		t.Errorf("kept are %v, with %d bytes", c.entries, c.bytes)
+	}
+	now = now.Add(time.Minute)
+	if c.Get(Key{0}, nil) != nil || c.Get(Key{2}, nil) != nil || c.bytes != 0 || len(c.entries)+c.used.Len() != 0 {
+		t.Errorf("kept are %v, with %d bytes", c.entries, c.bytes)
+	}
+}
+
+// TestCacheVaries by what the service says.
+func TestCacheVaries(t *testing.T) {
+	c := NewCache()
+	cookie := func(value string) message.Fields { return message.Fields{message.Cookie.Field(value)} }
+	if _, err := c.Fetch(t.Context(), minutely, Key{}, cookie("a"), answers(message.NewField("Vary", "Cookie"))); err != nil {
+		t.Fatal(err)
+	}
+	if c.Get(Key{}, cookie("a")) == nil || c.Get(Key{}, cookie("b")) != nil {
+		t.Error("the answer is for another cookie")
+	}
+}
+
+// TestEqualQuestionsAreAskedOnce, unless the answer is for one alone.
+func TestEqualQuestionsAreAskedOnce(t *testing.T) {
+	for _, c := range []struct {
+		answer []message.Field
+		want   int32
+	}{{nil, 1}, {[]message.Field{message.SetCookie.Field("a=b")}, 8}} {
+		cache, asked, free := NewCache(), atomic.Int32{}, make(chan struct{})
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				_, err := cache.Fetch(t.Context(), minutely, Key{}, nil, func() (*Answer, error) {
+					asked.Add(1)
+					<-free
+					return answers(c.answer...)()
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		fixture.Eventually(t, "the first question", func() error {
+			if asked.Load() == 0 {
+				return errAsked
+			}
+			return nil
+		})
+		close(free)
+		all.Wait()
+		if got := asked.Load(); got != c.want && (c.want == 1 || got == 0) {
+			t.Errorf("asked %d times, want %d", got, c.want)
+		}
+	}
+}
+
+// TestNobodyWaitsForEver for a question of another request.
+func TestNobodyWaitsForEver(t *testing.T) {
+	cache, asked, free := NewCache(), make(chan struct{}), make(chan struct{})
+	var first sync.WaitGroup
+	first.Go(func() {
+		_, _ = cache.Fetch(t.Context(), minutely, Key{}, nil, func() (*Answer, error) {
+			close(asked)
+			<-free
+			return nil, errAsked
+		})
+	})
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := cache.Fetch(ctx, minutely, Key{}, nil, answers()); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(free)
+	first.Wait()
+}
+
+func BenchmarkGet(b *testing.B) {
+	c := NewCache()
+	if _, err := c.Fetch(b.Context(), minutely, Key{}, nil, answers()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if c.Get(Key{}, nil) == nil {
+			b.Fatal("it is not kept")
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package extauth
+
+import (
+	"strings"
+	"testing"
+)
+
+func lookup(name string) string {
+	return map[string]string{
+		"host": "shop.example", "http_host": "shop.example:99", "request_uri": "/a?b=c&d", "uri": "/a b\r\nX: y#", "http_x": "../?&#\r\n",
+		"arg_q": "%2e%2E/x y", "cookie_c": "a;b", "namespace": "shop",
+	}[name]
+}
+
+// TestFill holds where questions go, and that nothing of a client ends a part of a URL.
+func TestFill(t *testing.T) {
+	for text, want := range map[string]string{
+		"http://auth.shop.svc":                    "auth.shop.svc auth.shop.svc:80 /",
+		"https://auth.example/a?b":                "auth.example auth.example:443 /a?b",
+		"http://auth:8080?x=1":                    "auth auth:8080 /?x=1",
+		"http://[2001:db8::1]:8080/":              "[2001:db8::1] [2001:db8::1]:8080 /",
+		"https://$host/check":                     "shop.example shop.example:443 /check",
+		"http://$http_host:4180/$namespace":       "shop.example shop.example:4180 /shop",
+		"http://auth.${namespace}.svc/":           "auth.shop.svc auth.shop.svc:80 /",
+		"http://auth/c$request_uri":               "auth auth:80 /c/a?b=c&d",
+		"http://auth/$uri":                        "auth auth:80 //a%20b%0D%0AX:%20y%23",
+		"http://auth/$http_x/$arg_q/${cookie_c}x": "auth auth:80 /..%2F%3F%26%23%0D%0A/%2e%2E%2Fx%20y/a%3Bbx",
+	} {
+		u, err := ParseURL(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		var q Question
+		if err := u.Fill(&q, lookup); err != nil || q.Host+" "+q.Address+" "+q.Target != want || q.Secure != strings.HasPrefix(text, "https") {
+			t.Errorf("%s: %s %s %s %v, want %s", text, q.Host, q.Address, q.Target, err, want)
+		}
+	}
+}
+
+// FuzzURL holds that a URL is refused, or asks for what can stand in the head of a request.
+func FuzzURL(f *testing.F) {
+	for _, text := range []string{
+		"http://auth/", "https://$host:1/?$arg_a", "http://${host", "http://[::1]", "http://a@b/", "http://a:/", "http://$http_x/",
+	} {
+		f.Add(text, "a.example", "x y\r\n")
+	}
+	f.Fuzz(func(t *testing.T, text, host, value string) {
+		u, err := ParseURL(text)
+		if err != nil {
+			return
+		}
+		var q Question
+		if err := u.Fill(&q, func(name string) string {
+			if name == "host" || name == "namespace" {
+				return host
+			}
+			return value
+		}); err != nil {
+			return
+		}
+		if strings.ContainsFunc(q.Target+q.Host, func(r rune) bool { return r <= ' ' || r > '~' }) || !strings.HasPrefix(q.Target, "/") ||
+			strings.ContainsAny(q.Host, "@/?#") {
+			t.Errorf("%q asks %q for %q", text, q.Host, q.Target)
+		}
+	})
+}
+
+func TestSameToBackends(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"X-User", "x-user", true}, {"X-User", "X_USER", true}, {"X-User", "x.user", true}, {"X-User", "X-Users", false}, {"X-User", "XXUser", false},
+	} {
+		if SameToBackends(c.a, c.b) != c.same {
+			t.Errorf("%s and %s: %t", c.a, c.b, !c.same)
+		}
+	}
+}
