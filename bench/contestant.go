@@ -83,6 +83,7 @@ func (c *contestant) caddyfile(options ...string) []byte {
 		configmap bench/controller
 		http %s
 		https %s
+		access_log off
 		%s
 	}
 }

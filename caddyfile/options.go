@@ -211,6 +211,14 @@ var options = option.Table[draft, *line]{
 		Example: "strict_paths", Default: "such a path is refused where one way to read it leads to a route with another guard, or to none",
 	},
 	{
+		Name: "access_log", Values: "off",
+		Parse: one(func(d *draft) *string { return &d.config.AccessLog },
+			words("; without the option, requests are noted as the ConfigMap says", settings.AccessLogOff)),
+		Doc: "With `off`, no requests are noted, whatever the ConfigMap says. Otherwise they are, on the standard output and in the format of " +
+			"ingress-nginx, unless its keys [say otherwise](configmap.md#log-format-upstream).",
+		Example: "access_log off", Default: "requests are noted",
+	},
+	{
 		Name: "via", Parse: enable(func(d *draft) *bool { return &d.config.Via }),
 		Doc:     "Adds a `Via` header to answers, by which clients see that they came through a proxy. Endpoints get one in any case.",
 		Example: "via", Default: "answers have no `Via` header but that of an endpoint",

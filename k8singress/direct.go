@@ -104,6 +104,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 		d.note(zap.ErrorLevel, x, "a request failed, and its client is told something else", x.Hidden)
 	}
 	requests.note(x.Status, began)
+	d.table.AccessLog().Note(x, began, outcome != live.NoHost)
 	if !x.Kept {
 		*x = exchange.Exchange{}
 		exchanges.Put(x)

@@ -13,6 +13,8 @@ import (
 type Settings struct {
 	// Ingress is the one that they are of. It is for defaults, and no annotation changes it.
 	Ingress ir.Name
+	// Unlogged keeps the requests out of the access log.
+	Unlogged bool
 	// RewriteTarget replaces the path of a request; it is empty without rewrite.
 	RewriteTarget string
 	// UseRegex says that the paths are regular expressions.

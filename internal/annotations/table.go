@@ -24,6 +24,7 @@ var Table = option.Table[Settings, string]{
 	customHTTPErrors, defaultBackend, disableProxyInterceptErrors,
 	useRegex, rewriteTarget, appRoot, relativeRedirects,
 	serverAlias, fromToWWW,
+	enableAccessLog,
 	proxyBodySize, proxyRequestBuffering,
 	loadBalance, upstreamHashBy, upstreamHashBySubset, upstreamHashBySubsetSize, serviceUpstream,
 	affinity, affinityMode, affinityCanaryBehavior,

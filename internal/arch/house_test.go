@@ -86,6 +86,7 @@ var house = []room{
 	{name: "internal/basicauth", level: 3, never: pure},
 	{name: "internal/mtls", level: 4, never: pure},
 	{name: "internal/exchange", level: 5, never: pure},
+	{name: "internal/accesslog", level: 6, never: pure},
 	{name: "internal/filter", level: 6, never: pure},
 	{name: "internal/proxy", level: 6, never: pure},
 	{name: "internal/panics", level: 0, standard: true},

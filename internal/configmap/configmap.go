@@ -25,6 +25,9 @@ type Config struct {
 	Global ir.Global
 	// AddHeaders and SetHeaders are ConfigMaps, whose data ReadHeaders reads for Global.Headers; zero is none.
 	AddHeaders, SetHeaders ir.Name
+
+	// HTTPLogPath goes before the path of Global.AccessLog; Parse leaves it empty.
+	HTTPLogPath string
 }
 
 // Parse reads the data of a ConfigMap. A key that cannot be read is left out and reported; the others count. One that keeps
@@ -69,6 +72,7 @@ func (r *reading) all(data map[string]string) {
 		r.one(name, strings.TrimSpace(data[name]))
 	}
 	config.Defaults.Finish()
+	config.finishAccessLog()
 	config.Global.TLS = config.Defaults.TLS
 	r.Check()
 	slices.SortStableFunc(r.Problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })

@@ -46,6 +46,15 @@ func TestGlobal(t *testing.T) {
 		{"http2-max-concurrent-streams", "128", ir.Global{Connections: ir.ClientConnections{Streams: 128}}},
 		{"server-tokens", "true", ir.Global{ServerTokens: true}},
 		{"allow-backend-server-header", "true", ir.Global{BackendServer: true}},
+		{"disable-access-log", "true", ir.Global{AccessLog: ir.AccessLog{Off: true}}},
+		{"disable-http-access-log", "true", ir.Global{AccessLog: ir.AccessLog{Off: true}}},
+		{"access-log-path", "/dev/stderr", ir.Global{AccessLog: ir.AccessLog{Path: "/dev/stderr"}}},
+		{"http-access-log-path", "/x.log", ir.Global{AccessLog: ir.AccessLog{Path: "/x.log"}}},
+		{"log-format-upstream", "$status $upstream_addr", ir.Global{AccessLog: ir.AccessLog{Format: "$status $upstream_addr"}}},
+		{"log-format-escape-json", "true", ir.Global{AccessLog: ir.AccessLog{Escape: ir.EscapeJSON}}},
+		{"log-format-escape-none", "true", ir.Global{AccessLog: ir.AccessLog{Escape: ir.EscapeNone}}},
+		{"skip-access-log-urls", "/healthz,\n~^/api", ir.Global{AccessLog: ir.AccessLog{Skip: []string{"/healthz", "~^/api"}}}},
+		{"enable-access-log-for-default-backend", "true", ir.Global{AccessLog: ir.AccessLog{Unknown: true}}},
 		{"hide-headers", "X-Powered-By,\nX-Generator", ir.Global{Headers: ir.Headers{Hidden: []string{"X-Powered-By", "X-Generator"}}}},
 		{"proxy-add-original-uri-header", "true", ir.Global{Headers: ir.Headers{OriginalURI: true}}},
 		{"forwarded-host-header", "X-Asked-Host", ir.Global{Clients: ir.Clients{HostHeader: "X-Asked-Host"}}},
@@ -333,6 +342,7 @@ func checkRefused(t *testing.T, config *Config) {
 	t.Helper()
 	want := Config{Defaults: annotations.Settings{Closed: config.Defaults.Closed}}
 	want.Global.Clients.Trusted = config.Global.Clients.Trusted
+	want.Global.AccessLog.Format = config.Global.AccessLog.Format
 	want.Global.Headers.Hidden = config.Global.Headers.Hidden
 	want.Defaults.Asked.GlobalAuth.Broken = config.Defaults.Asked.GlobalAuth.Broken
 	want.Defaults.Asked.GlobalAuth.NoCache = config.Defaults.Asked.GlobalAuth.NoCache

@@ -44,6 +44,8 @@ var Table = option.Table[Config, string]{
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
 	proxyStreamTimeout, proxyStreamNextUpstream, proxyStreamNextUpstreamTimeout, proxyStreamNextUpstreamTries, proxyStreamResponses,
 	clientHeaderTimeout, clientBodyTimeout, keepAlive, keepAliveRequests, largeClientHeaderBuffers, http2MaxConcurrentStreams,
+	disableAccessLog, disableHTTPAccessLog, accessLogPath, httpAccessLogPath, logFormatUpstream, logFormatEscapeJSON, logFormatEscapeNone,
+	skipAccessLogURLs, enableAccessLogForDefaultBackend,
 	serverTokens, allowBackendServerHeader, addHeaders, proxySetHeaders, hideHeaders, proxyAddOriginalURIHeader, forwardedHostHeader,
 	workerShutdownTimeout,
 	allowCrossNamespaceResources,

@@ -72,6 +72,8 @@ type Route struct {
 	ErrorPages *ErrorPages `json:"error_pages,omitempty"`
 	// Origin is the object that the route comes from, as "Kind/namespace/name".
 	Origin string `json:"origin,omitempty"`
+	// Unlogged keeps its requests out of the access log.
+	Unlogged bool `json:"unlogged,omitempty"`
 }
 
 // First returns the only destination of a route, or the first one of its shares.

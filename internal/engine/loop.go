@@ -154,7 +154,9 @@ func (l *loop) adopt(ctx context.Context) {
 		l.live.ReachService(listeningOf(s, a.settings.PublishService))
 	}
 	l.live.Names.Configure(naming(a.settings))
-	l.live.Table.SetOptions(live.Options{StrictPaths: a.settings.StrictPaths, Via: a.settings.Via})
+	l.live.Table.SetOptions(live.Options{
+		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via, NoAccessLog: a.settings.AccessLog == settings.AccessLogOff,
+	})
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
 	if err := l.live.Adopt(a.ctx, a.settings.Admin); err != nil {
 		l.log.Error("providing chains under the new Caddy configuration", zap.Error(err))

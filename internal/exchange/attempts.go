@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 )
@@ -41,6 +42,9 @@ func (x *Exchange) Done(failed bool) {
 	x.End()
 }
 
+// AnsweredWith says which status the endpoint has answered with.
+func (x *Exchange) AnsweredWith(status int) { x.answered = status }
+
 // Answered says that the head of the answer is there, for which the endpoint has been waited for since a time, zero being since
 // Next. How long the rest takes says more of the client, or of what it has asked for.
 func (x *Exchange) Answered(since time.Time) {
@@ -57,10 +61,31 @@ func (x *Exchange) Answered(since time.Time) {
 // Listed returns what tells, from any goroutine, whether the endpoint of the last Next is still one of its backend.
 func (x *Exchange) Listed() func() bool { return x.choice.Endpoint.Listed }
 
+// Attempt is what came of asking one endpoint.
+type Attempt struct {
+	Address string
+	// Status is that of its answer, or the one of the error.
+	Status int
+	Took   time.Duration
+}
+
+// Attempts returns those that are over, in their order.
+func (x *Exchange) Attempts() []Attempt { return x.ended }
+
+// note keeps what came of the last attempt.
+func (x *Exchange) note() {
+	if x.ended == nil {
+		x.ended = x.firstEnded[:0]
+	}
+	x.ended = append(x.ended, Attempt{x.choice.Endpoint.Address(), cmp.Or(x.answered, http.StatusBadGateway), time.Since(x.began)})
+	x.answered = 0
+}
+
 // End takes the attempt off those that are under way, without a word on its endpoint.
 func (x *Exchange) End() {
 	if x.open {
 		x.open = false
+		x.note()
 		x.choice.End()
 	}
 }
@@ -75,6 +100,7 @@ func (x *Exchange) Conclude(err error) {
 		x.End()
 	default:
 		if status := StatusOf(err); status == http.StatusBadGateway || status == http.StatusGatewayTimeout {
+			x.answered = cmp.Or(x.answered, status)
 			x.Done(true)
 		}
 		x.End()

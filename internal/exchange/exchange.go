@@ -73,6 +73,11 @@ type Exchange struct {
 	// tried begins in first, which is enough for most requests.
 	tried []*balancer.Endpoint
 	first [2]*balancer.Endpoint
+	// ended has what came of those that are over. It begins in firstEnded.
+	ended      []Attempt
+	firstEnded [2]Attempt
+	// answered is the status of the endpoint that has answered last, until its attempt is over.
+	answered int
 	// choice is the attempt under way since began, while open is set.
 	choice balancer.Choice
 	began  time.Time
@@ -96,6 +101,8 @@ type Route struct {
 	Origin string
 	// Regex is nil for a route of another type.
 	Regex *pattern.Pattern
+	// Unlogged keeps its requests out of the access log.
+	Unlogged bool
 }
 
 // Submatch returns where the route's regular expression matches path, as regexp.FindStringSubmatchIndex does; it is nil

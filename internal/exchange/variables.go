@@ -22,11 +22,11 @@ var values = map[string]func(*Exchange) string{
 	"escaped_request_uri":       func(x *Exchange) string { return nginx.EscapeComponent(x.Target) },
 	"host":                      requestHost,
 	"http_host":                 func(x *Exchange) string { return x.Host },
-	"ingress_name":              func(x *Exchange) string { return ir.ParseRef(x.Route.Origin).Name },
+	"ingress_name":              func(x *Exchange) string { return x.route().object().Name },
 	"is_args":                   isArgs,
-	"location_path":             func(x *Exchange) string { return x.Route.Path },
+	"location_path":             func(x *Exchange) string { return x.route().Path },
 	"msec":                      msec,
-	"namespace":                 func(x *Exchange) string { return ir.ParseRef(x.Route.Origin).Namespace },
+	"namespace":                 func(x *Exchange) string { return x.route().object().Namespace },
 	"pass_access_scheme":        func(x *Exchange) string { return x.Client().Proto },
 	"proxy_add_x_forwarded_for": addedForwardedFor,
 	"query_string":              query,
@@ -37,7 +37,7 @@ var values = map[string]func(*Exchange) string{
 	"request_method":            func(x *Exchange) string { return x.Method },
 	"request_uri":               requestURI,
 	"scheme":                    (*Exchange).Scheme,
-	"server_name":               func(x *Exchange) string { return cmp.Or(x.Route.Host, "_") },
+	"server_name":               func(x *Exchange) string { return cmp.Or(x.route().Host, "_") },
 	"server_port":               serverPort,
 	"service_name":              func(x *Exchange) string { return x.service(1) },
 	"service_port":              func(x *Exchange) string { return x.service(2) },
@@ -61,16 +61,36 @@ var families = []struct {
 
 // Variable returns the value of an nginx variable. What the request does not have is empty.
 func (x *Exchange) Variable(name string) string {
-	if value, ok := values[name]; ok {
+	if value := VariableOf(name); value != nil {
 		return value(x)
-	}
-	for _, family := range families {
-		if rest, ok := strings.CutPrefix(name, family.prefix); ok {
-			return family.value(x, rest)
-		}
 	}
 	return ""
 }
+
+// VariableOf returns what knows the values of a variable, or nil for one that there is not.
+func VariableOf(name string) func(*Exchange) string {
+	if value, ok := values[name]; ok {
+		return value
+	}
+	for _, family := range families {
+		if rest, ok := strings.CutPrefix(name, family.prefix); ok && rest != "" {
+			return func(x *Exchange) string { return family.value(x, rest) }
+		}
+	}
+	return nil
+}
+
+var noRoute Route
+
+// route is that of the request, or one that says nothing.
+func (x *Exchange) route() *Route {
+	if x.Route == nil {
+		return &noRoute
+	}
+	return x.Route
+}
+
+func (r *Route) object() ir.Ref { return ir.ParseRef(r.Origin) }
 
 func query(x *Exchange) string { return x.Query }
 
@@ -81,7 +101,7 @@ func isArgs(x *Exchange) string {
 	return "?"
 }
 
-func requestHost(x *Exchange) string { return cmp.Or(message.Hostname(x.Host), x.Route.Host) }
+func requestHost(x *Exchange) string { return cmp.Or(message.Hostname(x.Host), x.route().Host) }
 
 // Scheme is https for a connection with TLS, whatever a proxy in front has said, and http for others.
 func (x *Exchange) Scheme() string {

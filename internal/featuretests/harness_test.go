@@ -16,6 +16,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,12 +45,20 @@ type ingress struct {
 	client, admins *http.Client
 }
 
+// accessLogOn is an option of start for tests that look at the access log, which would fill the output of the others.
+const accessLogOn = "access log on"
+
 // start runs Caddy with a folder of manifests: the files of a txtar-like text, "-- name --" before each. More options of
 // the k8singress block may be given, one on each line.
 func start(t testing.TB, manifests string, options ...string) *ingress {
 	t.Helper()
 	in := newIngress(t)
 	in.write("manifests.yaml", manifests)
+	if i := slices.Index(options, accessLogOn); i >= 0 {
+		options = slices.Delete(slices.Clone(options), i, i+1)
+	} else {
+		options = append(options, "access_log off")
+	}
 	in.load(fmt.Sprintf("manifests %s\n%s", in.folder, strings.Join(options, "\n")))
 	in.awaitReady()
 	return in

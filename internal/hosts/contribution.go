@@ -69,6 +69,8 @@ type Path struct {
 	Backend *ir.Backend
 	// ErrorPages are nil without.
 	ErrorPages *ir.ErrorPages
+	// Unlogged keeps its requests out of the access log.
+	Unlogged bool
 	// Regex says that the path makes all paths that its namespace has on the host regular expressions.
 	Regex bool
 	// Last says that the path answers where no other path of the host matches.

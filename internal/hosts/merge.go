@@ -178,7 +178,7 @@ func (m *merging) add(r *Contribution, p *Path) {
 	}
 	route := &ir.Route{
 		Match: ir.Match{PathMatch: match}, Filters: append(filters, p.Filters...), Backends: ir.To(p.Backend), Proxy: p.Proxy,
-		ErrorPages: p.ErrorPages, Origin: r.Ref(),
+		ErrorPages: p.ErrorPages, Origin: r.Ref(), Unlogged: p.Unlogged,
 	}
 	m.taken[key] = claim{by: r, path: p, route: route}
 	m.Host.Routes = append(m.Host.Routes, route)

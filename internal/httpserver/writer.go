@@ -28,6 +28,8 @@ type writer struct {
 	// less than zero is any number.
 	bodiless, chunked bool
 	left              int64
+	// sent is how many bytes of the body there have been.
+	sent int64
 	// closing says that the connection ends with the answer, and untilClose that the client knows the end of the body by that.
 	closing, untilClose bool
 	// err is what went wrong with the client.
@@ -60,6 +62,9 @@ func (w *writer) release() {
 		w.pooled, w.buffer = nil, nil
 	}
 }
+
+// Sent is how many bytes of the body have been written.
+func (w *writer) Sent() int64 { return w.sent }
 
 // Started says whether a head has been written.
 func (w *writer) Started() bool { return w.started }
@@ -159,7 +164,7 @@ func (w *writer) Write(part []byte) (int, error) {
 	if w.bodiless || len(part) == 0 {
 		return len(part), nil
 	}
-	if w.left >= 0 {
+	if w.sent += int64(len(part)); w.left >= 0 {
 		w.left -= int64(len(part))
 	}
 	w.room()
@@ -264,6 +269,7 @@ func (w *writer) ReadFrom(source io.Reader) (int64, error) {
 		return io.Copy(io.Discard, source)
 	}
 	if n, done, err := w.splice(source); done {
+		w.sent += n
 		return n, err
 	}
 	return w.copyFrom(source)

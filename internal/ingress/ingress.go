@@ -255,6 +255,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path), Params: r.params}
 	p.ErrorPages = r.pages
 	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
+	p.Unlogged = r.annotations.Unlogged
 	return p
 }
 

@@ -147,6 +147,8 @@ type Global struct {
 	// ServerTokens names this server in the Server field of answers. BackendServer lets the one of an endpoint pass.
 	ServerTokens  bool `json:"server_tokens,omitempty"`
 	BackendServer bool `json:"backend_server,omitempty"`
+	// AccessLog is what is noted of requests.
+	AccessLog AccessLog `json:"access_log,omitzero"`
 	// Headers are changes to the header fields of all requests and answers.
 	Headers Headers `json:"headers,omitzero"`
 	// DefaultBackend is the ID of the backend that answers requests which no route is for, and errors whose route names no backend for
@@ -165,6 +167,30 @@ type Block struct {
 	UserAgents []string `json:"user_agents,omitempty"`
 	Referers   []string `json:"referers,omitempty"`
 }
+
+// AccessLog is what is noted of requests, a line each. The zero value is as ingress-nginx does it.
+type AccessLog struct {
+	Off bool `json:"off,omitempty"`
+	// Path is the file; empty is the standard output.
+	Path string `json:"path,omitempty"`
+	// Format is text with nginx variables; empty is that of ingress-nginx.
+	Format string    `json:"format,omitempty"`
+	Escape LogEscape `json:"escape,omitempty"`
+	// Skip are targets of requests that are not noted, as path and query, or patterns with "~" in front of them.
+	Skip []string `json:"skip,omitempty"`
+	// Unknown notes requests for hosts and paths that nobody has, too.
+	Unknown bool `json:"unknown,omitempty"`
+}
+
+// LogEscape says how the values of variables are written in a log.
+type LogEscape string
+
+// The ways there are, by nginx's log_format.
+const (
+	EscapeDefault LogEscape = ""
+	EscapeJSON    LogEscape = "json"
+	EscapeNone    LogEscape = "none"
+)
 
 // Headers are changes to the header fields of all requests and answers. Values may have nginx variables.
 type Headers struct {

@@ -113,6 +113,8 @@ type Route struct {
 	// ErrorPages are nil for a route whose clients get errors as they are.
 	ErrorPages *ErrorPages
 	Origin     Origin
+	// Unlogged keeps its requests out of the access log.
+	Unlogged bool
 }
 
 // WeightedBackend is one of the backends that share the requests of a route, or the connections of a stream route.

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/accesslog"
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/filter"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -22,6 +23,7 @@ type global struct {
 	options atomic.Pointer[ir.Global]
 	answers atomic.Pointer[answers]
 	block   atomic.Pointer[filter.Block]
+	log     atomic.Pointer[accesslog.Log]
 
 	handshakes atomic.Pointer[handshakes]
 	// fallback is the route to the default backend; nil is without.
@@ -35,12 +37,28 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	}
 	t.global.options.Store(g)
 	t.global.answers.Store(newAnswers(g, t.options.Load()))
+	t.setAccessLog(g)
 	t.global.handshakes.Store(newHandshakes(g))
 	t.setDefault(g.DefaultBackend)
 	t.global.clients.Store(realip.New(g.Clients))
 	t.global.block.Store(filter.NewBlock(g.Block))
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
+
+// setAccessLog leaves a log that is asked for again as it is.
+func (t *Table) setAccessLog(g *ir.Global) {
+	if t.options.Load().NoAccessLog {
+		t.global.log.Store(nil)
+		return
+	}
+	t.global.log.Store(accesslog.New(&g.AccessLog, t.logs))
+}
+
+// AccessLogs are the files of the access log, with their metrics.
+func (t *Table) AccessLogs() *accesslog.Files { return t.logs }
+
+// AccessLog is where requests are noted; nil is nowhere.
+func (t *Table) AccessLog() *accesslog.Log { return t.global.log.Load() }
 
 // Global is what SetGlobal was given last. It is never nil, and nobody may change it.
 func (t *Table) Global() *ir.Global { return t.global.options.Load() }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/k8singress/k8singress/internal/accesslog"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/endpoints"
 	"github.com/k8singress/k8singress/internal/exchange"
@@ -36,6 +37,8 @@ type Table struct {
 	connections *proxy.Pool
 	// services are the connections to external services that filters ask.
 	services *proxy.Pool
+	// logs are the files of the access log.
+	logs *accesslog.Files
 	// shared is what filters have in common.
 	shared *filter.Shared
 
@@ -52,6 +55,8 @@ type Table struct {
 type Options struct {
 	// StrictPaths refuses each path that servers read in more than one way.
 	StrictPaths bool
+	// NoAccessLog notes no requests, whatever the ConfigMap says.
+	NoAccessLog bool
 	// Via tells clients in a Via field that the answer has come through here.
 	Via bool
 }
@@ -60,6 +65,7 @@ type Options struct {
 func (t *Table) SetOptions(o Options) {
 	t.options.Store(&o)
 	t.global.answers.Store(newAnswers(t.Global(), &o))
+	t.setAccessLog(t.Global())
 }
 
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
@@ -67,6 +73,7 @@ func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
 		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[string]*chain{},
 		services: proxy.NewServicePool(backends.Guard()), groups: map[string]*group{},
+		logs: accesslog.NewFiles(caddy.Log().Named("k8singress.access")),
 	}
 	t.shared = filter.NewShared(t.services.Ask)
 	t.group.init()
@@ -154,7 +161,7 @@ func (t *Table) build(g *group, name string, d *document.Host) *host {
 
 func (t *Table) route(g *group, h *host, d *document.Route) {
 	r := &Route{
-		Route:    exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin},
+		Route:    exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, Unlogged: d.Unlogged},
 		redirect: d.HTTPSRedirect, streams: &streams{all: &t.open}, errors: t.errorPages(d.ErrorPages),
 	}
 	if len(d.Split) > 0 {

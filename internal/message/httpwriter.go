@@ -29,6 +29,7 @@ type httpWriter struct {
 	// unread says that the rest of the body will not be read: what comes next on the connection is no request.
 	unread  atomic.Bool
 	aborted bool
+	sent    int64
 	// one says that the client speaks HTTP/1.
 	one bool
 }
@@ -47,6 +48,8 @@ func NewHTTPWriter(w http.ResponseWriter, r *http.Request) HTTPWriter {
 }
 
 func (h *httpWriter) Started() bool { return h.started }
+
+func (h *httpWriter) Sent() int64 { return h.sent }
 
 func (h *httpWriter) Aborted() bool { return h.aborted }
 
@@ -121,14 +124,18 @@ func (h *httpWriter) Write(part []byte) (int, error) {
 	if h.bare {
 		return len(part), nil
 	}
-	return h.w.Write(part)
+	n, err := h.w.Write(part)
+	h.sent += int64(n)
+	return n, err
 }
 
 func (h *httpWriter) ReadFrom(source io.Reader) (int64, error) {
 	if h.bare {
 		return io.Copy(io.Discard, source)
 	}
-	return io.Copy(h.w, source)
+	n, err := io.Copy(h.w, source)
+	h.sent += n
+	return n, err
 }
 
 func (h *httpWriter) Flush() error { return http.NewResponseController(h.w).Flush() }

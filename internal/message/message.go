@@ -188,4 +188,6 @@ type Writer interface {
 	Abort()
 	// Started says whether a head has been written.
 	Started() bool
+	// Sent is how many bytes of the body have been written.
+	Sent() int64
 }

@@ -28,6 +28,13 @@ var FastCGIVariables = []string{
 	"server_addr", "server_protocol",
 }
 
+// LogVariables are the variables besides, for the lines of the access log: what is known when a request has been answered.
+var LogVariables = []string{
+	"body_bytes_sent", "bytes_sent", "hostname", "http2", "https", "pid", "pipe", "proxy_alternative_upstream_name", "proxy_upstream_name",
+	"remote_user", "request", "request_length", "request_time", "server_protocol", "ssl_cipher", "ssl_protocol", "ssl_server_name", "status",
+	"time_iso8601", "time_local", "upstream_addr", "upstream_response_length", "upstream_response_time", "upstream_status",
+}
+
 // Groups are the variables of a place where a regular expression has matched.
 var Groups = strings.Split("123456789", "")
 
@@ -88,6 +95,56 @@ func known(name string) bool {
 		rest, ok := strings.CutPrefix(name, prefix)
 		return ok && rest != "" && !strings.ContainsFunc(rest, func(r rune) bool { return !isNameRune(r) })
 	})
+}
+
+// Split is a text with variables, taken apart: Texts and Names in turn, beginning and ending with a text.
+type Split struct{ Texts, Names []string }
+
+// SplitTemplate takes apart what ParseTemplate reads, whatever its variables are called. A dollar sign without a name is text.
+func SplitTemplate(text string) Split {
+	var s Split
+	literal := ""
+	for rest := text; ; {
+		before, behind, found := strings.Cut(rest, "$")
+		literal += before
+		if !found {
+			s.Texts = append(s.Texts, literal)
+			return s
+		}
+		name, after, ok := cutAnyName(behind)
+		if rest = after; !ok {
+			literal += "$"
+			continue
+		}
+		s.Texts, s.Names, literal = append(s.Texts, literal), append(s.Names, name), ""
+	}
+}
+
+// Unknown returns the variables in a text that there are not, each once. more are names of others in this place.
+func (s *Split) Unknown(more ...string) []string {
+	var unknown []string
+	for _, name := range s.Names {
+		if !known(name) && !slices.Contains(more, name) && !slices.Contains(unknown, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown
+}
+
+// cutAnyName takes a name off what follows a dollar sign; without one, rest is all of it.
+func cutAnyName(s string) (name, rest string, ok bool) {
+	if inner, braced := strings.CutPrefix(s, "{"); braced {
+		name, rest, ok = strings.Cut(inner, "}")
+		if ok = ok && name != "" && !strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) }); ok {
+			return name, rest, true
+		}
+		return "", s, false
+	}
+	end := strings.IndexFunc(s, func(r rune) bool { return !isNameRune(r) })
+	if end < 0 {
+		end = len(s)
+	}
+	return s[:end], s[end:], end > 0
 }
 
 // Text returns the text of a template without variables.

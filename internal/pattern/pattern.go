@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"sync"
 	"unicode/utf8"
 )
@@ -45,6 +46,21 @@ func CompilePath(path string) (*Pattern, error) { return compile(ofPath, path) }
 
 // ofPath is what ingress-nginx writes as location ~* "^path".
 const ofPath = "(?i)^"
+
+// CompileMarked compiles what stands behind "~", as nginx's map and server_name have it; "~*" is without regard to case. marked is false
+// for a text without the mark, which is no pattern.
+func CompileMarked(text string) (p *Pattern, marked bool, err error) {
+	expression, marked := strings.CutPrefix(text, "~")
+	if !marked {
+		return nil, false, nil
+	}
+	if folded, ok := strings.CutPrefix(expression, "*"); ok {
+		p, err = CompileFold(folded)
+	} else {
+		p, err = Compile(expression)
+	}
+	return p, true, err
+}
 
 func compile(flags, text string) (*Pattern, error) {
 	size, err := parse(flags, text)

@@ -47,7 +47,7 @@ func (r *request) roundTrip() error {
 		return idle.explain(err)
 	}
 	defer response.Body.Close()
-	if r.againFor(response.StatusCode) {
+	if r.AnsweredWith(response.StatusCode); r.againFor(response.StatusCode) {
 		return errPassedOn
 	}
 	r.Answered(r.body.asked())

@@ -140,6 +140,7 @@ var errSwitches = fmt.Errorf("%w: the endpoint switches to a protocol that it wa
 // pass answers the client.
 func (r *request) pass(c *conn) error {
 	status := c.answer.Status
+	r.AnsweredWith(status)
 	if status == http.StatusSwitchingProtocols {
 		return r.switched(c)
 	}

@@ -46,6 +46,9 @@ const (
 	ExternalNamesOff = "off"
 )
 
+// AccessLogOff is the value of Config.AccessLog that notes nothing.
+const AccessLogOff = "off"
+
 // AutoHTTPSAll and AutoHTTPSOff are the values of Config.AutoHTTPS.
 const (
 	AutoHTTPSAll = "all"
@@ -129,6 +132,8 @@ type Config struct {
 	// semicolon, a backslash, or an escaped dot, slash, semicolon, backslash or escape. Default: such a path is refused where
 	// one way to read it leads to a guard that the request has not met.
 	StrictPaths bool `json:"strict_paths,omitempty"`
+	// AccessLog "off" notes no requests, whatever the ConfigMap says. Default: they are noted as the ConfigMap says.
+	AccessLog string `json:"access_log,omitempty"`
 	// Via adds a Via header to answers, by which clients see that they came through here. Default: false.
 	Via bool `json:"via,omitempty"`
 

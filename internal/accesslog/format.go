@@ -1,0 +1,117 @@
+package accesslog
+
+import (
+	"strconv"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/nginx"
+)
+
+// format is a template, ready for use: texts and values in turn, beginning with a text.
+type format struct {
+	texts  []string
+	values []func(*entry) string
+	escape func(to []byte, value string) []byte
+}
+
+func newFormat(text string, escape ir.LogEscape) *format {
+	split := nginx.SplitTemplate(text)
+	f := &format{texts: split.Texts, escape: escapes[escape]}
+	for _, name := range split.Names {
+		value := valueOf(name)
+		if value == nil {
+			value = func(*entry) string { return "" }
+		}
+		f.values = append(f.values, value)
+	}
+	return f
+}
+
+// valueOf returns what knows a variable, or nil for one that there is not: its value is empty.
+func valueOf(name string) func(*entry) string {
+	if value, ok := values[name]; ok {
+		return value
+	}
+	if of := exchange.VariableOf(name); of != nil {
+		return func(e *entry) string { return of(e.Exchange) }
+	}
+	return nil
+}
+
+// append adds the line of a request.
+func (f *format) append(line []byte, e *entry) []byte {
+	for i, value := range f.values {
+		line = append(line, f.texts[i]...)
+		line = f.escape(line, value(e))
+	}
+	line = append(line, f.texts[len(f.values)]...)
+	return append(line, '\n')
+}
+
+// escapes are nginx's, but that control characters never leave a field: with log-format-escape-none nginx lets them.
+var escapes = map[ir.LogEscape]func(to []byte, value string) []byte{
+	ir.EscapeDefault: escapeDefault,
+	ir.EscapeJSON:    escapeJSON,
+	ir.EscapeNone:    escapeNone,
+}
+
+const hexDigits = "0123456789ABCDEF"
+
+func appendHex(to []byte, prefix string, c byte) []byte {
+	to = append(to, prefix...)
+	return append(to, hexDigits[c>>4], hexDigits[c&15])
+}
+
+// escapeDefault writes quotes, backslashes and what is not printable ASCII as \xXX, and nothing as "-".
+func escapeDefault(to []byte, value string) []byte {
+	if value == "" {
+		return append(to, '-')
+	}
+	return escapeWith(to, value, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' })
+}
+
+// escapeNone writes control characters alone as \xXX.
+func escapeNone(to []byte, value string) []byte {
+	return escapeWith(to, value, func(c byte) bool { return c < ' ' || c == 0x7f })
+}
+
+func escapeWith(to []byte, value string, special func(byte) bool) []byte {
+	for i := range len(value) {
+		if c := value[i]; special(c) {
+			to = appendHex(to, `\x`, c)
+			continue
+		}
+		to = append(to, value[i])
+	}
+	return to
+}
+
+// escapeJSON writes what may stand between the quotes of a JSON string.
+func escapeJSON(to []byte, value string) []byte {
+	for i := range len(value) {
+		switch c := value[i]; {
+		case c == '"' || c == '\\':
+			to = append(to, '\\', c)
+		case c == '\n':
+			to = append(to, `\n`...)
+		case c == '\r':
+			to = append(to, `\r`...)
+		case c == '\t':
+			to = append(to, `\t`...)
+		case c < ' ':
+			to = appendHex(to, `\u00`, c)
+		default:
+			to = append(to, c)
+		}
+	}
+	return to
+}
+
+// seconds writes a time as nginx does, to the millisecond.
+func seconds(ms int64) string {
+	var b [24]byte
+	text := strconv.AppendInt(b[:0], ms/1000, 10)
+	ms %= 1000
+	return string(append(text, '.', byte('0'+ms/100), byte('0'+ms/10%10), byte('0'+ms%10)))
+}
