@@ -83,7 +83,7 @@ func (r *reading) one(name, value string) {
 	row, field := Table.Find(name), "data["+name+"]"
 	switch {
 	case row == nil:
-		r.other(name, value, field)
+		r.other(name, field)
 	case row.Scope == process && r.class && value != "" && row.OnError != nil:
 		row.OnError(r.Settings)
 		r.Refuse(report.UnsupportedAccessControl, field, fmt.Sprintf("the key %s keeps requests out, and holds for the process as a whole: in the "+

@@ -42,7 +42,7 @@ func readKnown(text string) ([]string, map[string]fate) {
 }
 
 // other reports a key that is not in the table.
-func (r *reading) other(name, value, field string) {
+func (r *reading) other(name, field string) {
 	switch f := fates[name]; {
 	case f == fateTuning:
 	case f == fateDead:
