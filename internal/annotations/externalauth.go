@@ -267,15 +267,8 @@ func (a *externalAuth) signIn() string {
 	return a.SignIn + "&" + param + client
 }
 
-// errOwnHost is for the usual way to say it with ingress-nginx: through the controller itself.
-const errOwnHost = nginx.Remark("the host of the request leads to the controller itself in most clusters, whose own addresses are not dialled: " +
-	"requests get 500 then. Write the name of the Service, such as http://oauth2-proxy.auth.svc.cluster.local:4180/oauth2/auth")
-
 func readAuthURL(value string) (string, error) {
-	u, err := extauth.ParseURL(value)
-	if err == nil && u.NamesClientsHost() {
-		err = errOwnHost
-	}
+	_, err := extauth.ParseURL(value)
 	return value, err
 }
 

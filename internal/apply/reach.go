@@ -15,23 +15,33 @@ import (
 // The parts of the process that listen, and what stands in front of it, as the guard knows them.
 const (
 	ofOptions   = "options"
+	ofServers   = "servers"
 	ofPorts     = "ports"
 	ofListeners = "listeners"
 	ofService   = "service"
 )
 
-// Reach says which addresses may be dialled, and where this process listens by its options. It takes effect at once: endpoints that must
-// not be dialled are left out.
-func (l *Live) Reach(o reach.Options, own []string) {
+// Reach says which addresses may be dialled, and where this process listens by its options: its servers for clients, and what else. It
+// takes effect at once: endpoints that must not be dialled are left out.
+func (l *Live) Reach(o reach.Options, servers, own []string) {
 	guard := l.endpoints.Guard()
 	guard.Configure(o)
 	guard.Listen(ofOptions, listeningAt(own))
+	guard.Listen(ofServers, public(listeningAt(servers)))
 	l.endpoints.Sift()
+}
+
+// public says that clients ask there.
+func public(all []reach.Listening) []reach.Listening {
+	for i := range all {
+		all[i].Public = true
+	}
+	return all
 }
 
 // ReachService says where the controller's own Service listens.
 func (l *Live) ReachService(own []reach.Listening) {
-	if l.endpoints.Guard().Listen(ofService, own) {
+	if l.endpoints.Guard().Listen(ofService, public(own)) {
 		l.endpoints.Sift()
 	}
 }

@@ -149,7 +149,7 @@ func (l *loop) adopt(ctx context.Context) {
 	}
 	l.settings = a.settings
 	l.configureIssuance(a)
-	l.live.Reach(reaching(a.settings), ownAddresses(a.settings))
+	l.live.Reach(reaching(a.settings), serverAddresses(a.settings), ownAddresses(a.settings))
 	if s := l.latest.Load(); s != nil {
 		l.live.ReachService(listeningOf(s, a.settings.PublishService))
 	}

@@ -103,14 +103,20 @@ func reaching(o settings.Config) reach.Options {
 	return options
 }
 
-// ownAddresses are those that this process listens on by its options. HTTP/3 is on UDP.
+// ownAddresses are those that this process listens on for its administrator, by its options.
 func ownAddresses(o settings.Config) []string {
-	all := slices.Concat(o.HTTP, o.HTTPS)
+	var all []string
 	for _, each := range []string{o.Admin, o.Health} {
 		if each != "" && each != settings.AdminOff {
 			all = append(all, each)
 		}
 	}
+	return all
+}
+
+// serverAddresses are those that it listens on for clients. HTTP/3 is on UDP.
+func serverAddresses(o settings.Config) []string {
+	all := slices.Concat(o.HTTP, o.HTTPS)
 	for _, text := range o.HTTPS {
 		if a, err := caddy.ParseNetworkAddressWithDefaults(text, "tcp", 0); err == nil && !a.IsUnixNetwork() {
 			a.Network = "udp"

@@ -12,11 +12,10 @@ import (
 
 // authService is an external service that keeps what it was asked, and a backend that keeps what it got.
 type authService struct {
-	mu           sync.Mutex
-	asked, seen  []*http.Request
-	answer       http.HandlerFunc
-	service, ips string
-	web          string
+	mu          sync.Mutex
+	asked, seen []*http.Request
+	answer      http.HandlerFunc
+	service     string
 }
 
 // externalAuth serves hosts with annotations behind an external service; each is a name with lines of annotations, in which AUTH stands for
@@ -90,18 +89,7 @@ func TestExternalAuthLetsIn(t *testing.T) {
 			t.Fatalf("asked %d times, and the backend got %d", len(asked), len(seen))
 		}
 		q, b := asked[0], seen[0]
-		for name, want := range map[string]string{
-			"X-Original-Url": in.origin("in.example") + "/some?x=1", "X-Original-Method": "POST", "X-Sent-From": "nginx-ingress-controller",
-			"X-Auth-Request-Redirect": "/some?x=1", "X-Real-Ip": "127.0.0.1", "X-Forwarded-For": "127.0.0.1", "Authorization": "Bearer token",
-			"X-Forwarded-Proto": "", "X-User": "mallory", "X-Request-Id": b.Header.Get("X-Request-Id"), "Content-Length": "",
-		} {
-			if found := strings.Join(q.Header[name], "|"); found != want {
-				t.Errorf("the service gets %s: %q, want %q", name, found, want)
-			}
-		}
-		if q.Method != http.MethodGet || q.RequestURI != "/check?u=%2Fsome%3Fx%3D1" || q.ContentLength != 0 || q.Host != "127.0.0.1" {
-			t.Errorf("the service gets %s %s, host %s, with a body of %d", q.Method, q.RequestURI, q.Host, q.ContentLength)
-		}
+		in.checkQuestion(q, b)
 		if b.URL.Path != "/new" || strings.Join(b.Header["X-User"], "|") != "alice" || b.Header["X-Groups"] != nil || b.Header["X_user"] != nil {
 			t.Errorf("the backend gets %s %v", b.URL.Path, b.Header)
 		}
@@ -109,6 +97,23 @@ func TestExternalAuthLetsIn(t *testing.T) {
 			t.Errorf("%+v", missing)
 		}
 	})
+}
+
+// checkQuestion holds what the service is asked of a request, of which the backend got b.
+func (in *ingress) checkQuestion(q, b *http.Request) {
+	in.Helper()
+	for name, want := range map[string]string{
+		"X-Original-Url": in.origin("in.example") + "/some?x=1", "X-Original-Method": "POST", "X-Sent-From": "nginx-ingress-controller",
+		"X-Auth-Request-Redirect": "/some?x=1", "X-Real-Ip": "127.0.0.1", "X-Forwarded-For": "127.0.0.1", "Authorization": "Bearer token",
+		"X-Forwarded-Proto": "", "X-User": "mallory", "X-Request-Id": b.Header.Get("X-Request-Id"), "Content-Length": "",
+	} {
+		if found := strings.Join(q.Header[name], "|"); found != want {
+			in.Errorf("the service gets %s: %q, want %q", name, found, want)
+		}
+	}
+	if q.Method != http.MethodGet || q.RequestURI != "/check?u=%2Fsome%3Fx%3D1" || q.ContentLength != 0 || q.Host != "127.0.0.1" {
+		in.Errorf("the service gets %s %s, host %s, with a body of %d", q.Method, q.RequestURI, q.Host, q.ContentLength)
+	}
 }
 
 // TestExternalAuthRefuses: the status of a refusal is that of the service, all else is 500, and the backend sees nothing.
@@ -151,4 +156,32 @@ func TestExternalAuthRefuses(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExternalAuthBehindItself: the service may stand behind the controller that asks it, as with https://$host/oauth2/auth. One that asks
+// itself ends.
+func TestExternalAuthBehindItself(t *testing.T) {
+	_, a := externalAuth(t, "", nil)
+	ip, port, err := net.SplitHostPort(strings.TrimPrefix(a.service, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := class + service("auth", port, ip)
+	in := start(t, objects)
+	_, own, err := net.SplitHostPort(in.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.write("manifests.yaml", objects+annotated("auth", "localhost", "auth")+
+		annotated("in", "in.example", "auth", "auth-url", "http://localhost:"+own+"/oauth2/auth")+
+		annotate(rule("ring", "localhost", "Prefix", "/ring", "auth"), "auth-url", "http://localhost:"+own+"/ring"))
+	in.eventually("a request is let in by a service behind the controller", func() error {
+		if got := in.get("in.example", "/"); got.status != http.StatusOK {
+			return fmt.Errorf("it gets %d", got.status)
+		}
+		return nil
+	})
+	if got := in.get("localhost", "/ring"); got.status != http.StatusInternalServerError {
+		t.Errorf("a service that asks itself leads to %d", got.status)
+	}
 }

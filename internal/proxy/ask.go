@@ -23,6 +23,7 @@ const (
 func NewServicePool(guard *reach.Guard) *Pool {
 	if guard != nil {
 		guard.SetName(askedName, true)
+		guard.LetAsk(askedName)
 	}
 	return NewPool(guard)
 }

@@ -47,6 +47,8 @@ type Listening struct {
 	Transport   Transport
 	Host        netip.Addr
 	First, Last uint16
+	// Public says that clients ask there.
+	Public bool
 }
 
 // listened are the addresses that this process listens on, by port. A zero address stands for each of this machine.
@@ -61,6 +63,9 @@ type port struct {
 type Guard struct {
 	policy atomic.Pointer[Policy]
 	own    atomic.Pointer[listened]
+	// public has those of own where clients ask, and clients are the IDs of what may ask there as they do.
+	public  atomic.Pointer[listened]
+	clients sync.Map
 	// names are the IDs of backends whose endpoints are the addresses of a DNS name.
 	names     sync.Map
 	machine   *machine
@@ -76,6 +81,7 @@ func NewGuard() *Guard {
 	g := &Guard{machine: newMachine(MachineAddresses), apiServer: apiServer(), parts: map[string][]Listening{}}
 	g.policy.Store(standard)
 	g.own.Store(&listened{})
+	g.public.Store(&listened{})
 	return g
 }
 
@@ -90,13 +96,16 @@ func (g *Guard) Listen(part string, all []Listening) bool {
 		return false
 	}
 	g.parts[part] = slices.Clone(all)
-	own := listened{}
+	own, public := listened{}, listened{}
 	for _, list := range g.parts {
 		for _, l := range list {
-			own.add(l)
+			if own.add(l); l.Public {
+				public.add(l)
+			}
 		}
 	}
 	g.own.Store(&own)
+	g.public.Store(&public)
 	return true
 }
 
@@ -110,6 +119,10 @@ func (l listened) add(of Listening) {
 		l[at] = append(l[at], host)
 	}
 }
+
+// LetAsk lets what is dialled under an ID ask this process where clients do: as with ingress-nginx, a service that decides about requests
+// may stand behind the host that it decides for. Requests end that come back again and again.
+func (g *Guard) LetAsk(id string) { g.clients.Store(id, nil) }
 
 // SetName says whether the endpoints of a backend are the addresses of a DNS name.
 func (g *Guard) SetName(backend string, isName bool) {
@@ -140,10 +153,13 @@ func refusal(a netip.Addr, reason Reason) error {
 
 func (g *Guard) check(backend string, over Transport, to netip.AddrPort) Reason {
 	inner := Innermost(to.Addr())
+	policy := g.policy.Load()
+	if hosts := (*g.public.Load())[port{over, to.Port()}]; len(hosts) > 0 && g.isClient(backend) && g.isOneOf(hosts, inner) {
+		return policy.Endpoint(to.Addr())
+	}
 	if hosts := (*g.own.Load())[port{over, to.Port()}]; len(hosts) > 0 && g.isOneOf(hosts, inner) {
 		return Own
 	}
-	policy := g.policy.Load()
 	reason := policy.Endpoint(to.Addr())
 	isName := policy.differs && g.isName(backend)
 	if isName {
@@ -153,6 +169,11 @@ func (g *Guard) check(backend string, over Transport, to netip.AddrPort) Reason 
 		return APIServer
 	}
 	return reason
+}
+
+func (g *Guard) isClient(id string) bool {
+	_, ok := g.clients.Load(id)
+	return ok
 }
 
 func (g *Guard) isName(backend string) bool {

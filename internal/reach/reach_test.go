@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -124,8 +125,11 @@ func TestListening(t *testing.T) {
 	g.machine = newMachine(func() ([]netip.Addr, error) { return addresses("10.9.9.9"), nil })
 	g.Configure(Options{Allow: networks(t, "127.0.0.0/8", "0.0.0.0/8", "::1", "10.9.9.9"), AnyName: true})
 	everywhere, local := netip.Addr{}, netip.MustParseAddr("127.0.0.1")
-	g.Listen("options", []Listening{{TCP, everywhere, 80, 81}, {TCP, local, 2019, 2019}, {UDP, netip.IPv6Unspecified(), 53, 53}})
-	if g.Listen("options", []Listening{{TCP, everywhere, 80, 81}, {TCP, local, 2019, 2019}, {UDP, netip.IPv6Unspecified(), 53, 53}}) {
+	all := []Listening{
+		{TCP, everywhere, 80, 81, true}, {TCP, local, 2019, 2019, false}, {UDP, netip.IPv6Unspecified(), 53, 53, false},
+	}
+	g.Listen("options", all)
+	if g.Listen("options", slices.Clone(all)) {
 		t.Error("the same is another one")
 	}
 	g.SetName("shop/name/80", true)
@@ -145,6 +149,17 @@ func TestListening(t *testing.T) {
 				t.Errorf("%s %s:%d of %s is refused because of %q, want %q", c.over, c.address, c.port, backend, got, c.want)
 			}
 		}
+	}
+	g.LetAsk("asks")
+	for at, want := range map[string]Reason{"10.9.9.9:80": "", "10.9.9.9:81": "", "127.0.0.1:80": "", "127.0.0.1:2019": Own, "10.9.9.9:82": ""} {
+		to := netip.MustParseAddrPort(at)
+		if got := g.reason("asks", to.Addr().String(), TCP, to.Port()); got != want {
+			t.Errorf("%s is refused because of %q for what may ask this process, want %q", at, got, want)
+		}
+	}
+	g.Configure(Options{})
+	if got := g.reason("asks", "127.0.0.1", TCP, 80); got != Loopback {
+		t.Errorf("loopback is refused because of %q for what may ask this process", got)
 	}
 	g.Listen("options", nil)
 	if got := g.reason("shop/web/80", "10.9.9.9", TCP, 80); got != "" {
@@ -248,7 +263,7 @@ func TestDial(t *testing.T) {
 // BenchmarkCheck is what each new connection to an endpoint costs more; requests on open connections do not ask.
 func BenchmarkCheck(b *testing.B) {
 	g := NewGuard()
-	g.Listen("options", []Listening{{TCP, netip.Addr{}, 80, 80}, {TCP, netip.Addr{}, 443, 443}, {TCP, netip.Addr{}, 10000, 12000}})
+	g.Listen("options", []Listening{{TCP, netip.Addr{}, 80, 80, true}, {TCP, netip.Addr{}, 443, 443, true}, {TCP, netip.Addr{}, 10000, 12000, false}})
 	for name, to := range map[string]string{"other port": "10.244.1.7:8080", "port of ours": "10.244.1.7:80", "IPv6": "[fd00:10:244::7]:8080"} {
 		b.Run(name, func(b *testing.B) {
 			address := netip.MustParseAddrPort(to)

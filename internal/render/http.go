@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -98,43 +99,36 @@ func digest(guards []json.RawMessage) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// handlerNames are the names of the Caddy handlers that do what filters say.
+var handlerNames = map[reflect.Type]string{
+	reflect.TypeFor[ir.URLRewrite]():      "k8singress_rewrite",
+	reflect.TypeFor[ir.Redirect]():        "k8singress_redirect",
+	reflect.TypeFor[ir.RewriteRedirect](): "k8singress_rewrite_redirect",
+	reflect.TypeFor[ir.HostRedirect]():    "k8singress_host_redirect",
+	reflect.TypeFor[ir.AppRoot]():         "k8singress_app_root",
+	reflect.TypeFor[ir.RequestHeaders]():  "k8singress_request_headers",
+	reflect.TypeFor[ir.ResponseHeaders](): "k8singress_response_headers",
+	reflect.TypeFor[ir.CORS]():            "k8singress_cors",
+	reflect.TypeFor[ir.ExternalAuth]():    "k8singress_external_auth",
+	reflect.TypeFor[ir.SourceRanges]():    "k8singress_source_ranges",
+	reflect.TypeFor[ir.RateLimit]():       "k8singress_rate_limit",
+	reflect.TypeFor[ir.BasicAuth]():       "k8singress_basic_auth",
+	reflect.TypeFor[ir.AnyOf]():           "k8singress_any_of",
+	reflect.TypeFor[ir.Bandwidth]():       "k8singress_bandwidth",
+	reflect.TypeFor[ir.HandlerChain]():    "k8singress_chain",
+	reflect.TypeFor[ir.DirectResponse]():  "k8singress_direct_response",
+}
+
 // filter renders a filter as the Caddy handler that does what it says.
 func filter(f ir.Filter) json.RawMessage {
-	switch f := f.(type) {
-	case ir.URLRewrite:
-		return document.EncodeModule("handler", "k8singress_rewrite", f)
-	case ir.Redirect:
-		return document.EncodeModule("handler", "k8singress_redirect", f)
-	case ir.RewriteRedirect:
-		return document.EncodeModule("handler", "k8singress_rewrite_redirect", f)
-	case ir.HostRedirect:
-		return document.EncodeModule("handler", "k8singress_host_redirect", f)
-	case ir.AppRoot:
-		return document.EncodeModule("handler", "k8singress_app_root", f)
-	case ir.RequestHeaders:
-		return document.EncodeModule("handler", "k8singress_request_headers", f)
-	case ir.ResponseHeaders:
-		return document.EncodeModule("handler", "k8singress_response_headers", f)
-	case ir.CORS:
-		return document.EncodeModule("handler", "k8singress_cors", f)
-	case ir.ExternalAuth:
-		return document.EncodeModule("handler", "k8singress_external_auth", f)
-	case ir.SourceRanges:
-		return document.EncodeModule("handler", "k8singress_source_ranges", f)
-	case ir.RateLimit:
-		return document.EncodeModule("handler", "k8singress_rate_limit", f)
-	case ir.BasicAuth:
-		return document.EncodeModule("handler", "k8singress_basic_auth", f)
-	case ir.AnyOf:
-		return document.EncodeModule("handler", "k8singress_any_of", anyOf(f))
-	case ir.Bandwidth:
-		return document.EncodeModule("handler", "k8singress_bandwidth", f)
-	case ir.HandlerChain:
-		return document.EncodeModule("handler", "k8singress_chain", f)
-	case ir.DirectResponse:
-		return document.EncodeModule("handler", "k8singress_direct_response", f)
+	name, ok := handlerNames[reflect.TypeOf(f)]
+	if !ok {
+		panic(fmt.Sprintf("no rendering of filter %T", f))
 	}
-	panic(fmt.Sprintf("no rendering of filter %T", f))
+	if list, ok := f.(ir.AnyOf); ok {
+		return document.EncodeModule("handler", name, anyOf(list))
+	}
+	return document.EncodeModule("handler", name, f)
 }
 
 func anyOf(f ir.AnyOf) document.AnyOf {
