@@ -65,7 +65,7 @@ func optionsOf(info *front.Info) func() *httpserver.Options {
 			limits = now
 			options = &httpserver.Options{
 				HeaderTimeout: now.Head, BodyTimeout: now.Body, WriteTimeout: now.Send, KeepAlive: now.Idle,
-				KeepAliveRequests: now.Requests, MaxHead: now.HeadBytes,
+				KeepAliveRequests: now.Requests, MaxHead: now.HeadBytes, Names: now.Names,
 			}
 		}
 		return options

@@ -57,7 +57,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	defer h.limitSilence(r)()
 	writer := message.NewHTTPWriter(w, r)
-	x := &exchange.Exchange{Request: new(message.Request), Writer: writer, Always: h.table.Always(false), PassesOn: h.PassThru}
+	request := &message.Request{Names: namesOf(&h.table.Global().Connections)}
+	x := &exchange.Exchange{Request: request, Writer: writer, Always: h.table.Always(false), PassesOn: h.PassThru}
 	x.FromHTTP(r)
 	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		x.Target = message.TargetOf(&original)

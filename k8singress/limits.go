@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // adjust returns limits with those that the ConfigMap has. What it says nothing of is as the server in Caddy's JSON has it.
@@ -20,7 +21,19 @@ func adjust(of front.Limits, by *ir.ClientConnections) front.Limits {
 	} else {
 		of.Idle = cmp.Or(by.KeepAlive, of.Idle)
 	}
+	of.Names = namesOf(by)
 	return of
+}
+
+// namesOf are the names of fields that go on. As in nginx, one with an underscore is as good as any where all are let through.
+func namesOf(by *ir.ClientConnections) message.Names {
+	switch {
+	case by.InvalidNames:
+		return message.AllNames
+	case by.Underscores:
+		return message.UnderscoredNames
+	}
+	return message.PlainNames
 }
 
 // unending is longer than any request.

@@ -291,7 +291,7 @@ func readAuthHeaders(value string) ([]string, error) {
 			return nil, err
 		}
 		switch kind := message.KindOf(name); {
-		case kind == message.Invalid:
+		case kind.Mistakable():
 			return nil, fmt.Errorf("the header %s has another character than letters, digits and hyphens in it: no backend gets such a header", name)
 		case kind.Spoofable():
 			return nil, fmt.Errorf("the header %s is what the controller itself tells backends of a client: take it off the list", name)

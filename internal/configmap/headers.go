@@ -58,6 +58,30 @@ var (
 	}
 )
 
+// The rows of header fields whose names endpoints may take for others.
+var (
+	enableUnderscoresInHeaders = Key{
+		Name: "enable-underscores-in-headers", Scope: process,
+		Doc:    "Endpoints get headers of clients that have underscores in their names. " + mistakableDoc,
+		Values: booleans, Example: "true", Default: "false",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Connections.Underscores }, nginx.Bool),
+	}
+	ignoreInvalidHeaders = Key{
+		Name: "ignore-invalid-headers", Scope: process,
+		Doc: "With `false`, endpoints get headers of clients with any characters in their names that HTTP allows, underscores too. " +
+			mistakableDoc,
+		Values: booleans, Example: "false", Default: "true",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.Connections.InvalidNames }, func(value string) (bool, error) {
+			ignores, err := nginx.Bool(value)
+			return err == nil && !ignores, err
+		}),
+	}
+)
+
+const mistakableDoc = "Many endpoints take such a name for the one with hyphens. So none goes on whose letters and digits are those of a " +
+	"header that the controller reads or tells endpoints, as in X_Forwarded_For. The keys hold for requests of connections that are " +
+	"open, too."
+
 // readName reads the name of an object.
 func readName(value string) (ir.Name, error) {
 	namespace, name, _ := strings.Cut(value, "/")

@@ -47,6 +47,7 @@ var Table = option.Table[Config, string]{
 	disableAccessLog, disableHTTPAccessLog, accessLogPath, httpAccessLogPath, logFormatUpstream, logFormatEscapeJSON, logFormatEscapeNone,
 	skipAccessLogURLs, enableAccessLogForDefaultBackend,
 	serverTokens, allowBackendServerHeader, addHeaders, proxySetHeaders, hideHeaders, proxyAddOriginalURIHeader, forwardedHostHeader,
+	enableUnderscoresInHeaders, ignoreInvalidHeaders,
 	workerShutdownTimeout,
 	allowCrossNamespaceResources,
 	generateRequestID,

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -76,6 +77,14 @@ func (x *Exchange) Hide(fields *message.Fields) {
 	for _, field := range x.Headers.hidden {
 		fields.Remove(field.Kind, field.Name)
 	}
+}
+
+// Tells says whether the endpoint is told a field besides those of the client whose name matches.
+func (x *Exchange) Tells(matches func(name string) bool) bool {
+	if slices.ContainsFunc(x.Told, func(f message.Field) bool { return matches(f.Name) }) {
+		return true
+	}
+	return x.Headers != nil && slices.ContainsFunc(x.Headers.requests, func(t templated) bool { return matches(t.field.Name) })
 }
 
 // TellMore adds to the fields for an endpoint what the administrator has it told.

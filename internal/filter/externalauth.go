@@ -269,7 +269,7 @@ func (h *externalAuth) tell(x *exchange.Exchange, to message.Fields) message.Fie
 		f := &x.Fields[i]
 		switch {
 		case f.Kind.Hop() || f.Kind.Spoofable() || f.Kind == message.Invalid || f.Kind == message.SSLClient && x.Peer == nil:
-		case slices.ContainsFunc(h.own, func(own message.Field) bool { return f.Is(own.Kind, own.Name) }):
+		case slices.ContainsFunc(h.own, func(own message.Field) bool { return extauth.SameToBackends(own.Name, f.Name) }):
 		default:
 			to = append(to, *f)
 		}

@@ -31,7 +31,7 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits,
 		w = paced
 	}
 	writer := message.NewHTTPWriter(w, r)
-	var request message.Request
+	request := message.Request{Names: limits.Names}
 	request.FromHTTP(r)
 	request.Conn.Listener = port
 	s.answering(port)(writer, &request)

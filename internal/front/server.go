@@ -13,6 +13,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"golang.org/x/net/http2"
+
+	"github.com/k8singress/k8singress/internal/message"
 )
 
 // settings are what cannot be changed of an http.Server that runs. Connections that are open keep those they have.
@@ -131,6 +133,8 @@ type Limits struct {
 	Requests, Streams int
 	// HTTP2 says that a client may speak HTTP/2 without TLS.
 	HTTP2 bool
+	// Names say which fields of a request go on.
+	Names message.Names
 }
 
 // settings are those of an http.Server for connections with the limits.

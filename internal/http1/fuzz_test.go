@@ -89,7 +89,7 @@ func unlike(header http.Header) {
 	}
 	maps.DeleteFunc(header, func(name string, _ []string) bool {
 		kind := message.KindOf(name)
-		if kind == message.Invalid {
+		if kind.Mistakable() {
 			return true // Endpoints could take such a name for another one.
 		}
 		if kind.Hop() || kind.Spoofable() || kind == message.SSLClient || kind == message.Expect {

@@ -16,12 +16,12 @@ type RequestHead struct {
 	Expects bool
 }
 
-// Parse fills r from a head that a Scanner has found. It uses r.Fields again, leaves r.Conn, and sets r.Length. All strings are parts
+// Parse fills r from a head that a Scanner has found. It uses r.Fields again, leaves r.Conn and r.Names, and sets r.Length. All strings are parts
 // of one that is made here: none points into the head. What Connection names has been taken out of the fields, and so have names that
-// endpoints could take for others. An error is an *Error; r has then what has been read so far, for a log.
+// r.Names do not let through. An error is an *Error; r has then what has been read so far, for a log.
 func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	*h = RequestHead{}
-	*r = message.Request{Fields: r.Fields[:0], Conn: r.Conn, Major: 1}
+	*r = message.Request{Fields: r.Fields[:0], Conn: r.Conn, Names: r.Names, Major: 1}
 	l := lines{bytes: head, text: r.SetHead(head)}
 	target, err := l.requestLine(r)
 	if err != nil {
@@ -102,7 +102,7 @@ func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead)
 			r.Host = field.Value
 			hosts++
 			continue
-		case kind == message.Invalid:
+		case !r.Names.Let(kind):
 			continue
 		case kind == message.Expect:
 			// Several lines are a list, and that is no more known than one in a single line.

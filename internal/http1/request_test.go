@@ -53,7 +53,7 @@ func TestRequestsTaken(t *testing.T) {
 			"GET a:80 /a?b 1.1 x-B=1 X-a=2 x-b= U=\x80\tv body=0:0 keep"},
 		{"empty lines in front", "\r\n\r\n" + crlf("GET / HTTP/1.1", "Host: a"), "GET a / 1.1 body=0:0 keep"},
 		{"any method", crlf("get / HTTP/1.1", "Host: a"), "get a / 1.1 body=0:0 keep"},
-		{"names for others", crlf("GET / HTTP/1.1", "Host: a", "X_Real_IP: 1", "X.Y: 2", "ssl_client_x: 3"),
+		{"names for others", crlf("GET / HTTP/1.1", "Host: a", "X_Real_IP: 1", "X.Y: 2", "ssl_client_x: 3", "X_Y: 4"),
 			"GET a / 1.1 body=0:0 keep"},
 		{"length", crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 5"), "POST a / 1.1 Content-Length=5 body=1:5 keep"},
 		{"no length", crlf("POST / HTTP/1.1", "Host: a", "Content-Length: 0"), "POST a / 1.1 Content-Length=0 body=0:0 keep"},

@@ -90,6 +90,7 @@ func (c *conn) readHead() error {
 			return err
 		case head != nil:
 			c.input.use(end)
+			c.request.Names = c.options.Names
 			err := c.head.Parse(head, &c.request)
 			if c.input.empty() {
 				c.input.release()

@@ -30,6 +30,8 @@ type Options struct {
 	KeepAliveRequests int
 	// MaxHead is how many bytes a head may have.
 	MaxHead int
+	// Names say which fields go on.
+	Names message.Names
 }
 
 // Server answers requests. Its fields are not changed once it serves.

@@ -217,6 +217,9 @@ type ClientConnections struct {
 	MaxHead int `json:"max_head,omitempty"`
 	// Streams is how many requests of HTTP/2 a connection may have at a time.
 	Streams int `json:"streams,omitempty"`
+	// Underscores lets fields with underscores in their names go on, and InvalidNames those with any character.
+	Underscores  bool `json:"underscores,omitempty"`
+	InvalidNames bool `json:"invalid_names,omitempty"`
 }
 
 // ProxyTimeout is how long a PROXY protocol header may take where nothing else is said: ingress-nginx's

@@ -130,9 +130,9 @@ func (f *Fields) RemoveKind(kind Kind) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Kind == kind })
 }
 
-// Valid takes out the fields of a client whose names endpoints could take for others.
-func (f Fields) Valid() Fields {
-	return slices.DeleteFunc(f, func(field Field) bool { return field.Kind == Invalid })
+// Valid takes out the fields of a client that do not go on because of their names.
+func (f Fields) Valid(names Names) Fields {
+	return slices.DeleteFunc(f, func(field Field) bool { return !names.Let(field.Kind) })
 }
 
 // Unknown takes out all fields but those that nothing in this house knows. Those that say who asks, what for, how a message ends or what

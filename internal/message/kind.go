@@ -1,5 +1,10 @@
 package message
 
+import (
+	"bytes"
+	"strings"
+)
+
 // Kind is which of the fields that this house knows a field is.
 type Kind uint8
 
@@ -54,9 +59,12 @@ const (
 	UserAgent
 	// SSLClient is any name with ssl-client- in front: what backends are told of client certificates.
 	SSLClient
-	// Invalid is a name with other characters than letters, digits and hyphens. Endpoints may take one for another name, so such
-	// fields go no further, as in nginx and Caddy.
+	// Names with other characters than letters, digits and hyphens. Endpoints may take one for another name, so such fields go no
+	// further, as in nginx and Caddy, if Names does not say otherwise. An Invalid one could be taken for a name of this list, and never
+	// goes on. Of the others, those that are Underscored have underscores besides, and Odd ones have anything.
 	Invalid
+	Underscored
+	Odd
 
 	// Of answers.
 	AltSvc
@@ -86,7 +94,7 @@ var names = [kinds]string{
 	StrictTransportSecurity: "Strict-Transport-Security", XAccelBuffering: "X-Accel-Buffering",
 }
 
-// Name returns how the name of a kind is written. Other, Invalid and SSLClient have none.
+// Name returns how the name of a kind is written. Other, SSLClient and those that are Mistakable have none.
 func (k Kind) Name() string { return names[k] }
 
 // Field returns a field of the kind.
@@ -100,7 +108,33 @@ func (k Kind) Spoofable() bool { return XRequestID <= k && k <= XRewriteURL }
 
 // Removable says whether a client may have a field end here by naming it in Connection. It must not be able to remove what a proxy in
 // front says of it, nor what it is asked to show, so these are the fields that nothing here looks at.
-func (k Kind) Removable() bool { return k == Other }
+func (k Kind) Removable() bool { return k == Other || k == Underscored || k == Odd }
+
+// Mistakable says whether endpoints may take the name of a field for another.
+func (k Kind) Mistakable() bool { return Invalid <= k && k <= Odd }
+
+// Names says which fields of a client go on whose names are Mistakable.
+type Names uint8
+
+// Each lets more fields go on than the one before it.
+const (
+	PlainNames Names = iota
+	UnderscoredNames
+	AllNames
+)
+
+// Let says whether fields of a kind go on.
+func (n Names) Let(k Kind) bool {
+	switch k {
+	case Invalid:
+		return false
+	case Underscored:
+		return n >= UnderscoredNames
+	case Odd:
+		return n >= AllNames
+	}
+	return true
+}
 
 // longest is the length of the longest name.
 const longest = 25
@@ -129,7 +163,7 @@ func KindOf(name string) Kind {
 	}
 	for i := range len(name) {
 		if !plain[name[i]] {
-			return Invalid
+			return mistakable(name)
 		}
 	}
 	if len(name) >= len(sslClient) && equalFold(name[:len(sslClient)], sslClient) {
@@ -137,6 +171,36 @@ func KindOf(name string) Kind {
 	}
 	return Other
 }
+
+// mistakable returns the kind of a name with other characters than letters, digits and hyphens. It is compared by its letters and digits
+// alone: what endpoints make of the rest is theirs to say.
+func mistakable(name string) Kind {
+	kind, word := Underscored, make([]byte, 0, longest+1)
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '-' || c == '_':
+		case !plain[c]:
+			kind = Odd
+		case len(word) <= longest:
+			word = append(word, c|0x20)
+		}
+	}
+	if words[string(word)] || bytes.HasPrefix(word, []byte("sslclient")) {
+		return Invalid
+	}
+	return kind
+}
+
+// words are the letters and digits of the names of all kinds, in lower case.
+var words = func() map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names {
+		if name != "" {
+			all[strings.ToLower(strings.ReplaceAll(name, "-", ""))] = true
+		}
+	}
+	return all
+}()
 
 // plain are the characters of names that every endpoint takes for what they are.
 var plain = func() (all [256]bool) {

@@ -28,6 +28,8 @@ type Request struct {
 	ForceQuery bool
 	// Fields are the header fields in the order in which they came, but for Host.
 	Fields Fields
+	// Names say which Fields go on. They are set by who reads the request, before it does.
+	Names Names
 	// Major and Minor are the version of the protocol that the client speaks.
 	Major, Minor uint8
 	// Length is that of the body in bytes; less than zero is not known before its end. Body is nil for none.

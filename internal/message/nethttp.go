@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// FromHTTP fills a request from one of net/http. Fields whose names endpoints could take for others are left out. The order of
+// FromHTTP fills a request from one of net/http. It leaves r.Names, which say what fields are left out for their names. The order of
 // fields is lost in net/http. Those that Connection names are left out, too.
 func (r *Request) FromHTTP(from *http.Request) {
 	fields := r.Fields[:0]
 	*r = Request{
 		Method: from.Method, Host: from.Host, Target: TargetOf(from), Path: from.URL.Path, EscapedPath: from.URL.EscapedPath(),
 		Query: from.URL.RawQuery, ForceQuery: from.URL.ForceQuery, Major: uint8(from.ProtoMajor), Minor: uint8(from.ProtoMinor),
-		Length: from.ContentLength, Conn: connOf(from), ctx: from.Context(),
+		Length: from.ContentLength, Conn: connOf(from), ctx: from.Context(), Names: r.Names,
 	}
 	if from.Body != nil && from.Body != http.NoBody && from.ContentLength != 0 {
 		r.Body = from.Body
@@ -32,7 +32,7 @@ func (r *Request) FromHTTP(from *http.Request) {
 		// A handler may have taken a prefix off it.
 		r.Path, r.EscapedPath = "/"+r.Path, "/"+r.EscapedPath
 	}
-	r.Fields = appendFields(fields, from.Header).Valid()
+	r.Fields = appendFields(fields, from.Header).Valid(r.Names)
 	if named := nominated(from.Header["Connection"]); len(named) > 0 {
 		r.Fields = slices.DeleteFunc(r.Fields, func(f Field) bool { return f.Kind.Removable() && named[f.Name] })
 	}

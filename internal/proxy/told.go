@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/extauth"
 	"github.com/k8singress/k8singress/internal/message"
 )
 
@@ -48,6 +49,11 @@ func Loops(r *message.Request) bool {
 	return times >= mostLoops
 }
 
+// mistaken says whether a field does not go on because of its name: it never does where an endpoint could take it for what is told here.
+func (r *request) mistaken(f *message.Field) bool {
+	return !r.Names.Let(f.Kind) || r.Tells(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
+}
+
 // outgoing adds the fields that an endpoint gets: those of the client that go on, in its order, and what is told of it. Fields about
 // the connection are none of them, and what Connection names has been taken out where the request came in: filters may have set
 // fields of the same names since.
@@ -55,7 +61,7 @@ func (r *request) outgoing(to message.Fields) message.Fields {
 	for i := range r.Fields {
 		switch kind := r.Fields[i].Kind; {
 		case kind == message.XForwardedPrefix && r.settings.Prefix == "":
-		case kind.Hop() || kind.Spoofable() || kind == message.Expect || kind == message.Invalid:
+		case kind.Hop() || kind.Spoofable() || kind == message.Expect || kind.Mistakable() && r.mistaken(&r.Fields[i]):
 			// An Expect is answered here: the body is asked for when it is wanted.
 			continue
 		}
