@@ -54,6 +54,7 @@ var house = []room{
 	{name: "internal/settings", level: 1, never: pure},
 	{name: "internal/nginx", level: 1, never: pure},
 	{name: "internal/extauth", level: 2, never: pure},
+	{name: "internal/compress", level: 1, never: pure},
 	{name: "internal/document", level: 1, never: pure},
 	{name: "internal/http1", level: 1, never: pure},
 	{name: "internal/snapshot", level: 1, never: pure},

@@ -48,6 +48,7 @@ var Table = option.Table[Config, string]{
 	skipAccessLogURLs, enableAccessLogForDefaultBackend,
 	serverTokens, allowBackendServerHeader, addHeaders, proxySetHeaders, hideHeaders, proxyAddOriginalURIHeader, forwardedHostHeader,
 	enableUnderscoresInHeaders, ignoreInvalidHeaders,
+	useGzip, gzipLevel, gzipMinLength, gzipTypes, gzipDisable, enableBrotli, brotliLevel, brotliMinLength, brotliTypes,
 	workerShutdownTimeout,
 	allowCrossNamespaceResources,
 	generateRequestID,

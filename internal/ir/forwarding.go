@@ -149,6 +149,8 @@ type Global struct {
 	BackendServer bool `json:"backend_server,omitempty"`
 	// AccessLog is what is noted of requests.
 	AccessLog AccessLog `json:"access_log,omitzero"`
+	// Compression is what compresses answers.
+	Compression Compression `json:"compression,omitzero"`
 	// Headers are changes to the header fields of all requests and answers.
 	Headers Headers `json:"headers,omitzero"`
 	// DefaultBackend is the ID of the backend that answers requests which no route is for, and errors whose route names no backend for

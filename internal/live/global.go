@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/accesslog"
+	"github.com/k8singress/k8singress/internal/compress"
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/filter"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -24,6 +25,8 @@ type global struct {
 	answers atomic.Pointer[answers]
 	block   atomic.Pointer[filter.Block]
 	log     atomic.Pointer[accesslog.Log]
+	// compress is nil while no answer is compressed.
+	compress atomic.Pointer[compress.Policy]
 
 	handshakes atomic.Pointer[handshakes]
 	// fallback is the route to the default backend; nil is without.
@@ -38,6 +41,7 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.global.options.Store(g)
 	t.global.answers.Store(newAnswers(g, t.options.Load()))
 	t.setAccessLog(g)
+	t.global.compress.Store(compress.New(&g.Compression))
 	t.global.handshakes.Store(newHandshakes(g))
 	t.setDefault(g.DefaultBackend)
 	t.global.clients.Store(realip.New(g.Clients))

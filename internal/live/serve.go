@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -28,7 +29,24 @@ var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("requests of thi
 // Serve lets the chain of the matching route answer. The request and the writer of the exchange are set; what is known of the route
 // is filled in here. With any outcome but Served nothing has been written. An error has the status of exchange.StatusOf, and nothing
 // has been written either, unless it is exchange.ErrCut.
-func (t *Table) Serve(x *exchange.Exchange) (Outcome, error) {
+func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
+	client := x.Writer
+	w := t.global.compress.Load().Writer(client, x.Request)
+	if w == nil {
+		return t.serve(x)
+	}
+	x.Writer = w
+	outcome, err = t.serve(x)
+	x.Writer = client
+	if failed := w.End(err != nil); failed != nil {
+		client.Abort()
+		err = fmt.Errorf("%w: compressing the answer: %w", exchange.ErrCut, failed)
+	}
+	return outcome, err
+}
+
+// serve is Serve for a writer that compresses, or for one that does not.
+func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	if !t.ready.Load() {
 		return NotReady, nil
 	}

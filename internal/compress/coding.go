@@ -1,0 +1,105 @@
+package compress
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"sync"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+const (
+	gzipName, brotliName = "gzip", "br"
+	// window bounds the memory of a Brotli encoder as nginx's brotli_window does: 2 to the power of it.
+	window = 19
+	// piece is how much is written to the client at once.
+	piece = 8 << 10
+)
+
+// coding is one way to compress.
+type coding struct {
+	name  string
+	least int64
+	types map[string]bool
+	// encoders are used again.
+	encoders sync.Pool
+}
+
+// encoder compresses what is written, and writes it to out.
+type encoder struct {
+	to interface {
+		io.WriteCloser
+		Flush() error
+		Reset(to io.Writer)
+	}
+	out *bufio.Writer
+}
+
+func newGzip(of *ir.Coding) *coding {
+	level := cmp.Or(of.Level, ir.GzipLevel)
+	return newCoding(gzipName, of, ir.GzipTypes, ir.GzipLeast, func(out *bufio.Writer) *encoder {
+		to, err := gzip.NewWriterLevel(out, level)
+		if err != nil {
+			to = gzip.NewWriter(out) // The level was read by its key.
+		}
+		return &encoder{to, out}
+	})
+}
+
+func newBrotli(of *ir.Coding) *coding {
+	level := max(0, cmp.Or(of.Level, ir.BrotliLevel))
+	return newCoding(brotliName, of, ir.BrotliTypes, ir.BrotliLeast, func(out *bufio.Writer) *encoder {
+		return &encoder{brotli.NewWriterOptions(out, brotli.WriterOptions{Quality: level, LGWin: window}), out}
+	})
+}
+
+func newCoding(name string, of *ir.Coding, types []string, least int, create func(*bufio.Writer) *encoder) *coding {
+	c := &coding{name: name, least: int64(max(0, cmp.Or(of.Least, least))), types: map[string]bool{"text/html": true}}
+	if of.Types != nil {
+		types = of.Types
+	}
+	for _, t := range types {
+		c.types[t] = true
+	}
+	c.encoders.New = func() any { return create(bufio.NewWriterSize(nil, piece)) }
+	return c
+}
+
+// takes says whether an answer that may be compressed is worth it.
+func (c *coding) takes(a *message.Response) bool {
+	return (a.Length < 0 || a.Length >= c.least) && (c.types["*"] || c.types[mediaType(a)])
+}
+
+// begin returns an encoder that writes to a client.
+func (c *coding) begin(w io.Writer) *encoder {
+	e := c.encoders.Get().(*encoder)
+	e.out.Reset(w)
+	e.to.Reset(e.out)
+	return e
+}
+
+// end puts an encoder back.
+func (c *coding) end(e *encoder) {
+	e.out.Reset(nil)
+	e.to.Reset(e.out)
+	c.encoders.Put(e)
+}
+
+func (e *encoder) flush() error {
+	if err := e.to.Flush(); err != nil {
+		return err
+	}
+	return e.out.Flush()
+}
+
+func (e *encoder) close() error {
+	if err := e.to.Close(); err != nil {
+		return err
+	}
+	return e.out.Flush()
+}

@@ -1,0 +1,116 @@
+package featuretests
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+)
+
+// TestCompression: answers are compressed for clients that accept it, in each version of HTTP, and not before the keys say so.
+func TestCompression(t *testing.T) {
+	short, long := strings.Repeat("some text ", 100), strings.Repeat("some text ", 100_000)
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		switch r.URL.Path {
+		case "/short":
+			fmt.Fprint(w, short)
+		case "/long":
+			w.Header().Set("Content-Length", fmt.Sprint(len(long)))
+			fmt.Fprint(w, long)
+		case "/cut":
+			w.Header().Set("Content-Length", fmt.Sprint(len(long)))
+			fmt.Fprint(w, long[:len(long)/2])
+			panic(http.ErrAbortHandler)
+		case "/pieces":
+			fmt.Fprint(w, "first")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		case "/trailer":
+			w.Header().Set("Trailer", "X-Behind")
+			fmt.Fprint(w, long)
+			w.Header().Set("X-Behind", "yes")
+		}
+	})
+	objects := class + service("one", port, ip) + rule("a", "a.example", "Prefix", "/", "one") + "---\n"
+	in := start(t, objects+global(`use-gzip: "false"`), "configmap default/global")
+	if got := in.sendBy(in.client, in.origin("a.example")+"/short", "GET", nil, "Accept-Encoding: gzip"); got.body != short {
+		t.Errorf("without use-gzip, the body is %q", got.body)
+	}
+	in.write("manifests.yaml", objects+global(`use-gzip: "true"`, `enable-brotli: "true"`))
+	in.eventually("compression", func() error {
+		got := in.sendBy(in.client, in.origin("a.example")+"/short", "GET", nil, "Accept-Encoding: br")
+		if got.header.Get("Content-Encoding") != "br" {
+			return fmt.Errorf("got %v", got.header)
+		}
+		return nil
+	})
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for path, want := range map[string]string{"/short": short, "/long": long, "/trailer": long} {
+			in.compressed(path, "gzip", want)
+			in.compressed(path, "br", want)
+			if got := in.sendBy(in.client, in.origin("a.example")+path, "GET", nil, "Accept-Encoding: identity"); got.body != want {
+				t.Errorf("%s: a client that accepts nothing gets %d bytes", path, len(got.body))
+			}
+		}
+		if trailer := in.compressed("/trailer", "gzip", long).Trailer.Get("X-Behind"); trailer != "yes" {
+			t.Errorf("the trailer is %q", trailer)
+		}
+		response := in.askFor("/pieces", "gzip")
+		defer response.Body.Close()
+		first := make([]byte, len("first"))
+		if from, err := gzip.NewReader(response.Body); err != nil {
+			t.Error(err)
+		} else if _, err := io.ReadFull(from, first); string(first) != "first" {
+			t.Errorf("the first piece is %q with %v", first, err)
+		}
+		cut := in.askFor("/cut", "gzip")
+		defer cut.Body.Close()
+		if n, err := io.Copy(io.Discard, cut.Body); err == nil {
+			t.Errorf("%d bytes pass for all of an answer that breaks off", n)
+		}
+	})
+}
+
+func (in *ingress) askFor(path, coding string) *http.Response {
+	in.Helper()
+	request, err := http.NewRequestWithContext(in.Context(), http.MethodGet, in.origin("a.example")+path, nil)
+	if err != nil {
+		in.Fatal(err)
+	}
+	request.Header.Set("Accept-Encoding", coding)
+	response, err := in.client.Do(request)
+	if err != nil {
+		in.Fatal(err)
+	}
+	return response
+}
+
+// compressed asks for a body that has to come compressed.
+func (in *ingress) compressed(path, coding, want string) *http.Response {
+	in.Helper()
+	response := in.askFor(path, coding)
+	defer response.Body.Close()
+	if got := response.Header.Get("Content-Encoding"); got != coding || response.ContentLength == int64(len(want)) {
+		in.Fatalf("%s: the encoding is %q, not %q, and the length %d", path, got, coding, response.ContentLength)
+	}
+	var from io.Reader = brotli.NewReader(response.Body)
+	if coding == "gzip" {
+		var err error
+		if from, err = gzip.NewReader(response.Body); err != nil {
+			in.Fatal(err)
+		}
+	}
+	if text, err := io.ReadAll(from); string(text) != want || err != nil {
+		in.Fatalf("%s by %s: the body has %d bytes, and %v", path, coding, len(text), err)
+	}
+	// Behind the end of gzip stands that of the answer, with its trailers.
+	if n, err := io.Copy(io.Discard, response.Body); n != 0 || err != nil {
+		in.Fatalf("%s by %s: %d bytes too many, and %v", path, coding, n, err)
+	}
+	return response
+}
