@@ -15,7 +15,7 @@ func TestIngressEndToEnd(t *testing.T) {
 	pair := c.newPair(c.host("web"))
 	c.secret("web-tls", pair)
 	c.deploy("web", 3)
-	c.ingress("web", "web", withTLS("web-tls"))
+	c.ingress("web", "web", withTLS("web-tls"), withReadTimeout)
 	c.awaitEndpoints("web", 3, 0)
 	caddy := c.caddy(c.options(0))
 

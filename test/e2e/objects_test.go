@@ -146,6 +146,12 @@ func withTLS(secret string) func(*networkingv1.Ingress) {
 	}
 }
 
+// withReadTimeout has clients wait for an endpoint for less than their own deadline. A pod that ends while the machine is busy may take
+// what it says last with it: its end of the network is gone before that has arrived.
+func withReadTimeout(i *networkingv1.Ingress) {
+	metav1.SetMetaDataAnnotation(&i.ObjectMeta, "nginx.ingress.kubernetes.io/proxy-read-timeout", "8")
+}
+
 const sslRedirect = "nginx.ingress.kubernetes.io/ssl-redirect"
 
 func withClass(name string) func(*networkingv1.Ingress) {
