@@ -90,7 +90,11 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	}
 	began := time.Now()
 	x := exchanges.Get().(*exchange.Exchange)
-	*x = exchange.Exchange{Request: r, Writer: w, Prepare: d.prepared, Always: d.table.Always(r.TLS() != nil), Leave: caddy.Exiting()}
+	*x = exchange.Exchange{
+		Request: r, Writer: w, Prepare: d.prepared, Always: d.table.Always(r.TLS() != nil), Leave: caddy.Exiting(),
+		// The access log asks for them also where no route has been looked for.
+		Clients: d.table.Clients(), Global: d.table.Global(),
+	}
 	if d.altSvc != nil && ofServer && r.TLS() != nil && r.Major < 3 {
 		x.ChangeAnswer(d.altSvc)
 	}

@@ -76,12 +76,11 @@ func (l *Live) Apply(d *document.Delta) {
 		l.Table.SetGlobal(d.Global)
 		l.ports.SetDrain(d.Global.Drain)
 	}
-	for id, b := range d.Backends {
-		if b != nil {
-			l.endpoints.Configure(id, b.LoadBalancing)
-			l.setBackend(id, b)
-			l.check(id, b.LoadBalancing)
-		}
+	for _, id := range smallestFirst(d.Backends) {
+		b := d.Backends[id]
+		l.endpoints.Configure(id, b.LoadBalancing)
+		l.setBackend(id, b)
+		l.check(id, b.LoadBalancing)
 	}
 	l.Certificates.Update(d.Certificates)
 	l.Table.Update(d.Hosts)
@@ -96,6 +95,21 @@ func (l *Live) Apply(d *document.Delta) {
 			l.endpoints.Guard().SetName(id, false)
 		}
 	}
+}
+
+// smallestFirst returns the backends that there are by the number of their endpoints: where a namespace has room for a part of them, what
+// is left out is of those that have the most, and the same in each replica.
+func smallestFirst(all map[string]*document.Backend) []string {
+	ids := make([]string, 0, len(all))
+	for id, b := range all {
+		if b != nil {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(all[a].Endpoints), len(all[b].Endpoints)), strings.Compare(a, b))
+	})
+	return ids
 }
 
 // setBackend gives a backend its endpoints. One that stands for a name keeps what it has until the name is looked up.

@@ -53,6 +53,9 @@ type asking struct {
 	kept *entry
 }
 
+// mostVaried is how many fields an answer that is kept may depend on.
+const mostVaried = 16
+
 // NewCache returns an empty cache.
 func NewCache() *Cache { return newCache(mostCached, time.Now) }
 
@@ -204,7 +207,8 @@ func decidesOnKeeping(f *message.Field) bool {
 // answer with a cookie is for one client alone.
 func (s *Service) lifetime(a *Answer, now time.Time) time.Duration {
 	vary, _ := a.Fields.Joined(varyField)
-	if _, differs := hasWord(vary, "*"); differs || a.Fields.Has(message.SetCookie) || !a.LetsIn() && !a.Refuses() {
+	// What it varies by is compared while nobody else gets an answer.
+	if _, differs := hasWord(vary, "*"); differs || strings.Count(vary, ",") >= mostVaried || a.Fields.Has(message.SetCookie) || !a.LetsIn() && !a.Refuses() {
 		return 0
 	}
 	if said, ok := saidLifetime(a, now); ok {

@@ -23,6 +23,8 @@ type Question struct {
 	// Secure is for TLS, and Address where the service is: host:port, whose host may be a name.
 	Secure  bool
 	Address string
+	// Own says that the service is behind the host that the request is for: it may be asked through this process.
+	Own bool
 	// Host, Method and Target begin the request, and Fields follow. Those about the connection and the framing are left out.
 	Host, Method, Target string
 	Fields               message.Fields

@@ -123,13 +123,12 @@ func (u *URL) NamesClientsHost() bool {
 
 var errHost = errors.New("the host of the external authentication is none for this request")
 
-// Fill says where a question goes. lookup tells variables.
-func (u *URL) Fill(q *Question, lookup func(name string) string) error {
+// Fill says where a question goes. host is that of the request, as far as the client does not choose it; lookup tells variables.
+func (u *URL) Fill(q *Question, host string, lookup func(name string) string) error {
 	q.Secure = u.Secure
 	q.Host = u.host.Expand(func(name string) string {
 		if slices.Contains(chosenByClients, name) {
-			// A client that says a port must not choose one.
-			name = "host"
+			return host
 		}
 		return lookup(name)
 	})
@@ -154,6 +153,9 @@ func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
 		value := lookup(name)
 		switch {
 		case name == "http_host":
+		case name == "uri":
+			// It is decoded: what it has in it must not begin another argument.
+			return strings.ReplaceAll(nginx.EscapeComponent(value), "%2F", "/")
 		case strings.HasPrefix(name, "arg_"):
 			return strings.ReplaceAll(nginx.EscapeComponent(value), "%25", "%")
 		case slices.ContainsFunc(families, func(prefix string) bool { return strings.HasPrefix(name, prefix) }):

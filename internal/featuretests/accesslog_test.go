@@ -2,6 +2,7 @@ package featuretests
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +44,7 @@ func TestAccessLog(t *testing.T) {
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			return err
 		}
-		in.sendBy(in.client, in.origin("a.example"), "GET", nil, `User-Agent: a"b`)
+		in.sendBy(in.client, in.origin("a.example"), http.MethodGet, nil, `User-Agent: a"b`)
 		text, err := os.ReadFile(path)
 		if err == nil && string(text) != `{"of": "a\"b", "no": ""}`+"\n" {
 			err = fmt.Errorf("the log has %q", text)
@@ -53,4 +54,28 @@ func TestAccessLog(t *testing.T) {
 	if reasons := in.reasons("ConfigMap/default/global"); len(reasons) != 1 {
 		t.Errorf("the ConfigMap is told %v of the variable that there is not", reasons)
 	}
+}
+
+// TestAccessLogOfRefusals: a request that is refused before any route is looked for has a line, too.
+func TestAccessLogOfRefusals(t *testing.T) {
+	ip, port := backend(t, "one")
+	path := filepath.Join(t.TempDir(), "access.log")
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+global("access-log-path: "+path),
+		"configmap default/global", accessLogOn)
+	via := "Via: " + strings.Repeat("1.1 k8singress, ", 8) + "1.1 last"
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := in.sendBy(in.client, in.origin("a.example"), http.MethodGet, nil, via); got.status != http.StatusLoopDetected {
+			t.Errorf("a request that goes round gets %d", got.status)
+		}
+		in.eventually("a line", func() error {
+			text, err := os.ReadFile(path)
+			if err == nil && !strings.Contains(string(text), " 508 0 ") {
+				err = fmt.Errorf("the log has %q", text)
+			}
+			return err
+		})
+	})
 }

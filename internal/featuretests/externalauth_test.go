@@ -172,16 +172,36 @@ func TestExternalAuthBehindItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.write("manifests.yaml", objects+annotated("auth", "localhost", "auth")+
-		annotated("in", "in.example", "auth", "auth-url", "http://localhost:"+own+"/oauth2/auth")+
-		annotate(rule("ring", "localhost", "Prefix", "/ring", "auth"), "auth-url", "http://localhost:"+own+"/ring"))
-	in.eventually("a request is let in by a service behind the controller", func() error {
-		if got := in.get("in.example", "/"); got.status != http.StatusOK {
+	in.write("manifests.yaml", objects+rule("auth", "localhost", "Prefix", "/oauth2", "auth")+
+		annotated("in", "localhost", "auth", "auth-url", "http://$host:"+own+"/oauth2/auth")+
+		annotated("other", "other.example", "auth", "auth-url", "http://localhost:"+own+"/oauth2/auth")+
+		annotate(rule("ring", "localhost", "Prefix", "/ring", "auth"), "auth-url", "http://$host:"+own+"/ring"))
+	in.eventually("a request is let in by a service behind its host", func() error {
+		if got := in.get("localhost", "/"); got.status != http.StatusOK {
 			return fmt.Errorf("it gets %d", got.status)
 		}
 		return nil
 	})
+	if got := in.get("other.example", "/"); got.status != http.StatusInternalServerError {
+		t.Errorf("a service behind the host of somebody else lets in: %d", got.status)
+	}
 	if got := in.get("localhost", "/ring"); got.status != http.StatusInternalServerError {
 		t.Errorf("a service that asks itself leads to %d", got.status)
+	}
+}
+
+// TestExternalAuthOfAlias: a client cannot choose who is asked by a name that an alias takes for the host.
+func TestExternalAuthOfAlias(t *testing.T) {
+	in, a := externalAuth(t, "", map[string][]string{"alias": {"auth-url", "http://$host:1/", "server-alias", `~^evil[0-9]+\.`}})
+	a.answers(letIn)
+	ip, port, _ := net.SplitHostPort(strings.TrimPrefix(a.service, "http://"))
+	if reasons := in.reasons("Ingress/default/alias"); len(reasons) > 0 {
+		t.Errorf("%v", in.messages("Ingress/default/alias", reasons[0]))
+	}
+	if got := in.get("evil1."+ip+".nip.example", "/"); got.status != http.StatusInternalServerError {
+		t.Errorf("a request for an alias gets %d", got.status)
+	}
+	if asked, seen := a.taken(); len(asked)+len(seen) > 0 {
+		t.Errorf("on port %s %d were asked, and %d let in", port, len(asked), len(seen))
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +45,7 @@ type ingress struct {
 }
 
 // accessLogOn is an option of start for tests that look at the access log, which would fill the output of the others.
-const accessLogOn = "access log on"
+const accessLogOn = "# access_log on"
 
 // start runs Caddy with a folder of manifests: the files of a txtar-like text, "-- name --" before each. More options of
 // the k8singress block may be given, one on each line.
@@ -54,22 +53,20 @@ func start(t testing.TB, manifests string, options ...string) *ingress {
 	t.Helper()
 	in := newIngress(t)
 	in.write("manifests.yaml", manifests)
-	if i := slices.Index(options, accessLogOn); i >= 0 {
-		options = slices.Delete(slices.Clone(options), i, i+1)
-	} else {
-		options = append(options, "access_log off")
-	}
 	in.load(fmt.Sprintf("manifests %s\n%s", in.folder, strings.Join(options, "\n")))
 	in.awaitReady()
 	return in
 }
 
-// onThisMachine lets endpoints be on this machine, as those of most tests are, unless a Caddyfile says itself what may be reached.
+// onThisMachine lets endpoints be on this machine, as those of most tests are, and turns the access log off, unless a Caddyfile says
+// itself what may be reached, and what is noted.
 func onThisMachine(caddyfile string) string {
-	if strings.Contains(caddyfile, "reach_allow") {
-		return caddyfile
+	for option, value := range map[string]string{"reach_allow": "127.0.0.0/8 ::1/128", "access_log": "off"} {
+		if !strings.Contains(caddyfile, option) {
+			caddyfile = strings.Replace(caddyfile, "k8singress {\n", "k8singress {\n"+option+" "+value+"\n", 1)
+		}
 	}
-	return strings.Replace(caddyfile, "k8singress {\n", "k8singress {\nreach_allow 127.0.0.0/8 ::1/128\n", 1)
+	return strings.Replace(caddyfile, accessLogOn+"\n", "", 1)
 }
 
 func newIngress(t testing.TB) *ingress {

@@ -51,13 +51,19 @@ spec:
 	in.becomes("other.example", "/", http.StatusOK, "late /")
 	in.becomes("late.example", "/", http.StatusServiceUnavailable, "")
 	for _, name := range []string{"many", "late"} {
-		if got := in.message("Ingress/b/"+name, "QuotaExceeded"); !strings.Contains(got, "50000 endpoints together") {
-			t.Errorf("the Ingress %s is told %q", name, got)
-		}
+		in.eventually("a verdict on "+name, func() error {
+			if got := in.message("Ingress/b/"+name, "QuotaExceeded"); !strings.Contains(got, "50000 endpoints together") {
+				return fmt.Errorf("it is told %q", got)
+			}
+			return nil
+		})
 	}
 	in.write("b.yaml", "")
 	in.becomes("late.example", "/", http.StatusOK, "late /")
-	if got := in.reasons("Ingress/b/late"); len(got) > 0 {
-		t.Errorf("with room, the Ingress is told %v", got)
-	}
+	in.eventually("no verdict, with room", func() error {
+		if got := in.reasons("Ingress/b/late"); len(got) > 0 {
+			return fmt.Errorf("the Ingress is told %v", got)
+		}
+		return nil
+	})
 }

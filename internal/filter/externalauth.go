@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -133,7 +134,7 @@ var (
 // Apply asks, or knows the answer. Whatever that is, nothing that the client has written stands where the backend looks for the word of
 // the service.
 func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
-	if x.Route.Host == "" && h.url.NamesClientsHost() {
+	if hostOf(x) == "" && h.url.NamesClientsHost() {
 		return false, exchange.Fail(http.StatusServiceUnavailable, errAuthHost)
 	}
 	answer, err := h.answer(x)
@@ -256,11 +257,26 @@ func (h *externalAuth) ask(x *exchange.Exchange) (*extauth.Answer, error) {
 		questions.Put(q)
 	}()
 	q.Service, q.Method, q.Namespace = &h.service, h.method, ir.ParseRef(x.Route.Origin).Namespace
-	if err := h.url.Fill(q, x.Variable); err != nil {
+	host := hostOf(x)
+	if err := h.url.Fill(q, host, x.Variable); err != nil {
 		return nil, err
 	}
+	q.Own = q.Host == host
 	q.Fields = h.tell(x, q.Fields[:0])
 	return h.shared.ask(x.Request, q)
+}
+
+// hostOf is the host of the route, or the name below its wildcard; it is empty where that cannot be said: what a client calls a host by an
+// alias may be any name.
+func hostOf(x *exchange.Exchange) string {
+	suffix, wild := strings.CutPrefix(x.Route.Host, "*")
+	if !wild {
+		return x.Route.Host
+	}
+	if name := message.Hostname(x.Host); len(name) > len(suffix) && strings.HasSuffix(name, suffix) {
+		return name
+	}
+	return ""
 }
 
 // tell adds what the service gets: what the client sent, but for what it could pass for somebody else by, and what ingress-nginx tells.
@@ -268,7 +284,8 @@ func (h *externalAuth) tell(x *exchange.Exchange, to message.Fields) message.Fie
 	for i := range x.Fields {
 		f := &x.Fields[i]
 		switch {
-		case f.Kind.Hop() || f.Kind.Spoofable() || f.Kind == message.Invalid || f.Kind == message.SSLClient && x.Peer == nil:
+		case f.Kind.Hop() || f.Kind.Spoofable() || f.Kind == message.Expect || f.Kind == message.Invalid:
+		case f.Kind == message.SSLClient && x.Peer == nil:
 		case slices.ContainsFunc(h.own, func(own message.Field) bool { return extauth.SameToBackends(own.Name, f.Name) }):
 		default:
 			to = append(to, *f)

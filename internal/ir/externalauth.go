@@ -1,6 +1,10 @@
 package ir
 
-import "time"
+import (
+	"regexp"
+	"slices"
+	"time"
+)
 
 // ExternalAuth asks an external service about each request, which it lets in, refuses with 401 or 403, or has sent elsewhere.
 type ExternalAuth struct {
@@ -41,3 +45,19 @@ type AuthLifetime struct {
 
 // Guards implements Filter.
 func (ExternalAuth) Guards() bool { return true }
+
+// ofRoute are the variables whose values are not those of the request.
+var ofRoute = regexp.MustCompile(`\$\{?(namespace|ingress_name|service_name|service_port|location_path)\b`)
+
+// GuardsByRoute says whether filters with the same words let in other clients on another route.
+func GuardsByRoute(filters []Filter) bool {
+	return slices.ContainsFunc(filters, func(f Filter) bool {
+		switch f := f.(type) {
+		case AnyOf:
+			return GuardsByRoute(f.Filters)
+		case ExternalAuth:
+			return ofRoute.MatchString(f.URL) || slices.ContainsFunc(f.SetHeaders, func(h Header) bool { return ofRoute.MatchString(h.Value) })
+		}
+		return false
+	})
+}

@@ -13,17 +13,20 @@ import (
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
-// The IDs by which external services are known to the guard: those of an address, and those of a name, which may lead anywhere.
+// The IDs by which external services are known to the guard: those of an address, those of a name, which may lead anywhere, and those that
+// are named by the host of the request, which may stand behind this process.
 const (
 	askedAddress = "external-auth/address"
 	askedName    = "external-auth/name"
+	askedOwn     = "external-auth/own"
 )
 
 // NewServicePool returns a pool for external services. No endpoints are reached by it.
 func NewServicePool(guard *reach.Guard) *Pool {
 	if guard != nil {
 		guard.SetName(askedName, true)
-		guard.LetAsk(askedName)
+		guard.SetName(askedOwn, true)
+		guard.LetAsk(askedOwn)
 	}
 	return NewPool(guard)
 }
@@ -31,7 +34,7 @@ func NewServicePool(guard *reach.Guard) *Pool {
 // Ask asks an external service for a request, whose end ends the question. Of the answer nothing is read behind extauth.MostBytes, and no
 // redirect is followed. As with endpoints of HTTPS, the certificate of the service is not verified, as in ingress-nginx.
 func (p *Pool) Ask(r *message.Request, q *extauth.Question) (*extauth.Answer, error) {
-	to, config := key{namespace: q.Namespace, address: q.Address}, (*tls.Config)(nil)
+	to, config := key{namespace: q.Namespace, address: q.Address, own: q.Own}, (*tls.Config)(nil)
 	if q.Secure {
 		g := p.usual.Load()
 		to.secured, config = g, g.one
@@ -46,6 +49,8 @@ func (p *Pool) Ask(r *message.Request, q *extauth.Question) (*extauth.Answer, er
 	d := dialing{p, askedName, q.Namespace, q.Connect, func() bool { return true }}
 	if _, err := netip.ParseAddrPort(q.Address); err == nil {
 		d.backend = askedAddress
+	} else if q.Own {
+		d.backend = askedOwn
 	}
 	socket, share, err := d.open(r.Context(), q.Address, config)
 	if err != nil {

@@ -46,6 +46,8 @@ type key struct {
 	namespace, address string
 	// secured is nil for connections without TLS.
 	secured *generation
+	// own is for services that may stand behind this process.
+	own bool
 }
 
 const (

@@ -156,7 +156,7 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 			t.Error("the connection of another way is taken")
 		}
 	}
-	if p.take(key{"b", c.key.address, one}) != nil {
+	if p.take(key{namespace: "b", address: c.key.address, secured: one}) != nil {
 		t.Error("the connection of another namespace is taken")
 	}
 	if p.take(c.key) != c {

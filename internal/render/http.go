@@ -70,6 +70,11 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 		d.Backend, d.TLS, d.Users = b.Backend.ID, route.Proxy.TLS, ir.UsersOf(filters)
 		made := m.of(filters, route.Proxy)
 		d.Chain, d.Access = made.json, made.access
+		if ir.GuardsByRoute(filters) {
+			// The same words let in other clients on another route.
+			of := []string{made.access, route.Origin.String(), route.Match.Path, b.Backend.ID}
+			d.Access = digest([]json.RawMessage{document.Encode(of)})
+		}
 	}); caught != nil {
 		d.Chain, d.TLS, d.Users, d.Access, d.Refused = nil, nil, nil, "", fmt.Sprintf("the handler chain cannot be rendered: %v", caught)
 	}
