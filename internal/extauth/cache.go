@@ -208,7 +208,10 @@ func decidesOnKeeping(f *message.Field) bool {
 func (s *Service) lifetime(a *Answer, now time.Time) time.Duration {
 	vary, _ := a.Fields.Joined(varyField)
 	// What it varies by is compared while nobody else gets an answer.
-	if _, differs := hasWord(vary, "*"); differs || strings.Count(vary, ",") >= mostVaried || a.Fields.Has(message.SetCookie) || !a.LetsIn() && !a.Refuses() {
+	if _, differs := hasWord(vary, "*"); differs || strings.Count(vary, ",") >= mostVaried {
+		return 0
+	}
+	if a.Fields.Has(message.SetCookie) || !a.LetsIn() && !a.Refuses() {
 		return 0
 	}
 	if said, ok := saidLifetime(a, now); ok {

@@ -32,7 +32,8 @@ func TestFill(t *testing.T) {
 			continue
 		}
 		var q Question
-		if err := u.Fill(&q, "shop.example", lookup); err != nil || q.Host+" "+q.Address+" "+q.Target != want || q.Secure != strings.HasPrefix(text, "https") {
+		err = u.Fill(&q, "shop.example", lookup)
+		if got := q.Host + " " + q.Address + " " + q.Target; err != nil || got != want || q.Secure != strings.HasPrefix(text, "https") {
 			t.Errorf("%s: %s %s %s %v, want %s", text, q.Host, q.Address, q.Target, err, want)
 		}
 	}

@@ -125,15 +125,13 @@ const (
 
 // Let says whether fields of a kind go on.
 func (n Names) Let(k Kind) bool {
-	switch k {
-	case Invalid:
-		return false
-	case Underscored:
+	switch {
+	case k == Underscored:
 		return n >= UnderscoredNames
-	case Odd:
+	case k == Odd:
 		return n >= AllNames
 	}
-	return true
+	return k != Invalid
 }
 
 // longest is the length of the longest name.
