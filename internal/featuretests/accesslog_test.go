@@ -51,9 +51,12 @@ func TestAccessLog(t *testing.T) {
 		}
 		return err
 	})
-	if reasons := in.reasons("ConfigMap/default/global"); len(reasons) != 1 {
-		t.Errorf("the ConfigMap is told %v of the variable that there is not", reasons)
-	}
+	in.eventually("a verdict on the variable that there is not", func() error {
+		if reasons := in.reasons("ConfigMap/default/global"); len(reasons) != 1 {
+			return fmt.Errorf("the ConfigMap is told %v", reasons)
+		}
+		return nil
+	})
 }
 
 // TestAccessLogOfRefusals: a request that is refused before any route is looked for has a line, too.

@@ -326,6 +326,17 @@ func (in *ingress) messages(object, reason string) (found []string) {
 	return found
 }
 
+// awaitVerdict waits until a verdict with a reason has a text in it: what is said of objects follows a moment after what is served.
+func (in *ingress) awaitVerdict(object, reason, text string) {
+	in.Helper()
+	in.eventually("a verdict on "+object, func() error {
+		if got := strings.Join(in.messages(object, reason), "; "); !strings.Contains(got, text) {
+			return fmt.Errorf("%s is %q, without %s", reason, got, text)
+		}
+		return nil
+	})
+}
+
 // message returns the first one of them, or nothing.
 func (in *ingress) message(object, reason string) string {
 	in.Helper()

@@ -79,12 +79,15 @@ func TestPortEndsTLS(t *testing.T) {
 	}
 }
 
-// tells checks that one thing is said of an object, and of which field.
+// tells waits until one thing is said of an object, and of which field.
 func (in *ingress) tells(object, reason, field string) {
 	in.Helper()
-	if said := in.problems(object); len(said) != 1 || said[0].Reason != reason || said[0].Field != field {
-		in.Errorf("%s is told %+v, want %s of %s", object, said, reason, field)
-	}
+	in.eventually("a verdict on "+object, func() error {
+		if said := in.problems(object); len(said) != 1 || said[0].Reason != reason || said[0].Field != field {
+			return fmt.Errorf("it is told %+v, want %s of %s", said, reason, field)
+		}
+		return nil
+	})
 }
 
 // TestSecretOfTheEndpointsOfAPort holds that whoever asks for a port is told which annotation names a Secret that is no good.

@@ -47,9 +47,7 @@ func (in *ingress) attacks(second int, manifests ...string) {
 // toldOwner fails unless HostConflict is said of an object, with the name of another one.
 func (in *ingress) toldOwner(object, other string) {
 	in.Helper()
-	if got := strings.Join(in.messages(object, "HostConflict"), "; "); !strings.Contains(got, other) {
-		in.Errorf("%s is told %q, without %s", object, got, other)
-	}
+	in.awaitVerdict(object, "HostConflict", other)
 }
 
 // TestTenant02DefaultBackend: the default backend of a namespace answers for nobody else's host.

@@ -201,9 +201,7 @@ func TestTenant14(t *testing.T) {
 	in.awaitReady()
 	for name := range ways {
 		in.becomes(name+".example", "/config/admin", http.StatusServiceUnavailable, "")
-		if got := in.message("Ingress/default/"+name, "AddressNotAllowed"); !strings.Contains(got, "an address of the controller itself") {
-			t.Errorf("the Ingress for %s is told %q: %v", name, got, in.problems("Ingress/default/"+name))
-		}
+		in.awaitVerdict("Ingress/default/"+name, "AddressNotAllowed", "an address of the controller itself")
 	}
 	want := `k8singress_refused_endpoints{backend="default/admin/80",reason="an address of the controller itself"} 1`
 	if !strings.Contains(in.metrics(), want) {
@@ -260,9 +258,7 @@ endpoints: [{addresses: [198.51.100.9]}]
 	in.write("own.yaml", own)
 	for _, name := range []string{"virtual", "external", "balancer", "pod"} {
 		in.becomes(name+".example", "/", http.StatusServiceUnavailable, "")
-		if got := in.message("Ingress/b/"+name, "AddressNotAllowed"); !strings.Contains(got, "an address of the controller itself") {
-			t.Errorf("the Ingress for the %s is told %q: %v", name, got, in.problems("Ingress/b/"+name))
-		}
+		in.awaitVerdict("Ingress/b/"+name, "AddressNotAllowed", "an address of the controller itself")
 	}
 	in.expect("beside.example", "/", http.StatusOK, "other /")
 	in.remove("own.yaml")
