@@ -46,7 +46,7 @@ func attacks() []*attack {
 		{name: "100 edits a second, of ciphers and TLS versions", do: edits(ciphers)},
 		{name: "an Ingress of 1,000 hosts and paths that comes and goes", do: edits(large)},
 		{name: "TLS entries for the victim's host, and a Secret of garbage", do: edits(garbage)},
-		{name: "500 names that nobody knows", do: edits(names)},
+		{name: "500 names that do not resolve", do: edits(names)},
 		{name: "connections that stay silent", do: silence},
 	}
 }

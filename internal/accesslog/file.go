@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/ir"
 )
 
 const (
@@ -20,9 +22,6 @@ const (
 	// lookAgain is how often a file is looked for by its name: whoever rotates logs has renamed it.
 	lookAgain = time.Second
 )
-
-// Stdout is ingress-nginx's access-log-path, which is the standard output in its image.
-const Stdout = "/var/log/nginx/access.log"
 
 // Files are the open files of logs. They outlive the logs that write to them.
 type Files struct {
@@ -122,7 +121,7 @@ func (f *File) put(lines []byte) error {
 // reopen opens the file, and opens it again where another one has its name by now.
 func (f *File) reopen() error {
 	switch f.path {
-	case "", Stdout, "/dev/stdout":
+	case "", ir.LogStdout, "/dev/stdout":
 		f.out = os.Stdout
 		return nil
 	case "/var/log/nginx/error.log", "/dev/stderr":

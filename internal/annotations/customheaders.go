@@ -29,7 +29,7 @@ var (
 		Doc: "The headers that an Ingress may set with the annotation [custom-headers](annotations.md#custom-headers), in any case. " +
 			"An Ingress that sets another one is closed.",
 		Values: "names with commas between them", Example: "X-Frame-Options,Content-Security-Policy", Default: "none",
-		Parse: nginx.Into(func(s *Settings) *[]string { return &s.CustomHeaders.Allowed }, readHeaderNames), Lines: true,
+		Parse: nginx.Into(func(s *Settings) *[]string { return &s.CustomHeaders.Allowed }, nginx.ListOf(checkHeaderName)), Lines: true,
 	}
 )
 
@@ -73,25 +73,6 @@ func (s *Settings) customHeaders(string) []ir.Filter {
 		return nil
 	}
 	return []ir.Filter{ir.ResponseHeaders{HeaderChanges: ir.HeaderChanges{Set: set}}}
-}
-
-// readHeaderNames leaves out what cannot be a header, as ingress-nginx does. That allows less.
-func readHeaderNames(value string) ([]string, error) {
-	var names, bad []string
-	for name := range strings.SplitSeq(value, ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
-		if err := checkHeaderName(name); err != nil {
-			bad = append(bad, err.Error())
-			continue
-		}
-		names = append(names, name)
-	}
-	if bad != nil {
-		return names, nginx.Partial("left out: " + strings.Join(bad, "; "))
-	}
-	return names, nil
 }
 
 const (

@@ -10,12 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-const (
-	// mostFormatBytes is how long a format may be.
-	mostFormatBytes = 8 << 10
-	// standardOutput is what this file is in the image of ingress-nginx.
-	standardOutput = "/var/log/nginx/access.log"
-)
+// mostFormatBytes is how long a format may be.
+const mostFormatBytes = 8 << 10
 
 // The rows of the access log.
 var (
@@ -37,9 +33,9 @@ var (
 	}
 	accessLogPath = Key{
 		Name: "access-log-path", Scope: process,
-		Doc: "The file that requests are noted in. `" + standardOutput + "` and `/dev/stdout` are the standard output. A file that was renamed is " +
+		Doc: "The file that requests are noted in. `" + ir.LogStdout + "` and `/dev/stdout` are the standard output. A file that was renamed is " +
 			"made anew.",
-		Values: "an absolute path", Example: "/var/log/access.log", Default: standardOutput,
+		Values: "an absolute path", Example: "/var/log/access.log", Default: ir.LogStdout,
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Path }, readLogPath),
 	}
 	httpAccessLogPath = Key{
@@ -76,7 +72,7 @@ var (
 	}
 	enableAccessLogForDefaultBackend = Key{
 		Name: "enable-access-log-for-default-backend", Scope: process,
-		Doc:    "Notes requests for hosts and paths that nobody has, too.",
+		Doc:    "Notes requests for hosts and paths that no Ingress has, too.",
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.AccessLog.Unknown }, nginx.Bool),
 	}

@@ -27,7 +27,7 @@ var (
 	addHeaders = Key{
 		Name: "add-headers", Scope: process,
 		Doc: "The ConfigMap whose data are headers of all answers to clients, errors too, in place of those with the same names. One with a " +
-			"variable is left out of the answer to a request for a host or a path that nobody has. " + headerMapDoc,
+			"variable is left out of the answer to a request for a host or a path that no Ingress has. " + headerMapDoc,
 		Values: headerMapValues, Example: "ingress-nginx/custom-headers", Default: "none",
 		Parse: nginx.Into(func(c *Config) *ir.Name { return &c.AddHeaders }, readName),
 	}
@@ -42,7 +42,7 @@ var (
 		Name: "hide-headers", Scope: process,
 		Doc:    "Headers in the answers of endpoints that clients do not get.",
 		Values: "names with commas between them", Example: "X-Powered-By,X-Generator", Default: "none",
-		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Headers.Hidden }, readHidden), Lines: true,
+		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Headers.Hidden }, nginx.ListOf(checkHeaderName)), Lines: true,
 	}
 	proxyAddOriginalURIHeader = Key{
 		Name: "proxy-add-original-uri-header", Scope: process,
@@ -89,25 +89,6 @@ func readName(value string) (ir.Name, error) {
 		return ir.Name{}, fmt.Errorf("%s is not the name of an object: write namespace/name", nginx.Quote(value))
 	}
 	return ir.Name{Namespace: namespace, Name: name}, nil
-}
-
-// readHidden leaves out what cannot be a header.
-func readHidden(value string) ([]string, error) {
-	var names, bad []string
-	for name := range strings.SplitSeq(value, ",") {
-		if name = strings.TrimSpace(name); name == "" {
-			continue
-		}
-		if err := checkHeaderName(name); err != nil {
-			bad = append(bad, err.Error())
-			continue
-		}
-		names = append(names, name)
-	}
-	if bad != nil {
-		return names, nginx.Partial("left out: " + strings.Join(bad, "; "))
-	}
-	return names, nil
 }
 
 // checkHeaderName refuses those that say where a message ends, or that are about a connection.

@@ -180,9 +180,12 @@ type AccessLog struct {
 	Escape LogEscape `json:"escape,omitempty"`
 	// Skip are targets of requests that are not noted, as path and query, or patterns with "~" in front of them.
 	Skip []string `json:"skip,omitempty"`
-	// Unknown notes requests for hosts and paths that nobody has, too.
+	// Unknown notes requests for hosts and paths that no Ingress has, too.
 	Unknown bool `json:"unknown,omitempty"`
 }
+
+// LogStdout is ingress-nginx's access-log-path, which is the standard output in its image.
+const LogStdout = "/var/log/nginx/access.log"
 
 // LogEscape says how the values of variables are written in a log.
 type LogEscape string

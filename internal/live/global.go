@@ -49,7 +49,7 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
 
-// setAccessLog leaves a log that is asked for again as it is.
+// setAccessLog opens the log that the options and the ConfigMap ask for; its file stays open.
 func (t *Table) setAccessLog(g *ir.Global) {
 	if t.options.Load().NoAccessLog {
 		t.global.log.Store(nil)

@@ -145,6 +145,27 @@ func Chars(others string, most int) func(string) (string, error) {
 	}
 }
 
+// ListOf returns a reader of a list with commas. check says what is wrong with an entry, which is left out then; the others count.
+func ListOf(check func(string) error) func(string) ([]string, error) {
+	return func(text string) ([]string, error) {
+		var good, bad []string
+		for entry := range strings.SplitSeq(text, ",") {
+			if entry = strings.TrimSpace(entry); entry == "" {
+				continue
+			}
+			if err := check(entry); err != nil {
+				bad = append(bad, err.Error())
+				continue
+			}
+			good = append(good, entry)
+		}
+		if bad != nil {
+			return good, Partial("left out: " + strings.Join(bad, "; "))
+		}
+		return good, nil
+	}
+}
+
 // IsControl is true for what could mean something to a log, a header or a terminal: control characters, and the two line
 // separators that Unicode does not count among them.
 func IsControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
