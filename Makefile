@@ -8,8 +8,8 @@ XCADDY := go tool -modfile=$(CURDIR)/tools/go.mod xcaddy
 MODULE := github.com/k8singress/k8singress
 FUZZTIME ?= 30s
 FUZZREQUESTS ?= 1000000
-# What is passed on to bench, such as BENCH=-quick, BENCH=-http, BENCH=-streams, BENCH=-tenants, BENCH="-rounds 3 -hosts 1,100", BENCH="-against HEAD~5" or
-# BENCH='-scale "-endpoint-changes 2000"'.
+# What is passed on to bench, such as BENCH=-quick, BENCH=-http, BENCH=-annotations, BENCH=-streams, BENCH=-tenants,
+# BENCH="-rounds 3 -hosts 1,100", BENCH="-against HEAD~5" or BENCH='-scale "-endpoint-changes 2000"'.
 BENCH ?=
 
 .PHONY: help
@@ -28,20 +28,22 @@ bin/caddy:
 	go build -o $@ ./cmd/caddy
 
 .PHONY: test
-test: unit e2e ## all tests, those with a real control plane included
+test: unit chart release-test e2e ## all tests, those with a real control plane included
 
 .PHONY: check
 check: ## what CI runs: format, lint, generated files, all tests with the race detector
-	for step in format lint systems generated race e2e-race; do \
+	for step in format lint systems generated race chart release-test e2e-race; do \
 		echo "== $$step"; begin=$$(date +%s); \
 		$(MAKE) --no-print-directory $$step || { echo "== $$step failed"; exit 1; }; \
 		echo "== $$step: $$(( $$(date +%s) - begin )) s"; \
 	done
 
 .PHONY: lint
-lint: ## golangci-lint on both modules
+lint: ## golangci-lint on all modules
 	$(LINT) ./...
+	cd test/chart && $(LINT) ./...
 	cd test && $(LINT) ./...
+	cd release && $(LINT) ./...
 
 .PHONY: systems
 systems: ## builds for macOS and Windows, which serve all but UDP ports
@@ -82,6 +84,10 @@ microbench: ## the steps alone: host, path and endpoint lookup, translation, ren
 
 MICROBENCH := $(addprefix ./internal/,live split endpoints balancer snapshot translate render apply certs http1 httpserver)
 
+.PHONY: chart
+chart: ## the tests of charts/k8singress, with Helm; the first build takes some minutes
+	cd test/chart && go test -count=1 -timeout 30m ./...
+
 .PHONY: e2e
 e2e: ## the tests of test/ alone: real etcd, API server and pods; the first build takes some ten minutes
 	$(call in-test,go test $(E2E) ./...)
@@ -113,7 +119,28 @@ xcaddy: ## bin/caddy as users build it: xcaddy, from xcaddy.json and this checko
 	done; \
 	$(XCADDY) build "$$@" --output bin/caddy
 
+# What is passed on to release/, such as RELEASE="-platforms linux/amd64" or RELEASE="-binary linux/amd64=caddy-amd64".
+RELEASE ?=
+
+.PHONY: image
+image: ## the container image as an OCI layout, dist/image, without Docker; the first build takes minutes for each platform
+	$(call in-release,image)
+
+.PHONY: release
+release: ## a release in dist/, which nothing is published of; it ends with what remains to be done, and how
+	rm -rf dist
+	$(call in-release,everything)
+
+define in-release
+	go build -C release -o $(CURDIR)/.cache/release/release .
+	.cache/release/release $(1) $(RELEASE)
+endef
+
 # Parts of the above.
+
+.PHONY: release-test
+release-test:
+	cd release && go test -count=1 -timeout 30m ./...
 
 # With the race detector on a busy machine, one package needs about the ten minutes that Go gives it.
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -20,6 +21,9 @@ const (
 	slowTime = 2 * time.Second
 	// headRoom is how long a line of a head may be that the backend reads, and how much of a body it reads at once.
 	headRoom = 32 << 10
+	// textAnswer is the size of an answer that compresses as prose does, and textPath its path.
+	textAnswer = 10 << 10
+	textPath   = "/text"
 )
 
 // longBody is the body of the answer to a request whose path is a number of bytes.
@@ -27,6 +31,22 @@ func longBody(size int) string {
 	const line = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-\n"
 	return strings.Repeat(line, size/len(line)+1)[:size]
 }
+
+// longText is the same in every run, and has words again as prose has.
+var longText = func() string {
+	var text strings.Builder
+	random := rand.New(rand.NewPCG(1, 2))
+	for text.Len() < textAnswer {
+		for range 2 + random.IntN(8) {
+			text.WriteByte("etaoinshrdlcumwfgypbvk"[min(random.IntN(22), random.IntN(22))])
+		}
+		text.WriteByte(' ')
+		if random.IntN(3) == 0 {
+			text.WriteString("and the answer of it was ")
+		}
+	}
+	return text.String()[:textAnswer]
+}()
 
 func answerWithBody(body string) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
@@ -61,6 +81,7 @@ func startBackend() (*backend, error) {
 	for _, size := range []int{mediumAnswer, longAnswer} {
 		b.answers[sizePath(size)] = answerWithBody(longBody(size))
 	}
+	b.answers[textPath] = answerWithBody(longText)
 	go b.accept()
 	return b, nil
 }

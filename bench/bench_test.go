@@ -147,7 +147,7 @@ func TestManifestsAreIngresses(t *testing.T) {
 			if err := writeManifests(folder, a); err != nil {
 				t.Fatal(err)
 			}
-			if err := writeChange(folder, 7); err != nil {
+			if err := writeWhole(folder, changingFile, fmt.Sprintf(changing, 7, a.annotations)); err != nil {
 				t.Fatal(err)
 			}
 			paths, services := readManifests(t, folder)
@@ -214,8 +214,10 @@ func TestParse(t *testing.T) {
 	if err != nil || len(o.hosts) != 2 || o.hosts[0] != 1 {
 		t.Errorf("hosts are %v, error %v", o.hosts, err)
 	}
-	for _, wrong := range []string{"-hosts=0", "-hosts=x", "-rounds=0", "-connections=0", "-changes=0"} {
-		if _, err := parse([]string{wrong}); err == nil {
+	for _, wrong := range []string{
+		"-hosts=0", "-hosts=x", "-rounds=0", "-connections=0", "-changes=0", "-http -annotations", "-annotations -tenants", "-streams -no-streams",
+	} {
+		if _, err := parse(strings.Fields(wrong)); err == nil {
 			t.Errorf("%s is no error", wrong)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -232,3 +233,29 @@ func (d *duel) write(out io.Writer) ([]bar, error) {
 }
 
 func megabytesOf(bytes float64) string { return fmt.Sprintf("%.1f MB", bytes/(1<<20)) }
+
+// unknownOption is what a binary says of an option that it does not have.
+var unknownOption = regexp.MustCompile(`k8singress has no option \\?"(\w+)\\?"`)
+
+// known returns a Caddyfile without the options that the binary does not have: another commit may be older than some of them.
+func (s site) known(ctx context.Context, folder string, caddyfile []byte) ([]byte, error) {
+	file := filepath.Join(folder, "Caddyfile")
+	for {
+		if err := os.WriteFile(file, caddyfile, 0o644); err != nil {
+			return nil, err
+		}
+		text, err := exec.CommandContext(ctx, s.binary, "adapt", "--config", file).CombinedOutput()
+		if err == nil {
+			return caddyfile, nil
+		}
+		found := unknownOption.FindSubmatch(text)
+		if found == nil {
+			return nil, fmt.Errorf("the Caddyfile cannot be read: %s", text)
+		}
+		line := regexp.MustCompile(`(?m)^\s*` + string(found[1]) + `\b.*\n`)
+		if !line.Match(caddyfile) {
+			return nil, fmt.Errorf("the Caddyfile has no line with the option %s", found[1])
+		}
+		caddyfile = line.ReplaceAll(caddyfile, nil)
+	}
+}

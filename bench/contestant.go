@@ -25,6 +25,8 @@ type contestant struct {
 	process *process
 	// header is a line of every request that it gets; it may be empty.
 	header string
+	// annotations are those of the Ingress that changes.
+	annotations string
 	// idle says that it does nothing without requests, and need not be paused.
 	idle bool
 
@@ -67,10 +69,55 @@ func startOurs(ctx context.Context, s site, name string, a applications, options
 	if err != nil {
 		return c, err
 	}
+	return c, c.startWith(ctx, s, a, c.caddyfile(options...))
+}
+
+// startWith starts Caddy with a folder of manifests and a Caddyfile.
+func (c *contestant) startWith(ctx context.Context, s site, a applications, caddyfile []byte) error {
+	c.annotations = a.annotations
 	if err := writeManifests(c.manifests(), a); err != nil {
-		return c, err
+		return err
 	}
-	return c, c.start(ctx, s.caddy(c.folder, "Caddyfile"), c.caddyfile(options...), c.ready)
+	caddyfile, err := s.known(ctx, c.folder, caddyfile)
+	if err != nil {
+		return err
+	}
+	if err := c.start(ctx, s.caddy(c.folder, "Caddyfile"), caddyfile, c.ready); err != nil {
+		return err
+	}
+	return c.takesAll(ctx)
+}
+
+// takesAll fails if the controller has refused a part of an Ingress: what is measured then is not what the Ingress says.
+func (c *contestant) takesAll(ctx context.Context) error {
+	_, err := c.awake(func() (figures, error) {
+		text, err := c.ask(ctx, "/k8singress/objects")
+		if err != nil {
+			return figures{}, err
+		}
+		return figures{}, refusedIn(text)
+	})
+	return err
+}
+
+// refusedIn returns the first problem with an Ingress in what the controller says of its objects, but for Services without endpoints: the
+// canary of filteredIngress has none.
+func refusedIn(objects string) error {
+	var all []struct {
+		Object   struct{ Kind, Name string }
+		Problems []struct{ Reason, Message string }
+	}
+	if err := json.Unmarshal([]byte(objects), &all); err != nil {
+		return err
+	}
+	for _, each := range all {
+		for _, problem := range each.Problems {
+			if each.Object.Kind == "Ingress" && problem.Reason != "NoEndpoints" {
+				return fmt.Errorf("the Ingress %s: %s", each.Object.Name, problem.Message)
+			}
+		}
+	}
+	return nil
 }
 
 // caddyfile is what the controller of a folder of manifests is started with, and more options.
@@ -266,7 +313,7 @@ func (c *contestant) awake(measure func() (figures, error)) (figures, error) {
 // change changes one Ingress, and returns the time until a request is served by it.
 func (c *contestant) change(ctx context.Context, number int) (time.Duration, error) {
 	begin := time.Now()
-	if err := writeChange(c.manifests(), number); err != nil {
+	if err := writeWhole(c.manifests(), changingFile, fmt.Sprintf(changing, number, c.annotations)); err != nil {
 		return 0, err
 	}
 	url := fmt.Sprintf("http://%s/change-%d", c.http, number)

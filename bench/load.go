@@ -6,9 +6,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"time"
 )
@@ -29,6 +33,10 @@ type load struct {
 	path string
 	// header is more lines of each request, with line ends between them; it may be empty.
 	header string
+	// from has each request come from another client than the one before, as a proxy in front would say; nil is one client.
+	from *addresses
+	// compressed says that the answer comes compressed by gzip.
+	compressed bool
 	// upload is the body of each request, which is a POST if it has one.
 	upload      string
 	connections int
@@ -92,10 +100,11 @@ func (l load) connection(ctx context.Context, begin time.Time, p *pace, t *tally
 	request := l.request(p.host)
 	reader := bufio.NewReaderSize(connection, min(max(len(l.body), 4<<10), 64<<10))
 	for due := p.next(ctx); ctx.Err() == nil; due = p.next(ctx) {
+		l.from.next(request)
 		if _, err := connection.Write(request); err != nil {
 			return err
 		}
-		if err := readAnswer(reader, l.body); err != nil {
+		if err := l.read(reader); err != nil {
 			return err
 		}
 		if due.After(begin) {
@@ -170,6 +179,14 @@ func wait(ctx context.Context, until time.Time) {
 	}
 }
 
+// read reads one response.
+func (l load) read(reader *bufio.Reader) error {
+	if l.compressed {
+		return readCompressed(reader, l.body)
+	}
+	return readAnswer(reader, l.body)
+}
+
 // readAnswer reads one response and compares it with the backend's. It makes no garbage: this machine has the proxy's work to do.
 func readAnswer(reader *bufio.Reader, body string) error {
 	line, err := reader.ReadSlice('\n')
@@ -203,6 +220,28 @@ func readBody(reader *bufio.Reader, body string) error {
 		if _, err := reader.Discard(len(got)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// readCompressed reads one response that is compressed, and compares what gzip says at its end, the sum and the length, with the backend's.
+func readCompressed(reader *bufio.Reader, body string) error {
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		return err
+	}
+	got, err := io.ReadAll(response.Body)
+	if err := errors.Join(err, response.Body.Close()); err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Encoding") != "gzip" {
+		return fmt.Errorf("the answer is %q in %q, not the backend's in gzip", response.Status, response.Header.Get("Content-Encoding"))
+	}
+	const end = 8
+	sums := binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(body)))
+	sums = binary.LittleEndian.AppendUint32(sums, uint32(len(body)))
+	if len(got) < end || !bytes.Equal(got[len(got)-end:], sums) {
+		return fmt.Errorf("the compressed answer ends with %x, not as the backend's", got[max(0, len(got)-end):])
 	}
 	return nil
 }

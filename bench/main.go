@@ -40,8 +40,9 @@ type options struct {
 	noScale bool
 	// streams leaves out all but TCP and UDP; noStreams leaves those out.
 	streams, noStreams bool
-	// http leaves out all but HTTP, and tenants all but what one namespace does to another.
-	http, tenants bool
+	// http leaves out all but HTTP, annotations all but what annotations and keys cost, and tenants all but what one namespace does to
+	// another.
+	http, annotations, tenants bool
 	// against is a commit. Nothing but what is compared with it, and what must hold beside that, is measured then.
 	against string
 }
@@ -72,7 +73,9 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	parts := []comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads, compareEnd, compareTenants, compareStreams, scale}
+	annotations := []comparison{comparePrices, compareAddresses, compareWeights, compareAnnotated}
+	parts := slices.Concat([]comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads, compareEnd}, annotations,
+		[]comparison{compareTenants, compareStreams, scale})
 	switch {
 	case o.against != "":
 		parts = []comparison{compareCommits, compareGrowth, compareConditions, compareSplit, compareLines, countFiles}
@@ -80,6 +83,8 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		parts = []comparison{compareStreams}
 	case o.http:
 		parts = parts[:len(parts)-3]
+	case o.annotations:
+		parts = annotations
 	case o.tenants:
 		parts = []comparison{compareTenants}
 	}
@@ -143,6 +148,7 @@ func parse(arguments []string) (options, error) {
 	flags.StringVar(&scale, "scale", "", "flags of test/scale, which measures on a real API server")
 	flags.BoolVar(&o.noScale, "no-scale", false, "leave out test/scale")
 	flags.BoolVar(&o.http, "http", false, "HTTP alone")
+	flags.BoolVar(&o.annotations, "annotations", false, "what annotations and keys of the ConfigMap cost, alone")
 	flags.BoolVar(&o.tenants, "tenants", false, "what one namespace does to another, alone")
 	flags.BoolVar(&o.streams, "streams", false, "TCP and UDP alone")
 	flags.BoolVar(&o.noStreams, "no-streams", false, "leave out TCP and UDP")
@@ -187,8 +193,9 @@ func (o options) complete(hosts string) (options, error) {
 		o.hosts = append(o.hosts, n)
 	}
 	slices.Sort(o.hosts)
-	if o.streams && (o.noStreams || o.http || o.tenants) || o.http && o.tenants {
-		return o, errors.New("two of -streams, -no-streams, -http and -tenants leave nothing")
+	alone := slices.DeleteFunc([]bool{o.streams, o.http, o.annotations, o.tenants}, func(given bool) bool { return !given })
+	if len(alone) > 1 || o.streams && o.noStreams {
+		return o, errors.New("two of -streams, -no-streams, -http, -annotations and -tenants leave nothing")
 	}
 	if o.rounds < 1 || o.connections < 1 || o.changes < 1 {
 		return o, errors.New("-rounds, -connections and -changes are at least 1")

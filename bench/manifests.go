@@ -29,15 +29,22 @@ type applications struct {
 	backend string
 	// shared says that all have the Service of the first.
 	shared bool
+	// annotations are those of each Ingress, and of the one that changes, as annotated writes them; empty is none.
+	annotations string
 	// more is further objects.
 	more string
 }
 
-// ingress is that of one host. Its values are its number, the host and the number of its Service.
+// annotated writes annotations of ingress-nginx, each "name: value", as they stand in the metadata of an Ingress.
+func annotated(all ...string) string {
+	return ", annotations: {nginx.ingress.kubernetes.io/" + strings.Join(all, ", nginx.ingress.kubernetes.io/") + "}"
+}
+
+// ingress is that of one host. Its values are its number, the host, the number of its Service, and its annotations.
 const ingress = `---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
-metadata: {name: app-%05[1]d, namespace: bench}
+metadata: {name: app-%05[1]d, namespace: bench%[4]s}
 spec:
   ingressClassName: nginx
   rules:
@@ -64,17 +71,17 @@ endpoints: [%[2]s]
 ports: [{port: %[3]s}]
 `
 
-// changing is the Ingress that changes. Its value is the number of the change, which is in the path.
+// changing is the Ingress that changes. Its values are the number of the change, which is in the path, and its annotations.
 const changing = `apiVersion: networking.k8s.io/v1
 kind: Ingress
-metadata: {name: changing, namespace: bench}
+metadata: {name: changing, namespace: bench%[2]s}
 spec:
   ingressClassName: nginx
   rules:
     - host: changing.bench.test
       http:
         paths:
-          - path: /change-%d
+          - path: /change-%[1]d
             pathType: Exact
             backend: {service: {name: app-00001, port: {number: 80}}}
 `
@@ -115,7 +122,7 @@ func (a applications) write(text *strings.Builder, i int) {
 	if a.shared {
 		of = 1
 	}
-	fmt.Fprintf(text, ingress, i, hostName(i), of)
+	fmt.Fprintf(text, ingress, i, hostName(i), of, a.annotations)
 	if of == i {
 		fmt.Fprintf(text, service, i, endpointList(endpoints), port)
 	}
@@ -130,11 +137,11 @@ func endpointList(count int) string {
 	return strings.Join(list, ", ")
 }
 
-// writeChange puts the changing Ingress into a folder of manifests at once, as kubectl apply or git would.
-func writeChange(folder string, number int) error {
-	next := folder + "-" + changingFile
-	if err := os.WriteFile(next, fmt.Appendf(nil, changing, number), 0o644); err != nil {
+// writeWhole puts a file into a folder of manifests at once, as kubectl apply or git would.
+func writeWhole(folder, file, text string) error {
+	next := folder + "-" + file
+	if err := os.WriteFile(next, []byte(text), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(next, filepath.Join(folder, changingFile))
+	return os.Rename(next, filepath.Join(folder, file))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -115,11 +114,7 @@ const (
 
 // writeTenant puts the tenant's objects into the folder of manifests at once.
 func (c *contestant) writeTenant(objects string) error {
-	next := c.manifests() + "-" + tenantFile
-	if err := os.WriteFile(next, []byte(objects), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(next, filepath.Join(c.manifests(), tenantFile))
+	return writeWhole(c.manifests(), tenantFile, objects)
 }
 
 // edits has the tenant write its objects again and again. objects are those of the edit with a number.

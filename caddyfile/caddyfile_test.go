@@ -116,6 +116,11 @@ func TestEveryOptionHasAFile(t *testing.T) {
 
 func TestReference(t *testing.T) {
 	fixture.Printed(t, "../docs/caddyfile.md", map[string]any{"Rows": options}, *update)
+	grammar := "# The options of the Caddyfile, printed from the table in caddyfile/options.go by `make generate`.\n"
+	for i := range options {
+		grammar += strings.TrimSpace(options[i].Name+" "+options[i].Values) + "\n"
+	}
+	fixture.Generated(t, "../charts/k8singress/files/options.txt", grammar, *update)
 }
 
 // TestForeignCaddyfileIsLeftAlone holds that a Caddyfile without our option becomes what Caddy makes of it, byte by byte.

@@ -1,50 +1,31 @@
 package caddyfile
 
 import (
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/flags"
 )
 
-var quoted = regexp.MustCompile("`([^`]+)`")
-
-// TestFlagsOfIngressNginx holds that the error on a flag of ingress-nginx names the option that the documentation has for it.
+// TestFlagsOfIngressNginx holds that each flag of ingress-nginx stands for an option that there is, and that the error on a flag in the
+// place of an option names that one.
 func TestFlagsOfIngressNginx(t *testing.T) {
-	data, err := os.ReadFile("../docs/migrate.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := 0
-	for line := range strings.Lines(string(data)) {
-		cells := strings.Split(line, "|")
-		if len(cells) != 4 || !strings.HasPrefix(cells[1], " `--") {
+	for i := range flags.Table {
+		row := &flags.Table[i]
+		if row.Scope == "" {
 			continue
 		}
-		var names []string
-		for _, match := range quoted.FindAllStringSubmatch(cells[2], -1) {
-			names = append(names, match[1])
+		if options.Find(string(row.Scope)) == nil {
+			t.Errorf("--%s stands for %s, which is no option", row.Name, row.Scope)
 		}
-		for _, match := range quoted.FindAllStringSubmatch(cells[1], -1) {
-			flag := strings.ReplaceAll(strings.TrimPrefix(match[1], "--"), "-", "_")
-			if options.Find(flag) != nil || !strings.Contains(cells[2], "](caddyfile.md#") {
-				continue
-			}
-			seen++
-			for _, word := range []string{flag, match[1], match[1] + "=x"} {
-				got := strings.TrimSuffix(strings.TrimPrefix(nearestOption(word), "; did you mean "), "?")
-				if !slices.Contains(names, got) {
-					t.Errorf("for %s the option is said to be %q, and documented as %q", word, got, names)
-				}
-			}
-			option, _, _ := strings.Cut(flags[flag], " ")
-			if options.Find(option) == nil {
-				t.Errorf("there is no option %q", option)
+		name := strings.ReplaceAll(row.Name, "-", "_")
+		if options.Find(name) != nil {
+			continue
+		}
+		for _, word := range []string{name, row.Name, "--" + row.Name, row.Name + "=x"} {
+			if got, want := nearestOption(word), "; did you mean "+string(row.Scope)+"?"; got != want {
+				t.Errorf("for %s: %q, want %q", word, got, want)
 			}
 		}
-	}
-	if seen != len(flags) {
-		t.Errorf("of %d flags the documentation has %d", len(flags), seen)
 	}
 }

@@ -123,6 +123,9 @@ var conflicts = []struct{ one, other, remedy string }{
 	{"issuer", "acme_ca", "write the URL into the block of the issuer: issuer acme { dir <url> }"},
 	{"secrets", "manifests", "secrets says what is read in a cluster; all of a folder is read"},
 	{"secrets", "source", "with source none nothing is followed; remove one of them"},
+	{"election", "election_id", "without an election there is no Lease; remove one of them"},
+	{"election", "election_fallback", "without an election there is no Lease; remove one of them"},
+	{"publish_nodes", "publish_address", "the status has the addresses of nodes or the given ones; remove one of them"},
 	{"publish_service", "publish_address", "the status has the address of a Service or the given ones; remove one of them"},
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/k8singress/k8singress/internal/flags"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/settings"
@@ -48,6 +49,12 @@ var options = option.Table[draft, *line]{
 			"IngressClass instead, and each one with our `controller_name` is served, whatever its own name. Only with `manifests`, " +
 			"an Ingress may name this class there without such an object.",
 		Example: "ingress_class edge", Default: settings.DefaultIngressClass,
+	},
+	{
+		Name: "ingress_class_by_name", Parse: enable(func(d *draft) *bool { return &d.config.IngressClassByName }),
+		Doc: "Serves Ingresses whose `spec.ingressClassName` is that of `ingress_class`, too, whether there is an IngressClass of this name or " +
+			"not, and whatever its `spec.controller` is. With `namespaces`, where IngressClasses may not be read, this holds without the option.",
+		Example: "ingress_class_by_name", Default: "an IngressClass counts by its `spec.controller`",
 	},
 	{
 		Name: "controller_name", Values: "<domain/path>",
@@ -100,6 +107,13 @@ var options = option.Table[draft, *line]{
 		Example: "https 127.0.0.1:8443", Default: settings.DefaultHTTPS,
 	},
 	{
+		Name: "http3", Values: "off",
+		Parse: one(func(d *draft) *string { return &d.config.HTTP3 }, words("", settings.HTTP3Off)),
+		Doc: "With `off`, HTTP/3 is left out: nothing listens on UDP at the addresses of `https`, and no answer has an `Alt-Svc` header. " +
+			"Write it where no datagrams arrive, as behind a load balancer that takes TCP only: browsers would try HTTP/3 in vain.",
+		Example: "http3 off", Default: "HTTP/3 is on, with UDP on the ports of `https`",
+	},
+	{
 		Name: "h2c", Parse: enable(func(d *draft) *bool { return &d.config.H2C }),
 		Doc: "Lets clients begin with HTTP/2 at the addresses of `http`, without TLS and without having asked, as a load balancer or a client of " +
 			"gRPC without TLS does.",
@@ -111,6 +125,24 @@ var options = option.Table[draft, *line]{
 		Doc: "Where probes are answered: `/healthz` with 200 while the process works, and `/readyz` with 200 once all there is has " +
 			"been applied, and with 503 before, and from the moment the process has been told to end.",
 		Example: "health :10254", Default: "none",
+	},
+	{
+		Name: "health_path", Values: "<path>",
+		Parse:   one(func(d *draft) *string { return &d.config.HealthPath }, urlPath),
+		Doc:     "The path in place of `/healthz` at the address of `health`.",
+		Example: "health_path /alive", Default: "/healthz",
+	},
+	{
+		Name: "health_ready", Parse: enable(func(d *draft) *bool { return &d.config.HealthReady }),
+		Doc: "Has `/healthz`, or the path of `health_path`, answer as `/readyz` does: for pods whose two probes ask one path, as those of " +
+			"ingress-nginx do.",
+		Example: "health_ready", Default: "`/healthz` answers 200 while the process works",
+	},
+	{
+		Name: "health_metrics", Parse: enable(func(d *draft) *bool { return &d.config.HealthMetrics }),
+		Doc: "Answers `/metrics` at the address of `health`, too, with what the [admin API](admin.md) answers there. Every client that " +
+			"reaches the address can read it.",
+		Example: "health_metrics", Default: "metrics are at the admin API only",
 	},
 	{
 		Name: "shutdown_delay", Values: "<duration>",
@@ -179,7 +211,7 @@ var options = option.Table[draft, *line]{
 		Name: "service_ports_per_namespace", Values: "<number>",
 		Parse: number(func(d *draft) *int { return &d.config.ServicePortsPerNamespace }),
 		Doc: "How many of those ports the Services of one namespace may have, TCP and UDP together. The oldest Services have theirs, and the " +
-			"others are told. Ports of the ConfigMaps do not count.",
+			"others get a warning. Ports of the ConfigMaps do not count.",
 		Example: "service_ports_per_namespace 4", Default: strconv.Itoa(settings.DefaultServicePortsPerNamespace),
 	},
 	{
@@ -213,10 +245,11 @@ var options = option.Table[draft, *line]{
 	{
 		Name: "access_log", Values: "off",
 		Parse: one(func(d *draft) *string { return &d.config.AccessLog },
-			words("; without the option, requests are noted as the ConfigMap says", settings.AccessLogOff)),
-		Doc: "With `off`, no requests are noted, whatever the ConfigMap says. Otherwise they are, on the standard output and in the format of " +
-			"ingress-nginx, unless its keys [say otherwise](configmap.md#log-format-upstream).",
-		Example: "access_log off", Default: "requests are noted",
+			words("; without the option, requests and connections are noted as the ConfigMap says", settings.AccessLogOff)),
+		Doc: "With `off`, neither requests nor connections of TCP and UDP ports are noted, whatever the ConfigMap says. Otherwise they are, on the " +
+			"standard output and in the formats of ingress-nginx, unless its keys say otherwise: " +
+			"[log-format-upstream](configmap.md#log-format-upstream), [log-format-stream](configmap.md#log-format-stream).",
+		Example: "access_log off", Default: "they are noted",
 	},
 	{
 		Name: "via", Parse: enable(func(d *draft) *bool { return &d.config.Via }),
@@ -278,6 +311,23 @@ var options = option.Table[draft, *line]{
 		Parse:   many(func(d *draft) *[]string { return &d.config.PublishAddress }, publicAddress),
 		Doc:     "The addresses that are written to the status of the Ingresses, in place of the addresses of a Service.",
 		Example: "publish_address 203.0.113.7", Default: "none",
+	},
+	{
+		Name: "publish_nodes", Values: "internal | external",
+		Parse: one(func(d *draft) *string { return &d.config.PublishNodes },
+			words("", settings.PublishNodesInternal, settings.PublishNodesExternal)),
+		Doc: "Writes to the status of the Ingresses the addresses of the nodes that ready pods of the controller run on, for pods with ports of " +
+			"their nodes, as with `hostNetwork`: of each node the internal address, or the external one where it has one. Pods belong together " +
+			"by their labels. It needs the right to list and watch nodes, and the pods of the controller's namespace. Where `publish_service` " +
+			"stands beside it, that Service counts as the controller's own, and its addresses do not count.",
+		Example: "publish_nodes internal", Default: "none",
+	},
+	{
+		Name: "status", Values: "off",
+		Parse: one(func(d *draft) *string { return &d.config.Status }, words("", settings.StatusOff)),
+		Doc: "With `off` no addresses are written to the status of Ingresses, whatever `publish_service` and `publish_address` say. The " +
+			"Service of `publish_service` counts as that of the controller all the same.",
+		Example: "status off", Default: "addresses are written where an option says which",
 	},
 	{
 		Name: "ssl_passthrough", Parse: enable(func(d *draft) *bool { return &d.config.SSLPassthrough }),
@@ -411,38 +461,40 @@ var options = option.Table[draft, *line]{
 		Example: "election_id edge-leader", Default: settings.DefaultElectionID,
 	},
 	{
+		Name: "election_fallback", Values: "<name>",
+		Parse: one(func(d *draft) *string { return &d.config.ElectionFallback }, subdomain),
+		Doc: "The Lease that is used in place of that of `election_id`, where the rights forbid that one and allow this one: those of " +
+			"ingress-nginx name its own Lease.",
+		Example: "election_fallback ingress-nginx-leader", Default: "none",
+	},
+	{
 		Name: "election_namespace", Values: "<name>",
 		Parse:   one(func(d *draft) *string { return &d.config.ElectionNamespace }, label),
 		Doc:     "The namespace of that Lease.",
 		Example: "election_namespace ingress-nginx", Default: "the namespace that Caddy runs in",
 	},
-}
-
-// flags are flags of ingress-nginx, spelt as options, that have another name here. docs/migrate.md lists them, too.
-var flags = map[string]string{
-	"tcp_services_configmap":   "tcp_services",
-	"udp_services_configmap":   "udp_services",
-	"default_backend_service":  "default_backend",
-	"default_ssl_certificate":  "default_certificate",
-	"publish_status_address":   "publish_address",
-	"controller_class":         "controller_name",
-	"watch_namespace":          "namespaces",
-	"watch_namespace_selector": "namespace_selector",
-	"enable_ssl_passthrough":   "ssl_passthrough",
-	"http_port":                "http",
-	"https_port":               "https",
-	"healthz_port":             "health",
-	"shutdown_grace_period":    "shutdown_delay",
-
-	"disable_svc_external_name": "external_names off",
+	{
+		Name: "election_ttl", Values: "<duration>",
+		Parse: duration(func(d *draft) *settings.Duration { return &d.config.ElectionTTL }, settings.LeastElectionTTL),
+		Doc: "How long that Lease is good when its holder does not renew it: after a holder that ended without a word, the next replica " +
+			"writes after this time.",
+		Example: "election_ttl 30s", Default: "15s",
+	},
+	{
+		Name: "election", Values: "off",
+		Parse: one(func(d *draft) *string { return &d.config.Election }, words("", settings.ElectionOff)),
+		Doc: "With `off`, there is no Lease: every replica writes status and Events, and asks issuers for certificates. It is for a controller " +
+			"with one replica that may use no Lease.",
+		Example: "election off", Default: "the holder of the Lease writes",
+	},
 }
 
 // nearestOption returns the end of the message on an unknown option: the one that was probably meant, or nothing. It may be a flag
 // of ingress-nginx.
 func nearestOption(word string) string {
 	word, _, _ = strings.Cut(strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_"), "=")
-	if name := flags[word]; name != "" {
-		return "; did you mean " + name + "?"
+	if flag := flags.Table.Find(strings.ReplaceAll(word, "_", "-")); flag != nil && flag.Scope != "" {
+		return "; did you mean " + string(flag.Scope) + "?"
 	}
 	return suggest.Hint(word, options.Names())
 }

@@ -95,7 +95,7 @@ func duration(field func(*draft) *settings.Duration, least time.Duration) func(*
 			return 0, fmt.Errorf("%q is not a duration, such as 10s or 4m: %w", s, err)
 		}
 		if d < least {
-			return 0, fmt.Errorf("%s is too short: write 1s or more", s)
+			return 0, fmt.Errorf("%s is too short: write %s or more", s, max(least, time.Second))
 		}
 		return settings.Duration(d), nil
 	})
@@ -261,6 +261,13 @@ func listenAddress(s string) error {
 		return fmt.Errorf("%q is not an address to listen on: network %s does not carry HTTP", s, address.Network)
 	case address.StartPort == 0:
 		return fmt.Errorf("%q is not an address to listen on: it has no port; write :8080 or 127.0.0.1:8080", s)
+	}
+	return nil
+}
+
+func urlPath(s string) error {
+	if !strings.HasPrefix(s, "/") || strings.ContainsAny(s, "?#*{} ") {
+		return fmt.Errorf("%q is not a path: it begins with / and has none of ?#*{} in it", s)
 	}
 	return nil
 }

@@ -149,6 +149,10 @@ func get(ctx context.Context, client *http.Client, url string) (status int, body
 	if err != nil {
 		return 0, "", err
 	}
+	return ask(client, request)
+}
+
+func ask(client *http.Client, request *http.Request) (status int, body string, err error) {
 	response, err := client.Do(request)
 	if err != nil {
 		return 0, "", err

@@ -70,6 +70,7 @@ func TestAdminAnswers(t *testing.T) {
 		"ready": true, "leader": false, "problems": map[string]any{"error": 3.0},
 		"objects": map[string]any{
 			"Ingress": 3.0, "IngressClass": 0.0, "Service": 1.0, "EndpointSlice": 0.0, "Secret": 1.0, "ConfigMap": 0.0, "Namespace": 0.0,
+			"Pod": 0.0, "Node": 0.0,
 		},
 	}
 	if diff := cmp.Diff(want, status); diff != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/k8singress/k8singress/internal/engine"
+	"github.com/k8singress/k8singress/internal/explain"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/lint"
 	"github.com/k8singress/k8singress/internal/report"
@@ -24,8 +25,8 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "k8singress",
-		Usage: "render|lint|show",
-		Short: "Shows what the ingress controller makes of manifests, or what a running one says",
+		Usage: "render|lint|show|get|run",
+		Short: "Shows what the ingress controller makes of manifests, or what a running one says, or runs one",
 		Long: "Shows what the ingress controller makes of a folder of Kubernetes manifests, or of a single file, without a cluster; or what\n" +
 			"a running one says.",
 		CobraFunc: commands,
@@ -53,6 +54,12 @@ func commands(parent *cobra.Command) {
 			(*offline).render,
 		},
 		{
+			"explain", "Prints what requests for each path meet, and where they go",
+			"Prints, for each host and path of the manifests, the filters that a request meets, in this order and with their\n" +
+				"settings, and the backend behind them. What holds for all requests stands in docs/annotations.md (Order).",
+			(*offline).explain,
+		},
+		{
 			"lint", "Prints what the controller says of each object in a folder of manifests",
 			"Prints what the controller says of each Ingress and of each object with a fault, and ends with status 1 if one of\n" +
 				"them asks for something that cannot be served, or if there is nothing to read. A Service without endpoints is no\n" +
@@ -67,7 +74,7 @@ func commands(parent *cobra.Command) {
 		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return flags.run(cmd, c.run) }
 		parent.AddCommand(cmd)
 	}
-	parent.AddCommand(showCommand())
+	parent.AddCommand(showCommand(), getCommand(), runCommand())
 }
 
 // noArguments says where an argument belongs. The shell makes several of -f *.yaml.
@@ -110,7 +117,9 @@ func (o *offline) nothing(s *snapshot.Snapshot) error {
 	}
 	var names []string
 	for _, k := range kinds.All {
-		names = append(names, k.Name)
+		if !k.NoManifest {
+			names = append(names, k.Name)
+		}
 	}
 	return fmt.Errorf("%s holds no manifest of a kind that is read: those are %s, in files that end in .yaml, .yml or .json",
 		o.folder, strings.Join(names, ", "))
@@ -146,6 +155,25 @@ func optionsFrom(file string) (settings.Config, error) {
 }
 
 func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {
+	if err := o.leftOut(cmd, result); err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(cmd.OutOrStdout())
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "\t")
+	return encoder.Encode(engine.Compose(result.Settings, result.Document))
+}
+
+func (o *offline) explain(cmd *cobra.Command, result *engine.Offline) error {
+	if err := o.leftOut(cmd, result); err != nil {
+		return err
+	}
+	_, err := io.WriteString(cmd.OutOrStdout(), explain.Text(result.Document))
+	return err
+}
+
+// leftOut lists on standard error what cannot be served, and returns the error of manifests with nothing in them.
+func (o *offline) leftOut(cmd *cobra.Command, result *engine.Offline) error {
 	for _, v := range o.known(result.Report.Verdicts) {
 		for _, p := range v.Problems {
 			if p.Severity == report.Error {
@@ -153,13 +181,7 @@ func (o *offline) render(cmd *cobra.Command, result *engine.Offline) error {
 			}
 		}
 	}
-	if err := o.nothing(result.Objects); err != nil {
-		return err
-	}
-	encoder := json.NewEncoder(cmd.OutOrStdout())
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "\t")
-	return encoder.Encode(engine.Compose(result.Settings, result.Document))
+	return o.nothing(result.Objects)
 }
 
 // known returns the verdicts that hold with the options that are known.
@@ -179,7 +201,8 @@ func (o *offline) lint(cmd *cobra.Command, result *engine.Offline) error {
 	if o.config != "" {
 		options = &result.Settings
 	}
-	verdicts := o.known(result.Report.With(lint.UnopenedPorts(result.Objects, options)).Verdicts)
+	said := result.Report.With(lint.UnopenedPorts(result.Objects, options)).With(lint.PathTypes(result.Objects, options, result.Report))
+	verdicts := o.known(said.Verdicts)
 	for _, v := range verdicts {
 		bad = bad || !v.Accepted()
 		if len(v.Problems) == 0 {

@@ -157,6 +157,21 @@ func validate(t *testing.T, config string) {
 	}
 }
 
+// TestExplain: what requests meet is listed in the order in which they meet it, whatever the order of the annotations is.
+func TestExplain(t *testing.T) {
+	got := run(t, "explain", "-f", filepath.Join("testdata", "explain", "manifests.yaml"))
+	want, err := os.ReadFile(filepath.Join("testdata", "explain", "want.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.stdout); got.status != 0 || diff != "" {
+		t.Errorf("status %d, %s, -want +got:\n%s", got.status, got.stderr, diff)
+	}
+	if got := run(t, "explain", "-f", manifests("empty")); got.status != 1 || !strings.Contains(got.stderr, endOfLint["empty"]) {
+		t.Errorf("of nothing: status %d, %s", got.status, got.stderr)
+	}
+}
+
 func TestRenderOfNothing(t *testing.T) {
 	for _, folder := range []string{"empty", "other-kinds"} {
 		got := run(t, "render", "-f", manifests(folder))

@@ -12,11 +12,11 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/tracing"
 )
 
 // direct answers the requests of a server that does nothing but what Ingresses say, without Caddy's part of each request.
@@ -69,8 +69,8 @@ func isChallenge(path string) bool {
 
 var exchanges = sync.Pool{New: func() any { return new(exchange.Exchange) }}
 
-// leaves returns why a request is left to the server, or nothing.
-func (d *direct) leaves(r *message.Request) (reason string) {
+// notDirect returns why a request is left to the server, or nothing.
+func (d *direct) notDirect(r *message.Request) (reason string) {
 	switch {
 	case isChallenge(r.Path):
 		return reasonChallenge
@@ -83,11 +83,13 @@ func (d *direct) leaves(r *message.Request) (reason string) {
 // answer answers one request.
 func (d *direct) answer(w message.Writer, r *message.Request) {
 	ofServer := r.Conn.Listener == live.ServerPorts
-	if reason := d.leaves(r); ofServer && reason != "" {
+	if reason := d.notDirect(r); ofServer && reason != "" {
 		handedOver.note(reason)
 		byCaddy(d.server, w, r)
 		return
 	}
+	requests.begun.Add(1)
+	defer requests.ended.Add(1)
 	began := time.Now()
 	x := exchanges.Get().(*exchange.Exchange)
 	*x = exchange.Exchange{
@@ -99,16 +101,20 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 		x.ChangeAnswer(d.altSvc)
 	}
 	outcome, err := serve(d.table, x)
+	if outcome == live.Probe {
+		err = answerProbe(d.table, x)
+	}
 	if outcome == live.NoHost {
 		_ = x.Respond(http.StatusNotFound, "") // Who has gone is not waited for.
 	} else if err != nil {
 		d.fail(x, outcome, err)
 	}
 	if x.Hidden != nil && exchange.StatusOf(x.Hidden) >= http.StatusInternalServerError {
-		d.note(zap.ErrorLevel, x, "a request failed, and its client is told something else", x.Hidden)
+		failures.note(d.log, zap.ErrorLevel, x, "a request failed, and its client got another answer", x.Hidden)
 	}
 	requests.note(x.Status, began)
 	d.table.AccessLog().Note(x, began, outcome != live.NoHost)
+	tracing.End(x, err)
 	if !x.Kept {
 		*x = exchange.Exchange{}
 		exchanges.Put(x)
@@ -118,7 +124,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 // fail answers a request that has failed, and notes why.
 func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 	if errors.Is(err, exchange.ErrCut) || x.Writer.Started() {
-		d.note(zap.WarnLevel, x, "an answer is cut off", err)
+		failures.note(d.log, zap.WarnLevel, x, "an answer is cut off", err)
 		x.Writer.Abort()
 		return
 	}
@@ -127,21 +133,10 @@ func (d *direct) fail(x *exchange.Exchange, outcome live.Outcome, err error) {
 		fields = []message.Field{message.NewField("Retry-After", retryAfter)}
 	}
 	if status >= http.StatusInternalServerError {
-		d.note(zap.ErrorLevel, x, "a request failed", err)
+		failures.note(d.log, zap.ErrorLevel, x, "a request failed", err)
 	}
 	// An error is the client's, who has gone.
 	_ = x.Refuse(status, fields...)
-}
-
-func (d *direct) note(level zapcore.Level, x *exchange.Exchange, what string, err error) {
-	if x.Context().Err() != nil {
-		// The client has gone.
-		level = zap.DebugLevel
-	}
-	if entry := d.log.Check(level, what); entry != nil {
-		entry.Write(zap.String("host", x.Host), zap.String("method", x.Method), zap.String("uri", x.Target),
-			zap.Int("status", exchange.StatusOf(err)), zap.Error(err))
-	}
 }
 
 // prepare makes a request one that Caddy's handlers can serve, as Caddy's servers do.

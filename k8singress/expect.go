@@ -18,8 +18,8 @@ import (
 type expecting struct {
 	*caddyhttp.ResponseWriterWrapper
 	body *expected
-	// told says that the connection is going to end.
-	told bool
+	// closing says that the connection is going to end.
+	closing bool
 }
 
 // expected is the body.
@@ -49,29 +49,29 @@ func expect(w http.ResponseWriter, r *http.Request) http.ResponseWriter {
 // WriteHeader ends the connection if the body has not come.
 func (e *expecting) WriteHeader(status int) {
 	if status >= http.StatusOK {
-		e.settle()
+		e.closeUnread()
 	}
 	e.ResponseWriter.WriteHeader(status)
 }
 
 // Write is for those who leave WriteHeader out.
 func (e *expecting) Write(b []byte) (int, error) {
-	e.settle()
+	e.closeUnread()
 	return e.ResponseWriter.Write(b)
 }
 
 // ReadFrom keeps io.Copy to Write.
 func (e *expecting) ReadFrom(from io.Reader) (int64, error) {
-	e.settle()
+	e.closeUnread()
 	return e.ResponseWriterWrapper.ReadFrom(from)
 }
 
-// settle has no effect once the head has been written.
-func (e *expecting) settle() {
-	if e.body.ended.Load() || e.told {
+// closeUnread has no effect once the head has been written.
+func (e *expecting) closeUnread() {
+	if e.body.ended.Load() || e.closing {
 		return
 	}
-	e.told = true
+	e.closing = true
 	e.Header().Set("Connection", "close")
 	w := e.ResponseWriter
 	for {
@@ -89,14 +89,14 @@ func (e *expecting) settle() {
 // linger is how long a body is still read that nobody has asked for, so that a client which sends it can see its answer.
 const linger = time.Second
 
-// settled is for the end of the request: an answer may still be to come from who called us.
-func settled(w http.ResponseWriter, err error) error {
+// endExpecting is for the end of the request: an answer may still be to come from who called us.
+func endExpecting(w http.ResponseWriter, err error) error {
 	e, ok := w.(*expecting)
 	if !ok || e.body.ended.Load() {
 		return err
 	}
 	if err != nil {
-		e.settle()
+		e.closeUnread()
 	}
 	// net/http reads before it closes, and waits for as long as it may.
 	_ = http.NewResponseController(e.ResponseWriter).SetReadDeadline(time.Now().Add(linger))

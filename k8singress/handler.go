@@ -11,6 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/tracing"
 )
 
 func init() { caddy.RegisterModule(new(Handler)) }
@@ -51,7 +52,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP lets the chain of the matching Ingress path answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	w = expect(w, r)
-	return settled(w, h.serve(w, r, next))
+	return endExpecting(w, h.serve(w, r, next))
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
@@ -69,9 +70,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		sendAway(w, r)
 	}
 	outcome, err := serve(h.table, x)
+	tracing.End(x, err)
 	switch {
 	case outcome == live.NoHost:
 		return h.noHost(x, w, r, next, added)
+	case outcome == live.Probe:
+		return caddyError(answerProbe(h.table, x))
 	case outcome == live.NotReady:
 		w.Header().Set("Retry-After", retryAfter)
 	case writer.Aborted():

@@ -1,6 +1,7 @@
 package k8singress
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 
@@ -12,10 +13,17 @@ import (
 
 func init() { caddy.RegisterModule(new(Health)) }
 
-// Health answers the probes of a kubelet or of a load balancer: /healthz with 200 while the process works, and /readyz with
-// 200 while new requests should come here. That is once the Ingresses are known, and until the process has been told to
-// end; otherwise it is 503 with the reason. Every other path is 404.
+const healthPath = "/healthz"
+
+// Health answers the probes of a kubelet or of a load balancer: Path with 200 while the process works, or as /readyz with Ready, and
+// /readyz with 200 while new requests should come here. That is once the Ingresses are known, and until the process has to end;
+// otherwise it is 503 with the reason. Every other path that comes here is 404.
 type Health struct {
+	// Path is the one in place of /healthz. Default: /healthz.
+	Path string `json:"path,omitempty"`
+	// Ready has that path answer as /readyz does. Default: false.
+	Ready bool `json:"ready,omitempty"`
+
 	table *live.Table
 }
 
@@ -38,11 +46,14 @@ func (h *Health) Provision(ctx caddy.Context) error {
 func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	status, text := http.StatusOK, "ok\n"
 	switch r.URL.Path {
-	case "/healthz":
+	case cmp.Or(h.Path, healthPath):
+		if h.Ready {
+			status, text = h.readiness()
+		}
 	case "/readyz":
 		status, text = h.readiness()
 	default:
-		status, text = http.StatusNotFound, "there is /healthz and /readyz\n"
+		status, text = http.StatusNotFound, "there is "+cmp.Or(h.Path, healthPath)+" and /readyz\n"
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

@@ -44,9 +44,21 @@ func awaitStreams(ctx context.Context) {
 	defer cancel()
 	var under sync.WaitGroup
 	under.Go(func() { app.engine.Table().AwaitStreams(ctx) })
-	under.Go(func() { app.engine.Ports().Leave(ctx) })
+	under.Go(func() { app.engine.Ports().Drain(ctx) })
 	under.Wait()
+	select {
+	case <-app.Ended():
+	case <-time.After(mostEnd):
+	}
+	// The connections that have ended just now have lines, too.
+	app.engine.Table().AccessLogs().Flush()
 }
+
+// mostEnd is how long the process waits for what is written at the very end: lines of the access log, and spans.
+const mostEnd = 3 * time.Second
+
+// Ended is closed when everything has ended that the last configuration with these options has used.
+func (a *App) Ended() <-chan struct{} { return a.engine.Done() }
 
 func awaitTime(ctx context.Context, t time.Time) {
 	select {

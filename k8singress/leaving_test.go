@@ -120,12 +120,18 @@ func (c *controller) run(file string) {
 	if err != nil {
 		c.Fatal(err)
 	}
+	c.start(program, "run", "--config", file)
+}
+
+// start starts a program with arguments as Caddy, and waits until it is ready.
+func (c *controller) start(program string, arguments ...string) {
+	c.Helper()
 	log, err := os.Create(filepath.Join(c.TempDir(), "log"))
 	if err != nil {
 		c.Fatal(err)
 	}
 	c.Cleanup(func() { c.finish(log) })
-	c.command = exec.CommandContext(c.Context(), program, "run", "--config", file)
+	c.command = exec.CommandContext(c.Context(), program, arguments...)
 	c.command.Env = append(os.Environ(), asCaddy+"=1", "HOME="+c.TempDir(), "XDG_DATA_HOME="+c.TempDir())
 	c.command.Stdout, c.command.Stderr = log, log
 	if err := c.command.Start(); err != nil {

@@ -2,6 +2,8 @@ package k8singress_test
 
 import (
 	"net"
+	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -38,7 +40,7 @@ func TestEndOfTCPPorts(t *testing.T) {
 	}
 }
 
-// TestConnectionsThatDoNotEnd holds that the process ends without them.
+// TestConnectionsThatDoNotEnd holds that the process ends without them, and that they are in the access log.
 func TestConnectionsThatDoNotEnd(t *testing.T) {
 	const timeout = 2 * time.Second
 	for range ends {
@@ -46,6 +48,10 @@ func TestConnectionsThatDoNotEnd(t *testing.T) {
 			t.Parallel()
 			c := launch(t, newOrigin(t), "shutdown_timeout "+timeout.String()+withStreams)
 			c.cutsOff(c.open(), timeout)
+			text, err := os.ReadFile(c.command.Stdout.(*os.File).Name())
+			if err != nil || strings.Count(string(text), "] TCP 200 ") != 1 {
+				t.Errorf("the log has no line of the connection, or several; error %v", err)
+			}
 		})
 	}
 }

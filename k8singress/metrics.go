@@ -15,6 +15,8 @@ type requestMetrics struct {
 	duration prometheus.Histogram
 	// byCode are the counters that have been asked for: a lookup by label costs more than the count.
 	byCode [600]atomic.Pointer[prometheus.Counter]
+	// begun and ended count them as nginx's status does.
+	begun, ended atomic.Int64
 }
 
 var requests = &requestMetrics{

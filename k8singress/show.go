@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 
@@ -21,29 +22,71 @@ var adminParts = map[string]string{
 // outside the pod reaches a socket there.
 func showCommand() *cobra.Command {
 	words := slices.Sorted(maps.Keys(adminParts))
-	var config, address string
+	var at adminAddress
 	cmd := &cobra.Command{
 		Use:   "show " + strings.Join(words, "|") + " [--config CADDYFILE|--address ADDRESS]",
 		Short: "Prints what the admin API of a running controller says",
 		Long: "Prints what the admin API of a running controller says: its status, the verdict on each object, all that is served, or its\n" +
-			"metrics. The API is at the address in the configuration file, or at localhost:2019.",
+			"metrics. " + whereAdminIs,
 		Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: words,
 	}
-	cmd.Flags().StringVarP(&config, "config", "c", "", "Caddyfile or Caddy JSON that says where the admin API is")
-	cmd.Flags().StringVar(&address, "address", "", "address of the admin API, such as unix//run/caddy/admin.sock")
-	cmd.RunE = func(cmd *cobra.Command, arguments []string) error {
-		cmd.SilenceUsage = true
-		at, err := caddycmd.DetermineAdminAPIAddress(address, nil, config, "")
-		if err != nil {
-			return fmt.Errorf("looking for the address of the admin API: %w", err)
-		}
-		response, err := caddycmd.AdminAPIRequest(at, http.MethodGet, adminParts[arguments[0]], nil, nil)
-		if err != nil {
-			return fmt.Errorf("asking the admin API at %s: %w", at, err)
-		}
-		defer response.Body.Close()
-		_, err = io.Copy(cmd.OutOrStdout(), response.Body)
-		return err
-	}
+	at.addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, arguments []string) error { return at.print(cmd, adminParts[arguments[0]]) }
 	return cmd
+}
+
+// getCommand is showCommand for any path of the admin API, those of Caddy and of other modules among them.
+func getCommand() *cobra.Command {
+	var at adminAddress
+	cmd := &cobra.Command{
+		Use:   "get PATH [--config CADDYFILE|--address ADDRESS]",
+		Short: "Prints what the admin API answers for a path, such as /k8singress/status",
+		Long: "Prints what the admin API answers for a path, such as /k8singress/status or /config/apps/http. An answer that is an error\n" +
+			"ends with status 1. " + whereAdminIs,
+		Args: func(cmd *cobra.Command, arguments []string) error {
+			if len(arguments) != 1 || !strings.HasPrefix(arguments[0], "/") {
+				return fmt.Errorf("which path? It begins with a slash: %s /k8singress/status", cmd.CommandPath())
+			}
+			return nil
+		},
+	}
+	at.addFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, arguments []string) error { return at.print(cmd, arguments[0]) }
+	return cmd
+}
+
+// configInPods is the configuration that the image runs with when nothing else is said, so that a command in its pod needs no flag.
+const configInPods = "/etc/caddy/Caddyfile"
+
+const whereAdminIs = "The API is at the address in the configuration file, which is " + configInPods + "\n" +
+	"if there is one, or else at $CADDY_ADMIN or localhost:2019."
+
+// adminAddress says where the admin API is, by flags of a command.
+type adminAddress struct {
+	config, address string
+}
+
+func (a *adminAddress) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&a.config, "config", "c", "", "Caddyfile or Caddy JSON that says where the admin API is")
+	cmd.Flags().StringVar(&a.address, "address", "", "address of the admin API, such as unix//run/caddy/admin.sock")
+}
+
+// print asks for a path, and prints the answer as it is.
+func (a *adminAddress) print(cmd *cobra.Command, path string) error {
+	cmd.SilenceUsage = true
+	config := a.config
+	if _, err := os.Stat(configInPods); config == "" && err == nil {
+		config = configInPods
+	}
+	at, err := caddycmd.DetermineAdminAPIAddress(a.address, nil, config, "")
+	if err != nil {
+		return fmt.Errorf("looking for the address of the admin API: %w", err)
+	}
+	response, err := caddycmd.AdminAPIRequest(at, http.MethodGet, path, nil, nil)
+	if err != nil {
+		return fmt.Errorf("asking the admin API at %s: %w", at, err)
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(cmd.OutOrStdout(), response.Body)
+	return err
 }

@@ -20,19 +20,35 @@ func TestShow(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{\n\tadmin "+at+"|0600\n}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for what, want := range map[string]string{
-		"status": `"generation":`, "objects": `Ingress`, "config": `"apps"`, "metrics": "k8singress_config_reloads_total",
+	for what, want := range map[string]struct{ path, text string }{
+		"status":  {"/k8singress/status", `"generation":`},
+		"objects": {"/k8singress/objects", `Ingress`},
+		"config":  {"/k8singress/config", `"apps"`},
+		"metrics": {"/metrics", "k8singress_config_reloads_total"},
 	} {
 		for _, flags := range [][]string{{"--config", file}, {"--address", at}} {
-			got := run(t, append([]string{"show", what}, flags...)...)
-			if got.status != 0 || !strings.Contains(got.stdout, want) {
-				t.Errorf("show %s %q: status %d: %s%s", what, flags, got.status, got.stdout, got.stderr)
+			for _, command := range [][]string{{"show", what}, {"get", want.path}} {
+				got := run(t, append(command, flags...)...)
+				if got.status != 0 || !strings.Contains(got.stdout, want.text) {
+					t.Errorf("%q %q: status %d: %s%s", command, flags, got.status, got.stdout, got.stderr)
+				}
 			}
 		}
 	}
+	showRefuses(t, at)
+}
+
+// showRefuses asks for what there is not.
+func showRefuses(t *testing.T, at string) {
+	t.Helper()
 	for what, want := range map[string]string{"everything": "everything", "": `invalid argument ""`} {
 		if got := run(t, "show", what, "--address", at); got.status == 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("show %q: status %d: %s", what, got.status, got.stderr)
+		}
+	}
+	for path, want := range map[string]string{"/k8singress/nothing": "404", "status": "begins with a slash", "": "begins with a slash"} {
+		if got := run(t, "get", path, "--address", at); got.status == 0 || !strings.Contains(got.stderr, want) {
+			t.Errorf("get %q: status %d: %s", path, got.status, got.stderr)
 		}
 	}
 	if got := run(t, "show", "status", "--address", at+"x"); got.status == 0 || !strings.Contains(got.stderr, "asking the admin API at "+at+"x") {

@@ -64,8 +64,8 @@ type account struct {
 	opened, active atomic.Int64
 	up, down       atomic.Uint64
 	failed         [failures]atomic.Uint64
-	told           [failures]atomic.Int64
-	untold         [failures]atomic.Uint64
+	warned         [failures]atomic.Int64
+	unwarned       [failures]atomic.Uint64
 	// traffic is that of a UDP port, in place of what is counted of connections.
 	traffic udp.Traffic
 }
@@ -85,15 +85,15 @@ func (a *account) leave() { a.active.Add(-1) }
 // fail counts a failure.
 func (a *account) fail(f failure) { a.failed[f].Add(1) }
 
-// tell counts a failure, and logs it unless one of the same kind was logged shortly before.
-func (a *account) tell(log *zap.Logger, f failure, message string, fields ...zap.Field) {
+// warn counts a failure, and logs it unless one of the same kind was logged shortly before.
+func (a *account) warn(log *zap.Logger, f failure, message string, fields ...zap.Field) {
 	a.fail(f)
-	now, last := time.Now().UnixNano(), a.told[f].Load()
-	if now-last < int64(quiet) || !a.told[f].CompareAndSwap(last, now) {
-		a.untold[f].Add(1)
+	now, last := time.Now().UnixNano(), a.warned[f].Load()
+	if now-last < int64(quiet) || !a.warned[f].CompareAndSwap(last, now) {
+		a.unwarned[f].Add(1)
 		return
 	}
-	log.Warn(message, append(fields, zap.Uint64("others_since_the_last_such_line", a.untold[f].Swap(0)))...)
+	log.Warn(message, append(fields, zap.Uint64("others_since_the_last_such_line", a.unwarned[f].Swap(0)))...)
 }
 
 // accounts are those of all ports. It is a prometheus.Collector.

@@ -12,6 +12,7 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/accesslog"
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/document"
@@ -38,11 +39,13 @@ type Handler struct {
 	backends *split.Split[*balancer.Backend]
 	secured  *secured
 	account  *account
-	outgoing *loops.Sockets
-	guard    *reach.Guard
-	share    *budget.Share
-	workers  *workerPool
-	watch    *watch
+	// accessLog is for UDP: connections of TCP bring their line along.
+	accessLog func() *accesslog.Streams
+	outgoing  *loops.Sockets
+	guard     *reach.Guard
+	share     *budget.Share
+	workers   *workerPool
+	watch     *watch
 	// ends is over when connections have to end, even those that have no endpoint yet.
 	ends context.Context //nolint:containedctx // a connection has none of its own
 	log  *zap.Logger
@@ -76,6 +79,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 		return err
 	}
 	h.log, h.account, h.workers, h.ends = scope.log, scope.account, scope.workers, scope.ends
+	h.accessLog = scope.tables.AccessLog
 	h.outgoing, h.share, h.guard = scope.outgoing, scope.share, scope.tables.Endpoints.Guard()
 	h.watch = &watch{idle: cmp.Or(h.Policy.IdleTimeout, idleTimeout), drain: scope.drain, account: scope.account}
 	scope.most = h.Policy.MaxConnections
@@ -101,9 +105,12 @@ func (h *Handler) Handle(cx *layer4.Connection, _ layer4.Handler) error {
 }
 
 func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
+	n := notedOf(cx)
+	n.goesTo(to)
 	a := attempt{handler: h, to: to, client: balancer.Address(addressOf(cx.RemoteAddr()))}
 	var err error
 	if a.greeting, err = greeting(h.ProxyProtocol, cx); err != nil {
+		n.is(accesslog.StreamFailed)
 		return err
 	}
 	client, ahead, err := clientOf(cx)
@@ -112,6 +119,7 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	}
 	backend, choice, err := a.dial(h.ends)
 	if err != nil {
+		n.is(accesslog.StreamNoEndpoint)
 		return h.unreachable(cx, to, err)
 	}
 	defer choice.End()
@@ -125,6 +133,7 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	begin := time.Now()
 	err = l.carry(ahead, h.workers)
 	h.watch.remove(l)
+	n.carried(l)
 	h.ended(cx, to, l, time.Since(begin), err)
 	return nil
 }
@@ -134,7 +143,7 @@ func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err e
 	if h.ends.Err() != nil {
 		return nil
 	}
-	h.account.tell(h.log, noEndpoint, "no endpoint for a connection",
+	h.account.warn(h.log, noEndpoint, "no endpoint for a connection",
 		zap.String("backend", to.ID()), zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
 	return nil
 }
@@ -148,7 +157,7 @@ func (h *Handler) ended(cx *layer4.Connection, to *balancer.Backend, l *link, to
 		h.account.fail(drained)
 	case err != nil && h.ends.Err() != nil:
 		err = errUnwanted
-		h.account.tell(h.log, unwanted, "closing a connection: its port has been gone for too long, or the process ends",
+		h.account.warn(h.log, unwanted, "closing a connection: its port has been gone for too long, or the process ends",
 			zap.String("backend", to.ID()), zap.Stringer("client", cx.RemoteAddr()))
 	}
 	if entry := h.log.Check(zap.DebugLevel, "a connection has ended"); entry != nil {

@@ -144,7 +144,7 @@ func TestUDPClientsWhenTheProcessEnds(t *testing.T) {
 		w.ports.Outlast()
 		go func() {
 			defer close(left)
-			w.ports.Leave(context.Background())
+			w.ports.Drain(context.Background())
 		}()
 		await(t, "the end of the port", func() bool { return len(w.ports.Names()) == 0 })
 		endpoint.send("answer")
@@ -156,7 +156,7 @@ func TestUDPClientsWhenTheProcessEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		w.ports.Outlast()
-		w.ports.Leave(ctx)
+		w.ports.Drain(ctx)
 		awaitFree(t, r)
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mholt/caddy-l4/layer4"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/accesslog"
 	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/certs"
 	"github.com/k8singress/k8singress/internal/document"
@@ -122,11 +123,14 @@ var buffers = sync.Pool{New: func() any {
 }}
 
 // serve handles a connection. A panic ends this connection alone.
-func (c *chain) serve(conn net.Conn, account *account) {
+func (c *chain) serve(conn net.Conn, account *account, n *noted) {
 	buffer := buffers.Get().(*[]byte)
 	defer buffers.Put(buffer)
 	var err error
-	if p := panics.Try(func() { err = c.handler.Handle(layer4.WrapConnection(conn, (*buffer)[:0], c.log)) }); p != nil {
+	cx := layer4.WrapConnection(conn, (*buffer)[:0], c.log)
+	n.goesWith(cx)
+	if p := panics.Try(func() { err = c.handler.Handle(cx) }); p != nil {
+		n.is(accesslog.StreamFailed)
 		account.fail(broken)
 		c.log.Error("handling a connection panicked", zap.Any("panic", p.Value), zap.ByteString("stack", p.Stack))
 	}
@@ -142,6 +146,7 @@ type port struct {
 	addresses []string
 	account   *account
 	workers   *workerPool
+	accessLog func() *accesslog.Streams
 	chain     atomic.Pointer[chain]
 	listeners []io.Closer
 	// forwarders are those of a UDP port.
@@ -158,7 +163,10 @@ type port struct {
 }
 
 func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
-	p := &port{addresses: c.addresses, account: of.account, workers: of.workers, gone: make(chan struct{}), back: make(chan struct{})}
+	p := &port{
+		addresses: c.addresses, account: of.account, workers: of.workers, accessLog: of.tables.AccessLog,
+		gone: make(chan struct{}), back: make(chan struct{}),
+	}
 	p.chain.Store(c)
 	var sockets []any
 	for _, address := range c.addresses {
@@ -286,17 +294,21 @@ func (p *port) handle(conn net.Conn) {
 		c = next
 	}
 	defer c.connections.remove(conn)
+	n := p.note(conn)
+	defer n.end()
 	if !p.account.enter(c.most) {
-		p.account.tell(c.log, tooMany, "refusing a connection: the port has as many as it may have",
+		n.is(accesslog.StreamLimited)
+		p.account.warn(c.log, tooMany, "refusing a connection: the port has as many as it may have",
 			zap.Stringer("client", conn.RemoteAddr()), zap.Int("max_connections", c.most))
 		return
 	}
 	defer p.account.leave()
 	if !p.account.admit(c.log, conn, c.share, c.outgoing) {
+		n.is(accesslog.StreamLimited)
 		return
 	}
 	defer c.share.Give(perConnection)
-	c.serve(conn, p.account)
+	c.serve(conn, p.account, n)
 }
 
 // perConnection is how many file descriptors a connection costs: one for the client, one for the endpoint.
@@ -313,12 +325,12 @@ func peerOf(conn net.Conn) netip.AddrPort {
 // admit takes the file descriptors of a connection. It returns false for one that is to be closed.
 func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own *loops.Sockets) bool {
 	if own.Has(peerOf(conn)) {
-		a.tell(log, looped, "closing a connection that comes from this process: the endpoint of a port is a port of ours",
+		a.warn(log, looped, "closing a connection that comes from this process: the endpoint of a port is a port of ours",
 			zap.Stringer("client", conn.RemoteAddr()))
 		return false
 	}
 	if !share.Take(perConnection) {
-		a.tell(log, crowded, "refusing a connection: the port, or its namespace, has its share of all file descriptors",
+		a.warn(log, crowded, "refusing a connection: the port, or its namespace, has its share of all file descriptors",
 			zap.Stringer("client", conn.RemoteAddr()))
 		return false
 	}
@@ -390,6 +402,8 @@ type Tables struct {
 	Trust        *trust.Store
 	// Budget has the file descriptors of all ports and of passthrough; nil is budget.ForStreams.
 	Budget *budget.Budget
+	// AccessLog returns where connections are noted now: nil is nowhere, and nil in its place, too.
+	AccessLog func() *accesslog.Streams
 }
 
 // scope is what the handlers of a port know of it, and what they tell it.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/accesslog"
 	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -68,6 +69,9 @@ type Ports struct {
 // New returns an empty set of ports.
 func New(log *zap.Logger, tables Tables) *Ports {
 	shared := cmp.Or(tables.Budget, budget.ForStreams())
+	if tables.AccessLog == nil {
+		tables.AccessLog = func() *accesslog.Streams { return nil }
+	}
 	p := &Ports{
 		log: log.Named("l4"), tables: tables, accounts: &accounts{budget: shared, all: map[string]*account{}}, budget: shared,
 		open: map[string]*port{}, leaving: map[string]*port{}, refused: map[string]*document.Port{}, closing: make(chan struct{}),
@@ -299,8 +303,8 @@ func (p *Ports) clear(name string) {
 	}
 }
 
-// settle notes that a chain waits no more, which was one of a port or of those that it is the successor of.
-func (p *Ports) settle(of *port) {
+// waitsNoMore notes that a chain waits no more, which was one of a port or of those that it is the successor of.
+func (p *Ports) waitsNoMore(of *port) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for of.successor != nil {
@@ -318,7 +322,7 @@ func (p *Ports) retire(of *port, c *chain) {
 	of.waiting++
 	p.running.Go(func() {
 		defer c.cancel()
-		defer p.settle(of)
+		defer p.waitsNoMore(of)
 		var late <-chan time.Time
 		of := of
 		gone, back, closing := of.gone, (<-chan struct{})(nil), p.closing
@@ -359,9 +363,9 @@ func (p *Ports) Refuse() {
 	}
 }
 
-// Leave does what Refuse does, and waits until all connections have ended; when ctx is over it ends those that are left. The
+// Drain does what Refuse does, and waits until all connections have ended; when ctx is over it ends those that are left. The
 // set cannot be used after it. It is called once, after Outlast.
-func (p *Ports) Leave(ctx context.Context) {
+func (p *Ports) Drain(ctx context.Context) {
 	p.Refuse()
 	ended := make(chan struct{})
 	go func() {

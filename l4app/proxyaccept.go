@@ -16,6 +16,7 @@ import (
 	"github.com/pires/go-proxyproto"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/accesslog"
 	"github.com/k8singress/k8singress/internal/ir"
 	peers "github.com/k8singress/k8singress/internal/realip"
 )
@@ -67,7 +68,8 @@ func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	peer := zap.Stringer("client", cx.RemoteAddr())
 	if !p.trusted.Trusts(addressOf(cx.RemoteAddr()).Addr()) {
-		p.account.tell(p.log, notTrusted, "closing a connection of a peer that may not send a PROXY protocol header", peer)
+		notedOf(cx).is(accesslog.StreamForbidden)
+		p.account.warn(p.log, notTrusted, "closing a connection of a peer that may not send a PROXY protocol header", peer)
 		return nil
 	}
 	if err := cx.SetReadDeadline(time.Now().Add(time.Duration(p.Timeout))); err != nil {
@@ -82,9 +84,10 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 			// Load balancers look in like that.
 			return nil
 		}
-		p.account.tell(p.log, noHeader, "closing a connection without the PROXY protocol header that is demanded", peer, zap.Error(err))
+		p.account.warn(p.log, noHeader, "closing a connection without the PROXY protocol header that is demanded", peer, zap.Error(err))
 		return nil
 	}
+	notedOf(cx).comesFrom(conn.RemoteAddr())
 	return next.Handle(cx.Wrap(conn))
 }
 

@@ -70,7 +70,7 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 			// Load balancers look in like that.
 			return nil
 		}
-		h.account.tell(h.log, noHandshake, "closing a connection without a TLS handshake",
+		h.account.warn(h.log, noHandshake, "closing a connection without a TLS handshake",
 			zap.Stringer("client", cx.RemoteAddr()), zap.Error(err))
 		return nil
 	}
@@ -78,7 +78,9 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 		return err
 	}
 	// Not what cx has read ahead: that was TLS.
-	return next.Handle(layer4.WrapConnection(secure, nil, cx.Logger))
+	inner := layer4.WrapConnection(secure, nil, cx.Logger)
+	notedOf(cx).goesWith(inner)
+	return next.Handle(inner)
 }
 
 // configFor fails where there is no certificate, for sessions that are resumed, too, of which nobody asks for one.

@@ -40,7 +40,7 @@ func (w *watch) add(l *link) {
 	w.links[l] = struct{}{}
 	if !w.ticking {
 		w.ticking = true
-		time.AfterFunc(w.tick(), w.look)
+		time.AfterFunc(w.tick(), w.checkAll)
 	}
 }
 
@@ -48,11 +48,11 @@ func (w *watch) remove(l *link) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.links, l)
-	w.settle(l)
+	w.count(l)
 }
 
-// look is one look at all of them.
-func (w *watch) look() {
+// checkAll checks each of them, and goes on doing so for as long as there are any.
+func (w *watch) checkAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.links) == 0 {
@@ -63,12 +63,12 @@ func (w *watch) look() {
 	for l := range w.links {
 		w.check(l, now, drain)
 	}
-	time.AfterFunc(w.tick(), w.look)
+	time.AfterFunc(w.tick(), w.checkAll)
 }
 
 func (w *watch) check(l *link, now time.Time, drain time.Duration) {
 	switch {
-	case w.settle(l):
+	case w.count(l):
 		l.moved = now
 	case now.Sub(l.moved) >= w.idle:
 		l.end(errIdle)
@@ -84,8 +84,8 @@ func (w *watch) check(l *link, now time.Time, drain time.Duration) {
 	}
 }
 
-// settle counts the bytes that have moved since the last time, and returns whether there are any.
-func (w *watch) settle(l *link) bool {
+// count counts the bytes that have moved since the last time, and returns whether there are any.
+func (w *watch) count(l *link) bool {
 	up, down := l.up.Load(), l.down.Load()
 	w.account.up.Add(up - l.counted[0])
 	w.account.down.Add(down - l.counted[1])

@@ -1,11 +1,10 @@
-// Package accesslog writes a line for each request, in the formats of nginx. A line never holds up a request: what the file does not
-// take in time is dropped, and counted.
+// Package accesslog writes a line for each request, and for each connection of a TCP or UDP port, in the formats of nginx. A line never
+// holds up a request: what the file does not take in time is dropped, and counted.
 package accesslog
 
 import (
 	"cmp"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/exchange"
@@ -13,14 +12,9 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// DefaultFormat is ingress-nginx's log-format-upstream.
-const DefaultFormat = `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" ` +
-	`$request_length $request_time [$proxy_upstream_name] [$proxy_alternative_upstream_name] $upstream_addr $upstream_response_length ` +
-	`$upstream_response_time $upstream_status $req_id`
-
 // Log is a format, a file, and what is left out. It is immutable.
 type Log struct {
-	format *format
+	format *format[entry]
 	to     *File
 	// unknown says that requests for hosts that nobody has get a line, too.
 	unknown bool
@@ -34,7 +28,8 @@ func New(of *ir.AccessLog, files *Files) *Log {
 		return nil
 	}
 	l := &Log{
-		format: newFormat(cmp.Or(of.Format, DefaultFormat), of.Escape), to: files.Open(of.Path), unknown: of.Unknown, skip: map[string]bool{},
+		format: newFormat(cmp.Or(of.Format, DefaultFormat), of.Escape, valueOf), to: files.Open(of.Path), unknown: of.Unknown,
+		skip: map[string]bool{},
 	}
 	for _, text := range of.Skip {
 		if p, marked, err := pattern.CompileMarked(text); !marked {
@@ -46,19 +41,13 @@ func New(of *ir.AccessLog, files *Files) *Log {
 	return l
 }
 
-var lines = sync.Pool{New: func() any { return new([]byte) }}
-
 // Note writes the line of a request that has been answered. l may be nil. known says whether somebody has its host.
 func (l *Log) Note(x *exchange.Exchange, began time.Time, known bool) {
 	if l == nil || !known && !l.unknown || x.Route != nil && x.Route.Unlogged || l.skips(x.Target) {
 		return
 	}
-	space := lines.Get().(*[]byte)
 	now := time.Now()
-	line := l.format.append((*space)[:0], &entry{Exchange: x, now: now, took: now.Sub(began)})
-	l.to.write(line)
-	*space = line
-	lines.Put(space)
+	l.format.write(&entry{Exchange: x, now: now, took: now.Sub(began)}, l.to)
 }
 
 func (l *Log) skips(target string) bool {

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -41,7 +42,7 @@ type wrote struct {
 
 func (w wrote) Sent() int64 { return w.sent }
 
-func lineOf(f *format, x *exchange.Exchange) string {
+func lineOf(f *format[entry], x *exchange.Exchange) string {
 	return string(f.append(nil, &entry{Exchange: x, now: time.Unix(1700000000, 0).UTC(), took: 1234567 * time.Microsecond}))
 }
 
@@ -49,7 +50,7 @@ func lineOf(f *format, x *exchange.Exchange) string {
 func TestDefaultFormat(t *testing.T) {
 	x := answered("/x?y", message.NewField("Referer", "http://b.example/"), message.NewField("User-Agent", "curl/8"),
 		message.NewField("X-Request-ID", "abc"), message.NewField("Authorization", "Basic YWxpY2U6c2VjcmV0"))
-	got := lineOf(newFormat(DefaultFormat, ir.EscapeDefault), x)
+	got := lineOf(newFormat(DefaultFormat, ir.EscapeDefault, valueOf), x)
 	want := `192.0.2.1 - alice [14/Nov/2023:22:13:20 +0000] "GET /x?y HTTP/1.1" 200 5 "http://b.example/" "curl/8" 144 1.234 [] [] - - - - abc` + "\n"
 	want = strings.Replace(want, "[] []", "[-] [-]", 1)
 	if got != want {
@@ -66,7 +67,7 @@ func TestNothingLeavesItsField(t *testing.T) {
 		ir.EscapeJSON:    "\"a\\\"b\\\\c\\u0001\x7fé\" \"/x\\r\\n\\\" 200\"\n",
 		ir.EscapeNone:    `"a"b\c\x01\x7Fé" "/x\x0D\x0A" 200"` + "\n",
 	} {
-		if got := lineOf(newFormat(`"$http_user_agent" "$uri"`, escape), x); got != want {
+		if got := lineOf(newFormat(`"$http_user_agent" "$uri"`, escape, valueOf), x); got != want {
 			t.Errorf("%q writes %s, want %s", escape, got, want)
 		}
 	}
@@ -86,10 +87,43 @@ func TestLogVariables(t *testing.T) {
 	x.Conn.TLS = &tls.ConnectionState{Version: tls.VersionTLS13, CipherSuite: tls.TLS_AES_128_GCM_SHA256, ServerName: "a.example"}
 	x.Route = nil
 	text := "$" + strings.Join(nginx.LogVariables, " $") + " $nothing $namespace $server_name"
-	got := lineOf(newFormat(text, ir.EscapeDefault), x)
+	got := lineOf(newFormat(text, ir.EscapeDefault, valueOf), x)
 	for _, want := range []string{"TLSv1.3", "TLS_AES_128_GCM_SHA256", "a.example", "2023-11-14T22:13:20+00:00", " - - _\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s is not in %s", want, got)
+		}
+	}
+}
+
+// TestStreamVariables is TestLogVariables for TCP and UDP ports. What is not known of a connection is "-".
+func TestStreamVariables(t *testing.T) {
+	if names := slices.Sorted(maps.Keys(streamValues)); !slices.Equal(names, nginx.StreamVariables) {
+		t.Errorf("there are values for %v, and the names %v", names, nginx.StreamVariables)
+	}
+	text := "$" + strings.Join(nginx.StreamVariables, " $")
+	ended := time.Unix(1700000000, 0).UTC()
+	full := Session{
+		Protocol: ir.TCP, Client: netip.MustParseAddrPort("[::ffff:192.0.2.1]:4660"), Server: netip.MustParseAddrPort("[2001:db8::1]:5432"),
+		Backend: "shop/db/5432", Endpoint: "10.0.0.7:5432", Status: StreamServed, Received: 7, Sent: 9, Began: ended.Add(-1234 * time.Millisecond),
+		ended: ended,
+	}
+	datagrams := full
+	datagrams.Protocol, datagrams.Backend = ir.UDP, "shop/dns/53/udp"
+	empty := Session{Protocol: ir.UDP, Status: StreamNoEndpoint, Began: ended, ended: ended}
+	for _, c := range []struct {
+		of   Session
+		want string
+	}{
+		{full, "7 9 HOST 1700000000.000 PID TCP tcp-shop-db-5432 192.0.2.1 4660 2001:db8::1 5432 1.234 200 2023-11-14T22:13:20+00:00 " +
+			"14/Nov/2023:22:13:20 +0000 10.0.0.7:5432 9 7"},
+		{datagrams, "7 9 HOST 1700000000.000 PID UDP udp-shop-dns-53 192.0.2.1 4660 2001:db8::1 5432 1.234 200 2023-11-14T22:13:20+00:00 " +
+			"14/Nov/2023:22:13:20 +0000 10.0.0.7:5432 9 7"},
+		{empty, "0 0 HOST 1700000000.000 PID UDP - - - - - 0.000 502 2023-11-14T22:13:20+00:00 14/Nov/2023:22:13:20 +0000 - - -"},
+	} {
+		of := func(name string) func(*Session) string { return streamValues[name] }
+		got := strings.NewReplacer(hostname, "HOST", pid, "PID").Replace(string(newFormat(text, ir.EscapeDefault, of).append(nil, &c.of)))
+		if got != c.want+"\n" {
+			t.Errorf("the line is\n%swant\n%s", got, c.want)
 		}
 	}
 }
@@ -125,6 +159,19 @@ func TestFile(t *testing.T) {
 		return nil
 	})
 	New(&ir.AccessLog{Off: true}, files).Note(answered("/"), time.Now(), true)
+}
+
+// TestFlush: what has come is in the file then, however short the time since.
+func TestFlush(t *testing.T) {
+	files, path := NewFiles(zap.NewNop()), filepath.Join(t.TempDir(), "access.log")
+	l := New(&ir.AccessLog{Path: path, Format: "$status"}, files)
+	for range 3 {
+		l.Note(answered("/"), time.Now(), true)
+	}
+	files.Flush()
+	if err := has(path, "(200\n){3}"); err != nil {
+		t.Error(err)
+	}
 }
 
 func has(path, want string) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,12 @@ import (
 const (
 	// mostWaiting is how many bytes of lines wait for the file at most.
 	mostWaiting = 1 << 20
+	// gather is how long lines wait for others, so that a busy file has few writes, and no goroutine for each line.
+	gather = 5 * time.Millisecond
+	// enough is how many bytes of lines do not wait for others.
+	enough = 64 << 10
+	// mostFlush is how long Flush waits for files that take nothing.
+	mostFlush = time.Second
 	// lookAgain is how often a file is looked for by its name: whoever rotates logs has renamed it.
 	lookAgain = time.Second
 )
@@ -43,23 +50,45 @@ func NewFiles(log *zap.Logger) *Files {
 	return f
 }
 
-// Open returns the file of a path, which is made if there is none. The standard output and the standard error have the paths that they
-// have in the image of ingress-nginx.
+// Open returns the file of a path, as an ir.AccessLog has it, which is made if there is none. The standard output and the standard error
+// have the paths that they have in the image of ingress-nginx.
 func (f *Files) Open(path string) *File {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if file := f.open[path]; file != nil {
 		return file
 	}
-	file := &File{files: f, path: path}
+	file := &File{files: f, path: path, full: make(chan struct{}, 1)}
 	f.open[path] = file
 	return file
+}
+
+// Flush waits until the lines that have come are written, but not for long.
+func (f *Files) Flush() {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(mostFlush); f.writing() && time.Now().Before(end); {
+		<-tick.C
+	}
+}
+
+func (f *Files) writing() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, file := range f.open {
+		if file.isWriting() {
+			return true
+		}
+	}
+	return false
 }
 
 // File takes lines from any goroutine, and writes them in another one.
 type File struct {
 	files *Files
 	path  string
+	// full says that there are enough lines to write.
+	full chan struct{}
 
 	mu      sync.Mutex
 	waiting []byte
@@ -81,15 +110,27 @@ func (f *File) write(line []byte) {
 		return
 	}
 	f.waiting = append(f.waiting, line...)
+	if len(f.waiting) >= enough {
+		select {
+		case f.full <- struct{}{}:
+		default:
+		}
+	}
 	if !f.writing {
 		f.writing = true
 		go f.run()
 	}
 }
 
+func (f *File) isWriting() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writing
+}
+
 // run writes what has come, all of it at once, until nothing more comes.
 func (f *File) run() {
-	for f.take() {
+	for f.gather(); f.take(); f.gather() {
 		err := f.put(f.lines)
 		if err != nil {
 			f.files.dropped.Add(uint64(bytes.Count(f.lines, []byte{'\n'})))
@@ -98,6 +139,14 @@ func (f *File) run() {
 			}
 		}
 		f.failed = err != nil
+	}
+}
+
+// gather waits for more lines, but not for long, and not where there are enough.
+func (f *File) gather() {
+	select {
+	case <-time.After(gather):
+	case <-f.full:
 	}
 }
 
@@ -126,6 +175,12 @@ func (f *File) reopen() error {
 		return nil
 	case "/var/log/nginx/error.log", "/dev/stderr":
 		f.out = os.Stderr
+		return nil
+	}
+	if server, ok := strings.CutPrefix(f.path, ir.Syslog); ok {
+		if f.out == nil {
+			f.out = newSyslog(server)
+		}
 		return nil
 	}
 	if f.file != nil && time.Since(f.looked) < lookAgain {

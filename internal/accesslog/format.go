@@ -2,33 +2,40 @@ package accesslog
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// format is a template, ready for use: texts and values in turn, beginning with a text.
-type format struct {
+// DefaultFormat is ingress-nginx's log-format-upstream.
+const DefaultFormat = `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" ` +
+	`$request_length $request_time [$proxy_upstream_name] [$proxy_alternative_upstream_name] $upstream_addr $upstream_response_length ` +
+	`$upstream_response_time $upstream_status $req_id`
+
+// format is a template for entries of one kind, ready for use: texts and values in turn, beginning with a text.
+type format[E any] struct {
 	texts  []string
-	values []func(*entry) string
+	values []func(*E) string
 	escape func(to []byte, value string) []byte
 }
 
-func newFormat(text string, escape ir.LogEscape) *format {
+// newFormat reads a template. valueOf returns what knows a variable, or nil for one that there is not: its value is empty.
+func newFormat[E any](text string, escape ir.LogEscape, valueOf func(name string) func(*E) string) *format[E] {
 	split := nginx.SplitTemplate(text)
-	f := &format{texts: split.Texts, escape: escapes[escape]}
+	f := &format[E]{texts: split.Texts, escape: escapes[escape]}
 	for _, name := range split.Names {
 		value := valueOf(name)
 		if value == nil {
-			value = func(*entry) string { return "" }
+			value = func(*E) string { return "" }
 		}
 		f.values = append(f.values, value)
 	}
 	return f
 }
 
-// valueOf returns what knows a variable, or nil for one that there is not: its value is empty.
+// valueOf returns what knows a variable of a request, or nil.
 func valueOf(name string) func(*entry) string {
 	if value, ok := values[name]; ok {
 		return value
@@ -39,8 +46,8 @@ func valueOf(name string) func(*entry) string {
 	return nil
 }
 
-// append adds the line of a request.
-func (f *format) append(line []byte, e *entry) []byte {
+// append adds the line of an entry.
+func (f *format[E]) append(line []byte, e *E) []byte {
 	for i, value := range f.values {
 		line = append(line, f.texts[i]...)
 		line = f.escape(line, value(e))
@@ -77,14 +84,14 @@ func escapeNone(to []byte, value string) []byte {
 }
 
 func escapeWith(to []byte, value string, special func(byte) bool) []byte {
+	done := 0
 	for i := range len(value) {
 		if c := value[i]; special(c) {
-			to = appendHex(to, `\x`, c)
-			continue
+			to = appendHex(append(to, value[done:i]...), `\x`, c)
+			done = i + 1
 		}
-		to = append(to, value[i])
 	}
-	return to
+	return append(to, value[done:]...)
 }
 
 // escapeJSON writes what may stand between the quotes of a JSON string.
@@ -107,6 +114,17 @@ func escapeJSON(to []byte, value string) []byte {
 	}
 	return to
 }
+
+// write writes the line of an entry to a file.
+func (f *format[E]) write(e *E, to *File) {
+	space := lines.Get().(*[]byte)
+	line := f.append((*space)[:0], e)
+	to.write(line)
+	*space = line
+	lines.Put(space)
+}
+
+var lines = sync.Pool{New: func() any { return new([]byte) }}
 
 // seconds writes a time as nginx does, to the millisecond.
 func seconds(ms int64) string {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/exchange"
@@ -41,8 +42,8 @@ var values = map[string]func(*entry) string{
 	}),
 	"ssl_server_name":          ofTLS(func(s *tls.ConnectionState) string { return s.ServerName }),
 	"status":                   status,
-	"time_iso8601":             func(e *entry) string { return e.now.Format("2006-01-02T15:04:05-07:00") },
-	"time_local":               func(e *entry) string { return e.now.Format("02/Jan/2006:15:04:05 -0700") },
+	"time_iso8601":             func(e *entry) string { return timeISO(e.now) },
+	"time_local":               func(e *entry) string { return timeLocal(e.now) },
 	"upstream_addr":            ofAttempts(func(a *exchange.Attempt) string { return a.Address }),
 	"upstream_response_length": (*entry).upstreamLength,
 	"upstream_response_time":   ofAttempts(func(a *exchange.Attempt) string { return seconds(a.Took.Milliseconds()) }),
@@ -53,6 +54,28 @@ var (
 	pid         = strconv.Itoa(os.Getpid())
 	hostname, _ = os.Hostname() // Without a name it is "-".
 )
+
+// writtenTime is a second as nginx writes it.
+type writtenTime struct {
+	unix int64
+	text string
+}
+
+// lastTime is what timeLocal has written last.
+var lastTime atomic.Pointer[writtenTime]
+
+func timeISO(t time.Time) string { return t.Format("2006-01-02T15:04:05-07:00") }
+
+// timeLocal writes each second once.
+func timeLocal(t time.Time) string {
+	unix := t.Unix()
+	if last := lastTime.Load(); last != nil && last.unix == unix {
+		return last.text
+	}
+	next := &writtenTime{unix, t.Format("02/Jan/2006:15:04:05 -0700")}
+	lastTime.Store(next)
+	return next.text
+}
 
 func (e *entry) sent() string { return strconv.FormatInt(e.Writer.Sent(), 10) }
 

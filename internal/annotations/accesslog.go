@@ -2,6 +2,12 @@ package annotations
 
 import "github.com/k8singress/k8singress/internal/nginx"
 
+// enableRewriteLog is for a log that the authors of Ingresses do not read.
+var enableRewriteLog = Annotation{
+	Name: "enable-rewrite-log", Risk: RiskLow,
+	Ignored: "what a path became is $uri in log-format-upstream, and $request_uri what it was; rewrites have no log of their own",
+}
+
 var enableAccessLog = Annotation{
 	Name:   "enable-access-log",
 	Doc:    "Notes the requests of this Ingress in the [access log](configmap.md#log-format-upstream).",

@@ -18,7 +18,7 @@ var (
 		Doc: "The errors in whose place clients get what the Service of default-backend answers, or else the " +
 			"[default backend](caddyfile.md#default_backend) of the controller: errors of endpoints and of the controller itself. The status is " +
 			"that of this answer, but for errors of what keeps clients out, which keep theirs. [Error pages](error-pages.md) says what the " +
-			"Service is told.",
+			"Service gets.",
 		Values: "numbers from 400 to 599 with commas between them", Example: "404,503", Default: "none", Scope: ScopeLocation, Risk: RiskLow,
 		Parse: nginx.Into(func(s *Settings) *[]int { return &s.ErrorPages.Statuses }, readStatuses),
 		Check: func(s *Settings) string {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/extauth"
+	"github.com/k8singress/k8singress/internal/callout"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/nginx"
@@ -48,7 +48,7 @@ var (
 		Values: "a URL or a path, in which nginx variables may stand", Example: "https://auth.example.com/login", Default: "none",
 		Scope: ScopeLocation, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *string { return &s.Asked.Auth.SignIn }, func(value string) (string, error) {
-			_, err := extauth.ParseSignIn(value)
+			_, err := callout.ParseSignIn(value)
 			return value, err
 		}), Meanwhile: "clients get 401", Check: withoutAuth,
 	}
@@ -268,7 +268,7 @@ func (a *externalAuth) signIn() string {
 }
 
 func readAuthURL(value string) (string, error) {
-	_, err := extauth.ParseURL(value)
+	_, err := callout.ParseURL(value)
 	return value, err
 }
 

@@ -22,8 +22,8 @@ var (
 		Name: "server-alias",
 		Doc: "More names that the hosts of the Ingress are served by: names, wildcards such as `*.example.com`, for names with any number of " +
 			"labels before that, and regular expressions of the kind RE2 after `~`, which are searched in the name. Hosts of rules come before " +
-			"them, then names before wildcards before expressions. The name of another host has no effect. It is up to the oldest Ingress of " +
-			"the namespace that [has the host](tenants.md). An entry that cannot be read is left out.",
+			"them, then names before wildcards before expressions, of which the oldest Ingress counts. The name of another host has no effect. " +
+			"It is up to the oldest Ingress of the namespace that [has the host](tenants.md). An entry that cannot be read is left out.",
 		Values: "names with commas between them", Example: "example.org, *.example.net", Default: "none", Scope: ScopeIngress, Risk: RiskHigh,
 		Parse: nginx.Into(func(s *Settings) *[]string { return &s.Aliases }, readAliases),
 	}
@@ -73,6 +73,9 @@ func readAliases(value string) ([]string, error) {
 func readAlias(word string) (string, error) {
 	if expression, ok := strings.CutPrefix(word, "~"); ok {
 		_, err := pattern.Size(expression)
+		if err == nil {
+			_, err = pattern.FoldSize(expression)
+		}
 		if err == nil && expression == "" {
 			err = errors.New("the regular expression behind ~ is empty")
 		}

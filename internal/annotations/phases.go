@@ -35,6 +35,10 @@ var phases = []phase{
 	{Name: "Authorization", Doc: "taken away where `auth-type` has asked for it", filters: (*Settings).withoutPassword},
 	{Name: "rewrite", Doc: "`rewrite-target`: what stands before it sees the path of the client", filters: (*Settings).rewrite},
 	{Name: "custom headers", Doc: "`custom-headers`, on answers from here on", filters: (*Settings).customHeaders},
+	{
+		Name: "mirror", filters: (*Settings).mirror,
+		Doc: "`mirror-target`: requests that have come this far are copied, without a password that `auth-type` has asked for",
+	},
 	// Package proxy.
 	{Name: "endpoints", Doc: "503 without any; 413 for a body that is too large; and the endpoint, with retries"},
 }

@@ -42,6 +42,8 @@ func parseRewriteTarget(s *Settings, value string) error {
 		return errors.New("the value is empty: give a path such as /")
 	case strings.ContainsAny(value, " \t"):
 		return errors.New("the value has a space in it: a path has none")
+	case nginx.CheckVariables(value) != nil:
+		return nginx.CheckVariables(value)
 	case isURL(value):
 		if err := checkTemplateURL(value); err != nil {
 			return err

@@ -15,6 +15,8 @@ type Settings struct {
 	Ingress ir.Name
 	// Unlogged keeps the requests out of the access log.
 	Unlogged bool
+	// Tracing is how requests are traced.
+	Tracing tracing
 	// RewriteTarget replaces the path of a request; it is empty without rewrite.
 	RewriteTarget string
 	// UseRegex says that the paths are regular expressions.
@@ -93,6 +95,8 @@ type Asked struct {
 	NoGlobalAuth     bool
 	NoAuth           []string
 
+	// Mirror is where copies go; without a URL there are none.
+	Mirror ir.Mirror
 	// ProxyRedirect is for redirects of endpoints.
 	ProxyRedirect proxyRedirect
 }

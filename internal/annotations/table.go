@@ -25,6 +25,8 @@ var Table = option.Table[Settings, string]{
 	useRegex, rewriteTarget, appRoot, relativeRedirects,
 	serverAlias, fromToWWW,
 	enableAccessLog,
+	enableOpenTelemetry, openTelemetryTrust, openTelemetryOperation,
+	mirrorTarget, mirrorHost, mirrorRequestBody,
 	proxyBodySize, proxyRequestBuffering,
 	loadBalance, upstreamHashBy, upstreamHashBySubset, upstreamHashBySubsetSize, serviceUpstream,
 	affinity, affinityMode, affinityCanaryBehavior,
@@ -40,7 +42,7 @@ var Table = option.Table[Settings, string]{
 	proxyConnectTimeout, proxySendTimeout, proxyReadTimeout,
 	proxyNextUpstream, proxyNextUpstreamTimeout, proxyNextUpstreamTries,
 	proxyBuffering, limitRate, limitRateAfter,
-	proxyBufferSize, proxyBuffersNumber, proxyBusyBuffersSize, proxyMaxTempFileSize, clientBodyBufferSize, http2PushPreload,
+	proxyBufferSize, proxyBuffersNumber, proxyBusyBuffersSize, proxyMaxTempFileSize, clientBodyBufferSize, http2PushPreload, enableRewriteLog,
 }
 
 // guardians let in clients by what they show, in the order in which they are asked, after the addresses. See satisfy.

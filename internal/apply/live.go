@@ -51,7 +51,9 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	secrets.Users = served.Shared().Users
 	return &Live{
 		Table: served, Secrets: secrets, endpoints: table,
-		ports: l4app.New(log, l4app.Tables{Endpoints: table, Certificates: secrets.Certificates, Trust: secrets.Trust}),
+		ports: l4app.New(log, l4app.Tables{
+			Endpoints: table, Certificates: secrets.Certificates, Trust: secrets.Trust, AccessLog: served.StreamLog,
+		}),
 		// Addresses go into effect without the one goroutine: the table takes them from any.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
 		Health: health.New(table.Guard(), secrets.Trust.Authority),

@@ -128,7 +128,7 @@ func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endp
 			e.join(now, len(old) > 0)
 		}
 	}
-	b.leave(old, now)
+	b.retire(old, now)
 	return all, added
 }
 
@@ -143,8 +143,8 @@ func (b *Backend) come(address string, old []*Endpoint, now int64) *Endpoint {
 	return e
 }
 
-// leave keeps what is known of endpoints that have gone for a while, and while requests are under way to them.
-func (b *Backend) leave(old []*Endpoint, now int64) {
+// retire keeps what is known of endpoints that have gone for a while, and while requests are under way to them.
+func (b *Backend) retire(old []*Endpoint, now int64) {
 	for _, e := range old {
 		if e.round == b.round {
 			continue

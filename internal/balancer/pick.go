@@ -116,17 +116,17 @@ func (p *pick) byPolicy() *Endpoint {
 			return e
 		}
 	}
-	return p.settle()
+	return p.relax()
 }
 
 // byKey chooses by a place on the ring.
 func (p *pick) byKey(at uint64) *Endpoint {
 	p.at, p.keyed = at, true
-	return p.settle()
+	return p.relax()
 }
 
-// settle asks for less until there is an endpoint: it may be out, then it may be one that was tried.
-func (p *pick) settle() *Endpoint {
+// relax asks for less until there is an endpoint: it may be out, then it may be one that was tried.
+func (p *pick) relax() *Endpoint {
 	for {
 		if e := p.once(); e != nil {
 			return e

@@ -371,3 +371,52 @@ func FuzzFile(f *testing.F) {
 func costs(hash string) bool {
 	return strings.Contains(hash, "rounds=") || strings.HasPrefix(hash, "$2") && hash[4:6] > "04"
 }
+
+// TestTenant25GateIsBounded: who guesses the passwords of one namespace does not keep all connections of clients waiting.
+func TestTenant25GateIsBounded(t *testing.T) {
+	g := newGate()
+	for range max(1, runtime.GOMAXPROCS(0)/2) {
+		if _, err := g.enter(t.Context(), "b"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	errRoom := errors.New("there is room")
+	for range 2 * mostWaiting {
+		all.Go(func() {
+			if _, err := g.enter(ctx, "b"); !errors.Is(err, context.Canceled) && !errors.Is(err, ErrBusy) {
+				t.Errorf("a verification that nobody has made room for: %v", err)
+			}
+		})
+	}
+	fixture.Eventually(t, "as many as may wait", func() error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.waiting["b"] < mostWaiting {
+			return errRoom
+		}
+		return nil
+	})
+	if _, err := g.enter(ctx, "b"); !errors.Is(err, ErrBusy) {
+		t.Errorf("one more gets %v", err)
+	}
+	all.Go(func() {
+		if _, err := g.enter(ctx, "a"); !errors.Is(err, context.Canceled) {
+			t.Errorf("another namespace gets %v", err)
+		}
+	})
+	fixture.Eventually(t, "another namespace waits", func() error {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.waiting["a"] == 0 {
+			return errRoom
+		}
+		return nil
+	})
+	leave()
+	all.Wait()
+	if n := g.queue.Len(); n != 0 || g.waiting["a"] != 0 {
+		t.Errorf("%d wait, and %v are counted", n, g.waiting)
+	}
+}

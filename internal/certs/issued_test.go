@@ -63,7 +63,7 @@ func TestExpiredCertificateOfTheSecretBefore(t *testing.T) {
 	ofSecret := &ir.Certificate{Secret: ir.Name{Namespace: "shop", Name: "tls"}, Origin: ir.ParseRef("Ingress/shop/web")}
 	s.Update(map[string]*ir.Certificate{"a.example": ofSecret, "b.example": ofSecret})
 	s.secrets[sourceOf("", ofSecret)].show(&shown{pair: old, names: tlssecret.NamesOf(old.Leaf)})
-	s.tell(s.secrets[sourceOf("", ofSecret)])
+	s.takeOver(s.secrets[sourceOf("", ofSecret)])
 	s.Update(map[string]*ir.Certificate{"a.example": {Automated: true, Origin: ir.ParseRef("Ingress/shop/web")}})
 	if show() != old {
 		t.Error("the certificate of the Secret is not shown until there is another one")

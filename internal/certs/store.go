@@ -57,8 +57,8 @@ type secret struct {
 	outdated bool
 	// shown is nil before the first good pair.
 	shown atomic.Pointer[shown]
-	// told says that SetSecret was called, if only to say that there is no such Secret.
-	told bool
+	// known says that SetSecret was called, if only to say that there is no such Secret.
+	known bool
 	// missing says that there is no such Secret.
 	missing bool
 	// parsed says that contents were parsed, sum is the sum of the last ones, and problem what came of them.
@@ -114,7 +114,7 @@ func (s *Store) use(name string, c *ir.Certificate) {
 	if value, ok := s.hosts.Load(name); ok {
 		old := value.(*host)
 		old.drop(name)
-		if !entry.secret.told {
+		if !entry.secret.known {
 			entry.before = old.known()
 		}
 	}
@@ -186,7 +186,7 @@ func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	if of == nil {
 		return
 	}
-	defer s.tell(of)
+	defer s.takeOver(of)
 	if of.missing = !present; of.missing {
 		of.parsed, of.problem = false, nil
 		of.age()
@@ -207,12 +207,12 @@ func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	s.ends.Store(of.source, pair.Leaf.NotAfter)
 }
 
-// tell ends the time in which the hosts of a Secret show the one before it.
-func (s *Store) tell(of *secret) {
-	if of.told {
+// takeOver ends the time in which the hosts of a Secret show the one before it.
+func (s *Store) takeOver(of *secret) {
+	if of.known {
 		return
 	}
-	of.told = true
+	of.known = true
 	for name := range of.hosts {
 		value, _ := s.hosts.Load(name)
 		if entry := value.(*host); entry.secret == of {
@@ -330,5 +330,5 @@ func (s *Store) SetIssued(name string, pair *tls.Certificate) {
 	}
 	of.show(&shown{pair: pair, names: tlssecret.NamesOf(pair.Leaf)})
 	s.ends.Store(of.source, pair.Leaf.NotAfter)
-	s.tell(of)
+	s.takeOver(of)
 }

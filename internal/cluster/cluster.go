@@ -81,7 +81,7 @@ func New(o Options, log *zap.Logger) (*Cluster, error) {
 			return nil, err
 		}
 	}
-	c.informers, err = f.all(o)
+	c.informers, err = f.all(o, c.namespace)
 	return c, err
 }
 
@@ -152,15 +152,19 @@ func (c *Cluster) wait(ctx context.Context) bool {
 	return true
 }
 
-// all makes one informer for each kind and namespace, and one for each object outside of them.
-func (f *factory) all(o Options) ([]*informer, error) {
+// all makes one informer for each kind and namespace, and one for each object outside of them. own is the namespace of the controller.
+func (f *factory) all(o Options, own string) ([]*informer, error) {
 	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	var list []scope
 	for _, kind := range kinds.All {
 		if kind.Optional && !slices.Contains(o.Optional, kind.Name) || o.Referenced && kind.Name == kinds.Secret {
 			continue
 		}
-		if kind.ClusterScoped || len(namespaces) == 0 {
+		switch {
+		case kind.OwnNamespace:
+			list = append(list, scope{kind: kind, namespace: own})
+			continue
+		case kind.ClusterScoped || len(namespaces) == 0:
 			list = append(list, scope{kind: kind})
 			continue
 		}

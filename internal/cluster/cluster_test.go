@@ -31,7 +31,11 @@ func object(kind, namespace, name string) kinds.Object {
 	row, _ := kinds.ByName(kind)
 	o := row.New()
 	o.SetName(name)
-	if !row.ClusterScoped {
+	switch {
+	case row.OwnNamespace:
+		// That of the kubeconfig.
+		o.SetNamespace("ingress")
+	case !row.ClusterScoped:
 		o.SetNamespace(namespace)
 	}
 	if slice, ok := o.(*discoveryv1.EndpointSlice); ok {
@@ -358,7 +362,7 @@ func TestStopsWhileTheServerIsAway(t *testing.T) {
 func TestTombstones(t *testing.T) {
 	for _, row := range kinds.All {
 		store, o := snapshot.NewStore(), object(row.Name, "shop", "web")
-		h, key := handler{row, store}, "shop/web"
+		h, key := handler{kind: row, store: store}, o.GetNamespace()+"/web"
 		if row.ClusterScoped {
 			key = "web"
 		}
@@ -387,9 +391,12 @@ func TestForbiddenClasses(t *testing.T) {
 	if got := logged.FilterMessageSnippet("cannot read ingressclasses in the whole cluster").Len(); got != 1 {
 		t.Errorf("%d messages say that ingressclasses cannot be read, want one: %v", got, logged.All())
 	}
+	all := ir.Ref{Kind: kinds.IngressClass}
+	eventually(t, c.Store(), "the kind is denied", func() bool { return c.Store().Take().Denied(all) })
 	api.refuseClasses(false)
 	class := object(kinds.IngressClass, "", "web")
 	eventually(t, c.Store(), "the class, once it is allowed", func() bool { return c.Store().Get(class) != nil })
+	eventually(t, c.Store(), "the kind is not denied any more", func() bool { return !c.Store().Take().Denied(all) })
 }
 
 func TestForbiddenWithoutNamespaces(t *testing.T) {

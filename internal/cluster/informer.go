@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/kubeclient"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -111,6 +112,7 @@ type informer struct {
 	denied      chan struct{}
 	denyOnce    sync.Once
 	dispensable bool
+	store       *snapshot.Store
 	errors      *watchErrors
 }
 
@@ -123,25 +125,29 @@ func (f *factory) informer(s scope) (*informer, error) {
 	source := kubeclient.Patient(cache.NewFilteredListWatchFromClient(client, s.kind.Resource, s.namespace,
 		func(o *metav1.ListOptions) { o.FieldSelector = selector }), func(err error) { f.errors.add(s, err) })
 	i := &informer{
-		scope: s, errors: f.errors, denied: make(chan struct{}),
+		scope: s, store: f.store, errors: f.errors, denied: make(chan struct{}),
 		shared:      cache.NewSharedIndexInformer(source, s.kind.New(), 0, cache.Indexers{}),
-		dispensable: s.kind.ClusterScoped && f.limited,
+		dispensable: s.kind.Dispensable || s.kind.ClusterScoped && f.limited,
 	}
 	err = errors.Join(i.shared.SetTransform(transform(s.kind, f.store)), i.shared.SetWatchErrorHandlerWithContext(i.failed))
 	if err != nil {
 		return nil, err
 	}
-	i.registration, err = i.shared.AddEventHandler(handler{s.kind, f.store})
+	i.registration, err = i.shared.AddEventHandler(handler{s.kind, f.store, i.dispensable})
 	return i, err
 }
 
 // failed is called whenever a list or watch ended. The informer begins another one by itself, after a pause.
 //
 // With the rights of some namespaces only, objects of the whole cluster may be out of reach. ingress-nginx does without
-// IngressClasses then, and so does this controller: objects that it may not read must not keep it from serving.
+// IngressClasses then, and so does this controller: objects that it may not read must not keep it from serving. The store notes that the
+// whole kind is denied, until there is an object of it. Where its objects have been read before, they go on counting instead.
 func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	i.errors.add(i.scope, err)
 	if i.dispensable && apierrors.IsForbidden(err) {
+		if !i.shared.HasSynced() {
+			i.store.Deny(ir.Ref{Kind: i.kind.Name}, true)
+		}
 		i.denyOnce.Do(func() { close(i.denied) })
 	}
 }
@@ -166,6 +172,8 @@ func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 type handler struct {
 	kind  kinds.Kind
 	store *snapshot.Store
+	// deniable says that the store may have noted the kind as denied.
+	deniable bool
 }
 
 func (h handler) OnAdd(object any, _ bool) { h.set(object) }
@@ -191,7 +199,12 @@ func (h handler) lastState(tombstone cache.DeletedFinalStateUnknown) any {
 }
 
 func (h handler) set(object any) {
-	if o, ok := object.(kinds.Object); ok {
-		h.store.Set(o)
+	o, ok := object.(kinds.Object)
+	if !ok {
+		return
+	}
+	h.store.Set(o)
+	if h.deniable {
+		h.store.Deny(ir.Ref{Kind: h.kind.Name}, false)
 	}
 }

@@ -59,7 +59,7 @@ func TestRoutineEndsAreNoErrors(t *testing.T) {
 func TestWatchErrorsSayHowToMend(t *testing.T) {
 	resource := schema.GroupResource{Resource: "secrets"}
 	for want, err := range map[string]error{
-		"verbs get, list and watch":  apierrors.NewForbidden(resource, "", nil),
+		"verbs list and watch":       apierrors.NewForbidden(resource, "", nil),
 		"credentials":                apierrors.NewUnauthorized("no"),
 		"does not know v1":           apierrors.NewNotFound(resource, ""),
 		"stays in use":               errors.New("connection refused"),

@@ -66,7 +66,7 @@ func routine(err error) bool {
 func advice(s scope, err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return "give the controller's service account the verbs get, list and watch on them"
+		return "give the controller's service account the verbs list and watch on them"
 	case apierrors.IsUnauthorized(err):
 		return "the API server does not accept the controller's credentials"
 	case apierrors.IsNotFound(err):

@@ -118,6 +118,17 @@ func TestLeftAlone(t *testing.T) {
 			t.Errorf("%s: it is compressed: %+v", name, c.head)
 		}
 	}
+	for agent, want := range map[string]bool{
+		"Mozilla/4.0 (compatible; MSIE 5.5; Windows 98)": true, "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1)": true,
+		"Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)": false, "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 6.0)": false,
+		"msie6": false, "MSIE 6": false, "": false,
+	} {
+		r := asked("gzip")
+		r.Fields.Add(message.UserAgent.Field(agent))
+		if got := New(&ir.Compression{Gzip: ir.Coding{On: true}, GzipDisable: "msie6"}).accepted(r)[0] == nil; got != want {
+			t.Errorf("with msie6, %q gets no gzip: %v", agent, got)
+		}
+	}
 	if (*Policy)(nil).Writer(&client{}, asked("gzip")) != nil || New(&ir.Compression{}) != nil {
 		t.Error("something is compressed where nobody asks for it")
 	}

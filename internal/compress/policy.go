@@ -15,8 +15,8 @@ import (
 type Policy struct {
 	// codings are in the order in which they are preferred.
 	codings []*coding
-	// except are the clients that get no gzip; nil is none.
-	except *pattern.Pattern
+	// except says which clients get no gzip, by their User-Agent; nil is none.
+	except func(agent string) bool
 }
 
 // New returns nil where nothing is compressed.
@@ -27,15 +27,42 @@ func New(of *ir.Compression) *Policy {
 	}
 	if of.Gzip.On {
 		p.codings = append(p.codings, newGzip(&of.Gzip))
-		if of.GzipDisable != "" {
-			// It was compiled when the key was read.
-			p.except, _ = pattern.CompileFold(of.GzipDisable)
-		}
+		p.except = exceptOf(of.GzipDisable)
 	}
 	if p.codings == nil {
 		return nil
 	}
 	return p
+}
+
+// exceptOf returns which clients get no gzip by an expression, which was compiled when the key was read, or by nginx's word for one.
+func exceptOf(expression string) func(agent string) bool {
+	switch expression {
+	case "":
+		return nil
+	case "msie6":
+		return isMSIE6
+	}
+	p, err := pattern.CompileFold(expression)
+	if err != nil {
+		return nil
+	}
+	return p.Find
+}
+
+// isMSIE6 tells the Internet Explorers that nginx calls msie6: 4 and 5, and 6 without the second service pack of Windows XP.
+func isMSIE6(agent string) bool {
+	_, version, _ := strings.Cut(agent, "MSIE ")
+	if len(version) < len("6.0") || version[1] != '.' {
+		return false
+	}
+	switch version[0] {
+	case '4', '5':
+		return true
+	case '6':
+		return !strings.Contains(version, "SV1")
+	}
+	return false
 }
 
 // accepted returns the codings that a client understands, the best one first.
@@ -45,7 +72,7 @@ func (p *Policy) accepted(r *message.Request) (accepted [2]*coding) {
 		return accepted
 	}
 	for i, c := range p.codings {
-		excepted := c.name == gzipName && p.except != nil && p.except.Find(r.Fields.Get(message.UserAgent))
+		excepted := c.name == gzipName && p.except != nil && p.except(r.Fields.Get(message.UserAgent))
 		if !excepted && accepts(fields, c.name) {
 			accepted[i] = c
 		}

@@ -1,12 +1,16 @@
 package configmap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
@@ -17,24 +21,26 @@ const mostFormatBytes = 8 << 10
 var (
 	disableAccessLog = Key{
 		Name: "disable-access-log", Scope: process,
-		Doc:    "Notes no requests.",
+		Doc:    "Notes neither requests nor connections of TCP and UDP ports.",
 		Values: booleans, Example: "true", Default: "false",
-		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.AccessLog.Off }, nginx.Bool),
+		Parse: logOff(func(c *Config) []*bool { return []*bool{&c.Global.AccessLog.Off, &c.Global.StreamLog.Off} }),
 	}
 	disableHTTPAccessLog = Key{
 		Name: "disable-http-access-log", Scope: process,
 		Doc:    "Notes no HTTP requests.",
 		Values: booleans, Example: "true", Default: "false",
-		Parse: func(c *Config, value string) error {
-			off, err := nginx.Bool(value)
-			c.Global.AccessLog.Off = c.Global.AccessLog.Off || err == nil && off
-			return err
-		},
+		Parse: logOff(func(c *Config) []*bool { return []*bool{&c.Global.AccessLog.Off} }),
+	}
+	disableStreamAccessLog = Key{
+		Name: "disable-stream-access-log", Scope: process,
+		Doc:    "Notes no connections of TCP and UDP ports.",
+		Values: booleans, Example: "true", Default: "false",
+		Parse: logOff(func(c *Config) []*bool { return []*bool{&c.Global.StreamLog.Off} }),
 	}
 	accessLogPath = Key{
 		Name: "access-log-path", Scope: process,
-		Doc: "The file that requests are noted in. `" + ir.LogStdout + "` and `/dev/stdout` are the standard output. A file that was renamed is " +
-			"made anew.",
+		Doc: "The file that requests, and connections of TCP and UDP ports, are noted in. `" + ir.LogStdout + "` and `/dev/stdout` are the " +
+			"standard output. A file that was renamed is made anew.",
 		Values: "an absolute path", Example: "/var/log/access.log", Default: ir.LogStdout,
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.AccessLog.Path }, readLogPath),
 	}
@@ -43,6 +49,23 @@ var (
 		Doc:    "access-log-path for HTTP requests alone.",
 		Values: "an absolute path", Example: "/var/log/http.log", Default: "that of access-log-path",
 		Parse: nginx.Into(func(c *Config) *string { return &c.HTTPLogPath }, readLogPath),
+	}
+	streamAccessLogPath = Key{
+		Name: "stream-access-log-path", Scope: process,
+		Doc:    "access-log-path for connections of TCP and UDP ports alone.",
+		Values: "an absolute path", Example: "/var/log/stream.log", Default: "that of access-log-path",
+		Parse: nginx.Into(func(c *Config) *string { return &c.Global.StreamLog.Path }, readLogPath),
+	}
+	logFormatStream = Key{
+		Name: "log-format-stream", Scope: process,
+		Doc: "What is noted of a connection of a TCP port, and of a client of a UDP port, when it ends: text with variables of nginx's stream " +
+			"module. There are `$" + strings.Join(nginx.StreamVariables, "`, `$") + "`; the value of another one is `-`. $status is 200 for a " +
+			"connection that an endpoint has taken, 400 for one without the PROXY protocol header or the TLS that its port demands, 403 for one of " +
+			"a client that may not connect, 500 for a fault of the controller, 502 for one that no endpoint has taken, or answered where answers " +
+			"were to come, and 503 for a TCP connection beyond a limit. With a PROXY protocol header, $remote_addr is the client in it. " +
+			"Connections that are passed through (ssl-passthrough) are not noted.",
+		Values: "text with variables", Example: "$remote_addr $status $upstream_addr", Default: "that of ingress-nginx",
+		Parse: nginx.Into(func(c *Config) *string { return &c.Global.StreamLog.Format }, readStreamFormat),
 	}
 	logFormatUpstream = Key{
 		Name: "log-format-upstream", Scope: process,
@@ -76,7 +99,34 @@ var (
 		Values: booleans, Example: "true", Default: "false",
 		Parse: nginx.Into(func(c *Config) *bool { return &c.Global.AccessLog.Unknown }, nginx.Bool),
 	}
+	enableSyslog = Key{
+		Name: "enable-syslog", Scope: process,
+		Doc: "Sends the lines of requests to a syslog server by UDP, in place of a file, with the facility local7, the severity info and " +
+			"the tag nginx; those of TCP and UDP ports stay in their file. The log of the controller itself goes where Caddy's option `log` says.",
+		Values: booleans, Example: "true", Default: "false",
+		Parse: nginx.Into(func(c *Config) *bool { return &c.Syslog.On }, nginx.Bool),
+		Check: func(c *Config) string {
+			return option.Unless(!c.Syslog.On || c.Syslog.Host != "", "this has no effect, because syslog-host names no server")
+		},
+	}
+	syslogHost = Key{
+		Name: "syslog-host", Scope: process, Doc: "The syslog server of enable-syslog.",
+		Values: "a host or an IP address", Example: "192.0.2.1", Default: "none",
+		Parse: nginx.Into(func(c *Config) *string { return &c.Syslog.Host }, readHostFor("syslog-port")),
+	}
+	syslogPort = Key{
+		Name: "syslog-port", Scope: process, Doc: "The port of that server.",
+		Values: "a number from 1 to 65535", Example: "514", Default: "514",
+		Parse: nginx.Into(func(c *Config) *int { return &c.Syslog.Port }, nginx.Number(1, mostPort)),
+	}
 )
+
+// Syslog is the server that the lines of the access log go to, if it is on.
+type Syslog struct {
+	On   bool
+	Host string
+	Port int
+}
 
 func escape(as ir.LogEscape) func(*Config, string) error {
 	return func(c *Config, value string) error {
@@ -88,17 +138,34 @@ func escape(as ir.LogEscape) func(*Config, string) error {
 	}
 }
 
-// finishAccessLog has what is said of HTTP alone go first.
+// logOff turns logs off with true; false leaves them as another key has them.
+func logOff(of func(*Config) []*bool) func(*Config, string) error {
+	return func(c *Config, value string) error {
+		off, err := nginx.Bool(value)
+		if err == nil && off {
+			for _, log := range of(c) {
+				*log = true
+			}
+		}
+		return err
+	}
+}
+
+// finishAccessLog has what is said of HTTP alone go first, and a syslog server before any file.
 func (c *Config) finishAccessLog() {
+	c.Global.StreamLog.Path = cmp.Or(c.Global.StreamLog.Path, c.Global.AccessLog.Path)
 	if c.HTTPLogPath != "" {
 		c.Global.AccessLog.Path, c.HTTPLogPath = c.HTTPLogPath, ""
+	}
+	if c.Syslog.On && c.Syslog.Host != "" {
+		c.Global.AccessLog.Path = ir.Syslog + net.JoinHostPort(c.Syslog.Host, strconv.Itoa(cmp.Or(c.Syslog.Port, 514)))
 	}
 }
 
 func readLogPath(value string) (string, error) {
 	switch {
 	case strings.HasPrefix(value, "syslog:"):
-		return "", nginx.Unsupported("syslog is not supported: the standard output is written to. Have what reads that send it on")
+		return "", nginx.Unsupported("it is the path of a file: enable-syslog and syslog-host name a syslog server")
 	case !strings.HasPrefix(value, "/") || strings.ContainsFunc(value, nginx.IsControl):
 		return "", fmt.Errorf("%s is not an absolute path", nginx.Quote(value))
 	}
@@ -106,15 +173,23 @@ func readLogPath(value string) (string, error) {
 }
 
 func readFormat(value string) (string, error) {
+	return formatWithout(value, func(s nginx.Split) []string { return s.Unknown(nginx.LogVariables...) })
+}
+
+func readStreamFormat(value string) (string, error) {
+	return formatWithout(value, func(s nginx.Split) []string { return s.Others(nginx.StreamVariables) })
+}
+
+// formatWithout reads a format, and says which of its variables there are not.
+func formatWithout(value string, unknown func(nginx.Split) []string) (string, error) {
 	switch {
 	case len(value) > mostFormatBytes:
 		return "", fmt.Errorf("it has %d bytes, and %d are the most", len(value), mostFormatBytes)
 	case strings.ContainsFunc(value, nginx.IsControl):
 		return "", errors.New("it has a line break or another control character in it")
 	}
-	split := nginx.SplitTemplate(value)
-	if unknown := split.Unknown(nginx.LogVariables...); unknown != nil {
-		return value, nginx.Partial("there is no variable $" + strings.Join(unknown, ", $") + " here: the value is -")
+	if names := unknown(nginx.SplitTemplate(value)); len(names) > 0 {
+		return value, nginx.Partial("there is no variable $" + strings.Join(names, ", $") + " here: the value is -")
 	}
 	return value, nil
 }

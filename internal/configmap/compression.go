@@ -45,8 +45,9 @@ var (
 	}
 	gzipDisable = Key{
 		Name: "gzip-disable", Scope: process,
-		Doc:    "A regular expression of the kind RE2, in any case: a client with such a User-Agent gets no gzip. `msie6` has no meaning of its own.",
-		Values: "a regular expression", Example: "old browser", Default: "none",
+		Doc: "A regular expression of the kind RE2, in any case: a client with such a User-Agent gets no gzip. `msie6` stands for the Internet " +
+			"Explorers 4 and 5, and 6 without SV1, as in nginx.",
+		Values: "a regular expression, or `msie6`", Example: "old browser", Default: "none",
 		Parse: nginx.Into(func(c *Config) *string { return &c.Global.Compression.GzipDisable }, readAgents),
 	}
 	enableBrotli = Key{

@@ -26,8 +26,13 @@ type Config struct {
 	// AddHeaders and SetHeaders are ConfigMaps, whose data ReadHeaders reads for Global.Headers; zero is none.
 	AddHeaders, SetHeaders ir.Name
 
+	// AnyPathType says that paths of any type may be regular expressions, for lint.
+	AnyPathType bool
+
 	// HTTPLogPath goes before the path of Global.AccessLog; Parse leaves it empty.
 	HTTPLogPath string
+	// Syslog goes before both.
+	Syslog Syslog
 }
 
 // Parse reads the data of a ConfigMap. A key that cannot be read is left out and reported; the others count. One that keeps
@@ -74,6 +79,9 @@ func (r *reading) all(data map[string]string) {
 	config.Defaults.Finish()
 	config.finishAccessLog()
 	config.Global.TLS = config.Defaults.TLS
+	if !r.class {
+		config.Defaults.Tracing.Collected = config.Global.Collector.Host != ""
+	}
 	r.Check()
 	slices.SortStableFunc(r.Problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // knownKeys are the keys of ingress-nginx v1.15.1, one on each line, with what becomes of them here as long as they are not in
-// the table.
+// the table, and with a reason or with what to do in its place where there is more to say.
 //
 //go:embed known.txt
 var knownKeys string
@@ -23,32 +23,39 @@ const (
 	fateTuning fate = "tuning"
 	// fateDead is for keys that have no effect in ingress-nginx either.
 	fateDead fate = "dead"
+	// fateNever is for keys whose effect is not wanted here; each has its note, which says why or what to do.
+	fateNever fate = "never"
 	// fateLater is for the others.
 	fateLater fate = "later"
 )
 
-// names are all keys of ingress-nginx in order, and fates is what becomes of them.
-var names, fates = readKnown(knownKeys)
+// names are all keys of ingress-nginx in order, fates is what becomes of them, and notes is what there is to say of some.
+var names, fates, notes = readKnown(knownKeys)
 
-func readKnown(text string) ([]string, map[string]fate) {
-	var names []string
-	fates := map[string]fate{}
+func readKnown(text string) (names []string, fates map[string]fate, notes map[string]string) {
+	fates, notes = map[string]fate{}, map[string]string{}
 	for line := range strings.Lines(text) {
-		name, f, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		f, note, _ := strings.Cut(rest, " ")
 		names = append(names, name)
 		fates[name] = fate(f)
+		if note != "" {
+			notes[name] = ": " + note
+		}
 	}
-	return names, fates
+	return names, fates, notes
 }
 
 // other reports a key that is not in the table.
 func (r *reading) other(name, field string) {
 	switch f := fates[name]; {
 	case f == fateTuning:
+	case f == fateNever:
+		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s of ingress-nginx has no effect here%s", name, notes[name]))
 	case f == fateDead:
 		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s has no effect, as in ingress-nginx v1.15: remove it", name))
 	case f != "":
-		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect", name))
+		r.Warn(report.UnknownKey, field, fmt.Sprintf("the key %s of ingress-nginx is not supported yet, and has no effect%s", name, notes[name]))
 	default:
 		r.Warn(report.UnknownKey, field, fmt.Sprintf("there is no key %q, and it has no effect%s",
 			name, suggest.Hint(name, append(Table.Names(), names...))))

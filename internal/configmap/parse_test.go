@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/nginx"
 	"github.com/k8singress/k8singress/internal/report"
 )
 
@@ -46,15 +47,31 @@ func TestGlobal(t *testing.T) {
 		{"http2-max-concurrent-streams", "128", ir.Global{Connections: ir.ClientConnections{Streams: 128}}},
 		{"server-tokens", "true", ir.Global{ServerTokens: true}},
 		{"allow-backend-server-header", "true", ir.Global{BackendServer: true}},
-		{"disable-access-log", "true", ir.Global{AccessLog: ir.AccessLog{Off: true}}},
+		{"disable-access-log", "true", ir.Global{AccessLog: ir.AccessLog{Off: true}, StreamLog: ir.StreamLog{Off: true}}},
+		{"disable-stream-access-log", "true", ir.Global{StreamLog: ir.StreamLog{Off: true}}},
 		{"disable-http-access-log", "true", ir.Global{AccessLog: ir.AccessLog{Off: true}}},
-		{"access-log-path", "/dev/stderr", ir.Global{AccessLog: ir.AccessLog{Path: "/dev/stderr"}}},
+		{"access-log-path", "/dev/stderr", ir.Global{AccessLog: ir.AccessLog{Path: "/dev/stderr"}, StreamLog: ir.StreamLog{Path: "/dev/stderr"}}},
+		{"stream-access-log-path", "/x.log", ir.Global{StreamLog: ir.StreamLog{Path: "/x.log"}}},
+		{"log-format-stream", "$status $upstream_addr", ir.Global{StreamLog: ir.StreamLog{Format: "$status $upstream_addr"}}},
 		{"http-access-log-path", "/x.log", ir.Global{AccessLog: ir.AccessLog{Path: "/x.log"}}},
 		{"log-format-upstream", "$status $upstream_addr", ir.Global{AccessLog: ir.AccessLog{Format: "$status $upstream_addr"}}},
 		{"log-format-escape-json", "true", ir.Global{AccessLog: ir.AccessLog{Escape: ir.EscapeJSON}}},
 		{"log-format-escape-none", "true", ir.Global{AccessLog: ir.AccessLog{Escape: ir.EscapeNone}}},
 		{"skip-access-log-urls", "/healthz,\n~^/api", ir.Global{AccessLog: ir.AccessLog{Skip: []string{"/healthz", "~^/api"}}}},
 		{"enable-access-log-for-default-backend", "true", ir.Global{AccessLog: ir.AccessLog{Unknown: true}}},
+		{"otlp-collector-host", "otel.example", ir.Global{Collector: ir.Collector{Host: "otel.example"}}},
+		{"otlp-collector-host", "[::1]", ir.Global{Collector: ir.Collector{Host: "::1"}}},
+		{"otlp-collector-port", "55680", ir.Global{Collector: ir.Collector{Port: 55680}}},
+		{"otel-max-queuesize", "10", ir.Global{Collector: ir.Collector{Queue: 10}}},
+		{"otel-schedule-delay-millis", "100", ir.Global{Collector: ir.Collector{Delay: 100 * time.Millisecond}}},
+		{"otel-max-export-batch-size", "5", ir.Global{Collector: ir.Collector{Batch: 5}}},
+		{"otel-service-name", "edge proxy", ir.Global{Collector: ir.Collector{Service: "edge proxy"}}},
+		{"otel-sampler", "TraceIdRatioBased", ir.Global{Collector: ir.Collector{Sampler: ir.SampleRatio}}},
+		{"otel-sampler-ratio", "0.5", ir.Global{Collector: ir.Collector{Ratio: 0.5}}},
+		{"otel-sampler-ratio", "0", ir.Global{Collector: ir.Collector{Ratio: -1}}},
+		{"otel-sampler-parent-based", "false", ir.Global{Collector: ir.Collector{OwnChoice: true}}},
+		{"nginx-status-ipv4-whitelist", "10.0.0.0/8, 192.0.2.1", ir.Global{Status: ir.StatusPage{IPv4: []string{"10.0.0.0/8", "192.0.2.1/32"}}}},
+		{"nginx-status-ipv6-whitelist", "fd00::/8", ir.Global{Status: ir.StatusPage{IPv6: []string{"fd00::/8"}}}},
 		{"use-gzip", "true", ir.Global{Compression: ir.Compression{Gzip: ir.Coding{On: true}}}},
 		{"gzip-level", "9", ir.Global{Compression: ir.Compression{Gzip: ir.Coding{Level: 9}}}},
 		{"gzip-min-length", "0", ir.Global{Compression: ir.Compression{Gzip: ir.Coding{Least: -1}}}},
@@ -88,6 +105,25 @@ func TestGlobal(t *testing.T) {
 				t.Errorf("%v, and (-want +got):\n%s", problems, diff)
 			}
 		})
+	}
+}
+
+// TestSyslog: a server goes before any file, and a host alone turns nothing on.
+func TestSyslog(t *testing.T) {
+	for _, c := range []struct{ on, host, port, want string }{
+		{"true", "192.0.2.1", "", ir.Syslog + "192.0.2.1:514"},
+		{"true", "fd00::1", "5514", ir.Syslog + "[fd00::1]:5514"},
+		{"true", "logs.example", "1", ir.Syslog + "logs.example:1"},
+		{"true", "logs.example:514", "", "/x.log"},
+		{"true", "", "", "/x.log"},
+		{"false", "192.0.2.1", "", "/x.log"},
+	} {
+		config, problems := Parse(map[string]string{
+			"access-log-path": "/x.log", "enable-syslog": c.on, "syslog-host": c.host, "syslog-port": c.port,
+		})
+		if got := config.Global.AccessLog.Path; got != c.want || c.on == "true" && (len(problems) > 0) == strings.HasPrefix(got, ir.Syslog) {
+			t.Errorf("%+v: the path is %q, with %v", c, got, problems)
+		}
 	}
 }
 
@@ -360,6 +396,9 @@ func checkRefused(t *testing.T, config *Config) {
 	t.Helper()
 	want := Config{Defaults: annotations.Settings{Closed: config.Defaults.Closed}}
 	want.Global.Clients.Trusted = config.Global.Clients.Trusted
+	if status := config.Global.Status; slices.Equal(append(status.IPv4, status.IPv6...), []string{nginx.Nowhere}) {
+		want.Global.Status = status
+	}
 	want.Global.AccessLog.Format = config.Global.AccessLog.Format
 	want.Global.Headers.Hidden = config.Global.Headers.Hidden
 	want.Defaults.Asked.GlobalAuth.Broken = config.Defaults.Asked.GlobalAuth.Broken

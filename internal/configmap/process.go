@@ -84,6 +84,15 @@ var autoHTTPS = Key{
 	Parse: nginx.Into(func(c *Config) *string { return &c.Defaults.AutoHTTPS }, annotations.ReadAutoHTTPS),
 }
 
+// strictValidatePathType has no effect but on what lint says: what is stored is served, as in ingress-nginx.
+var strictValidatePathType = Key{
+	Name: "strict-validate-path-type", Scope: process,
+	Doc: "Has `caddy k8singress lint` warn of paths of the types Exact and Prefix that have other characters than letters, digits and `-._/`. " +
+		"ingress-nginx refuses such an Ingress, and here it is served.",
+	Values: booleans, Example: "false", Default: "true",
+	Parse: nginx.Into(func(c *Config) *bool { return &c.AnyPathType }, nginx.No),
+}
+
 // proxySSLLocationOnly has no effect but on verdicts: proxy-ssl-* hold for the paths of their Ingress in any case.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",

@@ -13,7 +13,8 @@ var update = flag.Bool("update", false, "rewrite the expected output in docs")
 
 func TestReference(t *testing.T) {
 	fixture.Printed(t, "../../docs/configmap.md", map[string]any{
-		"Rows": Table, "Tuning": withFate(fateTuning), "Dead": withFate(fateDead), "Later": withFate(fateLater),
+		"Rows": Table, "Tuning": withFate(fateTuning), "Dead": withFate(fateDead),
+		"Never": withFate(fateNever), "Later": withFate(fateLater), "Notes": notes,
 	}, *update)
 }
 
@@ -56,7 +57,7 @@ func TestKnownKeys(t *testing.T) {
 		t.Error("the names are not sorted, or one is there twice")
 	}
 	for name, f := range fates {
-		if !slices.Contains([]fate{fateTuning, fateDead, fateLater}, f) {
+		if !slices.Contains([]fate{fateTuning, fateDead, fateNever, fateLater}, f) {
 			t.Errorf("%s: there is no fate %q", name, f)
 		}
 	}

@@ -16,7 +16,7 @@ const process option.Scope = "the process"
 // of its feature if there is no annotation of its name.
 var Table = option.Table[Config, string]{
 	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
-	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations, annotation("relative-redirects"),
+	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations, annotation("relative-redirects"), annotation("app-root"),
 	sslProtocols, annotation("ssl-ciphers"),
 	annotation("load-balance"),
 	annotation("upstream-hash-by"), annotation("upstream-hash-by-subset"), annotation("upstream-hash-by-subset-size"),
@@ -44,14 +44,19 @@ var Table = option.Table[Config, string]{
 	upstreamKeepaliveConnections, upstreamKeepaliveTimeout,
 	proxyStreamTimeout, proxyStreamNextUpstream, proxyStreamNextUpstreamTimeout, proxyStreamNextUpstreamTries, proxyStreamResponses,
 	clientHeaderTimeout, clientBodyTimeout, keepAlive, keepAliveRequests, largeClientHeaderBuffers, http2MaxConcurrentStreams,
-	disableAccessLog, disableHTTPAccessLog, accessLogPath, httpAccessLogPath, logFormatUpstream, logFormatEscapeJSON, logFormatEscapeNone,
-	skipAccessLogURLs, enableAccessLogForDefaultBackend,
+	disableAccessLog, disableHTTPAccessLog, disableStreamAccessLog, accessLogPath, httpAccessLogPath, streamAccessLogPath, logFormatUpstream,
+	logFormatStream, logFormatEscapeJSON, logFormatEscapeNone,
+	skipAccessLogURLs, enableAccessLogForDefaultBackend, enableSyslog, syslogHost, syslogPort,
 	serverTokens, allowBackendServerHeader, addHeaders, proxySetHeaders, hideHeaders, proxyAddOriginalURIHeader, forwardedHostHeader,
 	enableUnderscoresInHeaders, ignoreInvalidHeaders,
 	useGzip, gzipLevel, gzipMinLength, gzipTypes, gzipDisable, enableBrotli, brotliLevel, brotliMinLength, brotliTypes,
+	enableOpenTelemetry, openTelemetryTrust, openTelemetryOperation,
+	otlpCollectorHost, otlpCollectorPort, otelServiceName, otelSampler, otelSamplerRatio, otelSamplerParentBased,
+	otelMaxQueueSize, otelScheduleDelay, otelMaxExportBatchSize,
+	nginxStatusIPv4, nginxStatusIPv6,
 	workerShutdownTimeout,
 	allowCrossNamespaceResources,
-	generateRequestID,
+	generateRequestID, strictValidatePathType,
 	blockCIDRs, blockUserAgents, blockReferers,
 }
 

@@ -41,6 +41,10 @@ type Host struct {
 	// AliasOf is the host that answers for this name; there is nothing else here then. The name of such a host may be "~" and a regular
 	// expression.
 	AliasOf string `json:"alias_of,omitempty"`
+	// AliasBy is the object that asks for an expression, as "Kind/namespace/name", and AliasSince when it was made, in seconds since 1970. Of
+	// several expressions that are found in a name, that of the oldest object counts.
+	AliasBy    string `json:"alias_by,omitempty"`
+	AliasSince int64  `json:"alias_since,omitempty"`
 	// TLS is nil for a host that has what the global options say.
 	TLS *ir.TLSPolicy `json:"tls,omitempty"`
 	// Routes answer in this order: an exact path, else the longest prefix, else the first regex of the list that matches. A regex that
@@ -74,6 +78,8 @@ type Route struct {
 	Origin string `json:"origin,omitempty"`
 	// Unlogged keeps its requests out of the access log.
 	Unlogged bool `json:"unlogged,omitempty"`
+	// Tracing is how its requests are traced; nil is not at all.
+	Tracing *ir.Tracing `json:"tracing,omitempty"`
 }
 
 // First returns the only destination of a route, or the first one of its shares.

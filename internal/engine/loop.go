@@ -33,6 +33,8 @@ type loop struct {
 	config     *ir.Config
 	translated *report.Report
 	document   func() *document.Live
+	// slices are the verdicts on the EndpointSlices of a folder.
+	slices sliceChecks
 	// open are the ports that were published last.
 	open []*ir.StreamRoute
 	// pending has the changes that the pipeline has not worked on.
@@ -147,7 +149,7 @@ func (l *loop) adopt(ctx context.Context) {
 		// Likewise, endpoints are resolved again for another zone.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
 	}
-	l.settings = a.settings
+	l.settings, l.slices = a.settings, sliceChecks{}
 	l.configureIssuance(a)
 	l.live.Reach(reaching(a.settings), serverAddresses(a.settings), ownAddresses(a.settings))
 	if s := l.latest.Load(); s != nil {

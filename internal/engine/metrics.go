@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/k8singress/k8singress/internal/certs"
@@ -56,9 +58,10 @@ func newMetrics() *metrics {
 func (e *Engine) Collectors() []prometheus.Collector {
 	own := []prometheus.Collector{
 		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, e.metrics.ports,
-		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Table.AccessLogs(), e.live.Ports().Collector(),
+		expiries{e.live.Certificates}, unhealthy{e.live.Health}, refused{e.endpoints}, e.live.Table.AccessLogs(), e.live.Table.Spans(),
+		e.live.Ports().Collector(),
 	}
-	return append(own, e.issuance.Collectors()...)
+	return slices.Concat(own, e.issuance.Collectors(), e.live.Table.Shared().Mirrors.Collectors())
 }
 
 // unhealthy counts what fails its health check, when the metrics are read.

@@ -26,6 +26,7 @@ import (
 func options(o settings.Config) translate.Options {
 	var t translate.Options
 	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass
+	t.Ingress.ClassByName = o.IngressClassByName
 	t.Ingress.WatchWithoutClass = o.WatchIngressWithoutClass
 	t.Ingress.Namespaces = namespaces(o)
 	t.Ingress.DisableCatchAll = o.DisableCatchAll
@@ -117,6 +118,9 @@ func ownAddresses(o settings.Config) []string {
 // serverAddresses are those that it listens on for clients. HTTP/3 is on UDP.
 func serverAddresses(o settings.Config) []string {
 	all := slices.Concat(o.HTTP, o.HTTPS)
+	if o.HTTP3 == settings.HTTP3Off {
+		return all
+	}
 	for _, text := range o.HTTPS {
 		if a, err := caddy.ParseNetworkAddressWithDefaults(text, "tcp", 0); err == nil && !a.IsUnixNetwork() {
 			a.Network = "udp"
@@ -165,7 +169,10 @@ func reserved(o settings.Config) []streams.ReservedPort {
 		addresses []string
 		// HTTP/3 is on UDP.
 		udp bool
-	}{{"http", o.HTTP, false}, {"https", o.HTTPS, true}, {"admin", []string{o.Admin}, false}, {"health", []string{o.Health}, false}} {
+	}{
+		{"http", o.HTTP, false}, {"https", o.HTTPS, o.HTTP3 != settings.HTTP3Off},
+		{"admin", []string{o.Admin}, false}, {"health", []string{o.Health}, false},
+	} {
 		for _, port := range portsOf(own.addresses) {
 			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: port, Owner: own.owner})
 			if own.udp {

@@ -46,6 +46,10 @@ func TestReservedPorts(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("reserved are %+v", got)
 	}
+	without := options(settings.Config{HTTPS: []string{":8443"}, HTTP3: settings.HTTP3Off}).Streams.Reserved
+	if !slices.Equal(without, []streams.ReservedPort{{Protocol: ir.TCP, Port: 8443, Owner: "https"}}) {
+		t.Errorf("without HTTP/3, reserved are %+v", without)
+	}
 	defaults := options(settings.Config{}.WithDefaults()).Streams.Reserved
 	for _, port := range []uint16{80, 443, 2019} {
 		if !slices.ContainsFunc(defaults, func(r streams.ReservedPort) bool { return r.Port == port && r.Protocol == ir.TCP }) {

@@ -44,7 +44,7 @@ func (l *loop) verdicts() *report.Report {
 		merged = merged.With(r.Verdicts())
 	}
 	if s := l.latest.Load(); s != nil && l.settings.Source != nil && l.settings.Source.Manifests != nil {
-		merged = merged.With(checkSlices(s, l.settings))
+		merged = merged.With(l.slices.check(s, l.settings))
 	}
 	if l.publisher != nil {
 		merged = merged.With(l.publisher.Verdicts())

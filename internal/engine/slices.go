@@ -14,6 +14,21 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
+// sliceChecks are the verdicts on the EndpointSlices of a folder, for as long as those and the options are the same.
+type sliceChecks struct {
+	of       snapshot.Objects[*discoveryv1.EndpointSlice]
+	verdicts []*report.Verdict
+	known    bool
+}
+
+// check checks them again if one has changed.
+func (c *sliceChecks) check(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
+	if of := snapshot.Of[*discoveryv1.EndpointSlice](s); !c.known || c.of != of {
+		*c = sliceChecks{of: of, verdicts: checkSlices(s, o), known: true}
+	}
+	return c.verdicts
+}
+
 // checkSlices checks the EndpointSlices of a folder, as the API server does those of a cluster: none has an address that only the machine
 // itself, or its link, reaches. What the option reach_allow opens is let in, and what reach_deny closes is not.
 func checkSlices(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,7 +22,10 @@ func Fixed(o settings.Config) settings.Config {
 	if o.Source == nil || o.Source.Kubernetes == nil {
 		return settings.Config{Source: o.Source}
 	}
-	fixed := settings.Config{Source: o.Source, ElectionID: o.ElectionID, ElectionNamespace: o.ElectionNamespace}
+	fixed := settings.Config{
+		Source: o.Source, Election: o.Election, ElectionID: o.ElectionID, ElectionFallback: o.ElectionFallback,
+		ElectionNamespace: o.ElectionNamespace, ElectionTTL: o.ElectionTTL, PublishNodes: o.PublishNodes,
+	}
 	if len(o.Source.Kubernetes.Namespaces) == 0 {
 		// All objects are read then, and with them those that options name.
 		return fixed
@@ -60,6 +64,9 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	if o.Source.Kubernetes.NamespaceSelector != "" {
 		optional = append(optional, kinds.Namespace)
 	}
+	if o.PublishNodes != "" {
+		optional = append(optional, kinds.Pod, kinds.Node)
+	}
 	c, err := cluster.New(cluster.Options{
 		Kubeconfig: o.Source.Kubernetes.Kubeconfig,
 		Namespaces: o.Source.Kubernetes.Namespaces,
@@ -71,7 +78,10 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 		return nil, nil, err
 	}
 	writer, err := status.New(c.Client(), c.Metadata(), status.Options{
-		LeaseName: o.ElectionID, LeaseNamespace: cmp.Or(o.ElectionNamespace, c.Namespace()), Pod: c.Pod(), PodNamespace: c.Namespace(), Log: log,
+		NoElection: o.Election == settings.ElectionOff,
+		LeaseName:  o.ElectionID, LeaseFallback: o.ElectionFallback, LeaseNamespace: cmp.Or(o.ElectionNamespace, c.Namespace()),
+		Times: status.TimesOf(time.Duration(o.ElectionTTL)),
+		Pod:   c.Pod(), PodNamespace: c.Namespace(), Log: log,
 	})
 	if err != nil {
 		return nil, nil, err

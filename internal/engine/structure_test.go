@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap/zaptest"
@@ -12,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/settings"
 )
 
 func init() { caddy.RegisterModule(new(slow)) }
@@ -89,16 +91,19 @@ func TestFixed(t *testing.T) {
 	for source, want := range map[string]string{
 		`{}`:                                   `{}`,
 		`{"source":{"manifests":{"dir":"d"}}}`: `{"source":{"manifests":{"dir":"d"}}}`,
-		`{"source":{"kubernetes":{}}}`:         `{"source":{"kubernetes":{}},"election_id":"e","election_namespace":"n"}`,
+		`{"source":{"kubernetes":{}}}`: `{"source":{"kubernetes":{}},"publish_nodes":"internal",` +
+			`"election_id":"e","election_fallback":"f","election_namespace":"n","election_ttl":30000000000,"election":"off"}`,
 		`{"source":{"kubernetes":{"namespaces":["a"]}}}`: `{"source":{"kubernetes":{"namespaces":["a"]}},` +
-			`"configmap":"a/c","tcp_services":"a/t","udp_services":"a/u","publish_service":"a/p","default_certificate":"a/d",` +
-			`"election_id":"e","election_namespace":"n"}`,
+			`"configmap":"a/c","tcp_services":"a/t","udp_services":"a/u","publish_service":"a/p",` +
+			`"publish_nodes":"internal","default_certificate":"a/d",` +
+			`"election_id":"e","election_fallback":"f","election_namespace":"n","election_ttl":30000000000,"election":"off"}`,
 	} {
 		o := options()
 		o.ConfigMap, o.TCPServices = ir.Name{Namespace: "a", Name: "c"}, ir.Name{Namespace: "a", Name: "t"}
 		o.UDPServices = ir.Name{Namespace: "a", Name: "u"}
 		o.PublishService, o.DefaultCertificate = ir.Name{Namespace: "a", Name: "p"}, ir.Name{Namespace: "a", Name: "d"}
-		o.ElectionID, o.ElectionNamespace = "e", "n"
+		o.ElectionID, o.ElectionFallback, o.ElectionNamespace, o.ElectionTTL = "e", "f", "n", settings.Duration(30*time.Second)
+		o.Election, o.PublishNodes = settings.ElectionOff, settings.PublishNodesInternal
 		if err := json.Unmarshal([]byte(source), &o); err != nil {
 			t.Fatal(err)
 		}

@@ -60,15 +60,18 @@ func (x *Exchange) ChangeAnswer(by *message.Changes) {
 	x.changes = append(x.changes, by)
 }
 
-// TakeChanges returns what writes the head of an answer with the changes that have been asked for, and leaves none.
-func (x *Exchange) TakeChanges() (head func(*message.Response) error) {
-	taken, to := slices.Concat(x.Always, x.changes), x.Writer
-	x.changes = nil
-	return func(answer *message.Response) error {
-		taken.apply(answer)
-		x.Status = answer.Status
+// TakeChanges returns what writes the head of an answer with the changes that have been asked for, and leaves none: who answers behind a
+// handler of Caddy must not make them a second time. giveBack is to be called when that handler has returned: those that hold for every
+// answer hold for an error, too.
+func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack func()) {
+	always, changes, to := x.Always, x.changes, x.Writer
+	x.Always, x.changes = nil, nil
+	head = func(answer *message.Response) error {
+		changes.apply(answer)
+		x.always(always, answer)
 		return to.Head(answer)
 	}
+	return head, func() { x.Always = slices.Concat(always, x.Always) }
 }
 
 // Head writes the head of the answer as filters have changed it, with the session cookie of the endpoint.
@@ -77,16 +80,16 @@ func (x *Exchange) Head(answer *message.Response) error {
 		x.fix(answer)
 	}
 	x.changes.apply(answer)
-	x.always(answer)
+	x.always(x.Always, answer)
 	if x.cookie != "" {
 		answer.Fields.Add(message.SetCookie.Field(x.cookie))
 	}
 	return x.Writer.Head(answer)
 }
 
-// always makes the changes that hold for each answer.
-func (x *Exchange) always(answer *message.Response) {
-	x.Always.apply(answer)
+// always makes changes that hold for each answer, and what the administrator has of all answers.
+func (x *Exchange) always(changes Changes, answer *message.Response) {
+	changes.apply(answer)
 	if x.Headers != nil && x.Route != nil {
 		set(&answer.Fields, x.Headers.answers, x.Variable)
 	}
@@ -97,7 +100,7 @@ func (x *Exchange) always(answer *message.Response) {
 // Refuse answers a request that has failed. What filters do to answers does not hold for this one.
 func (x *Exchange) Refuse(status int, fields ...message.Field) error {
 	answer := &message.Response{Status: status, Fields: append(fields, x.Left...)}
-	x.always(answer)
+	x.always(x.Always, answer)
 	return x.Writer.Head(answer)
 }
 

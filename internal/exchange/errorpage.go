@@ -14,6 +14,17 @@ import (
 // ErrReplaced says that an endpoint has answered with a status that Replaced has. Nothing of its answer reaches the client.
 var ErrReplaced = errors.New("the endpoint answers with an error that an error page is asked for")
 
+// ErrRejected says that a filter has turned a request away of which there may be many: the log has no line for each of them.
+var ErrRejected = errors.New("the request is one too many")
+
+// Reject has a filter answer with a status: by itself, or by failing where there is an error page for it.
+func (x *Exchange) Reject(status int) (answered bool, err error) {
+	if slices.Contains(x.Pages, status) {
+		return false, Fail(status, ErrRejected)
+	}
+	return true, x.Respond(status, "")
+}
+
 // Page is what the client is to get in place of an error.
 type Page struct {
 	// Backend is who is asked for it.
@@ -32,7 +43,7 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	x.Client()
 	page := &Exchange{
 		Request: x.pageRequest(p), Route: x.Route, Backend: p.Backend, Clients: x.Clients, Global: x.Global, Peer: x.Peer, Writer: x.Writer,
-		Always: x.Always, Headers: x.Headers, Leave: x.Leave, Told: x.toldOfError(p.Status),
+		Always: x.Always, Headers: x.Headers, Leave: x.Leave, ForEndpoint: x.errorFields(p.Status),
 		client: x.client, identified: true, id: x.id, named: true, changes: x.changes, noCookie: true,
 	}
 	if p.KeepStatus {
@@ -78,17 +89,17 @@ func notOfPage(name string) bool {
 	return slices.ContainsFunc(notForPages, func(other string) bool { return strings.EqualFold(name, other) })
 }
 
-func (x *Exchange) toldOfError(status int) message.Fields {
-	told := message.Fields{message.NewField(xCode, strconv.Itoa(status)), message.XOriginalURI.Field(x.Target)}
+func (x *Exchange) errorFields(status int) message.Fields {
+	fields := message.Fields{message.NewField(xCode, strconv.Itoa(status)), message.XOriginalURI.Field(x.Target)}
 	for _, f := range []struct{ name, value string }{
 		{xFormat, x.Fields.Get(message.Accept)}, {xNamespace, x.Variable("namespace")}, {xIngressName, x.Variable("ingress_name")},
 		{xServiceName, x.service(1)}, {xServicePort, x.service(2)},
 	} {
 		if f.value != "" {
-			told.Add(message.NewField(f.name, f.value))
+			fields.Add(message.NewField(f.name, f.value))
 		}
 	}
-	return told
+	return fields
 }
 
 // fix gives an answer the status of the error that it is about. One that has no body because of its own status still has none.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
@@ -48,14 +50,19 @@ type Exchange struct {
 	// Prepare makes a request one that handlers of Caddy can serve; nil where it is one.
 	Prepare func(w http.ResponseWriter, r *http.Request) *http.Request
 
-	// Told are fields that the endpoint gets besides those of the client.
-	Told message.Fields
+	// ForEndpoint are fields that the endpoint gets besides those of the client.
+	ForEndpoint message.Fields
 	// Replaced are the statuses of answers of endpoints that do not reach the client: forwarding ends with ErrReplaced then.
 	Replaced []int
+	// Pages are the statuses that the client gets an error page for where the controller itself answers with them.
+	Pages []int
 	// Forwarded says that the request has got past all filters. Until then, whatever refuses it may be there to keep clients out.
 	Forwarded bool
 	// Hidden is the failure that the client is not told of, because it gets an error page.
 	Hidden error
+
+	// Span is that of OpenTelemetry; nil is none.
+	Span trace.Span
 
 	// Kept says that the exchange may be held by something that outlives the request, such as a handler of Caddy.
 	Kept bool

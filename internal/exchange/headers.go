@@ -79,16 +79,16 @@ func (x *Exchange) Hide(fields *message.Fields) {
 	}
 }
 
-// Tells says whether the endpoint is told a field besides those of the client whose name matches.
-func (x *Exchange) Tells(matches func(name string) bool) bool {
-	if slices.ContainsFunc(x.Told, func(f message.Field) bool { return matches(f.Name) }) {
+// SendsToEndpoint says whether the endpoint is told a field besides those of the client whose name matches.
+func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
+	if slices.ContainsFunc(x.ForEndpoint, func(f message.Field) bool { return matches(f.Name) }) {
 		return true
 	}
 	return x.Headers != nil && slices.ContainsFunc(x.Headers.requests, func(t templated) bool { return matches(t.field.Name) })
 }
 
-// TellMore adds to the fields for an endpoint what the administrator has it told.
-func (x *Exchange) TellMore(fields *message.Fields) {
+// AddForEndpoint adds to the fields for an endpoint what the administrator has it told.
+func (x *Exchange) AddForEndpoint(fields *message.Fields) {
 	if x.Headers == nil {
 		return
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/mtls"
@@ -47,6 +49,10 @@ var values = map[string]func(*Exchange) string{
 	"ssl_client_verify":         ofPeer(func(c *mtls.Client) string { return c.Verify }),
 	"the_real_ip":               (*Exchange).ClientIP,
 	"uri":                       func(x *Exchange) string { return message.CleanPath(x.Path) },
+
+	"opentelemetry_context_traceparent": traceParent,
+	"opentelemetry_span_id":             ofSpan(func(c trace.SpanContext) string { return c.SpanID().String() }),
+	"opentelemetry_trace_id":            ofSpan(func(c trace.SpanContext) string { return c.TraceID().String() }),
 }
 
 // families are variables whose name ends with that of a part of the request.
@@ -195,4 +201,23 @@ func ofPeer(value func(*mtls.Client) string) func(*Exchange) string {
 		}
 		return value(x.Peer)
 	}
+}
+
+// ofSpan makes a variable of the span of a request that is traced.
+func ofSpan(value func(trace.SpanContext) string) func(*Exchange) string {
+	return func(x *Exchange) string {
+		if x.Span == nil {
+			return ""
+		}
+		return value(x.Span.SpanContext())
+	}
+}
+
+// traceParent is what the endpoint of a request that is traced gets in the field of this name.
+func traceParent(x *Exchange) string {
+	if x.Span == nil {
+		return ""
+	}
+	value, _ := x.Fields.Joined("traceparent")
+	return value
 }

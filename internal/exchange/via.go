@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/k8singress/k8singress/internal/message"
 )
@@ -19,4 +20,14 @@ func (x *Exchange) Via() string {
 		return before + ", " + own
 	}
 	return own
+}
+
+// Rounds is how often a request has come through this proxy, or one like it, before.
+func Rounds(r *message.Request) (times int) {
+	for i := range r.Fields {
+		if r.Fields[i].Kind == message.Via {
+			times += strings.Count(r.Fields[i].Value, Pseudonym)
+		}
+	}
+	return times
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/message"
 )
 
@@ -19,19 +20,25 @@ const (
 	entryBytes, fieldBytes = 384, 48
 )
 
-// Key is what makes questions equal: a digest of where they come from and of what they ask.
-type Key [32]byte
+// Key is what makes questions equal.
+type Key struct {
+	// Namespace is that of the Ingress, with which its answers count.
+	Namespace string
+	// Digest is of where the questions come from, and of what they ask.
+	Digest [32]byte
+}
 
-// Cache keeps answers, and drops those that were used longest ago. Its methods may be called from any goroutine.
+// Cache keeps answers. Namespaces share its room, and each drops those of its own that were used longest ago. Its methods may be called from any
+// goroutine.
 type Cache struct {
-	most int
+	// room has about what the answers cost, in bytes.
+	room *budget.Budget
 	now  func() time.Time
 
 	mu      sync.Mutex
 	entries map[Key]*list.Element
-	// used has the entries, the one that was used last in front, and bytes is about what they cost.
-	used  *list.List
-	bytes int
+	// used has the entries of each namespace, the one that was used last in front.
+	used map[string]*list.List
 	// asked are the questions under way.
 	asked map[Key]*asking
 }
@@ -53,6 +60,9 @@ type asking struct {
 	kept *entry
 }
 
+// longestWait is how long a question waits for an equal one, as in nginx: whoever answers that may be waiting for this one.
+const longestWait = 5 * time.Second
+
 // mostVaried is how many fields an answer that is kept may depend on.
 const mostVaried = 16
 
@@ -60,7 +70,9 @@ const mostVaried = 16
 func NewCache() *Cache { return newCache(mostCached, time.Now) }
 
 func newCache(most int, now func() time.Time) *Cache {
-	return &Cache{most: most, now: now, entries: map[Key]*list.Element{}, used: list.New(), asked: map[Key]*asking{}}
+	return &Cache{
+		room: budget.New(int64(most)), now: now, entries: map[Key]*list.Element{}, used: map[string]*list.List{}, asked: map[Key]*asking{},
+	}
 }
 
 // Get returns the answer that is kept for a request with some fields, or nil.
@@ -83,7 +95,7 @@ func (c *Cache) get(key Key, of message.Fields) *Answer {
 	if !e.isFor(of) {
 		return nil
 	}
-	c.used.MoveToFront(element)
+	c.used[key.Namespace].MoveToFront(element)
 	return e.answer
 }
 
@@ -98,13 +110,39 @@ func (e *entry) isFor(of message.Fields) bool {
 }
 
 func (c *Cache) drop(element *list.Element) {
-	e := c.used.Remove(element).(*entry) //nolint:forcetypeassert // There is nothing else in the list.
+	e := element.Value.(*entry) //nolint:forcetypeassert // There is nothing else in the list.
 	delete(c.entries, e.key)
-	c.bytes -= e.bytes
+	used := c.used[e.key.Namespace]
+	if used.Remove(element); used.Len() == 0 {
+		delete(c.used, e.key.Namespace)
+	}
+	c.share(e.key.Namespace).Give(int64(e.bytes))
+}
+
+// share is what a namespace has of the room.
+func (c *Cache) share(namespace string) *budget.Share { return c.room.Share(namespace, "") }
+
+// put makes room for an entry. It leaves out one that there is no room for at all.
+func (c *Cache) put(e *entry) {
+	if old := c.entries[e.key]; old != nil {
+		c.drop(old)
+	}
+	share := c.share(e.key.Namespace)
+	for !share.Take(int64(e.bytes)) {
+		used := c.used[e.key.Namespace]
+		if used == nil {
+			return
+		}
+		c.drop(used.Back())
+	}
+	if c.used[e.key.Namespace] == nil {
+		c.used[e.key.Namespace] = list.New()
+	}
+	c.entries[e.key] = c.used[e.key.Namespace].PushFront(e)
 }
 
 // Fetch returns an answer for a request with some fields that Get has none for. Of equal questions one is asked at a time, and the others
-// wait for its answer; one that is not kept is for its own request alone. ctx is that of the request.
+// wait for its answer, for a while; one that is not kept is for its own request alone. ctx is that of the request.
 func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Fields, ask func() (*Answer, error)) (*Answer, error) {
 	c.mu.Lock()
 	if answer := c.get(key, of); answer != nil {
@@ -113,15 +151,10 @@ func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Field
 	}
 	if other := c.asked[key]; other != nil {
 		c.mu.Unlock()
-		select {
-		case <-other.done:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		if answer, err := other.await(ctx, of); answer != nil || err != nil {
+			return answer, err
 		}
-		if other.kept != nil && other.kept.isFor(of) {
-			return other.kept.answer, nil
-		}
-		return ask()
+		return c.Refresh(s, key, of, ask)
 	}
 	own := &asking{done: make(chan struct{})}
 	c.asked[key] = own
@@ -140,6 +173,31 @@ func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Field
 	return answer, err
 }
 
+// await waits for the answer to an equal question. It is nil where that is for nobody else, or does not come soon.
+func (a *asking) await(ctx context.Context, of message.Fields) (*Answer, error) {
+	enough := time.NewTimer(longestWait)
+	defer enough.Stop()
+	select {
+	case <-a.done:
+		if a.kept != nil && a.kept.isFor(of) {
+			return a.kept.answer, nil
+		}
+	case <-enough.C:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return nil, nil
+}
+
+// Refresh is Fetch for a question that waits for no other one, and that none waits for.
+func (c *Cache) Refresh(s *Service, key Key, of message.Fields, ask func() (*Answer, error)) (*Answer, error) {
+	answer, err := ask()
+	if err == nil {
+		c.keep(s, key, of, answer)
+	}
+	return answer, err
+}
+
 // keep keeps an answer, if that may be.
 func (c *Cache) keep(s *Service, key Key, of message.Fields, answer *Answer) *entry {
 	now := c.now()
@@ -151,13 +209,7 @@ func (c *Cache) keep(s *Service, key Key, of message.Fields, answer *Answer) *en
 	e.until = now.Add(lifetime)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.entries[key]; old != nil {
-		c.drop(old)
-	}
-	c.entries[key] = c.used.PushFront(e)
-	for c.bytes += e.bytes; c.bytes > c.most; {
-		c.drop(c.used.Back())
-	}
+	c.put(e)
 	return e
 }
 
@@ -170,7 +222,7 @@ func newEntry(s *Service, key Key, of message.Fields, answer *Answer) *entry {
 	}
 	for i := range answer.Fields {
 		f := &answer.Fields[i]
-		if IsChallenge(f) || (&Service{Wanted: s.Wanted}).wants(f) {
+		if IsChallenge(f) || (&Service{Wanted: s.Wanted}).Wants(f) {
 			e.answer.Fields = append(e.answer.Fields, own(f.Name, f.Value, f.Kind))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/fixture"
@@ -30,7 +31,7 @@ func TestLifetime(t *testing.T) {
 		{200, "X-Accel-Expires", "3", 3 * time.Second}, {200, "X-Accel-Expires", "0", 0}, {200, "X-Accel-Expires", "@1700000009", 9 * time.Second},
 		{200, "Expires", "0", 0}, {200, "Expires", now.Add(time.Hour).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"), time.Hour},
 	} {
-		a := s.NewAnswer(c.status, message.Fields{message.NewField(c.name, c.value)})
+		a := &Answer{Status: c.status, Fields: message.Fields{message.NewField(c.name, c.value)}}
 		if got := s.lifetime(a, now); got != c.want {
 			t.Errorf("%d with %s: %s is kept for %s, want %s", c.status, c.name, c.value, got, c.want)
 		}
@@ -49,19 +50,51 @@ func answers(fields ...message.Field) func() (*Answer, error) {
 // TestCacheForgets what is old, and what was used longest ago.
 func TestCacheForgets(t *testing.T) {
 	now := time.Unix(0, 0)
-	c := newCache(2*entryBytes, func() time.Time { return now })
+	// One namespace alone has four sevenths.
+	c := newCache(4*entryBytes, func() time.Time { return now })
 	for i := range byte(3) {
-		if _, err := c.Fetch(t.Context(), minutely, Key{i}, nil, answers()); err != nil {
+		if _, err := c.Fetch(t.Context(), minutely, key(i), nil, answers()); err != nil {
 			t.Fatal(err)
 		}
-		c.Get(Key{0}, nil)
+		c.Get(key(0), nil)
 	}
-	if c.Get(Key{0}, nil) == nil || c.Get(Key{1}, nil) != nil || c.Get(Key{2}, nil) == nil || c.bytes != 2*entryBytes {
-		t.Errorf("kept are %v, with %d bytes", c.entries, c.bytes)
+	if c.Get(key(0), nil) == nil || c.Get(key(1), nil) != nil || c.Get(key(2), nil) == nil || c.room.Used() != 2*entryBytes {
+		t.Errorf("kept are %v, with %d bytes", c.entries, c.room.Used())
 	}
 	now = now.Add(time.Minute)
-	if c.Get(Key{0}, nil) != nil || c.Get(Key{2}, nil) != nil || c.bytes != 0 || len(c.entries)+c.used.Len() != 0 {
-		t.Errorf("kept are %v, with %d bytes", c.entries, c.bytes)
+	if c.Get(key(0), nil) != nil || c.Get(key(2), nil) != nil || c.room.Used() != 0 || len(c.entries)+len(c.used) != 0 {
+		t.Errorf("kept are %v, with %d bytes", c.entries, c.room.Used())
+	}
+}
+
+// key is one of a namespace.
+func key(i byte) Key { return Key{"a", [32]byte{i}} }
+
+// TestTenant22KeptAnswers: the answers that one namespace has kept push out none of another.
+func TestTenant22KeptAnswers(t *testing.T) {
+	c := newCache(100*entryBytes, time.Now)
+	keep := func(key Key) {
+		if _, err := c.Fetch(t.Context(), minutely, key, nil, answers()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(key(1))
+	for i := range 1000 {
+		keep(Key{"b", [32]byte{byte(i), byte(i >> 8)}})
+	}
+	if c.Get(key(1), nil) == nil {
+		t.Error("the answer of another namespace is gone")
+	}
+	for i := range byte(10) {
+		keep(key(i))
+	}
+	for i := range byte(10) {
+		if c.Get(key(i), nil) == nil {
+			t.Error("there is no room for another namespace")
+		}
+	}
+	if n := len(c.entries); n > 100 || n < 50 {
+		t.Errorf("%d entries are kept", n)
 	}
 }
 
@@ -130,6 +163,27 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	}
 	close(free)
 	first.Wait()
+}
+
+// TestNobodyWaitsForLong: who answers may be waiting itself.
+func TestNobodyWaitsForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache, depth := NewCache(), 0
+		var ask func() (*Answer, error)
+		ask = func() (*Answer, error) {
+			if depth++; depth == 3 {
+				return answers()()
+			}
+			return cache.Fetch(t.Context(), minutely, Key{}, nil, ask)
+		}
+		began := time.Now()
+		if _, err := ask(); err != nil || time.Since(began) > 2*longestWait {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		if cache.Get(Key{}, nil) == nil {
+			t.Error("the answer is not kept")
+		}
+	})
 }
 
 func BenchmarkGet(b *testing.B) {

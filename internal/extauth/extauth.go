@@ -1,5 +1,5 @@
-// Package extauth asks external services whether requests are let in: what is asked, where, and which answers are kept for the next
-// question. It opens no connections: package proxy sends the questions.
+// Package extauth has the answers of external services that say whether requests are let in: what they mean, and which are kept for the
+// next question. Package callout says what is asked.
 package extauth
 
 import (
@@ -11,34 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// MostBytes is how much of an answer is read: nobody needs more than its head.
-const MostBytes = 64 << 10
-
-// Question is a request without a body to an external service. It is for the goroutine that asks.
-type Question struct {
-	*Service
-
-	// Namespace is that of the Ingress: no connection is shared with another one.
-	Namespace string
-	// Secure is for TLS, and Address where the service is: host:port, whose host may be a name.
-	Secure  bool
-	Address string
-	// Own says that the service is behind the host that the request is for: it may be asked through this process.
-	Own bool
-	// Host, Method and Target begin the request, and Fields follow. Those about the connection and the framing are left out.
-	Host, Method, Target string
-	Fields               message.Fields
-}
-
 // Service is what all questions to one external service have in common. It is immutable.
 type Service struct {
-	// Connect is for a new connection. Read and write end a connection on which nothing comes in or goes out for so long.
-	Connect, Read, Write time.Duration
-	// Idle is how many idle connections are kept, less than zero none, and IdleTimeout for how long. Zero is as for endpoints.
-	Idle        int
-	IdleTimeout time.Duration
-	// Requests is how many a connection may have; zero is any number.
-	Requests int
 	// Wanted are the fields of answers that are of use, besides those of each answer.
 	Wanted []message.Field
 	// Keep says which answers are kept, and for how long.
@@ -72,18 +46,8 @@ var challenge = message.NewField("WWW-Authenticate", "")
 // IsChallenge says whether a field tells the client how to authenticate.
 func IsChallenge(f *message.Field) bool { return f.Is(challenge.Kind, challenge.Name) }
 
-// NewAnswer takes what is of use out of the head of an answer.
-func (s *Service) NewAnswer(status int, fields message.Fields) *Answer {
-	a := &Answer{Status: status}
-	for i := range fields {
-		if f := &fields[i]; s.wants(f) {
-			a.Fields = append(a.Fields, *f)
-		}
-	}
-	return a
-}
-
-func (s *Service) wants(f *message.Field) bool {
+// Wants says whether a field of an answer is of use.
+func (s *Service) Wants(f *message.Field) bool {
 	if f.Kind == message.SetCookie || IsChallenge(f) || len(s.Keep) > 0 && decidesOnKeeping(f) {
 		return true
 	}

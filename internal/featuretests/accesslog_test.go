@@ -2,12 +2,16 @@ package featuretests
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/k8singress/k8singress/internal/fixture"
 )
 
 // TestAccessLog: each request is one line in ingress-nginx's format, in each version of HTTP; an Ingress, a path and a host that nobody has
@@ -81,4 +85,93 @@ func TestAccessLogOfRefusals(t *testing.T) {
 			return err
 		})
 	})
+}
+
+// TestAccessLogOfRewrites: what enable-rewrite-log is for in ingress-nginx, a format says of each request.
+func TestAccessLogOfRewrites(t *testing.T) {
+	ip, port := backend(t, "one")
+	path := filepath.Join(t.TempDir(), "access.log")
+	in := start(t, class+service("one", port, ip)+annotated("a", "a.example", "one", "rewrite-target", "/new", "enable-rewrite-log", "true")+"---\n"+
+		global("access-log-path: "+path, "log-format-upstream: $request_uri $uri"), "configmap default/global", accessLogOn)
+	in.expect("a.example", "/old?x", http.StatusOK, "one /new?x")
+	in.eventually("a line", func() error {
+		text, err := os.ReadFile(path)
+		if err == nil && string(text) != "/old?x /new\n" {
+			err = fmt.Errorf("the log has %q", text)
+		}
+		return err
+	})
+	if reasons := in.reasons("Ingress/default/a"); len(reasons) != 0 {
+		t.Errorf("the Ingress gets %v", reasons)
+	}
+}
+
+// settled are lines of requests by which a test learns that the ConfigMap is in effect.
+var settled = regexp.MustCompile("(?m)^/settled-.*\n")
+
+// TestAccessLogKeys: where requests are noted, whether they are, how values are escaped, and whether those that no Ingress has are, too. What
+// is not to be noted comes before a request that is, which shows when to look.
+func TestAccessLogKeys(t *testing.T) {
+	ip, port := backend(t, "one")
+	folder := t.TempDir()
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global", accessLogOn)
+	path := func(name string) string { return filepath.Join(folder, name) }
+	const format = "log-format-upstream=$request_uri $http_user_agent"
+	sends := func(host, path string) {
+		t.Helper()
+		in.sendBy(in.client, in.origin(host)+path, http.MethodGet, nil, `User-Agent: "`)
+	}
+	lines := func(name, want string) {
+		t.Helper()
+		in.eventually("the lines of "+name, func() error {
+			sends("a.example", "/end")
+			text, err := os.ReadFile(path(name))
+			before, _, ended := strings.Cut(settled.ReplaceAllString(string(text), ""), "/end ")
+			if err == nil && (!ended || before != want) {
+				err = fmt.Errorf("before the end there is %q, want %q", before, want)
+			}
+			return err
+		})
+	}
+	in.globalKeys("access-log-path="+path("all"), "http-access-log-path="+path("http"), format)
+	in.settles()
+	sends("nobody.example", "/unknown")
+	sends("a.example", "/first")
+	lines("http", "/first \\x22\n")
+	if text, err := os.ReadFile(path("all")); err == nil && len(text) > 0 {
+		t.Errorf("access-log-path has %q beside http-access-log-path", text)
+	}
+	for i, off := range []string{"disable-access-log=true", "disable-http-access-log=true"} {
+		name := fmt.Sprint("off", i)
+		in.globalKeys("access-log-path="+path(name), format, off)
+		in.settles()
+		sends("a.example", "/off")
+		in.globalKeys("access-log-path="+path(name), format, "log-format-escape-none=true", "enable-access-log-for-default-backend=true")
+		in.settles()
+		sends("nobody.example", "/unknown")
+		lines(name, "/unknown \"\n")
+	}
+}
+
+// TestSyslog: the lines of requests go to the server that the ConfigMap names.
+func TestSyslog(t *testing.T) {
+	ip, port := backend(t, "one")
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	_, at := hostPort(t, server.LocalAddr())
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+global(
+		`enable-syslog: "true"`, "syslog-host: 127.0.0.1", fmt.Sprintf("syslog-port: %q", at), "log-format-upstream: $request_uri",
+	), "configmap default/global", accessLogOn)
+	in.expect("a.example", "/noted", http.StatusOK, "one /noted")
+	if err := server.SetReadDeadline(time.Now().Add(fixture.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	datagram := make([]byte, 1<<16)
+	n, _, err := server.ReadFrom(datagram)
+	if line := string(datagram[:n]); err != nil || !strings.HasPrefix(line, "<190>") || !strings.HasSuffix(line, " nginx: /noted") {
+		t.Errorf("%v: the server has %q", err, line)
+	}
 }

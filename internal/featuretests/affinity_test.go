@@ -273,3 +273,27 @@ func TestSessionCookieIsOfItsIngress(t *testing.T) {
 		}
 	}
 }
+
+// TestConditionalSameSite: with the annotation, old browsers that drop a cookie with SameSite=None get one without, and nobody else does.
+func TestConditionalSameSite(t *testing.T) {
+	f := newFleet(t, 1, nil)
+	in := start(t, class+service("web", f.port, f.ip(0))+service("other", f.port, f.ip(0))+
+		annotated("always", "always.example", "other", "affinity", "cookie", "session-cookie-samesite", "None")+
+		annotated("new", "new.example", "web", "affinity", "cookie", "session-cookie-samesite", "None",
+			"session-cookie-conditional-samesite-none", "true"))
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for _, c := range []struct {
+			host, browser string
+			none          bool
+		}{
+			{"always.example", "Chrome/60.0.3112.113", true}, {"always.example", "Chrome/124.0.0.0", true},
+			{"new.example", "Chrome/60.0.3112.113", false}, {"new.example", "Chrome/124.0.0.0", true},
+		} {
+			agent := "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) " + c.browser + " Safari/537.36"
+			got := in.sendBy(in.client, in.origin(c.host)+"/", http.MethodGet, nil, agent).header.Get("Set-Cookie")
+			if none := strings.Contains(got, "SameSite=None"); got == "" || none != c.none {
+				t.Errorf("%s gets %q of %s", c.browser, got, c.host)
+			}
+		}
+	})
+}

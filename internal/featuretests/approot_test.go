@@ -45,6 +45,17 @@ func TestAppRoot(t *testing.T) {
 	})
 }
 
+// TestAppRootOfAll: an Ingress that does not say where "/" leads does as the ConfigMap says.
+func TestAppRootOfAll(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+		annotate(rule("own", "own.example", "Prefix", "/", "one"), "app-root", "/own")+"---\n"+
+		global("app-root: /all"), "configmap default/global")
+	in.leads(t, "a.example", "/", http.StatusFound, in.origin("a.example")+"/all")
+	in.leads(t, "own.example", "/", http.StatusFound, in.origin("own.example")+"/own")
+	in.expect("a.example", "/other", http.StatusOK, "one /other")
+}
+
 // TestUseRegex: paths are regular expressions in any case, the longest first, and so are the other paths of the namespace on the host;
 // another host is left as it is.
 func TestUseRegex(t *testing.T) {

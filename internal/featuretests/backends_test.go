@@ -322,8 +322,26 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	in := start(t, "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {upstream-keepalive-timeout: \"1\"}\n"+
 		class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
 	in.send(http.MethodGet, "/", nil)
+	begin := time.Now()
 	var seen []http.ConnState
 	for !slices.Contains(seen, http.StateClosed) {
 		seen = append(seen, await(t, "the end of an idle connection", states))
 	}
+	took(t, "it", begin, 0)
+}
+
+// TestProxyHTTPVersion: endpoints are asked by HTTP/1.1 whatever is asked for, and whoever asks for another version is told.
+func TestProxyHTTPVersion(t *testing.T) {
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Proto) })
+	in := start(t, class+service("one", port, ip)+annotated("new", "new.example", "one", "proxy-http-version", "1.1")+
+		annotated("old", "old.example", "one", "proxy-http-version", "1.0"), "configmap default/global")
+	for _, host := range []string{"new.example", "old.example"} {
+		in.expect(host, "/", http.StatusOK, "HTTP/1.1")
+	}
+	in.awaitReasons("Ingress/default/old", "UnsupportedValue")
+	in.awaitReasons("Ingress/default/new")
+	in.write("configmap.yaml", global(`proxy-http-version: "1.0"`))
+	in.awaitReasons("ConfigMap/default/global", "UnsupportedValue")
+	in.write("configmap.yaml", global(`proxy-http-version: "1.1"`))
+	in.awaitReasons("ConfigMap/default/global")
 }

@@ -384,3 +384,33 @@ func TestConnectionsOfASecret(t *testing.T) {
 	in.remove("manifests.yaml")
 	expect("nobody is left", 2, 0)
 }
+
+// TestCiphersOfEndpoints: the endpoint agrees on the one that the annotation names, and on none where it has no such cipher.
+func TestCiphersOfEndpoints(t *testing.T) {
+	ca := fixture.Authority(t, nil, "ca")
+	ip, port := serving(t, &tls.Config{
+		Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}, MaxVersion: tls.VersionTLS12,
+		CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384},
+	}, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, tls.CipherSuiteName(r.TLS.CipherSuite)) })
+	data := map[string][]byte{"ca.crt": ca.PEM()}
+	in := start(t, class+secured("small", ip, port, data, "proxy-ssl-ciphers", "ECDHE-ECDSA-AES128-GCM-SHA256")+
+		secured("large", ip, port, data, "proxy-ssl-ciphers", "ECDHE-ECDSA-AES256-GCM-SHA384")+
+		secured("other", ip, port, data, "proxy-ssl-ciphers", "ECDHE-ECDSA-CHACHA20-POLY1305"))
+	in.expect("small.example", "/", http.StatusOK, "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256")
+	in.expect("large.example", "/", http.StatusOK, "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384")
+	in.expect("other.example", "/", http.StatusBadGateway, "")
+}
+
+// TestBackendTLSOfTheOldest: an Ingress beside one with proxy-ssl-secret is told that this is not for its own endpoints, unless the
+// administrator says by proxy-ssl-location-only that it is known.
+func TestBackendTLSOfTheOldest(t *testing.T) {
+	ca := fixture.Authority(t, nil, "ca")
+	ip, port := over(t, &tls.Config{Certificates: []tls.Certificate{named(t, ca, "web.internal").Pair()}})
+	in := start(t, class+secured("web", ip, port, map[string][]byte{"ca.crt": ca.PEM()})+
+		annotate(rule("beside", "web.example", "Prefix", "/beside", "web"), "backend-protocol", "HTTPS"), "configmap default/global")
+	in.awaitVerdict("Ingress/default/beside", "HostConflict", "proxy-ssl-location-only")
+	in.write("configmap.yaml", global(`proxy-ssl-location-only: "true"`))
+	in.awaitReasons("Ingress/default/beside")
+	in.write("configmap.yaml", global(`proxy-ssl-location-only: "false"`))
+	in.awaitVerdict("Ingress/default/beside", "HostConflict", "proxy-ssl-location-only")
+}

@@ -47,6 +47,7 @@ func TestCanaryRules(t *testing.T) {
 	}{
 		"all by weight":  {[]string{"canary-weight", "100"}, map[string][]string{"next": nil}},
 		"none by weight": {[]string{"canary-weight", "0"}, map[string][]string{"web": nil}},
+		"hardly any":     {[]string{"canary-weight", "100", "canary-weight-total", "2000000000"}, map[string][]string{"web": nil}},
 		"more than all":  {[]string{"canary-weight", "300", "canary-weight-total", "200"}, map[string][]string{"next": nil}},
 		"a header": {[]string{"canary-by-header", "X-Canary"}, map[string][]string{
 			"next": header("always"), "web": header("never"), "web, too": header("perhaps"), "web, without": nil,

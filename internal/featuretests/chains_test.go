@@ -248,3 +248,35 @@ func TestBadChainIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// TestChainBehindFilters: what filters in front of a chain, and the administrator, have of the answer is there once, whoever answers.
+func TestChainBehindFilters(t *testing.T) {
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/check" {
+			w.Header().Add("Set-Cookie", "a=1")
+			return
+		}
+		fmt.Fprint(w, "web")
+	})
+	host := func(name, chain string) string {
+		return annotated(name, name+".example", "web", "auth-url", "http://"+net.JoinHostPort(ip, port)+"/check", "auth-always-set-cookie", "true",
+			"k8singress.io/chains", chain, "enable-cors", "true")
+	}
+	in := start(t, class+service("web", port, ip)+host("through", "mark")+host("answers", "own")+host("fails", "none")+
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: answers}\ndata: {X-Ask: \"$request_method $host\"}\n---\n"+
+		global("add-headers: default/answers"), "configmap default/global",
+		"chain mark {\nheader X-Mark yes\n}\nchain own {\nrespond own 202\n}\nchain none {\nerror no 418\n}")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for name, want := range map[string]struct {
+			status int
+			mark   string
+		}{"through": {200, "yes"}, "answers": {202, ""}, "fails": {418, ""}} {
+			got := in.get(name+".example", "/")
+			if cookies := got.header["Set-Cookie"]; got.status != want.status || got.header.Get("X-Mark") != want.mark ||
+				!slices.Equal(cookies, []string{"a=1"}) || !slices.Equal(got.header["X-Ask"], []string{"GET " + name + ".example"}) ||
+				!slices.Equal(got.header["Access-Control-Allow-Origin"], []string{"*"}) {
+				t.Errorf("%s: %d with %v", name, got.status, got.header)
+			}
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -124,4 +125,61 @@ func (in *ingress) compressed(path, coding, want string) http.Header {
 		in.Fatalf("%s by %s: %d bytes too many, and %v", path, coding, n, err)
 	}
 	return response.Trailer
+}
+
+// TestCompressionKeys: which answers are compressed, and how hard it is tried.
+func TestCompressionKeys(t *testing.T) {
+	words := strings.Builder{}
+	for i := range 20_000 {
+		fmt.Fprint(&words, i*i%1009, " of some text, ")
+	}
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		if r.URL.Path == "/json" {
+			w.Header().Set("Content-Type", "application/json")
+		}
+		text := words.String()
+		if r.URL.Path != "/long" {
+			text = text[:1000]
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(text)))
+		fmt.Fprint(w, text)
+	})
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one"), "configmap default/global")
+	var now []string
+	sizes := map[string]int{}
+	for _, c := range []struct {
+		keys []string
+		path string
+		want string
+	}{
+		{nil, "/short", "gzip"}, {nil, "/short", "br"},
+		{[]string{"gzip-min-length=1001"}, "/short", ""}, {[]string{"gzip-min-length=1000"}, "/short", "gzip"},
+		{[]string{"gzip-types=application/json"}, "/short", ""}, {[]string{"gzip-types=application/json"}, "/json", "gzip"},
+		{[]string{"gzip-disable=old|older"}, "/short", ""}, {[]string{"gzip-disable=new"}, "/short", "gzip"},
+		{[]string{"brotli-min-length=1001"}, "/short", "gzip"}, {[]string{"brotli-min-length=1000"}, "/short", "br"},
+		{[]string{"brotli-types=application/json"}, "/short", "gzip"}, {[]string{"brotli-types=application/json"}, "/json", "br"},
+		{[]string{"gzip-level=1"}, "/long", "gzip"}, {[]string{"gzip-level=9"}, "/long", "gzip"},
+		{[]string{"brotli-level=0"}, "/long", "br"}, {[]string{"brotli-level=9"}, "/long", "br"},
+	} {
+		brotli := c.want == "br" || slices.ContainsFunc(c.keys, func(key string) bool { return strings.HasPrefix(key, "brotli") })
+		if keys := append(c.keys, "use-gzip=true", fmt.Sprint("enable-brotli=", brotli)); !slices.Equal(keys, now) {
+			in.globalKeys(keys...)
+			now = keys
+		}
+		what := fmt.Sprint(c.keys, c.path)
+		in.eventually(what, func() error {
+			got := in.send(http.MethodGet, c.path, nil, "Accept-Encoding: gzip, br", "User-Agent: Older")
+			sizes[what] = len(got.body)
+			if coding := got.header.Get("Content-Encoding"); coding != c.want {
+				return fmt.Errorf("the coding is %q, want %q", coding, c.want)
+			}
+			return nil
+		})
+	}
+	for fast, hard := range map[string]string{"[gzip-level=1]/long": "[gzip-level=9]/long", "[brotli-level=0]/long": "[brotli-level=9]/long"} {
+		if sizes[hard] >= sizes[fast] {
+			t.Errorf("%s makes %d bytes of it, and %s %d", fast, sizes[fast], hard, sizes[hard])
+		}
+	}
 }

@@ -45,7 +45,7 @@ var answers = map[string]string{
 	"splits":        "HTTP/1.1 200 OK\r\nX-A: a\rSet-Cookie: evil=1\r\nContent-Length: 2\r\n\r\nok",
 	"folds":         "HTTP/1.1 200 OK\r\nX-A: a\r\n Set-Cookie: evil=1\r\nContent-Length: 2\r\n\r\nok",
 	"has-a-nul":     "HTTP/1.1 200 OK\r\nX-A: a\x00b\r\nContent-Length: 2\r\n\r\nok",
-	"bare-lf":       "HTTP/1.1 200 OK\nX-A: a\nContent-Length: 2\n\nok",
+	"bare-lf":       "HTTP/1.1 200 OK\nConnection: close\nX-A: a\nContent-Length: 2\n\nok",
 	"both-framings": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
 	"twice":         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
 	"switches":      "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",

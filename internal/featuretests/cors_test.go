@@ -46,3 +46,27 @@ func TestCORS(t *testing.T) {
 		}
 	})
 }
+
+// TestCORSHeaders holds what browsers are told of requests that scripts may send, without and with the annotations.
+func TestCORSHeaders(t *testing.T) {
+	ip, port := endpointOf(t, func(http.ResponseWriter, *http.Request) {})
+	in := start(t, class+service("web", port, ip)+annotated("usual", "usual.example", "web", "enable-cors", "true")+
+		annotated("own", "own.example", "web", "enable-cors", "true", "cors-allow-methods", "GET, PURGE", "cors-allow-headers", "X-Token",
+			"cors-expose-headers", "X-Total", "cors-allow-credentials", "false", "cors-max-age", "5"))
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for host, want := range map[string]map[string]string{
+			"usual.example": {
+				"Allow-Methods": "GET, PUT, POST, DELETE, PATCH, OPTIONS", "Allow-Credentials": "true", "Max-Age": "1728000",
+				"Allow-Headers": "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization",
+			},
+			"own.example": {"Allow-Methods": "GET, PURGE", "Allow-Headers": "X-Token", "Expose-Headers": "X-Total", "Max-Age": "5"},
+		} {
+			got := in.sendBy(in.client, in.origin(host)+"/", http.MethodOptions, nil, "Origin: https://a.example").header
+			for _, name := range []string{"Allow-Methods", "Allow-Headers", "Expose-Headers", "Allow-Credentials", "Max-Age"} {
+				if found := got.Get("Access-Control-" + name); found != want[name] {
+					t.Errorf("%s: %s is %q, want %q", host, name, found, want[name])
+				}
+			}
+		}
+	})
+}

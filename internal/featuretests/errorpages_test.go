@@ -135,6 +135,31 @@ func TestErrorPages(t *testing.T) {
 	}
 }
 
+// TestErrorPagesOfLimits: a request beyond a limit gets the page of its status, which stays what it is, where the Ingress lists it; otherwise the
+// answer is as plain as without.
+func TestErrorPagesOfLimits(t *testing.T) {
+	limited := func(name string, more ...string) string {
+		return annotated(name, name+".example", "app", append(more, "limit-rpm", "1", "limit-burst-multiplier", "1", "enable-cors", "true")...)
+	}
+	in := withErrorPages(t, limited("paged", "custom-http-errors", "503", "default-backend", "lax")+
+		limited("plainly", "custom-http-errors", "404", "default-backend", "lax"))
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for host, want := range map[string]string{"paged.example": "page of 503", "plainly.example": ""} {
+			var got answer
+			in.eventually("a limit", func() error {
+				got = in.sendBy(in.client, in.origin(host)+"/x", "GET", nil, "Origin: https://b.example")
+				if got.status != http.StatusServiceUnavailable {
+					return fmt.Errorf("%s answers %d", host, got.status)
+				}
+				return nil
+			})
+			if cors := got.header.Get("Access-Control-Allow-Origin"); got.body != want || cors != "*" {
+				t.Errorf("%s answers %q, with Access-Control-Allow-Origin %q", host, got.body, cors)
+			}
+		}
+	})
+}
+
 // TestDefaultBackend: requests that no host or path is for get to the default backend as they are, and so do errors whose Ingress names no
 // Service for them. It comes and goes without a reload.
 func TestDefaultBackend(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -175,7 +176,12 @@ func TestExternalAuthBehindItself(t *testing.T) {
 	in.write("manifests.yaml", objects+rule("auth", "localhost", "Prefix", "/oauth2", "auth")+
 		annotated("in", "localhost", "auth", "auth-url", "http://$host:"+own+"/oauth2/auth")+
 		annotated("other", "other.example", "auth", "auth-url", "http://localhost:"+own+"/oauth2/auth")+
-		annotate(rule("ring", "localhost", "Prefix", "/ring", "auth"), "auth-url", "http://$host:"+own+"/ring"))
+		annotate(rule("ring", "localhost", "Prefix", "/ring", "auth"), "auth-url", "http://$host:"+own+"/ring")+
+		annotate(rule("kept", "localhost", "Prefix", "/kept", "auth"), "auth-url", "http://$host:"+own+"/kept", "auth-cache-key", "one",
+			"proxy-read-timeout", "600")+
+		annotate(rule("hidden", "localhost", "Prefix", "/hidden", "auth"), "auth-url", "http://$host:"+own+"/hidden",
+			"auth-proxy-set-headers", "hides")+
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: hides}\ndata: {via: none}\n")
 	in.eventually("a request is let in by a service behind its host", func() error {
 		if got := in.get("localhost", "/"); got.status != http.StatusOK {
 			return fmt.Errorf("it gets %d", got.status)
@@ -185,8 +191,14 @@ func TestExternalAuthBehindItself(t *testing.T) {
 	if got := in.get("other.example", "/"); got.status != http.StatusInternalServerError {
 		t.Errorf("a service behind the host of somebody else lets in: %d", got.status)
 	}
-	if got := in.get("localhost", "/ring"); got.status != http.StatusInternalServerError {
-		t.Errorf("a service that asks itself leads to %d", got.status)
+	for _, ring := range []string{"/ring", "/kept", "/hidden"} {
+		before := in.answered()
+		if got := in.get("localhost", ring); got.status != http.StatusInternalServerError {
+			t.Errorf("a service that asks itself leads to %d", got.status)
+		}
+		if rounds := in.answered() - before; rounds > 12 {
+			t.Errorf("%s goes round %v times", ring, rounds)
+		}
 	}
 }
 
@@ -204,4 +216,19 @@ func TestExternalAuthOfAlias(t *testing.T) {
 	if asked, seen := a.taken(); len(asked)+len(seen) > 0 {
 		t.Errorf("on port %s %d were asked, and %d let in", port, len(asked), len(seen))
 	}
+}
+
+// answered is how many requests have been answered.
+func (in *ingress) answered() (n float64) {
+	in.Helper()
+	for line := range strings.Lines(in.metrics()) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && strings.HasPrefix(name, "k8singress_http_requests_total{") {
+			more, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				in.Fatal(err)
+			}
+			n += more
+		}
+	}
+	return n
 }

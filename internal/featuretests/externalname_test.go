@@ -117,16 +117,20 @@ func twins(t *testing.T) (port string) {
 	return port
 }
 
+// TestExternalName: requests and streams follow a name.
 func TestExternalName(t *testing.T) {
-	port, dnsServer := twins(t), serveNames(t)
+	port, stream, dnsServer := twins(t), fixture.Port(t), serveNames(t)
 	dnsServer.set("db.example", "127.0.0.1")
-	in := start(t, class+external("db", "db.example")+ruleTo(port, "a", "a.example", "db"),
-		"external_names all", "resolvers "+dnsServer.address)
+	in := start(t, class+external("db", "db.example")+ruleTo(port, "a", "a.example", "db")+
+		tcpServices(fmt.Sprintf(`%q: "default/db:%s"`, stream, port)),
+		"external_names all", "resolvers "+dnsServer.address, "tcp_services default/tcp-services", "stream_bind 127.0.0.1")
 	in.becomes("a.example", "/x", http.StatusOK, "127.0.0.1 /x")
+	in.leadsTo(stream, "127.0.0.1 /tcp")
 	generation := in.status().Generation
 
 	dnsServer.set("db.example", "127.0.0.2")
 	in.becomes("a.example", "/x", http.StatusOK, "127.0.0.2 /x")
+	in.leadsTo(stream, "127.0.0.2 /tcp")
 	if now := in.status().Generation; now != generation {
 		t.Errorf("an address took the way through the pipeline: generation %d, then %d", generation, now)
 	}

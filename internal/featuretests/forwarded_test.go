@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -90,4 +91,32 @@ func TestHostOfTheEndpoint(t *testing.T) {
 		})
 		in.stop()
 	}
+}
+
+// TestForgedForwardedHostLeadsNowhere: of what a client has written into fields of a proxy in front, which passes them on, no redirect is made
+// that leads to another host.
+func TestForgedForwardedHostLeadsNowhere(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := start(t, class+service("one", port, ip)+annotate(rule("to", "a.example", "Prefix", "/", "one"), "from-to-www-redirect", "true",
+		"app-root", "/app")+annotate(rule("tls", "tls.example", "Prefix", "/", "one"), "force-ssl-redirect", "true")+"---\n"+
+		global(`use-forwarded-headers: "true"`), "configmap default/global")
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		for _, field := range []string{
+			"X-Forwarded-Host: www.a.example:80@evil.example", "X-Forwarded-Host: a:b@evil.example/", "X-Forwarded-Host: evil.example/x?y",
+			"X-Forwarded-Host: x, y:@evil.example", "X-Forwarded-Proto: https://evil.example/?", "X-Forwarded-Proto: javascript",
+			"X-Forwarded-Port: 80@evil.example", "X-Forwarded-Port: 1/evil.example",
+		} {
+			for _, host := range []string{"www.a.example", "a.example", "tls.example"} {
+				got := in.sendBy(in.client, in.origin(host)+"/", http.MethodGet, nil, field)
+				if got.status == http.StatusOK {
+					continue
+				}
+				to, err := url.Parse(got.header.Get("Location"))
+				stays := err == nil && slices.Contains([]string{"", "a.example", "www.a.example", "tls.example", "x"}, to.Hostname())
+				if !stays || !slices.Contains([]string{"", "http", "https"}, to.Scheme) || to.User != nil {
+					t.Errorf("with %s, %s leads to %s: %v", field, host, got.header.Get("Location"), err)
+				}
+			}
+		}
+	})
 }

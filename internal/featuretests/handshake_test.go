@@ -376,3 +376,16 @@ func TestAltSvc(t *testing.T) {
 		}
 	})
 }
+
+// TestSessionTicketsStayOn, whatever the key says, and whoever wants them off is told.
+func TestSessionTicketsStayOn(t *testing.T) {
+	in := startSecure(t)
+	for value, reasons := range map[string][]string{"true": nil, "false": {"InvalidEntry"}} {
+		in.write("configmap.yaml", global(fmt.Sprintf("ssl-session-tickets: %q", value)))
+		in.awaitReasons("ConfigMap/default/global", reasons...)
+		sessions := &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(4)}
+		if in.resumes(sessions); !in.resumes(sessions) {
+			t.Errorf("with ssl-session-tickets %s, no session is resumed", value)
+		}
+	}
+}

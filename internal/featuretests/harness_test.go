@@ -27,6 +27,7 @@ import (
 	_ "github.com/k8singress/k8singress"
 
 	"github.com/k8singress/k8singress/internal/fixture"
+	"github.com/k8singress/k8singress/k8singress"
 )
 
 // deadline is how long a test waits for what it expects.
@@ -75,14 +76,25 @@ func newIngress(t testing.TB) *ingress {
 		TB: t, folder: t.TempDir(), admin: fixture.Address(t), http: fixture.Address(t), https: fixture.Address(t), version: plain1,
 		admins: &http.Client{Timeout: deadline},
 	}
-	t.Cleanup(func() {
-		in.admins.CloseIdleConnections()
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(in.end)
 	in.client = in.clientOf(t, plain1, anybody())
 	return in
+}
+
+// end ends Caddy, and waits for what has been started: it may still write into folders of the test.
+func (in *ingress) end() {
+	in.admins.CloseIdleConnections()
+	app, _ := caddy.ActiveContext().AppIfConfigured("k8singress")
+	if err := caddy.Stop(); err != nil {
+		in.Error(err)
+	}
+	if app, ok := app.(*k8singress.App); ok {
+		select {
+		case <-app.Ended():
+		case <-time.After(fixture.Patience):
+			in.Error("the engine has not ended")
+		}
+	}
 }
 
 // load adapts a Caddyfile, as `caddy run` does, and runs it. Clients may speak every version of HTTP.

@@ -19,6 +19,7 @@ func TestLimitRate(t *testing.T) {
 		annotated("a", "a.example", "one", "limit-rate", "200", "limit-rate-after", "100")+
 		annotated("b", "b.example", "one", "limit-rate-after", "1")+
 		annotated("c", "c.example", "one", "limit-rate", "0")+
+		annotated("d", "d.example", "one", "limit-rate", "1", "limit-rate-after", "1024")+
 		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata: {limit-rate: \"400\"}\n", "configmap default/global")
 	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {
@@ -27,6 +28,8 @@ func TestLimitRate(t *testing.T) {
 		}{
 			{"a.example", "/sized", 700 * time.Millisecond}, {"a.example", "/chunked", 700 * time.Millisecond},
 			{"b.example", "/sized", 450 * time.Millisecond}, {"c.example", "/sized", 0},
+			// It would take five minutes.
+			{"d.example", "/sized", 0},
 		} {
 			begin := time.Now()
 			got := in.sendBy(in.client, in.origin(c.host)+c.path, http.MethodGet, nil)

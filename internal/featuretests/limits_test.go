@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/net/http2"
 )
@@ -51,19 +52,22 @@ func TestHeadLimitsAreLive(t *testing.T) {
 	if got := open.hear(http.MethodGet); !strings.HasPrefix(got, "431") {
 		t.Errorf("on a connection that is open: %s", got)
 	}
-	unfinished := in.connect()
+	unfinished, begin := in.connect(), time.Now()
 	unfinished.say("GET / HTTP/1.1\r\nHost: a.exa")
 	if got := unfinished.hear(http.MethodGet); !strings.HasPrefix(got, "408") {
 		t.Errorf("a head that does not end: %s", got)
 	}
 	unfinished.ends()
+	took(t, "it", begin, time.Second)
 	idle := in.connect()
 	idle.say("%s", get("/"))
 	if got := idle.hear(http.MethodGet); !strings.HasPrefix(got, "200") {
 		t.Errorf("before an idle connection ends: %s", got)
 	}
+	begin = time.Now()
 	idle.ends()
 	in.connect().ends()
+	took(t, "the end of idle connections", begin, time.Second)
 }
 
 // pauses are bodies that stop somewhere, with a length and in chunks.
@@ -91,11 +95,13 @@ func TestClientBodyTimeout(t *testing.T) {
 			waiting[name+" "+host] = d
 		}
 	}
+	begin := time.Now()
 	for name, d := range waiting {
 		if got := d.head(http.MethodPost); got.StatusCode != http.StatusRequestTimeout || !got.Close {
 			t.Errorf("%s: %s, the last one: %t", name, got.Status, got.Close)
 		}
 	}
+	took(t, "the wait for bodies", begin, 0)
 	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
 		body, writer := io.Pipe()
 		go func() { _, _ = io.WriteString(writer, "some") }()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // limitsConfigMap lets each test be many clients, and tells the answers of limits from others.
@@ -38,6 +39,7 @@ func TestLimitRPM(t *testing.T) {
 		annotated("denied", "denied.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "1", "allowlist-source-range", "203.0.113.1")+
 		annotated("moved", "moved.example", "web", "limit-rpm", "1", "permanent-redirect", "https://www.example.com")+
 		annotated("bad", "bad.example", "web", "limit-rpm", "one")+
+		annotated("older", "older.example", "web", "limit-rpm", "1", "limit-burst-multiplier", "1", "limit-whitelist", "198.51.100.0/24")+
 		limitsConfigMap, "configmap default/global")
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {
@@ -48,6 +50,8 @@ func TestLimitRPM(t *testing.T) {
 			{"another client", "limited.example", in.addressOf(2), []int{200, 200, 200, 429}},
 			{"another Ingress", "both.example", in.addressOf(1), []int{200, 200, 429}},
 			{"exempt", "limited.example", "198.51.100.7", []int{200, 200, 200, 200, 200}},
+			{"exempt by the older name", "older.example", "198.51.100.7", []int{200, 200, 200, 200, 200}},
+			{"not exempt by the older name", "older.example", in.addressOf(3), []int{200, 200, 429}},
 			{"IPv6", "limited.example", fmt.Sprintf("2001:db8::%d", slices.Index(versions, in.version)+1), []int{200, 200, 200, 429}},
 			{"who may not come in", "denied.example", in.addressOf(1), []int{403, 403, 429}},
 			{"redirects", "moved.example", in.addressOf(1), slices.Repeat([]int{301}, 8)},
@@ -174,4 +178,25 @@ func TestLimitConnZoneVariable(t *testing.T) {
 			t.Errorf("%q: %d, want %d", c.key, got.status, c.want)
 		}
 	}
+}
+
+// TestLimitRPS: a burst is refused at its end, and a second later the client gets in again, which would take a minute by limit-rpm.
+func TestLimitRPS(t *testing.T) {
+	ip, port := backend(t, "web")
+	in := start(t, class+service("web", port, ip)+annotated("a", "a.example", "web", "limit-rps", "1", "limit-burst-multiplier", "1")+
+		limitsConfigMap, "configmap default/global")
+	in.eventually("a refusal", func() error {
+		if got := in.statuses(10, "a.example", "/", "192.0.2.1"); !slices.Contains(got, http.StatusTooManyRequests) {
+			return fmt.Errorf("%d", got)
+		}
+		return nil
+	})
+	refused := time.Now()
+	in.eventually("the client gets in again", func() error {
+		if got := in.statuses(1, "a.example", "/", "192.0.2.1"); got[0] != http.StatusOK {
+			return fmt.Errorf("%d", got)
+		}
+		return nil
+	})
+	took(t, "it", refused, 0)
 }

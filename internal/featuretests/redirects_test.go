@@ -13,7 +13,8 @@ func TestRedirects(t *testing.T) {
 		annotated("moved", "moved.example", "none", "permanent-redirect", "https://www.example.com/new?a=b", "force-ssl-redirect", "true",
 			"allowlist-source-range", "192.0.2.1")+
 		annotated("code", "code.example", "none", "permanent-redirect", "http://www.example.com", "permanent-redirect-code", "308")+
-		annotated("soon", "soon.example", "none", "permanent-redirect", "https://a.example", "temporal-redirect", "https://b.example/x"))
+		annotated("soon", "soon.example", "none", "permanent-redirect", "https://a.example", "temporal-redirect", "https://b.example/x")+
+		annotated("later", "later.example", "none", "temporal-redirect", "https://c.example", "temporal-redirect-code", "307"))
 	in.byEachVersion(t, func(t *testing.T, in *ingress) {
 		for _, c := range []struct {
 			host, location string
@@ -22,6 +23,7 @@ func TestRedirects(t *testing.T) {
 			{"moved.example", "https://www.example.com/new?a=b", http.StatusMovedPermanently},
 			{"code.example", "http://www.example.com", http.StatusPermanentRedirect},
 			{"soon.example", "https://b.example/x", http.StatusFound},
+			{"later.example", "https://c.example", http.StatusTemporaryRedirect},
 		} {
 			got := in.sendBy(in.client, in.origin(c.host)+"/some/path?q=1", http.MethodPost, strings.NewReader("body"))
 			if got.status != c.status || got.header.Get("Location") != c.location {

@@ -1,10 +1,14 @@
 package featuretests
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/settings"
 )
 
 // secret is a TLS Secret in default whose certificate has a common name and one DNS name.
@@ -56,4 +60,44 @@ func (in *ingress) showsCertificate(host, commonName string) {
 		}
 		return nil
 	})
+}
+
+// TestAutoHTTPS: the annotation, and the key for Ingresses without it, say which hosts get a certificate from an issuer.
+func TestAutoHTTPS(t *testing.T) {
+	ip, port := backend(t, "one")
+	in := newIngress(t)
+	of := func(name, value string, listed bool) string {
+		text := rule(name, name+".example", "Prefix", "/", "web")
+		if listed {
+			text = automatic(name, name+".example")
+		}
+		if value == "" {
+			return text
+		}
+		if listed {
+			return strings.Replace(text, "annotations: {", "annotations: {k8singress.io/auto-https: "+value+", ", 1)
+		}
+		return annotate(text, "k8singress.io/auto-https", value)
+	}
+	in.write("manifests.yaml", class+service("web", port, ip)+of("all", "all", false)+of("off", `"off"`, true)+of("listed", "", true)+
+		of("plain", "", false))
+	in.issuing(settings.Config{
+		ConfigMap: ir.Name{Namespace: "default", Name: "global"}, Issuers: []json.RawMessage{json.RawMessage(`{"module":"internal"}`)},
+	})
+	shows := func(host string, issued bool) {
+		t.Helper()
+		in.eventually(host, func() error {
+			if got := in.certificate(host); slices.Contains(got, host) != issued {
+				return fmt.Errorf("it is shown %v", got)
+			}
+			return nil
+		})
+	}
+	shows("all.example", true)
+	shows("listed.example", true)
+	shows("off.example", false)
+	shows("plain.example", false)
+	in.write("configmap.yaml", global(`auto-https: "all"`))
+	shows("plain.example", true)
+	shows("off.example", false)
 }

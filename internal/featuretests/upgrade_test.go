@@ -70,39 +70,15 @@ func (d *dialed) line() string {
 func TestWebSocket(t *testing.T) {
 	ends := make(chan string, 10)
 	in := inFront(t, sockets(t, ends), "proxy-read-timeout: 2")
-	t.Run("idle", func(t *testing.T) {
-		d := in.socket("/echo")
-		d.say("hello\n")
-		if got := d.line(); got != "hello" {
-			t.Errorf("got %q", got)
-		}
-		begin := time.Now()
-		d.ends()
-		took(t, "silence", begin, 1900*time.Millisecond)
-		await(t, "the end at the endpoint", ends)
-	})
-	t.Run("client alone talks", func(t *testing.T) {
-		d := in.socket("/echo")
-		tick := time.NewTicker(300 * time.Millisecond)
-		defer tick.Stop()
-		for i := range 8 {
-			<-tick.C
-			d.say("%d\n", i)
-		}
-		for i := range 8 {
-			if got := d.line(); got != fmt.Sprint(i) {
-				t.Errorf("got %q", got)
-			}
-		}
-		_ = d.Close()
-		await(t, "the end at the endpoint", ends)
-	})
-	t.Run("endpoint alone talks", func(t *testing.T) {
-		d := in.socket("/ticks")
-		for range 8 {
-			if got := d.line(); got != "tick" {
-				t.Errorf("got %q", got)
-			}
+	// What takes its time does so at once. Two of them wait for an end at the endpoint, and there are two.
+	t.Run("silence", func(t *testing.T) {
+		for name, test := range map[string]func(t *testing.T, in *ingress, ends <-chan string){
+			"idle": idleWebSocket, "client alone talks": talkingClient, "endpoint alone talks": talkingEndpoint,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, in.speaking(t, plain1), ends)
+			})
 		}
 	})
 	t.Run("a lot", func(t *testing.T) {
@@ -114,6 +90,44 @@ func TestWebSocket(t *testing.T) {
 			t.Errorf("%s, not %s: %v", hash(got), hash(sent), err)
 		}
 	})
+}
+
+func idleWebSocket(t *testing.T, in *ingress, ends <-chan string) {
+	d := in.socket("/echo")
+	d.say("hello\n")
+	if got := d.line(); got != "hello" {
+		t.Errorf("got %q", got)
+	}
+	begin := time.Now()
+	d.ends()
+	took(t, "silence", begin, 1900*time.Millisecond)
+	await(t, "the end at the endpoint", ends)
+}
+
+func talkingClient(t *testing.T, in *ingress, ends <-chan string) {
+	d := in.socket("/echo")
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for i := range 8 {
+		<-tick.C
+		d.say("%d\n", i)
+	}
+	for i := range 8 {
+		if got := d.line(); got != fmt.Sprint(i) {
+			t.Errorf("got %q", got)
+		}
+	}
+	_ = d.Close()
+	await(t, "the end at the endpoint", ends)
+}
+
+func talkingEndpoint(t *testing.T, in *ingress, _ <-chan string) {
+	d := in.socket("/ticks")
+	for range 8 {
+		if got := d.line(); got != "tick" {
+			t.Errorf("got %q", got)
+		}
+	}
 }
 
 // TestSwitchThatNobodyAskedFor: an endpoint that speaks another protocol all of a sudden has a bad answer.

@@ -46,6 +46,7 @@ func (f *found) finish(raw []byte) {
 	sum := sha256.Sum256(raw)
 	f.object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	f.object.SetNamespace(f.ref.Namespace)
+	kinds.ShareNames(f.object)
 	f.object.SetResourceVersion(hex.EncodeToString(sum[:12]))
 	switch o := f.object.(type) {
 	case *corev1.Service:

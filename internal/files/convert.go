@@ -48,7 +48,7 @@ var oldVersions = map[identity]reader{
 
 func readerOf(apiVersion, kind string) (reader, bool) {
 	row, ok := kinds.ByName(kind)
-	if ok && row.GroupVersion.String() == apiVersion {
+	if ok && !row.NoManifest && row.GroupVersion.String() == apiVersion {
 		return reader{clusterScoped: row.ClusterScoped, read: current(row)}, true
 	}
 	r, ok := oldVersions[identity{apiVersion: apiVersion, kind: kind}]

@@ -200,7 +200,7 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 func (p *parsed) unknown(line int, id identity) {
 	row, ok := kinds.ByName(id.kind)
 	group, _, grouped := strings.Cut(id.apiVersion, "/")
-	if !ok || (grouped && !slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersion.Group == group })) {
+	if !ok || row.NoManifest || (grouped && !slices.ContainsFunc(kinds.All, func(k kinds.Kind) bool { return k.GroupVersion.Group == group })) {
 		p.ignored[id.kind]++
 		return
 	}

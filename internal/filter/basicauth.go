@@ -48,7 +48,7 @@ func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 	switch {
 	case err == nil:
 		return false, nil
-	case errors.Is(err, basicauth.ErrUnavailable):
+	case errors.Is(err, basicauth.ErrUnavailable), errors.Is(err, basicauth.ErrBusy):
 		return false, exchange.Fail(http.StatusServiceUnavailable, err)
 	case errors.Is(err, basicauth.ErrRefused), errors.Is(err, errNoPassword):
 		x.Left = append(x.Left, h.challenge)

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/k8singress/k8singress/internal/callout"
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/extauth"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -25,14 +26,16 @@ import (
 type externalAuth struct {
 	shared  *Shared
 	service extauth.Service
-	url     *extauth.URL
-	method  string
+	// to is where the questions go.
+	to     callout.Service
+	url    *callout.URL
+	method string
 	// detailed has the service told what ingress-nginx tells with a method.
 	detailed bool
 	// signIn is nil for nowhere, and redirect for what the client asked for. key is nil where no answer is kept.
 	signIn, redirect, key *nginx.Template
 	// set are told to the service besides, and own are the names of all that a client cannot tell it.
-	set []toldField
+	set []setField
 	own []message.Field
 	// always has cookies set with every answer.
 	always bool
@@ -40,8 +43,8 @@ type externalAuth struct {
 	digest [sha256.Size]byte
 }
 
-// toldField is a field whose value is a template.
-type toldField struct {
+// setField is a field whose value is a template.
+type setField struct {
 	field message.Field
 	value *nginx.Template
 }
@@ -56,12 +59,13 @@ const (
 func newExternalAuth(of ir.ExternalAuth, shared *Shared) (_ Filter, err error) {
 	h := &externalAuth{
 		shared: shared, method: cmp.Or(of.Method, http.MethodGet), detailed: of.Method != "", always: of.AlwaysSetCookie,
-		service: extauth.Service{
+		to: callout.Service{
+			Purpose: "external authentication",
 			Connect: cmp.Or(of.Connect, 5*time.Second), Read: cmp.Or(of.Read, time.Minute), Write: cmp.Or(of.Write, time.Minute),
 			Idle: of.KeepAlive, IdleTimeout: of.KeepAliveTimeout, Requests: cmp.Or(of.KeepAliveRequests, 1000),
 		},
 	}
-	if h.url, err = extauth.ParseURL(of.URL); err != nil {
+	if h.url, err = callout.ParseURL(of.URL); err != nil {
 		return nil, err
 	}
 	if err := h.setTemplates(&of); err != nil {
@@ -78,6 +82,7 @@ func newExternalAuth(of ir.ExternalAuth, shared *Shared) (_ Filter, err error) {
 	if h.key == nil {
 		h.service.Keep = nil
 	}
+	h.to.Wants = h.service.Wants
 	raw, err := json.Marshal(of)
 	h.digest = sha256.Sum256(raw)
 	return h, err
@@ -85,7 +90,7 @@ func newExternalAuth(of ir.ExternalAuth, shared *Shared) (_ Filter, err error) {
 
 func (h *externalAuth) setTemplates(of *ir.ExternalAuth) (err error) {
 	if of.SignIn != "" {
-		if h.signIn, err = extauth.ParseSignIn(of.SignIn); err != nil {
+		if h.signIn, err = callout.ParseSignIn(of.SignIn); err != nil {
 			return err
 		}
 	}
@@ -109,7 +114,9 @@ func (h *externalAuth) setTemplates(of *ir.ExternalAuth) (err error) {
 		if field.Kind.Hop() || !httpguts.ValidHeaderFieldName(header.Name) {
 			return fmt.Errorf("the header %q cannot be set", header.Name)
 		}
-		h.set, h.own = append(h.set, toldField{field, value}), append(h.own, field)
+		if field.Kind != message.Via {
+			h.set, h.own = append(h.set, setField{field, value}), append(h.own, field)
+		}
 	}
 	return nil
 }
@@ -162,7 +169,7 @@ func (h *externalAuth) refuse(x *exchange.Exchange, answer *extauth.Answer) (boo
 		return false, exchange.Fail(http.StatusInternalServerError, fmt.Errorf("external authentication: the service answers %d", answer.Status))
 	case answer.Status == http.StatusUnauthorized && h.signIn != nil:
 		h.setCookies(x, answer)
-		return true, x.Respond(http.StatusFound, "", message.Location.Field(extauth.ExpandURL(h.signIn, x.Variable)))
+		return true, x.Respond(http.StatusFound, "", message.Location.Field(callout.ExpandURL(h.signIn, x.Variable)))
 	}
 	if h.always {
 		h.setCookies(x, answer)
@@ -225,7 +232,12 @@ func (h *externalAuth) answer(x *exchange.Exchange) (*extauth.Answer, error) {
 	if answer := h.shared.answers.Get(key, x.Fields); answer != nil {
 		return answer, nil
 	}
-	return h.shared.answers.Fetch(x.Context(), &h.service, key, x.Fields, func() (*extauth.Answer, error) { return h.ask(x) })
+	ask := func() (*extauth.Answer, error) { return h.ask(x) }
+	if exchange.Rounds(x.Request) > 0 {
+		// It may be a question itself, and the one that it would wait for.
+		return h.shared.answers.Refresh(&h.service, key, x.Fields, ask)
+	}
+	return h.shared.answers.Fetch(x.Context(), &h.service, key, x.Fields, ask)
 }
 
 // keyOf tells questions apart by the settings, the host, the path of the Ingress, and what its author says. No text can be read as another
@@ -240,30 +252,35 @@ func (h *externalAuth) keyOf(x *exchange.Exchange) extauth.Key {
 		b = append(b, text...)
 	}
 	*buffer = b[:0]
-	return sha256.Sum256(b)
+	return extauth.Key{Namespace: ir.ParseRef(x.Route.Origin).Namespace, Digest: sha256.Sum256(b)}
 }
 
-// buffers are for keys, and for texts of questions.
+// buffers are for keys, and for texts of calls.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
 
-// questions are used again.
-var questions = sync.Pool{New: func() any { return new(extauth.Question) }}
+// calls are used again.
+var calls = sync.Pool{New: func() any { return new(callout.Call) }}
 
 func (h *externalAuth) ask(x *exchange.Exchange) (*extauth.Answer, error) {
-	q := questions.Get().(*extauth.Question)
+	q := calls.Get().(*callout.Call)
 	defer func() {
 		clear(q.Fields)
-		*q = extauth.Question{Fields: q.Fields[:0]}
-		questions.Put(q)
+		*q = callout.Call{Fields: q.Fields[:0]}
+		calls.Put(q)
 	}()
-	q.Service, q.Method, q.Namespace = &h.service, h.method, ir.ParseRef(x.Route.Origin).Namespace
+	q.Service, q.Method, q.Namespace = &h.to, h.method, ir.ParseRef(x.Route.Origin).Namespace
 	host := hostOf(x)
 	if err := h.url.Fill(q, host, x.Variable); err != nil {
 		return nil, err
 	}
 	q.Own = q.Host == host
-	q.Fields = h.tell(x, q.Fields[:0])
-	return h.shared.ask(x.Request, q)
+	q.Fields = h.headers(x, q.Fields[:0])
+	found, err := h.shared.ask(x.Request, q)
+	if err != nil {
+		return nil, err
+	}
+	answer := extauth.Answer(found)
+	return &answer, nil
 }
 
 // hostOf is the host of the route, or the name below its wildcard; it is empty where that cannot be said: what a client calls a host by an
@@ -279,27 +296,27 @@ func hostOf(x *exchange.Exchange) string {
 	return ""
 }
 
-// tell adds what the service gets: what the client sent, but for what it could pass for somebody else by, and what ingress-nginx tells.
-func (h *externalAuth) tell(x *exchange.Exchange, to message.Fields) message.Fields {
+// headers adds what the service gets: what the client sent, but for what it could pass for somebody else by, and what ingress-nginx tells.
+func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.Fields {
 	for i := range x.Fields {
 		f := &x.Fields[i]
 		switch {
-		case f.Kind.Hop() || f.Kind.Spoofable() || f.Kind == message.Expect || f.Kind == message.Invalid:
-		case f.Kind == message.SSLClient && x.Peer == nil:
+		case !goesOut(x, f):
 		case slices.ContainsFunc(h.own, func(own message.Field) bool { return extauth.SameToBackends(own.Name, f.Name) }):
 		default:
 			to = append(to, *f)
 		}
 	}
-	to = h.tellField(to, message.XRequestID, x.ID())
-	to = h.tellField(to, message.XOriginalURL, originalURL(x))
-	to = h.tellField(to, message.XOriginalMethod, x.Method)
-	to = h.tellField(to, message.XRealIP, x.Client().IP)
-	to = h.tellField(to, message.XForwardedFor, x.ForwardedFor())
-	to = h.tellField(to, message.Via, x.Via())
+	to = h.addField(to, message.XRequestID, x.ID())
+	to = h.addField(to, message.XOriginalURL, originalURL(x))
+	to = h.addField(to, message.XOriginalMethod, x.Method)
+	to = h.addField(to, message.XRealIP, x.Client().IP)
+	to = h.addField(to, message.XForwardedFor, x.ForwardedFor())
+	// Whatever the settings say: it is how a question that comes back is known.
+	to = append(to, message.Via.Field(x.Via()))
 	if h.detailed {
-		to = h.tellField(to, message.XOriginalURI, x.Target)
-		to = h.tellField(to, message.XScheme, x.Client().Proto)
+		to = h.addField(to, message.XOriginalURI, x.Target)
+		to = h.addField(to, message.XScheme, x.Client().Proto)
 	}
 	redirect := x.Target
 	if h.redirect != nil {
@@ -314,8 +331,15 @@ func (h *externalAuth) tell(x *exchange.Exchange, to message.Fields) message.Fie
 	return to
 }
 
-// tellField leaves out what the settings say otherwise, and what has no value.
-func (h *externalAuth) tellField(to message.Fields, kind message.Kind, value string) message.Fields {
+// goesOut says whether another service than the backend may get a field of a request: none that is about the connection, and none by which
+// a client could pass for somebody else.
+func goesOut(x *exchange.Exchange, f *message.Field) bool {
+	return !f.Kind.Hop() && !f.Kind.Spoofable() && f.Kind != message.Expect && f.Kind != message.Invalid &&
+		(f.Kind != message.SSLClient || x.Peer != nil)
+}
+
+// addField leaves out what the settings say otherwise, and what has no value.
+func (h *externalAuth) addField(to message.Fields, kind message.Kind, value string) message.Fields {
 	for i := range h.set {
 		if h.set[i].field.Kind == kind {
 			return to

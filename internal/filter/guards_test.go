@@ -16,7 +16,7 @@ import (
 // asking returns a filter that asks for a password of bcrypt, and credentials that get in.
 func asking(t testing.TB) (f filter.Filter, credentials string) {
 	t.Helper()
-	shared, users := filter.NewShared(nil), ir.Users{Secret: ir.Name{Namespace: "shop", Name: "users"}}
+	shared, users := filter.NewShared(nil, nil), ir.Users{Secret: ir.Name{Namespace: "shop", Name: "users"}}
 	shared.Users.Update(&document.Delta{Hosts: map[string]*document.Host{"": {Routes: []*document.Route{
 		{Destination: document.Destination{Users: []ir.Users{users}}},
 	}}}})
@@ -42,7 +42,7 @@ func TestGuardsAreRefused(t *testing.T) {
 		"a filter that is wrong":  {"k8singress_any_of", `{"filters": [{"handler": "k8singress_basic_auth"}]}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if f, ok, err := filter.New(c.handler, []byte(c.json), filter.NewShared(nil)); !ok || err == nil {
+			if f, ok, err := filter.New(c.handler, []byte(c.json), filter.NewShared(nil, nil)); !ok || err == nil {
 				t.Errorf("%v, %v, %v", f, ok, err)
 			}
 		})

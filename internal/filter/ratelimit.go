@@ -13,13 +13,17 @@ import (
 
 // rateLimit refuses clients with too many requests, and then those with too many at a time: nginx asks in this order.
 type rateLimit struct {
-	ir.RateLimit
 	began time.Time
 	// requests and connections are nil for any number.
 	requests    *ratelimit.Requests
 	connections *ratelimit.Connections
 	bursts      ratelimit.Bursts
-	exempt      *networks
+	// most is how many requests a client may have at a time.
+	most int
+	// status and connectionsStatus are those of the answers to clients with too many.
+	status, connectionsStatus int
+	// exempt is nil for no networks.
+	exempt *networks
 	// key is nil for the address.
 	key *nginx.Template
 }
@@ -30,7 +34,7 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	if of.Zone == "" {
 		return nil, errZone
 	}
-	h := &rateLimit{RateLimit: of, began: shared.began}
+	h := &rateLimit{began: shared.began, most: of.Connections, status: of.Status, connectionsStatus: of.ConnectionsStatus}
 	if of.RequestsPerSecond > 0 || of.RequestsPerMinute > 0 {
 		h.requests = shared.zones.Requests(of.Zone, ratelimit.Rates{PerSecond: of.RequestsPerSecond, PerMinute: of.RequestsPerMinute})
 		h.bursts = ratelimit.Bursts{PerSecond: of.RequestsPerSecond * of.Burst, PerMinute: of.RequestsPerMinute * of.Burst}
@@ -38,8 +42,10 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	if of.Connections > 0 {
 		h.connections = shared.zones.Connections(of.Zone)
 	}
-	if h.exempt, err = newNetworks(of.Exempt); err != nil {
-		return nil, err
+	if len(of.Exempt) > 0 {
+		if h.exempt, err = newNetworks(of.Exempt); err != nil {
+			return nil, err
+		}
 	}
 	if of.Key != "" {
 		h.key, err = nginx.ParseTemplate(of.Key)
@@ -47,20 +53,20 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	return h, err
 }
 
-// Apply answers by itself: the log has no line for each of many requests that are refused.
+// Apply answers by itself, or has an error page answer: the log has no line for each of many requests that are refused.
 func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	key, ok := h.keyOf(x)
 	if !ok {
 		return false, nil
 	}
 	if h.requests != nil && !h.requests.Take(key, h.bursts, time.Since(h.began)) {
-		return true, x.Respond(h.Status, "")
+		return x.Reject(h.status)
 	}
 	if h.connections == nil {
 		return false, nil
 	}
-	if !h.connections.Enter(key, h.Connections) {
-		return true, x.Respond(h.ConnectionsStatus, "")
+	if !h.connections.Enter(key, h.most) {
+		return x.Reject(h.connectionsStatus)
 	}
 	x.AtEnd(func() { h.connections.Leave(key) })
 	return false, nil

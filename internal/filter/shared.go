@@ -4,8 +4,10 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/basicauth"
+	"github.com/k8singress/k8singress/internal/callout"
 	"github.com/k8singress/k8singress/internal/extauth"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/mirror"
 	"github.com/k8singress/k8singress/internal/ratelimit"
 )
 
@@ -17,14 +19,20 @@ type Shared struct {
 	began time.Time
 	// Users are those that clients are asked to be.
 	Users *basicauth.Store
-	// ask asks an external service, and answers are those that are kept.
-	ask     func(*message.Request, *extauth.Question) (*extauth.Answer, error)
+	// ask asks external services, and answers are those that are kept.
+	ask     Ask
 	answers *extauth.Cache
+	// Mirrors sends copies of requests.
+	Mirrors *mirror.Sender
 }
 
-// NewShared returns what the filters of a new table share. ask asks external services.
-func NewShared(ask func(*message.Request, *extauth.Question) (*extauth.Answer, error)) *Shared {
+// Ask calls a service for a request.
+type Ask = func(*message.Request, *callout.Call) (callout.Answer, error)
+
+// NewShared returns what the filters of a new table share. ask calls services that Ingresses name.
+func NewShared(ask Ask, mirrors *mirror.Sender) *Shared {
 	return &Shared{
 		zones: ratelimit.NewZones(), began: time.Now(), Users: basicauth.NewStore(), ask: ask, answers: extauth.NewCache(),
+		Mirrors: mirrors,
 	}
 }

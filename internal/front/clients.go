@@ -13,8 +13,8 @@ import (
 // are closed.
 type clients struct {
 	// most is asked for when the first connection comes: until then the program may change its limits.
-	most          func() int64
-	open, refused atomic.Int64
+	most                    func() int64
+	open, accepted, refused atomic.Int64
 
 	mu sync.Mutex
 	// leave ends a connection, by its key, that waits for a request, or will.
@@ -30,6 +30,7 @@ const nearly = 16
 
 // enter counts a connection, until gone. It returns false, and counts none, if there are as many as there may be.
 func (c *clients) enter() bool {
+	c.accepted.Add(1)
 	n, most := c.open.Add(1), c.most()
 	if most <= 0 {
 		return true
@@ -72,12 +73,14 @@ func (c *clients) makeRoom() {
 	}
 }
 
-// Clients is how many connections HTTP clients have, how many they may have, where 0 is any number, and how many were closed for that.
-type Clients struct{ Open, Most, Refused int64 }
+// Clients is how many connections HTTP clients have, how many they may have, where 0 is any number, how many they have made, and how many
+// of these were closed because there were too many.
+type Clients struct{ Open, Most, Accepted, Refused int64 }
 
 // Clients returns the numbers of this moment.
 func (f *Front) Clients() Clients {
-	return Clients{f.clients.open.Load(), f.clients.most(), f.clients.refused.Load()}
+	c := f.clients
+	return Clients{Open: c.open.Load(), Most: c.most(), Accepted: c.accepted.Load(), Refused: c.refused.Load()}
 }
 
 // gone is the end of a connection that begin has counted.

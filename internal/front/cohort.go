@@ -188,8 +188,8 @@ func (k *cohort) serversFor(m *manner) *servers {
 	return all
 }
 
-// leave begins the end. It may be called once.
-func (k *cohort) leave(ctx context.Context) {
+// drain begins the end. It may be called once.
+func (k *cohort) drain(ctx context.Context) {
 	k.leaving.Store(true)
 	go k.end(context.WithoutCancel(ctx))
 }

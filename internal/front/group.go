@@ -45,7 +45,7 @@ func (g *Group) leave(s *Serving) {
 	for _, c := range g.opened() {
 		c.release()
 	}
-	g.cohort.leave(s.Context)
+	g.cohort.drain(s.Context)
 }
 
 // choose has requests go to the oldest server. So one of a configuration that Caddy refuses gets none, and the next one gets them

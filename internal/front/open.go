@@ -146,7 +146,7 @@ func (f *Front) forget(c *claim) {
 	if k == nil {
 		return
 	}
-	k.leave(k.group.current.Load().Context)
+	k.drain(k.group.current.Load().Context)
 	go func() {
 		<-k.ended
 		f.mu.Lock()

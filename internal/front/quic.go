@@ -97,8 +97,9 @@ func (q *quicSocket) listen(of *Serving) (err error) {
 	q.transport = &quic.Transport{Conn: inner, VerifySourceAddress: func(net.Addr) bool { return !limiter.Allow() }}
 	config := q.group.tlsConfig()
 	config.MinVersion = tls.VersionTLS13
+	// Unlike Caddy's, servers take no early data unless they say so: whoever has seen it can send it again, from any address.
 	q.listener, err = q.transport.ListenEarly(http3.ConfigureTLSConfig(config), &quic.Config{
-		InitialPacketSize: 1200, Allow0RTT: of.Server.Allow0RTT == nil || *of.Server.Allow0RTT, Tracer: qlog.DefaultConnectionTracer,
+		InitialPacketSize: 1200, Allow0RTT: of.Server.Allow0RTT != nil && *of.Server.Allow0RTT, Tracer: qlog.DefaultConnectionTracer,
 	})
 	return err
 }
@@ -147,7 +148,7 @@ func (q *quicSocket) begin(c *quicConn) {
 	defer q.mu.Unlock()
 	q.conns[c] = true
 	if q.ending {
-		c.leave()
+		c.goAway()
 	}
 }
 
@@ -162,9 +163,9 @@ type quicConn struct {
 	under, ended atomic.Int64
 }
 
-// leave asks the client for another connection for its next request. This one ends with the last request that is under way, or when
+// goAway asks the client for another connection for its next request. This one ends with the last request that is under way, or when
 // the time of the socket is over.
-func (c *quicConn) leave() {
+func (c *quicConn) goAway() {
 	// Its error is that time was over.
 	c.leaving.Do(func() { go func() { _ = c.server.Shutdown(c.socket.over) }() })
 }
@@ -178,7 +179,7 @@ func (c *quicConn) makeRoom() {
 		_ = c.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
 		return
 	}
-	if c.leave(); c.conn.Context().Err() == nil {
+	if c.goAway(); c.conn.Context().Err() == nil {
 		c.socket.group.front.clients.mayLeave(c, c.makeRoom)
 	}
 }
@@ -194,7 +195,7 @@ func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serving := group.Serving()
 	limits := serving.adjusted(limitsOf(serving.Server))
 	if count := c.requests.Add(1); caddy.Exiting() || limits.Requests > 0 && count >= int64(limits.Requests) {
-		c.leave()
+		c.goAway()
 	}
 	if serving.answering(0) == nil {
 		group.front.handedOver(serving.Reason)
@@ -212,7 +213,7 @@ func (q *quicSocket) end() {
 	q.mu.Lock()
 	q.ending = true
 	for c := range q.conns {
-		c.leave()
+		c.goAway()
 	}
 	q.mu.Unlock()
 	q.serving.Wait()

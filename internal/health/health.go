@@ -185,7 +185,7 @@ func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 			return
 		case <-timer.C:
 			if c.ask(ctx, b, r); ctx.Err() == nil {
-				r.tell()
+				r.publish()
 			}
 			timer.Reset(r.check.Interval)
 		}
@@ -374,8 +374,8 @@ func (c *Checker) States() iter.Seq2[string, State] {
 	}
 }
 
-// tell makes what a round knows its state.
-func (r *round) tell() {
+// publish makes what a round knows its state.
+func (r *round) publish() {
 	s := &State{Endpoints: len(r.known)}
 	for address, k := range r.known {
 		if k.healthy {

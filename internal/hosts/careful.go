@@ -46,7 +46,7 @@ func carefully(merge merge, host string, results []*Contribution, fallbacks []*C
 	if fault != nil {
 		merged = &Merged{}
 	}
-	q.tell(merged)
+	q.addProblems(merged)
 	return merged
 }
 
@@ -127,8 +127,8 @@ func (p *Path) Closed() *Path {
 	}
 }
 
-// tell adds a problem to those of each Ingress in quarantine.
-func (q *quarantine) tell(merged *Merged) {
+// addProblems adds a problem to those of each Ingress in quarantine.
+func (q *quarantine) addProblems(merged *Merged) {
 	if merged.Problems == nil {
 		merged.Problems = map[ir.Ref][]report.Problem{}
 	}

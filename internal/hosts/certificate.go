@@ -50,7 +50,7 @@ func (m *merging) mayCertify(r *Contribution) bool {
 }
 
 func (m *merging) rulesBelow(namespace string) bool {
-	return m.around.RulesBelow != nil && m.around.RulesBelow(namespace)
+	return m.around.Below[namespace] > 0
 }
 
 // certificate takes the first one. An issuer that need not be asked, because there is a certificate, is no conflict.

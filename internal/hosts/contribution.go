@@ -53,6 +53,8 @@ type Contribution struct {
 	// PatternSize is what the regular expressions of the object come to that are no paths: one that is compiled several times counts
 	// as often.
 	PatternSize int
+	// AliasSize is what those of the aliases come to, which PatternSize has in it.
+	AliasSize int
 	// PatternsRefused says that no path of the object is taken as a regular expression.
 	PatternsRefused bool
 }
@@ -71,6 +73,8 @@ type Path struct {
 	ErrorPages *ir.ErrorPages
 	// Unlogged keeps its requests out of the access log.
 	Unlogged bool
+	// Tracing is nil without.
+	Tracing *ir.Tracing
 	// Regex says that the path makes all paths that its namespace has on the host regular expressions.
 	Regex bool
 	// Last says that the path answers where no other path of the host matches.

@@ -32,7 +32,7 @@ type Merged struct {
 	// Mains are the main objects whose requests a canary shares with one of its backends; it is nil without canaries.
 	Mains map[CanaryBackend][]ir.Ref
 	// PatternSizes are what the regular expressions that are paths come to, whether they are taken or not. It is nil without.
-	PatternSizes map[ir.Ref]int
+	PatternSizes []PatternSize
 	// Problems is nil where there are none.
 	Problems map[ir.Ref][]report.Problem
 }
@@ -92,7 +92,7 @@ func (s *Surroundings) merge(host string, results, fallbacks []*Contribution, ow
 		m.fallback(r)
 	}
 	m.canaries(canaries, fallbackCanaries, known)
-	m.tellOfOwner()
+	m.addOwnerProblems()
 	if known {
 		m.sort()
 		m.appRoot()
@@ -178,7 +178,7 @@ func (m *merging) add(r *Contribution, p *Path) {
 	}
 	route := &ir.Route{
 		Match: ir.Match{PathMatch: match}, Filters: append(filters, p.Filters...), Backends: ir.To(p.Backend), Proxy: p.Proxy,
-		ErrorPages: p.ErrorPages, Origin: r.Ref(), Unlogged: p.Unlogged,
+		ErrorPages: p.ErrorPages, Origin: r.Ref(), Unlogged: p.Unlogged, Tracing: p.Tracing,
 	}
 	m.taken[key] = claim{by: r, path: p, route: route}
 	m.Host.Routes = append(m.Host.Routes, route)

@@ -131,9 +131,9 @@ func (s *Naming) Resolve(name string, wants []Name) *Named {
 	for _, w := range wants {
 		switch p := s.refusal(&w); {
 		case p != nil:
-			n.tell(&w, *p)
+			n.addProblem(&w, *p)
 		case by.By != nil:
-			n.tell(&w, report.Problem{Severity: report.Warning, Message: fmt.Sprintf("%s leads to %s, by %s, and not to %s", spelt(name), by.Of,
+			n.addProblem(&w, report.Problem{Severity: report.Warning, Message: fmt.Sprintf("%s leads to %s, by %s, and not to %s", spelt(name), by.Of,
 				snapshot.RefOf(by.By), w.Of)})
 		default:
 			by = w
@@ -143,7 +143,7 @@ func (s *Naming) Resolve(name string, wants []Name) *Named {
 	return n
 }
 
-func (n *Named) tell(w *Name, p report.Problem) {
+func (n *Named) addProblem(w *Name, p report.Problem) {
 	p.Reason, p.Field = report.HostConflict, w.field()
 	if n.Problems == nil {
 		n.Problems = map[ir.Ref][]report.Problem{}
@@ -161,6 +161,12 @@ func (n *Named) give(w *Name, to *Merged) {
 		n.Certificate = &same
 	}
 	n.Host = &ir.VirtualHost{Host: w.Name, AliasOf: w.Of}
+	if w.Name[0] == '~' {
+		n.Host.AliasBy = snapshot.RefOf(w.By)
+		if created := w.By.GetCreationTimestamp(); !created.IsZero() {
+			n.Host.AliasSince = created.Unix()
+		}
+	}
 	if w.Status == 0 {
 		return
 	}

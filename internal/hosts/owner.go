@@ -20,8 +20,8 @@ type Surroundings struct {
 	Above *Merged
 	// NamedBy is the namespace of the host that is served by this name, too, where no rule has it. It is empty for most.
 	NamedBy string
-	// RulesBelow says of a wildcard whether a namespace has a rule for a name that it covers. It is nil where none has.
-	RulesBelow func(namespace string) bool
+	// Below counts, for a wildcard, the rules of each namespace for names that it covers. It is nil where there are none.
+	Below map[string]int
 }
 
 // owner returns the owner of a host. An object that only answers the challenges of certificate authorities there, because the
@@ -118,8 +118,8 @@ func (m *merging) ownerFor(r *Contribution) string {
 	return snapshot.RefOf(m.Owner.By).String()
 }
 
-// tellOfOwner tells the objects of other namespaces whose host it is, and the owner who else has rules for it.
-func (m *merging) tellOfOwner() {
+// addOwnerProblems says to the objects of other namespaces whose host it is, and the owner who else has rules for it.
+func (m *merging) addOwnerProblems() {
 	var served, refused []string
 	for _, r := range m.results {
 		switch {
@@ -139,7 +139,40 @@ func (m *merging) tellOfOwner() {
 			m.refuse(r, "spec.defaultBackend")
 		}
 	}
-	m.tellOwner(served, refused)
+	m.addProblemsOfOwner(served, refused)
+	m.addWildcardProblems()
+}
+
+// addWildcardProblems says to who has a name below a wildcard of another namespace, and who has the wildcard: requests for the name come to the one,
+// and not to the other. It names namespaces only, so that a change of an object is none for all hosts around it.
+func (m *merging) addWildcardProblems() {
+	host := m.Host.Host
+	if m.Owner.By == nil || m.around.Policy.Exclusive {
+		return
+	}
+	of := m.resultOf(snapshot.RefOf(m.Owner.By))
+	if of == nil {
+		return
+	}
+	warn := func(message string, args ...any) {
+		m.problem(of, report.Problem{
+			Severity: report.Info, Reason: report.HostConflict, Field: "spec.rules", Message: fmt.Sprintf(message, args...),
+		})
+	}
+	if above := m.around.ownerAbove(); above.By != nil && !m.Owner.Is(above.Namespace) {
+		warn("the namespace %s has %s: requests for %s come to this namespace, and not to that one", above.Namespace, WildcardOf(host), host)
+	}
+	var others []string
+	for namespace := range m.around.Below {
+		if !m.Owner.Is(namespace) {
+			others = append(others, namespace)
+		}
+	}
+	if len(others) > 0 {
+		slices.Sort(others)
+		warn("other namespaces have hosts below %s, and requests for these come there: %s. The options host_ownership and host_owner keep "+
+			"them to one namespace", host, report.List(others, len(others), report.MostListed))
+	}
 }
 
 // refuse says why nothing of an object is served on the host.
@@ -155,9 +188,9 @@ func (m *merging) refuse(r *Contribution, field string) {
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
 
-// tellOwner tells the oldest object of the owner who else has rules for the host. Where the administrator has named the namespaces of
+// addProblemsOfOwner says to the oldest object of the owner who else has rules for the host. Where the administrator has named the namespaces of
 // the host, it is no surprise.
-func (m *merging) tellOwner(served, refused []string) {
+func (m *merging) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return
 	}

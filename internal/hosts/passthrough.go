@@ -46,7 +46,7 @@ func (m *merging) passthrough(results []*Contribution) {
 		m.Certificate = nil
 	}
 	m.Implied = nil
-	m.tellOthers(results, chosen, root)
+	m.addPassthroughProblems(results, chosen, root)
 }
 
 // keepOut reports that the TLS connections are not passed through, because the requests for the path "/" are refused: an owner who
@@ -111,8 +111,8 @@ func (m *merging) root(chosen *Contribution) claim {
 	return claim{}
 }
 
-// tellOthers tells the Ingresses of the host that their other paths are not asked over TLS.
-func (m *merging) tellOthers(results []*Contribution, chosen *Contribution, root claim) {
+// addPassthroughProblems says to the Ingresses of the host that their other paths are not asked over TLS.
+func (m *merging) addPassthroughProblems(results []*Contribution, chosen *Contribution, root claim) {
 	for _, r := range results {
 		i := slices.IndexFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p != root.path })
 		if i < 0 {

@@ -19,6 +19,20 @@ type patterns struct {
 	standIns map[*ir.Route]int
 }
 
+// PatternSize is what regular expressions of one Ingress come to. Several of them are added up.
+type PatternSize struct {
+	Ingress ir.Ref
+	Size    int
+}
+
+func (m *merging) countPattern(of ir.Ref, size int) {
+	if last := len(m.PatternSizes) - 1; last >= 0 && m.PatternSizes[last].Ingress == of {
+		m.PatternSizes[last].Size += size
+		return
+	}
+	m.PatternSizes = append(m.PatternSizes, PatternSize{of, size})
+}
+
 // readPattern returns the size of a path of a host with regular expressions, or false for one that is none.
 func (m *merging) readPattern(r *Contribution, p *Path) (int, bool) {
 	size, err := pattern.PathSize(p.Match.Path)
@@ -26,10 +40,7 @@ func (m *merging) readPattern(r *Contribution, p *Path) (int, bool) {
 		m.refusePattern(r, p, report.InvalidRegex, err)
 		return 0, false
 	}
-	if m.PatternSizes == nil {
-		m.PatternSizes = map[ir.Ref]int{}
-	}
-	m.PatternSizes[r.Ref()] += size
+	m.countPattern(r.Ref(), size)
 	if r.PatternsRefused {
 		m.withoutPattern(r, p)
 	}
@@ -92,7 +103,7 @@ func (c *Contribution) WithoutPatterns() *Contribution {
 	if c.PatternSize == 0 {
 		return &rest
 	}
-	rest.Aliases = slices.DeleteFunc(slices.Clone(c.Aliases), func(name string) bool { return name[0] == '~' })
+	rest.Aliases = c.WithoutExpressions().Aliases
 	rest.Paths = maps.Clone(c.Paths)
 	for host, paths := range c.Paths {
 		rest.Paths[host] = nil
@@ -114,5 +125,12 @@ func (c *Contribution) WithoutPatterns() *Contribution {
 	if c.Canary != nil {
 		rest.Canary = &ir.Canary{Closed: true}
 	}
+	return &rest
+}
+
+// WithoutExpressions is what is left of an object when its names that are regular expressions are refused.
+func (c *Contribution) WithoutExpressions() *Contribution {
+	rest := *c
+	rest.Aliases = slices.DeleteFunc(slices.Clone(c.Aliases), func(name string) bool { return name[0] == '~' })
 	return &rest
 }

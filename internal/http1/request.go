@@ -134,7 +134,7 @@ func checkHost(r *message.Request, hosts int) error {
 		return errTwoHosts
 	case hosts == 0 && r.Minor > 0:
 		return errNoHost
-	case r.Host != "" && !validHost(r.Host):
+	case r.Host != "" && !message.ValidHost(r.Host):
 		return errHost
 	}
 	return nil
@@ -154,7 +154,7 @@ func setTarget(r *message.Request, target string) error {
 		return errNUL
 	case r.Host == "" && r.Minor > 0:
 		return errNoHost
-	case r.Host != own && !validHost(r.Host):
+	case r.Host != own && !message.ValidHost(r.Host):
 		return errHost
 	}
 	return nil

@@ -189,7 +189,7 @@ func (c *conn) answer() bool {
 	if !ok {
 		c.writer.Abort()
 	}
-	return c.writer.finish() && more && c.drain(rest) || c.leave(more && rest == 0)
+	return c.writer.finish() && more && c.drain(rest) || c.endAfter(more && rest == 0)
 }
 
 // handle returns false if the handler panics.
@@ -230,8 +230,8 @@ func (c *conn) refuse(reason *http1.Error) {
 	c.writer.release()
 }
 
-// leave ends a connection whose answer has been sent. It returns false.
-func (c *conn) leave(bodyRead bool) bool {
+// endAfter ends a connection whose answer has been sent. It returns false.
+func (c *conn) endAfter(bodyRead bool) bool {
 	if c.writer.err == nil && (!bodyRead || !c.input.empty()) {
 		c.linger()
 	}

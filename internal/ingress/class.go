@@ -104,18 +104,26 @@ func (r *reading) annotated(o Options, class string) bool {
 	return false
 }
 
+// named says whether a class is ours by its object, or by its name where that counts. Where no IngressClass may be read there is nothing
+// else than names.
 func (r *reading) named(o Options, name string) bool {
-	if object, ok := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", name); ok {
-		if object.Spec.Controller == o.ControllerName {
-			r.Class = name
-			return true
-		}
+	object, ok := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", name)
+	unread := !ok && r.snapshot.Denied(ir.Ref{Kind: kinds.IngressClass})
+	if ok && object.Spec.Controller == o.ControllerName || name == o.ClassName && (o.ClassByName || unread) {
+		r.Class = name
+		return true
+	}
+	if ok {
 		r.notServed(o, report.OtherClass, classField, "the IngressClass %s is of the controller %s, and this one is %s",
 			name, object.Spec.Controller, o.ControllerName)
 		return false
 	}
 	if o.Folder && name == o.ClassName {
 		return true
+	}
+	if unread {
+		// Another controller may well serve it.
+		return false
 	}
 	r.problem(report.Warning, report.IngressClassNotFound, classField,
 		"there is no IngressClass %s, so no controller serves this Ingress: %s, with spec.controller %s for this one",

@@ -13,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/report"
+	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
 const (
@@ -30,8 +31,8 @@ func class(name, controller, isDefault string) *networkingv1.IngressClass {
 
 func TestClass(t *testing.T) {
 	named := ingress.Options{ControllerName: ourController, ClassName: "nginx"}
-	without, assume := named, named
-	without.WatchWithoutClass, assume.Folder = true, true
+	without, assume, byName := named, named, named
+	without.WatchWithoutClass, assume.Folder, byName.ClassByName = true, true, true
 	list := func(classes ...kinds.Object) []kinds.Object { return classes }
 	ours, theirs := list(class("nginx", ourController, "")), list(class("other", "example.com/other", ""))
 	taken, public := list(class("nginx", "example.com/other", "")), list(class("public", ourController, ""))
@@ -43,6 +44,7 @@ func TestClass(t *testing.T) {
 		name       string
 		options    ingress.Options
 		classes    []kinds.Object
+		denied     bool
 		field      *string
 		annotation *string
 		ours       bool
@@ -57,6 +59,14 @@ func TestClass(t *testing.T) {
 		{name: "no such class, with our name, in a folder", options: assume, field: nginx, ours: true},
 		{name: "no such class, in a folder", options: assume, field: missing, reason: report.IngressClassNotFound},
 		{name: "class of others, in a folder", options: assume, classes: taken, field: nginx, reason: report.OtherClass},
+
+		{name: "no such class, by name", options: byName, field: nginx, ours: true},
+		{name: "our name for a class of others, by name", options: byName, classes: taken, field: nginx, ours: true},
+		{name: "another name for a class of ours, by name", options: byName, classes: public, field: new("public"), ours: true},
+		{name: "class of others, by name", options: byName, classes: theirs, field: other},
+		{name: "no such class, with another name, by name", options: byName, field: missing, reason: report.IngressClassNotFound},
+		{name: "classes cannot be read", options: named, denied: true, field: nginx, ours: true},
+		{name: "classes cannot be read, another name", options: named, denied: true, field: other},
 
 		{name: "annotation", options: named, annotation: nginx, ours: true},
 		{name: "annotation needs no class", options: named, classes: theirs, annotation: nginx, ours: true},
@@ -95,8 +105,10 @@ func TestClass(t *testing.T) {
 			if test.annotation != nil {
 				o.Annotations = map[string]string{classKey: *test.annotation}
 			}
-			objects := take(append([]kinds.Object{service("web", corev1.ServicePort{Port: 80})}, test.classes...)...)
-			r := ingress.Translate(objects, o, test.options)
+			store := snapshot.NewStore()
+			store.Apply(append([]kinds.Object{service("web", corev1.ServicePort{Port: 80})}, test.classes...), nil)
+			store.Deny(ir.Ref{Kind: kinds.IngressClass}, test.denied)
+			r := ingress.Translate(store.Take(), o, test.options)
 			if r.Ours != test.ours || (len(r.Paths) > 0) != test.ours {
 				t.Errorf("Ours is %v, with paths %v", r.Ours, r.Paths)
 			}

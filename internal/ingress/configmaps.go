@@ -19,6 +19,8 @@ const (
 	ingressClosed = "all requests for this Ingress get 503"
 	// mostDataBytes bounds what is copied into the routes, and sent with each request or answer.
 	mostDataBytes = 64 << 10
+	// mostVariables bounds what the variables of all values together may become.
+	mostVariables = 256
 )
 
 // readConfigMaps reads the ConfigMaps that annotations name.
@@ -47,9 +49,10 @@ func (r *reading) configMap(annotation, name string, check func(key, value strin
 	if object == nil {
 		return nil
 	}
-	size := 0
+	size, variables := 0, 0
 	for _, key := range slices.Sorted(maps.Keys(object.Data)) {
 		size += len(key) + len(object.Data[key])
+		variables += strings.Count(object.Data[key], "$")
 		if err := check(key, object.Data[key]); err != nil {
 			r.closeFor(annotation, report.InvalidAnnotation, "the key %s of the ConfigMap %s/%s: %v; "+ingressClosed,
 				key, object.Namespace, object.Name, err)
@@ -58,6 +61,10 @@ func (r *reading) configMap(annotation, name string, check func(key, value strin
 	if size > mostDataBytes {
 		r.closeFor(annotation, report.InvalidAnnotation, "the ConfigMap %s/%s has %d bytes of data, and %d are the most: "+ingressClosed,
 			object.Namespace, object.Name, size, mostDataBytes)
+	}
+	if variables > mostVariables {
+		r.closeFor(annotation, report.InvalidAnnotation, "the values of the ConfigMap %s/%s have %d variables, and %d are the most: "+ingressClosed,
+			object.Namespace, object.Name, variables, mostVariables)
 	}
 	if r.annotations.Closed {
 		return nil

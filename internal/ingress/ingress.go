@@ -28,6 +28,8 @@ type Options struct {
 	ControllerName string
 	// ClassName is the value of the older annotation kubernetes.io/ingress.class that is ours.
 	ClassName string
+	// ClassByName serves Ingresses that name ClassName in spec.ingressClassName, too, whatever the IngressClass says.
+	ClassByName bool
 	// WatchWithoutClass takes Ingresses that name no class, too.
 	WatchWithoutClass bool
 	// Namespaces selects those whose Ingresses may be ours by their labels; nil selects all.
@@ -127,7 +129,7 @@ func (r *reading) read() {
 	r.defaultBackend()
 	r.appRoot()
 	r.tls()
-	r.PatternSize = r.patternSize()
+	r.PatternSize, r.AliasSize = r.patternSize(), r.aliasSize()
 }
 
 func (r *reading) rules() {
@@ -255,7 +257,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	p.Proxy = ir.Proxy{Attempts: r.annotations.Attempts, Forwarding: r.annotations.ForwardingFor(p.Match.Path), Params: r.params}
 	p.ErrorPages = r.pages
 	p.Redirect, p.RedirectAlways = r.annotations.RedirectFor(p.Match.Path, r.options.HTTPSPort)
-	p.Unlogged = r.annotations.Unlogged
+	p.Unlogged, p.Tracing = r.annotations.Unlogged, r.annotations.TracingOf()
 	return p
 }
 
@@ -263,6 +265,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
 		r.Root = &hosts.Path{Filters: filters}
+		r.Root.Tracing = r.annotations.TracingOf()
 		r.Root.Redirect, r.Root.RedirectAlways = r.annotations.RedirectFor("/", r.options.HTTPSPort)
 	}
 }

@@ -20,15 +20,22 @@ func (r *reading) patternSize() int {
 	if r.Canary != nil && r.Canary.HeaderPattern != "" {
 		size += paths * sizeOf(r.Canary.HeaderPattern)
 	}
-	for _, name := range r.Aliases {
-		if expression, ok := strings.CutPrefix(name, "~"); ok {
-			size += sizeOf(expression)
-		}
-	}
+	size += r.aliasSize()
 	f := &r.annotations.Forwarding
 	for _, rewrite := range []ir.AnswerRewrite{f.CookiePath, f.CookieDomain, f.Redirect} {
 		if expression, ok := strings.CutPrefix(rewrite.From, "~"); ok {
 			size += sizeOf(strings.TrimPrefix(expression, "*"))
+		}
+	}
+	return size
+}
+
+// aliasSize is what the names come to that are regular expressions.
+func (r *reading) aliasSize() (size int) {
+	for _, name := range r.Aliases {
+		if expression, ok := strings.CutPrefix(name, "~"); ok {
+			n, _ := pattern.FoldSize(expression)
+			size += n
 		}
 	}
 	return size

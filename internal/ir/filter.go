@@ -210,6 +210,18 @@ type Bandwidth struct {
 // Guards implements Filter.
 func (Bandwidth) Guards() bool { return false }
 
+// Mirror sends a copy of each request to another service.
+type Mirror struct {
+	// URL and Host have nginx variables in them. An empty Host is that of the URL.
+	URL  string `json:"url"`
+	Host string `json:"host,omitempty"`
+	// WithoutBody leaves the body out of the copy.
+	WithoutBody bool `json:"without_body,omitempty"`
+}
+
+// Guards implements Filter.
+func (Mirror) Guards() bool { return false }
+
 // Guards implements Filter. A redirect to HTTPS is no matter of who is let in.
 func (HTTPSRedirect) Guards() bool { return false }
 

@@ -149,6 +149,12 @@ type Global struct {
 	BackendServer bool `json:"backend_server,omitempty"`
 	// AccessLog is what is noted of requests.
 	AccessLog AccessLog `json:"access_log,omitzero"`
+	// StreamLog is what is noted of the connections of TCP and UDP ports.
+	StreamLog StreamLog `json:"stream_log,omitzero"`
+	// Collector is where spans go.
+	Collector Collector `json:"collector,omitzero"`
+	// Status is who may read the numbers of connections and requests.
+	Status StatusPage `json:"status,omitzero"`
 	// Compression is what compresses answers.
 	Compression Compression `json:"compression,omitzero"`
 	// Headers are changes to the header fields of all requests and answers.
@@ -162,6 +168,13 @@ type Global struct {
 	Block Block `json:"block,omitzero"`
 }
 
+// StatusPage is who may read nginx's numbers of connections and requests: clients in these networks. nil is ingress-nginx's default, this
+// machine.
+type StatusPage struct {
+	IPv4 []string `json:"ipv4,omitempty"`
+	IPv6 []string `json:"ipv6,omitempty"`
+}
+
 // Block are requests that get 403: of clients in some networks, and with some User-Agent and Referer fields. Those are texts in any case, or
 // regular expressions of the kind RE2 behind ~, or behind ~* for any case.
 type Block struct {
@@ -173,7 +186,7 @@ type Block struct {
 // AccessLog is what is noted of requests, a line each. The zero value is as ingress-nginx does it.
 type AccessLog struct {
 	Off bool `json:"off,omitempty"`
-	// Path is the file; empty is the standard output.
+	// Path is the file; empty is the standard output. It may be the host:port of a syslog server, with Syslog in front of it.
 	Path string `json:"path,omitempty"`
 	// Format is text with nginx variables; empty is that of ingress-nginx.
 	Format string    `json:"format,omitempty"`
@@ -184,8 +197,21 @@ type AccessLog struct {
 	Unknown bool `json:"unknown,omitempty"`
 }
 
+// StreamLog is what is noted of connections of TCP ports and of clients of UDP ports, a line each when they end. The zero value is as
+// ingress-nginx does it.
+type StreamLog struct {
+	Off bool `json:"off,omitempty"`
+	// Path is as in AccessLog.
+	Path string `json:"path,omitempty"`
+	// Format is text with nginx.StreamVariables; empty is that of ingress-nginx.
+	Format string `json:"format,omitempty"`
+}
+
 // LogStdout is ingress-nginx's access-log-path, which is the standard output in its image.
 const LogStdout = "/var/log/nginx/access.log"
+
+// Syslog is in front of the address of a syslog server, in place of the path of a file.
+const Syslog = "syslog:"
 
 // LogEscape says how the values of variables are written in a log.
 type LogEscape string

@@ -88,6 +88,10 @@ type VirtualHost struct {
 	// AliasOf is the host whose routes and policies answer for this name. There is nothing else here then. It is empty for a host of
 	// its own. The name may be "~" and a regular expression that is searched in names which no other host has.
 	AliasOf string
+	// AliasBy is the object that asks for a name that is an expression, and AliasSince its age, in seconds since 1970: of several that are
+	// found in a name, the oldest counts.
+	AliasBy    Ref
+	AliasSince int64
 	// TLS is nil for a host that has what Global says.
 	TLS *TLSPolicy
 	// TLSOrigin is the object whose ciphers TLS has, as "Kind/namespace/name".
@@ -115,6 +119,8 @@ type Route struct {
 	Origin     Origin
 	// Unlogged keeps its requests out of the access log.
 	Unlogged bool
+	// Tracing is nil for a route whose requests are not traced.
+	Tracing *Tracing
 }
 
 // WeightedBackend is one of the backends that share the requests of a route, or the connections of a stream route.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unique"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -33,6 +34,8 @@ const (
 	Secret        = "Secret"
 	ConfigMap     = "ConfigMap"
 	Namespace     = "Namespace"
+	Pod           = "Pod"
+	Node          = "Node"
 )
 
 // OwnPrefix begins the names of annotations that only this controller has.
@@ -49,6 +52,12 @@ type Kind struct {
 	ClusterScoped bool
 	// Optional kinds are followed in a cluster only where an option needs them.
 	Optional bool
+	// OwnNamespace says that no objects are followed but those in the namespace of the controller.
+	OwnNamespace bool
+	// Dispensable says that the controller serves without them where they may not be read.
+	Dispensable bool
+	// NoManifest says that a cluster makes these objects: they are not read from a folder.
+	NoManifest bool
 	// FieldSelector leaves objects out at the API server, before they cost anything here.
 	FieldSelector string
 	// WritesStatus says that the controller writes the status of these objects, and reads it for nothing else: a change of
@@ -107,6 +116,20 @@ var All = []Kind{
 		Name: Namespace, GroupVersion: corev1.SchemeGroupVersion, Resource: "namespaces", ClusterScoped: true, Optional: true,
 		New: func() Object { return &corev1.Namespace{} }, NewList: func() runtime.Object { return &corev1.NamespaceList{} },
 		Trim: trimNamespace,
+	},
+	{
+		// publish_nodes looks for the pods of the controller.
+		Name: Pod, GroupVersion: corev1.SchemeGroupVersion, Resource: "pods",
+		Optional: true, OwnNamespace: true, Dispensable: true, NoManifest: true,
+		New: func() Object { return &corev1.Pod{} }, NewList: func() runtime.Object { return &corev1.PodList{} },
+		Trim: trimPod,
+	},
+	{
+		// publish_nodes writes their addresses.
+		Name: Node, GroupVersion: corev1.SchemeGroupVersion, Resource: "nodes", ClusterScoped: true,
+		Optional: true, Dispensable: true, NoManifest: true,
+		New: func() Object { return &corev1.Node{} }, NewList: func() runtime.Object { return &corev1.NodeList{} },
+		Trim: trimNode,
 	},
 }
 
@@ -167,9 +190,25 @@ const (
 // trimMeta writes only to fields that are set: an object that has been trimmed may already have readers.
 func trimMeta(o Object) {
 	if o.GetManagedFields() != nil {
+		// An object that is trimmed already has none.
 		o.SetManagedFields(nil)
+		ShareNames(o)
 	}
 	trimOwners(o)
+}
+
+// ShareNames has the annotations of an object that has no readers yet share the memory of their names with those of other objects: a
+// cluster has few names, and thousands of objects with each.
+func ShareNames(o Object) {
+	all := o.GetAnnotations()
+	if len(all) == 0 {
+		return
+	}
+	shared := make(map[string]string, len(all))
+	for name, value := range all {
+		shared[unique.Make(name).Value()] = value
+	}
+	o.SetAnnotations(shared)
 }
 
 func trimOwners(o Object) {
@@ -224,6 +263,42 @@ func trimNamespace(o Object) {
 	}
 	if namespace.Status.Phase != "" || namespace.Status.Conditions != nil {
 		namespace.Status = corev1.NamespaceStatus{}
+	}
+}
+
+// trimPod leaves what tells replicas of the controller from other pods, and whether one serves, and where.
+func trimPod(o Object) {
+	trimMeta(o)
+	pod := o.(*corev1.Pod)
+	if pod.Annotations != nil {
+		pod.Annotations = nil
+	}
+	if spec := (corev1.PodSpec{NodeName: pod.Spec.NodeName}); !reflect.DeepEqual(pod.Spec, spec) {
+		pod.Spec = spec
+	}
+	status := corev1.PodStatus{Phase: pod.Status.Phase}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			status.Conditions = append(status.Conditions, corev1.PodCondition{Type: c.Type, Status: c.Status})
+		}
+	}
+	if !reflect.DeepEqual(pod.Status, status) {
+		pod.Status = status
+	}
+}
+
+// trimNode leaves the addresses.
+func trimNode(o Object) {
+	trimLabels(o)
+	node := o.(*corev1.Node)
+	if node.Annotations != nil {
+		node.Annotations = nil
+	}
+	if !reflect.DeepEqual(node.Spec, corev1.NodeSpec{}) {
+		node.Spec = corev1.NodeSpec{}
+	}
+	if status := (corev1.NodeStatus{Addresses: node.Status.Addresses}); !reflect.DeepEqual(node.Status, status) {
+		node.Status = status
 	}
 }
 

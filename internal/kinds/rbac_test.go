@@ -2,16 +2,45 @@ package kinds
 
 import (
 	"flag"
+	"slices"
 	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-var update = flag.Bool("update", false, "rewrite the rights in deploy")
+var update = flag.Bool("update", false, "rewrite the rights in deploy and in charts")
 
 // TestRBAC holds that the manifests are up to date. That the rights suffice is held by the tests in test/e2e, whose
 // controller has no others.
 func TestRBAC(t *testing.T) {
 	fixture.Generated(t, "../../deploy/rbac.yaml", rbac(), *update)
-	fixture.Generated(t, "../../deploy/namespaces.yaml", namespaces(), *update)
+	fixture.Generated(t, "../../deploy/namespaces.yaml", namespacesRBAC(), *update)
+	fixture.Generated(t, "../../deploy/publish-ports.yaml", publishPortsRBAC(), *update)
+	for _, size := range sizes {
+		fixture.Generated(t, "../../charts/k8singress/files/rights/"+size+".yaml", rightsFile(size), *update)
+	}
+}
+
+// TestRightsAreRules holds that templates of manifests can read the rights of each size, and that a small one has none everywhere.
+func TestRightsAreRules(t *testing.T) {
+	for _, size := range sizes {
+		var places map[string]map[string][]struct {
+			rbacv1.PolicyRule `json:",inline"`
+			ResourceNamesFrom string `json:"resourceNamesFrom"`
+		}
+		if err := yaml.UnmarshalStrict([]byte(rightsFile(size)), &places); err != nil {
+			t.Fatalf("%s: %v", size, err)
+		}
+		if everywhere := len(places["cluster"]) > 0; everywhere != (size == cluster) || len(places["watched"]) > 0 == everywhere {
+			t.Errorf("%s has rights in %d and %d parts", size, len(places["cluster"]), len(places["watched"]))
+		}
+		for _, rule := range places["watched"][always] {
+			if slices.Contains(rule.Resources, "secrets") && (rule.ResourceNamesFrom != "") != (size == least) {
+				t.Errorf("%s may read the Secrets %q", size, rule.ResourceNamesFrom)
+			}
+		}
+	}
 }

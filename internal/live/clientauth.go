@@ -52,7 +52,7 @@ func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) 
 	if refusal != nil && !route.answersChallenges(q.Request) {
 		return refusal
 	}
-	h.clients.Tell(client, &q.Fields)
+	h.clients.SetFields(client, &q.Fields)
 	q.Peer = client
 	return nil
 }

@@ -44,6 +44,14 @@ func (t *Table) backendFor(p *errorPages) *balancer.Backend {
 	return nil
 }
 
+// pagesOf are the statuses of answers of the controller itself that clients get a page for: none while there is no backend for pages.
+func (t *Table) pagesOf(p *errorPages) []int {
+	if t.backendFor(p) == nil {
+		return nil
+	}
+	return p.statuses
+}
+
 // replaced are the statuses of answers that do not reach the client. There are none while nobody can be asked for a page.
 func (t *Table) replaced(p *errorPages) []int {
 	if p.ownOnly || t.backendFor(p) == nil {
@@ -83,7 +91,7 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 	x.Status = asked.Status
 	switch {
 	case failed == nil:
-		if !errors.Is(err, exchange.ErrReplaced) {
+		if !errors.Is(err, exchange.ErrReplaced) && !errors.Is(err, exchange.ErrRejected) {
 			x.Hidden = err
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/realip"
+	"github.com/k8singress/k8singress/internal/tracing"
 )
 
 // defaultDrain is ingress-nginx's worker-shutdown-timeout.
@@ -25,8 +26,12 @@ type global struct {
 	answers atomic.Pointer[answers]
 	block   atomic.Pointer[filter.Block]
 	log     atomic.Pointer[accesslog.Log]
+	streams atomic.Pointer[accesslog.Streams]
 	// compress is nil while no answer is compressed.
 	compress atomic.Pointer[compress.Policy]
+	status   atomic.Pointer[statusReaders]
+	// tracer is nil where nothing is traced.
+	tracer atomic.Pointer[tracing.Tracer]
 
 	handshakes atomic.Pointer[handshakes]
 	// fallback is the route to the default backend; nil is without.
@@ -41,6 +46,9 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.global.options.Store(g)
 	t.global.answers.Store(newAnswers(g, t.options.Load()))
 	t.setAccessLog(g)
+	t.setTracer(&g.Collector)
+	readers := newStatusReaders(&g.Status)
+	t.global.status.Store(&readers)
 	t.global.compress.Store(compress.New(&g.Compression))
 	t.global.handshakes.Store(newHandshakes(g))
 	t.setDefault(g.DefaultBackend)
@@ -49,20 +57,36 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
 
-// setAccessLog opens the log that the options and the ConfigMap ask for; its file stays open.
+// setAccessLog opens the logs that the options and the ConfigMap ask for; their files stay open.
 func (t *Table) setAccessLog(g *ir.Global) {
 	if t.options.Load().NoAccessLog {
 		t.global.log.Store(nil)
+		t.global.streams.Store(nil)
 		return
 	}
 	t.global.log.Store(accesslog.New(&g.AccessLog, t.logs))
+	t.global.streams.Store(accesslog.NewStreams(&g.StreamLog, t.logs))
 }
+
+// setTracer replaces what sends spans where it is for another collector. Requests under way end with the one that they began with.
+func (t *Table) setTracer(of *ir.Collector) {
+	if t.global.tracer.Load().Sends(of) {
+		return
+	}
+	t.global.tracer.Swap(tracing.New(of, t.spans)).Retire()
+}
+
+// Spans says what becomes of spans, with metrics.
+func (t *Table) Spans() *tracing.Exports { return t.spans }
 
 // AccessLogs are the files of the access log, with their metrics.
 func (t *Table) AccessLogs() *accesslog.Files { return t.logs }
 
 // AccessLog is where requests are noted; nil is nowhere.
 func (t *Table) AccessLog() *accesslog.Log { return t.global.log.Load() }
+
+// StreamLog is where connections of TCP and UDP ports are noted; nil is nowhere.
+func (t *Table) StreamLog() *accesslog.Streams { return t.global.streams.Load() }
 
 // Global is what SetGlobal was given last. It is never nil, and nobody may change it.
 func (t *Table) Global() *ir.Global { return t.global.options.Load() }

@@ -16,6 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 	"github.com/k8singress/k8singress/internal/proxy"
 	"github.com/k8singress/k8singress/internal/split"
+	"github.com/k8singress/k8singress/internal/tracing"
 )
 
 // Route is one path of one host.
@@ -35,6 +36,8 @@ type Route struct {
 
 	// errors is nil for a route whose clients get errors as they are.
 	errors *errorPages
+	// tracing is nil for a route whose requests are not traced.
+	tracing *tracing.Route
 
 	// destination is the only one of most routes, and the first one of those with a split.
 	destination
@@ -62,6 +65,9 @@ type host struct {
 	// aliasOf is the host that answers in place of this one; it is empty for nearly all. expression is for a name that is one, or nil.
 	aliasOf    string
 	expression *pattern.Pattern
+	// aliasBy and aliasSince are as in the document.
+	aliasBy    string
+	aliasSince int64
 	// uniform is isUniform, once all routes are there.
 	uniform bool
 	// all has every route once, in the order of the document.
@@ -192,9 +198,9 @@ func (r *Route) append(next *Route) {
 func newHost(name string, d *document.Host) *host {
 	h := &host{
 		name:    name,
-		aliasOf: d.AliasOf,
-		exact:   make(map[string]*Route),
-		all:     make([]*Route, 0, len(d.Routes)),
+		aliasOf: d.AliasOf, aliasBy: d.AliasBy, aliasSince: d.AliasSince,
+		exact: make(map[string]*Route),
+		all:   make([]*Route, 0, len(d.Routes)),
 	}
 	if d.TLS != nil {
 		h.handshake = newHandshake(d.TLS)

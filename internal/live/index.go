@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -17,7 +18,7 @@ type index struct {
 	wildcard hosts
 	// deep has "**.example.com" as ".example.com": it is for names with any number of labels before that. They are few.
 	deep map[string]*host
-	// expressions are hosts whose names are regular expressions, by their text. They are few.
+	// expressions are hosts whose names are regular expressions, the oldest first. They are few.
 	expressions []*host
 	fallback    *host
 	// asking is how many hosts have a policy for the certificates of clients.
@@ -86,10 +87,15 @@ func (x *index) with(changed map[string]*host) *index {
 func withExpression(list []*host, name string, h *host) []*host {
 	list = slices.DeleteFunc(slices.Clone(list), func(h *host) bool { return h.name == name })
 	if h != nil {
-		i, _ := slices.BinarySearchFunc(list, name, func(h *host, name string) int { return strings.Compare(h.name, name) })
+		i, _ := slices.BinarySearchFunc(list, h, olderName)
 		list = slices.Insert(list, i, h)
 	}
 	return list
+}
+
+// olderName sorts as objects are sorted: by age, then the object whose namespace and name come last.
+func olderName(a, b *host) int {
+	return cmp.Or(cmp.Compare(a.aliasSince, b.aliasSince), cmp.Compare(b.aliasBy, a.aliasBy), cmp.Compare(a.name, b.name))
 }
 
 // find returns the virtual host that answers for a name in lower case, or nil.
@@ -104,7 +110,7 @@ func (x *index) find(name string) *host {
 	return h
 }
 
-// lookup returns the host of a name: the exact one, that of the longest wildcard, that of the first regular expression, else the fallback.
+// lookup returns the host of a name: the exact one, that of the longest wildcard, that of the oldest regular expression, else the fallback.
 func (x *index) lookup(name string) *host {
 	if h := x.exact.get(name); h != nil {
 		return h
@@ -121,7 +127,7 @@ func (x *index) lookup(name string) *host {
 			return h
 		}
 	}
-	if len(x.expressions) > 0 && name != "" {
+	if len(x.expressions) > 0 && name != "" && len(name) <= pattern.MostOfName {
 		if h, ok := x.search(name); ok {
 			return h
 		}
@@ -132,7 +138,7 @@ func (x *index) lookup(name string) *host {
 // search returns the host of the first regular expression that is found in a name. ok is false where none is. Where it would take too
 // long to tell, there is no host: the fallback is for names that no other host has.
 func (x *index) search(name string) (found *host, ok bool) {
-	budget := pattern.NewBudget()
+	budget := pattern.NewNameBudget()
 	for _, h := range x.expressions {
 		if h.expression == nil {
 			continue

@@ -29,7 +29,7 @@ func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthroug
 	to := t.backends.Split(document.StreamBackends{Backend: d.Passthrough, Split: d.PassthroughSplit})
 	if err := to.Check(); err != nil {
 		err = fmt.Errorf("passthrough_split: TLS connections are closed: %w", err)
-		g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed("", err)}}, err)
+		g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed(err)}}, err)
 		to = split.Only(balancer.New("none"))
 	}
 	return &Passthrough{Backends: to, streams: &streams{all: &t.open}}

@@ -73,7 +73,8 @@ func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error
 	if VisitFrom(x.Context()) != v {
 		x.SetContext(context.WithValue(x.Context(), visitKey{}, v))
 	}
-	w := message.NewResponseWriter(x.Writer, x.TakeChanges())
+	head, giveBack := x.TakeChanges()
+	w := message.NewResponseWriter(x.Writer, head)
 	r := x.ToHTTP()
 	if _, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); !ok && x.Prepare != nil {
 		r = x.Prepare(w, r)
@@ -81,6 +82,7 @@ func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error
 	err := handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
 		return v.enter(w, r, behind)
 	}))
+	giveBack()
 	if err != nil && !w.Started() || errors.Is(err, exchange.ErrCut) {
 		x.Left = append(x.Left, w.Left()...)
 		return failureOf(err)

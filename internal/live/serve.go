@@ -21,6 +21,9 @@ const (
 	NotReady
 	// NoHost means that no route matches the host and the path.
 	NoHost
+	// Probe means that nobody has the host, and that the request is for the controller itself: the path of its route is HealthPath or
+	// StatusPath.
+	Probe
 )
 
 // errBlocked is for a request that the options refuse wherever it goes.
@@ -66,6 +69,12 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 			if route, err = h.find(path, x.Request); err != nil {
 				return Served, err
 			}
+		}
+		if t.probe(x, index, h, route, path) {
+			return Probe, nil
+		}
+		if route != nil && route.tracing != nil {
+			t.global.tracer.Load().Begin(x, route.tracing)
 		}
 		if err := t.checkPath(x, h, route); err != nil {
 			return Served, err
@@ -129,7 +138,7 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	v := visits.Get().(*Visit)
 	*v = Visit{x: x, connections: t.connections, instance: i, to: to}
 	if route.errors != nil {
-		x.Replaced = t.replaced(route.errors)
+		x.Replaced, x.Pages = t.replaced(route.errors), t.pagesOf(route.errors)
 	}
 	err := v.run(0)
 	if !x.Kept {

@@ -4,6 +4,7 @@
 package live
 
 import (
+	"crypto/sha256"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -16,9 +17,11 @@ import (
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/filter"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/mirror"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/pattern"
 	"github.com/k8singress/k8singress/internal/proxy"
+	"github.com/k8singress/k8singress/internal/tracing"
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
@@ -39,11 +42,14 @@ type Table struct {
 	services *proxy.Pool
 	// logs are the files of the access log.
 	logs *accesslog.Files
+	// spans says what becomes of what OpenTelemetry is told.
+	spans *tracing.Exports
 	// shared is what filters have in common.
 	shared *filter.Shared
 
 	ctx    caddy.Context
-	chains map[string]*chain
+	chains map[chainID]*chain
+	steps  *sharedSteps
 	// open are the streams of all routes, also of those that have gone.
 	open drainGroup
 
@@ -55,7 +61,7 @@ type Table struct {
 type Options struct {
 	// StrictPaths refuses each path that servers read in more than one way.
 	StrictPaths bool
-	// NoAccessLog notes no requests, whatever the ConfigMap says.
+	// NoAccessLog notes no requests and no connections, whatever the ConfigMap says.
 	NoAccessLog bool
 	// Via tells clients in a Via field that the answer has come through here.
 	Via bool
@@ -71,11 +77,12 @@ func (t *Table) SetOptions(o Options) {
 // NewTable returns a table without hosts, which answers 503 until MarkReady.
 func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
-		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[string]*chain{},
+		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[chainID]*chain{},
 		services: proxy.NewServicePool(backends.Guard()), groups: map[string]*group{},
-		logs: accesslog.NewFiles(caddy.Log().Named("k8singress.access")),
+		logs: accesslog.NewFiles(caddy.Log().Named("k8singress.access")), spans: tracing.NewExports(caddy.Log().Named("k8singress.tracing")),
 	}
-	t.shared = filter.NewShared(t.services.Ask)
+	t.shared = filter.NewShared(t.services.Ask, mirror.NewSender(t.services.Ask, caddy.Log().Named("k8singress.mirror")))
+	t.steps = newSharedSteps(t.shared)
 	t.group.init()
 	t.listeners.Store(&listeners{})
 	t.connections.Follow(backends.Addresses())
@@ -130,7 +137,7 @@ func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 	for name := range hosts {
 		for _, r := range g.refused[name] {
 			for d := range r.route.destinations {
-				if c := d.chain; t.chains[c.json] == c && c.refused != nil && !tried[c] {
+				if c := d.chain; t.chains[c.id] == c && c.refused != nil && !tried[c] {
 					tried[c] = true
 					// If it fails again, the chain says so itself.
 					_, _ = c.provisionAgain(t.ctx)
@@ -145,7 +152,7 @@ func (t *Table) build(g *group, name string, d *document.Host) *host {
 	if expression, ok := strings.CutPrefix(name, "~"); ok {
 		var err error
 		if h.expression, err = pattern.CompileFold(expression); err != nil {
-			g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed("", err)}}, err)
+			g.refuse(&Route{Route: exchange.Route{Host: name}, destination: destination{chain: newClosed(err)}}, err)
 		}
 	}
 	if d.ClientAuth != nil {
@@ -164,6 +171,7 @@ func (t *Table) route(g *group, h *host, d *document.Route) {
 		Route:    exchange.Route{Host: h.name, Path: d.Path, Type: d.Type, Origin: d.Origin, Unlogged: d.Unlogged},
 		redirect: d.HTTPSRedirect, streams: &streams{all: &t.open}, errors: t.errorPages(d.ErrorPages),
 	}
+	r.tracing = tracing.NewRoute(d.Tracing, &r.Route)
 	if len(d.Split) > 0 {
 		r.split = newSplit(d.Split, t.destination)
 		r.destination = *r.split.Shares[0].To
@@ -196,7 +204,7 @@ func (r *Route) match(conditions *ir.Conditions) (err error) {
 // guards this one.
 func (t *Table) closeRoute(r *Route, why error) {
 	t.dropRoute(r)
-	r.split, r.errors, r.destination = nil, nil, destination{chain: newClosed("", why)}
+	r.split, r.errors, r.destination = nil, nil, destination{chain: newClosed(why)}
 }
 
 func (t *Table) destination(d *document.Destination) destination {
@@ -213,19 +221,20 @@ func (t *Table) destination(d *document.Destination) destination {
 // chainOf returns what answers for a destination.
 func (t *Table) chainOf(d *document.Destination) *chain {
 	if d.Refused != "" {
-		return newClosed("", errors.New(d.Refused))
+		return newClosed(errors.New(d.Refused))
 	}
 	return t.sharedChain(d.Chain)
 }
 
 // sharedChain returns the chain with this JSON, and counts one more user of it.
 func (t *Table) sharedChain(source []byte) *chain {
-	if c, ok := t.chains[string(source)]; ok {
+	id := chainID(sha256.Sum256(source))
+	if c, ok := t.chains[id]; ok {
 		c.users++
 		return c
 	}
-	c := newChain(t.ctx, string(source), t.shared)
-	t.chains[c.json] = c
+	c := newChain(t.ctx, id, source, t.steps)
+	t.chains[id] = c
 	return c
 }
 
@@ -244,8 +253,8 @@ func (t *Table) dropRoute(r *Route) {
 
 func (t *Table) forget(c *chain) {
 	if c.users--; c.users == 0 {
-		if t.chains[c.json] == c {
-			delete(t.chains, c.json)
+		if t.chains[c.id] == c {
+			delete(t.chains, c.id)
 		}
 		c.replace(nil)
 	}
@@ -278,6 +287,7 @@ func (t *Table) Adopt(ctx caddy.Context) error {
 // time later.
 func (t *Table) Close() {
 	t.endPassthrough()
+	t.shared.Mirrors.Close()
 	t.connections.Close()
 	t.services.Close()
 	t.ready.Store(false)
@@ -288,6 +298,9 @@ func (t *Table) Close() {
 		c.replace(nil)
 	}
 	clear(t.chains)
+	t.logs.Flush()
+	// A collector that takes nothing holds up nothing but this.
+	t.global.tracer.Swap(nil).Flush()
 }
 
 // Hosts returns how many virtual hosts of Ingresses there are, Chains how many different chains all routes share.

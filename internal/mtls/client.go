@@ -71,9 +71,9 @@ const (
 	certField    = "ssl-client-cert"
 )
 
-// Tell writes who the client is into the fields of a request, in place of whatever the client wrote there itself, in
+// SetFields writes who the client is into the fields of a request, in place of whatever the client wrote there itself, in
 // whatever spelling. What is empty is left out, as nginx does.
-func (p *Policy) Tell(c *Client, fields *message.Fields) {
+func (p *Policy) SetFields(c *Client, fields *message.Fields) {
 	*fields = slices.DeleteFunc(*fields, func(f message.Field) bool { return f.Kind == message.SSLClient || f.Kind == message.Invalid })
 	add := func(name, value string) {
 		if value != "" {

@@ -167,7 +167,7 @@ func TestTell(t *testing.T) {
 		}
 		client, _ := p.Check(test.state)
 		fields := message.FieldsOf(header)
-		p.Tell(client, &fields)
+		p.SetFields(client, &fields)
 		if diff := cmp.Diff(test.want, fields.Header()); diff != "" {
 			t.Errorf("%s: %s", test.name, diff)
 		}

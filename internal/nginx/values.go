@@ -170,8 +170,8 @@ func ListOf(check func(string) error) func(string) ([]string, error) {
 // separators that Unicode does not count among them.
 func IsControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// nowhere is a network that no connection comes from: the address of a broadcast.
-const nowhere = "255.255.255.255/32"
+// Nowhere is a network that no connection comes from: the address of a broadcast.
+const Nowhere = "255.255.255.255/32"
 
 // List returns the words of a list, with commas or white space between them.
 func List(text string) []string {
@@ -210,7 +210,7 @@ func Networks(text string) ([]string, error) {
 	}
 	switch {
 	case len(networks) == 0:
-		return []string{nowhere}, Partial("no proxy is trusted, because no network can be read in " + Quote(text) +
+		return []string{Nowhere}, Partial("no proxy is trusted, because no network can be read in " + Quote(text) +
 			": write networks such as 10.0.0.0/8")
 	case len(bad) > 0:
 		return networks, Partial("left out, because these are not networks such as 10.0.0.0/8: " + strings.Join(bad, ", "))

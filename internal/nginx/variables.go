@@ -15,7 +15,7 @@ type Template struct {
 // names are the variables that Lookup functions know. There are also http_NAME, cookie_NAME and arg_NAME.
 var names = []string{
 	"args", "best_http_host", "binary_remote_addr", "escaped_request_uri", "host", "http_host", "ingress_name", "is_args", "location_path",
-	"msec", "namespace",
+	"msec", "namespace", "opentelemetry_context_traceparent", "opentelemetry_span_id", "opentelemetry_trace_id",
 	"pass_access_scheme", "proxy_add_x_forwarded_for", "query_string", "remote_addr", "remote_port", "req_id", "request_id",
 	"request_method", "request_uri", "scheme",
 	"server_name", "server_port", "service_name", "service_port", "ssl_client_escaped_cert", "ssl_client_i_dn",
@@ -35,14 +35,34 @@ var LogVariables = []string{
 	"time_iso8601", "time_local", "upstream_addr", "upstream_response_length", "upstream_response_time", "upstream_status",
 }
 
+// StreamVariables are the only variables for the lines of TCP and UDP ports: what is known when a connection has ended.
+var StreamVariables = []string{
+	"bytes_received", "bytes_sent", "hostname", "msec", "pid", "protocol", "proxy_upstream_name", "remote_addr", "remote_port", "server_addr",
+	"server_port", "session_time", "status", "time_iso8601", "time_local", "upstream_addr", "upstream_bytes_received", "upstream_bytes_sent",
+}
+
 // Groups are the variables of a place where a regular expression has matched.
 var Groups = strings.Split("123456789", "")
 
 var prefixes = []string{"http_", "cookie_", "arg_"}
 
-// ParseTemplate reads a template. A dollar sign begins a variable, as $name or ${name}; one that is unknown is an error. more are
-// the names of variables that there are in this place besides.
+// MostVariables is how many variables a text may have: a client may send tens of kilobytes for each.
+const MostVariables = 64
+
+// CheckVariables says why a text has too many of them.
+func CheckVariables(text string) error {
+	if n := strings.Count(text, "$"); n > MostVariables {
+		return fmt.Errorf("it has %d variables, and %d are the most", n, MostVariables)
+	}
+	return nil
+}
+
+// ParseTemplate reads a template. A dollar sign begins a variable, as $name or ${name}; one that is unknown is an error, and so are too many
+// of them. more are the names of variables that there are in this place besides.
 func ParseTemplate(text string, more ...string) (*Template, error) {
+	if err := CheckVariables(text); err != nil {
+		return nil, err
+	}
 	t := &Template{}
 	rest := text
 	for {
@@ -122,13 +142,18 @@ func SplitTemplate(text string) Split {
 
 // Unknown returns the variables in a text that there are not, each once. more are names of others in this place.
 func (s *Split) Unknown(more ...string) []string {
-	var unknown []string
+	return slices.DeleteFunc(s.Others(more), known)
+}
+
+// Others returns the variables in a text that are not among names, each once.
+func (s *Split) Others(names []string) []string {
+	var others []string
 	for _, name := range s.Names {
-		if !known(name) && !slices.Contains(more, name) && !slices.Contains(unknown, name) {
-			unknown = append(unknown, name)
+		if !slices.Contains(names, name) && !slices.Contains(others, name) {
+			others = append(others, name)
 		}
 	}
-	return unknown
+	return others
 }
 
 // cutAnyName takes a name off what follows a dollar sign; without one, rest is all of it.

@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"regexp"
 	"regexp/syntax"
+	"runtime"
 	"strings"
 	"sync"
 	"unicode/utf8"
+	"weak"
 )
 
 const (
@@ -25,6 +27,11 @@ const (
 	MostOfHost = 50_000
 	// MostOfNamespace is the size that all patterns of a namespace may have together.
 	MostOfNamespace = 200_000
+	// MostOfNames is the size that all patterns of a namespace that are names of hosts may have together. Each of them is searched in every name
+	// that no host has, whichever namespace it is of: a budget for names is enough for those of several namespaces.
+	MostOfNames = 500
+	// MostOfName is the length of a name that is searched: no host has a longer one.
+	MostOfName = 253
 )
 
 // Pattern is a regular expression of the kind RE2. It is immutable, and for all goroutines.
@@ -62,16 +69,53 @@ func CompileMarked(text string) (p *Pattern, marked bool, err error) {
 	return p, true, err
 }
 
+// compile returns the pattern that there is for a text, as long as anybody has it: the paths of many Ingresses are the same few texts.
 func compile(flags, text string) (*Pattern, error) {
+	whole := flags + text
+	if p := compiled.get(whole); p != nil {
+		return p, nil
+	}
 	size, err := parse(flags, text)
 	if err != nil {
 		return nil, err
 	}
-	expression, err := regexp.Compile(flags + text)
+	expression, err := regexp.Compile(whole)
 	if err != nil {
 		return nil, err
 	}
-	return &Pattern{expression: expression, size: size, program: sync.OnceValue(func() *syntax.Prog { return programOf(flags + text) })}, nil
+	p := &Pattern{expression: expression, size: size, program: sync.OnceValue(func() *syntax.Prog { return programOf(whole) })}
+	compiled.keep(whole, p)
+	return p, nil
+}
+
+// patterns are those that anybody has, by their texts. It is for any goroutine.
+type patterns struct {
+	mu  sync.Mutex
+	all map[string]weak.Pointer[Pattern]
+}
+
+var compiled = &patterns{all: map[string]weak.Pointer[Pattern]{}}
+
+// get returns nil for one that nobody has.
+func (c *patterns) get(text string) *Pattern {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[text].Value()
+}
+
+func (c *patterns) keep(text string, p *Pattern) {
+	pointer := weak.Make(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[text] = pointer
+	runtime.AddCleanup(p, func(text string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.all[text] == pointer {
+			// No other pattern has the text meanwhile.
+			delete(c.all, text)
+		}
+	}, text)
 }
 
 // programOf compiles what has been compiled before.
@@ -92,6 +136,9 @@ func programOf(text string) *syntax.Prog {
 func Size(text string) (int, error) {
 	return parse("", text)
 }
+
+// FoldSize is Size for CompileFold.
+func FoldSize(text string) (int, error) { return parse("(?i)", text) }
 
 // PathSize is Size for CompilePath.
 func PathSize(path string) (int, error) {

@@ -24,6 +24,10 @@ const (
 // NewBudget is that of a request.
 func NewBudget() Budget { return Budget{mostSteps, mostPlain} }
 
+// NewNameBudget is that of the name of a host: the patterns of the first four namespaces never use it up, since an instruction takes three steps
+// for each character at most.
+func NewNameBudget() Budget { return Budget{4 * 3 * MostOfNames * (MostOfName + 1), mostPlain} }
+
 // Found is the outcome of a search.
 type Found int
 

@@ -7,21 +7,21 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/k8singress/k8singress/internal/extauth"
+	"github.com/k8singress/k8singress/internal/callout"
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
-// The IDs by which external services are known to the guard: those of an address, those of a name, which may lead anywhere, and those that
+// The IDs by which services that Ingresses name are known to the guard: those of an address, those of a name, which may lead anywhere, and those that
 // are named by the host of the request, which may stand behind this process.
 const (
-	askedAddress = "external-auth/address"
-	askedName    = "external-auth/name"
-	askedOwn     = "external-auth/own"
+	askedAddress = "service/address"
+	askedName    = "service/name"
+	askedOwn     = "service/own"
 )
 
-// NewServicePool returns a pool for external services. No endpoints are reached by it.
+// NewServicePool returns a pool for calls. No endpoints are reached by it.
 func NewServicePool(guard *reach.Guard) *Pool {
 	if guard != nil {
 		guard.SetName(askedName, true)
@@ -31,9 +31,10 @@ func NewServicePool(guard *reach.Guard) *Pool {
 	return NewPool(guard)
 }
 
-// Ask asks an external service for a request, whose end ends the question. Of the answer nothing is read behind extauth.MostBytes, and no
-// redirect is followed. As with endpoints of HTTPS, the certificate of the service is not verified, as in ingress-nginx.
-func (p *Pool) Ask(r *message.Request, q *extauth.Question) (*extauth.Answer, error) {
+// Ask calls a service for a request, whose end ends the call. Of the answer nothing is read behind callout.MostBytes, but for what the
+// service has drained, and no redirect is followed. As with endpoints of HTTPS, the certificate of the service is not verified, as in
+// ingress-nginx.
+func (p *Pool) Ask(r *message.Request, q *callout.Call) (callout.Answer, error) {
 	to, config := key{namespace: q.Namespace, address: q.Address, own: q.Own}, (*tls.Config)(nil)
 	if q.Secure {
 		g := p.usual.Load()
@@ -41,8 +42,8 @@ func (p *Pool) Ask(r *message.Request, q *extauth.Question) (*extauth.Answer, er
 	}
 	if c := p.take(to); c != nil {
 		answer, err := p.askOn(c, r, q)
-		// It may have been closed before the question came.
-		if err == nil || c.touched || isTimeout(err) || context.Cause(r.Context()) != nil {
+		// It may have been closed before the call came. A body is never sent twice.
+		if err == nil || c.touched || len(q.Body) > 0 || isTimeout(err) || context.Cause(r.Context()) != nil {
 			return answer, asked(q, err)
 		}
 	}
@@ -54,7 +55,7 @@ func (p *Pool) Ask(r *message.Request, q *extauth.Question) (*extauth.Answer, er
 	}
 	socket, share, err := d.open(r.Context(), q.Address, config)
 	if err != nil {
-		return nil, asked(q, err)
+		return callout.Answer{}, asked(q, err)
 	}
 	c := newConn(socket, to)
 	c.share = share
@@ -62,20 +63,26 @@ func (p *Pool) Ask(r *message.Request, q *extauth.Question) (*extauth.Answer, er
 	return answer, asked(q, err)
 }
 
-func asked(q *extauth.Question, err error) error {
+func asked(q *callout.Call, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("external authentication at %s: %w", q.Address, err)
+	return fmt.Errorf("%s at %s: %w", q.Purpose, q.Address, err)
 }
 
 // askOn asks on one connection, and gives it back to the pool if it is of further use.
-func (p *Pool) askOn(c *conn, r *message.Request, q *extauth.Question) (*extauth.Answer, error) {
+func (p *Pool) askOn(c *conn, r *message.Request, q *callout.Call) (callout.Answer, error) {
 	c.begin(r, q.Read, q.Write)
+	if q.Drain > 0 {
+		c.watch()
+	}
 	c.questions++
 	last := q.Idle < 0 || p.keepsNone.Load() || q.Requests > 0 && c.questions >= q.Requests
 	answer, size, err := c.ask(q, last)
-	if !c.finish() || err != nil || last || !c.head.KeepAlive || !c.discard(extauth.MostBytes-size) {
+	if err == nil && (q.Drain > 0 || !last && c.head.KeepAlive) {
+		last = !c.discard(max(callout.MostBytes, q.Drain)-size, q.Drain > 0) || last
+	}
+	if !c.finish() || err != nil || last || !c.head.KeepAlive {
 		c.close()
 		return answer, err
 	}
@@ -84,42 +91,57 @@ func (p *Pool) askOn(c *conn, r *message.Request, q *extauth.Question) (*extauth
 	return answer, nil
 }
 
-// ask sends a question and reads the head of the answer, which has a size.
-func (c *conn) ask(q *extauth.Question, last bool) (answer *extauth.Answer, size int, err error) {
-	buffer := small.Get().(*[]byte)
-	defer small.Put(buffer)
-	line := http1.RequestLine{Method: q.Method, Target: q.Target, Host: q.Host, Close: last}
-	head, err := http1.AppendRequestHead((*buffer)[:0], &line, q.Fields)
-	if err != nil {
-		return nil, 0, err
-	}
-	if err := c.write(head); err != nil {
-		return nil, 0, err
+// ask sends a call and reads the head of the answer, which has a size.
+func (c *conn) ask(q *callout.Call, last bool) (answer callout.Answer, size int, err error) {
+	if err := c.call(q, last); err != nil {
+		return answer, 0, err
 	}
 	for {
-		n, err := c.readHead(q.Method, extauth.MostBytes-size)
+		n, err := c.readHead(q.Method, callout.MostBytes-size)
 		if err != nil {
-			return nil, 0, err
+			return answer, 0, err
 		}
 		size += n
 		switch status := c.answer.Status; {
 		case status == 101:
-			return nil, 0, errSwitches
+			return answer, 0, errSwitches
 		case status >= 200:
 			return q.NewAnswer(status, c.answer.Fields), size, nil
 		}
 	}
 }
 
+// call sends a call.
+func (c *conn) call(q *callout.Call, last bool) error {
+	buffer := small.Get().(*[]byte)
+	defer small.Put(buffer)
+	line := http1.RequestLine{Method: q.Method, Target: q.Target, Host: q.Host, Close: last}
+	if len(q.Body) > 0 {
+		line.Framing, line.Length = http1.Sized, int64(len(q.Body))
+	}
+	head, err := http1.AppendRequestHead((*buffer)[:0], &line, q.Fields)
+	if err != nil {
+		return err
+	}
+	if err = c.write(head); err == nil && len(q.Body) > 0 {
+		err = c.write(q.Body)
+	}
+	return err
+}
+
 // discard reads the rest of an answer that nobody needs, if it comes at once and has no more than so many bytes. Otherwise the connection
-// is of no use.
-func (c *conn) discard(most int) bool {
+// is of no use. With patience it may take until the request ends.
+func (c *conn) discard(most int, patience bool) bool {
 	var chunks http1.Decoder
 	left := c.answer.Length
 	for waits := false; !c.passes(&chunks, &left); waits = true {
-		if !waits {
+		switch {
+		case patience:
+			c.extendRead()
+		case !waits:
 			_ = c.bare.SetReadDeadline(time.Now().Add(glance))
 			c.in.moved = time.Time{}
+			c.stopAgain()
 		}
 		c.at, c.end = 0, 0
 		n, err := c.socket.Read(*c.buffer)

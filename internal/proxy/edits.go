@@ -43,24 +43,46 @@ func newCookieEdit(f *ir.Forwarding) (cookieEdit, error) {
 	return cookies, nil
 }
 
-// edit changes the fields of an answer of an endpoint on their way to the client.
+// allowance bounds what is rewritten in one answer. The author of an Ingress may have the endpoint send as many attributes as fit into a head, for
+// each of which an expression is searched, and a variable may stand that the client has made long.
+type allowance struct{ attributes, bytes int }
+
+const (
+	mostRewritten      = 128
+	mostRewrittenBytes = 256 << 10
+)
+
+// has says whether one more value may be rewritten.
+func (a *allowance) has() bool {
+	a.attributes--
+	return a.attributes >= 0 && a.bytes >= 0
+}
+
+// take returns a value that was rewritten.
+func (a *allowance) take(value string) string {
+	a.bytes -= len(value)
+	return value
+}
+
+// edit changes the fields of an answer of an endpoint on their way to the client. What there is no room for stays as it is.
 func (r *request) edit(fields message.Fields) {
 	e := &r.settings.edits
 	if len(e.cookies) == 0 && e.redirect == nil {
 		return
 	}
+	left := &allowance{mostRewritten, mostRewrittenBytes}
 	for i := range fields {
 		field := &fields[i]
 		switch {
 		case field.Kind == message.SetCookie:
 			if len(e.cookies) > 0 {
-				field.Value = e.cookies.edit(field.Value, r.Variable)
+				field.Value = e.cookies.edit(field.Value, left, r.Variable)
 			}
-		case e.redirect == nil:
+		case e.redirect == nil || field.Kind != message.Location && !strings.EqualFold(field.Name, "Refresh") || !left.has():
 		case field.Kind == message.Location:
-			field.Value = e.redirect.rewriteURL(field.Value, r.Variable)
-		case strings.EqualFold(field.Name, "Refresh"):
-			field.Value = e.redirect.rewriteRefresh(field.Value, r.Variable)
+			field.Value = left.take(e.redirect.rewriteURL(field.Value, r.Variable))
+		default:
+			field.Value = left.take(e.redirect.rewriteRefresh(field.Value, r.Variable))
 		}
 	}
 }
@@ -88,12 +110,12 @@ func (a *attribute) rewriteRefresh(value string, variable func(string) string) s
 // cookieEdit rewrites attributes of a cookie by their names in lower case.
 type cookieEdit map[string]*attribute
 
-func (c cookieEdit) edit(cookie string, variable func(string) string) string {
+func (c cookieEdit) edit(cookie string, left *allowance, variable func(string) string) string {
 	parts := strings.Split(cookie, ";")
 	for i, part := range parts[1:] {
 		name, value, _ := strings.Cut(part, "=")
-		if a := c[strings.ToLower(strings.TrimSpace(name))]; a != nil {
-			parts[1+i] = name + "=" + a.rewrite(strings.TrimSpace(value), variable)
+		if a := c[strings.ToLower(strings.TrimSpace(name))]; a != nil && left.has() {
+			parts[1+i] = name + "=" + left.take(a.rewrite(strings.TrimSpace(value), variable))
 		}
 	}
 	return strings.Join(parts, ";")

@@ -92,7 +92,7 @@ func (r *request) foreign(ctx context.Context) *http.Request {
 	if r.protocol == ir.GRPCS {
 		to.URL.Scheme = "https"
 	}
-	to.Host, to.RequestURI, to.Body = cmp.Or(r.told.host, r.address), "", http.NoBody
+	to.Host, to.RequestURI, to.Body = cmp.Or(r.forwarded.host, r.address), "", http.NoBody
 	to.Close = r.settings.closes()
 	if r.body != nil {
 		to.ContentLength = r.body.length

@@ -97,7 +97,7 @@ func (r *request) send(c *conn) (*upload, error) {
 // appendHead writes the request line and the fields. What a client or a filter has put into them is checked where it is written.
 func (r *request) appendHead(buffer []byte, c *conn) ([]byte, error) {
 	// A client that speaks HTTP/1.0 may leave the host out; an endpoint that speaks HTTP/1.1 wants one.
-	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: cmp.Or(r.told.host, r.address)}
+	line := http1.RequestLine{Method: r.Method, Target: r.OutTarget(), Host: cmp.Or(r.forwarded.host, r.address)}
 	if !httpguts.ValidHostHeader(line.Host) {
 		return nil, fmt.Errorf("the host would be %q", line.Host)
 	}

@@ -68,7 +68,7 @@ func (r *request) cgiParams() []fastcgi.Param {
 		c.script += r.settings.Index
 	}
 	c.script, c.info = split(c.script)
-	all := make([]fastcgi.Param, 0, len(r.settings.params)+len(r.Fields)+len(toldKinds))
+	all := make([]fastcgi.Param, 0, len(r.settings.params)+len(r.Fields)+len(forwardedKinds))
 	for _, p := range r.settings.params {
 		all = append(all, fastcgi.Param{Name: p.name, Value: p.value.Expand(func(name string) string {
 			if value, ok := cgiValues[name]; ok {
@@ -159,7 +159,7 @@ func (r *request) params() ([]fastcgi.Param, error) {
 			all[i].Value += between + value
 		}
 	}
-	add("HTTP_HOST", r.told.host, "")
+	add("HTTP_HOST", r.forwarded.host, "")
 	for _, f := range r.outgoing(nil) {
 		between := ", "
 		if f.Kind == message.Cookie {

@@ -56,8 +56,11 @@ const (
 	defaultIdleTimeout = 60 * time.Second
 	// total is how many are kept in all: each is a file and some 10 KiB.
 	total = 8192
-	// sweepPeriod is how often those that nobody uses are looked at.
-	sweepPeriod = 5 * time.Second
+	// generous is how many times as many as are free one namespace may have of them: one alone has eight ninths, and there is always room for
+	// another one, as in package budget.
+	generous = 8
+	// sweepPeriod is how often those that nobody uses are looked at, and shortestPeriod the same where they are kept for less.
+	sweepPeriod, shortestPeriod = 5 * time.Second, time.Second
 )
 
 // NewPool returns a pool without connections, which dials what the guard lets it.
@@ -165,7 +168,7 @@ func (p *Pool) put(c *conn, front bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list := p.idle[c.key]
-	if p.closed || c.key.secured.isRetired() || len(list) >= cmp.Or(c.most, p.perAddress) || p.count >= total {
+	if p.closed || c.key.secured.isRetired() || len(list) >= cmp.Or(c.most, p.perAddress) || !p.hasRoom(c.key.namespace) {
 		return false
 	}
 	p.counted(c.key, 1)
@@ -180,9 +183,15 @@ func (p *Pool) put(c *conn, front bool) bool {
 	return true
 }
 
+// hasRoom says whether a namespace may have one more idle connection, with the mutex held.
+func (p *Pool) hasRoom(namespace string) bool { return p.of[namespace] < generous*(total-p.count) }
+
+// period is how often sweep comes, with the mutex held.
+func (p *Pool) period() time.Duration { return min(sweepPeriod, max(shortestPeriod, p.idleTimeout)) }
+
 // arm lets sweep come.
 func (p *Pool) arm() {
-	p.sweeps = time.AfterFunc(sweepPeriod, func() { p.sweep(time.Now()) })
+	p.sweeps = time.AfterFunc(p.period(), func() { p.sweep(time.Now()) })
 }
 
 // sweep closes what has been idle for too long, and what the endpoint has closed. It comes again as long as there is
@@ -222,13 +231,14 @@ func (p *Pool) unused(now time.Time) []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var found []*conn
+	period := p.period()
 	for to, list := range p.idle {
 		if len(list) == 0 {
 			delete(p.idle, to)
 			continue
 		}
 		n := 0
-		for n < len(list) && (p.closed || now.Sub(list[n].since) >= sweepPeriod) {
+		for n < len(list) && (p.closed || now.Sub(list[n].since) >= period) {
 			n++
 		}
 		if n == 0 && len(list) > 0 {

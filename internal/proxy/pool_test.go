@@ -189,3 +189,28 @@ func BenchmarkGeneration(b *testing.B) {
 		}
 	})
 }
+
+// TestTenant22IdleConnections: the connections that are kept for one namespace leave room for those of another.
+func TestTenant22IdleConnections(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	p := NewPool(nil)
+	defer p.Close()
+	// As many of b as there may be: each count stands for a connection.
+	for p.hasRoom("b") {
+		p.counted(key{namespace: "b"}, 1)
+	}
+	defer p.counted(key{namespace: "b"}, -p.of["b"])
+	if p.count < total/2 || p.count >= total {
+		t.Errorf("one namespace alone has %d of %d", p.count, total)
+	}
+	c, _ := connected(t, listener)
+	c.key.namespace = "a"
+	p.keep(c)
+	if p.take(c.key) != c {
+		t.Error("there is no room for another namespace")
+	}
+}

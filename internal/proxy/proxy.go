@@ -49,7 +49,7 @@ func (r *request) forward(secured *Secured) (err error) {
 	if err != nil {
 		return err
 	}
-	r.tell()
+	r.prepareFields()
 	if err = r.try(); err == nil && r.replaced != nil {
 		return r.replaced
 	}
@@ -63,7 +63,7 @@ type request struct {
 	pool       *Pool
 	protocol   ir.BackendProtocol
 	generation *generation
-	told       told
+	forwarded  forwarded
 	body       *body
 	begun      time.Time
 	// asked counts the attempts.

@@ -19,7 +19,7 @@ func (c *conn) silent() bool {
 		return true
 	}
 	if c.peek == nil {
-		c.peek = c.look
+		c.peek = c.receive
 	}
 	// Control does not look at the deadline, which may be over by now.
 	return c.raw.Control(c.peek) == nil && c.nothing
@@ -28,8 +28,8 @@ func (c *conn) silent() bool {
 // closed says whether the endpoint has ended the connection, and all that it said before has been read.
 func (c *conn) closed() bool { return !c.silent() && !c.something }
 
-// look notes whether anything has come in, or nothing, or the end.
-func (c *conn) look(fd uintptr) {
+// receive notes whether anything has come in, or nothing, or the end.
+func (c *conn) receive(fd uintptr) {
 	n, _, err := syscall.Recvfrom(int(fd), c.one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	c.nothing, c.something = errors.Is(err, syscall.EAGAIN), n > 0
 }

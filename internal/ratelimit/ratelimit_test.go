@@ -262,3 +262,30 @@ func BenchmarkTake(b *testing.B) {
 		})
 	}
 }
+
+// TestTenant22Zones: however many clients the zones of one namespace have, those of another hold theirs back as before.
+func TestTenant22Zones(t *testing.T) {
+	zones, rates, bursts := ratelimit.NewZones(), ratelimit.Rates{PerMinute: 1}, ratelimit.Bursts{PerMinute: 1}
+	var kept []*ratelimit.Requests
+	for z := range 10 {
+		zone := zones.Requests(fmt.Sprint("b/", z), rates)
+		kept = append(kept, zone)
+		for n := range uint32(1 << 18) {
+			zone.Take(nth(n), bursts, 0)
+		}
+	}
+	zone := zones.Requests("a/main", rates)
+	const clients = 10_000
+	held := 0
+	for range 3 {
+		for n := range uint32(clients) {
+			if !zone.Take(nth(n), bursts, 0) {
+				held++
+			}
+		}
+	}
+	if held < clients*9/10 {
+		t.Errorf("%d of %d clients with a request too many are held back", held, clients)
+	}
+	runtime.KeepAlive(kept)
+}

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/budget"
 )
 
 const (
@@ -13,7 +15,8 @@ const (
 	// mostEntries is how many clients fit into a zone: all of them take 10 MB.
 	mostEntries = 1 << 18
 	mostOfShard = mostEntries / shards
-	// mostOfAll is how many clients fit into all zones together, but for the first few of each zone, which have room in any case.
+	// mostOfAll is how many clients fit into all zones together, but for the first few of each zone, which have room in any case. Namespaces share
+	// them: one whose zones are full takes no room from the zones of others.
 	mostOfAll = 1 << 21
 	// tidying is how often a shard looks whether it is much larger than it need be.
 	tidying = time.Minute
@@ -23,19 +26,33 @@ const (
 type Requests struct {
 	speeds [2]int64
 	room   *room
-	shards [shards]shard
+	// shards are nil until the first request: most of many zones have none for a long time.
+	shards atomic.Pointer[[shards]shard]
 }
 
-// room is how many entries there are in all zones, and how many of them a zone has.
+// shard returns the shard of a hash.
+func (z *Requests) shard(hash uint64) *shard {
+	all := z.shards.Load()
+	if all == nil {
+		all = new([shards]shard)
+		if !z.shards.CompareAndSwap(nil, all) {
+			all = z.shards.Load()
+		}
+	}
+	return &all[hash%shards]
+}
+
+// room is what the namespace of a zone has of the entries of all zones, and how many of them the zone has.
 type room struct {
-	all *atomic.Int64
-	own atomic.Int64
+	share *budget.Share
+	own   atomic.Int64
 }
 
 // take takes more entries for the zone, or fewer. It returns false if there are not as many.
 func (r *room) take(n int) bool {
-	if all := r.all.Add(int64(n)); n > 0 && all > mostOfAll {
-		r.all.Add(int64(-n))
+	if n < 0 {
+		r.share.Give(int64(-n))
+	} else if !r.share.Take(int64(n)) {
 		return false
 	}
 	r.own.Add(int64(n))
@@ -43,10 +60,10 @@ func (r *room) take(n int) bool {
 }
 
 // giveBack gives back all that the zone has.
-func (r *room) giveBack() { r.all.Add(-r.own.Swap(0)) }
+func (r *room) giveBack() { r.share.Give(r.own.Swap(0)) }
 
-func newRequests(rates Rates, all *atomic.Int64) *Requests {
-	return &Requests{speeds: rates.speeds(), room: &room{all: all}}
+func newRequests(rates Rates, share *budget.Share) *Requests {
+	return &Requests{speeds: rates.speeds(), room: &room{share: share}}
 }
 
 // shard is a table in which each client has one of the places of its set. All of it is for who holds the mutex.
@@ -69,7 +86,7 @@ type entry struct {
 // ahead of one of the rates. A rate that is zero holds nobody back.
 func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 	hash := key.hash()
-	s := &z.shards[hash%shards]
+	s := z.shard(hash)
 	// Zero is for free places.
 	ms := now.Milliseconds() + 1
 	s.Lock()

@@ -2,9 +2,11 @@ package ratelimit
 
 import (
 	"runtime"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"weak"
+
+	"github.com/k8singress/k8singress/internal/budget"
 )
 
 // Zones are the zones by their names. A zone lives as long as anybody has it, such as the filter of a chain or a request under way: those who
@@ -14,7 +16,7 @@ type Zones struct {
 	requests    map[requestsID]weak.Pointer[Requests]
 	connections map[string]weak.Pointer[Connections]
 	// entries are those of all zones.
-	entries atomic.Int64
+	entries *budget.Budget
 }
 
 // requestsID is what makes a zone: where a rate changes, every client begins anew.
@@ -25,7 +27,15 @@ type requestsID struct {
 
 // NewZones returns none.
 func NewZones() *Zones {
-	return &Zones{requests: map[requestsID]weak.Pointer[Requests]{}, connections: map[string]weak.Pointer[Connections]{}}
+	return &Zones{
+		requests: map[requestsID]weak.Pointer[Requests]{}, connections: map[string]weak.Pointer[Connections]{}, entries: budget.New(mostOfAll),
+	}
+}
+
+// namespaceOf is that of the Ingress that a zone has its name from: "namespace/name".
+func namespaceOf(zone string) string {
+	namespace, _, _ := strings.Cut(zone, "/")
+	return namespace
 }
 
 // Requests returns the zone of a name and of rates.
@@ -35,7 +45,7 @@ func (z *Zones) Requests(name string, rates Rates) *Requests {
 	id := requestsID{name, rates}
 	zone := z.requests[id].Value()
 	if zone == nil {
-		zone = newRequests(rates, &z.entries)
+		zone = newRequests(rates, z.entries.Share(namespaceOf(name), ""))
 		runtime.AddCleanup(zone, (*room).giveBack, zone.room)
 		keep(z, z.requests, id, zone)
 	}

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"net"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -115,17 +117,32 @@ func (p *Policy) of(r *message.Request) Client {
 }
 
 // believe takes over what the proxy in front has said. host is the field with the host; of several, which several proxies have written,
-// the first counts.
+// the first counts. What is no scheme, host or port counts as not said: many proxies pass on what a client has written, and redirects are made
+// of it.
 func (c *Client) believe(fields message.Fields, host message.Field) {
-	c.Proto = cmp.Or(fields.Get(message.XForwardedProto), c.Proto)
+	if proto := strings.ToLower(first(fields.Get(message.XForwardedProto))); slices.Contains(schemes, proto) {
+		c.Proto = proto
+	}
 	for i := range fields {
 		if fields[i].Is(host.Kind, host.Name) {
-			c.Host = cmp.Or(fields[i].Value, c.Host)
+			if said := first(fields[i].Value); message.ValidHost(said) {
+				c.Host = said
+			}
 			break
 		}
 	}
-	c.Port = cmp.Or(fields.Get(message.XForwardedPort), c.Port)
-	c.Host, _, _ = strings.Cut(c.Host, ",")
+	if port, err := strconv.ParseUint(first(fields.Get(message.XForwardedPort)), 10, 16); err == nil && port > 0 {
+		c.Port = strconv.FormatUint(port, 10)
+	}
+}
+
+// schemes are those that a client may have asked by. Some proxies say those of WebSockets.
+var schemes = []string{"http", "https", "ws", "wss"}
+
+// first is the first part of a list.
+func first(list string) string {
+	part, _, _ := strings.Cut(list, ",")
+	return strings.TrimSpace(part)
 }
 
 // furthest returns the last address of a list that is nobody's whose word counts, from the end: nginx's real_ip_recursive.

@@ -16,7 +16,12 @@ import (
 )
 
 func (m chains) host(h *ir.VirtualHost) part[document.Host] {
-	host := &document.Host{AliasOf: h.AliasOf, TLS: h.TLS, ClientAuth: h.ClientAuth, Routes: make([]*document.Route, 0, len(h.Routes))}
+	host := &document.Host{
+		AliasOf: h.AliasOf, AliasSince: h.AliasSince, TLS: h.TLS, ClientAuth: h.ClientAuth, Routes: make([]*document.Route, 0, len(h.Routes)),
+	}
+	if h.AliasBy != (ir.Ref{}) {
+		host.AliasBy = h.AliasBy.String()
+	}
 	for _, route := range h.Routes {
 		host.Routes = append(host.Routes, m.route(route))
 	}
@@ -30,7 +35,7 @@ func (m chains) host(h *ir.VirtualHost) part[document.Host] {
 func (m chains) route(route *ir.Route) *document.Route {
 	r := &document.Route{
 		Type: string(route.Match.Type), Path: route.Match.Path, Match: route.Match.Conditions, Origin: route.Origin.String(),
-		Unlogged: route.Unlogged,
+		Unlogged: route.Unlogged, Tracing: route.Tracing,
 	}
 	filters := route.Filters
 	if len(filters) > 0 {
@@ -120,6 +125,7 @@ var handlerNames = map[reflect.Type]string{
 	reflect.TypeFor[ir.BasicAuth]():       "k8singress_basic_auth",
 	reflect.TypeFor[ir.AnyOf]():           "k8singress_any_of",
 	reflect.TypeFor[ir.Bandwidth]():       "k8singress_bandwidth",
+	reflect.TypeFor[ir.Mirror]():          "k8singress_mirror",
 	reflect.TypeFor[ir.HandlerChain]():    "k8singress_chain",
 	reflect.TypeFor[ir.DirectResponse]():  "k8singress_direct_response",
 }

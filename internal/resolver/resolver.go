@@ -144,7 +144,7 @@ func (r *Resolver) Follow(id, external string) {
 	if old, ok := r.ids[id]; ok && old == t {
 		return
 	}
-	r.leave(id)
+	r.unfollow(id)
 	r.ids[id] = t
 	n := r.names[t.host]
 	if n == nil {
@@ -155,7 +155,7 @@ func (r *Resolver) Follow(id, external string) {
 	}
 	n.ports[id] = t.port
 	if n.asked || r.options.Access == Nothing {
-		r.tell(n, id)
+		r.publish(n, id)
 	}
 }
 
@@ -163,10 +163,10 @@ func (r *Resolver) Follow(id, external string) {
 func (r *Resolver) Unfollow(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.leave(id)
+	r.unfollow(id)
 }
 
-func (r *Resolver) leave(id string) {
+func (r *Resolver) unfollow(id string) {
 	n := r.names[r.ids[id].host]
 	if n == nil {
 		return
@@ -241,7 +241,7 @@ func (r *Resolver) sift(n *name, found []netip.Addr) {
 	}
 	if changed {
 		for id := range n.ports {
-			r.tell(n, id)
+			r.publish(n, id)
 		}
 	}
 }
@@ -269,7 +269,7 @@ func (r *Resolver) allowed(found []netip.Addr) (use []netip.Addr, refused []stri
 	return use, refused, nil
 }
 
-func (r *Resolver) tell(n *name, id string) {
+func (r *Resolver) publish(n *name, id string) {
 	var list []string
 	if port := n.ports[id]; port != "" {
 		for _, a := range n.use {

@@ -34,7 +34,7 @@ func (r *Resolver) Run(ctx context.Context) {
 	for {
 		next, c, wait := r.next()
 		if next.name != nil {
-			looking.Go(func() { r.look(ctx, next, c) })
+			looking.Go(func() { r.ask(ctx, next, c) })
 			continue
 		}
 		timer.Reset(wait)
@@ -72,8 +72,8 @@ func (r *Resolver) next() (turn, *client, time.Duration) {
 	return turn{}, nil, idle
 }
 
-// look asks for a name, and notes the answer. The host of a name does not change.
-func (r *Resolver) look(ctx context.Context, of turn, c *client) {
+// ask asks for a name, and notes the answer. The host of a name does not change.
+func (r *Resolver) ask(ctx context.Context, of turn, c *client) {
 	n := of.name
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

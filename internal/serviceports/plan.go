@@ -49,7 +49,7 @@ func Make(s Situation) Plan {
 		p.publish()
 	}
 	if p.Loopback && (s.Publish || s.Pod != nil) {
-		p.tell(report.PortUnreachable, p.Routes, "stream_bind has loopback addresses only, so that neither a Service nor anybody outside of the "+
+		p.warn(report.PortUnreachable, p.Routes, "stream_bind has loopback addresses only, so that neither a Service nor anybody outside of the "+
 			"pod reaches %s: take it out of the Caddyfile, or give it other addresses")
 	} else {
 		p.checkNodes()
@@ -68,16 +68,16 @@ type planning struct {
 func (p *planning) publish() {
 	switch {
 	case p.Service == nil:
-		p.tell(report.PortNotPublished, p.Routes,
+		p.warn(report.PortNotPublished, p.Routes,
 			"there is no Service "+p.Name.String()+", which publish_service names: create it, and it gets %s")
 	case p.Service.Spec.Type == corev1.ServiceTypeExternalName:
-		p.tell(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is of type ExternalName, which passes nothing on: "+
+		p.warn(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is of type ExternalName, which passes nothing on: "+
 			"let publish_service name one that has the pods of the controller behind it, and that one gets %s")
 	case p.Service.Spec.ClusterIP == corev1.ClusterIPNone:
-		p.tell(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is headless, which passes nothing on: "+
+		p.warn(report.PortNotPublished, p.Routes, "the Service "+p.Name.String()+" is headless, which passes nothing on: "+
 			"let publish_service name one that has an address, and that one gets %s")
 	case len(p.theirs) == 1 && p.theirs[0].Name == "":
-		p.tell(report.PortNotPublished, slices.DeleteFunc(slices.Clone(p.Routes), p.isServed),
+		p.warn(report.PortNotPublished, slices.DeleteFunc(slices.Clone(p.Routes), p.isServed),
 			"the port of the Service "+p.Name.String()+" has no name, and Kubernetes lets no other one stand beside it: give it a name, "+
 				"and the Service gets %s")
 	default:
@@ -96,7 +96,7 @@ func (p *planning) entries() {
 			elsewhere = append(elsewhere, route)
 		}
 	}
-	p.tell(report.PortNotPublished, elsewhere, "the Service "+p.Name.String()+" has an entry of somebody else that sends clients of %s to "+
+	p.warn(report.PortNotPublished, elsewhere, "the Service "+p.Name.String()+" has an entry of somebody else that sends clients of %s to "+
 		"another port of the pods: take that entry out, or set its targetPort to the same number")
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// tell adds one problem for each object that some of the ports come from. %s in the text stands for those ports.
-func (p *planning) tell(reason report.Reason, routes []*ir.StreamRoute, text string) {
+// warn adds one problem for each object that some of the ports come from. %s in the text stands for those ports.
+func (p *planning) warn(reason report.Reason, routes []*ir.StreamRoute, text string) {
 	var origins []ir.Origin
 	of := map[ir.Origin][]*ir.StreamRoute{}
 	for _, route := range routes {
@@ -78,7 +78,7 @@ func (p *planning) checkNodes() {
 			return port.ContainerPort == int32(route.Port) && cmp.Or(port.Protocol, corev1.ProtocolTCP) == protocolOf(route)
 		})
 	})
-	p.tell(report.PortUnreachable, unreachable, "the pods of the controller take single ports from their nodes, by hostPort, so that no "+
+	p.warn(report.PortUnreachable, unreachable, "the pods of the controller take single ports from their nodes, by hostPort, so that no "+
 		"client outside of the cluster reaches %s: each needs an entry in the ports of the container, with containerPort and hostPort, "+
 		"or in a Service of type LoadBalancer or NodePort")
 }

@@ -37,6 +37,9 @@ const (
 // DefaultHostsPerNamespace keeps one namespace from using up what an authority issues in a week.
 const DefaultHostsPerNamespace = 100
 
+// LeastElectionTTL is the least value of Config.ElectionTTL: a Lease is renewed several times in it.
+const LeastElectionTTL = 5 * time.Second
+
 // AdminOff is Config.Admin of a Caddy whose admin API is turned off.
 const AdminOff = "off"
 
@@ -48,6 +51,21 @@ const (
 
 // AccessLogOff is the value of Config.AccessLog that notes nothing.
 const AccessLogOff = "off"
+
+// HTTP3Off is the value of Config.HTTP3 that leaves HTTP/3 out.
+const HTTP3Off = "off"
+
+// PublishNodesInternal and PublishNodesExternal are the values of Config.PublishNodes.
+const (
+	PublishNodesInternal = "internal"
+	PublishNodesExternal = "external"
+)
+
+// ElectionOff is the value of Config.Election that asks for no Lease.
+const ElectionOff = "off"
+
+// StatusOff is the value of Config.Status that writes no addresses.
+const StatusOff = "off"
 
 // AutoHTTPSAll and AutoHTTPSOff are the values of Config.AutoHTTPS.
 const (
@@ -77,6 +95,10 @@ type Config struct {
 	// names an IngressClass instead, and each one with our ControllerName is served, whatever its own name. Only with a
 	// source of manifests, an Ingress may name this class there without such an object. Default: nginx.
 	IngressClass string `json:"ingress_class,omitempty"`
+	// IngressClassByName serves Ingresses whose spec.ingressClassName is IngressClass, too, whether there is such an IngressClass or not, and
+	// whatever its spec.controller is. Default: false; where IngressClasses may not be read, and only some namespaces are followed, it holds
+	// anyway.
+	IngressClassByName bool `json:"ingress_class_by_name,omitempty"`
 	// ControllerName is the spec.controller of the IngressClasses that are ours. Default: k8s.io/ingress-nginx, because
 	// the field of an IngressClass cannot be changed later.
 	ControllerName string `json:"controller_name,omitempty"`
@@ -91,11 +113,19 @@ type Config struct {
 	HTTP []string `json:"http,omitzero"`
 	// HTTPS are the addresses that answer HTTPS. An empty list means none. Default: [":443"].
 	HTTPS []string `json:"https,omitzero"`
+	// HTTP3 "off" leaves HTTP/3 out: nothing listens on UDP at the addresses of HTTPS, and no answer names it to clients. Default: it is on.
+	HTTP3 string `json:"http3,omitempty"`
 	// H2C lets clients begin with HTTP/2 at the addresses of HTTP, without TLS: h2c with prior knowledge. Default: false.
 	H2C bool `json:"h2c,omitempty"`
 
 	// Health is the address that answers /healthz and /readyz. Default: none.
 	Health string `json:"health,omitempty"`
+	// HealthPath is the path in place of /healthz there. Default: /healthz.
+	HealthPath string `json:"health_path,omitempty"`
+	// HealthReady has that path say what /readyz says. Default: false.
+	HealthReady bool `json:"health_ready,omitempty"`
+	// HealthMetrics answers /metrics there, too, as the admin API does. Default: false.
+	HealthMetrics bool `json:"health_metrics,omitempty"`
 	// ShutdownDelay is how long new requests are still taken once the process has been told to end, while /readyz says so
 	// and every answer asks the client to leave. Default: 0.
 	ShutdownDelay Duration `json:"shutdown_delay,omitempty"`
@@ -132,7 +162,8 @@ type Config struct {
 	// semicolon, a backslash, or an escaped dot, slash, semicolon, backslash or escape. Default: such a path is refused where
 	// one way to read it leads to a guard that the request has not met.
 	StrictPaths bool `json:"strict_paths,omitempty"`
-	// AccessLog "off" notes no requests, whatever the ConfigMap says. Default: they are noted as the ConfigMap says.
+	// AccessLog "off" notes neither requests nor connections of TCP and UDP ports, whatever the ConfigMap says. Default: they are noted as the
+	// ConfigMap says.
 	AccessLog string `json:"access_log,omitempty"`
 	// Via adds a Via header to answers, by which clients see that they came through here. Default: false.
 	Via bool `json:"via,omitempty"`
@@ -164,6 +195,13 @@ type Config struct {
 	PublishPorts bool `json:"publish_ports,omitempty"`
 	// PublishAddress are the IP addresses and host names that are written to the status of Ingresses. Default: none.
 	PublishAddress []string `json:"publish_address,omitempty"`
+
+	// PublishNodes writes to the status the addresses of the nodes that the pods of the controller run on: those in the cluster, "internal",
+	// or "external", with the internal ones where a node has no external one. Default: none.
+	PublishNodes string `json:"publish_nodes,omitempty"`
+
+	// Status "off" writes no addresses to the status of Ingresses, whatever PublishService and PublishAddress say. Default: they are written.
+	Status string `json:"status,omitempty"`
 
 	// SSLPassthrough lets Ingresses hand the TLS connections of their hosts to a backend, which ends TLS itself: the annotation
 	// ssl-passthrough of ingress-nginx, and its flag enable-ssl-passthrough. Default: false.
@@ -220,8 +258,16 @@ type Config struct {
 
 	// ElectionID is the name of the Lease whose holder writes status and Events. Default: k8singress-leader.
 	ElectionID string `json:"election_id,omitempty"`
+	// ElectionFallback is the name of the Lease that is used where that of ElectionID is forbidden, and this one is not: rights may name the
+	// Lease that they allow. Default: none.
+	ElectionFallback string `json:"election_fallback,omitempty"`
 	// ElectionNamespace is the namespace of that Lease. Default: the namespace that the process runs in.
 	ElectionNamespace string `json:"election_namespace,omitempty"`
+	// ElectionTTL is how long that Lease is good when its holder does not renew it, which it tries for two thirds of this time.
+	// Default: 15 s.
+	ElectionTTL Duration `json:"election_ttl,omitempty"`
+	// Election "off" asks for no Lease: every replica writes status and Events, and asks issuers. Default: the holder of the Lease does.
+	Election string `json:"election,omitempty"`
 
 	// Admin is the address of Caddy's admin API, or "off". Default: localhost:2019.
 	Admin string `json:"admin,omitempty"`

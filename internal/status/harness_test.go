@@ -36,10 +36,18 @@ type replica struct {
 // start runs a writer until stop is called, or the test ends.
 func start(t *testing.T, client *fake.Clientset) *replica {
 	t.Helper()
-	w, err := status.New(client, objects(client), status.Options{
+	return startWith(t, client, func(*status.Options) {})
+}
+
+// startWith starts one with other options.
+func startWith(t *testing.T, client *fake.Clientset, change func(*status.Options)) *replica {
+	t.Helper()
+	o := status.Options{
 		LeaseName: "lease", LeaseNamespace: "a", Pod: "edge-0", PodNamespace: "a", Log: zaptest.NewLogger(t),
 		Times: status.Times{Duration: 2 * time.Second, Renew: time.Second, Retry: 20 * time.Millisecond},
-	})
+	}
+	change(&o)
+	w, err := status.New(client, objects(client), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,13 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
 // Times of a Lease: how long it is good without renewal, how long its holder tries to renew it before it gives up, and
@@ -18,9 +22,22 @@ type Times struct{ Duration, Renew, Retry time.Duration }
 // defaultTimes are the times of Kubernetes' own controllers.
 var defaultTimes = Times{Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second}
 
+// TimesOf returns the times of a Lease that is good for so long, in the proportions of those of Kubernetes' own controllers. Zero stands
+// for the defaults.
+func TimesOf(duration time.Duration) Times {
+	return Times{Duration: duration, Renew: duration * 2 / 3, Retry: duration * 2 / 15}
+}
+
 // Run waits for the Lease, and writes while it has it, until ctx ends. Then it gives the Lease back, so that the next
 // replica need not wait for it to run out. What was written stays.
+//
+// Without an election it writes at once.
 func (w *Writer) Run(ctx context.Context) {
+	if w.options.NoElection {
+		w.options.Log.Info("without an election: this replica writes status and Events")
+		w.lead(ctx)
+		return
+	}
 	for ctx.Err() == nil {
 		if err := w.elect(ctx); err != nil {
 			w.options.Log.Error("no status will be written: the Lease cannot be used", zap.Error(err))
@@ -34,18 +51,25 @@ func (w *Writer) elect(ctx context.Context) error {
 	if times == (Times{}) {
 		times = defaultTimes
 	}
+	name := w.lease(ctx, times.Retry)
+	if ctx.Err() != nil {
+		return nil
+	}
 	var t term
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Name: w.options.LeaseName,
+		Name: name,
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Name: w.options.LeaseName, Namespace: w.options.LeaseNamespace},
+			LeaseMeta:  metav1.ObjectMeta{Name: name, Namespace: w.options.LeaseNamespace},
 			Client:     w.client.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: w.identity},
 		},
 		LeaseDuration: times.Duration, RenewDeadline: times.Renew, RetryPeriod: times.Retry,
 		ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) { t.serve(func() { w.lead(ctx) }) },
+			OnStartedLeading: func(ctx context.Context) {
+				w.options.Log.Info("elected as leader: this replica writes status and Events", zap.String("lease", name))
+				t.serve(func() { w.lead(ctx) })
+			},
 			OnStoppedLeading: func() {},
 		},
 	})
@@ -55,6 +79,31 @@ func (w *Writer) elect(ctx context.Context) error {
 	elector.Run(ctx)
 	t.end()
 	return nil
+}
+
+// lease returns the name of the Lease: that of the options, or the fallback where the rights allow only that. It waits until the API server
+// has answered, and until one of both is allowed. When ctx ends before, the name means nothing.
+func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
+	if w.options.LeaseFallback == "" {
+		return w.options.LeaseName
+	}
+	leases := w.client.CoordinationV1().Leases(w.options.LeaseNamespace)
+	for told := false; ctx.Err() == nil; told = true {
+		for _, name := range []string{w.options.LeaseName, w.options.LeaseFallback} {
+			_, err := kubeclient.Persist(ctx, func(error) {}, func() (*coordinationv1.Lease, error) {
+				return leases.Get(ctx, name, metav1.GetOptions{})
+			})
+			if !apierrors.IsForbidden(err) {
+				return name
+			}
+		}
+		if !told {
+			w.options.Log.Warn("no status is written: the rights allow neither Lease", zap.String("lease", w.options.LeaseName),
+				zap.String("fallback", w.options.LeaseFallback), zap.String("namespace", w.options.LeaseNamespace))
+		}
+		_ = kubeclient.Pause(ctx, pause) // The loop asks the context.
+	}
+	return ""
 }
 
 // term is the time of one elector, which runs OnStartedLeading in a goroutine that it does not wait for, and which may

@@ -12,11 +12,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	eventsv1 "k8s.io/api/events/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
@@ -33,6 +29,10 @@ import (
 type Options struct {
 	// LeaseName and LeaseNamespace name the Lease whose holder writes.
 	LeaseName, LeaseNamespace string
+	// LeaseFallback, if there is one, is the name of the Lease that is used where that of LeaseName is forbidden, and this one is not.
+	LeaseFallback string
+	// NoElection has this replica write without a Lease.
+	NoElection bool
 	// Times of the Lease; the zero value is client-go's own defaults for controllers.
 	Times Times
 	// Pod and PodNamespace name the pod that this process runs in, if that is known.
@@ -40,7 +40,7 @@ type Options struct {
 	Log               *zap.Logger
 }
 
-// Writer writes what Plan says, as long as it holds the Lease. Publish may be called from any goroutine.
+// Writer writes what Plan says, as long as it holds the Lease, or at once without an election. Publish may be called from any goroutine.
 type Writer struct {
 	client   kubernetes.Interface
 	objects  metadata.Interface
@@ -51,6 +51,8 @@ type Writer struct {
 	wake     chan struct{}
 	memory   *memory
 	ports    *ports
+	// updates says that statuses are updated as a whole, and coreEvents that Events are those of the core API: the rights have nothing else.
+	updates, coreEvents atomic.Bool
 }
 
 // desired is what was published last.
@@ -95,14 +97,15 @@ func (w *Writer) Verdicts() []*report.Verdict { return *w.ports.verdicts.Load() 
 // Changed receives when Verdicts returns others than before.
 func (w *Writer) Changed() <-chan struct{} { return w.ports.changed }
 
-// Leader says whether this replica holds the Lease.
+// Leader says whether this replica may write.
 func (w *Writer) Leader() bool { return w.leader.Load() }
 
 // lead writes until ctx ends, which it does when the Lease is lost.
 func (w *Writer) lead(ctx context.Context) {
 	w.leader.Store(true)
 	defer w.leader.Store(false)
-	w.options.Log.Info("elected as leader: this replica writes status and Events", zap.String("lease", w.options.LeaseName))
+	w.updates.Store(false)
+	w.coreEvents.Store(false)
 	queue := newQueue()
 	var working sync.WaitGroup
 	working.Go(func() { queue.run(ctx, w.write) })
@@ -132,8 +135,20 @@ func (w *Writer) enqueue(q *queue) {
 	if d == nil {
 		return
 	}
-	plan := Plan(d.report, d.snapshot, Addresses(d.snapshot, d.options.PublishAddress, d.options.PublishService))
+	plan := Plan(d.report, d.snapshot, w.addressesOf(d))
 	q.add(w.memory.setPlan(plan))
+}
+
+// addressesOf are those that are to be written; none leaves the status alone.
+func (w *Writer) addressesOf(d *desired) []networkingv1.IngressLoadBalancerIngress {
+	switch {
+	case d.options.Status == settings.StatusOff:
+		return nil
+	case d.options.PublishNodes != "":
+		pod := ir.Name{Namespace: w.options.PodNamespace, Name: w.options.Pod}
+		return NodeAddresses(d.snapshot, pod, d.options.PublishNodes == settings.PublishNodesInternal)
+	}
+	return Addresses(d.snapshot, d.options.PublishAddress, d.options.PublishService)
 }
 
 // write does what the newest plan says of one object.
@@ -161,35 +176,6 @@ func (w *Writer) try(ctx context.Context, t task) error {
 		return nil
 	}
 	return w.writeStatus(ctx, t.object, change)
-}
-
-// writeStatus patches the status of an object. One that is gone by now needs nothing.
-func (w *Writer) writeStatus(ctx context.Context, ref ir.Ref, c *Change) error {
-	kind, _ := kinds.ByName(ref.Kind)
-	_, err := w.objects.Resource(kind.GroupVersion.WithResource(kind.Resource)).Namespace(ref.Namespace).Patch(
-		ctx, ref.Name, types.MergePatchType, []byte(c.Status), metav1.PatchOptions{FieldManager: controllerName}, "status")
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("patching the status: %w", err)
-	}
-	w.memory.wroteStatus(ref, c)
-	return nil
-}
-
-// writeEvent writes an Event once, whichever replica has written it.
-func (w *Writer) writeEvent(ctx context.Context, event *eventsv1.Event) error {
-	name := event.Namespace + "/" + event.Name
-	if w.memory.hasEvent(name) {
-		return nil
-	}
-	now := *event
-	now.EventTime = metav1.NowMicro()
-	now.ReportingInstance = w.identity
-	_, err := w.client.EventsV1().Events(event.Namespace).Create(ctx, &now, metav1.CreateOptions{FieldManager: controllerName})
-	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("writing an Event: %w", err)
-	}
-	w.memory.wroteEvent(name)
-	return nil
 }
 
 // patcher returns the JSON merge patch that gives an object the status that follows from the verdict on it, or an empty string

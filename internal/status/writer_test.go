@@ -115,9 +115,8 @@ func TestObjectThatIsGoneIsNoError(t *testing.T) {
 func TestEventsDoNotWaitForTheStatus(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
-	client.PrependReactor("patch", "ingresses", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "ingresses"}, "web", errors.New("no"))
-	})
+	forbid(client, "patch", "ingresses")
+	forbid(client, "update", "ingresses")
 	r := leader(t, client)
 	r.Publish(warned("web", "no such Service"), taken(web), at("192.0.2.1"), nil)
 	fixture.Holds(t, "the Event is written", func() bool { return len(eventsIn(t, client)) == 1 })
@@ -232,7 +231,7 @@ func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	client := clientOf(web, busy)
 	client.PrependReactor("patch", "ingresses", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		bad := action.(clienttesting.PatchAction).GetName() == "web"
-		return bad, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "ingresses"}, "web", errors.New("no"))
+		return bad, nil, apierrors.NewInternalError(errors.New("oops"))
 	})
 	r := leader(t, client)
 	const rounds = 50

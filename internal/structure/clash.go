@@ -46,7 +46,11 @@ type listener struct {
 func listeners(c settings.Config) []listener {
 	const remedy = "give %[1]s another address, or write \"%[1]s off\" and let a site hand its requests over with the " +
 		"k8singress directive"
-	all := []listener{{"http", c.HTTP, []string{"tcp"}, remedy}, {"https", c.HTTPS, []string{"tcp", "udp"}, remedy}}
+	secure := []string{"tcp", "udp"}
+	if c.HTTP3 == settings.HTTP3Off {
+		secure = secure[:1]
+	}
+	all := []listener{{"http", c.HTTP, []string{"tcp"}, remedy}, {"https", c.HTTPS, secure, remedy}}
 	if c.Health != "" {
 		all = append(all, listener{"health", []string{c.Health}, []string{"tcp"}, "give %s another address"})
 	}

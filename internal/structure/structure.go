@@ -4,6 +4,7 @@ package structure
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -79,6 +80,9 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 	}
 	if len(c.HTTPS) > 0 {
 		all[HTTPSServer] = server(c.HTTPS)
+		if c.HTTP3 == settings.HTTP3Off {
+			all[HTTPSServer].Protocols = []string{"h1", "h2"}
+		}
 		all[HTTPSServer].TLSConnPolicies, all[HTTPSServer].StrictSNIHost = connectionPolicies(), new(bool)
 		all[HTTPSServer].ListenerWrappersRaw = []json.RawMessage{
 			document.Encode(map[string]any{"wrapper": "k8singress", "handshake_timeout": handshakeTimeout}),
@@ -86,7 +90,7 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 		}
 	}
 	if c.Health != "" {
-		all[HealthServer] = healthServer(c.Health)
+		all[HealthServer] = healthServer(c)
 	}
 	return all
 }
@@ -115,14 +119,32 @@ func server(listen []string) *caddyhttp.Server {
 }
 
 // healthServer is for probes only: they speak HTTP/1.1, and are not worth a line in the log.
-func healthServer(listen string) *caddyhttp.Server {
+func healthServer(c settings.Config) *caddyhttp.Server {
 	return &caddyhttp.Server{
-		Listen:            []string{listen},
+		Listen:            []string{c.Health},
 		ReadHeaderTimeout: probeTimeout,
 		Protocols:         []string{"h1"},
 		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
-		Routes:            only("k8singress_health"),
+		Routes:            healthRoutes(c),
 	}
+}
+
+func healthRoutes(c settings.Config) caddyhttp.RouteList {
+	probes := map[string]any{"handler": "k8singress_health"}
+	if c.HealthPath != "" {
+		probes["path"] = c.HealthPath
+	}
+	if c.HealthReady {
+		probes["ready"] = true
+	}
+	routes := caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{document.Encode(probes)}}}
+	if !c.HealthMetrics {
+		return routes
+	}
+	return slices.Insert(routes, 0, caddyhttp.Route{
+		MatcherSetsRaw: caddyhttp.RawMatcherSets{{"path": json.RawMessage(`["/metrics"]`)}},
+		HandlersRaw:    []json.RawMessage{json.RawMessage(`{"handler":"metrics"}`)},
+	})
 }
 
 // only are routes that leave every request to one handler.

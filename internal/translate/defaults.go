@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/backends"
 	"github.com/k8singress/k8singress/internal/configmap"
 	"github.com/k8singress/k8singress/internal/ingress"
@@ -70,6 +71,11 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 		problems = append(problems, report.Problem{
 			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[custom-http-errors]",
 			Message: "this has an effect only on Ingresses with the annotation default-backend: for the others, set the option default_backend",
+		})
+	}
+	if config.Defaults.Tracing.On && !config.Defaults.Tracing.Collected {
+		problems = append(problems, report.Problem{
+			Severity: report.Warning, Reason: report.InvalidEntry, Field: "data[enable-opentelemetry]", Message: annotations.NoCollector,
 		})
 	}
 	if !ok {

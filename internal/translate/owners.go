@@ -11,9 +11,6 @@ import (
 	"github.com/k8singress/k8singress/internal/ownership"
 )
 
-// below is a namespace under a wildcard.
-type below struct{ wildcard, namespace string }
-
 // noteBelow counts a rule for a host under the wildcard that covers it, or takes it out of the count again. What a namespace lists for
 // the wildcard counts if it has such a rule.
 func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
@@ -21,16 +18,21 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	if wildcard == "" || r.Canary != nil {
 		return
 	}
-	at, more := below{wildcard, r.Object.Namespace}, -1
+	namespaces, namespace, more := t.below[wildcard], r.Object.Namespace, -1
+	if namespaces == nil {
+		namespaces = map[string]int{}
+		t.below[wildcard] = namespaces
+	}
 	if t.results[refOf(r.Object)] == r {
 		more = 1
 	}
-	before := t.below[at]
+	before := namespaces[namespace]
 	after := before + more
-	if after == 0 {
-		delete(t.below, at)
-	} else {
-		t.below[at] = after
+	if namespaces[namespace] = after; after == 0 {
+		delete(namespaces, namespace)
+	}
+	if len(namespaces) == 0 {
+		delete(t.below, wildcard)
 	}
 	if _, listed := t.ofHost[wildcard]; listed && before*after == 0 {
 		c.hosts[wildcard] = struct{}{}
@@ -41,7 +43,7 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 func (t *Translator) around(host string) *hosts.Surroundings {
 	s := &hosts.Surroundings{Policy: t.options.Ownership, NamedBy: t.names.namespace(host)}
 	if strings.HasPrefix(host, "*.") {
-		s.RulesBelow = func(namespace string) bool { return t.below[below{host, namespace}] > 0 }
+		s.Below = t.below[host]
 	} else if above := hosts.WildcardOf(host); above != "" {
 		s.Above = t.merged[above]
 	}

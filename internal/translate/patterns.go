@@ -14,6 +14,8 @@ import (
 
 // patterns keeps account of what the regular expressions of a namespace come to. The oldest Ingresses have theirs.
 type patterns struct {
+	// most is what a namespace may have.
+	most       int
 	namespaces map[string]*namespacePatterns
 	// changed are the namespaces whose sizes have changed since bound.
 	changed set[string]
@@ -25,8 +27,8 @@ type namespacePatterns struct {
 	refused set[ir.Ref]
 }
 
-func newPatterns() *patterns {
-	return &patterns{namespaces: map[string]*namespacePatterns{}, changed: set[string]{}}
+func newPatterns(most int) *patterns {
+	return &patterns{most: most, namespaces: map[string]*namespacePatterns{}, changed: set[string]{}}
 }
 
 // count adds to the size of an Ingress. What does not depend on refusals is counted only, so that one look at a namespace is enough.
@@ -46,9 +48,9 @@ func (p *patterns) count(ref ir.Ref, size int) {
 	p.changed[ref.Namespace] = struct{}{}
 }
 
-func (p *patterns) countAll(sizes map[ir.Ref]int, sign int) {
-	for ref, size := range sizes {
-		p.count(ref, sign*size)
+func (p *patterns) countAll(sizes []hosts.PatternSize, sign int) {
+	for _, each := range sizes {
+		p.count(each.Ingress, sign*each.Size)
 	}
 }
 
@@ -64,8 +66,11 @@ func (p *patterns) refuses(ref ir.Ref) bool {
 // contribution is that of an Ingress, without its patterns where they are refused.
 func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 	c := &t.results[ref].Contribution
-	if t.patterns.refuses(ref) {
+	switch {
+	case t.patterns.refuses(ref):
 		return c.WithoutPatterns()
+	case t.aliases.refuses(ref):
+		return c.WithoutExpressions()
 	}
 	return c
 }
@@ -73,12 +78,25 @@ func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 // boundPatterns merges the hosts again of the Ingresses whose patterns are refused from now on, or no longer.
 func (t *Translator) boundPatterns(c *change) {
 	again := set[string]{}
-	for namespace := range t.patterns.changed {
-		n := t.patterns.namespaces[namespace]
+	for _, p := range []*patterns{t.patterns, t.aliases} {
+		t.bound(c, p, again)
+	}
+	for host := range again {
+		c.hosts[host] = struct{}{}
+		t.mergeHost(c, host)
+	}
+	// The merges have counted what was counted before.
+	clear(t.patterns.changed)
+}
+
+// bound notes the hosts whose patterns of one kind are refused from now on, or no longer.
+func (t *Translator) bound(c *change, p *patterns, again set[string]) {
+	for namespace := range p.changed {
+		n := p.namespaces[namespace]
 		before := n.refused
-		n.refused = t.overPatterns(n)
+		n.refused = t.overPatterns(n, p.most)
 		if len(n.sizes) == 0 {
-			delete(t.patterns.namespaces, namespace)
+			delete(p.namespaces, namespace)
 		}
 		for _, refs := range []set[ir.Ref]{before, n.refused} {
 			for ref := range refs {
@@ -95,23 +113,19 @@ func (t *Translator) boundPatterns(c *change) {
 			}
 		}
 	}
-	for host := range again {
-		c.hosts[host] = struct{}{}
-		t.mergeHost(c, host)
-	}
-	clear(t.patterns.changed)
+	clear(p.changed)
 }
 
 // overPatterns returns the Ingresses of a namespace that there is no room for: the first one that does not fit, and all younger ones.
-func (t *Translator) overPatterns(n *namespacePatterns) set[ir.Ref] {
-	if n.sum <= pattern.MostOfNamespace {
+func (t *Translator) overPatterns(n *namespacePatterns, most int) set[ir.Ref] {
+	if n.sum <= most {
 		return nil
 	}
 	over, sum := set[ir.Ref]{}, 0
 	for _, ref := range slices.SortedFunc(maps.Keys(n.sizes), func(a, b ir.Ref) int {
 		return snapshot.Older(t.results[a].Object, t.results[b].Object)
 	}) {
-		if sum += n.sizes[ref]; sum > pattern.MostOfNamespace {
+		if sum += n.sizes[ref]; sum > most {
 			over[ref] = struct{}{}
 		}
 	}
@@ -120,7 +134,16 @@ func (t *Translator) overPatterns(n *namespacePatterns) set[ir.Ref] {
 
 // patternProblem says to an Ingress that its patterns are refused.
 func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
-	if !t.patterns.refuses(ref) {
+	switch {
+	case t.patterns.refuses(ref):
+	case t.aliases.refuses(ref):
+		return &report.Problem{
+			Severity: report.Error, Reason: report.QuotaExceeded, Field: report.AnnotationField(report.ServerAlias), Message: fmt.Sprintf(
+				"the regular expressions in server-alias of the namespace %s may stand for %d instructions together, and those of older Ingresses "+
+					"leave no room: write fewer or shorter ones, or names and wildcards; those of this Ingress are left out",
+				ref.Namespace, pattern.MostOfNames),
+		}
+	default:
 		return nil
 	}
 	outcome := "its paths are left out where they are regular expressions, or get 503 if they may keep requests out"

@@ -151,3 +151,41 @@ func TestPatternsOfHost(t *testing.T) {
 		}
 	}
 }
+
+// Names that are regular expressions are bounded for each namespace by themselves, and the oldest Ingresses have theirs.
+func TestAliasesOfNamespace(t *testing.T) {
+	aliased := func(i int) *networkingv1.Ingress {
+		object := matching(i, "/")
+		object.Annotations = map[string]string{annotations.Prefix + "server-alias": fmt.Sprintf("n%d.test, ~^x%d-.{60}$", i, i)}
+		return object
+	}
+	store, translator := fill(0), translate.New()
+	for _, i := range []int{3, 1, 4, 2} {
+		store.Set(aliased(i))
+		translator.Translate(store.Take(), options)
+	}
+	other := aliased(5)
+	other.Namespace = "b"
+	store.Set(other)
+	check := func(want ...string) {
+		t.Helper()
+		config, verdicts := translator.Translate(store.Take(), options)
+		var served, told []string
+		for _, h := range config.VirtualHosts {
+			if h.AliasOf != "" {
+				served = append(served, h.Host)
+			}
+		}
+		for _, v := range verdicts.Verdicts {
+			if slices.ContainsFunc(v.Problems, func(p report.Problem) bool { return p.Reason == report.QuotaExceeded }) {
+				told = append(told, v.Object.Name)
+			}
+		}
+		if diff := cmp.Diff(want, append(served, told...)); diff != "" {
+			t.Errorf("served and refused are others (-want +got):\n%s", diff)
+		}
+	}
+	check("n1.test", "n2.test", "n3.test", "n4.test", "n5.test", "~^x1-.{60}$", "~^x2-.{60}$", "~^x5-.{60}$", "i3", "i4")
+	store.Delete(aliased(1))
+	check("n2.test", "n3.test", "n4.test", "n5.test", "~^x2-.{60}$", "~^x3-.{60}$", "~^x5-.{60}$", "i4")
+}

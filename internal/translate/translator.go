@@ -15,6 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/ownership"
+	"github.com/k8singress/k8singress/internal/pattern"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/snapshot"
 	"github.com/k8singress/k8singress/internal/streams"
@@ -36,11 +37,13 @@ type Translator struct {
 	fallbacks set[ir.Ref]
 	merged    map[string]*hosts.Merged
 	// below counts, by wildcard, the rules of each namespace for hosts that the wildcard covers.
-	below    map[below]int
+	below    map[string]map[string]int
 	issuance *issuance
 	streams  *ports
 	patterns *patterns
-	names    *names
+	// aliases are the patterns that are names of hosts, which count as patterns, too.
+	aliases *patterns
+	names   *names
 	// issued are the certificates that TCP ports ask issuers for, portProblems is what there is to say of them.
 	issued       portCertificates
 	portProblems map[ir.Ref][]report.Problem
@@ -62,8 +65,9 @@ func New() *Translator { return &Translator{} }
 func (t *Translator) reset(o Options) {
 	*t = Translator{
 		options: o, defaults: &defaults{}, results: map[ir.Ref]*ingress.Result{}, dependent: groups[ir.Ref]{},
-		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{}, below: map[below]int{},
-		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(), names: newNames(),
+		ofHost: groups[string]{}, fallbacks: set[ir.Ref]{}, merged: map[string]*hosts.Merged{}, below: map[string]map[string]int{},
+		issuance: newIssuance(), streams: &ports{}, patterns: newPatterns(pattern.MostOfNamespace), aliases: newPatterns(pattern.MostOfNames),
+		names:  newNames(),
 		routes: map[string]int{}, found: map[string]*ir.Backend{},
 		users: newUsers(), balanced: map[string]*balanced{}, classes: map[string][]report.Parent{},
 		config: &ir.Config{}, report: &report.Report{},
@@ -207,8 +211,10 @@ func (t *Translator) note(
 	}
 	if t.results[*ref] == r {
 		t.patterns.count(*ref, r.PatternSize)
+		t.aliases.count(*ref, r.AliasSize)
 	} else {
 		t.patterns.count(*ref, -r.PatternSize)
+		t.aliases.count(*ref, -r.AliasSize)
 	}
 	for _, id := range r.Backends {
 		t.users.set(id, r, t.results[*ref] == r)

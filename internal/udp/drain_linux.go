@@ -76,6 +76,9 @@ func (f *Forwarder) wait(until time.Time) {
 func (f *Forwarder) close() {
 	_ = unix.Close(f.socket)
 	close(f.closed)
+	for _, s := range f.sessions.byKey {
+		f.note(s)
+	}
 	f.reset()
 	_ = f.epoll.Close()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"sync/atomic"
 	"syscall"
@@ -36,6 +37,8 @@ type Forwarder struct {
 	settings *Settings
 	traffic  *Traffic
 	socket   int
+	// address is what the socket is bound to.
+	address netip.AddrPort
 	// packetInfo says that messages have the address that a datagram was sent to.
 	packetInfo bool
 	// gso says that the kernel knows UDP_SEGMENT.
@@ -109,7 +112,7 @@ func (f *Forwarder) adopt(listening net.PacketConn) error {
 	if err != nil {
 		return err
 	}
-	address := conn.LocalAddr().(*net.UDPAddr)
+	f.address = conn.LocalAddr().(*net.UDPAddr).AddrPort()
 	var refused error
 	err = raw.Control(func(fd uintptr) {
 		if f.socket, refused = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); refused != nil {
@@ -121,7 +124,7 @@ func (f *Forwarder) adopt(listening net.PacketConn) error {
 		_, unknown := unix.GetsockoptInt(f.socket, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
 		f.gso = unknown == nil
 		enableGRO(f.socket)
-		if address.IP.IsUnspecified() {
+		if f.address.Addr().IsUnspecified() {
 			f.packetInfo = true
 			refused = f.enablePacketInfo()
 		}
@@ -307,6 +310,7 @@ func (f *Forwarder) forward(s *session) {
 	b, n := f.batch, 0
 	for i := s.first; i >= 0; i = b.next[i] {
 		b.gathered[n], b.gatheredSizes[n] = b.vectors[i], b.sizes[i]
+		s.received += uint64(b.carried(i).bytes)
 		n++
 	}
 	f.sessions.touch(s, f.now)
@@ -376,6 +380,7 @@ func (f *Forwarder) countSent(s *session, sent load) {
 // connect finds an endpoint for a session. Another session is ended when there are no sockets left.
 func (f *Forwarder) connect(s *session) bool {
 	before, to := s.upstream, f.settings.backendOf(s)
+	s.asked = to
 	err := f.settings.connect(s, to)
 	if isExhausted(err) && f.evict() {
 		err = f.settings.connect(s, to)
@@ -408,15 +413,16 @@ func (f *Forwarder) receiveResponses(s *session) {
 		}
 		return
 	}
-	from, datagrams := b.responded, 0
+	from, carried := b.responded, load{}
 	b.responded += n
 	for i := from; i < b.responded; i++ {
 		b.parse(i, &b.responses[i])
-		datagrams += b.carried(i).datagrams
+		carried.add(b.carried(i))
 	}
+	s.sent += uint64(carried.bytes)
 	b.outgoing.add(b.vectors[from:b.responded], b.sizes[from:b.responded], &s.toClient)
 	f.sessions.touch(s, f.now)
-	if s.countResponses(datagrams, f.now, f.settings.Responses) {
+	if s.countResponses(carried.datagrams, f.now, f.settings.Responses) {
 		f.remove(s)
 	}
 }
@@ -451,11 +457,28 @@ func (f *Forwarder) sendResponses() {
 
 // remove ends a session.
 func (f *Forwarder) remove(s *session) {
+	f.note(s)
 	delete(f.bySocket, int32(s.upstream.socket))
 	s.disconnect()
 	s.share.Give(1)
 	f.sessions.remove(s)
 	f.traffic.Sessions.Add(-1)
+}
+
+// note tells of a session that ends.
+func (f *Forwarder) note(s *session) {
+	e := Ended{Client: s.key.client, Server: f.address, Received: s.received, Sent: s.sent, Began: start.Add(s.began)}
+	if s.key.local.IsValid() {
+		e.Server = netip.AddrPortFrom(s.key.local, f.address.Port())
+	}
+	if s.asked != nil {
+		e.Backend = s.asked.ID()
+	}
+	if s.upstream.isOpen() {
+		e.Endpoint = s.choice.Endpoint.Address()
+		e.Served = s.sent > 0 || !s.refused && f.settings.Responses == 0
+	}
+	f.settings.Ended(e)
 }
 
 // sweep ends the sessions that are idle, and sets when the loop is to do so again.

@@ -38,7 +38,7 @@ func open(t *testing.T, address, endpoint string, responses int64) *port {
 	log := func(message string, fields ...zap.Field) { t.Log(message, fields) }
 	settings := &Settings{
 		Backends: split.Only(backend), IdleTimeout: time.Minute, Responses: responses, MaxSessions: 10, Tries: 1, NoEndpoint: log, Broken: log,
-		Share: budget.New(0).Share("a", "udp/1"), Outgoing: new(loops.Sockets), Guard: loopback(),
+		Share: budget.New(0).Share("a", "udp/1"), Outgoing: new(loops.Sockets), Guard: loopback(), Ended: func(Ended) {},
 	}
 	p := &port{t: t, number: socket.LocalAddr().(*net.UDPAddr).Port}
 	if p.Forwarder, err = New(socket, func() *Settings { return settings }, new(Traffic)); err != nil {

@@ -35,7 +35,9 @@ type session struct {
 	// share is what its socket was taken from.
 	share *budget.Share
 	// backend is where choice comes from. There is a choice while upstream is open.
-	backend  *balancer.Backend
+	backend *balancer.Backend
+	// asked is the backend that an endpoint was looked for in; nil is none.
+	asked    *balancer.Backend
 	choice   balancer.Choice
 	upstream upstreamConn
 	// toEndpoint and toClient are how datagrams are sent to the endpoint and to the client.
@@ -47,6 +49,9 @@ type session struct {
 	requests, responses int64
 	waitingSince        time.Duration
 
+	// began is when the session did, and received and sent are the bytes that came from its client, and those for it.
+	began          time.Duration
+	received, sent uint64
 	// active is when a datagram went either way.
 	active time.Duration
 	// verified says that the client has sent a datagram after a response: its address is not forged.
@@ -104,7 +109,7 @@ type sessions struct {
 func (ss *sessions) find(k key) *session { return ss.byKey[k] }
 
 func (ss *sessions) add(k key, now time.Duration) *session {
-	s := &session{key: k, active: now, first: -1}
+	s := &session{key: k, began: now, active: now, first: -1}
 	if ss.byKey == nil {
 		ss.byKey = map[key]*session{}
 	}
@@ -213,6 +218,22 @@ type Settings struct {
 	Tries int
 	// NoEndpoint is called when an endpoint refuses datagrams or cannot be found, and Broken after a fault of the forwarder.
 	NoEndpoint, Broken func(message string, fields ...zap.Field)
+	// Ended is called when a session has ended, unless by a fault of the forwarder.
+	Ended func(Ended)
+}
+
+// Ended is a session that has ended.
+type Ended struct {
+	// Client and Server are its two ends.
+	Client, Server netip.AddrPort
+	// Backend is the ID of its last backend, and Endpoint the address of its last endpoint; empty is none.
+	Backend, Endpoint string
+	// Served says that an endpoint has taken its datagrams, as far as that can be known: it has answered, or there was no answer to wait for
+	// and its system refused none.
+	Served bool
+	// Received and Sent count the bytes that came from the client, and those for it that came from endpoints.
+	Received, Sent uint64
+	Began          time.Time
 }
 
 // connected says whether a session has an endpoint that its next datagrams may go to.

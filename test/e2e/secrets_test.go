@@ -27,10 +27,7 @@ func (c *cluster) limited(lines ...string) harness.Options {
 	c.Helper()
 	role, err := c.RbacV1().ClusterRoles().Get(c.Context(), "k8singress", metav1.GetOptions{})
 	c.must(err)
-	rules := role.DeepCopy().Rules
-	for i := range rules {
-		rules[i].Resources = slices.DeleteFunc(rules[i].Resources, func(r string) bool { return r == "secrets" })
-	}
+	rules := slices.DeleteFunc(role.DeepCopy().Rules, func(r rbacv1.PolicyRule) bool { return slices.Equal(r.Resources, []string{"secrets"}) })
 	name := metav1.ObjectMeta{Name: c.namespace}
 	_, err = c.RbacV1().ClusterRoles().Create(c.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: rules}, metav1.CreateOptions{})
 	c.must(err)

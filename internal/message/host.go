@@ -1,4 +1,4 @@
-package http1
+package message
 
 import (
 	"net/netip"
@@ -8,9 +8,9 @@ import (
 // longestHost is a name of 253 characters with a dot, a colon and a port.
 const longestHost = 260
 
-// validHost says whether an authority is a name or an address, and perhaps a port. Percent signs, which RFC 3986 allows in names, and
+// ValidHost says whether an authority is a name or an address, and perhaps a port. Percent signs, which RFC 3986 allows in names, and
 // zones are refused: no name has them.
-func validHost(host string) bool {
+func ValidHost(host string) bool {
 	if host == "" || len(host) > longestHost {
 		return false
 	}

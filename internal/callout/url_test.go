@@ -1,4 +1,4 @@
-package extauth
+package callout
 
 import (
 	"strings"
@@ -22,6 +22,8 @@ func TestFill(t *testing.T) {
 		"https://$host/check":                     "shop.example shop.example:443 /check",
 		"http://$http_host:4180/$namespace":       "shop.example shop.example:4180 /shop",
 		"http://auth.${namespace}.svc/":           "auth.shop.svc auth.shop.svc:80 /",
+		"http://mirror$request_uri":               "mirror mirror:80 /a?b=c&d",
+		"http://mirror:81${uri}/x":                "mirror mirror:81 /a%20b%0D%0AX%3A%20y%23/x",
 		"http://auth/c$request_uri":               "auth auth:80 /c/a?b=c&d",
 		"http://auth/$uri":                        "auth auth:80 //a%20b%0D%0AX%3A%20y%23",
 		"http://auth/$http_x/$arg_q/${cookie_c}x": "auth auth:80 /..%2F%3F%26%23%0D%0A/%2e%2E%2Fx%20y/a%3Bbx",
@@ -31,7 +33,7 @@ func TestFill(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		var q Question
+		var q Call
 		err = u.Fill(&q, "shop.example", lookup)
 		if got := q.Host + " " + q.Address + " " + q.Target; err != nil || got != want || q.Secure != strings.HasPrefix(text, "https") {
 			t.Errorf("%s: %s %s %s %v, want %s", text, q.Host, q.Address, q.Target, err, want)
@@ -51,7 +53,7 @@ func FuzzURL(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var q Question
+		var q Call
 		if err := u.Fill(&q, "shop.example", func(name string) string {
 			if name == "host" || name == "namespace" {
 				return host
@@ -65,17 +67,4 @@ func FuzzURL(f *testing.F) {
 			t.Errorf("%q asks %q for %q", text, q.Host, q.Target)
 		}
 	})
-}
-
-func TestSameToBackends(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		same bool
-	}{
-		{"X-User", "x-user", true}, {"X-User", "X_USER", true}, {"X-User", "x.user", true}, {"X-User", "X-Users", false}, {"X-User", "XXUser", false},
-	} {
-		if SameToBackends(c.a, c.b) != c.same {
-			t.Errorf("%s and %s: %t", c.a, c.b, !c.same)
-		}
-	}
 }

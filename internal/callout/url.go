@@ -1,9 +1,10 @@
-package extauth
+package callout
 
 import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// URL is where an external service is, with nginx variables in it. It is immutable.
+// URL is where a service is, with nginx variables in it. It is immutable.
 type URL struct {
 	// Secure is for https.
 	Secure bool
@@ -21,13 +22,16 @@ type URL struct {
 	target *nginx.Template
 }
 
-// hostVariables may stand in a host. What else a client sends must not say who is asked whether it is let in.
+// hostVariables may stand in a host. What else a client sends must not say who is called.
 var hostVariables = []string{"host", "http_host", "namespace", "ingress_name", "service_name"}
 
 // chosenByClients are those of them that the Host header says.
 var chosenByClients = hostVariables[:2]
 
-var errURL = errors.New("it is not a URL such as http://auth.example.svc.cluster.local/check")
+// pathVariable is what a path may begin with in place of a slash, as in http://mirror.example$request_uri.
+var pathVariable = regexp.MustCompile(`\$(?:(?:request_)?uri\b|\{(?:request_)?uri\})`)
+
+var errURL = errors.New("it is not a URL such as http://name.example.svc.cluster.local/check")
 
 // ParseURL reads a URL. An error is worded for its author.
 func ParseURL(text string) (*URL, error) {
@@ -43,11 +47,14 @@ func ParseURL(text string) (*URL, error) {
 	if end < 0 {
 		end = len(rest)
 	}
+	if path := pathVariable.FindStringIndex(rest[:end]); path != nil {
+		end = path[0]
+	}
 	authority, target := rest[:end], rest[end:]
 	if strings.ContainsRune(target, '#') {
 		return nil, fmt.Errorf("%w: it has a fragment", errURL)
 	}
-	if !strings.HasPrefix(target, "/") {
+	if !strings.HasPrefix(target, "/") && !strings.HasPrefix(target, "$") {
 		target = "/" + target
 	}
 	if err := u.setAuthority(authority); err != nil {
@@ -121,10 +128,10 @@ func (u *URL) NamesClientsHost() bool {
 	return slices.ContainsFunc(u.host.Variables(), func(name string) bool { return slices.Contains(chosenByClients, name) })
 }
 
-var errHost = errors.New("the host of the external authentication is none for this request")
+var errHost = errors.New("the host of the URL is none for this request")
 
-// Fill says where a question goes. host is that of the request, as far as the client does not choose it; lookup tells variables.
-func (u *URL) Fill(q *Question, host string, lookup func(name string) string) error {
+// Fill says where a call goes. host is that of the request, as far as the client does not choose it; lookup tells variables.
+func (u *URL) Fill(q *Call, host string, lookup func(name string) string) error {
 	q.Secure = u.Secure
 	q.Host = u.host.Expand(func(name string) string {
 		if slices.Contains(chosenByClients, name) {
@@ -136,8 +143,16 @@ func (u *URL) Fill(q *Question, host string, lookup func(name string) string) er
 		return errHost
 	}
 	q.Address = q.Host + ":" + u.port
-	q.Target = ExpandURL(u.target, lookup)
+	if q.Target = ExpandURL(u.target, lookup); !strings.HasPrefix(q.Target, "/") {
+		q.Target = "/" + q.Target
+	}
 	return nil
+}
+
+// Literal says whether path and query have no variables in them, so that all requests lead to the same ones.
+func (u *URL) Literal() bool {
+	_, ok := u.target.Text()
+	return ok
 }
 
 // families are variables whose values clients write as they like.

@@ -1,35 +1,33 @@
 package proxy
 
 import (
-	"strings"
-
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/extauth"
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// told is what an endpoint is told of the client, in the words of ingress-nginx. It replaces whatever the client has written
+// forwarded is what an endpoint is sent about the client, in the words of ingress-nginx. It replaces whatever the client has written
 // there itself. Fields without a value are left out.
-type told struct {
-	// values are those of toldKinds.
-	values [len(toldKinds)]string
+type forwarded struct {
+	// values are those of forwardedKinds.
+	values [len(forwardedKinds)]string
 	// host is the Host field.
 	host string
 }
 
-var toldKinds = [...]message.Kind{
+var forwardedKinds = [...]message.Kind{
 	message.XRequestID, message.XRealIP, message.XForwardedFor, message.XForwardedHost, message.XForwardedPort, message.XForwardedProto,
 	message.XForwardedScheme, message.XScheme, message.XOriginalForwardedFor, message.XOriginalForwardedHost, message.XForwardedPrefix, message.Via,
 }
 
-// tell prepares what endpoints are told of a request.
-func (r *request) tell() {
-	r.told.host = r.Host
+// prepareFields prepares what endpoints are sent of a request.
+func (r *request) prepareFields() {
+	r.forwarded.host = r.Host
 	if r.settings.host != nil {
-		r.told.host = r.settings.host.Expand(r.Variable)
+		r.forwarded.host = r.settings.host.Expand(r.Variable)
 	}
 	c := r.Client()
-	r.told.values = [...]string{
+	r.forwarded.values = [...]string{
 		r.ID(), c.IP, r.ForwardedFor(), c.Host, c.Port, c.Proto, c.Proto, c.Proto,
 		r.Fields.JoinedKind(message.XForwardedFor), r.Fields.JoinedKind(message.XForwardedHost), r.settings.Prefix, r.Via(),
 	}
@@ -39,19 +37,11 @@ func (r *request) tell() {
 const mostLoops = 8
 
 // Loops says that a request goes round in circles, as when an ExternalName leads back here.
-func Loops(r *message.Request) bool {
-	times := 0
-	for i := range r.Fields {
-		if r.Fields[i].Kind == message.Via {
-			times += strings.Count(r.Fields[i].Value, exchange.Pseudonym)
-		}
-	}
-	return times >= mostLoops
-}
+func Loops(r *message.Request) bool { return exchange.Rounds(r) >= mostLoops }
 
 // mistaken says whether a field does not go on because of its name: it never does where an endpoint could take it for what is told here.
 func (r *request) mistaken(f *message.Field) bool {
-	return !r.Names.Let(f.Kind) || r.Tells(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
+	return !r.Names.Let(f.Kind) || r.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
 }
 
 // outgoing adds the fields that an endpoint gets: those of the client that go on, in its order, and what is told of it. Fields about
@@ -67,13 +57,13 @@ func (r *request) outgoing(to message.Fields) message.Fields {
 		}
 		to = append(to, r.Fields[i])
 	}
-	for i, value := range r.told.values {
+	for i, value := range r.forwarded.values {
 		if value != "" {
-			to = append(to, toldKinds[i].Field(value))
+			to = append(to, forwardedKinds[i].Field(value))
 		}
 	}
-	r.TellMore(&to)
-	for _, field := range r.Told {
+	r.AddForEndpoint(&to)
+	for _, field := range r.ForEndpoint {
 		to.Set(field)
 	}
 	return to

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync/atomic"
+)
+
+const (
+	// manyAddresses is how many clients a limit counts at a time, and mostOfLimit how many bytes that may take. With it, the slowest request
+	// in a hundred may take mostWithLimit times as long.
+	manyAddresses = 100_000
+	mostOfLimit   = 16 << 20
+	mostWithLimit = 1.10
+	// limitedHost has the limit, and plainHost none.
+	limitedHost = 2
+)
+
+// countsEverybody is a limit that refuses no client, and forgets none for as long as this takes.
+var countsEverybody = annotated(`limit-rpm: "1"`, `limit-burst-multiplier: "1000"`)
+
+// forwardedFor is what stands before the address of a client.
+const forwardedFor = "X-Forwarded-For: 11."
+
+// addresses are those of the clients that a proxy in front speaks for. All are as long as each other.
+type addresses struct{ turn atomic.Uint64 }
+
+// next puts the next address into a request that has one.
+func (a *addresses) next(request []byte) {
+	if a == nil {
+		return
+	}
+	n := a.turn.Add(1)
+	address := fmt.Appendf(nil, "%d.%d.%d", 100+n/10_000%(manyAddresses/10_000), 100+n/100%100, 100+n%100)
+	copy(request[bytes.Index(request, []byte(forwardedFor))+len(forwardedFor):], address)
+}
+
+// limited is a contestant with a host that has a limit.
+type limited struct {
+	*contestant
+	addresses addresses
+	// rounds are those with the limit and without, and grown how many bytes more are in use since all addresses are counted.
+	rounds [2][]figures
+	grown  int64
+}
+
+// compareAddresses has many clients counted by a limit, and returns the bars.
+func compareAddresses(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
+	backend, err := startBackend()
+	if err != nil {
+		return nil, err
+	}
+	defer backend.stop()
+	s := site{o.binary, filepath.Join(folder, "addresses"), backend.address}
+	more := trustedProxy + fmt.Sprintf(ingress, limitedHost, hostName(limitedHost), 1, countsEverybody)
+	c, err := startOurs(ctx, s, "ours", applications{hosts: 1, endpoints: 1, backend: s.backend, more: more})
+	defer c.stop()
+	if err != nil {
+		return nil, err
+	}
+	l := &limited{contestant: c}
+	l.header = forwardedFor + "100.100.100"
+	if err := l.fill(ctx, o); err != nil {
+		return nil, err
+	}
+	for round := range o.rounds {
+		err := inTurn(round, func(side int) error {
+			f, err := l.ask(ctx, o, [2]int{limitedHost, plainHost}[side])
+			l.rounds[side] = append(l.rounds[side], f)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return l.bars(), l.write(o, out)
+}
+
+// ask sends requests of all addresses in turn to one host.
+func (l *limited) ask(ctx context.Context, o options, host int) (figures, error) {
+	return l.awake(func() (figures, error) {
+		all := l.load(o, host)
+		all.from = &l.addresses
+		return all.run(ctx)
+	})
+}
+
+// fill has every address counted. Before that, the same requests go to the host without a limit, so that nothing else grows.
+func (l *limited) fill(ctx context.Context, o options) error {
+	_, err := l.ask(ctx, o, plainHost)
+	if err != nil {
+		return err
+	}
+	before, err := l.liveHeap(ctx)
+	for from := l.addresses.turn.Load(); err == nil && l.addresses.turn.Load() < from+manyAddresses; {
+		_, err = l.ask(ctx, o, limitedHost)
+	}
+	after, failed := l.liveHeap(ctx)
+	l.grown = after - before
+	return errors.Join(err, failed)
+}
+
+// bars are those that a limit is held to.
+func (l *limited) bars() []bar {
+	slower := series{p99s(l.rounds[0]), p99s(l.rounds[1])}
+	work := thousands(manyAddresses) + " addresses at one limit"
+	memory := bar{Work: "memory of " + work, Bar: "under " + megabytes(mostOfLimit), Measured: megabytesOf(float64(l.grown))}
+	return []bar{slower.atMost("p99 with "+work+", of none", mostWithLimit), held(memory, l.grown < mostOfLimit)}
+}
+
+// write prints the figures as Markdown.
+func (l *limited) write(o options, out io.Writer) error {
+	limit, none := medianOf(l.rounds[0]), medianOf(l.rounds[1])
+	_, err := fmt.Fprintf(out, "\n## A limit and many addresses\n\n%s addresses take turns, as a proxy in front says, and a limit forgets none of "+
+		"them meanwhile. %d keep-alive connections. Medians of %d rounds in turn, %v each.\n\n"+
+		"| | requests/s | p50 | p99 |\n| --- | ---: | ---: | ---: |\n%s%s\nAll of them take %s.\n",
+		thousands(manyAddresses), o.connections, o.rounds, o.duration,
+		row("limit", rateCell(l.rounds[0]), milliseconds(limit.p50), milliseconds(limit.p99)),
+		row("none", rateCell(l.rounds[1]), milliseconds(none.p50), milliseconds(none.p99)), megabytesOf(float64(l.grown)))
+	return err
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// fullRun is how long translation, rendering and apply of all Ingresses may take, and changeRun the same of one that changed.
+	fullRun, changeRun = 2 * time.Second, 5 * time.Millisecond
+	// mostAnnotated is how many times as much memory Ingresses with annotations may take.
+	mostAnnotated = 1.30
+	// applyTimes is the metric of what one run takes.
+	applyTimes = "k8singress_apply_duration_seconds"
+)
+
+// eight are annotations as each Ingress of many may have them.
+var eight = annotated(`force-ssl-redirect: "false"`, `enable-cors: "true"`, "rewrite-target: /app", "proxy-body-size: 8m",
+	`proxy-connect-timeout: "2"`, `proxy-read-timeout: "20"`, `allowlist-source-range: "10.0.0.0/8,127.0.0.0/8"`, `limit-rps: "100000"`)
+
+// many are two contestants with as many Ingresses: with annotations, and without.
+type many struct {
+	options options
+	site    site
+	both    [2]*contestant
+	// full is what the first run took, and processor what the process has had of the processors until it was ready.
+	full, processor series
+	memory, heap    series
+	// changed is how long the runs took for changes of one Ingress, in nanoseconds each.
+	changed []float64
+}
+
+// compareAnnotated measures what annotations cost where there are many Ingresses, and returns the bars.
+func compareAnnotated(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
+	backend, err := startBackend()
+	if err != nil {
+		return nil, err
+	}
+	defer backend.stop()
+	m := &many{options: o, site: site{o.binary, filepath.Join(folder, "annotated"), backend.address}}
+	defer m.stop()
+	for round := range o.rounds {
+		if err := inTurn(round, func(side int) error { return m.start(ctx, side, round) }); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.change(ctx); err != nil {
+		return nil, err
+	}
+	return m.bars(), m.write(out)
+}
+
+func (m *many) stop() {
+	for _, c := range installed(m.both[:]...) {
+		c.stop()
+	}
+}
+
+// hosts is how many Ingresses there are.
+func (m *many) hosts() int { return m.options.hosts[len(m.options.hosts)-1] }
+
+// start starts one side, and notes what its first run took.
+func (m *many) start(ctx context.Context, side, round int) error {
+	if c := m.both[side]; c != nil {
+		c.stop()
+	}
+	a := applications{hosts: m.hosts(), endpoints: 1, backend: m.site.backend, annotations: [2]string{eight, ""}[side]}
+	c, err := startOurs(ctx, m.site, fmt.Sprintf("many-%d-%d", side, round), a)
+	if m.both[side] = c; err != nil {
+		return err
+	}
+	spent, err := c.process.processorTime()
+	if err != nil {
+		return err
+	}
+	heap, err := c.liveHeap(ctx)
+	if err != nil {
+		return err
+	}
+	took, err := c.runs(ctx)
+	m.full.add(side, took)
+	m.processor.add(side, float64(spent))
+	m.memory.add(side, float64(c.memory))
+	m.heap.add(side, float64(heap))
+	return errors.Join(err, c.pause())
+}
+
+// runs returns how long all runs of translation, rendering and apply have taken until now, in nanoseconds. It leaves a contestant awake.
+func (c *contestant) runs(ctx context.Context) (float64, error) {
+	if err := c.resume(); err != nil {
+		return 0, err
+	}
+	took, err := c.metrics(ctx, applyTimes+"_sum")
+	if err != nil {
+		return 0, err
+	}
+	return took[0] * float64(time.Second), nil
+}
+
+// metrics returns the values of metrics without labels.
+func (c *contestant) metrics(ctx context.Context, names ...string) ([]float64, error) {
+	text, err := c.ask(ctx, "/metrics")
+	if err != nil {
+		return nil, err
+	}
+	var values []float64
+	for _, name := range names {
+		_, rest, _ := strings.Cut(text, "\n"+name+" ")
+		line, _, _ := strings.Cut(rest, "\n")
+		value, err := strconv.ParseFloat(line, 64)
+		if err != nil {
+			return nil, fmt.Errorf("the metric %s: %w", name, err)
+		}
+		values = append(values, value)
+	}
+	return values, nil
+}
+
+// change changes an Ingress with annotations among many.
+func (m *many) change(ctx context.Context) error {
+	c := m.both[0]
+	before, err := c.runs(ctx)
+	for number := 0; number < m.options.changes && err == nil; number++ {
+		if _, err = c.change(ctx, number); err != nil {
+			return err
+		}
+		var after float64
+		after, err = c.runs(ctx)
+		m.changed = append(m.changed, after-before)
+		before = after
+	}
+	return err
+}
+
+// bars are those that many Ingresses are held to.
+func (m *many) bars() []bar {
+	work := thousands(float64(m.hosts())) + " Ingresses with 8 annotations each"
+	full := bar{Work: work + ": translation, rendering and apply", Bar: "under " + fullRun.String(), Measured: duration(m.full.median(0))}
+	full.Measured += ", in a process that has had " + duration(m.processor.median(0)) + " of the processors with all else until it was ready"
+	one := bar{Work: work + ": the same of one that changes", Bar: "under " + changeRun.String(), Measured: duration(middle(m.changed))}
+	return []bar{
+		held(full, m.full.median(0) < float64(fullRun)), held(one, middle(m.changed) < float64(changeRun)),
+		m.heap.atMost(work+": live heap, of no annotations", mostAnnotated),
+	}
+}
+
+// write prints the figures as Markdown.
+func (m *many) write(out io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "\n## %s Ingresses with annotations\n\nMedians of %d starts in turn, and of %d changes of one Ingress. A run is translation, "+
+		"rendering and apply, as the controller's metric says.\n\n| | 8 annotations each | none | ratio |\n| --- | ---: | ---: | ---: |\n",
+		thousands(float64(m.hosts())), m.options.rounds, len(m.changed))
+	for _, each := range []struct {
+		name string
+		of   *series
+		unit func(float64) string
+	}{
+		{"first run", &m.full, duration}, {"processor time until ready", &m.processor, duration},
+		{"memory when ready", &m.memory, megabytesOf}, {"live heap", &m.heap, megabytesOf},
+	} {
+		text.WriteString(row(each.name, each.unit(each.of.median(0)), each.unit(each.of.median(1)), fmt.Sprintf("%.2f", each.of.ratio())))
+	}
+	text.WriteString(row("run after a change of one", duration(middle(m.changed)), "", ""))
+	_, err := io.WriteString(out, text.String())
+	return err
+}

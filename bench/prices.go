@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// price is what requests cost with something on their way, and without it, in turn.
+type price struct {
+	work  string
+	least float64
+	// sides are with it and without it, and rounds what came of each.
+	sides  [2]asked
+	rounds [2][]figures
+}
+
+// asked is one kind of requests to one contestant.
+type asked struct {
+	c    *contestant
+	load func(o options) load
+}
+
+// of are short GETs for a host of a contestant.
+func (c *contestant) of(host int) asked {
+	return asked{c, func(o options) load { return c.load(o, host) }}
+}
+
+// texts are GETs for a long text, whose answer is to come compressed.
+func (c *contestant) texts() asked {
+	return asked{c, func(o options) load {
+		l := c.load(o, plainHost)
+		l.path, l.body, l.compressed, l.header = textPath, longText, true, "Accept-Encoding: gzip"
+		return l
+	}}
+}
+
+// annotation is a group of annotations that do one thing.
+type annotation struct {
+	name  string
+	least float64
+	lines []string
+}
+
+const (
+	// alone is the share of the requests without annotations that those with one group reach, and together that of those with all.
+	alone, together = 0.93, 0.80
+	// kept and questioned are the same with an external service whose answers are kept, and with one that is asked each time. This machine
+	// is then busy with twice as many requests.
+	kept, questioned = 0.85, 0.45
+	// logged and compressed are the shares of the requests without a log, and of those that stock Caddy compresses.
+	logged, compressed = 0.90, 0.90
+)
+
+// ordinary are those that an Ingress may well have all together.
+var ordinary = []annotation{
+	{"redirect to HTTPS", alone, []string{`force-ssl-redirect: "true"`}},
+	{"CORS", alone, []string{`enable-cors: "true"`, `cors-allow-origin: "` + origin + `"`}},
+	{"rewrite", alone, []string{"rewrite-target: /changed"}},
+	{"size of bodies", alone, []string{"proxy-body-size: 8m"}},
+	{"timeouts", alone, []string{`proxy-connect-timeout: "2"`, `proxy-read-timeout: "20"`, `proxy-send-timeout: "20"`}},
+	{"allowlist", alone, []string{`allowlist-source-range: "10.0.0.0/8,11.0.0.0/8,192.168.0.0/16"`}},
+	{"limit of requests per second", alone, []string{`limit-rps: "100000"`}},
+	{"basic auth by bcrypt, verified before", alone, []string{"auth-type: basic", "auth-secret: users"}},
+}
+
+// annotationsOf are all groups that requests are measured with. The service that external authentication asks is the backend.
+func annotationsOf(backend string) []annotation {
+	all := annotation{name: "all of these", least: together}
+	for _, each := range ordinary {
+		all.lines = append(all.lines, each.lines...)
+	}
+	auth := `auth-url: "http://` + backend + `/auth"`
+	return append(ordinary[:len(ordinary):len(ordinary)], all,
+		annotation{"auth-url, kept answers", kept, []string{auth, "auth-cache-key: $remote_addr$http_authorization"}},
+		annotation{"auth-url, asked each time", questioned, []string{auth}})
+}
+
+const (
+	origin = "https://shop.example"
+	// userName and password are those of each request.
+	userName, password = "alice", "correct horse"
+)
+
+// annotatedHeader is what all requests have, whether their Ingress has annotations or not.
+var annotatedHeader = strings.Join([]string{
+	forwardedFor + "100.100.100", "X-Forwarded-Proto: https", "Origin: " + origin,
+	"Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(userName+":"+password)),
+}, "\r\n")
+
+// trustedProxy is a ConfigMap by which this machine may speak for clients.
+const trustedProxy = `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: controller, namespace: bench}
+data: {use-forwarded-headers: "true", proxy-real-ip-cidr: 127.0.0.0/8}
+`
+
+// gzipLevel is how hard both compress.
+const gzipLevel = 5
+
+// compresses is a ConfigMap that has answers compressed. Its value is the level.
+const compresses = `---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: controller, namespace: bench}
+data: {use-gzip: "true", gzip-level: "%d"}
+`
+
+// users is the Secret of basic auth. Its value is in the form of htpasswd.
+const users = `---
+apiVersion: v1
+kind: Secret
+metadata: {name: users, namespace: bench}
+stringData: {auth: %q}
+`
+
+// prices are all that are measured, of contestants that run all the time and are paused while others are measured.
+type prices struct {
+	contestants []*contestant
+	all         []*price
+}
+
+// comparePrices measures what annotations, the access log and compression cost, prints the figures, and returns the bars.
+func comparePrices(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
+	backend, err := startBackend()
+	if err != nil {
+		return nil, err
+	}
+	defer backend.stop()
+	p := &prices{}
+	defer p.stop()
+	if err := p.start(ctx, site{o.binary, filepath.Join(folder, "prices"), backend.address}); err != nil {
+		return nil, err
+	}
+	for round := range o.rounds {
+		for _, each := range p.all {
+			if err := each.measure(ctx, o, round); err != nil {
+				return nil, fmt.Errorf("%s: %w", each.work, err)
+			}
+		}
+	}
+	return p.bars(), p.write(o, out)
+}
+
+func (p *prices) stop() {
+	for _, c := range p.contestants {
+		c.stop()
+	}
+}
+
+func (p *prices) start(ctx context.Context, s site) error {
+	objects, err := annotatedObjects(s.backend)
+	if err != nil {
+		return err
+	}
+	ours, err := p.add(startOurs(ctx, s, "annotated", s.one(objects)))
+	if err != nil {
+		return err
+	}
+	ours.header = annotatedHeader
+	for i, each := range annotationsOf(s.backend) {
+		work := each.name + ", of no annotations"
+		p.all = append(p.all, &price{work: work, least: each.least, sides: [2]asked{ours.of(firstAnnotated + i), ours.of(plainHost)}})
+	}
+	return errors.Join(p.startLogging(ctx, s), p.startCompressing(ctx, s))
+}
+
+// firstAnnotated is the host of the first group of annotations, counted from 1.
+const firstAnnotated = 2
+
+// annotatedObjects are an Ingress for each group of annotations, and what they need.
+func annotatedObjects(backend string) (string, error) {
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	text.WriteString(trustedProxy)
+	fmt.Fprintf(&text, users, userName+":"+string(hash))
+	for i, each := range annotationsOf(backend) {
+		fmt.Fprintf(&text, ingress, firstAnnotated+i, hostName(firstAnnotated+i), 1, annotated(each.lines...))
+	}
+	return text.String(), nil
+}
+
+// one are applications with one host, and more objects.
+func (s site) one(more string) applications {
+	return applications{hosts: 1, endpoints: 1, backend: s.backend, more: more}
+}
+
+// add has a contestant stopped at the end, also one that has not started.
+func (p *prices) add(c *contestant, err error) (*contestant, error) {
+	p.contestants = append(p.contestants, installed(c)...)
+	return c, err
+}
+
+// startLogging starts one that notes requests in its access log, and one that does not.
+func (p *prices) startLogging(ctx context.Context, s site) error {
+	noting, err := newContestant(s.folder, "noting", 1)
+	if err != nil {
+		return err
+	}
+	text := strings.Replace(string(noting.caddyfile()), "access_log off", "", 1)
+	if _, err = p.add(noting, noting.startWith(ctx, s, s.one(""), []byte(text))); err != nil {
+		return err
+	}
+	silent, err := p.add(startOurs(ctx, s, "silent", s.one("")))
+	sides := [2]asked{noting.of(plainHost), silent.of(plainHost)}
+	p.all = append(p.all, &price{work: "access log in the default format, of none", least: logged, sides: sides})
+	return err
+}
+
+// startCompressing starts one that compresses answers, and Caddy with a handler that does.
+func (p *prices) startCompressing(ctx context.Context, s site) error {
+	ours, err := p.add(startOurs(ctx, s, "compressing", s.one(fmt.Sprintf(compresses, gzipLevel))))
+	if err != nil {
+		return err
+	}
+	stock, err := newContestant(s.folder, "stock", 1)
+	if err != nil {
+		return err
+	}
+	config, err := json.Marshal(encodingConfig(stock, s.backend))
+	if err == nil {
+		_, err = p.add(stock, stock.start(ctx, s.caddy(stock.folder, "caddy.json"), config, stock.servesFirst))
+	}
+	work := fmt.Sprintf("gzip of %d KiB at level %d, of stock Caddy's encode", len(longText)>>10, gzipLevel)
+	p.all = append(p.all, &price{work: work, least: compressed, sides: [2]asked{ours.texts(), stock.texts()}})
+	return err
+}
+
+// encodingConfig is Caddy's own configuration with its handler encode before the proxy.
+func encodingConfig(c *contestant, backend string) object {
+	config := plainConfig(c.admin, c.http, 1, backend)
+	server := branch(config, "apps", "http", "servers", "bench")
+	encode := object{"handler": "encode", "encodings": object{"gzip": object{"level": gzipLevel}}, "prefer": []string{"gzip"}}
+	for _, route := range server["routes"].([]object) {
+		route["handle"] = append([]object{encode}, route["handle"].([]object)...)
+	}
+	return config
+}
+
+// measure adds one round of both sides.
+func (p *price) measure(ctx context.Context, o options, round int) error {
+	return inTurn(round, func(side int) error {
+		of := p.sides[side]
+		f, err := of.c.awake(func() (figures, error) { return of.load(o).run(ctx) })
+		p.rounds[side] = append(p.rounds[side], f)
+		return err
+	})
+}
+
+// bars are those that all are held to.
+func (p *prices) bars() []bar {
+	bars := make([]bar, 0, len(p.all))
+	for _, each := range p.all {
+		bars = append(bars, atLeast(each.work, each.least, each.rounds[0], each.rounds[1]))
+	}
+	return bars
+}
+
+// write prints the figures as Markdown.
+func (p *prices) write(o options, out io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "\n## What annotations and keys cost\n\nRequests per second with something and without it, or of stock Caddy, and in "+
+		"brackets the processor time of the proxy for one. %d keep-alive connections, and the same requests to both sides. Medians of %d "+
+		"rounds in turn, %v each; ratios are medians of each round's. Clients, backend and proxy share %d processors.\n\n"+
+		"| | with | without | requests/s | processor time |\n| --- |%s\n", o.connections, o.rounds, o.duration, runtime.NumCPU(),
+		strings.Repeat(" ---: |", 4))
+	for _, each := range p.all {
+		with, without := each.rounds[0], each.rounds[1]
+		text.WriteString(row(each.work, rateCell(with), rateCell(without), fmt.Sprintf("%.2f", ratio(with, without)), processorRatio(with, without)))
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}

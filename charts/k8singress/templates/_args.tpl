@@ -1,0 +1,89 @@
+{{/* The command line: what ingress-nginx's chart says by flags is said by the same flags, and those of extraArgs come last, so that they count. */}}
+{{- define "k8singress.args" -}}
+{{- $c := .Values.controller -}}
+{{- $flags := list -}}
+{{- if .Values.defaultBackend.enabled -}}
+{{- $flags = append $flags (printf "--default-backend-service=%s/%s" (include "k8singress.namespace" .) (include "k8singress.defaultBackend" .)) -}}
+{{- end -}}
+{{- with include "k8singress.publishService" . -}}
+{{- $flags = append $flags (printf "--publish-service=%s" .) -}}
+{{- end -}}
+{{- $flags = append $flags (printf "--election-id=%s" (include "k8singress.electionID" .)) -}}
+{{- $flags = append $flags (printf "--controller-class=%s" $c.ingressClassResource.controllerValue) -}}
+{{- /* Without IngressClasses to read, this is the one class that is served. */}}
+{{- $byName := and (eq (toString $c.ingressClass) "nginx") (ne (include "k8singress.rightsSize" .) "cluster") -}}
+{{- with ternary $c.ingressClassResource.name $c.ingressClass $byName -}}
+{{- $flags = append $flags (printf "--ingress-class=%s" .) -}}
+{{- end -}}
+{{- $flags = concat $flags (include "k8singress.configMapFlags" . | fromJsonArray) (include "k8singress.scopeFlags" . | fromJsonArray) -}}
+{{- $flags = append $flags (printf "--enable-metrics=%v" $c.metrics.enabled) -}}
+{{- $flags = concat $flags (include "k8singress.optionalFlags" . | fromJsonArray) (include "k8singress.portFlags" . | fromJsonArray) -}}
+{{- range $name, $value := $c.extraArgs -}}
+{{- $text := tpl (include "k8singress.text" $value) $ -}}
+{{- $flags = append $flags (ternary (printf "--%s" $name) (printf "--%s=%s" $name $text) (eq $text "")) -}}
+{{- end -}}
+{{- toYaml $flags -}}
+{{- end -}}
+
+{{/* The Service whose addresses Ingresses get. */}}
+{{- define "k8singress.publishService" -}}
+{{- $s := .Values.controller.service -}}
+{{- $path := .Values.controller.publishService.pathOverride | default (printf "%s/%s" (include "k8singress.namespace" .) (include "k8singress.controller" .)) -}}
+{{- if and .Values.controller.publishService.enabled $s.enabled -}}
+{{- if $s.external.enabled -}}
+{{- $path -}}
+{{- else if $s.internal.enabled -}}
+{{- $path }}-internal
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "k8singress.configMapFlags" -}}
+{{- $own := include "k8singress.namespace" . -}}
+{{- $full := include "k8singress.fullname" . -}}
+{{- $flags := list (printf "--configmap=%s/%s" (.Values.controller.configMapNamespace | default $own) (include "k8singress.controller" .)) -}}
+{{- if .Values.tcp -}}
+{{- $flags = append $flags (printf "--tcp-services-configmap=%s/%s-tcp" (.Values.controller.tcp.configMapNamespace | default $own) $full) -}}
+{{- end -}}
+{{- if .Values.udp -}}
+{{- $flags = append $flags (printf "--udp-services-configmap=%s/%s-udp" (.Values.controller.udp.configMapNamespace | default $own) $full) -}}
+{{- end -}}
+{{- toJson $flags -}}
+{{- end -}}
+
+{{/* The namespaces that are followed. Without a ClusterRole there are no others than those of the Roles. */}}
+{{- define "k8singress.scopeFlags" -}}
+{{- $flags := list -}}
+{{- if ne (include "k8singress.rightsSize" .) "cluster" -}}
+{{- $flags = append $flags (printf "--watch-namespace=%s" (include "k8singress.watched" . | fromJsonArray | join ",")) -}}
+{{- else if .Values.controller.scope.enabled -}}
+{{- $flags = append $flags (printf "--watch-namespace=%s" (.Values.controller.scope.namespace | default (include "k8singress.namespace" .))) -}}
+{{- else if .Values.controller.scope.namespaceSelector -}}
+{{- $flags = append $flags (printf "--watch-namespace-selector=%s" .Values.controller.scope.namespaceSelector) -}}
+{{- end -}}
+{{- toJson $flags -}}
+{{- end -}}
+
+{{- define "k8singress.optionalFlags" -}}
+{{- $c := .Values.controller -}}
+{{- $flags := list -}}
+{{- if $c.reportNodeInternalIp }}{{ $flags = append $flags "--report-node-internal-ip-address=true" }}{{ end -}}
+{{- if $c.healthCheckHost }}{{ $flags = append $flags (printf "--healthz-host=%s" $c.healthCheckHost) }}{{ end -}}
+{{- if ne $c.healthCheckPath "/healthz" }}{{ $flags = append $flags (printf "--health-check-path=%s" $c.healthCheckPath) }}{{ end -}}
+{{- if $c.ingressClassByName }}{{ $flags = append $flags "--ingress-class-by-name=true" }}{{ end -}}
+{{- if $c.watchIngressWithoutClass }}{{ $flags = append $flags "--watch-ingress-without-class=true" }}{{ end -}}
+{{- if $c.disableLeaderElection }}{{ $flags = append $flags "--disable-leader-election=true" }}{{ end -}}
+{{- if $c.electionTTL }}{{ $flags = append $flags (printf "--election-ttl=%s" $c.electionTTL) }}{{ end -}}
+{{- toJson $flags -}}
+{{- end -}}
+
+{{/* The controller listens where containerPort says. Two names for one port are left to the Service, which leads there by both. */}}
+{{- define "k8singress.portFlags" -}}
+{{- $p := .Values.controller.containerPort -}}
+{{- $flags := list -}}
+{{- if ne (toString $p.http) (toString $p.https) -}}
+{{- if and $p.http (ne (toString $p.http) "80") }}{{ $flags = append $flags (printf "--http-port=%s" (include "k8singress.text" $p.http)) }}{{ end -}}
+{{- if and $p.https (ne (toString $p.https) "443") }}{{ $flags = append $flags (printf "--https-port=%s" (include "k8singress.text" $p.https)) }}{{ end -}}
+{{- end -}}
+{{- toJson $flags -}}
+{{- end -}}

@@ -1,0 +1,137 @@
+{{- define "k8singress.container" -}}
+{{- $c := .Values.controller }}
+name: {{ $c.containerName }}
+image: {{ include "k8singress.image" . | quote }}
+imagePullPolicy: {{ $c.image.pullPolicy }}
+command: [/usr/bin/caddy, k8singress, run, --config, /etc/caddy/Caddyfile]
+args:
+  {{- include "k8singress.args" . | nindent 2 }}
+securityContext:
+  {{- if $c.containerSecurityContext }}
+  {{- include "k8singress.givenSecurity" $c.containerSecurityContext | nindent 2 }}
+  {{- else }}
+  {{- include "k8singress.containerSecurity" (dict "image" $c.image "add" (list "NET_BIND_SERVICE")) | nindent 2 }}
+  {{- end }}
+env:
+  - name: POD_NAME
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.name
+  - name: POD_NAMESPACE
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.namespace
+  # Empty where Kubernetes gives pods no such label: then hints for zones are not followed.
+  - name: ZONE
+    valueFrom:
+      fieldRef:
+        fieldPath: metadata.labels['topology.kubernetes.io/zone']
+  - name: XDG_DATA_HOME
+    value: /data
+  - name: XDG_CONFIG_HOME
+    value: /data
+  {{- with $c.extraEnvs }}
+  {{- tpl (toYaml .) $ | nindent 2 }}
+  {{- end }}
+ports:
+  {{- include "k8singress.containerPorts" . | trim | nindent 2 }}
+{{- include "k8singress.probes" . }}
+{{- range $name := list "lifecycle" "resources" "resizePolicy" }}
+{{- with get $c $name }}
+{{ $name }}:
+  {{- tpl (toYaml .) $ | nindent 2 }}
+{{- end }}
+{{- end }}
+volumeMounts:
+  {{- include "k8singress.volumeMounts" . | trim | nindent 2 }}
+{{- end -}}
+
+{{/* The probes. One that asks for the old path asks whether requests may come, if it is about that. */}}
+{{- define "k8singress.probes" -}}
+{{- $c := .Values.controller -}}
+{{- range $name := list "startupProbe" "livenessProbe" "readinessProbe" }}
+{{- $probe := deepCopy (get $c $name | default dict) }}
+{{- if and (eq $name "readinessProbe") (eq (dig "httpGet" "path" "" $probe) "/healthz") }}
+{{- $_ := set $probe.httpGet "path" "/readyz" }}
+{{- end }}
+{{- with $probe }}
+{{ $name }}:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Whether UDP 443 is answered: where the values say so. Else at the ports of nodes alone, since whatever is before a Service may not pass UDP on. */}}
+{{- define "k8singress.http3" -}}
+{{- $s := .Values.controller.service -}}
+{{- if kindIs "bool" $s.enableHttp3 -}}
+{{- if $s.enableHttp3 }}true{{ end -}}
+{{- else if and (or .Values.controller.hostNetwork .Values.controller.hostPort.enabled) (or (not $s.enabled) (ne $s.type "LoadBalancer")) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- define "k8singress.containerPorts" -}}
+{{- $c := .Values.controller -}}
+{{- range $name, $port := $c.containerPort }}
+- name: {{ $name }}
+  containerPort: {{ $port | int64 }}
+  protocol: TCP
+  {{- with get (ternary $c.hostPort.ports dict $c.hostPort.enabled) $name }}
+  hostPort: {{ . | int64 }}
+  {{- end }}
+{{- end }}
+{{- if and (include "k8singress.http3" .) $c.containerPort.https }}
+- name: http3
+  containerPort: {{ $c.containerPort.https | int64 }}
+  protocol: UDP
+  {{- with (ternary $c.hostPort.ports dict $c.hostPort.enabled).https }}
+  hostPort: {{ . | int64 }}
+  {{- end }}
+{{- end }}
+{{- if $c.metrics.enabled }}
+- name: {{ $c.metrics.portName }}
+  containerPort: {{ $c.metrics.port | int64 }}
+  protocol: TCP
+{{- end }}
+{{- include "k8singress.streamPorts" (dict "root" . "key" "containerPort" "hostPort" $c.hostPort.enabled) }}
+{{- end -}}
+
+{{/* The ports of tcp and udp. It takes a dict: root, key (containerPort, or port in a Service), hostPort, nodePorts. */}}
+{{- define "k8singress.streamPorts" -}}
+{{- range $protocol, $ports := dict "tcp" .root.Values.tcp "udp" .root.Values.udp }}
+{{- range $port, $target := $ports }}
+{{- $name := printf "%s%v-%s" (ternary (printf "%s-" $.root.Values.portNamePrefix) "" (ne $.root.Values.portNamePrefix "")) $port $protocol }}
+- name: {{ $name }}
+  {{ $.key }}: {{ $port }}
+  protocol: {{ upper $protocol }}
+  {{- if $.hostPort }}
+  hostPort: {{ $port }}
+  {{- end }}
+  {{- if eq $.key "port" }}
+  targetPort: {{ $name }}
+  {{- end }}
+  {{- with get (get ($.nodePorts | default dict) $protocol | default dict) $port }}
+  nodePort: {{ . | int64 }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Where those of the values stand at a place of ours, they take it. */}}
+{{- define "k8singress.volumeMounts" -}}
+{{- $taken := list -}}
+{{- range .Values.controller.extraVolumeMounts }}{{ $taken = append $taken .mountPath }}{{ end -}}
+{{- range $name, $path := dict "caddyfile" "/etc/caddy" "data" "/data" "run" "/run/caddy" "tmp" "/tmp" }}
+{{- if not (has $path $taken) }}
+- name: k8singress-{{ $name }}
+  mountPath: {{ $path }}
+  {{- if eq $name "caddyfile" }}
+  readOnly: true
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- with .Values.controller.extraVolumeMounts }}
+{{ tpl (toYaml .) $ }}
+{{- end }}
+{{- end -}}

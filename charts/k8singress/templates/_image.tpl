@@ -1,0 +1,101 @@
+{{/* Where the image is not ours: an old file names that of ingress-nginx, and it may be the image that was, its tag alone, or the registry
+that has no image of ours. Each of these says "true" where the value is to be passed over. */}}
+
+{{- define "k8singress.imagePath" -}}
+{{- .Values.controller.image.repository | default .Values.controller.image.image -}}
+{{- end -}}
+
+{{/* Our own registry and our own image there, which a release writes into Chart.yaml. */}}
+{{- define "k8singress.ownRegistry" -}}
+{{- index .Chart.Annotations "k8singress.io/image" | splitList "/" | first -}}
+{{- end -}}
+
+{{- define "k8singress.ownPath" -}}
+{{- index .Chart.Annotations "k8singress.io/image" | splitList "/" | rest | join "/" -}}
+{{- end -}}
+
+{{- define "k8singress.imageIsNginx" -}}
+{{- $path := include "k8singress.imagePath" . -}}
+{{- $tag := toString .Values.controller.image.tag -}}
+{{- if or (regexMatch "(^|/)(controller|controller-chroot|nginx-ingress-controller[^/]*|cnych/ingress-nginx)$" $path)
+      (and (eq $path (include "k8singress.ownPath" .)) (ne $tag .Chart.AppVersion) (regexMatch "^v[01][.][0-9]+[.][0-9]+" $tag)) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- define "k8singress.registryIsNginx" -}}
+{{- $named := .Values.controller.image.registry | default .Values.global.image.registry -}}
+{{- $theirs := has $named (list "registry.k8s.io" "k8s.gcr.io" "us.gcr.io" "eu.gcr.io" "asia.gcr.io" "quay.io") -}}
+{{- if and $theirs (or (eq (include "k8singress.imagePath" .) (include "k8singress.ownPath" .)) (include "k8singress.imageIsNginx" .)) }}true{{ end -}}
+{{- end -}}
+
+{{/* The registry before it: its own, that of all images, or ours. */}}
+{{- define "k8singress.registry" -}}
+{{- if include "k8singress.registryIsNginx" . -}}
+{{- include "k8singress.ownRegistry" . -}}
+{{- else -}}
+{{- .Values.controller.image.registry | default .Values.global.image.registry -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "k8singress.image" -}}
+{{- $image := .Values.controller.image -}}
+{{- if include "k8singress.imageIsNginx" . -}}
+{{- printf "%s/%s:%s" (include "k8singress.registry" .) (include "k8singress.ownPath" .) .Chart.AppVersion -}}
+{{- else -}}
+{{- $image.repository | default (printf "%s/%s" (include "k8singress.registry" .) $image.image) -}}
+:{{ $image.tag | default .Chart.AppVersion }}
+{{- with $image.digest }}@{{ . }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* "true" where the default backend is another program than ours. */}}
+{{- define "k8singress.foreignBackend" -}}
+{{- $path := .Values.defaultBackend.image.repository | default .Values.defaultBackend.image.image -}}
+{{- if and $path (not (regexMatch "(^|/)(defaultbackend(-[a-z0-9]+)?|ingress-nginx-defaultbackend)$" $path)) }}true{{ end -}}
+{{- end -}}
+
+{{- define "k8singress.defaultBackendImage" -}}
+{{- $image := .Values.defaultBackend.image -}}
+{{- if include "k8singress.foreignBackend" . -}}
+{{- /* A registry that only has ours is none to look for another program in: then it is where ingress-nginx's chart looks. */}}
+{{- $shared := .Values.global.image.registry -}}
+{{- if eq $shared (include "k8singress.ownRegistry" .) }}{{ $shared = "" }}{{ end -}}
+{{- $image.repository | default (printf "%s/%s" ($image.registry | default $shared | default "registry.k8s.io") $image.image) -}}
+{{- with $image.tag }}:{{ . }}{{ end -}}
+{{- with $image.digest }}@{{ . }}{{ end -}}
+{{- else -}}
+{{- include "k8singress.image" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The security of a container, from an image's part of the values. It takes a dict: image, and add with the capabilities. */}}
+{{- define "k8singress.containerSecurity" -}}
+runAsNonRoot: {{ .image.runAsNonRoot }}
+runAsUser: {{ .image.runAsUser | int64 }}
+{{- if not (kindIs "invalid" .image.runAsGroup) }}
+runAsGroup: {{ .image.runAsGroup | int64 }}
+{{- end }}
+allowPrivilegeEscalation: {{ .image.allowPrivilegeEscalation }}
+readOnlyRootFilesystem: {{ .image.readOnlyRootFilesystem }}
+{{- with .image.seccompProfile }}
+seccompProfile:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+capabilities:
+  drop: [ALL]
+  {{- with .add }}
+  add: {{ toJson . }}
+  {{- end }}
+{{- end -}}
+
+{{/* A container's security that the values give. Our program does not start without its one capability, which is added where all are dropped. */}}
+{{- define "k8singress.givenSecurity" -}}
+{{- $given := deepCopy . -}}
+{{- $capabilities := $given.capabilities | default dict -}}
+{{- $add := $capabilities.add | default list -}}
+{{- if and (has "ALL" ($capabilities.drop | default list)) (not (or (has "ALL" $add) (has "NET_BIND_SERVICE" $add))) -}}
+{{- $_ := set $capabilities "add" (append $add "NET_BIND_SERVICE") -}}
+{{- end -}}
+{{- toYaml $given -}}
+{{- end -}}

@@ -1,0 +1,76 @@
+{{/* What NOTES says of values, from known-values.txt. */}}
+
+{{/* The table: by path, the sentence on an ignored value, or "" for one that is honoured. */}}
+{{- define "k8singress.known" -}}
+{{- $known := dict -}}
+{{- range .Files.Lines "known-values.txt" -}}
+{{- if and . (not (hasPrefix "#" .)) -}}
+{{- $row := regexSplit "\\s+" . 4 -}}
+{{- $_ := set $known (first $row) (ternary (last $row) "" (eq (index $row 2) "ignored")) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $known -}}
+{{- end -}}
+
+{{/* The paths that have others below them. */}}
+{{- define "k8singress.inner" -}}
+{{- $inner := dict -}}
+{{- range $path, $_ := . -}}
+{{- $above := "" -}}
+{{- range splitList "." $path | initial -}}
+{{- $above = printf "%s.%s" $above . | trimPrefix "." -}}
+{{- $_ := set $inner $above "" -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $inner -}}
+{{- end -}}
+
+{{/* What is to be said of the values: by sentence, the ignored paths; and by path, a hint on an unknown one. */}}
+{{- define "k8singress.remarks" -}}
+{{- $known := include "k8singress.known" . | fromJson -}}
+{{- $walk := dict "values" .Values "path" "" "known" $known "inner" (include "k8singress.inner" $known | fromJson) "ignored" dict "unknown" dict -}}
+{{- include "k8singress.walk" $walk -}}
+{{- dict "ignored" $walk.ignored "unknown" $walk.unknown | toJson -}}
+{{- end -}}
+
+{{- define "k8singress.walk" -}}
+{{- range $key, $value := .values -}}
+{{- $path := printf "%s.%s" $.path $key | trimPrefix "." -}}
+{{- if and (empty $value) (not (kindIs "bool" $value)) -}}
+{{- else if hasKey $.known $path -}}
+{{- $sentence := get $.known $path -}}
+{{- if and $sentence (not (and (kindIs "map" $value) (eq (toString (get $value "enabled")) "false"))) -}}
+{{- $_ := set $.ignored $sentence (append (get $.ignored $sentence | default list) $path) -}}
+{{- end -}}
+{{- else if and (hasKey $.inner $path) (kindIs "map" $value) -}}
+{{- include "k8singress.walk" (dict "values" $value "path" $path "known" $.known "inner" $.inner "ignored" $.ignored "unknown" $.unknown) -}}
+{{- else -}}
+{{- $_ := set $.unknown $path (include "k8singress.meant" (dict "path" $path "candidates" (concat (keys $.known) (keys $.inner)))) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The known path that may have been meant: the same name elsewhere, or the one beside it with the most pairs of letters in common. */}}
+{{- define "k8singress.meant" -}}
+{{- $name := splitList "." .path | last | lower -}}
+{{- $beside := splitList "." .path | initial | join "." -}}
+{{- $best := "" -}}
+{{- $most := div (len $name) 2 | max 1 -}}
+{{- range .candidates | uniq | sortAlpha -}}
+{{- $other := splitList "." . | last | lower -}}
+{{- $score := 0 -}}
+{{- if eq $other $name -}}
+{{- $score = sub 100 (splitList "." . | len) -}}
+{{- else if eq $beside (splitList "." . | initial | join ".") -}}
+{{- range $i := until (sub (len $name) 1 | max 0 | int) -}}
+{{- if contains (substr $i (add $i 2 | int) $name) $other }}{{ $score = add $score 1 }}{{ end -}}
+{{- end -}}
+{{- if gt (len $other) (mul 2 (len $name) | int) }}{{ $score = 0 }}{{ end -}}
+{{- end -}}
+{{- if gt (int $score) (int $most) -}}
+{{- $most = $score -}}
+{{- $best = . -}}
+{{- end -}}
+{{- end -}}
+{{- $best -}}
+{{- end -}}

@@ -1,0 +1,115 @@
+package featuretests
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTracingKeys holds what the ConfigMap says of all traces: whose trace a request is part of, what its span is called, and which
+// requests have one.
+func TestTracingKeys(t *testing.T) {
+	collector, objects := newSpans(t), traced(t, nil)
+	in := start(t, objects, "configmap default/global")
+	const sampled = "Traceparent: 00-" + trace + "-" + parent + "-01"
+	ask := func(path string) string {
+		return in.sendBy(in.client, in.origin("a.example")+path, "GET", nil, sampled).body
+	}
+	// tells waits until endpoints of sampled requests are told so.
+	tells := func(what string, isSo func(told string) bool, keys ...string) {
+		t.Helper()
+		in.write("manifests.yaml", objects+collector.keys(append(keys, `enable-opentelemetry: "true"`)...))
+		in.eventually(what, func() error {
+			if got := ask("/"); !isSo(got) {
+				return fmt.Errorf("the endpoint is told %q", got)
+			}
+			return nil
+		})
+	}
+	tells("a part of the trace", func(told string) bool { return strings.Contains(told, trace) })
+	tells("a trace of its own", func(told string) bool { return strings.HasSuffix(told, "-01 ") && !strings.Contains(told, trace) },
+		`opentelemetry-trust-incoming-span: "false"`, "opentelemetry-operation-name: $request_method of $host")
+	ask("/named")
+	if span := collector.of(in, "/named"); span.Name != "GET of a.example" || hex.EncodeToString(span.TraceId) == trace {
+		t.Errorf("the span is %q of %x", span.Name, span.TraceId)
+	}
+	hasSpan := func(told string) bool { return strings.HasSuffix(told, "-01 ") }
+	hasNone := func(told string) bool { return strings.HasSuffix(told, "-00 ") }
+	tells("the client decides", hasSpan, "otel-sampler: AlwaysOff")
+	tells("the sampler decides", hasNone, "otel-sampler: AlwaysOff", `otel-sampler-parent-based: "false"`)
+	tells("all of them", hasSpan, "otel-sampler: TraceIdRatioBased", `otel-sampler-ratio: "1"`, `otel-sampler-parent-based: "false"`)
+	tells("none of them", hasNone, "otel-sampler: TraceIdRatioBased", `otel-sampler-ratio: "0"`, `otel-sampler-parent-based: "false"`)
+}
+
+// TestTracingBatches: spans wait for each other for as long as the ConfigMap says, and when the collector takes nothing, as many wait as
+// it says.
+func TestTracingBatches(t *testing.T) {
+	collector, objects := newSpans(t), traced(t, nil)
+	in := start(t, objects, "configmap default/global")
+	set := func(keys ...string) {
+		in.write("manifests.yaml", objects+global(append(keys, `enable-opentelemetry: "true"`, "otlp-collector-host: "+collector.host,
+			fmt.Sprintf("otlp-collector-port: %q", collector.port))...))
+		in.settles()
+	}
+	set(`otel-schedule-delay-millis: "600000"`, `otel-max-export-batch-size: "3"`)
+	// Without the key, a span would be sent alone after five seconds.
+	begin := time.Now()
+	in.eventually("more than that time", func() error {
+		if left := 7*time.Second - time.Since(begin); left > 0 {
+			return fmt.Errorf("%v is left", left)
+		}
+		return nil
+	})
+	in.eventually("a batch of three", func() error {
+		in.get("a.example", "/")
+		collector.mu.Lock()
+		defer collector.mu.Unlock()
+		if len(collector.batches) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
+	collector.mu.Lock()
+	if slices.ContainsFunc(collector.batches, func(n int) bool { return n != 3 }) {
+		t.Errorf("the batches have %v spans", collector.batches)
+	}
+	held := make(chan struct{})
+	collector.held = held
+	collector.mu.Unlock()
+
+	set(`otel-schedule-delay-millis: "1"`, `otel-max-export-batch-size: "1"`, `otel-max-queuesize: "4"`)
+	const asked = 100
+	for range asked {
+		in.get("a.example", "/crowd")
+	}
+	collector.mu.Lock()
+	collector.held = nil
+	collector.mu.Unlock()
+	close(held)
+	in.eventually("spans after those that waited", func() error {
+		in.get("a.example", "/after")
+		if collector.count("/after") == 0 {
+			return errors.New("there are none")
+		}
+		return nil
+	})
+	if n := collector.count("/crowd"); n > asked/2 {
+		t.Errorf("%d of %d spans have waited, where 4 may", n, asked)
+	}
+}
+
+// count returns how many spans there are of requests for a target.
+func (s *spans) count(target string) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, span := range s.all {
+		if span.attributes["http.target"] == target {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,123 @@
+package kinds
+
+import "slices"
+
+// place is where a right holds.
+type place string
+
+// The places.
+const (
+	everywhere place = "cluster" // in a ClusterRole
+	watched    place = "watched" // in a Role in each namespace that is followed; with a ClusterRole, in that
+	own        place = "own"     // in a Role in the namespace of the controller
+	named      place = "named"   // in a Role in a namespace that is not followed, for an object there that an option names
+)
+
+// The sizes, each with fewer rights than the one before.
+const (
+	cluster    = "cluster"
+	namespaces = "namespaces"
+	least      = "least"
+)
+
+var sizes = []string{cluster, namespaces, least}
+
+// always is the part of rights that no option turns off.
+const always = "always"
+
+// publishNodes is an option that has no use without a ClusterRole, since nodes are in no namespace.
+const publishNodes = "publish_nodes"
+
+// right is one rule of RBAC.
+type right struct {
+	place place
+	// part is the option of the Caddyfile that needs the right, or always.
+	part      string
+	group     string
+	resources []string
+	// names is where the resourceNames come from; empty stands for all objects.
+	names string
+	// leastNames is that of the least size, where it is another one.
+	leastNames string
+	verbs      []string
+}
+
+// The verbs of an informer, and those of a storage.
+var (
+	read  = []string{"list", "watch"}
+	store = []string{"get", "list", "watch", "create", "update", "delete"}
+)
+
+// rights are all that the controller may do, in the order in which they are printed.
+func rights() []right {
+	all := reading(watched, always, read, func(k Kind) (string, bool) { return k.Resource, !k.ClusterScoped && !k.Optional && k.Name != Secret })
+	all = append(all, right{place: watched, part: always, resources: []string{"secrets"}, leastNames: "secrets", verbs: read})
+	all = append(all, reading(watched, always, []string{"patch"}, func(k Kind) (string, bool) { return k.Resource + "/status", k.WritesStatus })...)
+	all = append(all, reading(everywhere, always, read, func(k Kind) (string, bool) { return k.Resource, k.ClusterScoped && !k.Optional })...)
+	all = append(all, reading(everywhere, "namespace_selector", read, func(k Kind) (string, bool) { return k.Resource, k.Name == Namespace })...)
+	all = append(all, reading(everywhere, publishNodes, read, func(k Kind) (string, bool) { return k.Resource, k.Name == Node })...)
+	all = append(all, reading(own, publishNodes, read, func(k Kind) (string, bool) { return k.Resource, k.Name == Pod })...)
+	return append(all,
+		right{place: watched, part: always, group: "events.k8s.io", resources: []string{"events"}, verbs: []string{"create"}},
+		right{place: own, part: always, group: "events.k8s.io", resources: []string{"events"}, verbs: []string{"create"}},
+
+		right{place: own, part: "election_id", group: "coordination.k8s.io", resources: []string{"leases"}, verbs: []string{"create"}},
+		right{
+			place: own, part: "election_id", group: "coordination.k8s.io", resources: []string{"leases"},
+			leastNames: "election_id", verbs: []string{"get", "update"},
+		},
+		right{place: own, part: "storage", group: "coordination.k8s.io", resources: []string{"leases"}, verbs: store},
+		right{place: own, part: "storage", resources: []string{"secrets"}, verbs: store},
+		right{place: own, part: "publish_ports", resources: []string{"services"}, names: "publish_service", verbs: []string{"patch"}},
+		right{place: own, part: "publish_ports", resources: []string{"pods"}, verbs: []string{"get"}},
+
+		right{place: named, part: always, resources: []string{"configmaps"}, names: "configmaps", verbs: read},
+		right{place: named, part: always, resources: []string{"services"}, names: "services", verbs: read},
+		right{place: named, part: always, resources: []string{"secrets"}, names: "secrets", verbs: read},
+		right{place: named, part: always, group: "events.k8s.io", resources: []string{"events"}, verbs: []string{"create"}},
+	)
+}
+
+// reading returns a right for each API group, in the order of the table of kinds, with the resources of its kinds.
+func reading(at place, part string, verbs []string, resource func(Kind) (name string, ok bool)) []right {
+	var all []right
+	for _, k := range All {
+		name, ok := resource(k)
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(all, func(r right) bool { return r.group == k.GroupVersion.Group })
+		if i < 0 {
+			i = len(all)
+			all = append(all, right{place: at, part: part, group: k.GroupVersion.Group, verbs: verbs})
+		}
+		all[i].resources = append(all[i].resources, name)
+	}
+	return all
+}
+
+// rightsOf returns those of a size: with a ClusterRole, what holds in each namespace holds everywhere, and what only a Role for
+// some namespaces makes necessary is left out.
+func rightsOf(size string) []right {
+	all := rights()
+	if size != cluster {
+		all = slices.DeleteFunc(all, func(r right) bool { return r.place == everywhere || r.part == publishNodes })
+	}
+	for i := range all {
+		if all[i].place == watched && size == cluster {
+			all[i].place = everywhere
+		}
+		if size == least && all[i].leastNames != "" {
+			all[i].names = all[i].leastNames
+		}
+	}
+	if size == cluster {
+		all = slices.DeleteFunc(all, func(r right) bool { return r.place == named || r.place == own && r.part == always })
+	}
+	return all
+}
+
+// part returns the rights of a place and an option.
+func part(all []right, at place, option string) []right {
+	return slices.DeleteFunc(slices.Clone(all), func(r right) bool { return r.place != at || r.part != option })
+}

@@ -1,0 +1,59 @@
+package live
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/ir"
+)
+
+// HealthPath and StatusPath are what load balancers and monitors ask for at hosts that nobody has, as ingress-nginx answers them.
+const (
+	HealthPath = "/healthz"
+	StatusPath = "/nginx_status"
+)
+
+// probes are the routes of these requests, which stay out of the access log.
+var probes = map[string]*exchange.Route{
+	HealthPath: {Path: HealthPath, Type: "exact", Unlogged: true},
+	StatusPath: {Path: StatusPath, Type: "exact", Unlogged: true},
+}
+
+// probe says whether a request is for the controller itself. A path of an Ingress for all hosts goes before it where it would in nginx: if
+// it is a regular expression, or says more than "/" of the path.
+func (t *Table) probe(x *exchange.Exchange, index *index, h *host, route *Route, path string) bool {
+	if h != nil && h != index.fallback || x.PassesOn || x.Conn.Listener != ServerPorts || probes[path] == nil {
+		return false
+	}
+	if route != nil && (route.Regex != nil || len(route.Path) > 1) {
+		return false
+	}
+	x.Route = probes[path]
+	return true
+}
+
+// statusReaders are the networks whose clients may read the status.
+type statusReaders []netip.Prefix
+
+func newStatusReaders(of *ir.StatusPage) (all statusReaders) {
+	for list, otherwise := range map[*[]string]string{&of.IPv4: "127.0.0.1/32", &of.IPv6: "::1/128"} {
+		networks := *list
+		if networks == nil {
+			networks = []string{otherwise}
+		}
+		for _, text := range networks {
+			if network, err := netip.ParsePrefix(text); err == nil {
+				all = append(all, network)
+			}
+		}
+	}
+	return all
+}
+
+// ReadsStatus says whether the client of a request may read the status.
+func (t *Table) ReadsStatus(x *exchange.Exchange) bool {
+	ip, err := netip.ParseAddr(x.Client().IP)
+	ip = ip.Unmap().WithZone("")
+	return err == nil && slices.ContainsFunc(*t.global.status.Load(), func(network netip.Prefix) bool { return network.Contains(ip) })
+}

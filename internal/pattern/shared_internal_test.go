@@ -1,0 +1,30 @@
+package pattern
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+)
+
+// TestOneOfEachText holds that equal texts are one pattern while anybody has it, and that none stays that nobody has.
+func TestOneOfEachText(t *testing.T) {
+	const text = "/only-of-this-test/(.*)"
+	a, errA := CompilePath(text)
+	b, errB := CompilePath(text)
+	exact, errC := Compile(text)
+	if errA != nil || errB != nil || errC != nil || a != b {
+		t.Fatalf("they are %p and %p, errors %v %v %v", a, b, errA, errB, errC)
+	}
+	if upper := "/ONLY-OF-THIS-TEST/x"; !a.Find(upper) || exact.Find(upper) {
+		t.Error("a pattern without regard to case is taken for one with")
+	}
+	runtime.KeepAlive(a)
+	fixture.Holds(t, "a pattern that nobody has is gone", func() bool {
+		runtime.GC()
+		compiled.mu.Lock()
+		defer compiled.mu.Unlock()
+		_, there := compiled.all[ofPath+text]
+		return !there
+	})
+}

@@ -1,0 +1,59 @@
+package tracing
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.uber.org/zap"
+)
+
+// Exports says what becomes of spans. It outlives tracers.
+type Exports struct {
+	log *zap.Logger
+	// Collector counts them.
+	prometheus.Collector
+	sent, lost prometheus.Counter
+	failing    atomic.Bool
+}
+
+// NewExports returns one that has sent nothing. What goes wrong is said to log.
+func NewExports(log *zap.Logger) *Exports {
+	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "k8singress_trace_spans_total",
+		Help: "How many spans of requests the collector of OpenTelemetry was sent, by result: sent, or lost where it did not take them.",
+	}, []string{"result"})
+	return &Exports{log: log, Collector: spans, sent: spans.WithLabelValues("sent"), lost: spans.WithLabelValues("lost")}
+}
+
+func (e *Exports) refuse(err error) {
+	e.log.Error("no spans are sent to the collector of OpenTelemetry", zap.Error(err))
+}
+
+// note counts the spans of a batch. The log has a line where the collector begins to fail, and where it takes spans again.
+func (e *Exports) note(spans int, err error) {
+	if err == nil {
+		e.sent.Add(float64(spans))
+		if e.failing.Swap(false) {
+			e.log.Info("the collector of OpenTelemetry takes spans again")
+		}
+		return
+	}
+	e.lost.Add(float64(spans))
+	if !e.failing.Swap(true) {
+		e.log.Warn("spans are lost, because the collector of OpenTelemetry does not take them", zap.Error(err))
+	}
+}
+
+// exporter tells of failures here, in place of the standard error.
+type exporter struct {
+	sdktrace.SpanExporter
+	exports *Exports
+}
+
+// ExportSpans implements sdktrace.SpanExporter.
+func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	e.exports.note(len(spans), e.SpanExporter.ExportSpans(ctx, spans))
+	return nil
+}

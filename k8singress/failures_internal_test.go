@@ -1,0 +1,60 @@
+package k8singress
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+// TestTenant23Log: however many requests of one Ingress fail, the log has a line each second, with how many were left out, and the failures of
+// other Ingresses have theirs.
+func TestTenant23Log(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.ErrorLevel)
+		log, f := zap.New(core), failureLog{leftOut: map[failureKey]int{}}
+		fail := func(origin string, status int) {
+			x := &exchange.Exchange{
+				Request: &message.Request{Host: "a.example", Target: "/" + strings.Repeat("x", 1<<15)}, Route: &exchange.Route{Origin: origin},
+			}
+			f.note(log, zap.ErrorLevel, x, "a request failed", exchange.Fail(status, errors.New("no")))
+		}
+		for range 3 {
+			for range 1000 {
+				fail("Ingress/b/noisy", http.StatusBadGateway)
+			}
+			fail("Ingress/b/noisy", http.StatusGatewayTimeout)
+			fail("Ingress/a/quiet", http.StatusBadGateway)
+			time.Sleep(2 * failurePeriod) //nolint:forbidigo // In a bubble it takes no time.
+			synctest.Wait()
+		}
+		seen := map[string]int{}
+		for _, line := range lines.TakeAll() {
+			all := line.ContextMap()
+			seen[fmt.Sprint(line.Message, " ", all["ingress"], " ", all["status"], " ", all["left_out"])]++
+			if uri, ok := all["uri"].(string); ok && len(uri) > 2*longestNoted {
+				t.Errorf("a line has a URI of %d bytes", len(uri))
+			}
+		}
+		for _, want := range []string{
+			"a request failed Ingress/b/noisy 502 <nil>", "a request failed Ingress/b/noisy 504 <nil>", "a request failed Ingress/a/quiet 502 <nil>",
+			"failures left out of the log: a request failed Ingress/b/noisy 502 999",
+		} {
+			if seen[want] != 3 {
+				t.Errorf("%q stands there %d times", want, seen[want])
+			}
+		}
+		if len(seen) != 4 || len(f.leftOut) != 0 {
+			t.Errorf("the log has %v, and %v is left", seen, f.leftOut)
+		}
+	})
+}

@@ -1,0 +1,40 @@
+package k8singress
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/front"
+	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/message"
+)
+
+var (
+	errStatus       = errors.New("the status is not for clients of this address: nginx-status-ipv4-whitelist of the ConfigMap says for whom it is")
+	errStatusMethod = errors.New("the status is read by GET")
+)
+
+// answerProbe answers a load balancer that asks whether this process works, or a monitor that asks how much it does.
+func answerProbe(table *live.Table, x *exchange.Exchange) error {
+	switch {
+	case x.Route.Path == live.HealthPath:
+		return x.Respond(http.StatusOK, "")
+	case !table.ReadsStatus(x):
+		return exchange.Fail(http.StatusForbidden, errStatus)
+	case x.Method != http.MethodGet && x.Method != http.MethodHead:
+		return exchange.Fail(http.StatusMethodNotAllowed, errStatusMethod)
+	}
+	return x.Respond(http.StatusOK, statusPage(), message.ContentType.Field("text/plain"))
+}
+
+// statusPage is what nginx's stub_status says. Connections whose head is being read count as those that wait.
+func statusPage() string {
+	clients := front.Process().Clients()
+	ended := requests.ended.Load()
+	begun := requests.begun.Load()
+	writing := begun - ended
+	return fmt.Sprintf("Active connections: %d \nserver accepts handled requests\n %d %d %d \nReading: 0 Writing: %d Waiting: %d \n",
+		clients.Open, clients.Accepted, clients.Accepted-clients.Refused, begun, writing, max(clients.Open-writing, 0))
+}

@@ -1,0 +1,86 @@
+package k8singress_test
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// asNginx is the test program by a name of a program of ingress-nginx.
+func asNginx(t *testing.T, name string) string {
+	t.Helper()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), name)
+	if err := os.Symlink(program, link); err != nil {
+		t.Fatal(err)
+	}
+	return link
+}
+
+// TestCommandLineOfIngressNginx starts the controller as a pod of ingress-nginx does: by the name of its program, and with its flags. The
+// Caddyfile has what it has no flag for.
+func TestCommandLineOfIngressNginx(t *testing.T) {
+	c, o := newController(t), newOrigin(t)
+	folder := t.TempDir()
+	manifests, err := os.ReadFile(filepath.Join("testdata", "leaving", "manifests.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.write(filepath.Join(folder, "manifests.yaml"), o.puts(c.stream).Replace(string(manifests)))
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	c.write(file, "{\nadmin off\nk8singress {\nreach_allow 127.0.0.0/8\nhttp off\nmanifests "+folder+"\n}\n}\n")
+	host, healthPort, _ := net.SplitHostPort(c.health)
+	c.start(asNginx(t, "nginx-ingress-controller"), "--config", file, "--http-port="+portOf(c.http), "--https-port", portOf(c.https),
+		"--healthz-port="+healthPort, "--healthz-host="+host, "--health-check-path=/alive", "--ingress-class=nginx", "--watch-ingress-without-class",
+		"--time-buckets=1,2", "-v2")
+	for url, want := range map[string]int{
+		"http://" + c.http + "/":            http.StatusOK,
+		"http://" + c.health + "/alive":     http.StatusOK,
+		"http://" + c.health + "/metrics":   http.StatusOK,
+		"http://" + c.health + "/healthz":   http.StatusNotFound,
+		"http://" + c.health + "/something": http.StatusNotFound,
+	} {
+		if status, _, err := c.get(http.DefaultClient, url); err != nil || status != want {
+			t.Errorf("%s: %d, %v, want %d", url, status, err, want)
+		}
+	}
+}
+
+// TestWaitShutdown: the preStop hook of ingress-nginx holds nothing up.
+func TestWaitShutdown(t *testing.T) {
+	if out, err := exec.CommandContext(t.Context(), asNginx(t, "wait-shutdown")).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestRunSaysWhatIsWrong: a command line that cannot be used ends at once, and says why.
+func TestRunSaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		arguments []string
+		says      string
+	}{
+		{[]string{"--confgmap=a/b"}, "there is no flag --confgmap; did you mean configmap?"},
+		{[]string{"--configmap=a"}, `--configmap: "a" is not namespace/name`},
+		{[]string{"--http-port=80", "--https-port=80"}, "http and https cannot both listen on :80"},
+		{[]string{"--publish-service=a/b", "--publish-status-address=192.0.2.1"}, "--publish-status-address: --publish-service is given, too"},
+		{[]string{"--annotations-prefix=example.com"}, "annotations with another prefix are not read"},
+		{[]string{"--config=/does/not/exist"}, "/does/not/exist"},
+		{[]string{"--v=5", "--kubeconfig=/no/kubeconfig"}, "/no/kubeconfig"},
+	} {
+		got := run(t, append([]string{"run"}, c.arguments...)...)
+		if got.status == 0 || !strings.Contains(got.stderr, c.says) {
+			t.Errorf("%v: status %d, and it says %s", c.arguments, got.status, got.stderr)
+		}
+	}
+	if got := run(t, "run", "--version"); got.status != 0 || !strings.HasPrefix(got.stdout, "k8singress ") ||
+		!strings.Contains(got.stdout, ", with Caddy ") {
+		t.Errorf("--version: status %d, %s%s", got.status, got.stdout, got.stderr)
+	}
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// packed are the files of a packed chart by path.
+func packed(t *testing.T, data []byte) map[string]string {
+	t.Helper()
+	content, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for archive := tar.NewReader(content); ; {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return found
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[h.Name] = string(text)
+	}
+}
+
+// TestChart: the packed chart is that of the source, with the version and the image of the release.
+func TestChart(t *testing.T) {
+	files := packed(t, published(t, "k8singress-"+testTag+".tgz"))
+	for _, want := range []string{"version: " + testTag + "\n", `appVersion: "` + testTag + `"` + "\n", "name: k8singress\n"} {
+		if text := files["k8singress/Chart.yaml"]; !strings.Contains(text, want) {
+			t.Errorf("there is no %q in %s", want, text)
+		}
+	}
+	var want []string
+	for name := range sums(t, filepath.Join("..", "charts", "k8singress")) {
+		want = append(want, "k8singress"+name)
+	}
+	slices.Sort(want)
+	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
+		t.Errorf("it has %v, and the chart has %v", got, want)
+	}
+}
+
+// TestChartOfAnotherRegistry: whoever publishes the image elsewhere gets a chart that installs it from there.
+func TestChartOfAnotherRegistry(t *testing.T) {
+	// Any program of Go will do.
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "dist")
+	arguments := []string{"everything", "-root", "..", "-out", out, "-version", "v1.2.3", "-image", "registry.example.com/team/k8singress",
+		"-platforms", here.String(), "-binary", here.String() + "=" + path}
+	if err := run(t.Context(), arguments, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(out, "k8singress-1.2.3.tgz"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"    registry: registry.example.com\n", "    image: team/k8singress\n"} {
+		if text := packed(t, data)["k8singress/values.yaml"]; !strings.Contains(text, want) {
+			t.Errorf("there is no %q in %s", want, text)
+		}
+	}
+}

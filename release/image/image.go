@@ -1,0 +1,101 @@
+// Package image builds the container image: the program, and the few files that it needs beside it. It works on values, with neither a
+// daemon nor a base image, and the same input gives the same bytes.
+package image
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// About is what the labels of the image say of it.
+type About struct {
+	// Version is that of the release, Revision the commit; both may be empty.
+	Version, Revision string
+	// Created is the time of every file, and of the image. Only its seconds count.
+	Created time.Time
+}
+
+// labels are those that the OCI specification has names for.
+func (a About) labels() map[string]string {
+	labels := map[string]string{
+		"title":         "k8singress",
+		"description":   "Caddy as a Kubernetes ingress controller",
+		"url":           "https://github.com/k8singress/k8singress",
+		"source":        "https://github.com/k8singress/k8singress",
+		"documentation": "https://github.com/k8singress/k8singress/tree/main/docs",
+		"licenses":      "Apache-2.0",
+		"version":       a.Version,
+		"revision":      a.Revision,
+		"created":       a.Created.UTC().Format(time.RFC3339),
+	}
+	named := map[string]string{}
+	for name, value := range labels {
+		if value != "" {
+			named["org.opencontainers.image."+name] = value
+		}
+	}
+	return named
+}
+
+// config is what a container of the image runs when a pod says nothing else.
+func config(a About) v1.Config {
+	return v1.Config{
+		User:       strconv.Itoa(User),
+		Entrypoint: []string{Program},
+		Cmd:        []string{"run", "--config", "/etc/caddy/Caddyfile"},
+		Env: []string{
+			"PATH=/usr/bin",
+			"XDG_CONFIG_HOME=" + DataFolder,
+			"XDG_DATA_HOME=" + DataFolder,
+		},
+		WorkingDir:   "/",
+		ExposedPorts: map[string]struct{}{"80/tcp": {}, "443/tcp": {}, "443/udp": {}},
+		Labels:       a.labels(),
+	}
+}
+
+// Archive returns the files of the image as a compressed tar archive: its one layer, and what the Dockerfile adds.
+func Archive(program []byte, at time.Time) ([]byte, error) {
+	var compressed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&compressed, gzip.DefaultCompression)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeTree(w, program, at.Truncate(time.Second)); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return compressed.Bytes(), nil
+}
+
+// New returns the image of an archive for a platform.
+func New(platform v1.Platform, archive []byte, about About) (v1.Image, error) {
+	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(archive)), nil }
+	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, fmt.Errorf("making the layer: %w", err)
+	}
+	created := v1.Time{Time: about.Created.UTC().Truncate(time.Second)}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	base, err = mutate.ConfigFile(base, &v1.ConfigFile{
+		OS: platform.OS, Architecture: platform.Architecture, Variant: platform.Variant, Created: created, Config: config(about),
+		RootFS: v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the configuration: %w", err)
+	}
+	history := v1.History{Created: created, CreatedBy: "make image", Comment: "the program, and the files beside it"}
+	return mutate.Append(base, mutate.Addendum{Layer: layer, History: history, MediaType: types.OCILayer})
+}

@@ -1,0 +1,118 @@
+// Package sbom says which modules a program is made of, as a document of SPDX. It reads that from the program itself, where Go writes it, so
+// that the list is of what was linked and not of what go.mod allows.
+package sbom
+
+import (
+	"debug/buildinfo"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spdx/tools-golang/json"
+	"github.com/spdx/tools-golang/spdx"
+	"github.com/spdx/tools-golang/spdx/v2/common"
+	"github.com/spdx/tools-golang/spdx/v2/v2_3"
+)
+
+const (
+	project     = "https://github.com/k8singress/k8singress"
+	noAssertion = "NOASSERTION"
+	// programID is the name of the program among the elements of its document.
+	programID = common.ElementID("Program")
+)
+
+// Program is a program that was built.
+type Program struct {
+	// File is the name that it is published by, SHA256 the hash of its bytes in hex.
+	File, SHA256 string
+	// Version is that of the release, because a program that was built from a checkout does not know its own.
+	Version string
+	// Created takes the place of the clock.
+	Created time.Time
+	Info    *buildinfo.BuildInfo
+}
+
+// Write writes the document as JSON. The same program gives the same bytes.
+func Write(w io.Writer, p Program) error {
+	document := &v2_3.Document{
+		SPDXVersion: v2_3.Version, DataLicense: v2_3.DataLicense, SPDXIdentifier: "DOCUMENT",
+		DocumentName: p.File, DocumentNamespace: project + "/spdx/" + p.File + "-" + p.SHA256,
+		CreationInfo: &v2_3.CreationInfo{
+			Creators: []common.Creator{{CreatorType: "Tool", Creator: "k8singress-release"}, {CreatorType: "Organization", Creator: "k8singress"}},
+			Created:  p.Created.UTC().Format(time.RFC3339),
+		},
+		Packages:      []*spdx.Package{p.described()},
+		Relationships: []*spdx.Relationship{relation("DOCUMENT", common.TypeRelationshipDescribe, programID)},
+	}
+	for _, m := range p.modules() {
+		described := module(m)
+		document.Packages = append(document.Packages, described)
+		document.Relationships = append(document.Relationships,
+			relation(programID, common.TypeRelationshipDependsOn, described.PackageSPDXIdentifier))
+	}
+	if err := json.Write(document, w, json.Indent("\t")); err != nil {
+		return fmt.Errorf("writing the SBOM of %s: %w", p.File, err)
+	}
+	return nil
+}
+
+func relation(a common.ElementID, kind string, b common.ElementID) *spdx.Relationship {
+	return &spdx.Relationship{RefA: common.DocElementID{ElementRefID: a}, Relationship: kind, RefB: common.DocElementID{ElementRefID: b}}
+}
+
+// described is the program as a package.
+func (p Program) described() *spdx.Package {
+	return &spdx.Package{
+		PackageName: p.Info.Main.Path, PackageSPDXIdentifier: programID, PackageVersion: p.Version, PackageFileName: p.File,
+		PackageDownloadLocation: "git+" + project, PackageHomePage: project, PrimaryPackagePurpose: "APPLICATION",
+		PackageChecksums:        []common.Checksum{{Algorithm: common.SHA256, Value: p.SHA256}},
+		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: "Apache-2.0", PackageCopyrightText: noAssertion,
+		PackageExternalReferences: []*spdx.PackageExternalReference{purl(p.Info.Main.Path, p.Version)},
+	}
+}
+
+// modules are what the program is made of besides itself, Go's standard library first.
+func (p Program) modules() []*debug.Module {
+	modules := []*debug.Module{{Path: "stdlib", Version: strings.TrimPrefix(p.Info.GoVersion, "go")}}
+	for _, m := range p.Info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		modules = append(modules, m)
+	}
+	return modules
+}
+
+func module(m *debug.Module) *spdx.Package {
+	described := &spdx.Package{
+		PackageName: m.Path, PackageSPDXIdentifier: identifier(m), PackageVersion: m.Version, PackageDownloadLocation: noAssertion,
+		PackageLicenseConcluded: noAssertion, PackageLicenseDeclared: noAssertion, PackageCopyrightText: noAssertion,
+		PrimaryPackagePurpose: "LIBRARY", PackageExternalReferences: []*spdx.PackageExternalReference{purl(m.Path, m.Version)},
+	}
+	if m.Sum != "" {
+		// This is Go's hash of all files of the module, and no hash of a file, which a checksum of SPDX would be.
+		described.PackageSourceInfo = "go.sum: " + m.Sum
+	}
+	return described
+}
+
+// identifier is made of letters, digits, dots and hyphens, which are all that SPDX allows.
+func identifier(m *debug.Module) common.ElementID {
+	text := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' {
+			return r
+		}
+		return '-'
+	}, m.Path+"-"+m.Version)
+	return common.ElementID("Module-" + text)
+}
+
+// purl is the name by which databases of vulnerabilities know a module.
+func purl(path, version string) *spdx.PackageExternalReference {
+	return &spdx.PackageExternalReference{
+		Category: common.CategoryPackageManager, RefType: common.TypePackageManagerPURL,
+		Locator: "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B"),
+	}
+}

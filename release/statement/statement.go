@@ -1,0 +1,80 @@
+// Package statement says how the files of a release were made: a statement of in-toto with a provenance of SLSA. It is not signed. Who signs
+// it vouches for it.
+package statement
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+const (
+	repository = "https://github.com/k8singress/k8singress"
+	// described is where a reader finds what the parameters mean.
+	described = repository + "/blob/main/docs/build.md#a-release"
+)
+
+// Subject is a file of the release, or the image.
+type Subject struct {
+	Name   string            `json:"name"`
+	Digest map[string]string `json:"digest"`
+}
+
+// Build is what decides the bytes of all subjects.
+type Build struct {
+	// Version and Revision are of the source; the revision is empty outside of git.
+	Version, Revision string
+	// Go is the version of the compiler.
+	Go string
+	// Commands are how each program was compiled, by platform: the environment, then the arguments.
+	Commands map[string][]string
+}
+
+type document struct {
+	Type          string    `json:"_type"`
+	Subject       []Subject `json:"subject"`
+	PredicateType string    `json:"predicateType"`
+	Predicate     predicate `json:"predicate"`
+}
+
+type predicate struct {
+	BuildDefinition struct {
+		BuildType            string              `json:"buildType"`
+		ExternalParameters   map[string]string   `json:"externalParameters"`
+		InternalParameters   map[string][]string `json:"internalParameters"`
+		ResolvedDependencies []dependency        `json:"resolvedDependencies"`
+	} `json:"buildDefinition"`
+	RunDetails struct {
+		Builder struct {
+			ID string `json:"id"`
+		} `json:"builder"`
+	} `json:"runDetails"`
+}
+
+type dependency struct {
+	Name   string            `json:"name,omitempty"`
+	URI    string            `json:"uri,omitempty"`
+	Digest map[string]string `json:"digest,omitempty"`
+}
+
+// Write writes the statement. It says nothing of the time and the machine, so that a second build makes the same one.
+func Write(w io.Writer, subjects []Subject, b Build) error {
+	d := document{Type: "https://in-toto.io/Statement/v1", Subject: subjects, PredicateType: "https://slsa.dev/provenance/v1"}
+	definition := &d.Predicate.BuildDefinition
+	definition.BuildType = described
+	definition.ExternalParameters = map[string]string{"source": "git+" + repository, "version": b.Version, "target": "release"}
+	definition.InternalParameters = b.Commands
+	source := dependency{URI: "git+" + repository}
+	if b.Revision != "" {
+		source.Digest = map[string]string{"gitCommit": b.Revision}
+	}
+	definition.ResolvedDependencies = []dependency{source, {Name: "go", URI: "pkg:golang/toolchain@" + b.Go}}
+	d.Predicate.RunDetails.Builder.ID = described
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "\t")
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(d); err != nil {
+		return fmt.Errorf("writing the provenance: %w", err)
+	}
+	return nil
+}

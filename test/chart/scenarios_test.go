@@ -1,0 +1,235 @@
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// scenario is one shape in testdata/scenarios.yaml.
+type scenario struct {
+	Name   string   `json:"name"`
+	Values values   `json:"values"`
+	Both   *bool    `json:"both"`
+	Want   []values `json:"want"`
+	// Arguments and Caddyfile are some of the controller's words and lines, Notes parts of what NOTES says.
+	Arguments []string `json:"arguments"`
+	Caddyfile []string `json:"caddyfile"`
+	Notes     []string `json:"notes"`
+}
+
+// TestScenarios renders each shape: its objects have no field that Kubernetes does not know, and the program takes its Caddyfile and its
+// command line.
+func TestScenarios(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "caddy")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./cmd/caddy")
+	build.Dir = "../.."
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var all []scenario
+	readYAML(t, "testdata/scenarios.yaml", &all)
+	for _, s := range all {
+		shapes := []values{{}}
+		if s.Both == nil || *s.Both {
+			shapes = append(shapes, values{"controller": values{"kind": "DaemonSet"}})
+		}
+		for _, shape := range shapes {
+			t.Run(s.Name, func(t *testing.T) {
+				r := mustRender(t, together(s.Values, shape))
+				objects := r.objects(t)
+				checkStrictly(t, objects)
+				s.check(t, r, objects)
+				checkProgram(t, program, objects)
+			})
+		}
+	}
+}
+
+// check looks for what the scenario wants.
+func (s *scenario) check(t *testing.T, r rendered, objects []values) {
+	t.Helper()
+	for _, want := range s.Want {
+		if !slices.ContainsFunc(objects, func(object values) bool { return has(object, want) }) {
+			t.Errorf("there is no object with %v", want)
+		}
+	}
+	for _, says := range s.Notes {
+		if !strings.Contains(r.notes, says) {
+			t.Errorf("NOTES lacks %q:\n%s", says, r.notes)
+		}
+	}
+	caddyfile, arguments := controller(t, objects)
+	for _, line := range s.Caddyfile {
+		if !strings.Contains(caddyfile, "\t"+line+"\n") {
+			t.Errorf("the Caddyfile has no line %q:\n%s", line, caddyfile)
+		}
+	}
+	for _, argument := range s.Arguments {
+		if !slices.Contains(arguments, argument) {
+			t.Errorf("%s is not among the arguments %v", argument, arguments)
+		}
+	}
+}
+
+// has says whether all that is wanted is in a value: the same scalar, all keys of a map, and each element of a list in any place.
+func has(value, want any) bool {
+	switch want := want.(type) {
+	case values:
+		got, ok := value.(values)
+		for name, part := range want {
+			ok = ok && has(got[name], part)
+		}
+		return ok
+	case []any:
+		got, _ := value.([]any)
+		for _, element := range want {
+			if !slices.ContainsFunc(got, func(g any) bool { return has(g, element) }) {
+				return false
+			}
+		}
+		return true
+	}
+	return fmt.Sprint(value) == fmt.Sprint(want)
+}
+
+// checkStrictly decodes objects into the types of Kubernetes, which are to know each field. Kinds of others are passed over.
+func checkStrictly(t *testing.T, objects []values) {
+	t.Helper()
+	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme.Scheme, scheme.Scheme, json.SerializerOptions{Strict: true, Yaml: true})
+	for _, object := range objects {
+		text, err := yaml.Marshal(object)
+		if err == nil {
+			_, _, err = decoder.Decode(text, nil, nil)
+		}
+		if err != nil && !runtime.IsNotRegisteredError(err) {
+			t.Errorf("%v: %v", object["kind"], err)
+		}
+	}
+}
+
+// controller returns the Caddyfile and the arguments of the controller.
+func controller(t *testing.T, objects []values) (caddyfile string, arguments []string) {
+	t.Helper()
+	for _, object := range objects {
+		text, found := find(object, []string{"data", "Caddyfile"})
+		component, _ := find(object, []string{"metadata", "labels", "app.kubernetes.io/component"})
+		if component != "controller" {
+			continue
+		}
+		if found {
+			caddyfile = text.(string)
+		}
+		if containers, found := find(object, []string{"spec", "template", "spec", "containers"}); found {
+			arguments = nil
+			for _, argument := range containers.([]any)[0].(values)["args"].([]any) {
+				arguments = append(arguments, argument.(string))
+			}
+		}
+	}
+	if caddyfile == "" || arguments == nil {
+		t.Fatal("there is no controller")
+	}
+	return caddyfile, arguments
+}
+
+// checkProgram starts the controller where there is no cluster: that is all it complains of.
+func checkProgram(t *testing.T, program string, objects []values) {
+	t.Helper()
+	caddyfile, arguments := controller(t, objects)
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	caddyfile = strings.NewReplacer("/run/caddy/", t.TempDir()+"/", "storage kubernetes", "storage file_system "+t.TempDir()).Replace(caddyfile)
+	if err := os.WriteFile(file, []byte(caddyfile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	arguments = append([]string{"k8singress", "run", "--config", file}, arguments...)
+	run := exec.CommandContext(t.Context(), program, append(arguments, "--kubeconfig=/there/is/none")...)
+	run.Env = append(os.Environ(), "ZONE=a", "XDG_DATA_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
+	out, err := run.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "/there/is/none") || strings.Contains(string(out), "adapting config") {
+		t.Errorf("%v\n%s\n%s", err, out, caddyfile)
+	}
+}
+
+// TestVersions renders the defaults for each version of Kubernetes. No template asks for the version, so that the other shapes are the same
+// for all of them.
+func TestVersions(t *testing.T) {
+	var before string
+	for minor := 25; minor <= 36; minor++ {
+		r, err := render(nil, install{version: fmt.Sprintf("v1.%d.0", minor)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before != "" && r.manifest != before {
+			t.Errorf("1.%d is told something else", minor)
+		}
+		before = r.manifest
+	}
+	if _, err := render(nil, install{version: "v1.24.17"}); err == nil {
+		t.Error("1.24 is taken")
+	}
+	err := fs.WalkDir(os.DirFS(chartFolder), "templates", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(chartFolder, path))
+		if strings.Contains(string(text), ".Capabilities") {
+			err = errors.Join(err, fmt.Errorf("%s asks for the version", path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRefused: values that cannot work are refused, with a sentence that says why.
+func TestRefused(t *testing.T) {
+	var all []struct {
+		Values values `json:"values"`
+		Says   string `json:"says"`
+	}
+	readYAML(t, "testdata/refused.yaml", &all)
+	for _, c := range all {
+		if _, err := render(c.Values, install{}); err == nil || !strings.Contains(err.Error(), c.Says) {
+			t.Errorf("%v: %v, want %q", c.Values, err, c.Says)
+		}
+	}
+}
+
+// TestNames: without a cluster to look into, a value says that the names of ingress-nginx's chart are to stay.
+func TestNames(t *testing.T) {
+	for _, c := range []struct {
+		release string
+		with    values
+		want    string
+	}{
+		{"ingress-nginx", values{"nameOverride": "ingress-nginx"}, "ingress-nginx-controller"},
+		{"edge", values{"nameOverride": "ingress-nginx"}, "edge-ingress-nginx-controller"},
+		{"edge", values{"fullnameOverride": "front"}, "front-controller"},
+		{"edge", nil, "edge-k8singress-controller"},
+		{"k8singress", nil, "k8singress-controller"},
+	} {
+		r, err := render(c.with, install{name: c.release})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range []string{"Service", "Deployment", "ConfigMap", "PodDisruptionBudget"} {
+			want := values{"kind": kind, "metadata": values{"name": c.want}}
+			if !slices.ContainsFunc(r.objects(t), func(object values) bool { return has(object, want) }) {
+				t.Errorf("release %s with %v has no %s %s", c.release, c.with, kind, c.want)
+			}
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+const ownChart = "../../charts/k8singress"
+
+// TestChart installs the chart with values of ingress-nginx's chart, and asks through its Service.
+func TestChart(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("web", 1)
+	c.ingress("shop", "web", c.withOwnClass)
+	begin := time.Now()
+	notes := c.install("edge", ownChart)
+	service := c.serviceNamed("edge-k8singress-controller")
+	l := c.awaitServed(service)
+	t.Logf("the first answer after %v", time.Since(begin).Round(time.Millisecond))
+	l.check(c)
+	for _, says := range []string{"there is no admission webhook", "controller.enableMimalloc", "asks /readyz in place of /healthz"} {
+		if !strings.Contains(notes, says) {
+			t.Errorf("NOTES lacks %q:\n%s", says, notes)
+		}
+	}
+	if text := c.body(l.caddy.HTTP, "http://nobody.test/"); text != "default backend - 404" {
+		t.Errorf("an unknown host gets %q, and not what the default backend says", text)
+	}
+	if r, err := once(t.Context(), l.caddy.HTTP, "http://"+c.host("shop")+"/"); err != nil || r.header.Get("X-Served-By") != "edge" {
+		t.Errorf("addHeaders: %v, %v", r.header, err)
+	}
+	c.awaitAddress("shop", service.Status.LoadBalancer.Ingress[0].IP)
+}
+
+// TestUpgradeInPlace puts the chart in the place of ingress-nginx in a release, and ingress-nginx back, while requests go on: the Service
+// stays, none of them fails, and no webhook that is left blocks what is written.
+func TestUpgradeInPlace(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("web", 1)
+	c.ingress("shop", "web", c.withOwnClass)
+	c.install("ingress-nginx", "testdata/stand-in")
+	before := c.serviceNamed("ingress-nginx-controller")
+	l := c.awaitServed(before)
+
+	commands := c.documented("../../docs/migrate.md", "## In place")
+	if len(commands) != 3 {
+		t.Fatalf("the commands are %q", commands)
+	}
+	c.shell(commands[0])
+	if notes := c.shell(commands[1]); !strings.Contains(notes, "It has taken the place of ingress-nginx") {
+		t.Errorf("NOTES does not say so:\n%s", notes)
+	}
+	c.awaitUpdated("ingress-nginx-controller", 2)
+	l.check(c)
+	webhooks := c.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	if _, err := webhooks.Get(t.Context(), "ingress-nginx-admission", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the webhook of ingress-nginx is left: %v", err)
+	}
+	c.shell(commands[2])
+	c.awaitUpdated("ingress-nginx-controller", 2)
+	l.check(c)
+	// And again, with another upgrade behind it, which finds its own objects.
+	for _, label := range []string{"one", "two"} {
+		c.helm("upgrade", "ingress-nginx", ownChart, "--wait", "--values", c.oldValues(), "--set", "controller.podLabels.upgrade="+label)
+		c.awaitUpdated("ingress-nginx-controller", 2)
+		l.check(c)
+	}
+	if after := c.serviceNamed("ingress-nginx-controller"); after.UID != before.UID || after.Spec.ClusterIP != before.Spec.ClusterIP {
+		t.Errorf("the Service is another one: %s at %s, and it was %s at %s", after.UID, after.Spec.ClusterIP, before.UID, before.Spec.ClusterIP)
+	}
+	t.Logf("%d requests", l.requests.Load())
+}
+
+// documented returns the commands below a heading of a page, up to the next heading of its level.
+func (c *cluster) documented(file, heading string) (commands []string) {
+	c.Helper()
+	page, err := os.ReadFile(file)
+	c.must(err)
+	_, section, found := strings.Cut(string(page), "\n"+heading+"\n")
+	if !found {
+		c.Fatalf("%s has no %q", file, heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	blocks := strings.Split(section, "```")
+	for i := 1; i < len(blocks); i += 2 {
+		text, isShell := strings.CutPrefix(blocks[i], "sh\n")
+		if isShell {
+			commands = append(commands, strings.Split(strings.TrimSpace(strings.ReplaceAll(text, "\\\n", "")), "\n")...)
+		}
+	}
+	return commands
+}
+
+// shell runs a command of the documentation in the namespace of the test.
+func (c *cluster) shell(command string) string {
+	c.Helper()
+	chart, err := filepath.Abs(ownChart)
+	c.must(err)
+	here := strings.NewReplacer("--namespace ingress-nginx", "--namespace "+c.namespace, "charts/k8singress", chart)
+	command = here.Replace(command)
+	c.must(os.MkdirAll(filepath.Join(c.inside.Folder, "helm"), 0o700))
+	shell := exec.CommandContext(c.Context(), "sh", "-c", command)
+	shell.Dir = filepath.Join(c.inside.Folder, "helm")
+	shell.Env = append(c.helmEnvironment(), "PATH="+filepath.Dir(c.inside.Programs.Helm)+":"+os.Getenv("PATH"))
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		c.logControllers()
+		c.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
+// body is the text of an answer.
+func (c *cluster) body(address, url string) string {
+	c.Helper()
+	response, err := (&http.Client{Transport: newTransport(address), Timeout: deadline}).Get(url)
+	c.must(err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	c.must(err)
+	return string(text)
+}
+
+// withOwnClass gives an Ingress the class that oldValues names.
+func (c *cluster) withOwnClass(ingress *networkingv1.Ingress) {
+	ingress.Spec.IngressClassName = ptr.To(c.namespace)
+}
+
+// oldValues is a file of values for ingress-nginx's chart.
+func (c *cluster) oldValues() string {
+	c.Helper()
+	text, err := os.ReadFile("testdata/old-values.yaml")
+	c.must(err)
+	file := filepath.Join(c.TempDir(), "old.yaml")
+	c.must(os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "NAMESPACE", c.namespace)), 0o600))
+	return file
+}
+
+// install installs a chart with oldValues, for as long as the test runs, and returns what Helm says.
+func (c *cluster) install(release, chart string) string {
+	c.Helper()
+	c.Cleanup(func() {
+		if out, err := c.helmCommand(context.Background(), "uninstall", release).CombinedOutput(); err != nil {
+			c.Errorf("helm uninstall: %v\n%s", err, out)
+		}
+	})
+	return c.helm("install", release, chart, "--wait", "--timeout=3m", "--values", c.oldValues())
+}
+
+func (c *cluster) helm(arguments ...string) string {
+	c.Helper()
+	out, err := c.helmCommand(c.Context(), arguments...).CombinedOutput()
+	if err != nil {
+		c.logControllers()
+		c.Fatalf("helm %s: %v\n%s", arguments[0], err, out)
+	}
+	return string(out)
+}
+
+func (c *cluster) helmCommand(ctx context.Context, arguments ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, c.inside.Programs.Helm, append(arguments, "--namespace", c.namespace)...)
+	command.Env = c.helmEnvironment()
+	return command
+}
+
+func (c *cluster) helmEnvironment() []string {
+	return append(os.Environ(), "KUBECONFIG="+c.inside.Kubeconfig(), "HOME="+filepath.Join(c.inside.Folder, "helm"))
+}
+
+// logControllers logs what the pods of charts say.
+func (c *cluster) logControllers() {
+	pods, err := c.CoreV1().Pods(c.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance"})
+	if err != nil {
+		c.Log(err)
+		return
+	}
+	for _, pod := range pods.Items {
+		log, err := c.CoreV1().Pods(c.namespace).GetLogs(pod.Name, &corev1.PodLogOptions{}).DoRaw(context.Background())
+		c.Logf("%s is %s, %v\n%s", pod.Name, pod.Status.Phase, err, log[max(0, len(log)-3000):])
+	}
+}
+
+func (c *cluster) serviceNamed(name string) (service *corev1.Service) {
+	c.Helper()
+	c.await("an address of "+name, func() (err error) {
+		service, err = c.CoreV1().Services(c.namespace).Get(c.Context(), name, metav1.GetOptions{})
+		if err == nil && len(service.Status.LoadBalancer.Ingress) == 0 {
+			err = fmt.Errorf("it has none")
+		}
+		return err
+	})
+	return service
+}
+
+// awaitServed waits until a Service answers for the host, and goes on asking it.
+func (c *cluster) awaitServed(service *corev1.Service) *load {
+	c.Helper()
+	address := net.JoinHostPort(service.Spec.ClusterIP, "80")
+	c.await("an answer through the Service", func() error {
+		r, err := once(c.Context(), address, "http://"+c.host("shop")+"/")
+		if err == nil && r.code != http.StatusOK {
+			err = fmt.Errorf("status %d", r.code)
+		}
+		return err
+	})
+	return c.startLoad(&harness.Caddy{Options: harness.Options{HTTP: address}}, c.host("shop"))
+}
