@@ -72,6 +72,35 @@ func TestChangesUnderLoad(t *testing.T) {
 	}
 }
 
+// TestHealthBetweenTwoDraws has endpoints that come and go, all of them, while a policy draws two and compares them.
+func TestHealthBetweenTwoDraws(t *testing.T) {
+	for _, policy := range []ir.Policy{ir.PolicyEWMA, ir.PolicyLeastRequest} {
+		w := newWorld(t, only(policy), 2)
+		var writer sync.WaitGroup
+		stop := make(chan struct{})
+		writer.Go(func() {
+			for healthy := false; ; healthy = !healthy {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				for _, e := range addresses(2) {
+					w.SetHealthy(e.Address, healthy)
+				}
+			}
+		})
+		for range 100_000 {
+			if c, ok := w.Pick(&visitor{}, nil); !ok || c.Endpoint == nil {
+				t.Error("no endpoint, although the list has two")
+				break
+			}
+		}
+		close(stop)
+		writer.Wait()
+	}
+}
+
 // TestPickIsInTheList draws lists, policies and what happens to endpoints.
 func TestPickIsInTheList(t *testing.T) {
 	policies := everyPolicy()

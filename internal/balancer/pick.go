@@ -226,9 +226,12 @@ func (p *pick) two() (*Endpoint, *Endpoint) {
 	return a, b
 }
 
-// better returns the one of two that is likely to answer first.
+// better returns the one of two that is likely to answer first. Either may be nil: health changes between two draws.
 func (p *pick) better(a, b *Endpoint) *Endpoint {
-	if a == b {
+	if a == nil || a == b {
+		return b
+	}
+	if b == nil {
 		return a
 	}
 	if p.state.policy.Policy == ir.PolicyLeastRequest {
