@@ -24,11 +24,15 @@ type listed struct {
 	// Imports are its own, Deps are those and all that they import in turn.
 	Imports []string
 	Deps    []string
+	// Dir holds GoFiles. ImportMap has the names under which the standard library keeps packages of others.
+	Dir       string
+	GoFiles   []string
+	ImportMap map[string]string
 }
 
 func TestImportsPointDown(t *testing.T) {
 	readTree(t)
-	packages := list(t, "-deps", "./...")
+	packages := list(t, nil, "-deps", "./...")
 	for _, fault := range faults(house, packages) {
 		t.Error(fault)
 	}
@@ -91,12 +95,13 @@ func readTree(t *testing.T) {
 	}
 }
 
-// list runs go list at the root of the module.
-func list(t *testing.T, arguments ...string) []listed {
+// list runs go list at the root of the module, with variables added to its environment.
+func list(t *testing.T, environment []string, arguments ...string) []listed {
 	t.Helper()
-	arguments = append([]string{"list", "-json=ImportPath,Standard,Module,Imports,Deps"}, arguments...)
+	arguments = append([]string{"list", "-json=ImportPath,Standard,Module,Imports,Deps,Dir,GoFiles,ImportMap"}, arguments...)
 	command := exec.CommandContext(t.Context(), "go", arguments...)
 	command.Dir = root
+	command.Env = append(command.Environ(), environment...)
 	var stderr strings.Builder
 	command.Stderr = &stderr
 	output, err := command.Output()

@@ -1,0 +1,110 @@
+//go:build !race
+
+package arch_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// TestOtherSystems type-checks the program for macOS and Windows, which serve all but UDP ports. It says in seconds what a build says
+// in minutes, for that compiles Caddy and client-go for each of them. The race detector has nothing to find here, and takes long.
+func TestOtherSystems(t *testing.T) {
+	for _, system := range []string{"darwin", "windows"} {
+		t.Run(system, func(t *testing.T) {
+			c := newChecker()
+			for _, p := range list(t, []string{"GOOS=" + system, "CGO_ENABLED=0"}, "-deps", "./cmd/caddy") {
+				for _, err := range c.check(t, p) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// TestOtherSystemsFinds: the test above would also pass if it looked at nothing.
+func TestOtherSystemsFinds(t *testing.T) {
+	p := listed{ImportPath: module + "/socket", Dir: t.TempDir(), GoFiles: []string{"socket.go"}}
+	const code = "package socket\n\nfunc listen() int { return reusePort }\n"
+	if err := os.WriteFile(filepath.Join(p.Dir, p.GoFiles[0]), []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found := newChecker().check(t, p); len(found) != 1 || !strings.Contains(found[0].Error(), "undefined: reusePort") {
+		t.Errorf("%q has the faults %v", code, found)
+	}
+	p.ImportPath = "example.org/socket"
+	if found := newChecker().check(t, p); len(found) != 0 {
+		t.Errorf("a package of others has the faults %v", found)
+	}
+}
+
+// checker has the packages that it has checked, which come behind those that they import.
+type checker struct {
+	files    *token.FileSet
+	packages map[string]*types.Package
+}
+
+func newChecker() checker {
+	return checker{files: token.NewFileSet(), packages: map[string]*types.Package{}}
+}
+
+// check returns what is wrong with a package of this module. Of others it reads the declarations alone.
+func (c checker) check(t *testing.T, p listed) (found []error) {
+	if p.ImportPath == "unsafe" {
+		c.packages[p.ImportPath] = types.Unsafe
+		return nil
+	}
+	config := types.Config{
+		Importer:         imports{c.packages, p.ImportMap},
+		IgnoreFuncBodies: !own(p.ImportPath),
+		Sizes:            types.SizesFor("gc", "amd64"),
+		Error: func(err error) {
+			// Where functions are not read, nothing uses some of the imports.
+			if own(p.ImportPath) {
+				found = append(found, err)
+			}
+		},
+	}
+	c.packages[p.ImportPath], _ = config.Check(p.ImportPath, c.files, c.parse(t, p), nil)
+	return found
+}
+
+func (c checker) parse(t *testing.T, p listed) []*ast.File {
+	files := make([]*ast.File, len(p.GoFiles))
+	var group errgroup.Group
+	for i, name := range p.GoFiles {
+		group.Go(func() (err error) {
+			files[i], err = parser.ParseFile(c.files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// imports finds packages by the names that one package has for them.
+type imports struct {
+	packages map[string]*types.Package
+	names    map[string]string
+}
+
+func (i imports) Import(name string) (*types.Package, error) {
+	if vendored, ok := i.names[name]; ok {
+		name = vendored
+	}
+	if p, ok := i.packages[name]; ok {
+		return p, nil
+	}
+	return nil, fmt.Errorf("go list has not named %s", name)
+}
