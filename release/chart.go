@@ -25,13 +25,12 @@ type edit struct {
 
 // edits put the version of the release and its image into the chart, so that it installs what was made with it.
 func (o *options) edits(source build.Source) []edit {
-	registry, name, _ := strings.Cut(o.name, "/")
+	registry, _, _ := strings.Cut(o.name, "/")
 	return []edit{
 		{"Chart.yaml", `(?m)^version: .*$`, "version: " + source.Tag()},
 		{"Chart.yaml", `(?m)^appVersion: .*$`, `appVersion: "` + source.Tag() + `"`},
 		{"Chart.yaml", `(?m)^  k8singress\.io/image: .*$`, "  k8singress.io/image: " + o.name},
 		{"values.yaml", `(?m)^    registry: ghcr\.io$`, "    registry: " + registry},
-		{"values.yaml", `(?m)^    image: k8singress/k8singress$`, "    image: " + name},
 	}
 }
 

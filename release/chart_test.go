@@ -73,8 +73,10 @@ func TestChartOfAnotherRegistry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"    registry: registry.example.com\n", "    image: team/k8singress\n"} {
-		if text := packed(t, data)["k8singress/values.yaml"]; !strings.Contains(text, want) {
+	for file, want := range map[string]string{
+		"Chart.yaml": "  k8singress.io/image: registry.example.com/team/k8singress\n", "values.yaml": "    registry: registry.example.com\n",
+	} {
+		if text := packed(t, data)["k8singress/"+file]; !strings.Contains(text, want) {
 			t.Errorf("there is no %q in %s", want, text)
 		}
 	}

@@ -15,7 +15,10 @@
 {{- with ternary $c.ingressClassResource.name $c.ingressClass $byName -}}
 {{- $flags = append $flags (printf "--ingress-class=%s" .) -}}
 {{- end -}}
-{{- $flags = concat $flags (include "k8singress.configMapFlags" . | fromJsonArray) (include "k8singress.scopeFlags" . | fromJsonArray) -}}
+{{- range $name, $path := include "k8singress.configMaps" . | fromJson -}}
+{{- $flags = append $flags (printf "--%s=%s" $name $path) -}}
+{{- end -}}
+{{- $flags = concat $flags (include "k8singress.scopeFlags" . | fromJsonArray) -}}
 {{- $flags = append $flags (printf "--enable-metrics=%v" $c.metrics.enabled) -}}
 {{- $flags = concat $flags (include "k8singress.optionalFlags" . | fromJsonArray) (include "k8singress.portFlags" . | fromJsonArray) -}}
 {{- range $name, $value := $c.extraArgs -}}
@@ -25,7 +28,17 @@
 {{- toYaml $flags -}}
 {{- end -}}
 
-{{/* The Service whose addresses Ingresses get. */}}
+{{/* What a flag says in the end, where extraArgs may have it too. It takes a dict: root, name, and value with what the chart says itself. */}}
+{{- define "k8singress.flagValue" -}}
+{{- $given := .root.Values.controller.extraArgs -}}
+{{- if hasKey $given .name -}}
+{{- tpl (include "k8singress.text" (get $given .name)) .root | replace "$(POD_NAMESPACE)" (include "k8singress.namespace" .root) -}}
+{{- else -}}
+{{- include "k8singress.text" .value -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Service whose addresses Ingresses get, unless extraArgs say otherwise. */}}
 {{- define "k8singress.publishService" -}}
 {{- $s := .Values.controller.service -}}
 {{- $path := .Values.controller.publishService.pathOverride | default (printf "%s/%s" (include "k8singress.namespace" .) (include "k8singress.controller" .)) -}}
@@ -36,19 +49,6 @@
 {{- $path }}-internal
 {{- end -}}
 {{- end -}}
-{{- end -}}
-
-{{- define "k8singress.configMapFlags" -}}
-{{- $own := include "k8singress.namespace" . -}}
-{{- $full := include "k8singress.fullname" . -}}
-{{- $flags := list (printf "--configmap=%s/%s" (.Values.controller.configMapNamespace | default $own) (include "k8singress.controller" .)) -}}
-{{- if .Values.tcp -}}
-{{- $flags = append $flags (printf "--tcp-services-configmap=%s/%s-tcp" (.Values.controller.tcp.configMapNamespace | default $own) $full) -}}
-{{- end -}}
-{{- if .Values.udp -}}
-{{- $flags = append $flags (printf "--udp-services-configmap=%s/%s-udp" (.Values.controller.udp.configMapNamespace | default $own) $full) -}}
-{{- end -}}
-{{- toJson $flags -}}
 {{- end -}}
 
 {{/* The namespaces that are followed. Without a ClusterRole there are no others than those of the Roles. */}}

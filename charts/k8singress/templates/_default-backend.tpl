@@ -16,7 +16,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   serviceAccountName: {{ include "k8singress.defaultBackendAccount" . }}
-  automountServiceAccountToken: {{ $b.serviceAccount.automountServiceAccountToken }}
+  automountServiceAccountToken: {{ include "k8singress.defaultBackendToken" . }}
   terminationGracePeriodSeconds: 60
   containers:
     - {{ include "k8singress.defaultBackendContainer" . | trim | indent 6 | trim }}
@@ -27,6 +27,12 @@ spec:
     {{- with $b.extraVolumes }}
     {{- tpl (toYaml .) $ | nindent 4 }}
     {{- end }}
+{{- end -}}
+
+{{/* Whether its pods get a token: our program asks the API server for nothing. */}}
+{{- define "k8singress.defaultBackendToken" -}}
+{{- $said := .Values.defaultBackend.serviceAccount.automountServiceAccountToken -}}
+{{- ternary $said (eq (include "k8singress.foreignBackend" .) "true") (kindIs "bool" $said) -}}
 {{- end -}}
 
 {{- define "k8singress.defaultBackendContainer" -}}

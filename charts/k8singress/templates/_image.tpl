@@ -1,6 +1,7 @@
 {{/* Where the image is not ours: an old file names that of ingress-nginx, and it may be the image that was, its tag alone, or the registry
 that has no image of ours. Each of these says "true" where the value is to be passed over. */}}
 
+{{/* The image that the values name, or nothing. */}}
 {{- define "k8singress.imagePath" -}}
 {{- .Values.controller.image.repository | default .Values.controller.image.image -}}
 {{- end -}}
@@ -18,7 +19,7 @@ that has no image of ours. Each of these says "true" where the value is to be pa
 {{- $path := include "k8singress.imagePath" . -}}
 {{- $tag := toString .Values.controller.image.tag -}}
 {{- if or (regexMatch "(^|/)(controller|controller-chroot|nginx-ingress-controller[^/]*|cnych/ingress-nginx)$" $path)
-      (and (eq $path (include "k8singress.ownPath" .)) (ne $tag .Chart.AppVersion) (regexMatch "^v[01][.][0-9]+[.][0-9]+" $tag)) -}}
+      (and (not $path) (ne $tag .Chart.AppVersion) (regexMatch "^v[01][.][0-9]+[.][0-9]+" $tag)) -}}
 true
 {{- end -}}
 {{- end -}}
@@ -26,7 +27,7 @@ true
 {{- define "k8singress.registryIsNginx" -}}
 {{- $named := .Values.controller.image.registry | default .Values.global.image.registry -}}
 {{- $theirs := has $named (list "registry.k8s.io" "k8s.gcr.io" "us.gcr.io" "eu.gcr.io" "asia.gcr.io" "quay.io") -}}
-{{- if and $theirs (or (eq (include "k8singress.imagePath" .) (include "k8singress.ownPath" .)) (include "k8singress.imageIsNginx" .)) }}true{{ end -}}
+{{- if and $theirs (or (not (include "k8singress.imagePath" .)) (include "k8singress.imageIsNginx" .)) }}true{{ end -}}
 {{- end -}}
 
 {{/* The registry before it: its own, that of all images, or ours. */}}
@@ -43,7 +44,8 @@ true
 {{- if include "k8singress.imageIsNginx" . -}}
 {{- printf "%s/%s:%s" (include "k8singress.registry" .) (include "k8singress.ownPath" .) .Chart.AppVersion -}}
 {{- else -}}
-{{- $image.repository | default (printf "%s/%s" (include "k8singress.registry" .) $image.image) -}}
+{{- $path := $image.image | default (include "k8singress.ownPath" .) -}}
+{{- $image.repository | default (printf "%s/%s" (include "k8singress.registry" .) $path) -}}
 :{{ $image.tag | default .Chart.AppVersion }}
 {{- with $image.digest }}@{{ . }}{{ end -}}
 {{- end -}}

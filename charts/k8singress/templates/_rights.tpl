@@ -10,7 +10,13 @@
 
 {{/* The namespaces that are followed, where there is a Role in each. */}}
 {{- define "k8singress.watched" -}}
-{{- if and .Values.rbac.namespaces (not .Values.rbac.scope) -}}
+{{- if hasKey .Values.controller.extraArgs "watch-namespace" -}}
+{{- $names := include "k8singress.flagValue" (dict "root" . "name" "watch-namespace") -}}
+{{- if not $names -}}
+{{- fail "controller.extraArgs.watch-namespace is empty, which stands for all namespaces, and rbac.size has no rights for these: name some, or take the size cluster" -}}
+{{- end -}}
+{{- toJson (splitList "," $names) -}}
+{{- else if and .Values.rbac.namespaces (not .Values.rbac.scope) -}}
 {{- toJson .Values.rbac.namespaces -}}
 {{- else -}}
 {{- toJson (list (.Values.controller.scope.namespace | default (include "k8singress.namespace" .))) -}}
@@ -22,42 +28,62 @@
 {{- $parts := list "always" "election_id" -}}
 {{- if regexMatch "^kubernetes(\\s|$)" (toString .Values.k8singress.storage | trim) }}{{ $parts = append $parts "storage" }}{{ end -}}
 {{- if .Values.k8singress.options.publish_ports -}}
-{{- $service := include "k8singress.publishService" . -}}
+{{- $service := include "k8singress.publishedService" . -}}
 {{- $own := include "k8singress.namespace" . -}}
 {{- if and $service (not (hasPrefix (printf "%s/" $own) $service)) -}}
-{{- fail (printf "publish_ports opens ports in a Service of the namespace %s alone: controller.publishService.pathOverride names %s" $own $service) -}}
+{{- fail (printf "publish_ports opens ports in a Service of the namespace %s alone, and --publish-service names %s" $own $service) -}}
 {{- end -}}
 {{- $parts = append $parts "publish_ports" -}}
 {{- end -}}
-{{- if and .Values.controller.scope.namespaceSelector (not .Values.controller.scope.enabled) -}}
+{{- $scope := .Values.controller.scope -}}
+{{- if or (hasKey .Values.controller.extraArgs "watch-namespace-selector") (and $scope.namespaceSelector (not $scope.enabled)) -}}
 {{- $parts = append $parts "namespace_selector" -}}
 {{- end -}}
-{{- if not (or (include "k8singress.publishService" .) (hasKey .Values.controller.extraArgs "publish-status-address")) -}}
+{{- if not (or (include "k8singress.publishedService" .) (hasKey .Values.controller.extraArgs "publish-status-address")) -}}
 {{- $parts = append $parts "publish_nodes" -}}
 {{- end -}}
 {{- toJson $parts -}}
 {{- end -}}
 
-{{/* What flags name, as namespace/name, by the resource. */}}
-{{- define "k8singress.named" -}}
-{{- $own := include "k8singress.namespace" . -}}
-{{- $maps := list -}}
-{{- range include "k8singress.configMapFlags" . | fromJsonArray }}{{ $maps = append $maps (splitList "=" . | last) }}{{ end -}}
-{{- range $name, $given := dict "custom-add-headers" .Values.controller.addHeaders "custom-proxy-headers" .Values.controller.proxySetHeaders -}}
-{{- if $given }}{{ $maps = append $maps (printf "%s/%s-%s" $own (include "k8singress.fullname" $) $name) }}{{ end -}}
+{{/* The Service whose addresses Ingresses get in the end. */}}
+{{- define "k8singress.publishedService" -}}
+{{- include "k8singress.flagValue" (dict "root" . "name" "publish-service" "value" (include "k8singress.publishService" .)) -}}
 {{- end -}}
-{{- $services := list (include "k8singress.publishService" .) (get .Values.controller.extraArgs "default-backend-service") -}}
-{{- if .Values.defaultBackend.enabled }}{{ $services = append $services (printf "%s/%s" $own (include "k8singress.defaultBackend" .)) }}{{ end -}}
-{{- $secrets := list (get .Values.controller.extraArgs "default-ssl-certificate") (get .Values.k8singress.options "default_certificate") -}}
+
+{{/* What flags, options and the ConfigMap name, as namespace/name, by the resource. */}}
+{{- define "k8singress.named" -}}
+{{- $services := list (include "k8singress.publishedService" .) (include "k8singress.backendService" .) -}}
+{{- $secrets := list (include "k8singress.flagValue" (dict "root" . "name" "default-ssl-certificate" "value" .Values.k8singress.options.default_certificate)) -}}
 {{- range $namespace, $names := .Values.rbac.secretNames -}}
 {{- range $names }}{{ $secrets = append $secrets (printf "%s/%s" $namespace .) }}{{ end -}}
 {{- end -}}
-{{- dict "configmaps" (compact $maps) "services" (compact $services) "secrets" (compact $secrets) | toJson -}}
+{{- dict "configmaps" (include "k8singress.namedConfigMaps" . | fromJsonArray) "services" (compact $services) "secrets" (compact $secrets) | toJson -}}
+{{- end -}}
+
+{{/* The Service of the default backend in the end. */}}
+{{- define "k8singress.backendService" -}}
+{{- $service := .Values.k8singress.options.default_backend -}}
+{{- if .Values.defaultBackend.enabled -}}
+{{- $service = printf "%s/%s" (include "k8singress.namespace" .) (include "k8singress.defaultBackend" .) -}}
+{{- end -}}
+{{- include "k8singress.flagValue" (dict "root" . "name" "default-backend-service" "value" $service) -}}
+{{- end -}}
+
+{{- define "k8singress.namedConfigMaps" -}}
+{{- $maps := list -}}
+{{- $own := include "k8singress.configMaps" . | fromJson -}}
+{{- range list "configmap" "tcp-services-configmap" "udp-services-configmap" -}}
+{{- $maps = append $maps (include "k8singress.flagValue" (dict "root" $ "name" . "value" (get $own .))) -}}
+{{- end -}}
+{{- $data := include "k8singress.configData" . | fromJson -}}
+{{- range list "add-headers" "proxy-set-headers" }}{{ $maps = append $maps (get $data . | toString) }}{{ end -}}
+{{- toJson (compact $maps) -}}
 {{- end -}}
 
 {{/* The resourceNames of one namespace, by what a rule has them from. It takes a dict: root, namespace. */}}
 {{- define "k8singress.resourceNames" -}}
-{{- $names := dict "election_id" (list (printf "k8singress-%s" (include "k8singress.electionID" .root))) -}}
+{{- $election := include "k8singress.flagValue" (dict "root" .root "name" "election-id" "value" (include "k8singress.electionID" .root)) -}}
+{{- $names := dict "election_id" (list (printf "k8singress-%s" $election)) -}}
 {{- range $resource, $paths := include "k8singress.named" .root | fromJson -}}
 {{- $here := list -}}
 {{- range $paths -}}
@@ -65,7 +91,7 @@
 {{- end -}}
 {{- $_ := set $names $resource ($here | uniq) -}}
 {{- end -}}
-{{- $_ := set $names "publish_service" (list (include "k8singress.publishService" .root | splitList "/" | last) | compact) -}}
+{{- $_ := set $names "publish_service" (list (include "k8singress.publishedService" .root | splitList "/" | last) | compact) -}}
 {{- toJson $names -}}
 {{- end -}}
 
