@@ -19,11 +19,13 @@ import (
 
 const chartFolder = "../../charts/k8singress"
 
-// The versions of Kubernetes that the chart is for.
+// The versions of Kubernetes that the chart is for: 1.25 to 1.36.
 const (
-	oldest = "v1.25.0"
-	newest = "v1.36.0"
+	oldestMinor, oldest = 25, "v1.25.0"
+	newestMinor, newest = 36, "v1.36.0"
 )
+
+const releaseName = "ingress"
 
 // values are those of a chart, or a part of them.
 type values = map[string]any
@@ -35,7 +37,6 @@ type rendered struct{ manifest, notes string }
 type install struct {
 	name    string
 	version string
-	upgrade bool
 }
 
 // render does what `helm install --dry-run=client` does.
@@ -46,10 +47,7 @@ func render(with values, as install) (rendered, error) {
 	}
 	client := action.NewInstall(action.NewConfiguration())
 	client.DryRunStrategy = action.DryRunClient
-	client.ReleaseName, client.Namespace, client.IsUpgrade = "ingress", "web", as.upgrade
-	if as.name != "" {
-		client.ReleaseName = as.name
-	}
+	client.ReleaseName, client.Namespace = cmp.Or(as.name, releaseName), "web"
 	if client.KubeVersion, err = chartcommon.ParseKubeVersion(cmp.Or(as.version, newest)); err != nil {
 		return rendered{}, err
 	}
