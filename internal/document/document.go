@@ -3,7 +3,9 @@
 package document
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
@@ -166,12 +168,17 @@ func Encode(v any) json.RawMessage {
 
 // EncodeModule returns the JSON of a Caddy module, with its name in the field that Caddy reads it from.
 func EncodeModule(field, name string, module any) json.RawMessage {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(Encode(module), &fields); err != nil {
-		panic(err)
+	fields, ok := bytes.CutPrefix(Encode(module), []byte("{"))
+	if !ok {
+		panic(fmt.Sprintf("a module that is no object: %T", module))
 	}
-	fields[field] = Encode(name)
-	return Encode(fields)
+	object := make(json.RawMessage, 0, len(fields)+len(field)+len(name)+len(`{"":"",`))
+	object = append(append(append(object, '{'), Encode(field)...), ':')
+	object = append(object, Encode(name)...)
+	if len(fields) > 1 {
+		object = append(object, ',')
+	}
+	return append(object, fields...)
 }
 
 // StreamBackends is where connections go: to one backend, or to several in shares.
