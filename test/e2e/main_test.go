@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "not root: the cluster runs in a user namespace, nothing is left out")
 	}
+	if err := fetchDefinitions(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	err := harness.Run(ctx, os.Stdout, os.Stderr)
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		os.Exit(max(failed.ExitCode(), 1))
