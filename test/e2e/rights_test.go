@@ -239,9 +239,12 @@ func (o *owner) freshService(address string) {
 }
 
 // refused returns what the API server has refused to a controller, as "list services".
-func refused(caddy *harness.Caddy) []string {
+func refused(caddy *harness.Caddy) []string { return refusedIn(caddy.Log()) }
+
+// refusedIn is refused for a log.
+func refusedIn(log string) []string {
 	var all []string
-	log := strings.ReplaceAll(caddy.Log(), `\"`, `"`)
+	log = strings.ReplaceAll(log, `\"`, `"`)
 	if strings.Contains(log, "publish_ports may not change this Service") {
 		all = append(all, "patch services")
 	}
