@@ -185,8 +185,10 @@ func (c *cluster) helmEnvironment() []string {
 }
 
 // logControllers logs what the pods of charts say.
-func (c *cluster) logControllers() {
-	pods, err := c.CoreV1().Pods(c.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance"})
+func (c *cluster) logControllers() { c.logPods("app.kubernetes.io/instance") }
+
+func (c *cluster) logPods(selector string) {
+	pods, err := c.CoreV1().Pods(c.namespace).List(context.Background(), metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		c.Log(err)
 		return

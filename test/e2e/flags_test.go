@@ -9,70 +9,98 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 )
 
-// TestDeploymentOfIngressNginx runs a Deployment as ingress-nginx has it, with another image: it takes the command line as it is, serves,
-// reads its ConfigMap, and writes the status, as the holder of a Lease that ingress-nginx does not use.
+// TestDeploymentOfIngressNginx runs what the chart of ingress-nginx makes with another image: it takes the command line as it is, and says what
+// has no effect.
 func TestDeploymentOfIngressNginx(t *testing.T) {
 	c := newCluster(t)
+	c.runNginx("testdata/ingress-nginx.yaml", "ingress-nginx-leader")
+	c.checkLog("--validating-webhook: it has no effect: there is no webhook yet", "--validating-webhook-certificate: it has no effect",
+		"--validating-webhook-key: it has no effect")
+}
+
+// TestDeploymentOf2020 runs what was installed when classes were values of an annotation. TCP ports are in the ConfigMap that it has for them.
+func TestDeploymentOf2020(t *testing.T) {
+	c := newCluster(t)
+	service := c.runNginx("testdata/ingress-nginx-2020.yaml", "ingress-controller-leader", func(i *networkingv1.Ingress) {
+		metav1.SetMetaDataAnnotation(&i.ObjectMeta, "kubernetes.io/ingress.class", *i.Spec.IngressClassName)
+		i.Spec.IngressClassName = nil
+	})
+	c.await("the TCP port", func() error {
+		conn, err := net.Dial("tcp", net.JoinHostPort(service.Spec.ClusterIP, "9000"))
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return new(echoed).send(conn)
+	})
+}
+
+// runNginx runs a Deployment of ingress-nginx, for Ingresses of the class of its own: it serves, and writes the status and Events with the
+// rights that it has, as the holder of the Lease of ingress-nginx.
+func (c *cluster) runNginx(file, lease string, changes ...func(*networkingv1.Ingress)) *corev1.Service {
+	c.Helper()
+	changes = append([]func(*networkingv1.Ingress){withClass(c.namespace)}, changes...)
 	c.deploy("web", 1)
-	c.ingress("shop", "web")
-	pod := c.deployNginx("testdata/ingress-nginx.yaml")
+	c.ingress("shop", "web", changes...)
+	c.ingress("bad", "absent", changes...)
+	c.create(file)
+	service := c.serviceNamed("ingress-nginx-controller")
+	c.awaitUpdated(service.Name, 1)
 	c.await("an answer through the controller", func() error {
-		r, err := once(t.Context(), net.JoinHostPort(pod().Status.PodIP, "8000"), "http://"+c.host("shop")+"/")
+		r, err := once(c.Context(), net.JoinHostPort(service.Spec.ClusterIP, "80"), "http://"+c.host("shop")+"/")
 		if err == nil && (r.code != http.StatusOK || !strings.HasPrefix(r.pod, "web-")) {
 			return fmt.Errorf("%d from %q", r.code, r.pod)
 		}
 		return err
 	})
-	c.awaitAddress("shop", "203.0.113.77")
-	if _, err := c.CoordinationV1().Leases(own).Get(t.Context(), "k8singress-ingress-nginx-leader", metav1.GetOptions{}); err != nil {
-		t.Error(err)
+	c.awaitAddress("shop", service.Status.LoadBalancer.Ingress[0].IP)
+	c.awaitEvent("bad")
+	held, err := c.CoordinationV1().Leases(c.namespace).Get(c.Context(), lease, metav1.GetOptions{})
+	if err != nil || held.Spec.HolderIdentity == nil || *held.Spec.HolderIdentity == "" {
+		c.Errorf("the Lease is %v, error %v", held, err)
 	}
-	log, err := c.CoreV1().Pods(own).GetLogs(pod().Name, &corev1.PodLogOptions{}).DoRaw(t.Context())
-	if err != nil || !strings.Contains(string(log), "--validating-webhook: it has no effect: there is no webhook yet") {
-		t.Errorf("the log does not name the flag without effect: %v\n%s", err, log)
+	return service
+}
+
+// checkLog looks into what the one pod of the controller says.
+func (c *cluster) checkLog(says ...string) {
+	c.Helper()
+	pods, err := c.CoreV1().Pods(c.namespace).List(c.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=controller"})
+	c.must(err)
+	if len(pods.Items) != 1 {
+		c.Fatalf("there are %d pods", len(pods.Items))
+	}
+	log, err := c.CoreV1().Pods(c.namespace).GetLogs(pods.Items[0].Name, &corev1.PodLogOptions{}).DoRaw(c.Context())
+	c.must(err)
+	for _, words := range says {
+		if !strings.Contains(string(log), words) {
+			c.Errorf("the log lacks %q:\n%s", words, log)
+		}
 	}
 }
 
-// deployNginx creates a Deployment of the controller, which goes with the test, and waits until its one pod is ready. It returns what
-// reads the pod.
-func (c *cluster) deployNginx(file string) (pod func() *corev1.Pod) {
+// create makes the objects of a file for NAMESPACE, for as long as the test runs.
+func (c *cluster) create(file string) {
 	c.Helper()
 	text, err := os.ReadFile(file)
 	c.must(err)
-	deployment := new(appsv1.Deployment)
-	c.must(yaml.UnmarshalStrict([]byte(strings.ReplaceAll(string(text), "=NAMESPACE", "="+c.namespace)), deployment))
-	deployments := c.AppsV1().Deployments(own)
-	_, err = deployments.Create(c.Context(), deployment, metav1.CreateOptions{})
-	c.must(err)
-	c.Cleanup(func() {
-		if log, err := c.CoreV1().Pods(own).GetLogs(pod().Name, &corev1.PodLogOptions{}).DoRaw(context.Background()); c.Failed() {
-			c.Logf("log of the controller, its end: %v\n%s", err, log[max(0, len(log)-6000):])
-		}
-		if err := deployments.Delete(context.Background(), deployment.Name, metav1.DeleteOptions{}); err != nil {
-			c.Error(err)
-		}
-	})
-	pod = func() *corev1.Pod {
-		list, err := c.CoreV1().Pods(own).List(context.Background(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=ingress-nginx"})
+	client := c.dynamicClient()
+	for _, object := range c.decode(strings.ReplaceAll(string(text), "NAMESPACE", c.namespace)) {
+		at := objectsOf(client, object)
+		_, err := at.Create(c.Context(), object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
 		c.must(err)
-		if len(list.Items) != 1 {
-			return new(corev1.Pod)
-		}
-		return &list.Items[0]
-	}
-	c.await("the controller is ready", func() error {
-		for _, condition := range pod().Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				return nil
+		c.Cleanup(func() {
+			if c.Failed() && object.GetKind() == "Deployment" {
+				c.logPods("app.kubernetes.io/component=controller")
 			}
-		}
-		return fmt.Errorf("its pod is %s", pod().Status.Phase)
-	})
-	return pod
+			if err := at.Delete(context.Background(), object.GetName(), metav1.DeleteOptions{}); err != nil {
+				c.Error(err)
+			}
+		})
+	}
 }
