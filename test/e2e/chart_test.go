@@ -49,8 +49,8 @@ func TestChart(t *testing.T) {
 	c.awaitAddress("shop", service.Status.LoadBalancer.Ingress[0].IP)
 }
 
-// TestUpgradeInPlace puts the chart in the place of ingress-nginx in a release, and ingress-nginx back, while requests go on: the Service
-// stays, none of them fails, and no webhook that is left blocks what is written.
+// TestUpgradeInPlace puts the chart in the place of ingress-nginx in a release, and ingress-nginx back, and has more pods and fewer, while
+// requests go on: the Service stays, none of them fails, and no webhook that is left blocks what is written.
 func TestUpgradeInPlace(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
@@ -82,10 +82,27 @@ func TestUpgradeInPlace(t *testing.T) {
 		c.awaitUpdated("ingress-nginx-controller", 2)
 		l.check(c)
 	}
+	c.scaleUntil(l, "ingress-nginx-controller")
 	if after := c.serviceNamed("ingress-nginx-controller"); after.UID != before.UID || after.Spec.ClusterIP != before.Spec.ClusterIP {
 		t.Errorf("the Service is another one: %s at %s, and it was %s at %s", after.UID, after.Spec.ClusterIP, before.UID, before.Spec.ClusterIP)
 	}
-	t.Logf("%d requests", l.requests.Load())
+	t.Logf("%d requests over %d connections that are kept, and over new ones", l.requests.Load(), l.connections.Load())
+}
+
+// scaleUntil gives a Deployment more pods and fewer, until enough requests were made in all, and none of them failed.
+func (c *cluster) scaleUntil(l *load, deployment string) {
+	c.Helper()
+	enough := int64(50_000)
+	if testing.Short() {
+		enough = 5_000
+	}
+	for first := true; first || l.requests.Load() < enough; first = false {
+		for _, replicas := range []int32{4, 1, 2} {
+			c.scale(deployment, replicas)
+			c.awaitUpdated(deployment, replicas)
+			l.check(c)
+		}
+	}
 }
 
 // documented returns the commands below a heading of a page, up to the next heading of its level.
@@ -222,5 +239,5 @@ func (c *cluster) awaitServed(service *corev1.Service) *load {
 		}
 		return err
 	})
-	return c.startLoad(&harness.Caddy{Options: harness.Options{HTTP: address}}, c.host("shop"))
+	return c.startLoads(4, &harness.Caddy{Options: harness.Options{HTTP: address}}, c.host("shop"))
 }

@@ -38,18 +38,25 @@ type load struct {
 
 // startLoad starts the clients; they end with the test. A host with TLS is also asked over HTTPS.
 func (c *cluster) startLoad(caddy *harness.Caddy, host string, pairs ...keyPair) *load {
+	return c.startLoads(1, caddy, host, pairs...)
+}
+
+// startLoads starts as many clients several times.
+func (c *cluster) startLoads(times int, caddy *harness.Caddy, host string, pairs ...keyPair) *load {
 	l := &load{caddy: caddy, host: host, pairs: pairs}
 	ctx, cancel := context.WithCancel(c.Context())
 	var clients sync.WaitGroup
-	for range keepers {
+	for range times * keepers {
 		clients.Go(func() { l.keep(ctx, caddy.HTTP, "http://"+host+"/load") })
 		if len(pairs) > 0 {
 			clients.Go(func() { l.keep(ctx, caddy.HTTPS, "https://"+host+"/load") })
 		}
 	}
-	clients.Go(func() {
-		l.repeat(ctx, func() (reply, error) { return once(ctx, caddy.HTTP, "http://"+host+"/load") })
-	})
+	for range times {
+		clients.Go(func() {
+			l.repeat(ctx, func() (reply, error) { return once(ctx, caddy.HTTP, "http://"+host+"/load") })
+		})
+	}
 	c.Cleanup(func() {
 		cancel()
 		clients.Wait()
