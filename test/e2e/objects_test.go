@@ -18,11 +18,11 @@ import (
 const graceSeconds = 3
 
 // deploy makes a Deployment of echo, and a Service for it.
-func (c *cluster) deploy(name string, replicas int32, changes ...func(*corev1.Container)) {
+func (c *cluster) deploy(name string, replicas int32, changes ...func(*corev1.PodSpec)) {
 	c.Helper()
-	container := echoContainer()
+	spec := corev1.PodSpec{Containers: []corev1.Container{echoContainer()}}
 	for _, change := range changes {
-		change(&container)
+		change(&spec)
 	}
 	labels := map[string]string{"app": name}
 	deployment := &appsv1.Deployment{
@@ -30,8 +30,7 @@ func (c *cluster) deploy(name string, replicas int32, changes ...func(*corev1.Co
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{container}},
+				ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec,
 			},
 		},
 	}

@@ -19,7 +19,7 @@ const drainSeconds = 10 + graceSeconds
 // a pod that terminates gets no new request, and finishes its old ones.
 func TestRollingUpdate(t *testing.T) {
 	c := newCluster(t)
-	c.deploy("web", 3, func(container *corev1.Container) { container.Lifecycle.PreStop.Sleep.Seconds = drainSeconds })
+	c.deploy("web", 3, func(spec *corev1.PodSpec) { spec.Containers[0].Lifecycle.PreStop.Sleep.Seconds = drainSeconds })
 	c.ingress("web", "web")
 	c.awaitEndpoints("web", 3, 0)
 	caddy := c.caddy(c.options(0))

@@ -153,7 +153,7 @@ func (s *serviceTest) serveIPv6(ip string) (port int) {
 }
 
 func (s *serviceTest) notReady() {
-	s.deploy("unready", 1, func(container *corev1.Container) { container.ReadinessProbe.HTTPGet.Path = "/status/503" })
+	s.deploy("unready", 1, func(spec *corev1.PodSpec) { spec.Containers[0].ReadinessProbe.HTTPGet.Path = "/status/503" })
 	s.kindOfService("published", func(spec *corev1.ServiceSpec) {
 		spec.Selector = map[string]string{"app": "unready"}
 		spec.PublishNotReadyAddresses = true

@@ -16,7 +16,7 @@ import (
 
 func TestUnreadyPodIsNoEndpoint(t *testing.T) {
 	c := newCluster(t)
-	c.deploy("unready", 1, func(container *corev1.Container) { container.ReadinessProbe.HTTPGet.Path = "/status/503" })
+	c.deploy("unready", 1, func(spec *corev1.PodSpec) { spec.Containers[0].ReadinessProbe.HTTPGet.Path = "/status/503" })
 	c.awaitEndpoints("unready", 0, 1)
 	c.await("running pod that is not ready", func() error {
 		pod, err := c.onlyPod()
@@ -34,7 +34,8 @@ func TestUnreadyPodIsNoEndpoint(t *testing.T) {
 
 func TestLivenessRestarts(t *testing.T) {
 	c := newCluster(t)
-	c.deploy("sick", 1, func(container *corev1.Container) {
+	c.deploy("sick", 1, func(spec *corev1.PodSpec) {
+		container := &spec.Containers[0]
 		container.Lifecycle = nil
 		container.LivenessProbe = &corev1.Probe{
 			ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/status/500", Port: intstr.FromInt32(8080)}},

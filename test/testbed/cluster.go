@@ -29,7 +29,7 @@ func upInside(ctx context.Context, args []string) error {
 	if err := mountProc(); err != nil {
 		return err
 	}
-	if err := network.SetUp(s.nodes); err != nil {
+	if err := network.SetUp(); err != nil {
 		return err
 	}
 	if err := writeCredentials(s); err != nil {
@@ -60,7 +60,7 @@ func writeCredentials(s settings) error {
 	}
 	requests := []pki.Request{
 		{Name: "apiserver", User: "kube-apiserver", Hosts: []string{
-			"localhost", "127.0.0.1", network.NodeIP, services.APIServerIP,
+			"localhost", "127.0.0.1", network.ControlPlaneIP, services.APIServerIP,
 			"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
 		}},
 		// Components of the testbed may do everything. RBAC holds for what runs in pods.

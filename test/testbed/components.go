@@ -75,7 +75,7 @@ func components(dir string) []component {
 			"--etcd-servers=" + etcdURL,
 			"--bind-address=0.0.0.0",
 			"--secure-port=" + apiPort,
-			"--advertise-address=" + network.NodeIP,
+			"--advertise-address=" + network.ControlPlaneIP,
 			"--service-cluster-ip-range=" + network.ServiceCIDR,
 			"--tls-cert-file=" + pki("apiserver.crt"),
 			"--tls-private-key-file=" + pki("apiserver.key"),

@@ -145,7 +145,7 @@ func (c *container) sandbox(ctx context.Context) (sandbox, error) {
 	program := "/" + filepath.Base(image.Program)
 	mounts = append(mounts, mount{Source: image.Program, Target: program, ReadOnly: true})
 	return sandbox{
-		Root: root, Hostname: pod.Name, JoinsNet: c.pod.namespace != nil,
+		Root: root, Hostname: hostname(pod),
 		Mounts: mounts, Dir: or(c.spec.WorkingDir, "/"),
 		Program: program, Args: arguments(c.spec, image, program, env), Env: env.list(),
 	}, nil

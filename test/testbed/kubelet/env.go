@@ -26,12 +26,20 @@ func newEnvironment(client kubernetes.Interface, pod *v1.Pod) *environment {
 	return &environment{client: client, pod: pod, values: map[string]string{
 		"PATH":     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME":     "/root",
-		"HOSTNAME": pod.Name,
+		"HOSTNAME": hostname(pod),
 		// The real kubelet sets such variables for every Service; clients in a pod need these.
 		"KUBERNETES_SERVICE_HOST":       "10.96.0.1",
 		"KUBERNETES_SERVICE_PORT":       "443",
 		"KUBERNETES_SERVICE_PORT_HTTPS": "443",
 	}}
+}
+
+// hostname is the node's for a pod on its network.
+func hostname(pod *v1.Pod) string {
+	if pod.Spec.HostNetwork {
+		return pod.Spec.NodeName
+	}
+	return or(pod.Spec.Hostname, pod.Name)
 }
 
 // add sets what the container asks for. As with the real kubelet, env wins over envFrom.

@@ -1,17 +1,18 @@
 // Package kubelet runs the containers of pods as processes of this machine, in place of the real kubelet. One Kubelet
 // does so for all nodes; the real scheduler says which node a pod belongs to.
+//
+// A pod has a network of its own, or that of its node (hostNetwork). Each node answers kubectl logs. What tests write to a Node stays, and
+// the scheduler goes by it, but nothing evicts pods.
 package kubelet
 
 import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"runtime"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -44,6 +45,7 @@ type Kubelet struct {
 	// TLS is what the kubelet's API is served with. It must demand a certificate of clients: the API answers anybody.
 	TLS *tls.Config
 
+	nodes  map[string]*node
 	pool   *network.Pool
 	events record.EventRecorder
 
@@ -58,10 +60,8 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
 	broadcaster.StartRecordingToSink(&typedv1.EventSinkImpl{Interface: k.Client.CoreV1().Events("")})
 	k.events = broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet"})
-	for i := range k.Nodes {
-		if err := k.register(ctx, i); err != nil {
-			return err
-		}
+	if err := k.makeNodes(ctx); err != nil {
+		return err
 	}
 	if err := k.serve(ctx); err != nil {
 		return err
@@ -72,48 +72,6 @@ func (k *Kubelet) Run(ctx context.Context, ready func()) error {
 	ready()
 	<-ctx.Done()
 	k.shutDown()
-	return nil
-}
-
-func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
-
-func (k *Kubelet) nodeIP(name string) string {
-	for i := range k.Nodes {
-		if nodeName(i) == name {
-			return network.NodeAddress(i)
-		}
-	}
-	return ""
-}
-
-// register creates a node that stays ready and never fills up.
-func (k *Kubelet) register(ctx context.Context, i int) error {
-	name, address := nodeName(i), network.NodeAddress(i)
-	room := v1.ResourceList{
-		v1.ResourceCPU:              resource.MustParse("64"),
-		v1.ResourceMemory:           resource.MustParse("256Gi"),
-		v1.ResourceEphemeralStorage: resource.MustParse("256Gi"),
-		v1.ResourcePods:             resource.MustParse("1000"),
-	}
-	node := &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-			v1.LabelHostname: name, v1.LabelOSStable: "linux", v1.LabelArchStable: runtime.GOARCH,
-		}},
-		Status: v1.NodeStatus{
-			Capacity: room, Allocatable: room,
-			Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "TestbedReady"}},
-			Addresses: []v1.NodeAddress{
-				{Type: v1.NodeInternalIP, Address: address}, {Type: v1.NodeHostName, Address: name},
-			},
-			DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: Port}},
-			NodeInfo: v1.NodeSystemInfo{
-				OperatingSystem: "linux", Architecture: runtime.GOARCH, KubeletVersion: "v1.36.3-testbed",
-			},
-		},
-	}
-	if _, err := k.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("registering %s: %w", name, err)
-	}
 	return nil
 }
 
@@ -143,7 +101,8 @@ func (k *Kubelet) watch(ctx context.Context) error {
 
 // sync hands a pod to its worker. Workers outlive ctx: shutDown ends them.
 func (k *Kubelet) sync(ctx context.Context, pod *v1.Pod) {
-	if k.nodeIP(pod.Spec.NodeName) == "" {
+	node, ok := k.nodes[pod.Spec.NodeName]
+	if !ok {
 		return
 	}
 	k.mu.Lock()
@@ -151,7 +110,7 @@ func (k *Kubelet) sync(ctx context.Context, pod *v1.Pod) {
 	if !known {
 		killed, kill := context.WithCancel(context.WithoutCancel(ctx))
 		stopping, stop := context.WithCancel(killed)
-		worker = newPodWorker(k, pod)
+		worker = newPodWorker(k, node, pod)
 		worker.stop, worker.kill = stop, kill
 		k.pods[pod.UID] = worker
 		go worker.run(stopping, killed)

@@ -26,6 +26,7 @@ const (
 // podWorker runs one pod, from when it has a node until the API server has forgotten it.
 type podWorker struct {
 	kubelet *Kubelet
+	node    *node
 	dir     string
 
 	// stop ends the pod with grace, kill without. They end the contexts that run has.
@@ -48,9 +49,9 @@ type podWorker struct {
 	reported v1.PodStatus
 }
 
-func newPodWorker(k *Kubelet, pod *v1.Pod) *podWorker {
+func newPodWorker(k *Kubelet, n *node, pod *v1.Pod) *podWorker {
 	w := &podWorker{
-		kubelet: k, pod: pod, dir: filepath.Join(k.Dir, string(pod.UID)), reported: pod.Status,
+		kubelet: k, node: n, pod: pod, dir: filepath.Join(k.Dir, string(pod.UID)), reported: pod.Status,
 		dirty: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	w.volumes = &volumes{client: k.Client, dir: filepath.Join(w.dir, "volumes"), tokens: map[string]issuedToken{}}
@@ -140,15 +141,16 @@ func (w *podWorker) connect() error {
 	if w.ip != "" {
 		return nil
 	}
-	if pod := w.current(); pod.Spec.HostNetwork {
-		w.setIP(pod.Status.HostIP)
+	if w.current().Spec.HostNetwork {
+		w.namespace = w.node.namespace
+		w.setIP(w.node.address)
 		return nil
 	}
 	ip, err := w.kubelet.pool.Take()
 	if err != nil {
 		return err
 	}
-	if w.namespace, err = network.NewPod(linkName(ip), ip); err != nil {
+	if w.namespace, err = network.NewNamespace(linkName(ip), ip); err != nil {
 		w.kubelet.pool.Give(ip)
 		return err
 	}
@@ -172,10 +174,11 @@ func (w *podWorker) hostsFile() string { return filepath.Join(w.dir, "hosts") }
 
 // writeHosts names what a pod can look up; there is no DNS.
 func (w *podWorker) writeHosts() error {
+	pod := w.current()
 	var text strings.Builder
-	fmt.Fprintf(&text, "127.0.0.1 localhost\n%s %s\n", w.ip, w.pod.Name)
+	fmt.Fprintf(&text, "127.0.0.1 localhost\n%s %s\n", w.ip, hostname(pod))
 	fmt.Fprintf(&text, "10.96.0.1 kubernetes kubernetes.default kubernetes.default.svc\n")
-	for _, alias := range w.pod.Spec.HostAliases {
+	for _, alias := range pod.Spec.HostAliases {
 		fmt.Fprintf(&text, "%s %s\n", alias.IP, strings.Join(alias.Hostnames, " "))
 	}
 	return os.WriteFile(w.hostsFile(), []byte(text.String()), 0o644)
@@ -230,7 +233,7 @@ func await(ctx context.Context, condition func() bool) {
 
 // release gives network and address back. The logs of a pod that has ended stay until it is deleted.
 func (w *podWorker) release() {
-	if w.namespace != nil {
+	if w.namespace != nil && w.namespace != w.node.namespace {
 		w.namespace.Close()
 		w.kubelet.pool.Give(w.ip)
 	}
@@ -276,7 +279,7 @@ func (w *podWorker) current() *v1.Pod {
 	defer w.mu.Unlock()
 	pod := w.pod.DeepCopy()
 	pod.Status.PodIP = w.ip
-	pod.Status.HostIP = w.kubelet.nodeIP(pod.Spec.NodeName)
+	pod.Status.HostIP = w.node.address
 	return pod
 }
 

@@ -25,7 +25,7 @@ type process struct {
 	exitCode int32
 }
 
-// startProcess starts a sandbox that writes to the end of the file log. Without a network it has the host's.
+// startProcess starts a sandbox in a network. It writes to the end of the file log.
 func startProcess(s sandbox, net *network.Namespace, log string) (*process, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -37,20 +37,17 @@ func startProcess(s sandbox, net *network.Namespace, log string) (*process, erro
 		return nil, err
 	}
 	defer description.Close()
+	joined, err := net.File()
+	if err != nil {
+		return nil, err
+	}
+	defer joined.Close()
 	cmd := exec.Command("/proc/self/exe", InitCommand)
 	cmd.Stdout, cmd.Stderr = output, output
-	cmd.ExtraFiles = []*os.File{description}
+	cmd.ExtraFiles = []*os.File{description, joined}
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true,
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
-	}
-	if net != nil {
-		file, err := net.File()
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		cmd.ExtraFiles = append(cmd.ExtraFiles, file)
 	}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", s.Args[0], err)

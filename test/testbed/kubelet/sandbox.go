@@ -16,13 +16,11 @@ import (
 const InitCommand = "container-init"
 
 // sandbox is what a container's process needs to set itself up. It reads it as JSON from file descriptor 3, in namespaces
-// that its parent has made; descriptor 4 is the pod's network.
+// that its parent has made; descriptor 4 is the network of the pod, or of its node.
 type sandbox struct {
 	// Root is an empty folder, on which the container's root is mounted.
 	Root     string
 	Hostname string
-	// JoinsNet is false for a pod on the host's network: there is no descriptor 4.
-	JoinsNet bool
 	Mounts   []mount
 	// Program is run when the container has no such command as Args names.
 	Program string
@@ -49,10 +47,8 @@ func SandboxMain() error {
 	if err := json.NewDecoder(os.NewFile(3, "sandbox")).Decode(&s); err != nil {
 		return fmt.Errorf("reading the sandbox: %w", err)
 	}
-	if s.JoinsNet {
-		if err := unix.Setns(4, unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("joining the pod's network: %w", err)
-		}
+	if err := unix.Setns(4, unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("joining the pod's network: %w", err)
 	}
 	if err := s.enterRoot(); err != nil {
 		return err

@@ -14,17 +14,24 @@ import (
 
 const followInterval = 100 * time.Millisecond
 
-// serve offers what kubectl logs needs of the kubelet's API.
+// serve offers, on each node, what kubectl logs needs of the kubelet's API.
 func (k *Kubelet) serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLogs)
-	server := &http.Server{Addr: fmt.Sprintf(":%d", Port), Handler: mux, TLSConfig: k.TLS}
-	listener, err := net.Listen("tcp", server.Addr)
-	if err != nil {
-		return fmt.Errorf("listening for the kubelet's API: %w", err)
+	server := &http.Server{Handler: mux, TLSConfig: k.TLS}
+	for _, n := range k.nodes {
+		err := n.namespace.Do(func() error {
+			listener, err := net.Listen("tcp", fmt.Sprintf(":%d", Port))
+			if err == nil {
+				go func() { _ = server.ServeTLS(listener, "", "") }()
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("listening for the kubelet's API on %s: %w", n.name, err)
+		}
 	}
-	go func() { _ = server.ServeTLS(listener, "", "") }()
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return nil
 }

@@ -17,20 +17,20 @@ type Namespace struct {
 	link string
 }
 
-// NewPod makes a namespace on the bridge, with an address. The name, of its link, is unique and has at most 15 bytes.
-func NewPod(name, ip string) (*Namespace, error) {
+// NewNamespace makes one on the bridge, of a node or of a pod, with an address. The name, of its link, is unique and has at most 15 bytes.
+func NewNamespace(name, ip string) (*Namespace, error) {
 	n, err := newNamespace(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := n.connectPod(ip); err != nil {
+	if err := n.connectBridge(ip); err != nil {
 		n.Close()
-		return nil, fmt.Errorf("connecting pod %s: %w", ip, err)
+		return nil, fmt.Errorf("connecting %s, %s, to the bridge: %w", name, ip, err)
 	}
 	return n, nil
 }
 
-func (n *Namespace) connectPod(ip string) error {
+func (n *Namespace) connectBridge(ip string) error {
 	bridge, err := netlink.LinkByName(bridgeName)
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func (n *Namespace) connectPod(ip string) error {
 		if err := addAddress("eth0", ip+"/16"); err != nil {
 			return err
 		}
-		return addGateway("", NodeIP)
+		return addGateway("", ControlPlaneIP)
 	})
 }
 

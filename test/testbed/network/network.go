@@ -1,8 +1,8 @@
 // Package network makes the network of a cluster in one network namespace, by netlink:
 //
-//	cni0   10.244.0.0/16   a bridge with the addresses of the nodes; each pod is at the other end of a veth pair
+//	cni0   10.244.0.0/16   a bridge; each node and each pod is a namespace at the other end of a veth pair
 //	svc0   10.96.0.0/16    the way to a namespace of the ClusterIPs, where package services listens
-//	lo     172.18.0.0/16   the load balancers: a controller on the host's network that listens on all addresses has these
+//	lo     172.18.0.0/16   the load balancers: a controller outside of pods that listens on all addresses has these
 //
 // Pods cannot have loopback addresses, which would be simpler: no EndpointSlice may contain one.
 package network
@@ -22,8 +22,9 @@ const (
 	ServiceCIDR = "10.96.0.0/16"
 	// LoadBalancerCIDR has the addresses of Services of type LoadBalancer.
 	LoadBalancerCIDR = "172.18.0.0/16"
-	// NodeIP is the first node's. The other nodes have the next ones, up to 10.244.0.250, and pods have the rest of the /16.
-	NodeIP = "10.244.0.1"
+	// ControlPlaneIP is that of the API server, and of the bridge, which is the gateway of nodes and pods. Nodes have the next ones, up to
+	// 10.244.0.251, and pods have the rest of the /16.
+	ControlPlaneIP = "10.244.0.1"
 
 	bridgeName = "cni0"
 	// The two ends of svc0 have link-local addresses (RFC 3927), which nothing else here has.
@@ -35,10 +36,10 @@ const (
 const MaxNodes = 250
 
 // NodeAddress returns a node's address; the first node is number 0.
-func NodeAddress(i int) string { return fmt.Sprintf("10.244.0.%d", i+1) }
+func NodeAddress(i int) string { return fmt.Sprintf("10.244.0.%d", i+2) }
 
 // SetUp makes the network in the namespace of this process, which must be a new one.
-func SetUp(nodes int) error {
+func SetUp() error {
 	if err := bringUp("lo"); err != nil {
 		return err
 	}
@@ -47,15 +48,13 @@ func SetUp(nodes int) error {
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("adding the bridge: %w", err)
 	}
-	for i := range nodes {
-		if err := addAddress(bridgeName, NodeAddress(i)+"/16"); err != nil {
-			return err
-		}
+	if err := addAddress(bridgeName, ControlPlaneIP+"/16"); err != nil {
+		return err
 	}
 	if err := bringUp(bridgeName); err != nil {
 		return err
 	}
-	// The way from pods to ClusterIPs leads through here.
+	// The way from nodes and pods to ClusterIPs leads through here.
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0o644); err != nil {
 		return fmt.Errorf("turning forwarding on: %w", err)
 	}

@@ -4,15 +4,14 @@ import (
 	"context"
 	"net"
 	"strconv"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ready returns the ready endpoints of a Service's port as host:port, and whether one of them is a node's.
-func ready(slices []*discoveryv1.EndpointSlice, portName string) (endpoints []string, onHost bool) {
+// ready returns the ready endpoints of a Service's port as host:port.
+func ready(slices []*discoveryv1.EndpointSlice, portName string) (endpoints []string) {
 	for _, slice := range slices {
 		for _, port := range slice.Ports {
 			if port.Port == nil || (port.Name != nil && *port.Name != portName) {
@@ -20,14 +19,12 @@ func ready(slices []*discoveryv1.EndpointSlice, portName string) (endpoints []st
 			}
 			for i := range slice.Endpoints {
 				for _, ip := range readyAddresses(&slice.Endpoints[i]) {
-					// Package network gives these to nodes.
-					onHost = onHost || strings.HasPrefix(ip, "10.244.0.")
 					endpoints = append(endpoints, net.JoinHostPort(ip, strconv.Itoa(int(*port.Port))))
 				}
 			}
 		}
 	}
-	return endpoints, onHost
+	return endpoints
 }
 
 func readyAddresses(endpoint *discoveryv1.Endpoint) []string {

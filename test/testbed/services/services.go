@@ -1,9 +1,9 @@
 // Package services does the work of kube-proxy and of a cloud's load balancer: Services of type LoadBalancer get
 // addresses, and what comes to the address of a Service, TCP or UDP, is copied to an endpoint and back. So endpoints take
-// the node for their client.
+// the control plane for their client.
 //
 // It listens in a network namespace of its own. In the cluster's, port 80 of one ClusterIP would be enough to keep a
-// controller on the host's network from port 80 of all addresses.
+// controller outside of pods from port 80 of all addresses.
 package services
 
 import (
@@ -131,15 +131,14 @@ func (p *Proxy) collect(service *v1.Service, wanted map[address][]string, attrac
 		labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.Name}))
 	for i := range service.Spec.Ports {
 		port := &service.Spec.Ports[i]
-		endpoints, onHost := ready(slices, port.Name)
+		endpoints := ready(slices, port.Name)
 		if len(endpoints) == 0 {
 			continue
 		}
 		if ip := service.Spec.ClusterIP; ip != "" && ip != v1.ClusterIPNone {
 			wanted[address{port.Protocol, ip, port.Port}] = endpoints
 		}
-		// A controller on the host's network has these addresses itself, and sees who its clients are.
-		if service.Spec.Type != v1.ServiceTypeLoadBalancer || onHost {
+		if service.Spec.Type != v1.ServiceTypeLoadBalancer {
 			continue
 		}
 		for _, ingress := range service.Status.LoadBalancer.Ingress {

@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// The tests of this file are about the nodes of the testbed: the network, the ports, the labels and the taints of each.
+
+const masterRole = "node-role.kubernetes.io/master"
+
+// TestHostNetwork has two pods on one port, each on the network of its node, and asks each of them, and both by a Service.
+func TestHostNetwork(t *testing.T) {
+	c := newCluster(t)
+	pods := c.daemons("edge", func(spec *corev1.PodSpec) {
+		spec.HostNetwork = true
+		spec.Containers[0].Args = []string{"-http", ":80", "-https", ":443"}
+		spec.Containers[0].Ports[0].ContainerPort = 80
+	})
+	for i := range pods {
+		address := c.internalIP(pods[i].Spec.NodeName)
+		if status := pods[i].Status; status.PodIP != address || status.HostIP != address {
+			t.Errorf("%s has %s on a host %s, and its node has %s", pods[i].Name, status.PodIP, status.HostIP, address)
+		}
+		c.awaitAnswerOf(pods[i].Name, address+":80")
+	}
+	c.service("edge", "edge")
+	patch := []byte(`{"spec":{"type":"LoadBalancer"}}`)
+	_, err := c.CoreV1().Services(c.namespace).Patch(t.Context(), "edge", types.MergePatchType, patch, metav1.PatchOptions{})
+	c.must(err)
+	service := c.serviceNamed("edge")
+	c.awaitAnswerOf("edge-", service.Spec.ClusterIP+":80")
+	c.awaitAnswerOf("edge-", service.Status.LoadBalancer.Ingress[0].IP+":80")
+}
+
+// TestNodesKeepChanges has a test say what kind of node one is: the scheduler goes by its label and its taint, and its other address stays.
+func TestNodesKeepChanges(t *testing.T) {
+	c := newCluster(t)
+	const node, external = "node-1", "203.0.113.9"
+	c.makeMaster(node)
+	c.addExternalIP(node, external)
+	onMaster := func(spec *corev1.PodSpec) { spec.NodeSelector = map[string]string{masterRole: ""} }
+	c.deploy("refused", 1, onMaster)
+	c.deploy("tolerant", 1, onMaster, tolerateMaster)
+	c.awaitEndpoints("tolerant", 1, 0)
+	if on := c.podOf("tolerant").Spec.NodeName; on != node {
+		t.Errorf("the pod that tolerates a master is on %s", on)
+	}
+	c.await("word that the other pod does not tolerate the taint", func() error {
+		conditions := c.podOf("refused").Status.Conditions
+		for _, condition := range conditions {
+			if condition.Reason == corev1.PodReasonUnschedulable && strings.Contains(condition.Message, "untolerated taint") {
+				return nil
+			}
+		}
+		return fmt.Errorf("its conditions are %+v", conditions)
+	})
+	if got := c.addressOf(node, corev1.NodeExternalIP); got != external {
+		t.Errorf("the external address of %s is %q by now", node, got)
+	}
+}
+
+func tolerateMaster(spec *corev1.PodSpec) {
+	spec.Tolerations = []corev1.Toleration{{Key: masterRole, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
+}
+
+// daemons makes a DaemonSet of echo, and returns its pods, one for each node, when they are ready.
+func (c *cluster) daemons(name string, change func(*corev1.PodSpec)) []corev1.Pod {
+	c.Helper()
+	labels := map[string]string{"app": name}
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: appsv1.DaemonSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels},
+		Template: corev1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{echoContainer()}},
+		},
+	}}
+	change(&set.Spec.Template.Spec)
+	sets := c.AppsV1().DaemonSets(c.namespace)
+	_, err := sets.Create(c.Context(), set, metav1.CreateOptions{})
+	c.must(err)
+	nodes, err := c.CoreV1().Nodes().List(c.Context(), metav1.ListOptions{})
+	c.must(err)
+	c.await("ready pods of "+name+" on all nodes", func() error {
+		set, err := sets.Get(c.Context(), name, metav1.GetOptions{})
+		if err == nil && int(set.Status.NumberReady) != len(nodes.Items) {
+			err = fmt.Errorf("%d are ready on %d nodes", set.Status.NumberReady, len(nodes.Items))
+		}
+		return err
+	})
+	return c.podsOf(name)
+}
+
+func (c *cluster) podsOf(app string) []corev1.Pod {
+	c.Helper()
+	pods, err := c.CoreV1().Pods(c.namespace).List(c.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
+	c.must(err)
+	return pods.Items
+}
+
+// podOf is the only pod of a Deployment.
+func (c *cluster) podOf(app string) *corev1.Pod {
+	c.Helper()
+	pods := c.podsOf(app)
+	if len(pods) != 1 {
+		c.Fatalf("there are %d pods of %s", len(pods), app)
+	}
+	return &pods[0]
+}
+
+func (c *cluster) internalIP(node string) string {
+	c.Helper()
+	return c.addressOf(node, corev1.NodeInternalIP)
+}
+
+func (c *cluster) addressOf(node string, kind corev1.NodeAddressType) string {
+	c.Helper()
+	object, err := c.CoreV1().Nodes().Get(c.Context(), node, metav1.GetOptions{})
+	c.must(err)
+	for _, address := range object.Status.Addresses {
+		if address.Type == kind {
+			return address.Address
+		}
+	}
+	return ""
+}
+
+// makeMaster gives a node the label and the taint of a master, for as long as the test runs.
+func (c *cluster) makeMaster(node string) {
+	c.Helper()
+	c.patchNode(node, "", fmt.Sprintf(`{"metadata":{"labels":{%q:""}},"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, masterRole, masterRole),
+		fmt.Sprintf(`{"metadata":{"labels":{%q:null}},"spec":{"taints":null}}`, masterRole))
+}
+
+// addExternalIP gives a node one more address, for as long as the test runs.
+func (c *cluster) addExternalIP(node, ip string) {
+	c.Helper()
+	address := fmt.Sprintf(`{"type":"ExternalIP","address":%q`, ip)
+	c.patchNode(node, "status", `{"status":{"addresses":[`+address+`}]}}`, `{"status":{"addresses":[`+address+`,"$patch":"delete"}]}}`)
+}
+
+func (c *cluster) patchNode(node, subresource, patch, undo string) {
+	c.Helper()
+	apply := func(ctx context.Context, patch string) error {
+		_, err := c.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresource)
+		return err
+	}
+	c.must(apply(c.Context(), patch))
+	c.Cleanup(func() {
+		if err := apply(context.Background(), undo); err != nil {
+			c.Error(err)
+		}
+	})
+}
+
+// awaitAnswerOf waits until HTTP at an address is answered by the pod, or by one of the pods, whose name begins so.
+func (c *cluster) awaitAnswerOf(pod, address string) {
+	c.Helper()
+	c.await("an answer of "+pod+" at "+address, func() error {
+		r, err := once(c.Context(), address, "http://node.test/")
+		if err == nil && !strings.HasPrefix(r.pod, pod) {
+			err = fmt.Errorf("answered %d by pod %q", r.code, r.pod)
+		}
+		return err
+	})
+}
