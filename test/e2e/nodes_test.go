@@ -2,9 +2,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +42,37 @@ func TestHostNetwork(t *testing.T) {
 	service := c.serviceNamed("edge")
 	c.awaitAnswerOf("edge-", service.Spec.ClusterIP+":80")
 	c.awaitAnswerOf("edge-", service.Status.LoadBalancer.Ingress[0].IP+":80")
+}
+
+// TestHostPort has ports of nodes lead to the pods there for as long as these live.
+func TestHostPort(t *testing.T) {
+	c := newCluster(t)
+	pods := c.daemons("ported", func(spec *corev1.PodSpec) {
+		spec.Containers[0].Ports = []corev1.ContainerPort{
+			{Name: "http", ContainerPort: 8080, HostPort: 81},
+			{Name: "stream", ContainerPort: 9000},
+			{Name: "datagrams", ContainerPort: 9000, HostPort: 54, Protocol: corev1.ProtocolUDP},
+		}
+	})
+	for i := range pods {
+		address := c.internalIP(pods[i].Spec.NodeName)
+		c.awaitAnswerOf(pods[i].Name, address+":81")
+		c.awaitEchoAt("udp", address+":54")
+	}
+	c.must(c.AppsV1().DaemonSets(c.namespace).Delete(t.Context(), "ported", metav1.DeleteOptions{}))
+	for i := range pods {
+		c.awaitRefused(c.internalIP(pods[i].Spec.NodeName) + ":81")
+	}
+
+	address := c.internalIP("node-1")
+	c.deploy("bound", 1, func(spec *corev1.PodSpec) {
+		spec.NodeSelector = map[string]string{corev1.LabelHostname: "node-1"}
+		spec.Containers[0].Ports = append(spec.Containers[0].Ports,
+			corev1.ContainerPort{Name: "here", ContainerPort: 8080, HostPort: 81, HostIP: address},
+			corev1.ContainerPort{Name: "loopback", ContainerPort: 8080, HostPort: 82, HostIP: "127.0.0.1"})
+	})
+	c.awaitAnswerOf("bound-", address+":81")
+	c.awaitRefused(address + ":82")
 }
 
 // TestNodesKeepChanges has a test say what kind of node one is: the scheduler goes by its label and its taint, and its other address stays.
@@ -168,5 +203,33 @@ func (c *cluster) awaitAnswerOf(pod, address string) {
 			err = fmt.Errorf("answered %d by pod %q", r.code, r.pod)
 		}
 		return err
+	})
+}
+
+// awaitEchoAt waits until an address sends back what it gets.
+func (c *cluster) awaitEchoAt(network, address string) {
+	c.Helper()
+	c.await(network+" "+address+" echoes", func() error {
+		conn, err := net.DialTimeout(network, address, time.Second)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		return (&echoed{}).send(conn)
+	})
+}
+
+// awaitRefused waits until nothing listens on a TCP address.
+func (c *cluster) awaitRefused(address string) {
+	c.Helper()
+	c.await(address+" is closed", func() error {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			return errors.Join(errors.New("it is open"), conn.Close())
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return err
+		}
+		return nil
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/k8singress/k8singress/test/testbed/network"
+	"github.com/k8singress/k8singress/test/testbed/services"
 )
 
 const (
@@ -38,6 +40,7 @@ type podWorker struct {
 	// These are set before the first container runs.
 	ip        string
 	namespace *network.Namespace
+	ports     []*services.Forward
 	volumes   *volumes
 
 	inits, containers []*container
@@ -99,6 +102,7 @@ func (w *podWorker) run(stopping, killed context.Context) {
 	<-reportsEnded
 	for !w.sendStatus(alive) && sleep(killed, statusRetry) {
 	}
+	w.closePorts()
 	// The kernel removes links slowly and one at a time; nobody has to wait for that.
 	go w.release()
 	<-stopping.Done()
@@ -129,6 +133,9 @@ func (w *podWorker) prepare(ctx context.Context) error {
 		return err
 	}
 	if err := w.connect(); err != nil {
+		return err
+	}
+	if err := w.openPorts(); err != nil {
 		return err
 	}
 	if err := w.writeHosts(); err != nil {
@@ -303,8 +310,10 @@ func (w *podWorker) volumePath(name string) (string, bool) {
 	return path, ok
 }
 
+func (w *podWorker) allContainers() []*container { return slices.Concat(w.inits, w.containers) }
+
 func (w *podWorker) container(name string) (*container, error) {
-	for _, c := range append(w.inits[:len(w.inits):len(w.inits)], w.containers...) {
+	for _, c := range w.allContainers() {
 		if c.spec.Name == name {
 			return c, nil
 		}

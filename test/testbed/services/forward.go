@@ -21,20 +21,20 @@ const (
 	maxDatagram = 65535
 )
 
-// forward listens on one address. Endpoints get its connections, or UDP clients, in turn.
-type forward struct {
+// Forward listens on one address. Endpoints get its connections, or UDP clients, in turn.
+type Forward struct {
 	endpoints atomic.Pointer[[]string]
 	next      atomic.Uint32
 	listener  io.Closer
 }
 
-// open listens in the namespace, and connects to endpoints from outside of it.
-func open(namespace *network.Namespace, a address, endpoints []string) (*forward, error) {
-	f := &forward{}
+// Open listens in the namespace, and connects to endpoints, each a host:port, from outside of it. The caller closes what it returns.
+func Open(namespace *network.Namespace, a Address, endpoints []string) (*Forward, error) {
+	f := &Forward{}
 	f.endpoints.Store(&endpoints)
-	host := net.JoinHostPort(a.ip, strconv.Itoa(int(a.port)))
+	host := net.JoinHostPort(a.IP, strconv.Itoa(int(a.Port)))
 	err := namespace.Do(func() error {
-		switch a.protocol {
+		switch a.Protocol {
 		case v1.ProtocolTCP:
 			listener, err := net.Listen("tcp", host)
 			if err == nil {
@@ -56,11 +56,11 @@ func open(namespace *network.Namespace, a address, endpoints []string) (*forward
 	return f, err
 }
 
-// close stops listening; open connections stay.
-func (f *forward) close() { _ = f.listener.Close() }
+// Close stops listening; open connections stay.
+func (f *Forward) Close() { _ = f.listener.Close() }
 
 // dial tries each endpoint once.
-func (f *forward) dial(protocol string) (net.Conn, error) {
+func (f *Forward) dial(protocol string) (net.Conn, error) {
 	endpoints := *f.endpoints.Load()
 	var conn net.Conn
 	err := errors.New("no endpoints")
@@ -73,7 +73,7 @@ func (f *forward) dial(protocol string) (net.Conn, error) {
 	return nil, err
 }
 
-func (f *forward) acceptTCP(listener net.Listener) {
+func (f *Forward) acceptTCP(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -83,7 +83,7 @@ func (f *forward) acceptTCP(listener net.Listener) {
 	}
 }
 
-func (f *forward) serveTCP(client *net.TCPConn) {
+func (f *Forward) serveTCP(client *net.TCPConn) {
 	defer client.Close()
 	conn, err := f.dial("tcp")
 	if err != nil {
@@ -103,7 +103,7 @@ func pipe(to, from *net.TCPConn) {
 	_ = to.CloseWrite()
 }
 
-func (f *forward) receiveUDP(listener net.PacketConn) {
+func (f *Forward) receiveUDP(listener net.PacketConn) {
 	var mu sync.Mutex
 	sessions := map[string]net.Conn{}
 	buffer := make([]byte, maxDatagram)

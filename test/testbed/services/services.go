@@ -44,16 +44,16 @@ type Proxy struct {
 	changed   chan struct{}
 
 	// Run alone uses these.
-	forwards  map[address]*forward
+	forwards  map[Address]*Forward
 	attracted map[string]bool
 	given     map[string]string
 }
 
-// address is one port of one Service.
-type address struct {
-	protocol v1.Protocol
-	ip       string
-	port     int32
+// Address is one port that is listened on. An empty IP means all addresses.
+type Address struct {
+	Protocol v1.Protocol
+	IP       string
+	Port     int32
 }
 
 // New makes the namespace of the Services. Nothing is forwarded before Run.
@@ -71,7 +71,7 @@ func New(client kubernetes.Interface) (*Proxy, error) {
 		// Tests may choose addresses below.
 		addresses: network.NewPool("172.18.128.1", "172.18.255.254"),
 		changed:   make(chan struct{}, 1),
-		forwards:  map[address]*forward{}, attracted: map[string]bool{}, given: map[string]string{},
+		forwards:  map[Address]*Forward{}, attracted: map[string]bool{}, given: map[string]string{},
 	}, nil
 }
 
@@ -94,7 +94,7 @@ func (p *Proxy) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			for _, f := range p.forwards {
-				f.close()
+				f.Close()
 			}
 			return
 		case <-p.changed:
@@ -116,7 +116,7 @@ func (p *Proxy) sync(ctx context.Context) bool {
 		return false
 	}
 	ok := p.assign(ctx, all)
-	wanted := map[address][]string{}
+	wanted := map[Address][]string{}
 	attracted := map[string]bool{}
 	for _, service := range all {
 		p.collect(service, wanted, attracted)
@@ -126,7 +126,7 @@ func (p *Proxy) sync(ctx context.Context) bool {
 }
 
 // collect adds what one Service forwards.
-func (p *Proxy) collect(service *v1.Service, wanted map[address][]string, attracted map[string]bool) {
+func (p *Proxy) collect(service *v1.Service, wanted map[Address][]string, attracted map[string]bool) {
 	slices, _ := p.slices.EndpointSlices(service.Namespace).List(
 		labels.SelectorFromSet(labels.Set{discoveryv1.LabelServiceName: service.Name}))
 	for i := range service.Spec.Ports {
@@ -136,7 +136,7 @@ func (p *Proxy) collect(service *v1.Service, wanted map[address][]string, attrac
 			continue
 		}
 		if ip := service.Spec.ClusterIP; ip != "" && ip != v1.ClusterIPNone {
-			wanted[address{port.Protocol, ip, port.Port}] = endpoints
+			wanted[Address{port.Protocol, ip, port.Port}] = endpoints
 		}
 		if service.Spec.Type != v1.ServiceTypeLoadBalancer {
 			continue
@@ -144,7 +144,7 @@ func (p *Proxy) collect(service *v1.Service, wanted map[address][]string, attrac
 		for _, ingress := range service.Status.LoadBalancer.Ingress {
 			if ingress.IP != "" {
 				attracted[ingress.IP] = true
-				wanted[address{port.Protocol, ingress.IP, port.Port}] = endpoints
+				wanted[Address{port.Protocol, ingress.IP, port.Port}] = endpoints
 			}
 		}
 	}
@@ -164,10 +164,10 @@ func (p *Proxy) route(wanted map[string]bool) {
 }
 
 // listen brings the forwards up to date. False means that one could not be opened.
-func (p *Proxy) listen(wanted map[address][]string) bool {
+func (p *Proxy) listen(wanted map[Address][]string) bool {
 	for a, f := range p.forwards {
 		if _, ok := wanted[a]; !ok {
-			f.close()
+			f.Close()
 			delete(p.forwards, a)
 		}
 	}
@@ -177,7 +177,7 @@ func (p *Proxy) listen(wanted map[address][]string) bool {
 			f.endpoints.Store(&endpoints)
 			continue
 		}
-		f, err := open(p.namespace, a, endpoints)
+		f, err := Open(p.namespace, a, endpoints)
 		if err != nil {
 			ok = false
 			continue
