@@ -122,13 +122,22 @@ func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Folder, "kubeconf
 
 // Client returns an administrator's client without a limit of its own.
 func (c *Cluster) Client() (kubernetes.Interface, error) {
+	config, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	return kubernetes.NewForConfig(config)
+}
+
+// Config is what Client is made of.
+func (c *Cluster) Config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = -1
 	config.WarningHandler = rest.NoWarnings{}
-	return kubernetes.NewForConfig(config)
+	return config, nil
 }
 
 // Signal sends a signal to a component of the control plane, such as "kube-apiserver". One that ends is started again

@@ -102,15 +102,24 @@ func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // run executes a command in the container, as a probe or a hook.
 func (p *process) run(ctx context.Context, argv []string, out io.Writer) error {
+	cmd, err := p.command(ctx, argv)
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd.Run()
+}
+
+// command returns what runs a command in the container until ctx ends.
+func (p *process) command(ctx context.Context, argv []string) (*exec.Cmd, error) {
 	if !p.running() {
-		return errors.New("container is not running")
+		return nil, errors.New("container is not running")
 	}
 	target := strconv.Itoa(p.cmd.Process.Pid)
 	flags := []string{"--target", target, "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd", "--"}
 	cmd := exec.CommandContext(ctx, "nsenter", append(flags, argv...)...)
 	cmd.Env = p.env
-	cmd.Stdout, cmd.Stderr = out, out
 	// The command may leave a child behind that holds the pipe; it is not waited for.
 	cmd.WaitDelay = time.Second
-	return cmd.Run()
+	return cmd, nil
 }

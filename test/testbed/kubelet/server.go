@@ -14,11 +14,13 @@ import (
 
 const followInterval = 100 * time.Millisecond
 
-// serve offers, on each node, what kubectl logs needs of the kubelet's API.
+// serve offers, on each node, what kubectl logs, exec and port-forward need of the kubelet's API.
 func (k *Kubelet) serve(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLogs)
+	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", k.serveExec)
+	mux.HandleFunc("/portForward/{namespace}/{pod}", k.servePortForward)
 	server := &http.Server{Handler: mux, TLSConfig: k.TLS}
 	for _, n := range k.nodes {
 		err := n.namespace.Do(func() error {

@@ -1,0 +1,117 @@
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
+	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	utilexec "k8s.io/utils/exec"
+
+	"github.com/k8singress/k8singress/test/testbed/network"
+)
+
+// streamIdle is how long a stream of kubectl exec or port-forward may be silent.
+const streamIdle = time.Hour
+
+// serveExec runs a command in a container, for kubectl exec. The API server speaks SPDY with it, whatever the client speaks.
+func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
+	c, err := k.containerOf(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	p, err := c.current()
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	options, err := remotecommand.NewOptions(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	remotecommand.ServeExec(w, r, executor{p}, r.PathValue("pod"), "", c.spec.Name, r.Form["command"], options,
+		streamIdle, remotecommand.DefaultStreamCreationTimeout, remotecommand.SupportedStreamingProtocols)
+}
+
+// executor is a run of a container as remotecommand wants it.
+type executor struct{ *process }
+
+// ExecInContainer implements remotecommand.Executor. There are no terminals.
+func (e executor) ExecInContainer(
+	ctx context.Context, _, _, _ string, argv []string, in io.Reader, out, errs io.WriteCloser,
+	tty bool, _ <-chan remotecommand.TerminalSize, _ time.Duration,
+) error {
+	if tty {
+		return errors.New("the testbed has no terminals: leave --tty out")
+	}
+	cmd, err := e.command(ctx, argv)
+	if err != nil {
+		return err
+	}
+	cmd.Stdout, cmd.Stderr = out, errs
+	if in != nil {
+		// Not as cmd.Stdin, for whose end the command would be waited for.
+		stdin, err := cmd.StdinPipe()
+		if err != nil {
+			return err
+		}
+		go func() {
+			_, _ = io.Copy(stdin, in)
+			_ = stdin.Close()
+		}()
+	}
+	err = cmd.Run()
+	if exit := new(exec.ExitError); errors.As(err, &exit) {
+		return utilexec.CodeExitError{Err: err, Code: int(exitCode(exit.ProcessState))}
+	}
+	return err
+}
+
+// servePortForward connects clients to ports in a pod, for kubectl port-forward.
+func (k *Kubelet) servePortForward(w http.ResponseWriter, r *http.Request) {
+	worker, err := k.find(r.PathValue("namespace"), r.PathValue("pod"))
+	if err == nil && worker.current().Status.PodIP == "" {
+		err = errors.New("the pod has no network yet")
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusNotFound)
+		return
+	}
+	options, err := portforward.NewV4Options(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	portforward.ServePortForward(w, r, forwarder{worker.namespace}, r.PathValue("pod"), "", options,
+		streamIdle, remotecommand.DefaultStreamCreationTimeout, portforward.SupportedProtocols)
+}
+
+// forwarder is the network of a pod as portforward wants it.
+type forwarder struct{ *network.Namespace }
+
+// PortForward implements portforward.PortForwarder.
+func (f forwarder) PortForward(_ context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
+	var conn net.Conn
+	err := f.Do(func() (err error) {
+		conn, err = net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	go func() {
+		_, _ = io.Copy(conn, stream)
+		_ = conn.(*net.TCPConn).CloseWrite()
+	}()
+	_, err = io.Copy(stream, conn)
+	return err
+}
