@@ -22,7 +22,11 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-const ownChart = "../../charts/k8singress"
+const (
+	ownChart = "../../charts/k8singress"
+	// oldValues are for ingress-nginx's chart.
+	oldValues = "old-values.yaml"
+)
 
 // TestChart installs the chart with values of ingress-nginx's chart, and asks through its Service.
 func TestChart(t *testing.T) {
@@ -30,7 +34,7 @@ func TestChart(t *testing.T) {
 	c.deploy("web", 1)
 	c.ingress("shop", "web", c.withOwnClass)
 	begin := time.Now()
-	notes := c.install("edge", ownChart)
+	notes := c.install("edge", ownChart, oldValues)
 	service := c.serviceNamed("edge-k8singress-controller")
 	l := c.awaitServed(service)
 	t.Logf("the first answer after %v", time.Since(begin).Round(time.Millisecond))
@@ -55,7 +59,7 @@ func TestUpgradeInPlace(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
 	c.ingress("shop", "web", c.withOwnClass)
-	c.install("ingress-nginx", "testdata/stand-in")
+	c.install("ingress-nginx", "testdata/stand-in", oldValues)
 	before := c.serviceNamed("ingress-nginx-controller")
 	l := c.awaitServed(before)
 
@@ -78,7 +82,7 @@ func TestUpgradeInPlace(t *testing.T) {
 	l.check(c)
 	// And again, with another upgrade behind it, which finds its own objects.
 	for _, label := range []string{"one", "two"} {
-		c.helm("upgrade", "ingress-nginx", ownChart, "--wait", "--values", c.oldValues(), "--set", "controller.podLabels.upgrade="+label)
+		c.helm("upgrade", "ingress-nginx", ownChart, "--wait", "--values", c.values(oldValues), "--set", "controller.podLabels.upgrade="+label)
 		c.awaitUpdated("ingress-nginx-controller", 2)
 		l.check(c)
 	}
@@ -155,30 +159,30 @@ func (c *cluster) body(address, url string) string {
 	return string(text)
 }
 
-// withOwnClass gives an Ingress the class that oldValues names.
+// withOwnClass gives an Ingress the class that the values name.
 func (c *cluster) withOwnClass(ingress *networkingv1.Ingress) {
 	ingress.Spec.IngressClassName = ptr.To(c.namespace)
 }
 
-// oldValues is a file of values for ingress-nginx's chart.
-func (c *cluster) oldValues() string {
+// values writes a file of testdata for this namespace, and returns its path.
+func (c *cluster) values(name string) string {
 	c.Helper()
-	text, err := os.ReadFile("testdata/old-values.yaml")
+	text, err := os.ReadFile(filepath.Join("testdata", name))
 	c.must(err)
-	file := filepath.Join(c.TempDir(), "old.yaml")
+	file := filepath.Join(c.TempDir(), name)
 	c.must(os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "NAMESPACE", c.namespace)), 0o600))
 	return file
 }
 
-// install installs a chart with oldValues, for as long as the test runs, and returns what Helm says.
-func (c *cluster) install(release, chart string) string {
+// install installs a chart with a file of values, for as long as the test runs, and returns what Helm says.
+func (c *cluster) install(release, chart, values string) string {
 	c.Helper()
 	c.Cleanup(func() {
 		if out, err := c.helmCommand(context.Background(), "uninstall", release).CombinedOutput(); err != nil {
 			c.Errorf("helm uninstall: %v\n%s", err, out)
 		}
 	})
-	return c.helm("install", release, chart, "--wait", "--timeout=3m", "--values", c.oldValues())
+	return c.helm("install", release, chart, "--wait", "--timeout=3m", "--values", c.values(values))
 }
 
 func (c *cluster) helm(arguments ...string) string {

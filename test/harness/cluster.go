@@ -65,7 +65,13 @@ func Run(ctx context.Context, stdout, stderr *os.File) error {
 
 // up returns when the cluster is ready.
 func up(ctx context.Context, p Programs, folder string, stderr io.Writer) (*exec.Cmd, error) {
-	cluster := exec.CommandContext(ctx, p.Testbed, "up", "--dir", folder, "--nodes", "2", "--image", "echo="+p.Echo, "--image", "k8singress="+p.Caddy)
+	// Init containers of tutorials set up nodes by busybox.
+	nothing, err := exec.LookPath("true")
+	if err != nil {
+		return nil, err
+	}
+	cluster := exec.CommandContext(ctx, p.Testbed, "up", "--dir", folder, "--nodes", "2",
+		"--image", "echo="+p.Echo, "--image", "k8singress="+p.Caddy, "--image", "busybox="+nothing)
 	cluster.Stderr = stderr
 	cluster.Cancel = func() error { return cluster.Process.Signal(syscall.SIGTERM) }
 	cluster.WaitDelay = endTimeout
