@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -42,6 +43,7 @@ func TestChartShapes(t *testing.T) {
 		"daemonset":         (*release).daemonSet,
 		"both":              func(r *release) { r.awaitEndpoints(r.controller(), 1+nodes, 0) },
 		"node-ports":        (*release).nodePorts,
+		"host-ports":        (*release).hostPorts,
 		"streams-elsewhere": (*release).streamsElsewhere,
 		"internal":          (*release).internal,
 		"proxy-protocol":    (*release).proxyProtocol,
@@ -160,16 +162,32 @@ func (r *release) nodePorts() {
 func (r *release) awaitStreams() {
 	r.Helper()
 	for network, port := range map[string]string{"tcp": "9000", "udp": "9001"} {
-		address := r.address(r.controller(), port)
-		r.await(network+" "+address+" echoes", func() error {
-			conn, err := net.Dial(network, address)
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			return new(echoed).send(conn)
-		})
+		r.awaitEchoAt(network, r.address(r.controller(), port))
 	}
+}
+
+// hostPorts: clients reach the pods at each node, and the Ingress has the addresses of all nodes.
+func (r *release) hostPorts() {
+	want := map[string]bool{}
+	for i := range nodes {
+		address := r.internalIP(fmt.Sprintf("node-%d", i))
+		want[address] = true
+		r.awaitSeen(newTransport(net.JoinHostPort(address, "80")), r.host(r.name))
+	}
+	r.await("the addresses of the nodes in the status", func() error {
+		object, err := r.NetworkingV1().Ingresses(r.namespace).Get(r.Context(), r.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		got := map[string]bool{}
+		for _, ingress := range object.Status.LoadBalancer.Ingress {
+			got[ingress.IP] = true
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Errorf("it has %v, and the nodes %v", got, want)
+		}
+		return nil
+	})
 }
 
 // streamsElsewhere: the ConfigMaps of TCP and UDP ports that count are those of another namespace, where the chart makes none.

@@ -167,10 +167,7 @@ func (d *deployed) awaitHTTP(port string) {
 
 func (d *deployed) awaitUDP(port string) {
 	d.Helper()
-	conn, err := net.Dial("udp", net.JoinHostPort(d.service().Spec.ClusterIP, port))
-	d.must(err)
-	defer conn.Close()
-	d.await("an echo through UDP port "+port+" of the Service", func() error { return (&echoed{}).send(conn) })
+	d.awaitEchoAt("udp", net.JoinHostPort(d.service().Spec.ClusterIP, port))
 }
 
 // foreign has an entry of somebody else for a port of the ConfigMap.
