@@ -30,12 +30,10 @@
 
 {{/* What a flag says in the end, where extraArgs may have it too. It takes a dict: root, name, and value with what the chart says itself. */}}
 {{- define "k8singress.flagValue" -}}
+{{- $text := include "k8singress.text" .value -}}
 {{- $given := .root.Values.controller.extraArgs -}}
-{{- if hasKey $given .name -}}
-{{- tpl (include "k8singress.text" (get $given .name)) .root | replace "$(POD_NAMESPACE)" (include "k8singress.namespace" .root) -}}
-{{- else -}}
-{{- include "k8singress.text" .value -}}
-{{- end -}}
+{{- if hasKey $given .name }}{{ $text = tpl (include "k8singress.text" (get $given .name)) .root }}{{ end -}}
+{{- $text | replace "$(POD_NAMESPACE)" (include "k8singress.namespace" .root) -}}
 {{- end -}}
 
 {{/* The Service whose addresses Ingresses get, unless extraArgs say otherwise. */}}

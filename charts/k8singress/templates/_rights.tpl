@@ -10,17 +10,13 @@
 
 {{/* The namespaces that are followed, where there is a Role in each. */}}
 {{- define "k8singress.watched" -}}
-{{- if hasKey .Values.controller.extraArgs "watch-namespace" -}}
-{{- $names := include "k8singress.flagValue" (dict "root" . "name" "watch-namespace") -}}
+{{- $names := .Values.controller.scope.namespace | default (include "k8singress.namespace" .) -}}
+{{- if and .Values.rbac.namespaces (not .Values.rbac.scope) }}{{ $names = join "," .Values.rbac.namespaces }}{{ end -}}
+{{- $names = include "k8singress.flagValue" (dict "root" . "name" "watch-namespace" "value" $names) -}}
 {{- if not $names -}}
 {{- fail "controller.extraArgs.watch-namespace is empty, which stands for all namespaces, and rbac.size has no rights for these: name some, or take the size cluster" -}}
 {{- end -}}
 {{- toJson (splitList "," $names) -}}
-{{- else if and .Values.rbac.namespaces (not .Values.rbac.scope) -}}
-{{- toJson .Values.rbac.namespaces -}}
-{{- else -}}
-{{- toJson (list (.Values.controller.scope.namespace | default (include "k8singress.namespace" .))) -}}
-{{- end -}}
 {{- end -}}
 
 {{/* The options that bring rights with them. */}}
