@@ -39,6 +39,7 @@ func Inside() (*Cluster, bool) {
 	return &Cluster{Folder: folder, Programs: Programs{
 		Testbed: os.Getenv(testbedVariable), Echo: os.Getenv(echoVariable), Caddy: os.Getenv(caddyVariable),
 		Bench: os.Getenv(benchVariable), Pebble: os.Getenv(pebbleVariable), Helm: os.Getenv(helmVariable),
+		Kubectl: os.Getenv(kubectlVariable),
 	}}, true
 }
 

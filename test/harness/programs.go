@@ -18,8 +18,8 @@ import (
 // Programs are the paths of the binaries that a cluster and its tests need.
 type Programs struct {
 	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller, Bench what sends load,
-	// Pebble the certificate authority, Helm what installs the chart.
-	Testbed, Echo, Caddy, Bench, Pebble, Helm string
+	// Pebble the certificate authority, Helm what installs the chart, Kubectl what applies manifests.
+	Testbed, Echo, Caddy, Bench, Pebble, Helm, Kubectl string
 }
 
 // The variables that name a binary to use instead of one that is built from the sources here.
@@ -30,6 +30,7 @@ const (
 	benchVariable   = "K8SINGRESS_BENCH"
 	pebbleVariable  = "K8SINGRESS_PEBBLE"
 	helmVariable    = "K8SINGRESS_HELM"
+	kubectlVariable = "K8SINGRESS_KUBECTL"
 )
 
 // target is one binary and how it is built.
@@ -84,6 +85,10 @@ func targets(p *Programs, root, version string) []target {
 		caddy,
 		{path: &p.Bench, variable: benchVariable, name: "bench", module: root, pkg: "./bench", env: []string{"CGO_ENABLED=0"}},
 		{path: &p.Helm, variable: helmVariable, name: "helm", module: filepath.Join(module, "chart"), pkg: "helm.sh/helm/v4/cmd/helm"},
+		{
+			path: &p.Kubectl, variable: kubectlVariable, name: "kubectl", module: module, pkg: "k8s.io/kubernetes/cmd/kubectl",
+			flags: []string{"-ldflags", ldflags},
+		},
 		{path: &p.Pebble, variable: pebbleVariable, name: "pebble", module: module, pkg: "./pebble"},
 		{path: &p.Echo, variable: echoVariable, name: "echo", module: module, pkg: "./echo", env: []string{"CGO_ENABLED=0"}},
 		{
@@ -121,6 +126,6 @@ func output(ctx context.Context, command string, arguments ...string) (string, e
 func (p Programs) environment() []string {
 	return []string{
 		testbedVariable + "=" + p.Testbed, echoVariable + "=" + p.Echo, caddyVariable + "=" + p.Caddy, benchVariable + "=" + p.Bench,
-		pebbleVariable + "=" + p.Pebble, helmVariable + "=" + p.Helm,
+		pebbleVariable + "=" + p.Pebble, helmVariable + "=" + p.Helm, kubectlVariable + "=" + p.Kubectl,
 	}
 }
