@@ -50,8 +50,9 @@ systems: ## type-checks the program for macOS and Windows, which serve all but U
 	go test -count=1 -run '^TestOtherSystems' ./internal/arch
 
 .PHONY: generate
-generate: ## writes what is generated: documents printed from tables
+generate: ## writes what is generated: documents printed from tables, and deploy/ from the chart
 	go generate ./...
+	cd test/chart && go generate ./...
 
 .PHONY: golden
 golden: ## rewrites the expected files of the golden tests; read the diff

@@ -78,7 +78,7 @@ var options = option.Table[draft, *line]{
 		Name: "namespace_selector", Values: "<selector>",
 		Parse: one(func(d *draft) *string { return &d.selector }, selector),
 		Doc: "Serves Ingresses of those namespaces only whose labels match, such as `team=shop` or `\"team in (shop, web)\"`. It " +
-			"needs the rights of `deploy/namespaces.yaml`.",
+			"needs the right to read namespaces, which [the chart](install.md) gives with `controller.scope.namespaceSelector`.",
 		Example: "namespace_selector team=shop", Default: "all",
 	},
 	{
@@ -303,7 +303,7 @@ var options = option.Table[draft, *line]{
 	{
 		Name: "publish_ports", Parse: enable(func(d *draft) *bool { return &d.config.PublishPorts }),
 		Doc: "Keeps the ports of the Service of `publish_service` in line with the TCP and UDP ports that are open, and leaves its other " +
-			"ports alone. It needs the rights of `deploy/publish-ports.yaml`; [In a cluster](kubernetes.md#ports-of-the-service) says more.",
+			"ports alone. It needs the right to patch that Service: [In a cluster](kubernetes.md#ports-of-the-service) says more.",
 		Example: "publish_ports", Default: "the Service is left alone",
 	},
 	{

@@ -1,8 +1,7 @@
 package examples_test
 
 import (
-	"os"
-	"slices"
+	"maps"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,228 +15,167 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/k8singress/k8singress/internal/configmap"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// deployment is what deploy/controller.yaml holds.
+// deployment is what a shape in deploy holds. A field without a name is not in this shape.
 type deployment struct {
-	class      networkingv1.IngressClass
-	configMaps map[string]corev1.ConfigMap
-	workload   appsv1.Deployment
-	service    corev1.Service
-	network    networkingv1.NetworkPolicy
-	budget     policyv1.PodDisruptionBudget
+	caddyfile string
+	// workload is a DaemonSet, too, of which only the template is read.
+	workload appsv1.Deployment
+	service  corev1.Service
+	network  networkingv1.NetworkPolicy
+	budget   policyv1.PodDisruptionBudget
 }
 
-// readDeployment refuses fields that there are not, and kinds that nobody expects.
-func readDeployment(t *testing.T) *deployment {
-	t.Helper()
-	data, err := os.ReadFile("../deploy/controller.yaml")
-	if err != nil {
-		t.Fatal(err)
+// TestDeploy holds that the parts of each shape fit each other. test/chart holds that the program takes its arguments, and that the
+// manifests are up to date; test/e2e runs them.
+func TestDeploy(t *testing.T) {
+	for _, shape := range []string{"cluster", "namespaces", "least", "hostnetwork"} {
+		t.Run(shape, func(t *testing.T) {
+			d := readDeployment(t, "../deploy/"+shape+"/k8singress.yaml")
+			d.checkLimits(t)
+			d.checkEnd(t)
+			d.checkSelectors(t)
+			d.checkPorts(t)
+		})
 	}
-	d := &deployment{configMaps: map[string]corev1.ConfigMap{}}
-	for document := range strings.SplitSeq(string(data), "---\n") {
+}
+
+func readDeployment(t *testing.T, file string) *deployment {
+	t.Helper()
+	d := &deployment{}
+	for document := range strings.SplitSeq(read(t, file), "---\n") {
 		var kind struct{ Kind string }
 		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
 			t.Fatal(err)
 		}
 		var configMap corev1.ConfigMap
 		into := map[string]any{
-			"IngressClass": &d.class, "ConfigMap": &configMap, "Deployment": &d.workload, "Service": &d.service,
+			"ConfigMap": &configMap, "Deployment": &d.workload, "DaemonSet": &d.workload, "Service": &d.service,
 			"NetworkPolicy": &d.network, "PodDisruptionBudget": &d.budget,
 		}[kind.Kind]
 		if into == nil {
-			t.Fatalf("there is an unknown %q", kind.Kind)
+			continue
 		}
-		if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+		if err := yaml.Unmarshal([]byte(document), into); err != nil {
 			t.Fatalf("%s: %v", kind.Kind, err)
 		}
-		if kind.Kind == "ConfigMap" {
-			d.configMaps[configMap.Namespace+"/"+configMap.Name] = configMap
-		}
+		d.caddyfile += configMap.Data["Caddyfile"]
 	}
 	return d
 }
 
-// adapted is what the Caddyfile of the deployment becomes.
-type adapted struct {
-	Admin caddy.AdminConfig
-	Apps  struct {
-		K8singress settings.Config
-		HTTP       struct {
-			Servers map[string]struct{ Listen []string }
-		}
-	}
-}
-
-func (d *deployment) adapted(t *testing.T) adapted {
+// adapted is what the Caddyfile becomes.
+func (d *deployment) adapted(t *testing.T) (admin string, options settings.Config) {
 	t.Helper()
-	text := d.configMaps["k8singress/caddyfile"].Data["Caddyfile"]
-	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(text), map[string]any{"filename": "Caddyfile"})
+	config, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(d.caddyfile), map[string]any{"filename": "Caddyfile"})
 	if err != nil || len(warnings) > 0 {
 		t.Fatalf("adapting: error %v, warnings %v", err, warnings)
 	}
-	var whole adapted
+	var whole struct {
+		Admin caddy.AdminConfig
+		Apps  struct{ K8singress settings.Config }
+	}
 	if err := yaml.Unmarshal(config, &whole); err != nil {
 		t.Fatal(err)
 	}
-	return whole
+	return whole.Admin.Listen, whole.Apps.K8singress.WithDefaults()
 }
 
-// options are those of the Caddyfile.
-func (d *deployment) options(t *testing.T) settings.Config {
+func (d *deployment) container() corev1.Container { return d.workload.Spec.Template.Spec.Containers[0] }
+
+// checkLimits: nothing of a pod is without a bound but processor time, and no other pod reaches the admin API.
+func (d *deployment) checkLimits(t *testing.T) {
 	t.Helper()
-	return d.adapted(t).Apps.K8singress.WithDefaults()
-}
-
-// TestDeploymentForMore: the lines of the Caddyfile that are there to be turned on are ones that Caddy takes.
-func TestDeploymentForMore(t *testing.T) {
-	d := readDeployment(t)
-	file := d.configMaps["k8singress/caddyfile"]
-	for _, line := range []string{
-		"tcp_services k8singress/tcp-services", "udp_services k8singress/udp-services", "publish_ports", "ssl_passthrough",
-	} {
-		before := file.Data["Caddyfile"]
-		if file.Data["Caddyfile"] = strings.Replace(before, "\t# "+line+"\n", "\t"+line+"\n", 1); file.Data["Caddyfile"] == before {
-			t.Errorf("there is no line to turn on %s", line)
-		}
+	r := d.container().Resources
+	if r.Limits.Memory().IsZero() || r.Requests.Cpu().IsZero() || r.Requests.Memory().IsZero() {
+		t.Errorf("the resources are %+v", r)
 	}
-	o := d.options(t)
-	if o.TCPServices.String() != "k8singress/tcp-services" || o.UDPServices.String() != "k8singress/udp-services" ||
-		!o.PublishPorts || !o.SSLPassthrough {
-		t.Errorf("the options are %+v", o)
-	}
-}
-
-// TestDeploymentMetrics: the site for Prometheus, once it is turned on, has the port of the line in the NetworkPolicy.
-func TestDeploymentMetrics(t *testing.T) {
-	d := readDeployment(t)
-	file := d.configMaps["k8singress/caddyfile"]
-	before, site, found := strings.Cut(file.Data["Caddyfile"], "\n# http://")
-	if !found {
-		t.Fatal("there is no such site")
-	}
-	file.Data["Caddyfile"] = before + "\nhttp://" + strings.ReplaceAll(site, "\n# ", "\n")
-	var listens []string
-	for _, server := range d.adapted(t).Apps.HTTP.Servers {
-		if slices.Contains(server.Listen, ":9180") {
-			listens = append(listens, server.Listen...)
-		}
-	}
-	if len(listens) != 1 || !strings.Contains(read(t, "../deploy/controller.yaml"), "#   ports: [{port: 9180}]") {
-		t.Errorf("it listens on %q", listens)
-	}
-}
-
-// TestDeploymentLimits: nothing of a pod is without a bound but processor time, and nobody but the pod itself reaches the admin API.
-func TestDeploymentLimits(t *testing.T) {
-	d := readDeployment(t)
-	pod := d.workload.Spec.Template.Spec
-	container := pod.Containers[0]
-	if container.Resources.Limits.Memory().IsZero() || container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() {
-		t.Errorf("the resources are %+v", container.Resources)
-	}
-	scratch := map[string]*corev1.EmptyDirVolumeSource{}
-	for _, v := range pod.Volumes {
-		if v.EmptyDir == nil {
-			continue
-		}
-		if scratch[v.Name] = v.EmptyDir; v.EmptyDir.SizeLimit == nil {
+	scratch := map[string]int64{}
+	for _, v := range d.workload.Spec.Template.Spec.Volumes {
+		if v.EmptyDir != nil && v.EmptyDir.SizeLimit == nil {
 			t.Errorf("the volume %s has no limit", v.Name)
+		} else if v.EmptyDir != nil {
+			scratch[v.Name] = v.EmptyDir.SizeLimit.Value()
 		}
 	}
-	if files, most := d.options(t).BodyFiles, scratch["tmp"].SizeLimit.Value(); files == 0 || files >= most {
-		t.Errorf("the files of bodies have %d bytes, and their volume %d", files, most)
-	}
-	admin := d.adapted(t).Admin.Listen
-	folder := ""
-	for _, m := range container.VolumeMounts {
-		if m.Name == "run" && !m.ReadOnly {
-			folder = m.MountPath
+	mounted := map[string]int64{}
+	for _, m := range d.container().VolumeMounts {
+		if !m.ReadOnly {
+			mounted[m.MountPath] = scratch[m.Name]
 		}
 	}
-	if folder == "" || scratch["run"] == nil || admin != "unix/"+folder+"/admin.sock|0600" {
-		t.Errorf("the admin API is at %s, and %q is for it", admin, folder)
+	admin, options := d.adapted(t)
+	if files := options.BodyFiles; files == 0 || files >= mounted["/tmp"] {
+		t.Errorf("the files of bodies have %d bytes, and their volume %d", files, mounted["/tmp"])
+	}
+	if admin != "unix//run/caddy/admin.sock|0600" || mounted["/run/caddy"] == 0 {
+		t.Errorf("the admin API is at %s, and the folder for it has %d bytes", admin, mounted["/run/caddy"])
 	}
 }
 
-// TestDeploymentNetwork: all that the Service and the probes ask for passes the NetworkPolicy, and nothing else does.
-func TestDeploymentNetwork(t *testing.T) {
-	d := readDeployment(t)
-	if len(d.network.Spec.Ingress) != 1 || len(d.network.Spec.Ingress[0].From) > 0 || len(d.network.Spec.Egress) > 0 {
-		t.Fatalf("it says %+v", d.network.Spec)
-	}
-	var open []string
-	for _, p := range d.network.Spec.Ingress[0].Ports {
-		name := p.Port.String()
-		if p.Protocol != nil {
-			name += "/" + string(*p.Protocol)
-		}
-		open = append(open, name)
-	}
-	if got := strings.Join(open, " "); got != "http https 443/UDP health" {
-		t.Errorf("open are %s", got)
-	}
-}
-
-// TestDeployment holds that the parts of deploy/controller.yaml fit each other.
-func TestDeployment(t *testing.T) {
-	d := readDeployment(t)
-	o := d.options(t)
-	pod := d.workload.Spec.Template.Spec
-	if d.class.Spec.Controller != o.ControllerName || d.class.Name != o.IngressClass {
-		t.Errorf("the class is %s of %s, and the Caddyfile serves %s of %s",
-			d.class.Name, d.class.Spec.Controller, o.IngressClass, o.ControllerName)
-	}
-	if !strings.Contains(read(t, "../deploy/rbac.yaml"), "kind: ServiceAccount\nmetadata:\n  name: "+pod.ServiceAccountName+"\n") {
-		t.Errorf("rbac.yaml has no ServiceAccount %s", pod.ServiceAccountName)
-	}
-	if o.PublishService.String() != d.service.Namespace+"/"+d.service.Name {
-		t.Errorf("publish_service is %s", o.PublishService)
-	}
-	data := d.configMaps[o.ConfigMap.String()].Data
-	if _, problems := configmap.Parse(data); len(problems) > 0 || len(data) == 0 {
-		t.Errorf("the options of %s: %v", o.ConfigMap, problems)
-	}
-	grace := time.Duration(*pod.TerminationGracePeriodSeconds) * time.Second
+// checkEnd: kubelet lets the pod finish what is under way.
+func (d *deployment) checkEnd(t *testing.T) {
+	t.Helper()
+	_, o := d.adapted(t)
+	grace := time.Duration(*d.workload.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
 	if end := time.Duration(o.ShutdownDelay + o.ShutdownTimeout); o.ShutdownDelay == 0 || grace <= end {
 		t.Errorf("the pod has %v to end, and may need %v", grace, end)
 	}
 }
 
-// TestDeploymentPorts: what the Service and the probes ask for is what the Caddyfile listens on.
-func TestDeploymentPorts(t *testing.T) {
-	d := readDeployment(t)
-	o := d.options(t)
-	container := d.workload.Spec.Template.Spec.Containers[0]
+// checkSelectors: what selects pods selects these.
+func (d *deployment) checkSelectors(t *testing.T) {
+	t.Helper()
+	labels := d.workload.Spec.Template.Labels
+	selectors := map[string]map[string]string{"workload": d.workload.Spec.Selector.MatchLabels}
+	if d.service.Name != "" {
+		selectors["Service"] = d.service.Spec.Selector
+		selectors["PodDisruptionBudget"] = d.budget.Spec.Selector.MatchLabels
+		selectors["NetworkPolicy"] = d.network.Spec.PodSelector.MatchLabels
+	}
+	for what, selector := range selectors {
+		both := maps.Clone(labels)
+		maps.Copy(both, selector)
+		if len(selector) == 0 || !maps.Equal(both, labels) {
+			t.Errorf("the %s selects %v, and the pods have %v", what, selector, labels)
+		}
+	}
+}
+
+// checkPorts: the Service leads to ports of the pods, and the probes ask where Caddy answers; the NetworkPolicy lets in both.
+func (d *deployment) checkPorts(t *testing.T) {
+	t.Helper()
+	_, o := d.adapted(t)
 	ports := map[string]int32{}
-	for _, p := range container.Ports {
+	for _, p := range d.container().Ports {
 		ports[p.Name] = p.ContainerPort
 	}
-	for name, address := range map[string]string{"http": o.HTTP[0], "https": o.HTTPS[0], "health": o.Health} {
+	for name, address := range map[string]string{"http": o.HTTP[0], "https": o.HTTPS[0]} {
 		if ":"+strconv.Itoa(int(ports[name])) != address {
 			t.Errorf("the port %s of the container is %d, and Caddy listens on %s", name, ports[name], address)
 		}
 	}
+	asked := map[int32]bool{}
 	for _, p := range d.service.Spec.Ports {
-		if ports[p.TargetPort.StrVal] == 0 {
+		if asked[ports[p.TargetPort.StrVal]] = true; asked[0] {
 			t.Errorf("the Service leads to the port %s, which the container has not", p.TargetPort.StrVal)
 		}
 	}
-	for path, probe := range map[string]*corev1.Probe{"/readyz": container.ReadinessProbe, "/healthz": container.LivenessProbe} {
-		if probe.HTTPGet.Path != path || probe.HTTPGet.Port.StrVal != "health" {
-			t.Errorf("the probe of %s asks %s at %s", path, probe.HTTPGet.Path, probe.HTTPGet.Port.StrVal)
+	for path, probe := range map[string]*corev1.Probe{"/readyz": d.container().ReadinessProbe, "/healthz": d.container().LivenessProbe} {
+		if asked[probe.HTTPGet.Port.IntVal] = true; probe.HTTPGet.Path != path || probe.HTTPGet.Port.IntVal != 10254 {
+			t.Errorf("the probe of %s asks %s at %s", path, probe.HTTPGet.Path, probe.HTTPGet.Port.String())
 		}
 	}
-	labels := d.workload.Spec.Template.Labels
-	for what, selector := range map[string]map[string]string{
-		"Service": d.service.Spec.Selector, "Deployment": d.workload.Spec.Selector.MatchLabels,
-		"PodDisruptionBudget": d.budget.Spec.Selector.MatchLabels, "NetworkPolicy": d.network.Spec.PodSelector.MatchLabels,
-	} {
-		if len(selector) == 0 || selector["app"] != labels["app"] {
-			t.Errorf("the %s selects %v, and the pods have %v", what, selector, labels)
-		}
+	if d.network.Name == "" {
+		return
+	}
+	open := map[int32]bool{}
+	for _, p := range d.network.Spec.Ingress[0].Ports {
+		open[p.Port.IntVal] = true
+	}
+	if !maps.Equal(open, asked) || len(d.network.Spec.Ingress) != 1 {
+		t.Errorf("the NetworkPolicy lets in %v, and asked for are %v", open, asked)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestShow asks an admin API on a socket, as the one of deploy/controller.yaml, that only its own user may open.
+// TestShow asks an admin API on a socket, as the one of deploy/, that only its own user may open.
 func TestShow(t *testing.T) {
 	at := socket(t)
 	p := start(t, at+"|0600", app(`,"source":{"manifests":{"dir":`+strconv.Quote(manifests("clean"))+`}}`))

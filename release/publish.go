@@ -25,7 +25,7 @@ import (
 )
 
 // imageLine is where manifests name the image, for which a release has its own name and digest.
-var imageLine = regexp.MustCompile(`(?m)^([ -]*image: )\S+/k8singress(:\S*)?$`)
+var imageLine = regexp.MustCompile(`(?m)^([ -]*image: )"\S+/k8singress(:\S*)?"$`)
 
 // next is what the command prints at its end: what it cannot do, and the commands for it.
 //

@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestMetadataPatchesAStatus: the request is the one that the rights in deploy/rbac.yaml are for, and its answer is small.
+// TestMetadataPatchesAStatus: the request is the one that the rights of the controller are for, and its answer is small.
 func TestMetadataPatchesAStatus(t *testing.T) {
 	requests := make(chan string, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
 // Package flags reads the command line of ingress-nginx, so that a Deployment of it works with another image
-// and the rights of deploy/rbac.yaml.
+// and the rights of the controller.
 package flags
 
 //go:generate go test -run ^TestReference$ -update

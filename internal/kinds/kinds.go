@@ -1,5 +1,5 @@
 // Package kinds lists the kinds of Kubernetes objects that the controller reads: one row each, from which come the
-// informers, the decoding of manifests, the tables of a snapshot, and the rights in deploy/rbac.yaml.
+// informers, the decoding of manifests, the tables of a snapshot, and the rights in charts/k8singress/files.
 package kinds
 
 //go:generate go test -run ^TestRBAC$ -update

@@ -11,14 +11,11 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-var update = flag.Bool("update", false, "rewrite the rights in deploy and in charts")
+var update = flag.Bool("update", false, "rewrite the rights in charts")
 
-// TestRBAC holds that the manifests are up to date. That the rights suffice is held by the tests in test/e2e, whose
+// TestRBAC holds that the rights of the chart are up to date. That they suffice is held by the tests in test/e2e, whose
 // controller has no others.
 func TestRBAC(t *testing.T) {
-	fixture.Generated(t, "../../deploy/rbac.yaml", rbac(), *update)
-	fixture.Generated(t, "../../deploy/namespaces.yaml", namespacesRBAC(), *update)
-	fixture.Generated(t, "../../deploy/publish-ports.yaml", publishPortsRBAC(), *update)
 	for _, size := range sizes {
 		fixture.Generated(t, "../../charts/k8singress/files/rights/"+size+".yaml", rightsFile(size), *update)
 	}

@@ -7,8 +7,8 @@ import "sync/atomic"
 // passed on as it comes, so that the sender waits for the receiver.
 type room struct{ used, most atomic.Int64 }
 
-// memory has room for 4,096 bodies of 64 KiB, or for 128 of a MiB and 2,048 of 64 KiB: a quarter of what the pods of deploy/controller.yaml
-// have. files are bounded by an option.
+// memory has room for 4,096 bodies of 64 KiB, or for 128 of a MiB and 2,048 of 64 KiB: a quarter of what the pods of deploy/ have.
+// files are bounded by an option.
 var memory, files = newRoom(256 << 20), newRoom(DefaultFiles)
 
 // DefaultFiles is how many bytes of bodies stand in files at a time, unless SetFiles says otherwise.

@@ -86,8 +86,8 @@ func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, e
 func refusal(service *corev1.Service, err error) *report.Verdict {
 	switch {
 	case apierrors.IsForbidden(err):
-		return serviceports.Refused(service, "publish_ports may not change this Service: apply deploy/publish-ports.yaml, or remove the option "+
-			"publish_ports")
+		return serviceports.Refused(service, "publish_ports may not change this Service: give the controller the right to patch it, as the chart "+
+			"does with k8singress.options.publish_ports, or remove the option publish_ports")
 	case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
 		return serviceports.Refused(service, "the API server rejected the ports of publish_ports: "+err.Error())
 	}

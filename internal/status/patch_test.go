@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// TestEveryStatusHasItsPatcher: deploy/rbac.yaml gives the right to write what the table of kinds says, and no other.
+// TestEveryStatusHasItsPatcher: the controller has the right to write what the table of kinds says, and no other.
 func TestEveryStatusHasItsPatcher(t *testing.T) {
 	for _, kind := range kinds.All {
 		if _, ok := patchers[kind.Name]; ok != kind.WritesStatus {

@@ -207,7 +207,8 @@ func TestWithoutTheRightOneProblemIsTold(t *testing.T) {
 	refuse(client, "patch", "services", forbidden, forbidden)
 	p := newPortsTest(t, client)
 	p.publish(publishing("edge"), open(5432))
-	want := "Service/a/edge: publish_ports may not change this Service: apply deploy/publish-ports.yaml, or remove the option publish_ports"
+	want := "Service/a/edge: publish_ports may not change this Service: give the controller the right to patch it, as the chart does with " +
+		"k8singress.options.publish_ports, or remove the option publish_ports"
 	if told := p.told(1); told[0] != want {
 		t.Errorf("told: %q", told)
 	}

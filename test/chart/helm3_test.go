@@ -18,7 +18,7 @@ func renderHelm3(with values, as install) (rendered, error) {
 	}
 	client := action.NewInstall(&action.Configuration{Log: func(string, ...any) {}})
 	client.DryRun, client.ClientOnly = true, true
-	client.ReleaseName, client.Namespace = cmp.Or(as.name, releaseName), "web"
+	client.ReleaseName, client.Namespace = cmp.Or(as.name, releaseName), cmp.Or(as.namespace, "web")
 	if client.KubeVersion, err = chartutil.ParseKubeVersion(cmp.Or(as.version, newest)); err != nil {
 		return rendered{}, err
 	}

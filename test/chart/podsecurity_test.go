@@ -13,10 +13,6 @@ import (
 // TestPodSecurity: the pods are admitted where Pod Security enforces restricted: those of the defaults, with the default backend, and with
 // ports of the nodes, which is the one thing that another level has to allow.
 func TestPodSecurity(t *testing.T) {
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, c := range map[string]struct {
 		with  values
 		level api.Level
@@ -25,20 +21,31 @@ func TestPodSecurity(t *testing.T) {
 		"DaemonSet":    {values{"controller": values{"kind": "DaemonSet"}}, api.LevelRestricted},
 		"host network": {values{"controller": values{"hostNetwork": true}}, api.LevelPrivileged},
 	} {
-		for _, pod := range pods(t, mustRender(t, c.with)) {
-			for _, version := range []string{oldest[:5], newest[:5], "latest"} {
-				parsed, err := api.ParseVersion(version)
-				if err != nil {
-					t.Fatal(err)
-				}
-				level := api.LevelVersion{Level: c.level, Version: parsed}
-				result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec))
-				if !result.Allowed {
-					t.Errorf("%s, %s: %s", name, version, result.ForbiddenDetail())
-				}
+		for _, version := range []string{oldest[:5], newest[:5], "latest"} {
+			parsed, err := api.ParseVersion(version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if details := forbidden(t, api.LevelVersion{Level: c.level, Version: parsed}, pods(t, mustRender(t, c.with))); len(details) > 0 {
+				t.Errorf("%s, %s: %s", name, version, details)
 			}
 		}
 	}
+}
+
+// forbidden is what a level of Pod Security has against pods.
+func forbidden(t *testing.T, level api.LevelVersion, all []corev1.PodTemplateSpec) (details []string) {
+	t.Helper()
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range all {
+		if result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
+			details = append(details, result.ForbiddenDetail())
+		}
+	}
+	return details
 }
 
 // pods are the templates of Deployments and DaemonSets.

@@ -33,10 +33,11 @@ type values = map[string]any
 // rendered is what Helm would apply, and say.
 type rendered struct{ manifest, notes string }
 
-// install is what the client of a release says: its name, and the version of the cluster.
+// install is what the client of a release says: its name and namespace, and the version of the cluster.
 type install struct {
-	name    string
-	version string
+	name      string
+	namespace string
+	version   string
 }
 
 // render does what `helm install --dry-run=client` does.
@@ -47,7 +48,7 @@ func render(with values, as install) (rendered, error) {
 	}
 	client := action.NewInstall(action.NewConfiguration())
 	client.DryRunStrategy = action.DryRunClient
-	client.ReleaseName, client.Namespace = cmp.Or(as.name, releaseName), "web"
+	client.ReleaseName, client.Namespace = cmp.Or(as.name, releaseName), cmp.Or(as.namespace, "web")
 	if client.KubeVersion, err = chartcommon.ParseKubeVersion(cmp.Or(as.version, newest)); err != nil {
 		return rendered{}, err
 	}

@@ -72,6 +72,16 @@ func TestScenarios(t *testing.T) {
 			checkProgram(t, program, objects)
 		})
 	}
+	for _, shape := range shapes {
+		t.Run("deploy "+shape, func(t *testing.T) {
+			t.Parallel()
+			objects := renderShape(t, shape).objects(t)
+			for _, object := range objects {
+				decode(t, object)
+			}
+			checkProgram(t, program, objects)
+		})
+	}
 }
 
 // check looks for what the scenario wants.
@@ -157,7 +167,7 @@ func controller(t *testing.T, objects []values) (caddyfile string, arguments []s
 		if containers, found := find(object, []string{"spec", "template", "spec", "containers"}); found {
 			arguments = nil
 			for _, argument := range containers.([]any)[0].(values)["args"].([]any) {
-				arguments = append(arguments, argument.(string))
+				arguments = append(arguments, strings.ReplaceAll(argument.(string), "$(POD_NAMESPACE)", "web"))
 			}
 		}
 	}

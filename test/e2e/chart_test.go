@@ -63,12 +63,12 @@ func TestUpgradeInPlace(t *testing.T) {
 	before := c.serviceNamed("ingress-nginx-controller")
 	l := c.awaitServed(before)
 
-	commands := c.documented("../../docs/migrate.md", "## In place")
-	if len(commands) != 3 {
-		t.Fatalf("the commands are %q", commands)
+	r := c.reader("--namespace ingress-nginx", "--namespace "+c.namespace)
+	scripts := r.scripts("migrate.md", "## In place")
+	if len(scripts) != 2 {
+		t.Fatalf("the scripts are %q", scripts)
 	}
-	c.shell(commands[0])
-	if notes := c.shell(commands[1]); !strings.Contains(notes, "It has taken the place of ingress-nginx") {
+	if notes := r.run(scripts[0]); !strings.Contains(notes, "It has taken the place of ingress-nginx") {
 		t.Errorf("NOTES does not say so:\n%s", notes)
 	}
 	c.awaitUpdated("ingress-nginx-controller", 2)
@@ -77,7 +77,7 @@ func TestUpgradeInPlace(t *testing.T) {
 	if _, err := webhooks.Get(t.Context(), "ingress-nginx-admission", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the webhook of ingress-nginx is left: %v", err)
 	}
-	c.shell(commands[2])
+	r.run(scripts[1])
 	c.awaitUpdated("ingress-nginx-controller", 2)
 	l.check(c)
 	// And again, with another upgrade behind it, which finds its own objects.
@@ -107,45 +107,6 @@ func (c *cluster) scaleUntil(l *load, deployment string) {
 			l.check(c)
 		}
 	}
-}
-
-// documented returns the commands below a heading of a page, up to the next heading of its level.
-func (c *cluster) documented(file, heading string) (commands []string) {
-	c.Helper()
-	page, err := os.ReadFile(file)
-	c.must(err)
-	_, section, found := strings.Cut(string(page), "\n"+heading+"\n")
-	if !found {
-		c.Fatalf("%s has no %q", file, heading)
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
-	blocks := strings.Split(section, "```")
-	for i := 1; i < len(blocks); i += 2 {
-		text, isShell := strings.CutPrefix(blocks[i], "sh\n")
-		if isShell {
-			commands = append(commands, strings.Split(strings.TrimSpace(strings.ReplaceAll(text, "\\\n", "")), "\n")...)
-		}
-	}
-	return commands
-}
-
-// shell runs a command of the documentation in the namespace of the test.
-func (c *cluster) shell(command string) string {
-	c.Helper()
-	chart, err := filepath.Abs(ownChart)
-	c.must(err)
-	here := strings.NewReplacer("--namespace ingress-nginx", "--namespace "+c.namespace, "charts/k8singress", chart)
-	command = here.Replace(command)
-	c.must(os.MkdirAll(filepath.Join(c.inside.Folder, "helm"), 0o700))
-	shell := exec.CommandContext(c.Context(), "sh", "-c", command)
-	shell.Dir = filepath.Join(c.inside.Folder, "helm")
-	shell.Env = append(c.helmEnvironment(), "PATH="+filepath.Dir(c.inside.Programs.Helm)+":"+os.Getenv("PATH"))
-	out, err := shell.CombinedOutput()
-	if err != nil {
-		c.logControllers()
-		c.Fatalf("%s: %v\n%s", command, err, out)
-	}
-	return string(out)
 }
 
 // body is the text of an answer.

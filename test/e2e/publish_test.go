@@ -15,31 +15,36 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// own is the name of the controller in deploy/, of its namespace, its Deployment and its Service.
-const own = "k8singress"
+// own is the namespace of the controller in deploy/, and ownController the name of its Deployment and its Service.
+const (
+	own           = "k8singress"
+	ownController = own + "-controller"
+)
 
-// deployed is a controller in pods, from the files of deploy/.
+// deployed is a controller in pods, from deploy/cluster.
 type deployed struct {
-	*cluster
+	*reader
 	tcp, udp func(map[string]string)
 }
 
-// TestPublishedPorts runs the controller in pods, as deploy/ has it, and follows a port from the ConfigMap over the Service to
+// TestPublishedPorts runs the controller in pods, as deploy/cluster has it, and follows a port from the ConfigMap over the Service to
 // the client: who the ports of the Service belong to, who writes them, and what is told where that cannot be.
 func TestPublishedPorts(t *testing.T) {
 	c := newCluster(t)
 	c.deploy("web", 1)
 	c.udpService("web-udp", "web")
-	d := &deployed{c, c.entriesIn(own, "tcp-services"), c.entriesIn(own, "udp-services")}
+	d := &deployed{c.reader(), c.entriesIn(own, "tcp-services"), c.entriesIn(own, "udp-services")}
 	d.start()
 	before := d.ports()
 
 	d.tcp(map[string]string{"5432": c.to("web:http")})
 	d.udp(map[string]string{"5353": c.to("web-udp:stream")})
-	// Without deploy/publish-ports.yaml.
-	c.awaitEventIn(own, "Service", own, "PortNotPublished", "apply deploy/publish-ports.yaml")
+	// Without the right to change the Service.
+	c.awaitEventIn(own, "Service", ownController, "PortNotPublished", "give the controller the right")
 	d.checkPorts(before)
-	c.must(c.inside.Deploy(t.Context(), "publish-ports.yaml", nil))
+	for _, script := range d.scripts("kubernetes.md", "## Ports of the Service") {
+		d.run(script)
+	}
 	d.awaitPorts("http", "https", "tcp-5432", "udp-5353")
 	d.checkPorts(before)
 	d.awaitHTTP("5432")
@@ -55,30 +60,26 @@ func TestPublishedPorts(t *testing.T) {
 	d.madeAnew()
 }
 
-// start applies what there is in deploy/, but for publish-ports.yaml, and waits until both pods serve.
+// start applies deploy/cluster, which lacks the right to change the Service, and waits until both pods serve.
 func (d *deployed) start() {
 	d.Helper()
 	d.tcp(nil)
 	d.udp(nil)
-	d.must(d.inside.Deploy(d.Context(), "controller.yaml", func(text string) string {
-		return strings.NewReplacer(
-			"publish_service k8singress/k8singress\n    \t\t", strings.Join([]string{
-				"publish_service k8singress/k8singress", "publish_ports", "tcp_services k8singress/tcp-services",
-				"udp_services k8singress/udp-services", "election_id published-ports", "",
-			}, "\n    \t\t"),
-			"shutdown_delay 15s", "shutdown_delay 1s",
-			// Nodes pass on this port, and no other one.
-			"{name: http, containerPort: 80}", "{name: http, containerPort: 80, hostPort: 80}",
-		).Replace(text)
-	}))
+	d.apply()
 	d.Cleanup(d.stop)
 	d.await("two pods of the controller serve", func() error {
-		deployment, err := d.AppsV1().Deployments(own).Get(d.Context(), own, metav1.GetOptions{})
+		deployment, err := d.AppsV1().Deployments(own).Get(d.Context(), ownController, metav1.GetOptions{})
 		if err == nil && deployment.Status.ReadyReplicas != 2 {
 			return fmt.Errorf("%d are ready", deployment.Status.ReadyReplicas)
 		}
 		return err
 	})
+}
+
+// apply puts everything there as it once was.
+func (d *deployed) apply() {
+	d.Helper()
+	d.kubectl(d.Context(), "apply", "--kustomize", "testdata/published-ports")
 }
 
 // stop takes away what start made. The log of the pods is shown if the test fails.
@@ -90,21 +91,17 @@ func (d *deployed) stop() {
 			d.Logf("log of %s, its end:\n%s", pod, log[max(0, len(log)-6000):])
 		}
 	}
-	for what, err := range map[string]error{
-		"Deployment": d.AppsV1().Deployments(own).Delete(ctx, own, metav1.DeleteOptions{}),
-		"Service":    d.CoreV1().Services(own).Delete(ctx, own, metav1.DeleteOptions{}),
-		"Role":       d.RbacV1().Roles(own).Delete(ctx, own+"-publish-ports", metav1.DeleteOptions{}),
-		"tcp":        d.CoreV1().ConfigMaps(own).Delete(ctx, "tcp-services", metav1.DeleteOptions{}),
-		"udp":        d.CoreV1().ConfigMaps(own).Delete(ctx, "udp-services", metav1.DeleteOptions{}),
-	} {
-		if err != nil && !apierrors.IsNotFound(err) {
-			d.Errorf("%s: %v", what, err)
-		}
+	d.kubectl(ctx, "delete", "deployment,service,configmap,networkpolicy,poddisruptionbudget,role", "--namespace", own,
+		"--selector", "app.kubernetes.io/name="+own)
+	d.kubectl(ctx, "delete", "configmap", "--namespace", own, "tcp-services", "udp-services")
+	d.deleteClass(own)
+	if err := d.inside.MakeAccount(ctx); err != nil {
+		d.Error(err)
 	}
 }
 
 func (d *deployed) controllers(ctx context.Context) []string {
-	pods, err := d.CoreV1().Pods(own).List(ctx, metav1.ListOptions{LabelSelector: "app=" + own})
+	pods, err := d.CoreV1().Pods(own).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=" + own})
 	if err != nil {
 		d.Error(err)
 		return nil
@@ -118,7 +115,7 @@ func (d *deployed) controllers(ctx context.Context) []string {
 
 func (d *deployed) service() *corev1.Service {
 	d.Helper()
-	service, err := d.CoreV1().Services(own).Get(d.Context(), own, metav1.GetOptions{})
+	service, err := d.CoreV1().Services(own).Get(d.Context(), ownController, metav1.GetOptions{})
 	d.must(err)
 	return service
 }
@@ -212,7 +209,7 @@ func (d *deployed) anotherLeader() {
 // leader is the name of the pod that holds the Lease, or empty.
 func (d *deployed) leader() string {
 	d.Helper()
-	lease, err := d.CoordinationV1().Leases(own).Get(d.Context(), "published-ports", metav1.GetOptions{})
+	lease, err := d.CoordinationV1().Leases(own).Get(d.Context(), own+"-k8singress-leader", metav1.GetOptions{})
 	d.must(err)
 	if lease.Spec.HolderIdentity == nil {
 		return ""
@@ -225,13 +222,13 @@ func (d *deployed) leader() string {
 func (d *deployed) madeAnew() {
 	d.Helper()
 	services := d.CoreV1().Services(own)
-	d.must(services.Delete(d.Context(), own, metav1.DeleteOptions{}))
+	d.must(services.Delete(d.Context(), ownController, metav1.DeleteOptions{}))
 	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortNotPublished", "there is no Service")
 	d.awaitEventIn(own, "ConfigMap", "tcp-services", "PortUnreachable", "5434/TCP")
-	if _, err := services.Get(d.Context(), own, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := services.Get(d.Context(), ownController, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		d.Errorf("the Service is there again: %v", err)
 	}
-	d.must(d.inside.Deploy(d.Context(), "controller.yaml", nil))
+	d.apply()
 	d.awaitPorts("http", "https", "tcp-5434", "udp-5353")
 	d.awaitHTTP("5434")
 }

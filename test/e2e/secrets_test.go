@@ -21,7 +21,7 @@ import (
 	"github.com/k8singress/k8singress/test/harness"
 )
 
-// limited makes an account with the rights of deploy/rbac.yaml but those on Secrets. It returns the options of a Caddy that
+// limited makes an account with the rights of deploy/cluster but those on Secrets. It returns the options of a Caddy that
 // has it.
 func (c *cluster) limited(lines ...string) harness.Options {
 	c.Helper()

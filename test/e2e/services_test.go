@@ -239,13 +239,15 @@ func (s *serviceTest) onePodFor(client string) (string, error) {
 	return pod, nil
 }
 
-// TestNamespaceSelector lets a namespace come and go with its labels. Beside the rights of deploy/rbac.yaml, as all tests have them, it
-// has those of deploy/namespaces.yaml, which must be enough.
+// TestNamespaceSelector lets a namespace come and go with its labels. Beside the rights of deploy/cluster, as all tests have them, it
+// has those that the chart gives with a selector, which must be enough.
 func TestNamespaceSelector(t *testing.T) {
 	c := newCluster(t)
-	if err := c.inside.Deploy(c.Context(), "namespaces.yaml", nil); err != nil {
-		t.Fatal(err)
-	}
+	c.reader().run("helm template selector charts/k8singress --namespace k8singress --show-only templates/controller-rights.yaml " +
+		"--set serviceAccount.create=false,serviceAccount.name=k8singress,controller.scope.namespaceSelector=team=shop | kubectl apply --filename -")
+	t.Cleanup(func() {
+		c.kubectl(context.Background(), "delete", "clusterrole,clusterrolebinding", "selector-k8singress")
+	})
 	c.deploy("web", 1)
 	c.ingress("web", "web")
 	c.awaitEndpoints("web", 1, 0)

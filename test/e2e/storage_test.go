@@ -40,7 +40,7 @@ func TestStorageContract(t *testing.T) {
 	}
 }
 
-// TestStorageIsShared: a second replica serves the certificate that the first one got, with the rights of deploy/rbac.yaml,
+// TestStorageIsShared: a second replica serves the certificate that the first one got, with the rights of deploy/cluster,
 // and still does when the first one was killed.
 func TestStorageIsShared(t *testing.T) {
 	c := newCluster(t)

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,20 +18,23 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// account is the service account in deploy/rbac.yaml, and accountNamespace where it is.
+// account is the service account in deploy/cluster, and accountNamespace where it is.
 const (
 	accountNamespace = "k8singress"
 	account          = "system:serviceaccount:" + accountNamespace + ":k8singress"
 )
 
-// AccountKubeconfig is the path of a kubeconfig with the rights of deploy/rbac.yaml, which a user's controller has.
+// ofAccount are the kinds of the account's objects.
+var ofAccount = []string{"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+
+// AccountKubeconfig is the path of a kubeconfig with the rights of deploy/cluster, which a user's controller has.
 // MakeAccount writes it.
 func (c *Cluster) AccountKubeconfig() string { return filepath.Join(c.Folder, "account.kubeconfig") }
 
-// MakeAccount applies deploy/rbac.yaml.
+// MakeAccount creates the account of deploy/cluster and its rights, as far as they are not there.
 func (c *Cluster) MakeAccount(ctx context.Context) error {
-	if err := c.Deploy(ctx, "rbac.yaml", nil); err != nil {
-		return fmt.Errorf("applying deploy/rbac.yaml: %w", err)
+	if err := c.createAccount(ctx); err != nil {
+		return fmt.Errorf("creating the account of deploy/cluster: %w", err)
 	}
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig())
 	if err != nil {
@@ -46,20 +49,16 @@ func (c *Cluster) MakeAccount(ctx context.Context) error {
 	return clientcmd.WriteToFile(*config, c.AccountKubeconfig())
 }
 
-// Deploy creates the objects of a file in deploy/, as change makes them, which may be nil. Objects that are there already stay.
-func (c *Cluster) Deploy(ctx context.Context, file string, change func(text string) string) error {
+func (c *Cluster) createAccount(ctx context.Context) error {
 	root, err := repository(ctx)
 	if err != nil {
 		return err
 	}
-	content, err := os.ReadFile(filepath.Join(root, "deploy", file))
+	file, err := os.Open(filepath.Join(root, "deploy", "cluster", "k8singress.yaml"))
 	if err != nil {
 		return err
 	}
-	text := string(content)
-	if change != nil {
-		text = change(text)
-	}
+	defer file.Close()
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig())
 	if err != nil {
 		return err
@@ -68,17 +67,16 @@ func (c *Cluster) Deploy(ctx context.Context, file string, change func(text stri
 	if err != nil {
 		return err
 	}
-	documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), len(text))
-	for {
+	for documents := yaml.NewYAMLOrJSONDecoder(file, 4096); ; {
 		object := &unstructured.Unstructured{}
 		err := documents.Decode(object)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return err
+		if err == nil && slices.Contains(ofAccount, object.GetKind()) {
+			err = create(ctx, client, object)
 		}
-		if err := create(ctx, client, object); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,8 @@
 {{- $flags = concat $flags (include "k8singress.scopeFlags" . | fromJsonArray) -}}
 {{- $flags = append $flags (printf "--enable-metrics=%v" $c.metrics.enabled) -}}
 {{- $flags = concat $flags (include "k8singress.optionalFlags" . | fromJsonArray) (include "k8singress.portFlags" . | fromJsonArray) -}}
+{{- /* Its own namespace by a variable of the pod, so that whoever gives all objects another one, as kustomize does, changes no argument. */}}
+{{- $flags = toJson $flags | replace (printf "=%s/" (include "k8singress.namespace" .)) "=$(POD_NAMESPACE)/" | fromJsonArray -}}
 {{- range $name, $value := $c.extraArgs -}}
 {{- $text := tpl (include "k8singress.text" $value) $ -}}
 {{- $flags = append $flags (ternary (printf "--%s" $name) (printf "--%s=%s" $name $text) (eq $text "")) -}}

@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// reader does what the documentation says, in a folder that has charts/ and deploy/ as the repository has.
+type reader struct {
+	*cluster
+	folder string
+	// here puts names of the test in the place of those that stand in the documentation and in deploy/.
+	here *strings.Replacer
+}
+
+// reader takes pairs of names: the documented one, and the one of the test.
+func (c *cluster) reader(names ...string) *reader {
+	c.Helper()
+	r := &reader{cluster: c, folder: c.TempDir(), here: strings.NewReplacer(names...)}
+	r.must(os.CopyFS(filepath.Join(r.folder, "charts"), os.DirFS("../../charts")))
+	deploy := os.DirFS("../../deploy")
+	r.must(fs.WalkDir(deploy, ".", func(path string, entry fs.DirEntry, err error) error {
+		to := filepath.Join(r.folder, "deploy", path)
+		if err != nil || entry.IsDir() {
+			return os.MkdirAll(to, 0o755)
+		}
+		text, err := fs.ReadFile(deploy, path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, []byte(r.here.Replace(string(text))), 0o600)
+	}))
+	return r
+}
+
+// scripts returns those below a heading of a page, up to the next heading of its level.
+func (r *reader) scripts(page, heading string) (all []string) {
+	r.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs", page))
+	r.must(err)
+	_, section, found := strings.Cut(string(text), "\n"+heading+"\n")
+	if !found {
+		r.Fatalf("%s has no %q", page, heading)
+	}
+	level, _, _ := strings.Cut(heading, " ")
+	section, _, _ = strings.Cut(section, "\n"+level+" ")
+	blocks := strings.Split(section, "```")
+	for i := 1; i < len(blocks); i += 2 {
+		if script, isShell := strings.CutPrefix(blocks[i], "sh\n"); isShell {
+			all = append(all, script)
+		}
+	}
+	return all
+}
+
+// run runs a script, and returns what it says.
+func (r *reader) run(script string) string {
+	r.Helper()
+	script = r.here.Replace(script)
+	shell := exec.CommandContext(r.Context(), "sh", "-ec", script)
+	shell.Dir = r.folder
+	programs := filepath.Dir(r.inside.Programs.Helm) + ":" + filepath.Dir(r.inside.Programs.Kubectl)
+	shell.Env = append(r.helmEnvironment(), "PATH="+programs+":"+os.Getenv("PATH"))
+	out, err := shell.CombinedOutput()
+	if err != nil {
+		r.logControllers()
+		r.Fatalf("%s%v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+// kubectl fails the test if the command does.
+func (c *cluster) kubectl(ctx context.Context, arguments ...string) {
+	c.Helper()
+	command := exec.CommandContext(ctx, c.inside.Programs.Kubectl, arguments...)
+	command.Env = c.helmEnvironment()
+	if out, err := command.CombinedOutput(); err != nil {
+		c.Errorf("kubectl %v: %v\n%s", arguments, err, out)
+	}
+}
