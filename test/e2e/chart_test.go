@@ -64,10 +64,8 @@ func TestUpgradeInPlace(t *testing.T) {
 	l := c.awaitServed(before)
 
 	r := c.reader("--namespace ingress-nginx", "--namespace "+c.namespace)
-	scripts := r.scripts("migrate.md", "## In place")
-	if len(scripts) != 2 {
-		t.Fatalf("the scripts are %q", scripts)
-	}
+	r.run(r.scripts("migrate.md", "## Before", 2)[1])
+	scripts := r.scripts("migrate.md", "## In place", 2)
 	if notes := r.run(scripts[0]); !strings.Contains(notes, "It has taken the place of ingress-nginx") {
 		t.Errorf("NOTES does not say so:\n%s", notes)
 	}
@@ -197,12 +195,6 @@ func (c *cluster) serviceNamed(name string) (service *corev1.Service) {
 func (c *cluster) awaitServed(service *corev1.Service) *load {
 	c.Helper()
 	address := net.JoinHostPort(service.Spec.ClusterIP, "80")
-	c.await("an answer through the Service", func() error {
-		r, err := once(c.Context(), address, "http://"+c.host("shop")+"/")
-		if err == nil && r.code != http.StatusOK {
-			err = fmt.Errorf("status %d", r.code)
-		}
-		return err
-	})
+	c.awaitStatus(address, http.StatusOK)
 	return c.startLoads(4, &harness.Caddy{Options: harness.Options{HTTP: address}}, c.host("shop"))
 }

@@ -13,7 +13,7 @@ import (
 type reader struct {
 	*cluster
 	folder string
-	// here puts names of the test in the place of those that stand in the documentation and in deploy/.
+	// here puts names of the test in the place of those that stand in the documentation, in charts/ and in deploy/.
 	here *strings.Replacer
 }
 
@@ -21,24 +21,33 @@ type reader struct {
 func (c *cluster) reader(names ...string) *reader {
 	c.Helper()
 	r := &reader{cluster: c, folder: c.TempDir(), here: strings.NewReplacer(names...)}
-	r.must(os.CopyFS(filepath.Join(r.folder, "charts"), os.DirFS("../../charts")))
-	deploy := os.DirFS("../../deploy")
-	r.must(fs.WalkDir(deploy, ".", func(path string, entry fs.DirEntry, err error) error {
-		to := filepath.Join(r.folder, "deploy", path)
-		if err != nil || entry.IsDir() {
+	r.copy("charts")
+	r.copy("deploy")
+	return r
+}
+
+// copy takes a folder of the repository, with the names of the test.
+func (r *reader) copy(folder string) {
+	r.Helper()
+	from := os.DirFS(filepath.Join("../..", folder))
+	r.must(fs.WalkDir(from, ".", func(path string, entry fs.DirEntry, err error) error {
+		to := filepath.Join(r.folder, folder, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
 			return os.MkdirAll(to, 0o755)
 		}
-		text, err := fs.ReadFile(deploy, path)
+		text, err := fs.ReadFile(from, path)
 		if err != nil {
 			return err
 		}
 		return os.WriteFile(to, []byte(r.here.Replace(string(text))), 0o600)
 	}))
-	return r
 }
 
-// scripts returns those below a heading of a page, up to the next heading of its level.
-func (r *reader) scripts(page, heading string) (all []string) {
+// scripts returns those below a heading of a page, up to the next heading of its level. The test knows how many there are.
+func (r *reader) scripts(page, heading string, number int) (all []string) {
 	r.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs", page))
 	r.must(err)
@@ -53,6 +62,9 @@ func (r *reader) scripts(page, heading string) (all []string) {
 		if script, isShell := strings.CutPrefix(blocks[i], "sh\n"); isShell {
 			all = append(all, script)
 		}
+	}
+	if len(all) != number {
+		r.Fatalf("%s has %d scripts below %s, want %d: %q", page, len(all), heading, number, all)
 	}
 	return all
 }

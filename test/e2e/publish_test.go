@@ -42,9 +42,7 @@ func TestPublishedPorts(t *testing.T) {
 	// Without the right to change the Service.
 	c.awaitEventIn(own, "Service", ownController, "PortNotPublished", "give the controller the right")
 	d.checkPorts(before)
-	for _, script := range d.scripts("kubernetes.md", "## Ports of the Service") {
-		d.run(script)
-	}
+	d.run(d.scripts("kubernetes.md", "## Ports of the Service", 1)[0])
 	d.awaitPorts("http", "https", "tcp-5432", "udp-5353")
 	d.checkPorts(before)
 	d.awaitHTTP("5432")

@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/k8singress/k8singress/test/harness"
+)
+
+// installing is what a new controller may take, from the first object to the first answer.
+const installing = 3 * time.Minute
+
+// TestInstall does what docs/install.md says: by Helm, by kubectl and by kustomize, in each shape. What comes is in place of the account that
+// other tests have.
+func TestInstall(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("web", 1)
+	pair := c.newPair(c.host("shop"))
+	c.secret("shop-tls", pair)
+	c.ingress("shop", "web", ofClass("k8singress"), withTLS("shop-tls"))
+	c.kubectl(t.Context(), "delete", "clusterrole,clusterrolebinding,namespace", "k8singress")
+	t.Cleanup(func() { c.must(c.inside.MakeAccount(context.Background())) })
+	// The Secret keeps its name, and a pod ends without delay.
+	names := []string{
+		"shop-tls", "shop-tls", "shop", c.namespace, "shutdown_delay 15s", "shutdown_delay 1s", "shutdown_delay: 15s", "shutdown_delay: 1s",
+	}
+	r := &installer{c.reader(names...), pair}
+	page := map[string][]string{}
+	for way, number := range map[string]int{"Helm": 2, "kubectl": 2, "kustomize": 3} {
+		page[way] = r.scripts("install.md", "## With "+way, number)
+	}
+	another := r.scripts("install.md", "## Another shape", 2)
+	for _, shape := range []string{"cluster", "namespaces", "least", "hostnetwork"} {
+		in := func(script string) string { return strings.ReplaceAll(script, "deploy/cluster", "deploy/"+shape) }
+		t.Run(shape+" with Helm", func(t *testing.T) {
+			r := r.inTest(t)
+			if shape == "hostnetwork" {
+				r.run(another[1])
+			}
+			r.run(in(page["Helm"][0]))
+			r.checkServed(shape, "k8singress")
+			r.run(page["Helm"][1])
+			r.run("kubectl delete namespace k8singress")
+		})
+		t.Run(shape+" with kubectl", func(t *testing.T) {
+			r := r.inTest(t)
+			r.run(in(page["kubectl"][0]))
+			r.checkServed(shape, "k8singress")
+			r.run(page["kubectl"][1])
+		})
+	}
+	t.Run("kustomize", func(t *testing.T) {
+		r := r.inTest(t)
+		r.run(page["kustomize"][0])
+		r.checkServed("cluster", "edge")
+		r.checkOverlay()
+		r.run(page["kustomize"][1])
+		r.run("kubectl --namespace edge rollout status deployment/k8singress-controller --timeout=3m")
+		r.checkServed("cluster", "edge")
+		r.run(page["kustomize"][2])
+	})
+	t.Run("rendered anew", func(t *testing.T) {
+		r := r.inTest(t)
+		r.run(another[0])
+		r.checkServed("least", "k8singress")
+		r.run("kubectl delete --filename least.yaml && kubectl delete namespace k8singress")
+	})
+}
+
+// ofClass gives an Ingress a class.
+func ofClass(name string) func(*networkingv1.Ingress) {
+	return func(i *networkingv1.Ingress) { i.Spec.IngressClassName = ptr.To(name) }
+}
+
+// installer follows docs/install.md, beside an Ingress of the host shop with a certificate.
+type installer struct {
+	*reader
+	certificate keyPair
+}
+
+// inTest returns the same for a subtest.
+func (r *installer) inTest(t *testing.T) *installer {
+	inner := *r.reader
+	inner.cluster = r.in(t)
+	return &installer{&inner, r.certificate}
+}
+
+// checkServed waits until the controller in a namespace answers for the host shop, at the Service or at a node, and shows its certificate.
+func (r *installer) checkServed(shape, namespace string) {
+	r.Helper()
+	begin := time.Now()
+	var host string
+	r.awaitFor(installing, "an address of the controller", func() (err error) {
+		host, err = r.address(shape, namespace)
+		return err
+	})
+	r.awaitStatus(net.JoinHostPort(host, "80"), http.StatusOK)
+	r.awaitSerial(&harness.Caddy{Options: harness.Options{HTTPS: net.JoinHostPort(host, "443")}}, r.host("shop"), r.certificate)
+	r.Logf("served after %v", time.Since(begin).Round(time.Millisecond))
+}
+
+// address is that of the Service, or with ports of the nodes that of a node whose pod is ready.
+func (r *installer) address(shape, namespace string) (string, error) {
+	if shape != "hostnetwork" {
+		service, err := r.CoreV1().Services(namespace).Get(r.Context(), "k8singress-controller", metav1.GetOptions{})
+		if err != nil {
+			return "", err
+		}
+		return service.Spec.ClusterIP, nil
+	}
+	pods, err := r.CoreV1().Pods(namespace).List(r.Context(), metav1.ListOptions{})
+	if err != nil {
+		return "", err
+	}
+	for _, pod := range pods.Items {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				return pod.Status.HostIP, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("of %d pods none is ready", len(pods.Items))
+}
+
+// checkOverlay looks for what the kustomization of docs/install.md changes, besides the namespace.
+func (r *installer) checkOverlay() {
+	r.Helper()
+	deployment, err := r.AppsV1().Deployments("edge").Get(r.Context(), "k8singress-controller", metav1.GetOptions{})
+	r.must(err)
+	if image := deployment.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/k8singress:v1" {
+		r.Errorf("the image is %s", image)
+	}
+	for name, want := range map[string]map[string]string{
+		"k8singress-caddyfile": {"Caddyfile": "\n\t\tvia\n"}, "k8singress-controller": {"proxy-body-size": "20m"},
+	} {
+		configMap, err := r.CoreV1().ConfigMaps("edge").Get(r.Context(), name, metav1.GetOptions{})
+		r.must(err)
+		for key, text := range want {
+			if !strings.Contains(configMap.Data[key], text) {
+				r.Errorf("%s of %s is %q, without %q", key, name, configMap.Data[key], text)
+			}
+		}
+	}
+}
+
+// TestSideBySide moves an Ingress to a second controller and back, as docs/migrate.md says, and takes that controller away.
+func TestSideBySide(t *testing.T) {
+	c := newCluster(t)
+	c.deploy("web", 1)
+	c.ingress("shop", "web", c.withOwnClass)
+	c.install("ingress-nginx", "testdata/stand-in", oldValues)
+	before := net.JoinHostPort(c.serviceNamed("ingress-nginx-controller").Spec.ClusterIP, "80")
+	c.awaitStatus(before, http.StatusOK)
+	r := c.reader("--namespace ingress-nginx", "--namespace "+c.namespace, "namespace shop", "namespace "+c.namespace, `"nginx"`, `"`+c.namespace+`"`,
+		// Their scope is a namespace, as prose there says.
+		"--values old.yaml", "--values old.yaml --set controller.scope.namespace="+c.namespace)
+	scripts := r.scripts("migrate.md", "## Side by side", 3)
+	r.run(r.scripts("migrate.md", "## Before", 2)[1])
+	r.run(scripts[0])
+	service, err := c.CoreV1().Services("edge").Get(t.Context(), "edge-k8singress-controller", metav1.GetOptions{})
+	c.must(err)
+	beside := net.JoinHostPort(service.Spec.ClusterIP, "80")
+	c.awaitStatus(beside, http.StatusNotFound)
+	r.run(scripts[1])
+	c.awaitStatus(beside, http.StatusOK)
+	c.awaitStatus(before, http.StatusNotFound)
+	r.run(scripts[2])
+	c.awaitStatus(before, http.StatusOK)
+	r.run("kubectl delete namespace edge")
+}
+
+// awaitStatus waits for an answer of this status to the host shop.
+func (c *cluster) awaitStatus(address string, status int) {
+	c.Helper()
+	c.awaitFor(installing, fmt.Sprintf("%d at %s", status, address), func() error {
+		r, err := once(c.Context(), address, "http://"+c.host("shop")+"/")
+		if err == nil && r.code != status {
+			err = fmt.Errorf("status %d", r.code)
+		}
+		return err
+	})
+}
