@@ -144,9 +144,6 @@ func (b *draft) finish() error {
 		return errors.New("service_port_namespaces says whose Services may open ports, and none may open any without service_tcp_ports or " +
 			"service_udp_ports; add one of them")
 	}
-	if b.config.PublishPorts && b.config.PublishService.IsZero() {
-		return errors.New("publish_ports needs publish_service, which names the Service that gets the ports")
-	}
 	if err := structure.CheckAddresses(b.config); err != nil {
 		return err
 	}

@@ -61,6 +61,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.ctx = ctx
 	a.Config = a.WithDefaults()
+	if err := a.Check(); err != nil {
+		return err
+	}
 	key, err := json.Marshal(engine.Fixed(a.Config))
 	if err != nil {
 		return err

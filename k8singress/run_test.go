@@ -62,6 +62,10 @@ func TestWaitShutdown(t *testing.T) {
 
 // TestRunSaysWhatIsWrong: a command line that cannot be used ends at once, and says why.
 func TestRunSaysWhatIsWrong(t *testing.T) {
+	ports := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(ports, []byte("{\n\tk8singress {\n\t\tpublish_ports\n\t}\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		arguments []string
 		says      string
@@ -73,6 +77,8 @@ func TestRunSaysWhatIsWrong(t *testing.T) {
 		{[]string{"--annotations-prefix=example.com"}, "annotations with another prefix are not read"},
 		{[]string{"--config=/does/not/exist"}, "/does/not/exist"},
 		{[]string{"--v=5", "--kubeconfig=/no/kubeconfig"}, "/no/kubeconfig"},
+		{[]string{"--config=" + ports}, "publish_ports needs publish_service"},
+		{[]string{"--config=" + ports, "--publish-service=a/b", "--kubeconfig=/no/kubeconfig"}, "/no/kubeconfig"},
 	} {
 		got := run(t, append([]string{"run"}, c.arguments...)...)
 		if got.status == 0 || !strings.Contains(got.stderr, c.says) {

@@ -4,6 +4,7 @@ package settings
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -333,6 +334,14 @@ func (c Config) WithDefaults() Config {
 		c.HTTPS = d.HTTPS
 	}
 	return c
+}
+
+// Check refuses an option that lacks another one, which a Caddyfile may leave to the command line.
+func (c Config) Check() error {
+	if c.PublishPorts && c.PublishService.IsZero() {
+		return errors.New("publish_ports needs publish_service, which names the Service that gets the ports")
+	}
+	return nil
 }
 
 // WithoutDefaults returns the options without those that say what the default says.
