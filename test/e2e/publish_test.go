@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -42,7 +43,7 @@ func TestPublishedPorts(t *testing.T) {
 	// Without the right to change the Service.
 	c.awaitEventIn(own, "Service", ownController, "PortNotPublished", "give the controller the right")
 	d.checkPorts(before)
-	d.run(d.scripts("kubernetes.md", "## Ports of the Service", 1)[0])
+	d.allow()
 	d.awaitPorts("http", "https", "tcp-5432", "udp-5353")
 	d.checkPorts(before)
 	d.awaitHTTP("5432")
@@ -78,6 +79,12 @@ func (d *deployed) start() {
 func (d *deployed) apply() {
 	d.Helper()
 	d.kubectl(d.Context(), "apply", "--kustomize", "testdata/published-ports")
+}
+
+// allow gives the right to change the Service, which apply takes away.
+func (d *deployed) allow() {
+	d.Helper()
+	d.run(d.scripts("kubernetes.md", "## Ports of the Service", 1)[0])
 }
 
 // stop takes away what start made. The log of the pods is shown if the test fails.
@@ -141,7 +148,8 @@ func (d *deployed) checkPorts(before []corev1.ServicePort) {
 	d.Helper()
 	now := d.ports()
 	for _, port := range before {
-		if port.NodePort == 0 || !slices.Contains(now, port) {
+		same := func(other corev1.ServicePort) bool { return equality.Semantic.DeepEqual(port, other) }
+		if port.NodePort == 0 || !slices.ContainsFunc(now, same) {
 			d.Errorf("%+v is not among %+v any more", port, now)
 		}
 	}
@@ -227,6 +235,7 @@ func (d *deployed) madeAnew() {
 		d.Errorf("the Service is there again: %v", err)
 	}
 	d.apply()
+	d.allow()
 	d.awaitPorts("http", "https", "tcp-5434", "udp-5353")
 	d.awaitHTTP("5434")
 }
