@@ -24,8 +24,11 @@ import (
 	"github.com/k8singress/k8singress/release/statement"
 )
 
-// imageLine is where manifests name the image, for which a release has its own name and digest.
-var imageLine = regexp.MustCompile(`(?m)^([ -]*image: )"\S+/k8singress(:\S*)?"$`)
+// imageLine and versionLine are where manifests name the image, for which a release has its own name and digest, and the version.
+var (
+	imageLine   = regexp.MustCompile(`(?m)^([ -]*image: )"\S+/k8singress(:\S*)?"$`)
+	versionLine = regexp.MustCompile(`(?m)^( *app\.kubernetes\.io/version: ).*$`)
+)
 
 // next is what the command prints at its end: what it cannot do, and the commands for it.
 //
@@ -72,7 +75,8 @@ func (o *options) everything(ctx context.Context, source build.Source, log io.Wr
 		plan.Commands[m.platform.String()] = o.command(m, source)
 	}
 	reference := o.name + ":" + source.Tag() + "@" + made.digest
-	if err := errors.Join(f.addManifests(filepath.Join(o.root, "deploy"), reference), o.addChart(f, source), f.addLayout()); err != nil {
+	manifests := f.addManifests(filepath.Join(o.root, "deploy"), reference, source.Tag())
+	if err := errors.Join(manifests, o.addChart(f, source), f.addLayout()); err != nil {
 		return err
 	}
 	if err := f.addProvenance(plan, o.name, made.digest); err != nil {
@@ -117,8 +121,8 @@ func (f *files) addProgram(m made, source build.Source) (string, error) {
 	return info.GoVersion, f.write(name+".spdx.json", list.Bytes(), 0o644)
 }
 
-// addManifests copies the plain manifests, with the image of this release in them.
-func (f *files) addManifests(folder, reference string) error {
+// addManifests copies the plain manifests, with the image and the version of this release in them.
+func (f *files) addManifests(folder, reference, version string) error {
 	replaced := false
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -133,7 +137,9 @@ func (f *files) addManifests(folder, reference string) error {
 			return err
 		}
 		replaced = replaced || imageLine.Match(data)
-		return f.write(filepath.Join("deploy", relative), imageLine.ReplaceAll(data, []byte("${1}"+reference)), 0o644)
+		data = imageLine.ReplaceAll(data, []byte("${1}"+reference))
+		data = versionLine.ReplaceAll(data, []byte(`${1}"`+version+`"`))
+		return f.write(filepath.Join("deploy", relative), data, 0o644)
 	})
 	if err == nil && !replaced {
 		err = fmt.Errorf("no manifest in %s names the image", folder)

@@ -57,8 +57,12 @@ func TestSums(t *testing.T) {
 // TestManifests: who applies the manifests of a release gets its image, and no other that is called the same later.
 func TestManifests(t *testing.T) {
 	text := string(published(t, "deploy", "cluster", "k8singress.yaml"))
-	if want := "image: ghcr.io/k8singress/k8singress:" + testTag + "@" + indexDigest(t) + "\n"; !strings.Contains(text, want) {
-		t.Errorf("there is no %q in %s", want, text)
+	for _, want := range []string{
+		"image: ghcr.io/k8singress/k8singress:" + testTag + "@" + indexDigest(t) + "\n", `app.kubernetes.io/version: "` + testTag + `"` + "\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in %s", want, text)
+		}
 	}
 }
 
