@@ -106,7 +106,7 @@ func runCluster(ctx context.Context, s settings) error {
 	if err != nil {
 		return err
 	}
-	images, err := kubelet.NewImages(s.rules)
+	images, err := kubelet.NewImages(s.rules, filepath.Join(s.dir, "images"))
 	if err != nil {
 		return err
 	}

@@ -1,5 +1,19 @@
 // Testbed is a Kubernetes control plane for tests: etcd, API server, controllers and scheduler of one release, built into
 // this binary, and a kubelet that runs pods as processes. All of it lives in namespaces that end with the program.
+//
+// A pod has what it would have on a node with kubelet and containerd:
+//
+//   - the files, command, variables, folder and user of its image, of which each run has its own view; or, for an image that a program of this
+//     machine stands for, that program among this machine's files, also where a command is asked for that is not there
+//   - the securityContext of pod and container: user, groups, fsGroup, runAsNonRoot, capabilities (of the process and of files),
+//     allowPrivilegeEscalation, readOnlyRootFilesystem, privileged, procMount, and the sysctls of the network that are safe
+//   - volumes from emptyDir, hostPath, ConfigMaps, Secrets, tokens and the downward API; probes, hooks, init containers and sidecars
+//
+// It does without resource requests and limits, size limits of volumes, DNS, NetworkPolicies, seccomp, AppArmor, SELinux, /sys, users of
+// its own (hostUsers) and processes or IPC that the containers of a pod share. Ports below 1024 need a capability or a sysctl, as with
+// containerd 1; containerd 2 opens them to all.
+//
+// In a user namespace, where not root runs it, containers have the one user that there is, and files have no capabilities.
 package main
 
 import (
@@ -13,7 +27,7 @@ import (
 )
 
 const usage = `usage:
-  testbed up --dir DIR [--keep] [--nodes N] [--image NAME=PROGRAM ...]
+  testbed up --dir DIR [--keep] [--nodes N] [--image NAME=PROGRAM|NAME=oci:LAYOUT ...]
       Runs a cluster until SIGTERM or Ctrl-C. Writes DIR/kubeconfig, then prints "ready".
   testbed exec --dir DIR -- COMMAND [ARGUMENT ...]
       Runs a command in the cluster's network, with KUBECONFIG set.

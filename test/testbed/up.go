@@ -34,7 +34,8 @@ func parseSettings(args []string) (settings, error) {
 	flags.StringVar(&s.dir, "dir", "", "the cluster's folder; leftovers of an earlier cluster are removed")
 	flags.BoolVar(&s.keep, "keep", false, "keep logs and data when the cluster ends")
 	flags.IntVar(&s.nodes, "nodes", 1, "how many nodes")
-	flags.Func("image", "`NAME=PROGRAM [ARGUMENT ...]`: what to run for an image; can be given more than once", func(rule string) error {
+	what := "`NAME=PROGRAM [ARGUMENT ...]` or NAME=oci:LAYOUT: what to run for an image; can be given more than once"
+	flags.Func("image", what, func(rule string) error {
 		s.rules = append(s.rules, rule)
 		return nil
 	})
@@ -108,7 +109,7 @@ func namespaces() *syscall.SysProcAttr {
 
 // clearFolder removes what a cluster leaves; other files in the folder are not ours.
 func clearFolder(dir string) error {
-	for _, name := range []string{"etcd", "pki", "pods", "logs", "kubeconfig", "pid"} {
+	for _, name := range []string{"etcd", "pki", "pods", "images", "logs", "kubeconfig", "pid"} {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			return err
 		}

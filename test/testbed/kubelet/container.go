@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -39,8 +39,10 @@ type container struct {
 	state    v1.ContainerState
 	last     v1.ContainerState
 	restarts int32
-	started  bool
-	ready    bool
+	// tried says that there was a run, or that there should have been.
+	tried   bool
+	started bool
+	ready   bool
 	// ended says that there will be no further run.
 	ended bool
 }
@@ -51,27 +53,73 @@ func newContainer(pod *podWorker, spec *v1.Container, policy v1.RestartPolicy) *
 	return c
 }
 
+// failure is why a container does not run.
+type failure struct {
+	// reason is the word that the real kubelet has for it.
+	reason string
+	cause  error
+}
+
+func (f failure) Error() string { return f.cause.Error() }
+
+func (f failure) Unwrap() error { return f.cause }
+
+// cannotRun is the reason for a container that is there, but whose program could not be started. Unlike all others it counts as a run.
+const cannotRun = "RunContainerError"
+
+// startErrorCode is the exit code of such a run.
+const startErrorCode = 128
+
 // run returns after the last run: the policy wants no other, or ctx has ended. killed ends the grace of that.
 func (c *container) run(ctx, killed context.Context) {
 	defer c.update(func() { c.ended = true })
 	backoff := firstBackoff
 	for ctx.Err() == nil {
-		p, err := c.start(ctx)
+		pause := v1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "waiting " + backoff.String()}
+		code, lasted, err := c.runOnce(ctx, killed)
 		if err != nil {
-			c.wait(ctx, "CreateContainerError", err.Error(), firstBackoff)
-			continue
+			c.pod.event(v1.EventTypeWarning, "Failed", "Error: "+err.Error())
+			pause = v1.ContainerStateWaiting{Reason: reasonOf(err), Message: err.Error()}
+			if pause.Reason != cannotRun {
+				c.wait(ctx, pause, firstBackoff)
+				continue
+			}
 		}
-		c.watch(ctx, killed, p)
-		if ctx.Err() != nil || !c.restartsAfter(p.exitCode) {
+		if ctx.Err() != nil || !c.restartsAfter(code) {
 			return
 		}
-		if p.finished.Sub(p.started) > backoffReset {
+		if lasted > backoffReset {
 			backoff = firstBackoff
 		}
 		c.pod.event(v1.EventTypeWarning, "BackOff", fmt.Sprintf("Back-off restarting container %s", c.spec.Name))
-		c.wait(ctx, "CrashLoopBackOff", "waiting "+backoff.String(), backoff)
+		c.wait(ctx, pause, backoff)
 		backoff = min(2*backoff, lastBackoff)
 	}
+}
+
+func reasonOf(err error) string {
+	if f := (failure{}); errors.As(err, &f) {
+		return f.reason
+	}
+	return "CreateContainerError"
+}
+
+// runOnce returns how a run has ended, and how long it took. An error says that there was none.
+func (c *container) runOnce(ctx, killed context.Context) (code int32, lasted time.Duration, err error) {
+	p, err := c.start(ctx)
+	if err == nil {
+		c.watch(ctx, killed, p)
+		return p.exitCode, p.finished.Sub(p.started), nil
+	}
+	if reasonOf(err) == cannotRun {
+		now := metav1.Now()
+		c.update(func() {
+			c.state = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+				ExitCode: startErrorCode, Reason: "StartError", Message: err.Error(), FinishedAt: now,
+			}}
+		})
+	}
+	return startErrorCode, 0, err
 }
 
 func (c *container) restartsAfter(code int32) bool {
@@ -86,12 +134,12 @@ func (c *container) restartsAfter(code int32) bool {
 }
 
 // wait pauses, and shows the reason in the container's status.
-func (c *container) wait(ctx context.Context, reason, message string, d time.Duration) {
+func (c *container) wait(ctx context.Context, why v1.ContainerStateWaiting, d time.Duration) {
 	c.update(func() {
 		if c.state.Terminated != nil {
 			c.last = c.state
 		}
-		c.state = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason, Message: message}}
+		c.state = v1.ContainerState{Waiting: &why}
 	})
 	select {
 	case <-ctx.Done():
@@ -104,18 +152,13 @@ func (c *container) start(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	run := c.restarts
-	if c.process != nil {
-		run++
-	}
-	c.mu.Unlock()
+	run := c.nextRun()
 	p, err := startProcess(s, c.pod.namespace, c.logPath(run))
 	if err != nil {
-		return nil, err
+		return nil, failure{cannotRun, err}
 	}
 	c.update(func() {
-		c.process, c.restarts = p, run
+		c.process = p
 		c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(p.started)}}
 		c.started = c.spec.StartupProbe == nil
 		c.ready = c.started && c.spec.ReadinessProbe == nil
@@ -124,42 +167,80 @@ func (c *container) start(ctx context.Context) (*process, error) {
 	return p, nil
 }
 
+// nextRun counts a run, and returns its number.
+func (c *container) nextRun() int32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tried {
+		c.restarts++
+	}
+	c.tried = true
+	return c.restarts
+}
+
 func (c *container) sandbox(ctx context.Context) (sandbox, error) {
 	image, err := c.pod.kubelet.Images.Find(c.spec.Image)
 	if err != nil {
-		return sandbox{}, err
+		return sandbox{}, failure{"ErrImagePull", err}
 	}
 	pod := c.pod.current()
-	env := newEnvironment(c.pod.kubelet.Client, pod)
-	if err := env.add(ctx, c.spec); err != nil {
-		return sandbox{}, err
-	}
-	root := filepath.Join(c.pod.dir, c.spec.Name, "root")
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return sandbox{}, err
-	}
-	mounts, err := c.mounts(env)
+	allowed, guard, err := security(pod, c.spec, image)
 	if err != nil {
 		return sandbox{}, err
 	}
-	program := "/" + filepath.Base(image.Program)
-	mounts = append(mounts, mount{Source: image.Program, Target: program, ReadOnly: true})
-	return sandbox{
-		Root: root, Hostname: hostname(pod),
-		Mounts: mounts, Dir: or(c.spec.WorkingDir, "/"),
-		Program: program, Args: arguments(c.spec, image, program, env), Env: env.list(),
-	}, nil
+	env := newEnvironment(c.pod.kubelet.Client, pod, append([]string{"HOME=" + allowed.Home}, image.Config.Env...))
+	if err := env.add(ctx, c.spec); err != nil {
+		return sandbox{}, failure{"CreateContainerConfigError", err}
+	}
+	args := arguments(c.spec, image, env)
+	if len(args) == 0 {
+		return sandbox{}, errors.New("no command specified")
+	}
+	files, err := c.files(image, env)
+	if err != nil {
+		return sandbox{}, err
+	}
+	files.protection = guard
+	s := sandbox{
+		root: files, Hostname: hostname(pod),
+		Dir: or(c.spec.WorkingDir, or(image.Config.WorkingDir, "/")), Args: args, Env: env.list(), Privileges: allowed,
+	}
+	if image.Program != "" {
+		s.Program = image.Config.Entrypoint[0]
+	}
+	return s, nil
 }
 
-// arguments is the command line: the container's command stands for the program, its args for the image's arguments.
-func arguments(spec *v1.Container, image Image, program string, env *environment) []string {
-	command, args := []string{program}, spec.Args
+// arguments is the command line: the container's command stands for all that the image says, its args for the image's arguments.
+func arguments(spec *v1.Container, image Image, env *environment) []string {
+	command, args := image.Config.Entrypoint, image.Config.Cmd
 	if len(spec.Command) > 0 {
-		command = spec.Command
-	} else if len(args) == 0 {
-		args = image.Arguments
+		command, args = env.expandAll(spec.Command), nil
 	}
-	return env.expandAll(append(command[:len(command):len(command)], args...))
+	if len(spec.Args) > 0 {
+		args = env.expandAll(spec.Args)
+	}
+	return slices.Concat(command, args)
+}
+
+// files makes the folders on which the root of a run is mounted.
+func (c *container) files(image Image, env *environment) (root, error) {
+	dir := filepath.Join(c.pod.dir, c.spec.Name)
+	r := root{Folder: filepath.Join(dir, "root"), Changes: filepath.Join(dir, "changes"), Image: image.Root}
+	for _, folder := range []string{r.Folder, r.Changes} {
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			return r, err
+		}
+	}
+	mounts, err := c.mounts(env)
+	if err != nil {
+		return r, err
+	}
+	r.Mounts = mounts
+	if image.Program != "" {
+		r.Mounts = append(r.Mounts, mount{Source: image.Program, Target: image.Config.Entrypoint[0], ReadOnly: true})
+	}
+	return r, nil
 }
 
 func (c *container) mounts(env *environment) ([]mount, error) {
@@ -169,19 +250,34 @@ func (c *container) mounts(env *environment) ([]mount, error) {
 		if !ok {
 			return nil, fmt.Errorf("there is no volume %q", m.Name)
 		}
-		source = filepath.Join(source, or(m.SubPath, env.expand(m.SubPathExpr)))
-		if _, err := os.Stat(source); errors.Is(err, os.ErrNotExist) {
-			if err := os.MkdirAll(source, 0o777); err != nil {
-				return nil, err
-			}
+		source, err := subPath(source, or(m.SubPath, env.expand(m.SubPathExpr)))
+		if err != nil {
+			return nil, err
 		}
 		mounts = append(mounts, mount{Source: source, Target: m.MountPath, ReadOnly: m.ReadOnly})
 	}
 	return mounts, nil
 }
 
+// subPath returns a path in a volume. A folder that is missing is made with the mode of the volume's own.
+func subPath(volume, path string) (string, error) {
+	source := filepath.Join(volume, path)
+	if _, err := os.Stat(source); !errors.Is(err, os.ErrNotExist) {
+		return source, err
+	}
+	info, err := os.Stat(volume)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(source, 0o755); err != nil {
+		return "", err
+	}
+	return source, os.Chmod(source, info.Mode())
+}
+
 // watch probes a run until it has ended, of itself or because it must, and records how.
 func (c *container) watch(ctx, killed context.Context, p *process) {
+	c.postStart(ctx, killed, p)
 	probes, stopProbes := context.WithCancel(killed)
 	defer stopProbes()
 	go c.probeAll(probes, p)
@@ -223,24 +319,6 @@ func (c *container) stop(killed context.Context, p *process) {
 	<-p.done
 }
 
-func (c *container) preStop(ctx context.Context, p *process) {
-	if c.spec.Lifecycle == nil || c.spec.Lifecycle.PreStop == nil {
-		return
-	}
-	switch hook := c.spec.Lifecycle.PreStop; {
-	case hook.Sleep != nil:
-		select {
-		case <-ctx.Done():
-		case <-p.done:
-		case <-time.After(time.Duration(hook.Sleep.Seconds) * time.Second):
-		}
-	case hook.Exec != nil:
-		_ = p.run(ctx, hook.Exec.Command, io.Discard)
-	case hook.HTTPGet != nil:
-		_, _ = c.get(ctx, hook.HTTPGet, time.Minute)
-	}
-}
-
 func (c *container) logPath(run int32) string {
 	return filepath.Join(c.pod.dir, c.spec.Name, strconv.Itoa(int(run))+".log")
 }
@@ -267,7 +345,7 @@ func (c *container) status() v1.ContainerStatus {
 	defer c.mu.Unlock()
 	started := c.started
 	status := v1.ContainerStatus{
-		Name: c.spec.Name, Image: c.spec.Image, ImageID: "local://" + c.spec.Image,
+		Name: c.spec.Name, Image: c.spec.Image, ImageID: c.imageID(),
 		State: c.state, LastTerminationState: c.last,
 		RestartCount: c.restarts, Started: &started, Ready: c.ready,
 	}
@@ -275,6 +353,14 @@ func (c *container) status() v1.ContainerStatus {
 		status.ContainerID = "process://" + strconv.Itoa(c.process.cmd.Process.Pid)
 	}
 	return status
+}
+
+func (c *container) imageID() string {
+	image, err := c.pod.kubelet.Images.Find(c.spec.Image)
+	if err != nil {
+		return ""
+	}
+	return image.ID
 }
 
 func or(value, fallback string) string {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,14 +21,15 @@ import (
 type environment struct {
 	client kubernetes.Interface
 	pod    *v1.Pod
+	// below are the variables under those of values, as NAME=value: those of the image, which the pod cannot refer to.
+	below  []string
 	values map[string]string
 }
 
-func newEnvironment(client kubernetes.Interface, pod *v1.Pod) *environment {
-	return &environment{client: client, pod: pod, values: map[string]string{
-		"PATH":     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME":     "/root",
-		"HOSTNAME": hostname(pod),
+// newEnvironment takes the variables of the image, of which the last one of a name holds.
+func newEnvironment(client kubernetes.Interface, pod *v1.Pod, ofImage []string) *environment {
+	below := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOSTNAME=" + hostname(pod)}
+	return &environment{client: client, pod: pod, below: append(below, ofImage...), values: map[string]string{
 		// The real kubelet sets such variables for every Service; clients in a pod need these.
 		"KUBERNETES_SERVICE_HOST":       "10.96.0.1",
 		"KUBERNETES_SERVICE_PORT":       "443",
@@ -148,11 +151,17 @@ func (e *environment) expandAll(texts []string) []string {
 }
 
 func (e *environment) list() []string {
-	list := make([]string, 0, len(e.values))
-	for name, value := range e.values {
+	all := map[string]string{}
+	for _, pair := range e.below {
+		name, value, _ := strings.Cut(pair, "=")
+		all[name] = value
+	}
+	maps.Copy(all, e.values)
+	list := make([]string, 0, len(all))
+	for name, value := range all {
 		list = append(list, name+"="+value)
 	}
-	sort.Strings(list)
+	slices.Sort(list)
 	return list
 }
 

@@ -5,61 +5,100 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	specs "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/k8singress/k8singress/test/testbed/oci"
 )
 
-// Image is the program that is run for a container image.
+// layoutPrefix begins the value of a rule that names the layout of an image, not a program.
+const layoutPrefix = "oci:"
+
+// Image is what a container runs.
 type Image struct {
-	// Program is an absolute path.
+	// ID tells it from others.
+	ID string
+	// Root is the folder of its files. It is empty for a program of this machine, which sees those of this machine.
+	Root string
+	// Program is the path of such a program.
 	Program string
-	// Arguments are for containers that have neither a command nor args.
-	Arguments []string
+	// Config is what a container does that asks for nothing else.
+	Config specs.ImageConfig
 }
 
-// Images maps image names to programs, by rules. The name of a rule is a repository, or the last parts of one: "echo" is
-// for "registry.example/team/echo:v1" too, unless a longer rule is.
-type Images struct{ rules map[string]Image }
+// Images maps the names of images to what is run for them, by rules. The name of a rule is a repository, or the last parts of one: "echo"
+// is for "registry.example/team/echo:v1" too, unless a longer rule is. A name with a tag or a digest is for that alone, and goes first.
+type Images struct {
+	// folder is where images are unpacked.
+	folder string
+	rules  map[string]Image
+}
 
-// NewImages reads rules of the form NAME=PROGRAM [ARGUMENT ...].
-func NewImages(rules []string) (*Images, error) {
-	images := &Images{rules: map[string]Image{}}
+// NewImages reads rules of the forms NAME=PROGRAM [ARGUMENT ...] and NAME=oci:LAYOUT, and unpacks the latter into a folder.
+func NewImages(rules []string, folder string) (*Images, error) {
+	images := &Images{folder: folder, rules: map[string]Image{}}
 	for _, rule := range rules {
-		if err := addRule(images.rules, rule); err != nil {
-			return nil, err
+		name, value, _ := strings.Cut(rule, "=")
+		image, err := images.read(value)
+		if err != nil {
+			return nil, fmt.Errorf("image rule %q: %w", rule, err)
 		}
+		if name == "" {
+			return nil, fmt.Errorf("image rule %q is not NAME=PROGRAM or NAME=oci:LAYOUT", rule)
+		}
+		images.rules[name] = image
 	}
 	return images, nil
 }
 
-// Find returns the program for an image reference.
-func (i *Images) Find(reference string) (Image, error) {
-	for name, more := repository(reference), true; more; _, name, more = strings.Cut(name, "/") {
-		if image, ok := i.rules[name]; ok {
-			_, err := os.Stat(image.Program)
-			return image, err
-		}
+func (i *Images) read(value string) (Image, error) {
+	if layout, ok := strings.CutPrefix(value, layoutPrefix); ok {
+		return i.unpack(layout)
 	}
-	return Image{}, fmt.Errorf("there is no program for the image %q: name one with --image", reference)
-}
-
-func addRule(rules map[string]Image, rule string) error {
-	name, command, _ := strings.Cut(rule, "=")
-	words := strings.Fields(command)
-	if name == "" || len(words) == 0 {
-		return fmt.Errorf("image rule %q is not NAME=PROGRAM", rule)
+	words := strings.Fields(value)
+	if len(words) == 0 {
+		return Image{}, fmt.Errorf("there is no program: it is NAME=PROGRAM or NAME=oci:LAYOUT")
 	}
 	program, err := filepath.Abs(words[0])
-	if err != nil {
-		return err
-	}
-	rules[repository(name)] = Image{Program: program, Arguments: words[1:]}
-	return nil
+	return Image{
+		ID: "local://" + program, Program: program,
+		Config: specs.ImageConfig{Entrypoint: []string{"/" + filepath.Base(program)}, Cmd: words[1:]},
+	}, err
 }
 
-// repository cuts digest and tag off. A colon that a slash follows is a registry's port.
-func repository(reference string) string {
-	reference, _, _ = strings.Cut(reference, "@")
-	if colon := strings.LastIndexByte(reference, ':'); colon > strings.LastIndexByte(reference, '/') {
-		reference = reference[:colon]
+// unpack reads an image, whose files all its containers share.
+func (i *Images) unpack(layout string) (Image, error) {
+	image, err := oci.Open(layout)
+	if err != nil {
+		return Image{}, err
 	}
-	return reference
+	root := filepath.Join(i.folder, image.Digest.Encoded())
+	if _, err := os.Stat(root); err != nil {
+		if err := image.Unpack(root, !oneUser()); err != nil {
+			return Image{}, err
+		}
+	}
+	return Image{ID: image.Digest.String(), Root: root, Config: image.Config}, nil
+}
+
+// Find returns what is run for an image reference.
+func (i *Images) Find(reference string) (Image, error) {
+	for _, name := range names(reference) {
+		for more := true; more; _, name, more = strings.Cut(name, "/") {
+			if image, ok := i.rules[name]; ok {
+				return image, nil
+			}
+		}
+	}
+	return Image{}, fmt.Errorf("there is nothing to run for the image %q: name it with --image", reference)
+}
+
+// names are a reference with its digest, with its tag and with neither. A colon that a slash follows is a registry's port.
+func names(reference string) []string {
+	tagged, digest, _ := strings.Cut(reference, "@")
+	repository := tagged
+	if colon := strings.LastIndexByte(tagged, ':'); colon > strings.LastIndexByte(tagged, '/') {
+		repository = tagged[:colon]
+	}
+	return []string{repository + "@" + digest, tagged, repository}
 }

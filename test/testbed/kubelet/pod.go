@@ -50,6 +50,8 @@ type podWorker struct {
 	paths    map[string]string
 	waiting  string
 	reported v1.PodStatus
+	// refused is what becomes of a pod that may not run here.
+	refused *v1.PodStatus
 }
 
 func newPodWorker(k *Kubelet, n *node, pod *v1.Pod) *podWorker {
@@ -94,7 +96,7 @@ func (w *podWorker) run(stopping, killed context.Context) {
 		defer close(reportsEnded)
 		w.reportLoop(reports)
 	}()
-	if w.setUp(stopping) {
+	if w.admit(stopping) && w.setUp(stopping) {
 		go w.refreshVolumes(stopping)
 		w.runContainers(stopping, killed)
 	}
@@ -107,6 +109,22 @@ func (w *podWorker) run(stopping, killed context.Context) {
 	go w.release()
 	<-stopping.Done()
 	w.removeFromAPI(killed)
+}
+
+// admit says whether the pod may run here. One that may not has failed.
+func (w *podWorker) admit(ctx context.Context) bool {
+	reason, message, err := refusal(ctx, w.current())
+	if err != nil {
+		reason, message = "UnexpectedAdmissionError", err.Error()
+	}
+	if reason == "" {
+		return true
+	}
+	w.mu.Lock()
+	w.refused = &v1.PodStatus{Phase: v1.PodFailed, Reason: reason, Message: message}
+	w.mu.Unlock()
+	w.event(v1.EventTypeWarning, reason, message)
+	return false
 }
 
 // setUp tries until volumes and network are there, for an object that the pod needs may be younger than the pod.
@@ -133,6 +151,9 @@ func (w *podWorker) prepare(ctx context.Context) error {
 		return err
 	}
 	if err := w.connect(); err != nil {
+		return err
+	}
+	if err := w.setSysctls(); err != nil {
 		return err
 	}
 	if err := w.openPorts(); err != nil {

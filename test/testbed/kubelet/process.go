@@ -8,9 +8,10 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/k8singress/k8singress/test/testbed/network"
 )
@@ -18,7 +19,7 @@ import (
 // process is one run of a container, and the first process of a PID namespace: what it starts ends with it.
 type process struct {
 	cmd      *exec.Cmd
-	env      []string
+	sandbox  sandbox
 	started  time.Time
 	done     chan struct{}
 	finished time.Time
@@ -27,11 +28,6 @@ type process struct {
 
 // startProcess starts a sandbox in a network. It writes to the end of the file log.
 func startProcess(s sandbox, net *network.Namespace, log string) (*process, error) {
-	output, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	defer output.Close()
 	description, err := describe(s)
 	if err != nil {
 		return nil, err
@@ -42,18 +38,45 @@ func startProcess(s sandbox, net *network.Namespace, log string) (*process, erro
 		return nil, err
 	}
 	defer joined.Close()
+	fault, faultIn, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer fault.Close()
+	p, err := startWith(s, []*os.File{description, faultIn, joined}, log)
+	if err := errors.Join(err, faultIn.Close()); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", s.Args[0], err)
+	}
+	// It is closed when the program begins.
+	if message, _ := io.ReadAll(fault); len(message) > 0 {
+		<-p.done
+		return nil, fmt.Errorf("error during container init: %s", message)
+	}
+	return p, nil
+}
+
+// startWith hands files to the child. What it prints comes by a pipe, which the container may open again, and not cut off as it could a file.
+func startWith(s sandbox, files []*os.File, log string) (*process, error) {
+	output, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
 	cmd := exec.Command("/proc/self/exe", InitCommand)
-	cmd.Stdout, cmd.Stderr = output, output
-	cmd.ExtraFiles = []*os.File{description, joined}
+	piped := struct{ io.Writer }{output}
+	cmd.Stdout, cmd.Stderr = piped, piped
+	cmd.ExtraFiles = files
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setsid:     true,
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", s.Args[0], err)
+		return nil, errors.Join(err, output.Close())
 	}
-	p := &process{cmd: cmd, env: s.Env, started: time.Now(), done: make(chan struct{})}
-	go p.wait()
+	p := &process{cmd: cmd, sandbox: s, started: time.Now(), done: make(chan struct{})}
+	go func() {
+		p.wait()
+		_ = output.Close()
+	}()
 	return p, nil
 }
 
@@ -102,24 +125,61 @@ func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // run executes a command in the container, as a probe or a hook.
 func (p *process) run(ctx context.Context, argv []string, out io.Writer) error {
-	cmd, err := p.command(ctx, argv)
-	if err != nil {
+	cmd := p.command(ctx, argv)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := p.start(cmd); err != nil {
 		return err
 	}
-	cmd.Stdout, cmd.Stderr = out, out
-	return cmd.Run()
+	return cmd.Wait()
 }
 
-// command returns what runs a command in the container until ctx ends.
-func (p *process) command(ctx context.Context, argv []string) (*exec.Cmd, error) {
-	if !p.running() {
-		return nil, errors.New("container is not running")
-	}
-	target := strconv.Itoa(p.cmd.Process.Pid)
-	flags := []string{"--target", target, "--mount", "--uts", "--ipc", "--net", "--pid", "--root", "--wd", "--"}
-	cmd := exec.CommandContext(ctx, "nsenter", append(flags, argv...)...)
-	cmd.Env = p.env
+// command returns what start can start in the container. It ends with ctx.
+func (p *process) command(ctx context.Context, argv []string) *exec.Cmd {
+	// What it is called here counts only in the container.
+	cmd := exec.CommandContext(ctx, "/")
+	cmd.Args, cmd.Env = argv, p.sandbox.Env
 	// The command may leave a child behind that holds the pipe; it is not waited for.
 	cmd.WaitDelay = time.Second
-	return cmd, nil
+	return cmd
+}
+
+// start starts a command in the container, with the privileges of its program.
+func (p *process) start(cmd *exec.Cmd) error {
+	if !p.running() {
+		return errors.New("container is not running")
+	}
+	return inThread(func() error {
+		cmd.Err = p.enter()
+		if cmd.Err == nil {
+			cmd.Path, cmd.Err = lookPath(cmd.Args[0], cmd.Env)
+		}
+		// With an error it closes the pipes, and returns it.
+		return cmd.Start()
+	})
+}
+
+// enter brings this thread into the container; in its PID namespace will be what the thread starts.
+func (p *process) enter() error {
+	var namespaces []*os.File
+	for _, name := range []string{"uts", "ipc", "net", "pid", "mnt"} {
+		file, err := os.Open(fmt.Sprintf("/proc/%d/ns/%s", p.cmd.Process.Pid, name))
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		namespaces = append(namespaces, file)
+	}
+	// The kernel lets no thread into another mount namespace that shares its root with others.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return err
+	}
+	for _, file := range namespaces {
+		if err := unix.Setns(int(file.Fd()), 0); err != nil {
+			return fmt.Errorf("joining %s of the container: %w", file.Name(), err)
+		}
+	}
+	if err := unix.Chdir(p.sandbox.Dir); err != nil {
+		return err
+	}
+	return p.sandbox.Privileges.apply()
 }

@@ -37,6 +37,11 @@ func (w *podWorker) reportLoop(ctx context.Context) {
 func (w *podWorker) sendStatus(ctx context.Context) bool {
 	pod := w.current()
 	status := w.status(pod)
+	w.mu.Lock()
+	if w.refused != nil {
+		status.Phase, status.Reason, status.Message = w.refused.Phase, w.refused.Reason, w.refused.Message
+	}
+	w.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_, _, _, err := statusutil.PatchPodStatus(ctx, w.kubelet.Client, pod.Namespace, pod.Name, pod.UID, w.reported, status)
@@ -164,7 +169,7 @@ func (c *container) hasEnded() bool {
 func (c *container) hasRun() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.process != nil
+	return c.process != nil || c.state.Terminated != nil || c.last.Terminated != nil
 }
 
 // succeeded says that the last run has ended with code 0.

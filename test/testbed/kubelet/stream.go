@@ -52,10 +52,7 @@ func (e executor) ExecInContainer(
 	if tty {
 		return errors.New("the testbed has no terminals: leave --tty out")
 	}
-	cmd, err := e.command(ctx, argv)
-	if err != nil {
-		return err
-	}
+	cmd := e.command(ctx, argv)
 	cmd.Stdout, cmd.Stderr = out, errs
 	if in != nil {
 		// Not as cmd.Stdin, for whose end the command would be waited for.
@@ -68,7 +65,10 @@ func (e executor) ExecInContainer(
 			_ = stdin.Close()
 		}()
 	}
-	err = cmd.Run()
+	err := e.start(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	if exit := new(exec.ExitError); errors.As(err, &exit) {
 		return utilexec.CodeExitError{Err: err, Code: int(exitCode(exit.ProcessState))}
 	}

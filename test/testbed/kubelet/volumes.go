@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	kubevolume "k8s.io/kubernetes/pkg/volume"
 	"k8s.io/kubernetes/pkg/volume/configmap"
 	"k8s.io/kubernetes/pkg/volume/downwardapi"
 	"k8s.io/kubernetes/pkg/volume/secret"
@@ -66,11 +67,8 @@ func (v *volumes) syncOne(ctx context.Context, pod *v1.Pod, volume *v1.Volume) (
 		return host.Path, nil
 	}
 	path := filepath.Join(v.dir, volume.Name)
-	if err := os.MkdirAll(path, 0o777); err != nil {
-		return "", err
-	}
-	if volume.EmptyDir != nil {
-		return path, nil
+	if err := makeVolume(path, fsGroup(pod), volume.EmptyDir == nil); err != nil || volume.EmptyDir != nil {
+		return path, err
 	}
 	files, err := v.files(ctx, pod, volume)
 	if err != nil {
@@ -80,7 +78,46 @@ func (v *volumes) syncOne(ctx context.Context, pod *v1.Pod, volume *v1.Volume) (
 	if err != nil {
 		return "", err
 	}
-	return path, writer.Write(files, nil)
+	return path, writer.Write(files, func(string) error { return giveToGroup(path, fsGroup(pod), true) })
+}
+
+// fsGroup is the group of the pod's volumes, if they have one.
+func fsGroup(pod *v1.Pod) *int64 {
+	if pod.Spec.SecurityContext == nil || oneUser() {
+		return nil
+	}
+	return pod.Spec.SecurityContext.FSGroup
+}
+
+// makeVolume makes a folder that all users of the pod can write to, unless it is there.
+func makeVolume(path string, group *int64, readOnly bool) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return err
+	}
+	// Whatever the umask of this process is.
+	if err := os.Chmod(path, 0o777); err != nil {
+		return err
+	}
+	return giveToGroup(path, group, readOnly)
+}
+
+// owned is what the real kubelet's code asks of a volume whose files it gives to a group.
+type owned struct {
+	kubevolume.Mounter
+
+	readOnly bool
+}
+
+// GetAttributes implements volume.Volume.
+func (o owned) GetAttributes() kubevolume.Attributes {
+	return kubevolume.Attributes{ReadOnly: o.readOnly}
+}
+
+func giveToGroup(path string, group *int64, readOnly bool) error {
+	return kubevolume.NewVolumeOwnership(owned{readOnly: readOnly}, path, group, nil, nil).ChangePermissions()
 }
 
 func (v *volumes) files(ctx context.Context, pod *v1.Pod, volume *v1.Volume) (payload, error) {
@@ -123,7 +160,7 @@ func (v *volumes) projection(ctx context.Context, pod *v1.Pod, p *v1.VolumeProje
 		return downward(p.DownwardAPI.Items, pod, mode)
 	case p.ServiceAccountToken != nil:
 		token, err := v.token(ctx, pod, p.ServiceAccountToken)
-		return payload{p.ServiceAccountToken.Path: {Data: token, Mode: *mode}}, err
+		return payload{p.ServiceAccountToken.Path: tokenFile(pod, token, *mode)}, err
 	}
 	return nil, errors.New("the testbed has no projections of this kind")
 }
@@ -158,6 +195,18 @@ func downward(items []v1.DownwardAPIVolumeFile, pod *v1.Pod, mode *int32) (paylo
 		}
 	}
 	return downwardapi.CollectData(items, pod, nil, mode)
+}
+
+// tokenFile is one that other users of the pod cannot read, where it is known who is to: fsGroup, or the user that all containers have.
+func tokenFile(pod *v1.Pod, token []byte, mode int32) volumeutil.FileProjection {
+	file := volumeutil.FileProjection{Data: token, Mode: mode}
+	if !oneUser() {
+		file.FsUser = volumeutil.FsUserFrom(pod)
+	}
+	if file.FsUser != nil || fsGroup(pod) != nil {
+		file.Mode = 0o600
+	}
+	return file
 }
 
 // token returns a token that is bound to the pod. It is a new one when four fifths of the last one's life are over.
