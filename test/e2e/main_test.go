@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	if os.Geteuid() != 0 {
-		fmt.Fprintln(os.Stderr, "not root: the cluster runs in a user namespace, nothing is left out")
+		fmt.Fprintln(os.Stderr, "not root: the cluster runs in a user namespace, where containers have no other users and files no capabilities")
 	}
 	if err := fetchDefinitions(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	err := harness.Run(ctx, os.Stdout, os.Stderr)
+	err := harness.Run(ctx, harness.Needs{Image: true}, os.Stdout, os.Stderr)
 	if failed := new(exec.ExitError); errors.As(err, &failed) {
 		os.Exit(max(failed.ExitCode(), 1))
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -39,14 +40,14 @@ func Inside() (*Cluster, bool) {
 	return &Cluster{Folder: folder, Programs: Programs{
 		Testbed: os.Getenv(testbedVariable), Echo: os.Getenv(echoVariable), Caddy: os.Getenv(caddyVariable),
 		Bench: os.Getenv(benchVariable), Pebble: os.Getenv(pebbleVariable), Helm: os.Getenv(helmVariable),
-		Kubectl: os.Getenv(kubectlVariable),
+		Kubectl: os.Getenv(kubectlVariable), Image: os.Getenv(imageVariable),
 	}}, true
 }
 
 // Run starts a cluster of two nodes, runs this program with the same arguments inside of its network, and ends the
 // cluster. The error of the program inside is an *exec.ExitError.
-func Run(ctx context.Context, stdout, stderr *os.File) error {
-	programs, err := Build(ctx, stderr)
+func Run(ctx context.Context, needs Needs, stdout, stderr *os.File) error {
+	programs, err := Build(ctx, needs, stderr)
 	if err != nil {
 		return err
 	}
@@ -71,8 +72,12 @@ func up(ctx context.Context, p Programs, folder string, stderr io.Writer) (*exec
 	if err != nil {
 		return nil, err
 	}
+	controller := p.Caddy
+	if p.Image != "" {
+		controller = "oci:" + p.Image
+	}
 	cluster := exec.CommandContext(ctx, p.Testbed, "up", "--dir", folder, "--nodes", "2",
-		"--image", "echo="+p.Echo, "--image", "k8singress="+p.Caddy, "--image", "busybox="+nothing)
+		"--image", "echo="+p.Echo, "--image", "k8singress="+controller, "--image", "busybox="+nothing)
 	cluster.Stderr = stderr
 	cluster.Cancel = func() error { return cluster.Process.Signal(syscall.SIGTERM) }
 	cluster.WaitDelay = endTimeout
@@ -158,4 +163,11 @@ func (c *Cluster) Signal(component string, s syscall.Signal) error {
 		return fmt.Errorf("%d processes are a %s of %s", len(pids), component, c.Folder)
 	}
 	return syscall.Kill(pids[0], s)
+}
+
+// OneUser says that the cluster is in a user namespace, in which containers cannot have other users than root.
+func OneUser() bool {
+	content, err := os.ReadFile("/proc/self/uid_map")
+	words := strings.Fields(string(content))
+	return err == nil && len(words) == 3 && words[2] == "1"
 }

@@ -20,6 +20,14 @@ type Programs struct {
 	// Testbed is the control plane, Echo the backend that pods run, Caddy the ingress controller, Bench what sends load,
 	// Pebble the certificate authority, Helm what installs the chart, Kubectl what applies manifests.
 	Testbed, Echo, Caddy, Bench, Pebble, Helm, Kubectl string
+	// Image is the folder of the container image, as an OCI layout. Without it, pods of the controller run Caddy.
+	Image string
+}
+
+// Needs are what not every user of a cluster needs.
+type Needs struct {
+	// Image is the container image of a release, for pods.
+	Image bool
 }
 
 // The variables that name a binary to use instead of one that is built from the sources here.
@@ -31,6 +39,7 @@ const (
 	pebbleVariable  = "K8SINGRESS_PEBBLE"
 	helmVariable    = "K8SINGRESS_HELM"
 	kubectlVariable = "K8SINGRESS_KUBECTL"
+	imageVariable   = "K8SINGRESS_IMAGE"
 )
 
 // target is one binary and how it is built.
@@ -46,7 +55,7 @@ type target struct {
 
 // Build builds what no variable names. The binaries stay in the repository's folder .cache, where the next build finds
 // those that are up to date; only a first build takes long.
-func Build(ctx context.Context, log io.Writer) (Programs, error) {
+func Build(ctx context.Context, needs Needs, log io.Writer) (Programs, error) {
 	var p Programs
 	root, err := repository(ctx)
 	if err != nil {
@@ -61,7 +70,10 @@ func Build(ctx context.Context, log io.Writer) (Programs, error) {
 			return p, err
 		}
 	}
-	return p, nil
+	if needs.Image {
+		p.Image, err = buildImage(ctx, root, log)
+	}
+	return p, err
 }
 
 // repository returns the folder that holds both modules.
@@ -75,10 +87,11 @@ func repository(ctx context.Context) (string, error) {
 
 func targets(p *Programs, root, version string) []target {
 	module := filepath.Join(root, "test")
-	caddy := target{path: &p.Caddy, variable: caddyVariable, name: "caddy", module: root, pkg: "./cmd/caddy"}
+	caddy := static(&p.Caddy, root)
 	if RaceEnabled {
-		caddy.name, caddy.flags = "caddy-race", []string{"-race"}
+		caddy = target{path: &p.Caddy, name: "caddy-race", module: root, pkg: "./cmd/caddy", flags: []string{"-race"}}
 	}
+	caddy.variable = caddyVariable
 	// An API server without a version calls itself v0.0.0-master, which some clients refuse.
 	ldflags := "-s -w -X k8s.io/component-base/version.gitVersion=" + version
 	return []target{
@@ -127,5 +140,6 @@ func (p Programs) environment() []string {
 	return []string{
 		testbedVariable + "=" + p.Testbed, echoVariable + "=" + p.Echo, caddyVariable + "=" + p.Caddy, benchVariable + "=" + p.Bench,
 		pebbleVariable + "=" + p.Pebble, helmVariable + "=" + p.Helm, kubectlVariable + "=" + p.Kubectl,
+		imageVariable + "=" + p.Image,
 	}
 }

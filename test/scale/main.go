@@ -60,7 +60,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	}
 	cluster, inside := harness.Inside()
 	if !inside {
-		return harness.Run(ctx, os.Stdout, os.Stderr)
+		return harness.Run(ctx, harness.Needs{}, os.Stdout, os.Stderr)
 	}
 	if err := cluster.MakeAccount(ctx); err != nil {
 		return err

@@ -132,7 +132,7 @@ func (r *root) shareFolder(dir string) (mounted []string, err error) {
 	return nil, mount{Source: dir, Target: dir, ReadOnly: true}.bind(r.Folder)
 }
 
-// overlay mounts a folder on a target, with changes that nobody else sees.
+// overlay mounts a folder on a target, with changes that the container alone sees.
 func (r *root) overlay(lower, target string) error {
 	upper, work := filepath.Join(r.Changes, "upper", lower), filepath.Join(r.Changes, "work", lower)
 	for _, path := range []string{upper, work} {
