@@ -95,41 +95,46 @@ func (r *installer) inTest(t *testing.T) *installer {
 	return &installer{&inner, r.certificate}
 }
 
-// checkServed waits until the controller in a namespace answers for the host shop, at the Service or at a node, and shows its certificate.
+// checkServed waits until the controller in a namespace answers for the host shop, at the Service or at each node, and shows its certificate.
 func (r *installer) checkServed(shape, namespace string) {
 	r.Helper()
 	begin := time.Now()
-	var host string
-	r.awaitFor(installing, "an address of the controller", func() (err error) {
-		host, err = r.address(shape, namespace)
+	var hosts []string
+	r.awaitFor(installing, "the addresses of the controller", func() (err error) {
+		hosts, err = r.addresses(shape, namespace)
 		return err
 	})
-	r.awaitStatus(net.JoinHostPort(host, "80"), http.StatusOK)
-	r.awaitSerial(&harness.Caddy{Options: harness.Options{HTTPS: net.JoinHostPort(host, "443")}}, r.host("shop"), r.certificate)
+	for _, host := range hosts {
+		r.awaitStatus(net.JoinHostPort(host, "80"), http.StatusOK)
+		r.awaitSerial(&harness.Caddy{Options: harness.Options{HTTPS: net.JoinHostPort(host, "443")}}, r.host("shop"), r.certificate)
+	}
 	r.Logf("served after %v", time.Since(begin).Round(time.Millisecond))
 }
 
-// address is that of the Service, or with ports of the nodes that of a node whose pod is ready.
-func (r *installer) address(shape, namespace string) (string, error) {
+// addresses are that of the Service, or with ports of the nodes those of all nodes.
+func (r *installer) addresses(shape, namespace string) (all []string, err error) {
 	if shape != "hostnetwork" {
 		service, err := r.CoreV1().Services(namespace).Get(r.Context(), "k8singress-controller", metav1.GetOptions{})
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		return service.Spec.ClusterIP, nil
+		return []string{service.Spec.ClusterIP}, nil
 	}
-	pods, err := r.CoreV1().Pods(namespace).List(r.Context(), metav1.ListOptions{})
+	nodes, err := r.CoreV1().Nodes().List(r.Context(), metav1.ListOptions{})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	for _, pod := range pods.Items {
-		for _, condition := range pod.Status.Conditions {
-			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				return pod.Status.HostIP, nil
+	for _, node := range nodes.Items {
+		for _, address := range node.Status.Addresses {
+			if address.Type == corev1.NodeInternalIP {
+				all = append(all, address.Address)
 			}
 		}
 	}
-	return "", fmt.Errorf("of %d pods none is ready", len(pods.Items))
+	if len(all) < 2 {
+		return nil, fmt.Errorf("%d nodes have an address", len(all))
+	}
+	return all, nil
 }
 
 // checkOverlay looks for what the kustomization of docs/install.md changes, besides the namespace.
