@@ -72,8 +72,8 @@ func TestInstall(t *testing.T) {
 	t.Run("rendered anew", func(t *testing.T) {
 		r := r.inTest(t)
 		r.run(another[0])
-		r.checkServed("least", "k8singress")
-		r.run("kubectl delete --filename least.yaml && kubectl delete namespace k8singress")
+		r.checkServed("least", "edge")
+		r.run("kubectl delete --filename least.yaml && kubectl delete namespace edge")
 	})
 }
 
@@ -109,6 +109,25 @@ func (r *installer) checkServed(shape, namespace string) {
 		r.awaitSerial(&harness.Caddy{Options: harness.Options{HTTPS: net.JoinHostPort(host, "443")}}, r.host("shop"), r.certificate)
 	}
 	r.Logf("served after %v", time.Since(begin).Round(time.Millisecond))
+	r.checkRights(shape, namespace)
+}
+
+// checkRights asks the API server what the controller may do.
+func (r *installer) checkRights(shape, namespace string) {
+	r.Helper()
+	everywhere := shape == "cluster" || shape == "hostnetwork"
+	for question, want := range map[string]bool{
+		"watch ingresses --namespace " + r.namespace: true,
+		"watch ingresses --all-namespaces":           everywhere,
+		"watch secrets --namespace " + r.namespace:   shape != "least",
+		"watch nodes": shape == "hostnetwork",
+		"update secrets --namespace " + r.namespace: false,
+	} {
+		answer := r.run("kubectl auth can-i " + question + " --as system:serviceaccount:" + namespace + ":k8singress 2>/dev/null || true")
+		if got := strings.HasPrefix(answer, "yes"); got != want || !got && !strings.HasPrefix(answer, "no") {
+			r.Errorf("may it %s? %s", question, answer)
+		}
+	}
 }
 
 // addresses are that of the Service, or with ports of the nodes those of all nodes.
