@@ -12,13 +12,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/client-go/util/exec"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // The tests of this file are about what the testbed's kubelet has streams for, in both of the ways that clients ask.
@@ -72,11 +72,11 @@ func execByWebSocket(config *rest.Config, at *url.URL) (remotecommand.Executor, 
 
 func portBySPDY(config *rest.Config, at *url.URL) (httpstream.Dialer, error) {
 	transport, upgrader, err := spdy.RoundTripperFor(config)
-	return spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, at), err
+	return spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, at), err
 }
 
 func portByWebSocket(config *rest.Config, at *url.URL) (httpstream.Dialer, error) {
-	return portforward.NewSPDYOverWebsocketDialer(at, config)
+	return portforward.NewSPDYOverWebsocketDialerForStreaming(at, config)
 }
 
 // exec runs a command in the only container of a pod.
@@ -101,7 +101,7 @@ func (c *cluster) portForward(connect connectPort, pod string, port int) string 
 	dialer, err := connect(config, c.streamURL(pod, "portforward", &corev1.PodPortForwardOptions{}))
 	c.must(err)
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	forwarder, err := portforward.New(dialer, []string{fmt.Sprintf("0:%d", port)}, stop, ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewForStreaming(dialer, []string{fmt.Sprintf("0:%d", port)}, stop, ready, io.Discard, io.Discard)
 	c.must(err)
 	go func() { ended <- forwarder.ForwardPorts() }()
 	c.Cleanup(func() {

@@ -16,7 +16,7 @@ import (
 // install ingress-nginx where there is no load balancer.
 func TestTutorialInstall(t *testing.T) {
 	c := newCluster(t)
-	const master = "node-1"
+	const master, external = "node-0", "203.0.113.10"
 	c.makeMaster(master)
 	address := c.internalIP(master)
 	c.deploy("web", 1)
@@ -32,8 +32,8 @@ func TestTutorialInstall(t *testing.T) {
 
 	c.awaitCode(&harness.Caddy{Options: harness.Options{HTTP: address + ":80"}}, c.host("shop"), "/", http.StatusOK, "web-")
 	c.awaitAddress("shop", address)
-	c.addExternalIP(master, "203.0.113.9")
-	c.awaitAddress("shop", "203.0.113.9")
+	c.addExternalIP(master, external)
+	c.awaitAddress("shop", external)
 	c.awaitEchoAt("tcp", address+":27017")
 	c.awaitEchoAt("udp", address+":53")
 	// The pod of the default backend says this, and the controller does not.

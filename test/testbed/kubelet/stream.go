@@ -45,7 +45,7 @@ func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 type executor struct{ *process }
 
 // ExecInContainer implements remotecommand.Executor. There are no terminals.
-func (e executor) ExecInContainer(
+func (e executor) ExecInContainer( //nolint:revive // remotecommand has so many parameters
 	ctx context.Context, _, _, _ string, argv []string, in io.Reader, out, errs io.WriteCloser,
 	tty bool, _ <-chan remotecommand.TerminalSize, _ time.Duration,
 ) error {
