@@ -15,12 +15,14 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/k8singress/k8singress/internal/configmap"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
 // deployment is what a shape in deploy holds. A field without a name is not in this shape.
 type deployment struct {
 	caddyfile string
+	options   map[string]string
 	// workload is a DaemonSet, too, of which only the template is read.
 	workload appsv1.Deployment
 	service  corev1.Service
@@ -38,6 +40,9 @@ func TestDeploy(t *testing.T) {
 			d.checkEnd(t)
 			d.checkSelectors(t)
 			d.checkPorts(t)
+			if _, problems := configmap.Parse(d.options); len(problems) > 0 || len(d.options) == 0 {
+				t.Errorf("the options %v: %v", d.options, problems)
+			}
 		})
 	}
 }
@@ -61,7 +66,11 @@ func readDeployment(t *testing.T, file string) *deployment {
 		if err := yaml.Unmarshal([]byte(document), into); err != nil {
 			t.Fatalf("%s: %v", kind.Kind, err)
 		}
-		d.caddyfile += configMap.Data["Caddyfile"]
+		if text, found := configMap.Data["Caddyfile"]; found {
+			d.caddyfile = text
+		} else if kind.Kind == "ConfigMap" {
+			d.options = configMap.Data
+		}
 	}
 	return d
 }

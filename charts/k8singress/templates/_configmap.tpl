@@ -12,10 +12,11 @@
 {{- toJson $maps -}}
 {{- end -}}
 
-{{/* The data of the ConfigMap of options. */}}
+{{/* The data of the ConfigMap of options. The controller has no snippets, so that only a wish for them is said there, and warned of. */}}
 {{- define "k8singress.configData" -}}
 {{- $c := .Values.controller -}}
-{{- $data := dict "allow-snippet-annotations" $c.allowSnippetAnnotations -}}
+{{- $data := dict -}}
+{{- if $c.allowSnippetAnnotations }}{{ $_ := set $data "allow-snippet-annotations" true }}{{ end -}}
 {{- range $key, $map := dict "add-headers" (dict "data" $c.addHeaders "name" "custom-add-headers")
   "proxy-set-headers" (dict "data" $c.proxySetHeaders "name" "custom-proxy-headers") -}}
 {{- if $map.data }}{{ $_ := set $data $key (printf "%s/%s-%s" (include "k8singress.namespace" $) (include "k8singress.fullname" $) $map.name) }}{{ end -}}
