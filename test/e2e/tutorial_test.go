@@ -63,8 +63,7 @@ func (c *cluster) checkAdminSocket() {
 	if len(pods.Items) != 1 {
 		c.Fatalf("there are %d pods of the controller", len(pods.Items))
 	}
-	// The program that the container runs, whatever its name.
-	stdout, stderr, err := c.exec(execByWebSocket, pods.Items[0].Name, "", "/proc/1/exe", "k8singress", "get", "/config/")
+	stdout, stderr, err := c.exec(execByWebSocket, pods.Items[0].Name, "", "caddy", "k8singress", "get", "/config/")
 	if err != nil || !strings.Contains(stdout, `"k8singress"`) {
 		c.Errorf("the admin API answers %.300q, %v: %s", stdout, err, stderr)
 	}
