@@ -32,6 +32,9 @@ const (
 	serviceFar  = "169.254.77.2"
 )
 
+// bridgeHardware is an address that is administered here, as the 2 says, with the one of the control plane behind it.
+var bridgeHardware = net.HardwareAddr{2, 0, 10, 244, 0, 1}
+
 // MaxNodes is how many nodes have room in 10.244.0.0/24.
 const MaxNodes = 250
 
@@ -45,6 +48,8 @@ func SetUp() error {
 	}
 	bridge := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
 	bridge.Name = bridgeName
+	// Else it has the lowest one of its ports, which changes with the pods, and for half a minute nodes send to the old one.
+	bridge.HardwareAddr = bridgeHardware
 	if err := netlink.LinkAdd(bridge); err != nil {
 		return fmt.Errorf("adding the bridge: %w", err)
 	}
