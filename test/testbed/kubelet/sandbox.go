@@ -61,8 +61,9 @@ func SandboxMain() error {
 		_, wrong := io.WriteString(fault, err.Error())
 		return errors.Join(err, wrong)
 	}
-	_ = fault.Close()
+	// The program closes faultFD as it begins: no hook comes before it.
 	err = unix.Exec(program, s.Args, s.Env)
+	runtime.KeepAlive(fault)
 	fmt.Fprintln(os.Stderr, &os.PathError{Op: "exec", Path: program, Err: err})
 	os.Exit(runcErrorCode)
 	return nil
