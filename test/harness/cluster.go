@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -163,6 +164,18 @@ func (c *Cluster) Signal(component string, s syscall.Signal) error {
 		return fmt.Errorf("%d processes are a %s of %s", len(pids), component, c.Folder)
 	}
 	return syscall.Kill(pids[0], s)
+}
+
+// KillPod ends the only process of a pod, which has the pod's name in POD_NAME, as the kernel does where memory runs out.
+func (c *Cluster) KillPod(name string) error {
+	pids, err := find("environ", func(words []string) bool { return slices.Contains(words, "POD_NAME="+name) })
+	if err != nil {
+		return err
+	}
+	if len(pids) != 1 {
+		return fmt.Errorf("%d processes are those of the pod %s", len(pids), name)
+	}
+	return syscall.Kill(pids[0], syscall.SIGKILL)
 }
 
 // OneUser says that the cluster is in a user namespace, in which containers cannot have other users than root.

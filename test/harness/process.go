@@ -12,16 +12,22 @@ import (
 
 // processes finds those whose first argument is a component's name and one of whose others mentions the folder.
 func processes(component, folder string) ([]int, error) {
-	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	return find("cmdline", func(words []string) bool {
+		return len(words) > 1 && words[1] == component && strings.Contains(strings.Join(words, " "), folder)
+	})
+}
+
+// find returns the processes of which a file in /proc has these words.
+func find(file string, match func(words []string) bool) ([]int, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/" + file)
 	if err != nil {
 		return nil, err
 	}
 	var pids []int
-	for _, file := range lines {
+	for _, file := range files {
 		// A process may end while we look.
 		data, _ := os.ReadFile(file)
-		words := strings.Split(string(data), "\x00")
-		if len(words) < 2 || words[1] != component || !bytes.Contains(data, []byte(folder)) {
+		if !match(strings.Split(string(data), "\x00")) {
 			continue
 		}
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
