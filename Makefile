@@ -46,7 +46,7 @@ lint: ## golangci-lint on all modules
 	cd release && $(LINT) ./...
 
 .PHONY: systems
-systems: ## type-checks the program for macOS and Windows, which serve all but UDP ports
+systems: ## type-checks our packages for macOS and Windows, which serve all but UDP ports
 	go test -count=1 -run '^TestOtherSystems' ./internal/arch
 
 .PHONY: generate

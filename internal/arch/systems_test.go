@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestOtherSystems type-checks the program for macOS and Windows, which serve all but UDP ports. It says in seconds what a build says
+// TestOtherSystems type-checks our packages of the program for macOS and Windows, which serve all but UDP ports. It says in seconds what a build says
 // in minutes, for that compiles Caddy and client-go for each of them. The race detector has nothing to find here, and takes long.
 func TestOtherSystems(t *testing.T) {
 	for _, system := range []string{"darwin", "windows"} {

@@ -134,7 +134,6 @@ func TestAccessLogKeys(t *testing.T) {
 		})
 	}
 	in.globalKeys("access-log-path="+path("all"), "http-access-log-path="+path("http"), format)
-	in.settles()
 	sends("nobody.example", "/unknown")
 	sends("a.example", "/first")
 	lines("http", "/first \\x22\n")
@@ -144,10 +143,8 @@ func TestAccessLogKeys(t *testing.T) {
 	for i, off := range []string{"disable-access-log=true", "disable-http-access-log=true"} {
 		name := fmt.Sprint("off", i)
 		in.globalKeys("access-log-path="+path(name), format, off)
-		in.settles()
 		sends("a.example", "/off")
 		in.globalKeys("access-log-path="+path(name), format, "log-format-escape-none=true", "enable-access-log-for-default-backend=true")
-		in.settles()
 		sends("nobody.example", "/unknown")
 		lines(name, "/unknown \"\n")
 	}

@@ -211,7 +211,7 @@ func TestKeys(t *testing.T) {
 				keys []string
 				want string
 			}{{c.before, c.first}, {c.after, c.then}} {
-				k.set(step.keys...)
+				k.globalKeys(step.keys...)
 				other := *k
 				other.ingress = k.speaking(t, plain1)
 				if got := c.look(&other); got != step.want {
@@ -221,14 +221,6 @@ func TestKeys(t *testing.T) {
 		})
 	}
 	k.neverReloads()
-}
-
-// set replaces the ConfigMap, and waits until it is in effect.
-func (k *tuned) set(keys ...string) {
-	k.Helper()
-	// That is another ConfigMap than any other.
-	k.globalKeys(append(keys, fmt.Sprintf("proxy-stream-timeout=%ds", 1+time.Now().UnixNano()%1e6))...)
-	k.settles()
 }
 
 // settles waits until what has been written before this is in effect, which an Ingress shows that is written now.
@@ -243,7 +235,7 @@ func (in *ingress) settles() {
 // TestKeysOfTime holds those keys whose effect is how long something takes: what they say is far from what holds without them.
 func TestKeysOfTime(t *testing.T) {
 	k := startTuned(t)
-	k.set("proxy-read-timeout=1", "proxy-send-timeout=1", "limit-rate=1", "limit-rate-after=1024")
+	k.globalKeys("proxy-read-timeout=1", "proxy-send-timeout=1", "limit-rate=1", "limit-rate-after=1024")
 	if got := k.within(func() string { return k.answers("silent.example", "/silent") }); got != "504|||" {
 		t.Errorf("an endpoint that says nothing: %s", got)
 	}
@@ -256,7 +248,7 @@ func TestKeysOfTime(t *testing.T) {
 	if got := k.within(func() string { return k.answers("a.example", "/some") }); got != "200|||307200 bytes" {
 		t.Errorf("the first megabyte: %s", got)
 	}
-	k.set("proxy-buffering=on")
+	k.globalKeys("proxy-buffering=on")
 	d := k.connect()
 	d.say("%s", get("/large"))
 	await(t, "the end at the endpoint of an answer that nobody reads", k.sent)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestRedirectToHTTPS asks what testdata/redirect/table.txt says.
@@ -61,14 +62,11 @@ func (in *ingress) globalKeys(keys ...string) {
 		name, value, _ := strings.Cut(key, "=")
 		fmt.Fprintf(&data, "\n  %s: %q", name, value)
 	}
-	before := in.status().Generation
+	// Verdicts are published when what they are of is in effect, and this key has one of its own.
+	marker := fmt.Sprintf("marker-%d", time.Now().UnixNano())
+	fmt.Fprintf(&data, "\n  %s: \"\"", marker)
 	in.write("configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: global}\ndata:"+data.String()+"\n")
-	in.eventually("the ConfigMap", func() error {
-		if in.status().Generation == before {
-			return fmt.Errorf("it has no effect: %v", keys)
-		}
-		return nil
-	})
+	in.awaitVerdict("ConfigMap/default/global", "UnknownKey", marker)
 }
 
 // redirected asks for a host and a path with headers, and returns the status and the Location.

@@ -25,7 +25,7 @@ func TestStreamTries(t *testing.T) {
 			}
 			return nil
 		})
-		in.globalKeys("proxy-stream-timeout=" + fmt.Sprint(time.Now().UnixNano()%1e6) + "s")
+		in.globalKeys()
 		in.overTCP(port)
 		for range 10 {
 			if _, err := tryTCP(port); err != nil {

@@ -50,7 +50,6 @@ func TestStreamAccessLog(t *testing.T) {
 	in.globalKeys("stream-access-log-path="+path, "proxy-stream-responses=1", "log-format-stream="+
 		"$protocol $status $server_port $remote_addr $proxy_upstream_name $upstream_addr $upstream_bytes_sent $nothing")
 	in.awaitVerdict("ConfigMap/default/global", "InvalidEntry", "$nothing")
-	in.settles()
 	in.eventually("the UDP port", func() error {
 		_, err := askUDP(t, datagrams)
 		return err
@@ -87,7 +86,6 @@ func TestStreamAccessLogOff(t *testing.T) {
 	keys := func(more ...string) {
 		t.Helper()
 		in.globalKeys(append(append(strings.Split(formats, "|"), "access-log-path="+path), more...)...)
-		in.settles()
 	}
 	asks := func() {
 		t.Helper()

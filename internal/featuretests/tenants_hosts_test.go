@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/settings"
@@ -39,7 +40,8 @@ func rivals(t *testing.T) string {
 // attacks writes what b makes, and waits until it is in effect: a host of b's own says so.
 func (in *ingress) attacks(second int, manifests ...string) {
 	in.Helper()
-	probe := fmt.Sprintf("b%d.example", in.status().Generation)
+	// The generation is not another one yet when an earlier probe answers.
+	probe := fmt.Sprintf("b%d.example", time.Now().UnixNano())
 	in.write("b.yaml", tenant("b", second, append(manifests, annotate(rule("probe", probe, "Prefix", "/", "one"), "ssl-redirect", "false"))...))
 	in.becomes(probe, "/", http.StatusOK, "B /")
 }
