@@ -32,6 +32,9 @@ type document struct {
 	Layers    []specs.Descriptor `json:"layers"`
 }
 
+// errNothing is the beginning of what Open says of a layout, or of an index in it, that is for other machines.
+var errNothing = errors.New("it has nothing")
+
 // Open reads the first image of a layout that is for this machine.
 func Open(folder string) (*Image, error) {
 	content, err := os.ReadFile(filepath.Join(folder, specs.ImageIndexFile))
@@ -63,9 +66,12 @@ func (i *Image) find(content []byte) error {
 			return err
 		}
 		i.Digest = m.Digest
-		return i.find(content)
+		// An index that does not say what it is for may have nothing.
+		if err := i.find(content); !errors.Is(err, errNothing) {
+			return err
+		}
 	}
-	return fmt.Errorf("it has nothing for linux/%s", runtime.GOARCH)
+	return fmt.Errorf("%w for linux/%s", errNothing, runtime.GOARCH)
 }
 
 func isForThisMachine(p *specs.Platform) bool {

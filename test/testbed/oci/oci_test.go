@@ -28,6 +28,7 @@ var (
 		{Name: "bin/tool", Typeflag: tar.TypeReg, Mode: 0o755},
 		{Name: "bin/old", Typeflag: tar.TypeReg, Mode: 0o755},
 		{Name: "cache/old", Typeflag: tar.TypeReg, Mode: 0o644},
+		{Name: "cache/listed/old", Typeflag: tar.TypeReg, Mode: 0o644},
 		{Name: "sbin", Typeflag: tar.TypeSymlink, Linkname: "bin"},
 		{Name: "tmp", Typeflag: tar.TypeDir, Mode: 0o1777},
 	}
@@ -36,12 +37,14 @@ var (
 		{Name: "bin/same", Typeflag: tar.TypeLink, Linkname: "bin/tool"},
 		{Name: "bin/.wh.old", Typeflag: tar.TypeReg},
 		{Name: "cache/new", Typeflag: tar.TypeReg, Mode: 0o644},
+		{Name: "cache/sub/new", Typeflag: tar.TypeReg, Mode: 0o644},
+		{Name: "cache/listed", Typeflag: tar.TypeDir, Mode: 0o755},
 		{Name: "cache/.wh..wh..opq", Typeflag: tar.TypeReg},
 	}
 )
 
 func TestUnpack(t *testing.T) {
-	image, err := Open(layout(t, runtime.GOARCH, lower, upper))
+	image, err := Open(layout(t, []string{"pdp11", runtime.GOARCH}, lower, upper))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,13 +57,13 @@ func TestUnpack(t *testing.T) {
 	}
 	for path, want := range map[string]fs.FileMode{
 		"bin": 0o755 | fs.ModeDir, "bin/tool": 0o750 | fs.ModeSetuid, "sbin": 0o777 | fs.ModeSymlink, "tmp": 0o777 | fs.ModeDir | fs.ModeSticky,
-		"cache/new": 0o644,
+		"cache/new": 0o644, "cache/sub/new": 0o644, "cache/listed": 0o755 | fs.ModeDir,
 	} {
 		if info, err := os.Lstat(filepath.Join(root, path)); err != nil || info.Mode() != want {
 			t.Errorf("%s: %v, %v; want the mode %v", path, info, err, want)
 		}
 	}
-	for _, path := range []string{"bin/old", "bin/.wh.old", "cache/old", "cache/.wh..wh..opq"} {
+	for _, path := range []string{"bin/old", "bin/.wh.old", "cache/old", "cache/listed/old", "cache/.wh..wh..opq"} {
 		if _, err := os.Lstat(filepath.Join(root, path)); !os.IsNotExist(err) {
 			t.Errorf("%s is there: %v", path, err)
 		}
@@ -92,9 +95,12 @@ func TestUnpackRefuses(t *testing.T) {
 		"path escapes": {
 			{Name: "out", Typeflag: tar.TypeSymlink, Linkname: "../.."}, {Name: "out/file", Typeflag: tar.TypeReg, Mode: 0o644},
 		},
-		"not known here": {{Name: "pipe", Typeflag: tar.TypeFifo}},
+		"not known here":               {{Name: "pipe", Typeflag: tar.TypeFifo}},
+		`removes "", which names no`:   {{Name: "bin/.wh.", Typeflag: tar.TypeReg}},
+		`removes ".", which names no`:  {{Name: "bin/.wh..", Typeflag: tar.TypeReg}},
+		`removes "..", which names no`: {{Name: "bin/.wh...", Typeflag: tar.TypeReg}},
 	} {
-		image, err := Open(layout(t, runtime.GOARCH, entries))
+		image, err := Open(layout(t, []string{runtime.GOARCH}, entries))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,10 +111,10 @@ func TestUnpackRefuses(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
-	if _, err := Open(layout(t, "pdp11", lower)); err == nil || !strings.Contains(err.Error(), "it has nothing for linux/"+runtime.GOARCH) {
+	if _, err := Open(layout(t, []string{"pdp11"}, lower)); err == nil || !strings.Contains(err.Error(), "it has nothing for linux/"+runtime.GOARCH) {
 		t.Errorf("another machine's: %v", err)
 	}
-	damaged := layout(t, runtime.GOARCH, lower)
+	damaged := layout(t, []string{runtime.GOARCH}, lower)
 	blobs, err := filepath.Glob(filepath.Join(damaged, "blobs/sha256/*"))
 	if err != nil {
 		t.Fatal(err)
@@ -123,19 +129,21 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// layout writes an image, in an index of its own as `make image` does.
-func layout(t *testing.T, architecture string, layers ...[]tar.Header) string {
+// layout writes an image for each architecture, in an index of its own as `make image` does.
+func layout(t *testing.T, architectures []string, layers ...[]tar.Header) string {
 	t.Helper()
 	folder := t.TempDir()
 	manifest := specs.Manifest{Config: blob(t, folder, encode(t, specs.Image{Config: specs.ImageConfig{User: "101"}}))}
 	for _, entries := range layers {
 		manifest.Layers = append(manifest.Layers, blob(t, folder, archive(t, entries)))
 	}
-	one := blob(t, folder, encode(t, manifest))
-	one.Platform = &specs.Platform{OS: "linux", Architecture: architecture}
-	all := blob(t, folder, encode(t, specs.Index{Manifests: []specs.Descriptor{one}}))
-	index := encode(t, specs.Index{Manifests: []specs.Descriptor{all}})
-	if err := os.WriteFile(filepath.Join(folder, "index.json"), index, 0o644); err != nil {
+	var all specs.Index
+	for _, architecture := range architectures {
+		one := blob(t, folder, encode(t, manifest))
+		one.Platform = &specs.Platform{OS: "linux", Architecture: architecture}
+		all.Manifests = append(all.Manifests, blob(t, folder, encode(t, specs.Index{Manifests: []specs.Descriptor{one}})))
+	}
+	if err := os.WriteFile(filepath.Join(folder, "index.json"), encode(t, all), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	return folder

@@ -90,7 +90,7 @@ func decompress(r io.Reader) (io.Reader, error) {
 type unpacker struct {
 	root   *os.Root
 	owners bool
-	// written are the names that this layer has, which it does not remove.
+	// written are the names that this layer has, and the folders they are in, which it does not remove.
 	written map[string]bool
 }
 
@@ -119,9 +119,14 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 		return u.clear(path.Clean(folder))
 	}
 	if removed, ok := strings.CutPrefix(name, whiteout); ok {
+		if removed == "" || removed == "." || removed == ".." {
+			return fmt.Errorf("it removes %q, which names no file", removed)
+		}
 		return u.root.RemoveAll(path.Join(folder, removed))
 	}
-	u.written[h.Name] = true
+	for name := h.Name; name != "."; name = path.Dir(name) {
+		u.written[name] = true
+	}
 	if folder != "" {
 		if err := u.root.MkdirAll(path.Clean(folder), 0o755); err != nil {
 			return err
@@ -133,18 +138,21 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	return u.describe(h)
 }
 
-// clear removes what layers below have in a folder.
+// clear removes what layers below have in a folder and in those below it.
 func (u *unpacker) clear(folder string) error {
 	entries, err := fs.ReadDir(u.root.FS(), folder)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		name := path.Join(folder, e.Name())
-		if u.written[name] {
+		name, remove := path.Join(folder, e.Name()), u.root.RemoveAll
+		switch {
+		case u.written[name] && e.IsDir():
+			remove = u.clear
+		case u.written[name]:
 			continue
 		}
-		if err := u.root.RemoveAll(name); err != nil {
+		if err := remove(name); err != nil {
 			return err
 		}
 	}
