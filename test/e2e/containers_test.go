@@ -66,6 +66,9 @@ func (c *cluster) objects(content []byte) (objects []runtime.Object) {
 // awaitDone waits until log and status of a pod have what its annotations say.
 func (c *cluster) awaitDone(pod *corev1.Pod) {
 	c.Helper()
+	if pod.Annotations["prints"] == "" && pod.Annotations["status"] == "" {
+		c.Fatalf("the pod %s expects nothing: give it the annotation prints or status", pod.Name)
+	}
 	pods := c.CoreV1().Pods(c.namespace)
 	c.await("what is expected of the pod", func() error {
 		now, err := pods.Get(c.Context(), pod.Name, metav1.GetOptions{})

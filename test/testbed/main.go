@@ -13,6 +13,8 @@
 // its own (hostUsers) and processes or IPC that the containers of a pod share. Ports below 1024 need a capability or a sysctl, as with
 // containerd 1; containerd 2 opens them to all.
 //
+// An image needs a kernel that mounts an overlay (in a user namespace, Linux 5.11); programs of this machine do not.
+//
 // In a user namespace, where not root runs it, containers have the one user that there is, and files have no capabilities.
 package main
 

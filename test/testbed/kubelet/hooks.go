@@ -3,6 +3,7 @@ package kubelet
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -46,6 +47,8 @@ func (c *container) hook(ctx context.Context, p *process, hook *v1.LifecycleHand
 	case hook.HTTPGet != nil:
 		_, err := c.get(ctx, hook.HTTPGet, time.Minute)
 		return err
+	default:
+		return errors.New("the testbed knows the hooks exec, httpGet and sleep alone: use one of these")
 	}
 	return nil
 }

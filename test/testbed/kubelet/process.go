@@ -127,6 +127,8 @@ func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 func (p *process) run(ctx context.Context, argv []string, out io.Writer) error {
 	cmd := p.command(ctx, argv)
 	cmd.Stdout, cmd.Stderr = out, out
+	// The command may leave a child behind that holds the pipe; it is not waited for.
+	cmd.WaitDelay = time.Second
 	if err := p.start(cmd); err != nil {
 		return err
 	}
@@ -138,8 +140,6 @@ func (p *process) command(ctx context.Context, argv []string) *exec.Cmd {
 	// What it is called here counts only in the container.
 	cmd := exec.CommandContext(ctx, "/")
 	cmd.Args, cmd.Env = argv, p.sandbox.Env
-	// The command may leave a child behind that holds the pipe; it is not waited for.
-	cmd.WaitDelay = time.Second
 	return cmd
 }
 

@@ -295,5 +295,5 @@ func makeMountPoint(path string, isDir bool) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(path, nil, 0o755)
+	return os.WriteFile(path, nil, 0o644)
 }

@@ -20,6 +20,10 @@ import (
 // streamIdle is how long a stream of kubectl exec or port-forward may be silent.
 const streamIdle = time.Hour
 
+// outputDelay is how long the output of kubectl exec may take to be read after the command has ended. A child that it leaves behind may hold the
+// pipe for ever.
+const outputDelay = time.Minute
+
 // serveExec runs a command in a container, for kubectl exec. The API server speaks SPDY with it, whatever the client speaks.
 func (k *Kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 	c, err := k.containerOf(r)
@@ -53,7 +57,7 @@ func (e executor) ExecInContainer( //nolint:revive // remotecommand has so many 
 		return errors.New("the testbed has no terminals: leave --tty out")
 	}
 	cmd := e.command(ctx, argv)
-	cmd.Stdout, cmd.Stderr = out, errs
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, errs, outputDelay
 	if in != nil {
 		// Not as cmd.Stdin, for whose end the command would be waited for.
 		stdin, err := cmd.StdinPipe()
