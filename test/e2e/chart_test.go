@@ -26,6 +26,8 @@ const (
 	ownChart = "../../charts/k8singress"
 	// oldValues are for ingress-nginx's chart.
 	oldValues = "old-values.yaml"
+	// scaling is how long a slow machine goes on with more pods and fewer.
+	scaling = 5 * time.Minute
 )
 
 // TestChart installs the chart with values of ingress-nginx's chart, and asks through its Service.
@@ -91,20 +93,22 @@ func TestUpgradeInPlace(t *testing.T) {
 	t.Logf("%d requests over %d connections that are kept, and over new ones", l.requests.Load(), l.connections.Load())
 }
 
-// scaleUntil gives a Deployment more pods and fewer, until enough requests were made in all, and none of them failed.
+// scaleUntil gives a Deployment more pods and fewer, until enough requests were made in all or minutes have passed, and none of them failed.
 func (c *cluster) scaleUntil(l *load, deployment string) {
 	c.Helper()
 	enough := int64(50_000)
 	if testing.Short() {
 		enough = 5_000
 	}
-	for first := true; first || l.requests.Load() < enough; first = false {
+	begin := time.Now()
+	for first := true; first || l.requests.Load() < enough && time.Since(begin) < scaling; first = false {
 		for _, replicas := range []int32{4, 1, 2} {
 			c.scale(deployment, replicas)
 			c.awaitUpdated(deployment, replicas)
 			l.check(c)
 		}
 	}
+	c.Logf("%d requests, with more pods and fewer for %v", l.requests.Load(), time.Since(begin).Round(time.Second))
 }
 
 // body is the text of an answer.

@@ -72,17 +72,29 @@ func (r *reader) scripts(page, heading string, number int) (all []string) {
 // run runs a script, and returns what it says.
 func (r *reader) run(script string) string {
 	r.Helper()
-	script = r.here.Replace(script)
-	shell := exec.CommandContext(r.Context(), "sh", "-ec", script)
-	shell.Dir = r.folder
-	programs := filepath.Dir(r.inside.Programs.Helm) + ":" + filepath.Dir(r.inside.Programs.Kubectl)
-	shell.Env = append(r.helmEnvironment(), "PATH="+programs+":"+os.Getenv("PATH"))
-	out, err := shell.CombinedOutput()
+	out, err := r.shell(r.Context(), script).CombinedOutput()
 	if err != nil {
 		r.logControllers()
 		r.Fatalf("%s%v\n%s", script, err, out)
 	}
 	return string(out)
+}
+
+// atEnd runs a script when the test has ended, well or not.
+func (r *reader) atEnd(script string) {
+	r.Cleanup(func() {
+		if out, err := r.shell(context.Background(), script).CombinedOutput(); err != nil {
+			r.Errorf("%s%v\n%s", script, err, out)
+		}
+	})
+}
+
+func (r *reader) shell(ctx context.Context, script string) *exec.Cmd {
+	shell := exec.CommandContext(ctx, "sh", "-ec", r.here.Replace(script))
+	shell.Dir = r.folder
+	programs := filepath.Dir(r.inside.Programs.Helm) + ":" + filepath.Dir(r.inside.Programs.Kubectl)
+	shell.Env = append(r.helmEnvironment(), "PATH="+programs+":"+os.Getenv("PATH"))
+	return shell
 }
 
 // kubectl fails the test if the command does.

@@ -20,6 +20,9 @@ import (
 // installing is what a new controller may take, from the first object to the first answer.
 const installing = 3 * time.Minute
 
+// kubectlDelete begins a command that leaves nothing to the next test, whatever came of this one.
+const kubectlDelete = "kubectl delete --ignore-not-found "
+
 // TestInstall does what docs/install.md says: by Helm, by kubectl and by kustomize, in each shape. What comes is in place of the account that
 // other tests have.
 func TestInstall(t *testing.T) {
@@ -44,16 +47,17 @@ func TestInstall(t *testing.T) {
 		in := func(script string) string { return strings.ReplaceAll(script, "deploy/cluster", "deploy/"+shape) }
 		t.Run(shape+" with Helm", func(t *testing.T) {
 			r := r.inTest(t)
+			r.atEnd("helm uninstall k8singress --ignore-not-found --namespace k8singress\n" + kubectlDelete + "namespace k8singress")
 			if shape == "hostnetwork" {
 				r.run(another[1])
 			}
 			r.run(in(page["Helm"][0]))
 			r.checkServed(shape, "k8singress")
 			r.run(page["Helm"][1])
-			r.run("kubectl delete namespace k8singress")
 		})
 		t.Run(shape+" with kubectl", func(t *testing.T) {
 			r := r.inTest(t)
+			r.atEnd(kubectlDelete + "--filename mine.yaml")
 			r.run(in(page["kubectl"][0]))
 			r.checkServed(shape, "k8singress")
 			r.run(page["kubectl"][1])
@@ -61,6 +65,7 @@ func TestInstall(t *testing.T) {
 	}
 	t.Run("kustomize", func(t *testing.T) {
 		r := r.inTest(t)
+		r.atEnd(kubectlDelete + "--kustomize edge")
 		r.run(page["kustomize"][0])
 		r.checkServed("cluster", "edge")
 		r.checkOverlay()
@@ -71,9 +76,9 @@ func TestInstall(t *testing.T) {
 	})
 	t.Run("rendered anew", func(t *testing.T) {
 		r := r.inTest(t)
+		r.atEnd(kubectlDelete + "--filename least.yaml\n" + kubectlDelete + "namespace edge")
 		r.run(another[0])
 		r.checkServed("least", "edge")
-		r.run("kubectl delete --filename least.yaml && kubectl delete namespace edge")
 	})
 }
 
@@ -190,6 +195,7 @@ func TestSideBySide(t *testing.T) {
 		"--values old.yaml", "--values old.yaml --set controller.scope.namespace="+c.namespace)
 	scripts := r.scripts("migrate.md", "## Side by side", 3)
 	r.run(r.scripts("migrate.md", "## Before", 2)[1])
+	r.atEnd("helm uninstall edge --ignore-not-found --namespace edge\n" + kubectlDelete + "namespace edge")
 	r.run(scripts[0])
 	service, err := c.CoreV1().Services("edge").Get(t.Context(), "edge-k8singress-controller", metav1.GetOptions{})
 	c.must(err)
@@ -200,7 +206,6 @@ func TestSideBySide(t *testing.T) {
 	c.awaitStatus(before, http.StatusNotFound)
 	r.run(scripts[2])
 	c.awaitStatus(before, http.StatusOK)
-	r.run("kubectl delete namespace edge")
 }
 
 // awaitStatus waits for an answer of this status to the host shop.

@@ -61,7 +61,7 @@ func (c *cluster) update(deployment string) {
 // awaitUpdated is kubectl rollout status.
 func (c *cluster) awaitUpdated(name string, replicas int32) {
 	c.Helper()
-	c.await("rolling update of "+name, func() error {
+	c.awaitFor(installing, "rolling update of "+name, func() error {
 		d, err := c.AppsV1().Deployments(c.namespace).Get(c.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err

@@ -39,6 +39,10 @@ func buildImage(ctx context.Context, root string, log io.Writer) (string, error)
 	// The layout is in a folder with this name of what is made.
 	out, stamp := filepath.Join(cache, "image"), filepath.Join(cache, "image", "made-of")
 	if former, _ := os.ReadFile(stamp); string(former) != sum {
+		// What a release that fails leaves behind is of no program.
+		if err := os.RemoveAll(stamp); err != nil {
+			return "", err
+		}
 		platform := "linux/" + runtime.GOARCH
 		command := exec.CommandContext(ctx, release, "image", "-root", root, "-out", out, "-version", "v0.0.0-test",
 			"-platforms", platform, "-binary", platform+"="+caddy)
