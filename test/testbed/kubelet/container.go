@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,7 +204,7 @@ func (c *container) sandbox(ctx context.Context) (sandbox, error) {
 	files.protection = guard
 	s := sandbox{
 		root: files, Hostname: hostname(pod),
-		Dir: or(c.spec.WorkingDir, or(image.Config.WorkingDir, "/")), Args: args, Env: env.list(), Privileges: allowed,
+		Dir: cmp.Or(c.spec.WorkingDir, cmp.Or(image.Config.WorkingDir, "/")), Args: args, Env: env.list(), Privileges: allowed,
 	}
 	if image.Program != "" {
 		s.Program = image.Config.Entrypoint[0]
@@ -250,7 +251,7 @@ func (c *container) mounts(env *environment) ([]mount, error) {
 		if !ok {
 			return nil, fmt.Errorf("there is no volume %q", m.Name)
 		}
-		source, err := subPath(source, or(m.SubPath, env.expand(m.SubPathExpr)))
+		source, err := subPath(source, cmp.Or(m.SubPath, env.expand(m.SubPathExpr)))
 		if err != nil {
 			return nil, err
 		}
@@ -361,11 +362,4 @@ func (c *container) imageID() string {
 		return ""
 	}
 	return image.ID
-}
-
-func or(value, fallback string) string {
-	if value != "" {
-		return value
-	}
-	return fallback
 }

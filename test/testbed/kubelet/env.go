@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,7 +43,7 @@ func hostname(pod *v1.Pod) string {
 	if pod.Spec.HostNetwork {
 		return pod.Spec.NodeName
 	}
-	return or(pod.Spec.Hostname, pod.Name)
+	return cmp.Or(pod.Spec.Hostname, pod.Name)
 }
 
 // add sets what the container asks for. As with the real kubelet, env wins over envFrom.

@@ -2,6 +2,7 @@ package kubelet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -141,7 +142,7 @@ func (c *container) perform(
 		if err != nil {
 			return probe.Failure, "", err
 		}
-		return tcpProber.Probe(or(spec.TCPSocket.Host, c.pod.ip), port, timeout)
+		return tcpProber.Probe(cmp.Or(spec.TCPSocket.Host, c.pod.ip), port, timeout)
 	case spec.GRPC != nil:
 		service := ""
 		if spec.GRPC.Service != nil {

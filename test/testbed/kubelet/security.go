@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -75,7 +76,7 @@ func (a accounts) user(image string, demanded *int64) (account, error) {
 	if demanded != nil {
 		return a.byID(int(*demanded)), nil
 	}
-	if uid, err := strconv.Atoi(or(image, "0")); err == nil {
+	if uid, err := strconv.Atoi(cmp.Or(image, "0")); err == nil {
 		return a.byID(uid), nil
 	}
 	user, ok := a.byName(image)
@@ -108,7 +109,7 @@ func verifyNonRoot(pod *v1.Pod, c *v1.Container, context *v1.SecurityContext, us
 		return nil
 	}
 	what := ""
-	uid, err := strconv.Atoi(or(user, "0"))
+	uid, err := strconv.Atoi(cmp.Or(user, "0"))
 	switch {
 	case context.RunAsUser != nil && *context.RunAsUser == 0:
 		what = "container's runAsUser breaks non-root policy"
