@@ -57,9 +57,9 @@ func TestCanary(t *testing.T) {
 	replaceInFile(t, manifest, `canary-weight: "20"`, `canary-weight: "100"`)
 	await(t, client, url, nextVersion)
 	replaceInFile(t, manifest, `canary-weight: "100"`, `canary-weight: "0"`)
-	fixture.Eventually(t, "a canary that nobody gets", func() error {
+	fixture.Eventually(t, "a canary of weight 0", func() error {
 		if of(20) > 0 {
-			return errors.New("somebody gets it")
+			return errors.New("requests go to it")
 		}
 		return nil
 	})

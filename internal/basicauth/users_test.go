@@ -386,7 +386,7 @@ func TestTenant25GateIsBounded(t *testing.T) {
 	for range 2 * mostWaiting {
 		all.Go(func() {
 			if _, err := g.enter(ctx, "b"); !errors.Is(err, context.Canceled) && !errors.Is(err, ErrBusy) {
-				t.Errorf("a verification that nobody has made room for: %v", err)
+				t.Errorf("a verification that had to wait, and whose client has left: %v", err)
 			}
 		})
 	}

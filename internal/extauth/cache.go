@@ -60,7 +60,7 @@ type asking struct {
 	kept *entry
 }
 
-// longestWait is how long a question waits for an equal one, as in nginx: whoever answers that may be waiting for this one.
+// longestWait is how long a request waits for the answer to an equal one, as in nginx: the auth service may be waiting for this one.
 const longestWait = 5 * time.Second
 
 // mostVaried is how many fields an answer that is kept may depend on.
@@ -173,7 +173,7 @@ func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Field
 	return answer, err
 }
 
-// await waits for the answer to an equal question. It is nil where that is for nobody else, or does not come soon.
+// await waits for the answer to an equal question. It is nil where that may not be shared, or does not come soon.
 func (a *asking) await(ctx context.Context, of message.Fields) (*Answer, error) {
 	enough := time.NewTimer(longestWait)
 	defer enough.Stop()
