@@ -26,6 +26,7 @@ var (
 	errTwice    = errors.New("the request has two Authorization headers")
 	errExpected = errors.New("the request expects something that is not known")
 	errMethod   = errors.New("the method is not served: CONNECT and TRACE are for others")
+	errSwitch   = errors.New("a WebSocket handshake cannot have a body")
 	errLoop     = errors.New("the request has come through here too often: does a Service of type ExternalName lead back?")
 )
 
@@ -61,6 +62,9 @@ func refuse(r *message.Request) error {
 		return exchange.Fail(http.StatusBadRequest, errLength)
 	case r.Major > 1 && r.Fields.Count(message.Authorization) > 1:
 		return exchange.Fail(http.StatusBadRequest, errTwice)
+	case r.Body != nil && r.IsWebSocket():
+		// The client may switch protocols only after its whole request (RFC 9110 7.8), and an endpoint switches after its head.
+		return exchange.Fail(http.StatusBadRequest, errSwitch)
 	case r.Expects():
 		return exchange.Fail(http.StatusExpectationFailed, errExpected)
 	case proxy.Loops(r):

@@ -41,6 +41,9 @@ var refusedHere = []differential.Row{
 		return strings.Contains(strings.ToLower(d.Text), "chunked") && d.Got.Reason == "" &&
 			(d.Got.Status == http.StatusBadRequest || d.Got.Status == http.StatusRequestHeaderFieldsTooLarge)
 	}},
+	{Reason: "a WebSocket handshake has no body", Is: func(d *differential.Difference) bool {
+		return d.Got.Status == http.StatusBadRequest && d.Got.Reason == "" && strings.Contains(strings.ToLower(d.Text), "upgrade: websocket")
+	}},
 	{Reason: "a refusal of HEAD has no body, which would say why", Is: func(d *differential.Difference) bool {
 		return d.Got.Status >= http.StatusBadRequest && d.Got.Reason == "" && strings.Contains(d.Text, "HEAD")
 	}, Example: "HEAD / HTTP/1.2\r\nHost: a\r\n\r\n"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -193,6 +194,31 @@ func TestUpgradeThatIsNone(t *testing.T) {
 	if got := d.hear(http.MethodGet); !strings.HasPrefix(got, "200 plain") {
 		t.Errorf("HTTP/1.0: %q", got)
 	}
+}
+
+// TestWebSocketWithBody checks that a WebSocket handshake with a body gets 400, whatever its framing, and that the endpoint does not get
+// it. Other upgrades with a body are ordinary requests: Java's client sends Upgrade: h2c with each POST.
+func TestWebSocketWithBody(t *testing.T) {
+	in := inFront(t, sockets(t, make(chan string, 10)), "proxy-request-buffering: off")
+	in.byHTTP1(t, func(t *testing.T, in *ingress) {
+		for name, framing := range map[string]string{"chunks": "Transfer-Encoding: chunked", "length": "Content-Length: 50"} {
+			d := in.connect()
+			d.say("%s5\r\nhello\r\n", get("/echo", append(slices.Clone(upgrade), framing)...))
+			if got := d.hear(http.MethodGet); got != "400" {
+				t.Errorf("%s: got %q", name, got)
+			}
+		}
+		d := in.connect()
+		d.say("%s", get("/echo", append(slices.Clone(upgrade), "Content-Length: 0")...))
+		if got := d.head(http.MethodGet); got.StatusCode != http.StatusSwitchingProtocols {
+			t.Errorf("without a body: got %s", got.Status)
+		}
+		d = in.connect()
+		d.say("%shello", get("/", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk", "Content-Length: 5"))
+		if got := d.hear(http.MethodGet); got != "200 plain []" {
+			t.Errorf("h2c: got %q", got)
+		}
+	})
 }
 
 // TestRefusedUpgrade: an endpoint may say no, and the connection goes on.

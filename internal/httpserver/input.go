@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/k8singress/k8singress/internal/http1"
 )
@@ -170,13 +169,11 @@ func (c *conn) readSmall() error {
 	return err
 }
 
-// handOver passes the connection on with what has been read.
+// handOver passes a connection on with the bytes that have already been read. It closes the connection if a body is being read.
 func (c *conn) handOver() {
-	_ = c.nc.SetDeadline(time.Time{})
-	c.switched = true
-	conn := replay(c.nc, c.input.unread())
-	c.input.release()
-	c.server.HandOver(conn)
+	if c.stopBody() == nil {
+		c.server.HandOver(c.detach())
+	}
 }
 
 // replay returns a connection that first gives what has been read ahead. It is the connection itself if there is nothing.

@@ -273,6 +273,41 @@ func TestSwitch(t *testing.T) {
 	fixture.Holds(t, "they are no connections of the server any more", func() bool { all, _ := s.Connections(); return all == 0 })
 }
 
+// TestSwitchWithUnreadBody checks that a connection is not handed over while the body of its request is being read, nor before the end
+// of the body.
+func TestSwitchWithUnreadBody(t *testing.T) {
+	errs := make(chan error, 1)
+	s := serve(t, func(w message.Writer, r *message.Request) {
+		reading := make(chan struct{})
+		if r.Path == "/reading" {
+			go func() {
+				_, _ = r.Body.Read(make([]byte, 1))
+				close(reading)
+				_, _ = r.Body.Read(make([]byte, 1))
+			}()
+			<-reading
+		}
+		_ = w.Head(&message.Response{Status: 101, Fields: message.Fields{message.Connection.Field("Upgrade"), message.Upgrade.Field("x")}})
+		_, err := w.Switch()
+		errs <- err
+		w.Abort()
+	}, nil)
+	for _, path := range []string{"/reading", "/unread"} {
+		c := dial(t, s.address)
+		c.send(crlf("GET "+path+" HTTP/1.1", "Host: a", "Connection: Upgrade", "Upgrade: x", "Content-Length: 50") + "h")
+		if err := <-errs; err == nil {
+			t.Errorf("%s: the connection has another owner", path)
+		}
+		c.send("hello")
+		_ = c.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.panics != nil {
+		t.Errorf("panics: %v", s.panics)
+	}
+}
+
 func TestHandOver(t *testing.T) {
 	s := serve(t, echo, func(s *httpserver.Server) {
 		s.HandOver = func(conn net.Conn) {
