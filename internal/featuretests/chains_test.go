@@ -178,6 +178,22 @@ func TestChainAsksAnotherServer(t *testing.T) {
 	})
 }
 
+// TestChainKeepsItsFields checks that a client cannot remove, by naming it in Connection, a request header that a chain has set.
+func TestChainKeepsItsFields(t *testing.T) {
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "user %s, of the client %q", r.Header.Get("X-User"), r.Header.Get("X-Own"))
+	})
+	in := startChains(t, class+service("one", port, ip)+rule("staff", "staff.example", "Prefix", "/", "one"),
+		"chain user {\nrequest_header X-User alice\n}\n", map[string][]string{"staff.example": {"user", "user"}})
+	in.byHTTP1(t, func(t *testing.T, in *ingress) {
+		d := in.connect()
+		d.say("GET / HTTP/1.1\r\nHost: staff.example\r\nConnection: X-User, X-Own\r\nX-User: mallory\r\nX-Own: 1\r\n\r\n")
+		if got := d.hear(http.MethodGet); got != `200 user alice, of the client ""` {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
 // TestChainIsAnotherAfterReload: the routes in the tables follow the Caddyfile, and never go without what it had.
 func TestChainIsAnotherAfterReload(t *testing.T) {
 	const mark = "chain mark {\nheader X-Mark %s\n}\n"

@@ -95,7 +95,7 @@ func (v *Visit) enter(w http.ResponseWriter, r *http.Request, fn func() error) e
 	x := v.x
 	writer, target, conn := x.Writer, x.Target, x.Conn
 	inner := message.NewHTTPWriter(w, r)
-	x.FromHTTP(r)
+	x.Update(r)
 	x.Target, x.Conn, x.Writer = target, conn, inner
 	defer func() { x.Writer = writer }()
 	err := fn()

@@ -11,9 +11,18 @@ import (
 	"strings"
 )
 
-// FromHTTP fills a request from one of net/http. It leaves r.Names, which say what fields are left out for their names. The order of
-// fields is lost in net/http. Those that Connection names are left out, too.
+// FromHTTP fills r from a request as the client sent it. It removes the fields that the client names in Connection, and those whose names
+// r.Names does not admit; it keeps r.Names. The order of fields is lost in net/http.
 func (r *Request) FromHTTP(from *http.Request) {
+	r.Update(from)
+	if named := nominated(from.Header["Connection"]); len(named) > 0 {
+		r.Fields = slices.DeleteFunc(r.Fields, func(f Field) bool { return f.Kind.Removable() && named[f.Name] })
+	}
+}
+
+// Update fills r from a request that handlers of Caddy may have changed since FromHTTP. Unlike FromHTTP, it keeps the fields that
+// Connection names: a handler may have set one, and the client must not be able to remove it.
+func (r *Request) Update(from *http.Request) {
 	fields := r.Fields[:0]
 	*r = Request{
 		Method: from.Method, Host: from.Host, Target: TargetOf(from), Path: from.URL.Path, EscapedPath: from.URL.EscapedPath(),
@@ -33,9 +42,6 @@ func (r *Request) FromHTTP(from *http.Request) {
 		r.Path, r.EscapedPath = "/"+r.Path, "/"+r.EscapedPath
 	}
 	r.Fields = appendFields(fields, from.Header).Valid(r.Names)
-	if named := nominated(from.Header["Connection"]); len(named) > 0 {
-		r.Fields = slices.DeleteFunc(r.Fields, func(f Field) bool { return f.Kind.Removable() && named[f.Name] })
-	}
 }
 
 // nominated are the names of the fields that Connection has end here.
