@@ -73,7 +73,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	tracing.End(x, err)
 	switch {
 	case outcome == live.NoHost:
-		return h.noHost(x, w, r, next, added)
+		return h.noHost(w, r, next, added)
 	case outcome == live.Probe:
 		return caddyError(answerProbe(h.table, x))
 	case outcome == live.NotReady:
@@ -88,10 +88,11 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	return caddyError(err)
 }
 
-// noHost answers a request that no Ingress asks for. added says that it is not the administrator who demands TLS.
-func (h *Handler) noHost(x *exchange.Exchange, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, added bool) error {
+// noHost answers a request for a host that no Ingress has: with an error that reaches the error routes of the server, or by the next
+// handler. added reports whether demandTLS has set the HSTS header.
+func (h *Handler) noHost(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, added bool) error {
 	if !h.PassThru {
-		return x.Respond(http.StatusNotFound, "")
+		return caddyhttp.HandlerError{StatusCode: http.StatusNotFound, Err: errNoHost}
 	}
 	if added {
 		delete(w.Header(), strictTransport)
@@ -99,14 +100,15 @@ func (h *Handler) noHost(x *exchange.Exchange, w http.ResponseWriter, r *http.Re
 	return next.ServeHTTP(w, r)
 }
 
-// caddyError is an error as Caddy's servers take it.
+// caddyError returns an error as Caddy's servers expect it: a HandlerError itself and no error that wraps one. Caddy compares types, and
+// answers anything else with the status of the error route, which is 200 by default.
 func caddyError(err error) error {
 	if err == nil || errors.Is(err, exchange.ErrCut) {
 		return nil
 	}
 	var failure caddyhttp.HandlerError
 	if errors.As(err, &failure) && failure.StatusCode == exchange.StatusOf(err) {
-		return err
+		return failure
 	}
 	// caddyhttp.Error would keep the status that an error has.
 	return caddyhttp.HandlerError{StatusCode: exchange.StatusOf(err), Err: err}

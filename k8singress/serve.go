@@ -18,6 +18,7 @@ const retryAfter = "1"
 
 var (
 	errNotReady = errors.New("the Ingresses are not known yet")
+	errNoHost   = errors.New("no Ingress has this host")
 	errNoPath   = errors.New("the request line has no path")
 	errHost     = errors.New("the host is neither a name nor an address")
 	errPath     = errors.New("the path has a NUL in it")

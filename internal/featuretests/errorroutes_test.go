@@ -1,0 +1,86 @@
+package featuretests
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// refusals are chains that refuse a request, each by its status.
+var refusals = map[int]string{
+	http.StatusUnauthorized:          "basic_auth {\nalice $2a$04$gj/bX30T0AM0c9ZeaJEwwue8hVgrfiCESbqSco7I3wq0wWM48.IzW\n}",
+	http.StatusForbidden:             "error 403",
+	http.StatusRequestEntityTooLarge: "request_body {\nmax_size 1\n}",
+	http.StatusTeapot:                "error 418",
+	http.StatusTooManyRequests:       "error 429",
+	http.StatusInternalServerError:   "error \"it broke\"",
+	http.StatusServiceUnavailable:    "error 503",
+}
+
+// refusing returns manifests with a host for each refusal, such as 401.example, and the chains that they name.
+func refusing(t *testing.T) (manifests, chains string) {
+	t.Helper()
+	ip, port := backend(t, "one")
+	manifests = class + service("one", port, ip)
+	for status, text := range refusals {
+		name := "refuse" + strconv.Itoa(status)
+		chains += fmt.Sprintf("chain %s {\n%s\n}\n", name, text)
+		manifests += strings.Replace(rule(name, strconv.Itoa(status)+".example", "Prefix", "/", "one"), "{name: "+name+"}",
+			"{name: "+name+", annotations: {k8singress.io/chains: "+name+"}}", 1)
+	}
+	return manifests, chains
+}
+
+// keepsRefusals checks that each refusal arrives with its status and with the body of the error routes.
+func (in *ingress) keepsRefusals(t *testing.T) {
+	t.Helper()
+	for status := range refusals {
+		want := fmt.Sprintf("error page %d", status)
+		if got := in.as("", http.MethodPost, strconv.Itoa(status)+".example", "/", "body"); got.status != status || got.body != want {
+			t.Errorf("a chain refuses with %d: %d %q", status, got.status, got.body)
+		}
+	}
+	if got := in.get("unknown.example", "/"); got.status != http.StatusNotFound || got.body != "error page 404" {
+		t.Errorf("an unknown host: %d %q", got.status, got.body)
+	}
+}
+
+// TestRefusalsOfChainsInASite checks that a request that a chain refuses keeps its status under handle_errors of a site, and that the
+// error routes see it. An unknown host reaches them as well.
+func TestRefusalsOfChainsInASite(t *testing.T) {
+	manifests, chains := refusing(t)
+	in := newIngress(t)
+	in.write("manifests.yaml", manifests)
+	_, port, _ := net.SplitHostPort(in.http)
+	in.loadCaddyfile(fmt.Sprintf("{\nadmin %s\nauto_https off\nk8singress {\nhttp off\nhttps off\nmanifests %s\n%s}\n}\n"+
+		"http://:%s {\nbind 127.0.0.1\nk8singress\nhandle_errors {\nrespond \"error page {http.error.status_code}\"\n}\n}\n",
+		in.admin, in.folder, chains, port))
+	in.awaitReady()
+	in.keepsRefusals(t)
+}
+
+// TestRefusalsOfChainsUnderErrorsOfAServer checks the same for the controller's own server with `errors` in its JSON, over each version of
+// HTTP.
+func TestRefusalsOfChainsUnderErrorsOfAServer(t *testing.T) {
+	manifests, chains := refusing(t)
+	in := start(t, manifests, chains)
+	var whole map[string]any
+	in.adminJSON("/config/", &whole)
+	for _, server := range whole["apps"].(map[string]any)["http"].(map[string]any)["servers"].(map[string]any) {
+		maps.Copy(server.(map[string]any), map[string]any{"errors": map[string]any{"routes": []any{map[string]any{"handle": []any{
+			map[string]any{"handler": "static_response", "body": "error page {http.error.status_code}"},
+		}}}}})
+	}
+	config, err := json.Marshal(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.reload(config)
+	in.awaitReady()
+	in.byEachVersion(t, func(t *testing.T, in *ingress) { in.keepsRefusals(t) })
+}
