@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"strings"
 
-	"golang.org/x/net/http/httpguts"
-
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/message"
@@ -44,6 +42,11 @@ func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
 	return outcome, err
 }
 
+// validHost reports whether a request may name a host. It may name none: a client of HTTP/1.0 does not have to.
+func validHost(host string) bool {
+	return host == "" || message.ValidHost(host)
+}
+
 // refuse returns an error for requests that no Ingress could mean: a tunnel, a request for "*" or for something like
 // "x:admin", which has no path that Ingresses could look at, a path with a NUL in it, and one that goes round in circles. What
 // package http1 refuses of HTTP/1.1 is refused here of the other versions, which the servers of Go read.
@@ -51,7 +54,7 @@ func refuse(r *message.Request) error {
 	switch {
 	case r.Method == http.MethodConnect || r.Method == http.MethodTrace:
 		return exchange.Fail(http.StatusMethodNotAllowed, errMethod)
-	case r.Major > 1 && (!httpguts.ValidHostHeader(r.Host) || r.Host != "" && message.Hostname(strings.TrimLeft(r.Host, ".")) == ""):
+	case !validHost(r.Host):
 		return exchange.Fail(http.StatusBadRequest, errHost)
 	case !strings.HasPrefix(r.Path, "/"):
 		return exchange.Fail(http.StatusBadRequest, errNoPath)

@@ -8,8 +8,8 @@ import (
 // longestHost is a name of 253 characters with a dot, a colon and a port.
 const longestHost = 260
 
-// ValidHost says whether an authority is a name or an address, and perhaps a port. Percent signs, which RFC 3986 allows in names, and
-// zones are refused: no name has them.
+// ValidHost reports whether an authority is a name or an address, with or without a port. It refuses percent signs, which RFC 3986
+// allows in names, zones of addresses, and names of dots alone: no host has these.
 func ValidHost(host string) bool {
 	if host == "" || len(host) > longestHost {
 		return false
@@ -21,11 +21,14 @@ func ValidHost(host string) bool {
 	}
 	for i := range len(host) {
 		if !ofHost[host[i]] {
-			return i > 0 && validPort(host[i:])
+			return hasLabel(host[:i]) && validPort(host[i:])
 		}
 	}
-	return true
+	return hasLabel(host)
 }
+
+// hasLabel reports whether a name has anything in it but dots.
+func hasLabel(name string) bool { return strings.Trim(name, ".") != "" }
 
 // validPort takes a colon and digits, or none of these.
 func validPort(port string) bool {
