@@ -14,6 +14,7 @@ require (
 	github.com/mholt/acmez/v3 v3.1.7
 	github.com/mholt/caddy-l4 v0.1.2
 	github.com/miekg/dns v1.1.73
+	github.com/nginxinc/nginx-go-crossplane v0.4.89
 	github.com/pires/go-proxyproto v0.15.0
 	github.com/prometheus/client_golang v1.24.1
 	github.com/sergeymakinen/go-crypt v1.0.0
@@ -39,6 +40,12 @@ require (
 	pgregory.net/rapid v1.2.0
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
 	sigs.k8s.io/yaml v1.6.0
+)
+
+require (
+	github.com/jstemmer/go-junit-report v1.0.0 // indirect
+	golang.org/x/mod v0.41.0 // indirect
+	golang.org/x/tools v0.50.0 // indirect
 )
 
 require (

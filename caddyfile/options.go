@@ -94,6 +94,14 @@ var options = option.Table[draft, *line]{
 		Example: "disable_catch_all", Default: "they answer for the hosts that no other Ingress has",
 	},
 	{
+		Name: "snippets", Values: "ignore",
+		Parse: one(func(d *draft) *string { return &d.config.Snippets }, words("", settings.SnippetsIgnore)),
+		Doc: "With `ignore`, Ingresses whose snippets may refuse requests are served without these snippets, and get a warning. Snippets " +
+			"of nginx configuration are not run: what they keep out, `ignore` lets in. The same holds for the ConfigMap's snippets, and for " +
+			"ModSecurity.",
+		Example: "snippets ignore", Default: "requests for such Ingresses get 503; [annotations](annotations.md#configuration-snippet) says for which",
+	},
+	{
 		Name: "http", Values: "<address>... | off",
 		Parse: addresses(func(d *draft) *[]string { return &d.config.HTTP }),
 		Doc: "Where HTTP is answered. With `off` it is not, and a site of your own may listen there and hand its requests over " +

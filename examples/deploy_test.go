@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/configmap"
 	"github.com/k8singress/k8singress/internal/settings"
 )
@@ -40,7 +41,7 @@ func TestDeploy(t *testing.T) {
 			d.checkEnd(t)
 			d.checkSelectors(t)
 			d.checkPorts(t)
-			if _, problems := configmap.Parse(d.options); len(problems) > 0 || len(d.options) == 0 {
+			if _, problems := configmap.Parse(annotations.Settings{}, d.options); len(problems) > 0 || len(d.options) == 0 {
 				t.Errorf("the options %v: %v", d.options, problems)
 			}
 		})

@@ -225,7 +225,7 @@ func (s *Settings) externalAuth(string) []ir.Filter {
 	switch {
 	case asked.URL == "" && !asked.Broken:
 		return nil
-	case asked.Broken:
+	case asked.Broken, asked == &s.Asked.GlobalAuth && s.Asked.Snippets.GlobalAuth:
 		return []ir.Filter{ir.Unavailable}
 	}
 	f := ir.ExternalAuth{

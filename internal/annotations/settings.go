@@ -63,6 +63,8 @@ type Settings struct {
 	ErrorPages ErrorPages
 	// Canary is nil for an Ingress that answers by itself.
 	Canary *ir.Canary
+	// IgnoreSnippets serves Ingresses without their snippets, whatever these are. It is for defaults, and no annotation changes it.
+	IgnoreSnippets bool
 	// Closed says that every request is refused.
 	Closed bool
 	// Asked is what has its effect together with other values only.
@@ -94,6 +96,9 @@ type Asked struct {
 	Auth, GlobalAuth externalAuth
 	NoGlobalAuth     bool
 	NoAuth           []string
+
+	// Snippets are texts of nginx configuration, and ModSecurity.
+	Snippets snippetSettings
 
 	// Mirror is where copies go; without a URL there are none.
 	Mirror ir.Mirror
@@ -139,11 +144,13 @@ func Parse(defaults Settings, all map[string]string) (*Settings, []report.Proble
 		case !ours:
 		case row != nil:
 			r.Read(row, all[key], field)
+		case slices.Contains(known, name) && requestsNothing(all[key]):
 		default:
 			r.Warn(report.UnknownAnnotation, field, unknown(key))
 		}
 	}
 	defaults.Finish()
+	defaults.finishFirewall()
 	r.Check()
 	return &defaults, r.Problems
 }

@@ -21,6 +21,7 @@ var Table = option.Table[Settings, string]{
 	authCacheKey, authCacheDuration, authAlwaysSetCookie, authKeepalive, authKeepaliveRequests, authKeepaliveTimeout, authKeepaliveShareVars,
 	enableGlobalAuth,
 	chainNames,
+	configurationSnippet, serverSnippet, authSnippet, modSecuritySnippet, enableModSecurity, enableCoreRules,
 	customHTTPErrors, defaultBackend, disableProxyInterceptErrors,
 	useRegex, rewriteTarget, appRoot, relativeRedirects,
 	serverAlias, fromToWWW,

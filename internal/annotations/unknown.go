@@ -16,6 +16,12 @@ var knownNames string
 
 var known = strings.Fields(knownNames)
 
+// requestsNothing reports whether a value is one that no annotation needs support for.
+func requestsNothing(value string) bool {
+	value = strings.TrimSpace(value)
+	return value == "" || value == "false"
+}
+
 // unknown says that an annotation with one of the two prefixes is not in the table.
 func unknown(key string) string {
 	name, isNginx := strings.CutPrefix(key, Prefix)

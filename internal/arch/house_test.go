@@ -69,6 +69,7 @@ var house = []room{
 
 	// Kubernetes objects to the model, without a side effect.
 	{name: "internal/option", level: 2, never: pure},
+	{name: "internal/snippets", level: 0, never: pure},
 	{name: "internal/mirror", level: 3, never: pure},
 	{name: "internal/annotations", level: 3, never: pure},
 	{name: "internal/backends", level: 2, never: pure},

@@ -35,10 +35,10 @@ type Config struct {
 	Syslog Syslog
 }
 
-// Parse reads the data of a ConfigMap. A key that cannot be read is left out and reported; the others count. One that keeps
-// requests out closes Defaults then.
-func Parse(data map[string]string) (*Config, []report.Problem) {
-	return read(annotations.Settings{}, data, false)
+// Parse reads the data of the ConfigMap for all Ingresses. base holds the options of the controller. A key that cannot be read is left out
+// and reported; the others take effect. If such a key keeps requests out, Parse closes Defaults.
+func Parse(base annotations.Settings, data map[string]string) (*Config, []report.Problem) {
+	return read(base, data, false)
 }
 
 // ParseClass reads the data of the ConfigMap of one class on top of what holds for all. Keys that hold for the process as a
@@ -90,6 +90,8 @@ func (r *reading) all(data map[string]string) {
 func (r *reading) one(name, value string) {
 	row, field := Table.Find(name), "data["+name+"]"
 	switch {
+	case row == nil && value == "false" && fates[name] == fateLater:
+		// It requests nothing that is missing.
 	case row == nil:
 		r.other(name, field)
 	case row.Scope == process && r.class && value != "" && row.OnError != nil:

@@ -14,7 +14,7 @@ func TestAPanicStaysInItsConfigMap(t *testing.T) {
 	t.Cleanup(func() { Table = table })
 	Table = append(Table[:len(Table):len(Table)], Key{Name: "faulty", Parse: func(*Config, string) error { panic("out of range") }})
 	data := map[string]string{"faulty": "x", "proxy-body-size": "8m"}
-	config, problems := Parse(data)
+	config, problems := parse(data)
 	if !config.Defaults.Closed || len(problems) != 1 || problems[0].Reason != report.Quarantined {
 		t.Errorf("closed: %t, problems %v", config.Defaults.Closed, problems)
 	}

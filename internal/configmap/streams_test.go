@@ -30,7 +30,7 @@ func TestStreams(t *testing.T) {
 		{map[string]string{"proxy-stream-responses": "2"}, ir.StreamPolicy{Responses: 2}},
 		{map[string]string{"proxy-stream-responses": "0"}, ir.StreamPolicy{}},
 	} {
-		config, problems := Parse(test.data)
+		config, problems := parse(test.data)
 		if diff := cmp.Diff(test.want, config.Global.Streams); diff != "" || len(problems) > 0 {
 			t.Errorf("%v: %v, and (-want +got):\n%s", test.data, problems, diff)
 		}
@@ -42,7 +42,7 @@ func TestStreamsRefused(t *testing.T) {
 		"proxy-stream-timeout": "0", "proxy-stream-next-upstream": "off", "proxy-stream-next-upstream-tries": "-1",
 		"proxy-stream-next-upstream-timeout": "soon", "proxy-stream-responses": "many",
 	} {
-		config, problems := Parse(map[string]string{name: value, "proxy-read-timeout": "7"})
+		config, problems := parse(map[string]string{name: value, "proxy-read-timeout": "7"})
 		if config.Global.Streams != (ir.StreamPolicy{}) || config.Defaults.Attempts.Read != 7*time.Second {
 			t.Errorf("%s %s makes %+v, and other keys %+v", name, value, config.Global.Streams, config.Defaults.Attempts)
 		}

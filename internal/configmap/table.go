@@ -34,6 +34,9 @@ var Table = option.Table[Config, string]{
 	globalAuth("auth-url"), globalAuth("auth-method"), globalAuth("auth-signin"), globalAuth("auth-signin-redirect-param"),
 	globalAuth("auth-response-headers"), globalAuth("auth-request-redirect"), globalAuth("auth-cache-key"), globalAuth("auth-cache-duration"),
 	globalAuth("auth-always-set-cookie"), ofIngresses(&annotations.NoAuthLocations),
+	ofIngresses(&annotations.HTTPSnippet), ofIngresses(&annotations.ServersSnippet), ofIngresses(&annotations.LocationsSnippet),
+	ofIngresses(&annotations.GlobalAuthSnippet),
+	ofIngresses(&annotations.FirewallRules), annotation("enable-modsecurity"), named("enable-owasp-modsecurity-crs", "enable-owasp-core-rules"),
 	customHTTPErrors, disableProxyInterceptErrors,
 	proxySSLLocationOnly, ofIngresses(&annotations.GlobalAllowedResponseHeaders),
 
@@ -67,6 +70,13 @@ func annotation(name string) Key {
 		panic("there is no annotation " + name)
 	}
 	return ofIngresses(row)
+}
+
+// named is a key that means for all Ingresses what the annotation of another name means for one.
+func named(name, of string) Key {
+	key := annotation(of)
+	key.Name = name
+	return key
 }
 
 // ofIngresses is a key with a row of annotations.Settings, which no Ingress need be able to say.

@@ -47,6 +47,7 @@ func options(o settings.Config) translate.Options {
 	}
 	t.Streams.NoIssuer, t.Streams.NoIssuerFor = o.AutoHTTPS == settings.AutoHTTPSOff, o.AutoHTTPSExcept
 	t.Ingress.Defaults.AvailableChains = slices.Sorted(maps.Keys(o.Chains))
+	t.Ingress.Defaults.IgnoreSnippets = o.Snippets == settings.SnippetsIgnore
 	t.DefaultCertificate, t.DefaultBackend = o.DefaultCertificate, o.DefaultBackend
 	t.Ingress.Defaults.ErrorPages.HasDefault = !o.DefaultBackend.IsZero()
 	t.Ingress.Issuance = issuing(o)

@@ -115,6 +115,10 @@ func guardCases(ca *fixture.Identity) map[string]guardCase {
 			garbage: "a/b/c", good: "params", foreign: "other/params", beside: []string{"backend-protocol", "FCGI"}, service: "fastcgi",
 			object: fmt.Sprintf(dataFor, "params", "A: b"),
 		},
+		"configuration-snippet": {garbage: "deny all;", good: "proxy_read_timeout 5s;"},
+		"server-snippet":        {garbage: "return 403;", good: "client_body_buffer_size 16k;"},
+		"auth-snippet":          {garbage: "proxy_set_header X-User admin;", good: "proxy_set_header X-Real-IP $remote_addr;", beside: asking},
+		"modsecurity-snippet":   {garbage: "SecRuleEngine On", good: "SecRuleEngine DetectionOnly"},
 		"custom-headers": {
 			garbage: "a/b/c", good: "answers", foreign: "other/answers", object: fmt.Sprintf(dataFor, "answers", "X-App: shop"),
 		},

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
+	"github.com/k8singress/k8singress/internal/annotations"
 	"github.com/k8singress/k8singress/internal/configmap"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
@@ -22,7 +23,7 @@ var plainPath = regexp.MustCompile(`^/[0-9A-Za-z._/-]*$`)
 func PathTypes(s *snapshot.Snapshot, options *settings.Config, r *report.Report) (verdicts []*report.Verdict) {
 	if options != nil {
 		if c, ok := snapshot.Of[*corev1.ConfigMap](s).Get(options.ConfigMap.Namespace, options.ConfigMap.Name); ok {
-			if config, _ := configmap.Parse(c.Data); config.AnyPathType {
+			if config, _ := configmap.Parse(annotations.Settings{}, c.Data); config.AnyPathType {
 				return nil
 			}
 		}

@@ -53,6 +53,9 @@ const (
 // AccessLogOff is the value of Config.AccessLog that notes nothing.
 const AccessLogOff = "off"
 
+// SnippetsIgnore is the value of Config.Snippets that serves Ingresses without their snippets.
+const SnippetsIgnore = "ignore"
+
 // HTTP3Off is the value of Config.HTTP3 that leaves HTTP/3 out.
 const HTTP3Off = "off"
 
@@ -109,6 +112,9 @@ type Config struct {
 	// DisableCatchAll refuses rules without a host, and Ingresses that are only a default backend: what would answer for
 	// every host. Default: false.
 	DisableCatchAll bool `json:"disable_catch_all,omitempty"`
+	// Snippets says what becomes of Ingresses with snippets of nginx configuration that may refuse requests: empty has all their requests
+	// get 503, and `ignore` serves them without the snippets.
+	Snippets string `json:"snippets,omitempty"`
 
 	// HTTP are the addresses that answer HTTP. An empty list means none. Default: [":80"].
 	HTTP []string `json:"http,omitzero"`

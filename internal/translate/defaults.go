@@ -28,14 +28,13 @@ type defaults struct {
 	verdicts map[ir.Ref]*report.Verdict
 	// backend is the default one; it may be nil.
 	backend *ir.Backend
-	// chains are those of the Caddyfile, which ConfigMaps know nothing of. So is hasBackend, which says that there is a default backend.
-	chains     []string
+	// hasBackend reports whether the options name a default backend.
 	hasBackend bool
 }
 
 // readDefaults is pure: equal objects and options give equal defaults.
 func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
-	d := &defaults{ingress: o.Ingress, chains: o.Ingress.Defaults.AvailableChains, refs: set[ir.Ref]{}, verdicts: map[ir.Ref]*report.Verdict{}}
+	d := &defaults{ingress: o.Ingress, refs: set[ir.Ref]{}, verdicts: map[ir.Ref]*report.Verdict{}}
 	d.hasBackend = !o.DefaultBackend.IsZero()
 	d.configMap(s, o.ConfigMap)
 	d.defaultBackend(s, o)
@@ -59,11 +58,10 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	if !ok {
 		object = &corev1.ConfigMap{}
 	}
-	config, problems := configmap.Parse(object.Data)
+	config, problems := configmap.Parse(d.ingress.Defaults, object.Data)
 	d.global, d.ingress.Defaults = &config.Global, config.Defaults
 	d.global.Headers.Answers = d.headers(s, config.AddHeaders)
 	d.global.Headers.Requests = d.headers(s, config.SetHeaders)
-	d.ingress.Defaults.AvailableChains, d.ingress.Defaults.ErrorPages.HasDefault = d.chains, d.hasBackend
 	if name.IsZero() {
 		return
 	}

@@ -12,7 +12,7 @@
 {{- toJson $maps -}}
 {{- end -}}
 
-{{/* The data of the ConfigMap of options. The controller has no snippets, so that only a wish for them is said there, and warned of. */}}
+{{/* The data of the ConfigMap of options. The controller does not run snippets, so allow-snippet-annotations is written only if it is true, and gets a warning. */}}
 {{- define "k8singress.configData" -}}
 {{- $c := .Values.controller -}}
 {{- $data := dict -}}
