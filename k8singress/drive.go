@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"time"
 
 	"crypto/tls"
@@ -17,6 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/httpserver"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 func init() { front.Process().Drive, front.Process().HandedOver = drive, handedOver.note }
@@ -41,7 +43,7 @@ func drive(conn net.Conn, info *front.Info) {
 			if err, ok := value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				return
 			}
-			caddy.Log().Named("k8singress.http").Error("a panic ended a connection", zap.Any("panic", value), zap.Stack("stack"))
+			panics.Report("http/handler", &panics.Panic{Value: value, Stack: debug.Stack()})
 		},
 	}
 	if info.Limits().HTTP2 && tlsOf(conn) == nil {

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/k8singress/k8singress/internal/exchange"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 const (
@@ -65,7 +66,7 @@ func (f *failureLog) first(log *zap.Logger, key failureKey) bool {
 		return false
 	}
 	f.leftOut[key] = 0
-	time.AfterFunc(failurePeriod, func() { f.count(log, key) })
+	panics.AfterFunc("k8singress/failures", failurePeriod, func() { f.count(log, key) })
 	return true
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // The end of the process: SIGTERM makes caddy.Exiting true. From then on answers ask their clients to leave. Caddy stops
@@ -42,9 +44,9 @@ func awaitStreams(ctx context.Context) {
 	leaving.since.CompareAndSwap(0, time.Now().UnixNano())
 	ctx, cancel := context.WithDeadline(ctx, time.Unix(0, leaving.since.Load()).Add(time.Duration(app.ShutdownTimeout)))
 	defer cancel()
-	var under sync.WaitGroup
-	under.Go(func() { app.engine.Table().AwaitStreams(ctx) })
-	under.Go(func() { app.engine.Ports().Drain(ctx) })
+	var under panics.Group
+	under.Go("k8singress/streams", func() { app.engine.Table().AwaitStreams(ctx) })
+	under.Go("k8singress/ports", func() { app.engine.Ports().Drain(ctx) })
 	under.Wait()
 	select {
 	case <-app.Ended():

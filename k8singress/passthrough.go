@@ -11,6 +11,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/sni"
 	"github.com/k8singress/k8singress/l4app"
 )
@@ -112,12 +113,12 @@ func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error 
 	backend := to.Backends.Next()
 	passed := p.passage().Take(conn, ahead, backend)
 	ended := to.Follow(passed.End)
-	go func() {
+	panics.Go("k8singress/passthrough", func() {
 		defer ended()
 		if err := passed.Pass(); err != nil {
 			p.log.Debug("passing a connection through", zap.Stringer("client", conn.RemoteAddr()),
 				zap.String("backend", backend.ID()), zap.Error(err))
 		}
-	}()
+	})
 	return front.ErrTaken
 }

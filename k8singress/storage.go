@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/k8singress/k8singress/internal/kubestorage"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 func init() { caddy.RegisterModule(new(Storage)) }
@@ -98,10 +99,10 @@ func (s *Storage) run() (*sharedStorage, error) {
 	var ctx context.Context
 	// The context of a configuration would keep that in memory.
 	ctx, r.stop = context.WithCancel(context.Background()) //nolint:forbidigo // see above
-	go func() {
+	panics.Go("k8singress/storage", func() {
 		defer close(r.stopped)
 		storage.Run(ctx)
-	}()
+	})
 	return r, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/loops"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/split"
 )
@@ -128,7 +129,7 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	defer h.outgoing.Remove(local)
 	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
 	// Once the client has said all nobody reads from it, and closing its socket alone would tell nobody.
-	defer context.AfterFunc(h.ends, l.close)()
+	defer panics.AfterContext(h.ends, "l4app/link", l.close)()
 	h.watch.add(l)
 	begin := time.Now()
 	err = l.carry(ahead, h.workers)

@@ -152,7 +152,7 @@ type port struct {
 	// forwarders are those of a UDP port.
 	forwarders []*udp.Forwarder
 	// serving are the loops that accept or forward, and the connections under way.
-	serving sync.WaitGroup
+	serving panics.Group
 	// gone is closed when the port is, and back when there is a port of that name again.
 	gone, back chan struct{}
 	// name is that of the port, successor the next one of that name, and waiting how many chains wait for their connections to end,
@@ -183,7 +183,7 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 	for _, socket := range sockets {
 		switch socket := socket.(type) {
 		case net.Listener:
-			p.serving.Go(func() { p.accept(socket) })
+			p.serving.Loop("l4app/accept", func() { p.accept(socket) })
 		case net.PacketConn:
 			f, err := udp.New(socket, func() *udp.Settings { return p.chain.Load().udp }, &p.account.traffic)
 			if err != nil {
@@ -192,7 +192,7 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 				return nil, err
 			}
 			p.forwarders = append(p.forwarders, f)
-			p.serving.Go(func() {
+			p.serving.Go("l4app/udp", func() {
 				f.Run()
 				p.chain.Load().connections.remove(f)
 			})

@@ -61,7 +61,7 @@ type Ports struct {
 	// taken are the addresses of the Caddy configuration.
 	taken []netaddr.Taken
 	// running is what has not ended yet of ports and chains that were let go.
-	running sync.WaitGroup
+	running panics.Group
 	// closing is closed when what is open has to end now.
 	closing chan struct{}
 }
@@ -283,7 +283,7 @@ func (p *Ports) drop(name string) {
 	p.log.Info("the port is closed; its connections may last a little longer", zap.String("port", name))
 	p.retire(gone, gone.chain.Load())
 	p.leaving[name] = gone
-	p.running.Go(gone.serving.Wait)
+	p.running.Go("l4app/port", gone.serving.Wait)
 }
 
 // going returns the ports that are leaving.
@@ -320,7 +320,7 @@ func (p *Ports) waitsNoMore(of *port) {
 func (p *Ports) retire(of *port, c *chain) {
 	ended := c.connections.refuse()
 	of.waiting++
-	p.running.Go(func() {
+	p.running.Go("l4app/chain", func() {
 		defer c.cancel()
 		defer p.waitsNoMore(of)
 		var late <-chan time.Time
@@ -368,10 +368,10 @@ func (p *Ports) Refuse() {
 func (p *Ports) Drain(ctx context.Context) {
 	p.Refuse()
 	ended := make(chan struct{})
-	go func() {
+	panics.Go("l4app/drain", func() {
 		p.running.Wait()
 		close(ended)
-	}()
+	})
 	select {
 	case <-ended:
 	case <-ctx.Done():

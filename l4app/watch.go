@@ -3,6 +3,8 @@ package l4app
 import (
 	"sync"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 const (
@@ -40,7 +42,7 @@ func (w *watch) add(l *link) {
 	w.links[l] = struct{}{}
 	if !w.ticking {
 		w.ticking = true
-		time.AfterFunc(w.tick(), w.checkAll)
+		panics.AfterFunc("l4app/watch", w.tick(), w.checkAll)
 	}
 }
 
@@ -63,7 +65,7 @@ func (w *watch) checkAll() {
 	for l := range w.links {
 		w.check(l, now, drain)
 	}
-	time.AfterFunc(w.tick(), w.checkAll)
+	panics.AfterFunc("l4app/watch", w.tick(), w.checkAll)
 }
 
 func (w *watch) check(l *link, now time.Time, drain time.Duration) {

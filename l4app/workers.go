@@ -1,6 +1,10 @@
 package l4app
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/k8singress/k8singress/internal/panics"
+)
 
 // workerPool runs functions on goroutines that it keeps for later. A new goroutine begins with a small stack, which is copied
 // again and again until it is as large as a connection needs: that is a tenth of what a short connection costs.
@@ -16,14 +20,14 @@ const maxIdleWorkers = 128
 // run runs f at once, and does not wait. A nil pool keeps no goroutines.
 func (p *workerPool) run(f func()) {
 	if p == nil {
-		go f()
+		panics.Go("l4app/connection", f)
 		return
 	}
 	if next := p.wake(); next != nil {
 		next <- f
 		return
 	}
-	go p.work(f)
+	panics.Go("l4app/connection", func() { p.work(f) })
 }
 
 func (p *workerPool) wake() chan func() {

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 const (
@@ -118,7 +119,7 @@ func (f *File) write(line []byte) {
 	}
 	if !f.writing {
 		f.writing = true
-		go f.run()
+		panics.Loop("accesslog/file", f.run)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
@@ -136,7 +137,7 @@ func (b *byName) forget(ref ir.Ref, one *single) {
 
 // run follows the objects until the context ends.
 func (b *byName) run(ctx context.Context) {
-	var running sync.WaitGroup
+	var running panics.Group
 	defer running.Wait()
 	for {
 		for ref, one := range b.unstarted() {
@@ -145,7 +146,7 @@ func (b *byName) run(ctx context.Context) {
 				stop()
 				continue
 			}
-			running.Go(func() {
+			running.Go("cluster/secret", func() {
 				defer stop()
 				newReader(b, ref, one).run(watching)
 			})

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"sync"
 
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes"
@@ -19,6 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/kubeclient"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
@@ -126,12 +126,12 @@ func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 // Run follows the cluster until the context ends. An API server that is away, at the start or later, is asked again
 // and again; the objects stay as they are known. Run is called once.
 func (c *Cluster) Run(ctx context.Context) {
-	var group sync.WaitGroup
+	var group panics.Group
 	for _, i := range c.informers {
-		group.Go(func() { i.shared.RunWithContext(ctx) })
+		group.Go("cluster/informer", func() { i.shared.RunWithContext(ctx) })
 	}
 	if c.secrets != nil {
-		group.Go(func() { c.secrets.run(ctx) })
+		group.Go("cluster/secrets", func() { c.secrets.run(ctx) })
 	}
 	if c.wait(ctx) {
 		c.log.Info("read all objects of the cluster", zap.Int("informers", len(c.informers)))

@@ -19,6 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/issuance"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -203,23 +204,23 @@ func (e *Engine) run() {
 	// The engine belongs to no configuration, so its context comes from none.
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // see above
 	e.cancel = cancel
-	var running sync.WaitGroup
+	var running panics.Group
 	if e.source != nil {
-		running.Go(func() { e.source.Run(ctx) })
+		running.Go("engine/source", func() { e.source.Run(ctx) })
 	}
 	if e.publisher != nil {
 		leading, resign := context.WithCancel(ctx)
 		e.resign = resign
-		running.Go(func() {
+		running.Go("engine/status", func() {
 			defer close(e.resigned)
 			e.publisher.Run(leading)
 		})
 	}
-	running.Go(func() { e.live.Names.Run(ctx) })
-	running.Go(func() { e.issuance.Run(ctx, e.leads) })
-	running.Go(func() { newLoop(e).run(ctx) })
-	go func() {
+	running.Loop("engine/names", func() { e.live.Names.Run(ctx) })
+	running.Loop("engine/issuance", func() { e.issuance.Run(ctx, e.leads) })
+	running.Loop("engine/loop", func() { newLoop(e).run(ctx) })
+	panics.Go("engine/end", func() {
 		running.Wait()
 		close(e.done)
-	}()
+	})
 }

@@ -3,18 +3,18 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/apply"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
 // patching is the work on the structure. It waits for Caddy, so it has a goroutine of its own, one at a time.
 type patching struct {
-	running sync.WaitGroup
+	running panics.Group
 	ended   chan patched
 	// again says to patch once more after the patch under way.
 	underWay, again bool
@@ -34,8 +34,12 @@ func (l *loop) patchStructure(ctx context.Context) {
 		return
 	}
 	m.underWay, m.again = true, false
-	m.running.Go(func() {
-		changed, err := l.structure(ctx)
+	m.running.Go("engine/structure", func() {
+		var changed bool
+		err := panics.Run("engine/structure", func() (err error) {
+			changed, err = l.structure(ctx)
+			return err
+		})
 		m.ended <- patched{changed, err}
 	})
 }

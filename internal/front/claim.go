@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // claim is what one configuration, or Open, has of an address. For Caddy it is a listener, on which nobody ever connects: the socket
@@ -82,10 +84,10 @@ func (c *claim) release() {
 	}
 	if socket := c.socket; socket.ending {
 		// What it still accepts is served.
-		go func() {
+		panics.Go("front/claim", func() {
 			<-socket.ended
 			c.cohort.sources.Add(-1)
-		}()
+		})
 	} else {
 		c.cohort.sources.Add(-1)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/k8singress/k8singress/internal/budget"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // clients bounds the connections of all HTTP clients, with all listeners together, so that those of one never take the descriptors
@@ -68,7 +69,7 @@ func (c *clients) makeRoom() {
 	defer c.mu.Unlock()
 	for key, end := range c.leave {
 		delete(c.leave, key)
-		go end()
+		panics.Go("front/make room", end)
 		return
 	}
 }

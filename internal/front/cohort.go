@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/panics"
@@ -69,20 +68,11 @@ func (k *cohort) begin(conn net.Conn, m *manner) {
 	conn = m.admit(conn)
 	switch {
 	case m.secure:
-		go k.guard(conn, func() { k.serve(conn, m) })
+		panics.Go("front/handshake", func() { k.serve(conn, m) }, func() { _ = conn.Close() })
 	case k.drives(m, ""):
-		go k.hand(conn, "", m)
+		panics.Go("front/connection", func() { k.hand(conn, "", m) }, func() { _ = conn.Close() })
 	default:
 		k.hand(conn, "", m)
-	}
-}
-
-// guard keeps a panic to the connection that caused it, which ends then.
-func (k *cohort) guard(conn net.Conn, do func()) {
-	if caught := panics.Try(do); caught != nil {
-		caddy.Log().Named("k8singress").Error("a panic ended a connection", zap.Any("panic", caught.Value),
-			zap.ByteString("stack", caught.Stack))
-		_ = conn.Close()
 	}
 }
 
@@ -154,7 +144,7 @@ func looksLikeHTTP(head [5]byte) bool {
 // hand gives a connection to the driver, or to net/http. The protocol is the one that client and server have agreed on.
 func (k *cohort) hand(conn net.Conn, protocol string, m *manner) {
 	if k.drives(m, protocol) {
-		k.guard(conn, func() { k.drive(conn, m) })
+		panics.Guard("front/connection", func() { k.drive(conn, m) }, func() { _ = conn.Close() })
 		return
 	}
 	s := k.serversFor(m)
@@ -191,7 +181,7 @@ func (k *cohort) serversFor(m *manner) *servers {
 // drain begins the end. It may be called once.
 func (k *cohort) drain(ctx context.Context) {
 	k.leaving.Store(true)
-	go k.end(context.WithoutCancel(ctx))
+	panics.Go("front/drain", func() { k.end(context.WithoutCancel(ctx)) })
 }
 
 // cut ends what the end of the process does not.

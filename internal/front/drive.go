@@ -4,6 +4,7 @@ import (
 	"net"
 
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // Drive serves a connection of HTTP/1.1 until it ends, and closes it. It is a *tls.Conn whose handshake is complete, or one in the
@@ -86,7 +87,7 @@ func (k *cohort) callDriven() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, do := range k.driven {
-		go do()
+		panics.Go("front/leave", do)
 	}
 	clear(k.driven)
 }

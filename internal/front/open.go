@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/k8singress/k8singress/internal/netaddr"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // Opened is an address that is open beside those of a server, and goes with it.
@@ -147,12 +148,12 @@ func (f *Front) forget(c *claim) {
 		return
 	}
 	k.drain(k.group.current.Load().Context)
-	go func() {
+	panics.Go("front/forget", func() {
 		<-k.ended
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.beside, k)
-	}()
+	})
 }
 
 type portKey struct{}

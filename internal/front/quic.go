@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/k8singress/k8singress/internal/netaddr"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // quicSocket is an address that HTTP/3 is spoken at, for as long as a configuration wants that. Caddy keeps account of it: its listener for
@@ -35,7 +36,7 @@ type quicSocket struct {
 	cutOff context.CancelFunc
 	closed chan struct{}
 	// serving has all connections, and who accepts them.
-	serving sync.WaitGroup
+	serving panics.Group
 
 	mu sync.Mutex
 	// conns are all that have begun, and ending says that they have to leave.
@@ -76,7 +77,7 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 	f.mu.Lock()
 	q.cohort.threes = append(q.cohort.threes, q)
 	f.mu.Unlock()
-	q.serving.Go(q.accept)
+	q.serving.Loop("front/quic accept", q.accept)
 	return &quicClaim{socket: q, done: make(chan struct{})}, nil
 }
 
@@ -115,7 +116,9 @@ func (q *quicSocket) accept() {
 			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), "there are too many connections")
 			continue
 		}
-		q.serving.Go(func() { q.serve(conn) })
+		q.serving.Go("front/quic", func() { q.serve(conn) }, func() {
+			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeInternalError), "")
+		})
 	}
 }
 
@@ -135,8 +138,12 @@ func (q *quicSocket) serve(conn *quic.Conn) {
 			return ctx
 		},
 	}
+	defer q.forget(c)
 	// Its error is how the connection has ended.
 	_ = c.server.ServeQUICConn(conn)
+}
+
+func (q *quicSocket) forget(c *quicConn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.conns, c)
@@ -167,7 +174,7 @@ type quicConn struct {
 // the time of the socket is over.
 func (c *quicConn) goAway() {
 	// Its error is that time was over.
-	c.leaving.Do(func() { go func() { _ = c.server.Shutdown(c.socket.over) }() })
+	c.leaving.Do(func() { panics.Go("front/quic leave", func() { _ = c.server.Shutdown(c.socket.over) }) })
 }
 
 // lingering is for how long a connection has to wait before it is closed: of an answer, something may be on its way.
@@ -255,7 +262,7 @@ func (c *quicClaim) WriteTo(b []byte, _ net.Addr) (int, error) { return len(b), 
 func (c *quicClaim) Close() error {
 	c.once.Do(func() {
 		close(c.done)
-		go c.socket.end()
+		panics.Go("front/quic end", c.socket.end)
 	})
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2"
 
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // settings are what cannot be changed of an http.Server that runs. Connections that are open keep those they have.
@@ -56,7 +57,7 @@ func (k *cohort) start(of settings, second bool) *server {
 	} else {
 		s.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	}
-	go func() { _ = s.Serve(s) }() // Its error is that it was shut down.
+	panics.Go("front/server", func() { _ = s.Serve(s) }) // Its error is that it was shut down.
 	return s
 }
 
@@ -89,7 +90,8 @@ func (s *server) push(conn net.Conn) {
 
 // shutdown may be called more than once, and does not wait.
 func (s *server) shutdown(ctx context.Context) {
-	s.ending.Do(func() { go func() { _ = s.Shutdown(ctx) }() }) // Its error would be that of the context, which does not end.
+	// The error would be that of the context, which does not end.
+	s.ending.Do(func() { panics.Go("front/shutdown", func() { _ = s.Shutdown(ctx) }) })
 }
 
 func (s *server) Accept() (net.Conn, error) {

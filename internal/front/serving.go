@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/netaddr"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // ErrTaken is what Divert returns for a connection that is no business of the front any more.
@@ -100,7 +101,7 @@ func (s *Serving) Wrap(next net.Listener) net.Listener {
 	}
 	a := &adopted{Listener: next, of: s, cohort: s.cohort, manner: s.usual(next.Addr()), done: make(chan struct{})}
 	s.cohort.sources.Add(1)
-	go a.accept()
+	panics.Go("front/accept", a.accept)
 	return a
 }
 

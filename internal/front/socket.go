@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/netaddr"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // socket is what the kernel knows of an address: one that is there for as long as somebody has a claim to it.
@@ -64,7 +65,7 @@ func (s *socket) remove(c *claim) {
 	s.claims = slices.DeleteFunc(s.claims, func(o *claim) bool { return o == c })
 	if len(s.claims) == 0 {
 		s.ending = true
-		go s.end()
+		panics.Go("front/socket", s.end)
 		return
 	}
 	s.choose()
@@ -78,7 +79,7 @@ func (s *socket) choose() {
 		return
 	}
 	if s.first.Swap(s.claims[attached]) == nil {
-		go acceptAll(s, func(conn net.Conn) { s.first.Load().serve(conn) })
+		panics.Loop("front/accept", func() { acceptAll(s, func(conn net.Conn) { s.first.Load().serve(conn) }) })
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/reach"
 	"github.com/k8singress/k8singress/internal/trust"
 )
@@ -40,7 +41,7 @@ type Checker struct {
 
 	mu      sync.Mutex
 	running map[string]*round
-	all     sync.WaitGroup
+	all     panics.Group
 	// asking has the slots of each namespace, for as long as there is a round for it.
 	asking map[string]*slots
 }
@@ -119,7 +120,7 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	c.running[id] = r
 	namespace, _, _ := strings.Cut(id, "/")
 	r.slots = c.hold(namespace)
-	c.all.Go(func() {
+	c.all.Go("health/backend", func() {
 		defer close(r.done)
 		defer c.release(namespace)
 		r.inherit(old)
@@ -200,7 +201,7 @@ const most, mostOfNamespace = 16, 64
 func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
 	list, check, known := b.Endpoints(), &r.check, r.known
 	there := make(map[string]bool, len(list))
-	var asking sync.WaitGroup
+	var asking panics.Group
 	slots := make(chan struct{}, most)
 	for _, e := range list {
 		if there[e.Address] {
@@ -219,7 +220,7 @@ func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
 			asking.Wait()
 			return
 		}
-		asking.Go(func() {
+		asking.Go("health/probe", func() {
 			defer func() { <-slots; <-r.slots }()
 			err := c.probe(ctx, e.Address, check)
 			if ctx.Err() != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 type contextFunc = func() context.Context
@@ -78,8 +80,9 @@ func (x *requestContext) watch() {
 	if err != nil {
 		return
 	}
-	x.watched = make(chan struct{})
-	go func(over chan struct{}) {
+	over := make(chan struct{})
+	x.watched = over
+	panics.Go("httpserver/watch", func() {
 		defer close(over)
 		gone := false
 		// It comes back without an answer when the deadline is changed to one that is over.
@@ -89,7 +92,7 @@ func (x *requestContext) watch() {
 		}); err == nil && gone {
 			x.end()
 		}
-	}(x.watched)
+	})
 }
 
 // bodyRead is called when the body has been read: from now on the socket can be watched.

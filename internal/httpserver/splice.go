@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // largeBuffer is what bodies are copied with.
@@ -55,7 +57,7 @@ func (c *conn) keepWriting() (stop func()) {
 	var timer *time.Timer
 	mu.Lock()
 	defer mu.Unlock()
-	timer = time.AfterFunc(limit, func() {
+	timer = panics.AfterFunc("httpserver/write", limit, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		if over {

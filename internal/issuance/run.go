@@ -3,16 +3,16 @@ package issuance
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/turns"
 )
 
 // Run works until ctx ends, and then waits for what is under way. Other replicas with the same storage do too: leads says
 // whether this is the one that asks issuers.
 func (m *Manager) Run(ctx context.Context, leads func() bool) {
-	var running sync.WaitGroup
+	var running panics.Group
 	defer running.Wait()
 	ticker := time.NewTicker(beat)
 	defer ticker.Stop()
@@ -44,7 +44,7 @@ func (m *Manager) end() {
 }
 
 // dispatch begins what there is to do and room for, and returns when to come back at the latest.
-func (m *Manager) dispatch(ctx context.Context, running *sync.WaitGroup, leads bool) time.Duration {
+func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads bool) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.setup == nil {
@@ -86,14 +86,14 @@ func (m *Manager) setLeads(leads bool) {
 }
 
 // beginSweep looks through the storage now and then, in the replica that leads, once it knows its hosts.
-func (m *Manager) beginSweep(ctx context.Context, running *sync.WaitGroup, now time.Time) {
+func (m *Manager) beginSweep(ctx context.Context, running *panics.Group, now time.Time) {
 	if !m.leads || m.unread > 0 || len(m.hosts) == 0 || now.Sub(m.swept) < sweepEvery {
 		return
 	}
 	m.swept = now
 	s := m.setup
 	s.acquire()
-	running.Go(func() {
+	running.Go("issuance/sweep", func() {
 		defer s.release()
 		m.sweep(ctx, s)
 	})
@@ -102,14 +102,14 @@ func (m *Manager) beginSweep(ctx context.Context, running *sync.WaitGroup, now t
 // task works on a host, without the lock.
 type task func(ctx context.Context, s *setup, h *host)
 
-func (m *Manager) begin(ctx context.Context, running *sync.WaitGroup, q *turns.Queue[*host], do task) {
+func (m *Manager) begin(ctx context.Context, running *panics.Group, q *turns.Queue[*host], do task) {
 	for h, ok := q.Pop(); ok; h, ok = q.Pop() {
 		m.start(ctx, running, q, h, do)
 	}
 }
 
 // beginOrders begins as many orders as the authority may be asked for now, renewals first.
-func (m *Manager) beginOrders(ctx context.Context, running *sync.WaitGroup, now time.Time) time.Duration {
+func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now time.Time) time.Duration {
 	rest := time.Minute
 	for _, q := range []*turns.Queue[*host]{m.renewals, m.orders} {
 		for m.mayOrder(now) {
@@ -139,19 +139,24 @@ func (m *Manager) mayOrder(now time.Time) bool {
 // carefulFor is how long that is.
 const carefulFor = time.Hour
 
-func (m *Manager) start(ctx context.Context, running *sync.WaitGroup, q *turns.Queue[*host], h *host, do task) {
+func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Queue[*host], h *host, do task) {
 	s := m.setup
 	s.acquire()
 	h.busy = true
-	running.Go(func() {
+	running.Go("issuance/host", func() {
+		defer m.wake()
+		defer s.release()
+		defer m.finish(q, h)
 		do(ctx, s, h)
-		m.mu.Lock()
-		q.Done(h)
-		m.next(h)
-		m.mu.Unlock()
-		s.release()
-		m.wake()
 	})
+}
+
+// finish takes a host from the task that has ended, also from one that panicked.
+func (m *Manager) finish(q *turns.Queue[*host], h *host) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q.Done(h)
+	m.next(h)
 }
 
 // next queues a host for what follows the task that has ended.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/k8singress/k8singress/internal/kubeclient"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // errLost says that another process holds, or held, a lock that was held here.
@@ -23,7 +24,7 @@ type hold struct {
 	*claim
 	// stop ends the renewal, and renewal is done when it has ended.
 	stop    context.CancelFunc
-	renewal sync.WaitGroup
+	renewal panics.Group
 
 	mu sync.Mutex
 	// lease is its newest state, and renewed when it was asked for.
@@ -37,7 +38,7 @@ type hold struct {
 func (c *claim) hold(ctx context.Context, lease *coordinationv1.Lease, renewed time.Time) *hold {
 	h := &hold{claim: c, lease: lease, renewed: renewed}
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
-	h.renewal.Go(func() { h.keep(ctx) })
+	h.renewal.Go("kubestorage/renewal", func() { h.keep(ctx) })
 	return h
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/k8singress/k8singress/internal/kubeclient"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // Times are those of a lock: how long it is good when its holder renews it no more, how often the holder renews it, and how
@@ -240,7 +241,7 @@ func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	case c.exists && (apierrors.IsConflict(err) || apierrors.IsNotFound(err)):
 		return nil, 0, nil
 	case ctx.Err() != nil:
-		go c.undo(context.WithoutCancel(ctx))
+		panics.Go("kubestorage/undo", func() { c.undo(context.WithoutCancel(ctx)) })
 	}
 	return nil, 0, err
 }

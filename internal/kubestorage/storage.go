@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/k8singress/k8singress/internal/kubeclient"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // Options say where a storage is.
@@ -103,10 +104,10 @@ func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, erro
 // Run follows the Secrets and Leases until the context ends. It is called once. Locks that are held then stay held, and are
 // renewed, until they are unlocked or the process ends.
 func (s *Storage) Run(ctx context.Context) {
-	var group sync.WaitGroup
-	group.Go(func() { s.reflector.RunWithContext(ctx) })
-	group.Go(func() { s.leases.informer.RunWithContext(ctx) })
-	group.Go(func() { s.locks.sweep(ctx, s.sweeper) })
+	var group panics.Group
+	group.Go("kubestorage/secrets", func() { s.reflector.RunWithContext(ctx) })
+	group.Go("kubestorage/leases", func() { s.leases.informer.RunWithContext(ctx) })
+	group.Go("kubestorage/locks", func() { s.locks.sweep(ctx, s.sweeper) })
 	group.Wait()
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/filter"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // chain is a list of Caddy routes, interned by its JSON: all routes with equal JSON share it.
@@ -166,7 +167,7 @@ func (c *chain) acquire() *instance {
 func (i *instance) release() {
 	if i.holders.Add(-1) == 0 {
 		// Not on the request's time: the cleanup of modules may wait.
-		go i.cancel()
+		panics.Go("live/chain", i.cancel)
 	}
 }
 

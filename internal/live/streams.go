@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // streams are the requests of one route that may last for ever: upgraded connections and streams of events. They stay with
@@ -164,11 +165,11 @@ func (t *Table) drain(list []endingStreams) {
 	}
 	first := min(t.DrainTime(), settled)
 	rest := t.DrainTime() - first
-	time.AfterFunc(first, func() {
+	panics.AfterFunc("live/streams", first, func() {
 		if list = slices.DeleteFunc(list, endingStreams.none); len(list) == 0 {
 			return
 		}
-		time.AfterFunc(rest, func() {
+		panics.AfterFunc("live/streams", rest, func() {
 			for _, e := range list {
 				e.close()
 			}

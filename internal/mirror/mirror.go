@@ -13,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/callout"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 const (
@@ -55,7 +56,7 @@ type Sender struct {
 	mu     sync.Mutex
 	closed bool
 	// running counts the goroutines, one for each copy.
-	running sync.WaitGroup
+	running panics.Group
 }
 
 // NewSender returns a sender that calls mirrors by ask. What goes wrong is said to log, for who looks for it.
@@ -123,7 +124,7 @@ func (s *Sender) send(call *callout.Call, ingress string, release func()) {
 		release()
 		return
 	}
-	s.running.Go(run)
+	s.running.Go("mirror/copy", run)
 }
 
 func (s *Sender) run(call *callout.Call, ingress string) {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -14,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 const (
@@ -196,7 +196,7 @@ func (c *conn) watch() {
 	if c.unwatch != nil {
 		return
 	}
-	c.unwatch = context.AfterFunc(c.request.Context(), c.interrupt)
+	c.unwatch = panics.AfterContext(c.request.Context(), "proxy/interrupt", c.interrupt)
 	c.in.slack, c.in.moved = c.out.slack, time.Time{}
 	c.extendRead()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/budget"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // dialing is what a new connection has to know of the request that it is for.
@@ -44,12 +45,12 @@ func (d *dialing) limit(ctx context.Context) (context.Context, func()) {
 		switch {
 		case ctx.Err() != nil:
 		case d.listed():
-			time.AfterFunc(lookAgain, look)
+			panics.AfterFunc("proxy/dial", lookAgain, look)
 		default:
 			gone(errGone)
 		}
 	}
-	timer := time.AfterFunc(lookAgain, look)
+	timer := panics.AfterFunc("proxy/dial", lookAgain, look)
 	return ctx, func() {
 		timer.Stop()
 		gone(nil)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"sync"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // elastic takes an answer off an endpoint as fast as it comes, and gives it away as slowly as it is wanted. What does not fit
@@ -40,7 +42,7 @@ func newElastic(source io.Reader) *elastic {
 		e.inMemory = elasticMemory
 	}
 	e.changed = sync.NewCond(&e.mu)
-	go e.fill(source)
+	panics.Go("proxy/answer", func() { e.fill(source) }, func() { e.ended(errPanicked) })
 	return e
 }
 

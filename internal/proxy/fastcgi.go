@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/k8singress/k8singress/internal/fastcgi"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 var errNoLength = errors.New("the length of the body is not known, which FastCGI demands, and there is no room to wait for its end")
@@ -28,7 +28,7 @@ func (r *request) roundTripCGI(d *dialing, to *http.Request) (*http.Response, er
 		return nil, err
 	}
 	// It is closed when the request has ended, too.
-	context.AfterFunc(to.Context(), func() { _ = conn.Close() })
+	panics.AfterContext(to.Context(), "proxy/fastcgi", func() { _ = conn.Close() })
 	response, err := ask(conn, params, to)
 	if errors.Is(err, fastcgi.ErrInvalid) {
 		err = noCGI{err}
@@ -54,7 +54,7 @@ func ask(conn net.Conn, params []fastcgi.Param, r *http.Request) (*http.Response
 			return nil, err
 		}
 	} else {
-		go send(conn, r.Body)
+		panics.Go("proxy/fastcgi", func() { send(conn, r.Body) }, func() { _ = conn.Close() })
 	}
 	return fastcgi.ReadResponse(conn, r)
 }

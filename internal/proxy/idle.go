@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // idle ends a request that others than conn serve when its endpoint neither takes nor gives anything for too long. The time in which
@@ -34,7 +35,7 @@ func (silence) Temporary() bool { return true }
 func newIdle(ctx context.Context, s *Settings) *idle {
 	i := &idle{read: s.Read, write: s.Write}
 	i.ctx, i.cancel = context.WithCancelCause(ctx)
-	i.timer = time.AfterFunc(time.Hour, func() { i.cancel(errSilent) })
+	i.timer = panics.AfterFunc("proxy/idle", time.Hour, func() { i.cancel(errSilent) })
 	i.timer.Stop()
 	return i
 }

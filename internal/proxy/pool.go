@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
@@ -191,7 +192,7 @@ func (p *Pool) period() time.Duration { return min(sweepPeriod, max(shortestPeri
 
 // arm lets sweep come.
 func (p *Pool) arm() {
-	p.sweeps = time.AfterFunc(p.period(), func() { p.sweep(time.Now()) })
+	p.sweeps = panics.AfterFunc("proxy/sweep", p.period(), func() { p.sweep(time.Now()) })
 }
 
 // sweep closes what has been idle for too long, and what the endpoint has closed. It comes again as long as there is

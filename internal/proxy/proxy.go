@@ -203,6 +203,8 @@ var (
 	errBadRequest = errors.New("the request cannot be written for the endpoint")
 	// errInvalid is for answers that are no HTTP.
 	errInvalid = errors.New("the answer is no HTTP")
+	// errPanicked ends a transfer whose goroutine panicked.
+	errPanicked = errors.New("the transfer failed because of a fault of the controller")
 	// errNotTaken is for an answer that is cut off because of the client.
 	errNotTaken = errors.New("the client does not take it")
 )

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // isWebSocket says whether an answer switches to what was asked for.
@@ -39,7 +39,7 @@ func (r *request) switched(c *conn) error {
 	}
 	if ctx := r.Context(); ctx.Err() == nil {
 		// A server may have ended it, because the connection is its own no more.
-		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+		defer panics.AfterContext(ctx, "proxy/websocket", func() { _ = conn.Close() })()
 	}
 	t := &talk{limit: c.in.limit, tick: max(c.in.limit/renewParts, time.Millisecond), last: time.Now()}
 	if in := c.buffered(); len(in) > 0 {
@@ -48,9 +48,13 @@ func (r *request) switched(c *conn) error {
 			return nil //nolint:nilerr // A client that leaves ends its WebSocket so.
 		}
 	}
-	var both sync.WaitGroup
-	both.Go(func() { t.copy(c.socket, conn) })
-	both.Go(func() { t.copy(conn, c.socket) })
+	end := func() {
+		_ = conn.Close()
+		_ = c.socket.Close()
+	}
+	var both panics.Group
+	both.Go("proxy/websocket", func() { t.copy(c.socket, conn) }, end)
+	both.Go("proxy/websocket", func() { t.copy(conn, c.socket) }, end)
 	both.Wait()
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // upload is a body on its way to an endpoint, which may answer meanwhile.
@@ -26,16 +27,16 @@ func (r *request) upload(c *conn) *upload {
 	r.hold()
 	u := &upload{from: r.body.reader(), done: make(chan struct{})}
 	c.sends()
-	go func() {
+	panics.Go("proxy/upload", func() {
 		defer close(u.done)
-		u.run(c, r)
+		panics.Guard("proxy/upload", func() { u.run(c, r) }, func() { u.broken = errPanicked })
 		if u.broken != nil || isTimeout(u.failed) {
 			// There is no answer to wait for.
 			c.interrupt()
 			return
 		}
 		c.sent()
-	}()
+	})
 	return u
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 const (
@@ -132,7 +134,7 @@ func (c *client) over(ctx context.Context, network string, question *dns.Msg, se
 	}
 	defer conn.Close()
 	// Reading ends at a deadline only, not with the context.
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	defer panics.AfterContext(ctx, "resolver/question", func() { conn.Close() })()
 	m, _, err := asker.ExchangeWithConnContext(ctx, question, conn)
 	return m, err
 }

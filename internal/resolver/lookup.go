@@ -7,10 +7,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // client looks names up. It is immutable.
@@ -105,9 +106,14 @@ func (c *client) addresses(ctx context.Context, name string) (answer, error) {
 	types := [...]uint16{dns.TypeA, dns.TypeAAAA}
 	var answers [len(types)]answer
 	var errs [len(types)]error
-	var asking sync.WaitGroup
+	var asking panics.Group
 	for i, t := range types {
-		asking.Go(func() { answers[i], errs[i] = c.chase(ctx, name, t) })
+		asking.Go("resolver/question", func() {
+			errs[i] = panics.Run("resolver/question", func() (err error) {
+				answers[i], err = c.chase(ctx, name, t)
+				return err
+			})
+		})
 	}
 	asking.Wait()
 	all := answer{ttl: min(answers[0].ttl, answers[1].ttl)}

@@ -2,10 +2,11 @@ package resolver
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 const (
@@ -27,14 +28,14 @@ const (
 
 // Run looks names up until ctx ends. When it has returned, nothing runs any more.
 func (r *Resolver) Run(ctx context.Context) {
-	var looking sync.WaitGroup
+	var looking panics.Group
 	defer looking.Wait()
 	timer := time.NewTimer(idle)
 	defer timer.Stop()
 	for {
 		next, c, wait := r.next()
 		if next.name != nil {
-			looking.Go(func() { r.ask(ctx, next, c) })
+			looking.Go("resolver/name", func() { r.ask(ctx, next, c) })
 			continue
 		}
 		timer.Reset(wait)
@@ -77,7 +78,11 @@ func (r *Resolver) ask(ctx context.Context, of turn, c *client) {
 	n := of.name
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	a, err := c.lookup(limited, n.host)
+	var a answer
+	err := panics.Run("resolver/name", func() (err error) {
+		a, err = c.lookup(limited, n.host)
+		return err
+	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.due.Done(of)

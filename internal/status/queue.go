@@ -7,6 +7,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/delayqueue"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/turns"
 )
 
@@ -72,14 +73,16 @@ func (q *queue) of(t task) *turns.Queue[task] {
 
 // run writes until ctx ends, and waits for what is under way.
 func (q *queue) run(ctx context.Context, write func(context.Context, task) error) {
-	var writing sync.WaitGroup
+	var writing panics.Group
 	defer writing.Wait()
 	timer := time.NewTimer(lastRetry)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		begun, rest := q.next(time.Now())
 		for _, t := range begun {
-			writing.Go(func() { q.done(t, write(ctx, t)) })
+			writing.Go("status/write", func() {
+				q.done(t, panics.Run("status/write", func() error { return write(ctx, t) }))
+			})
 		}
 		timer.Reset(rest)
 		select {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/kubeclient"
+	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/snapshot"
@@ -107,9 +107,9 @@ func (w *Writer) lead(ctx context.Context) {
 	w.updates.Store(false)
 	w.coreEvents.Store(false)
 	queue := newQueue()
-	var working sync.WaitGroup
-	working.Go(func() { queue.run(ctx, w.write) })
-	working.Go(func() { w.ports.lead(ctx, &w.desired) })
+	var working panics.Group
+	working.Go("status/queue", func() { queue.run(ctx, w.write) })
+	working.Go("status/ports", func() { w.ports.lead(ctx, &w.desired) })
 	w.memory.newTerm()
 	w.enqueue(queue)
 	for ctx.Err() == nil {

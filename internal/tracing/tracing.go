@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/panics"
 )
 
 const (
@@ -120,7 +121,7 @@ func (t *Tracer) Retire() {
 		return
 	}
 	t.release()
-	go func() {
+	panics.Go("tracing/retire", func() {
 		timer := time.NewTimer(lastSpans)
 		defer timer.Stop()
 		select {
@@ -128,7 +129,7 @@ func (t *Tracer) Retire() {
 		case <-timer.C:
 		}
 		t.shutdown()
-	}()
+	})
 }
 
 // Flush ends a tracer, which may be nil, at once: what it has is sent, and what is under way is not. It is called once, in place of

@@ -1,0 +1,91 @@
+package arch_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// bareGoroutines are the files that may start goroutines themselves, with the reason.
+var bareGoroutines = map[string]string{
+	"internal/panics/goroutines.go":     "it is the helper",
+	"internal/fixture/serve.go":         "tests only: a panic has to end the test",
+	"internal/daemons/daemons_linux.go": "tests only: a panic has to end the test",
+	"internal/differential/ask.go":      "tests only: a panic has to end the test",
+	"internal/differential/compare.go":  "tests only: a panic has to end the test",
+}
+
+// productFolders hold the code of the process.
+var productFolders = []string{"internal", "k8singress", "l4app", "caddyfile", "cmd"}
+
+// TestGoroutinesAreGuarded checks that goroutines are started by package panics alone. Anywhere else, a panic would end the process.
+func TestGoroutinesAreGuarded(t *testing.T) {
+	used := map[string]bool{}
+	for _, folder := range productFolders {
+		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			name, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			for _, fault := range bareIn(t, path) {
+				if bareGoroutines[filepath.ToSlash(name)] == "" {
+					t.Errorf("%s: use package panics in place of %s", name, fault)
+				}
+				used[filepath.ToSlash(name)] = true
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range bareGoroutines {
+		if !used[name] {
+			t.Errorf("%s starts no goroutine: take it off the list", name)
+		}
+	}
+}
+
+// bareIn returns how a file starts goroutines without a guard: by go statements, by the method Go of anything that is called without the
+// name of a place, and by AfterFunc of time and context.
+func bareIn(t *testing.T, path string) (faults []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			faults = append(faults, "a go statement")
+		case *ast.CallExpr:
+			if name := bareCall(n); name != "" {
+				faults = append(faults, name)
+			}
+		}
+		return true
+	})
+	return faults
+}
+
+func bareCall(call *ast.CallExpr) string {
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	of, _ := selector.X.(*ast.Ident)
+	switch {
+	case selector.Sel.Name == "AfterFunc" && of != nil && (of.Name == "time" || of.Name == "context"):
+		return of.Name + ".AfterFunc"
+	case selector.Sel.Name == "Go" && len(call.Args) == 1:
+		return "the method Go"
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+package panics
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Go calls do on a new goroutine. If do panics, Go reports that and then calls ends, which have to close what the goroutine served: a
+// panic ends one connection or one job, and never the process. place names the code for the log and for the metric, such as
+// "proxy/upload"; it is a constant.
+func Go(place string, do func(), ends ...func()) {
+	go Guard(place, do, ends...)
+}
+
+// Guard calls do as Go does, but on the goroutine of the caller.
+func Guard(place string, do func(), ends ...func()) {
+	caught := Try(do)
+	if caught == nil {
+		return
+	}
+	Report(place, caught)
+	for _, end := range ends {
+		end()
+	}
+}
+
+// Run calls do on the goroutine of the caller, and returns its error. If do panics, Run reports that, and returns the *Panic.
+func Run(place string, do func() error) (err error) {
+	if caught := Try(func() { err = do() }); caught != nil {
+		Report(place, caught)
+		return caught
+	}
+	return err
+}
+
+// restartPause is the time between a panic of a loop and its next start.
+const restartPause = time.Second
+
+// Loop calls do on a new goroutine, and calls it again a second after each panic, until it returns. It is for what has to run as long as
+// the process does. do must be able to start again in any state that a panic leaves behind.
+func Loop(place string, do func()) {
+	go loop(place, do)
+}
+
+func loop(place string, do func()) {
+	for {
+		caught := Try(do)
+		if caught == nil {
+			return
+		}
+		Report(place, caught)
+		<-time.After(restartPause)
+	}
+}
+
+// Group is a sync.WaitGroup whose goroutines are guarded. Its zero value is ready for use.
+type Group struct{ sync.WaitGroup }
+
+// Go calls do as the function Go does.
+func (g *Group) Go(place string, do func(), ends ...func()) {
+	g.WaitGroup.Go(func() { Guard(place, do, ends...) })
+}
+
+// Loop calls do as the function Loop does.
+func (g *Group) Loop(place string, do func()) {
+	g.WaitGroup.Go(func() { loop(place, do) })
+}
+
+// AfterFunc is time.AfterFunc with a guarded function.
+func AfterFunc(place string, d time.Duration, do func()) *time.Timer {
+	return time.AfterFunc(d, func() { Guard(place, do) })
+}
+
+// AfterContext is context.AfterFunc with a guarded function.
+func AfterContext(ctx context.Context, place string, do func()) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { Guard(place, do) })
+}
+
+// reportPeriod is how often a panic at one place is reported with its stack.
+const reportPeriod = time.Second
+
+// Reporter logs a panic. leftOut is the number of panics at the place since its last report that were only counted.
+type Reporter func(place string, caught *Panic, leftOut int)
+
+var (
+	reporter atomic.Pointer[Reporter]
+	reports  = reportLog{places: map[string]*placeLog{}}
+)
+
+// SetReporter sets the function that logs panics. Until it is called, panics are only counted.
+func SetReporter(r Reporter) { reporter.Store(&r) }
+
+// reportLog has the state of each place. Its methods may be called from any goroutine.
+type reportLog struct {
+	mu     sync.Mutex
+	places map[string]*placeLog
+}
+
+type placeLog struct {
+	total    uint64
+	reported time.Time
+	leftOut  int
+}
+
+// count counts a panic. It returns false if the place had its report a short time ago.
+func (l *reportLog) count(place string, now time.Time) (leftOut int, report bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.places[place]
+	if p == nil {
+		p = &placeLog{}
+		l.places[place] = p
+	}
+	p.total++
+	if now.Sub(p.reported) < reportPeriod {
+		p.leftOut++
+		return 0, false
+	}
+	leftOut = p.leftOut
+	p.reported, p.leftOut = now, 0
+	return leftOut, true
+}
+
+// Report counts a panic that was caught at a place, and logs it: at most one with its stack in a second for each place.
+func Report(place string, caught *Panic) {
+	leftOut, report := reports.count(place, time.Now())
+	if r := reporter.Load(); report && r != nil {
+		(*r)(place, caught, leftOut)
+	}
+}
+
+// Counts returns the number of panics by place since the start of the process.
+func Counts() map[string]uint64 {
+	reports.mu.Lock()
+	defer reports.mu.Unlock()
+	counts := make(map[string]uint64, len(reports.places))
+	for place, p := range reports.places {
+		counts[place] = p.total
+	}
+	return counts
+}

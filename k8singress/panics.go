@@ -1,0 +1,27 @@
+package k8singress
+
+import (
+	"github.com/caddyserver/caddy/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/k8singress/k8singress/internal/panics"
+)
+
+func init() {
+	panics.SetReporter(func(place string, caught *panics.Panic, leftOut int) {
+		caddy.Log().Named("k8singress").Error("a panic ended one connection or one job", zap.String("place", place),
+			zap.String("panic", noted(caught.Error())), zap.Int("left_out", leftOut), zap.ByteString("stack", caught.Stack))
+	})
+}
+
+// panicCounter counts the panics that were caught on goroutines of the process.
+var panicCounter = prometheus.NewCounterFunc(prometheus.CounterOpts{
+	Name: "k8singress_panics_total",
+	Help: "How many panics were caught, each of which ended one connection or one job. The log has their stacks. Zero in a sound process.",
+}, func() (total float64) {
+	for _, n := range panics.Counts() {
+		total += float64(n)
+	}
+	return total
+})
