@@ -9,11 +9,37 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 )
+
+// transports holds a transport for each namespace. net/http shares connections by address alone, so with one transport a namespace would use
+// connections that another one has dialled, was allowed to dial, and has paid for from its share of descriptors.
+type transports struct {
+	fresh func() *http.Transport
+	// all has the *http.Transport of each namespace.
+	all sync.Map
+}
+
+// of returns the transport of a namespace.
+func (t *transports) of(namespace string) *http.Transport {
+	if found, ok := t.all.Load(namespace); ok {
+		return found.(*http.Transport)
+	}
+	// Of two that are made at once, one is kept; the other has no connection yet.
+	kept, _ := t.all.LoadOrStore(namespace, t.fresh())
+	return kept.(*http.Transport)
+}
+
+func (t *transports) closeIdle() {
+	t.all.Range(func(_, transport any) bool {
+		transport.(*http.Transport).CloseIdleConnections()
+		return true
+	})
+}
 
 // newTransport makes what speaks HTTP/2. Timeouts belong to requests, and are not here.
 func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration) *http.Transport {
@@ -69,9 +95,9 @@ func (r *request) ask(idle *idle, from *reading) (*http.Response, error) {
 	case r.settings.speaksCGI():
 		response, err = r.roundTripCGI(d, request)
 	case r.protocol == ir.GRPCS:
-		response, err = r.generation.secure.RoundTrip(request)
+		response, err = r.generation.secure.of(r.Backend.Namespace()).RoundTrip(request)
 	default:
-		response, err = r.generation.clear.RoundTrip(request)
+		response, err = r.generation.clear.of(r.Backend.Namespace()).RoundTrip(request)
 	}
 	var failed dialFailed
 	if r.sent = err == nil || !errors.As(err, &failed); err != nil && strings.Contains(err.Error(), "malformed") && !errors.Is(err, errInvalid) {

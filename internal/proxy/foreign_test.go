@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"net/http/fcgi"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -85,6 +87,34 @@ func TestGRPC(t *testing.T) {
 	s := settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.GRPC}})
 	if got := ask(pool(t), request(t, http.MethodPost, "x"), s, of(refusing(t))); got != "error 502" {
 		t.Errorf("nobody is there: %s", got)
+	}
+}
+
+// TestGRPCOfTwoNamespaces checks that two namespaces whose backends name one address share no connection to it.
+func TestGRPCOfTwoNamespaces(t *testing.T) {
+	var mu sync.Mutex
+	clients := map[string]int{}
+	behind := speaking2(t, false, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		clients[r.RemoteAddr]++
+		w.Header().Set("Grpc-Status", "0")
+	}))
+	p, s := pool(t), settingsOf(ir.Proxy{Forwarding: ir.Forwarding{Protocol: ir.GRPC}})
+	for range 3 {
+		for _, id := range []string{"shop/web/80", "bank/web/80"} {
+			b := balancer.New(id)
+			b.SetPolicy(&ir.LoadBalancing{})
+			b.SetEndpoints([]ir.Endpoint{{Address: behind.Listener.Addr().String()}})
+			if got := ask(p, request(t, http.MethodPost, "x"), s, b); got != "200 " {
+				t.Errorf("%s: %q", id, got)
+			}
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(clients) != 2 {
+		t.Errorf("six requests of two namespaces come by %d connections, want 2: %v", len(clients), clients)
 	}
 }
 

@@ -39,7 +39,7 @@ type generation struct {
 	contents *trust.Contents
 	// one is how TLS is spoken below HTTP/1.1. HTTP/2 is left to transports: clear and secure.
 	one           *tls.Config
-	clear, secure *http.Transport
+	clear, secure *transports
 	// err says why nothing may be sent.
 	err error
 	// retired is guarded by the mutex of the pool.
@@ -52,17 +52,20 @@ func newGeneration(config *tls.Config, perAddress int, idleTimeout time.Duration
 		spoken.NextProtos = []string{protocol}
 		return spoken
 	}
+	h2 := speaking("h2")
 	return &generation{
-		one: speaking("http/1.1"), clear: newTransport(nil, perAddress, idleTimeout), secure: newTransport(speaking("h2"), perAddress, idleTimeout),
+		one:    speaking("http/1.1"),
+		clear:  &transports{fresh: func() *http.Transport { return newTransport(nil, perAddress, idleTimeout) }},
+		secure: &transports{fresh: func() *http.Transport { return newTransport(h2, perAddress, idleTimeout) }},
 	}
 }
 
 func (g *generation) isRetired() bool { return g != nil && g.retired }
 
 func (g *generation) closeIdle() {
-	for _, t := range [...]*http.Transport{g.clear, g.secure} {
+	for _, t := range [...]*transports{g.clear, g.secure} {
 		if t != nil {
-			t.CloseIdleConnections()
+			t.closeIdle()
 		}
 	}
 }
