@@ -3,6 +3,8 @@ package extauth
 import (
 	"container/list"
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -141,9 +143,13 @@ func (c *Cache) put(e *entry) {
 	c.entries[e.key] = c.used[e.key.Namespace].PushFront(e)
 }
 
+// errWaited ends a question that may be waiting for itself.
+var errWaited = fmt.Errorf("an equal question has not been answered within %s, and this one has come through here before", longestWait)
+
 // Fetch returns an answer for a request with some fields that Get has none for. Of equal questions one is asked at a time, and the others
-// wait for its answer, for a while; one that is not kept is for its own request alone. ctx is that of the request.
-func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Fields, ask func() (*Answer, error)) (*Answer, error) {
+// wait for its answer for 5 seconds. Then they ask themselves, unless the request has come through this controller before: its question may
+// be the one that it waits for, so it fails. An answer that is not kept is for its own request alone. ctx is that of the request.
+func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Fields, again bool, ask func() (*Answer, error)) (*Answer, error) {
 	c.mu.Lock()
 	if answer := c.get(key, of); answer != nil {
 		c.mu.Unlock()
@@ -151,10 +157,17 @@ func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Field
 	}
 	if other := c.asked[key]; other != nil {
 		c.mu.Unlock()
-		if answer, err := other.await(ctx, of); answer != nil || err != nil {
+		answer, err := other.await(ctx, of)
+		switch {
+		case errors.Is(err, errWaited) && !again:
+		case answer != nil || err != nil:
 			return answer, err
 		}
-		return c.Refresh(s, key, of, ask)
+		answer, err = ask()
+		if err == nil {
+			c.keep(s, key, of, answer)
+		}
+		return answer, err
 	}
 	own := &asking{done: make(chan struct{})}
 	c.asked[key] = own
@@ -173,7 +186,7 @@ func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Field
 	return answer, err
 }
 
-// await waits for the answer to an equal question. It is nil where that may not be shared, or does not come soon.
+// await waits for the answer to an equal question. It returns nil if the answer may not be shared, and errWaited if it does not come soon.
 func (a *asking) await(ctx context.Context, of message.Fields) (*Answer, error) {
 	enough := time.NewTimer(longestWait)
 	defer enough.Stop()
@@ -183,19 +196,11 @@ func (a *asking) await(ctx context.Context, of message.Fields) (*Answer, error) 
 			return a.kept.answer, nil
 		}
 	case <-enough.C:
+		return nil, errWaited
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	return nil, nil
-}
-
-// Refresh is Fetch for a question that waits for no other one, and that none waits for.
-func (c *Cache) Refresh(s *Service, key Key, of message.Fields, ask func() (*Answer, error)) (*Answer, error) {
-	answer, err := ask()
-	if err == nil {
-		c.keep(s, key, of, answer)
-	}
-	return answer, err
 }
 
 // keep keeps an answer, if that may be.

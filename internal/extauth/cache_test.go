@@ -53,7 +53,7 @@ func TestCacheForgets(t *testing.T) {
 	// One namespace alone has four sevenths.
 	c := newCache(4*entryBytes, func() time.Time { return now })
 	for i := range byte(3) {
-		if _, err := c.Fetch(t.Context(), minutely, key(i), nil, answers()); err != nil {
+		if _, err := c.Fetch(t.Context(), minutely, key(i), nil, false, answers()); err != nil {
 			t.Fatal(err)
 		}
 		c.Get(key(0), nil)
@@ -74,7 +74,7 @@ func key(i byte) Key { return Key{"a", [32]byte{i}} }
 func TestTenant22KeptAnswers(t *testing.T) {
 	c := newCache(100*entryBytes, time.Now)
 	keep := func(key Key) {
-		if _, err := c.Fetch(t.Context(), minutely, key, nil, answers()); err != nil {
+		if _, err := c.Fetch(t.Context(), minutely, key, nil, false, answers()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestTenant22KeptAnswers(t *testing.T) {
 func TestCacheVaries(t *testing.T) {
 	c := NewCache()
 	cookie := func(value string) message.Fields { return message.Fields{message.Cookie.Field(value)} }
-	if _, err := c.Fetch(t.Context(), minutely, Key{}, cookie("a"), answers(message.NewField("Vary", "Cookie"))); err != nil {
+	if _, err := c.Fetch(t.Context(), minutely, Key{}, cookie("a"), false, answers(message.NewField("Vary", "Cookie"))); err != nil {
 		t.Fatal(err)
 	}
 	if c.Get(Key{}, cookie("a")) == nil || c.Get(Key{}, cookie("b")) != nil {
@@ -120,7 +120,7 @@ func TestEqualQuestionsAreAskedOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				_, err := cache.Fetch(t.Context(), minutely, Key{}, nil, func() (*Answer, error) {
+				_, err := cache.Fetch(t.Context(), minutely, Key{}, nil, false, func() (*Answer, error) {
 					asked.Add(1)
 					<-free
 					return answers(c.answer...)()
@@ -149,7 +149,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	cache, asked, free := NewCache(), make(chan struct{}), make(chan struct{})
 	var first sync.WaitGroup
 	first.Go(func() {
-		_, _ = cache.Fetch(t.Context(), minutely, Key{}, nil, func() (*Answer, error) {
+		_, _ = cache.Fetch(t.Context(), minutely, Key{}, nil, false, func() (*Answer, error) {
 			close(asked)
 			<-free
 			return nil, errAsked
@@ -158,7 +158,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	<-asked
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := cache.Fetch(ctx, minutely, Key{}, nil, answers()); !errors.Is(err, context.Canceled) {
+	if _, err := cache.Fetch(ctx, minutely, Key{}, nil, false, answers()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	close(free)
@@ -174,7 +174,7 @@ func TestNobodyWaitsForLong(t *testing.T) {
 			if depth++; depth == 3 {
 				return answers()()
 			}
-			return cache.Fetch(t.Context(), minutely, Key{}, nil, ask)
+			return cache.Fetch(t.Context(), minutely, Key{}, nil, false, ask)
 		}
 		began := time.Now()
 		if _, err := ask(); err != nil || time.Since(began) > 2*longestWait {
@@ -186,9 +186,47 @@ func TestNobodyWaitsForLong(t *testing.T) {
 	})
 }
 
+// TestAQuestionThatWaitsForItselfEnds checks that a request that has come through here before waits for an equal question, as any other
+// does, and fails after the longest wait: a client can forge the mark, and gains nothing by it.
+func TestAQuestionThatWaitsForItselfEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache, asked := NewCache(), 0
+		var ask func() (*Answer, error)
+		ask = func() (*Answer, error) {
+			asked++
+			return cache.Fetch(t.Context(), minutely, Key{}, nil, true, ask)
+		}
+		began := time.Now()
+		_, err := cache.Fetch(t.Context(), minutely, Key{}, nil, false, ask)
+		if took := time.Since(began); !errors.Is(err, errWaited) || asked != 1 || took != longestWait {
+			t.Errorf("%v after %s and %d questions", err, took, asked)
+		}
+	})
+}
+
+// TestAForgedMarkWaits checks that of many equal questions one is asked, also if their clients say that they have come through here before.
+func TestAForgedMarkWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cache, asked := NewCache(), 0
+		for range 10 {
+			go func() {
+				_, _ = cache.Fetch(t.Context(), minutely, Key{}, nil, true, func() (*Answer, error) {
+					asked++
+					time.Sleep(time.Second)
+					return answers()()
+				})
+			}()
+		}
+		time.Sleep(2 * time.Second)
+		if asked != 1 {
+			t.Errorf("the service is asked %d times", asked)
+		}
+	})
+}
+
 func BenchmarkGet(b *testing.B) {
 	c := NewCache()
-	if _, err := c.Fetch(b.Context(), minutely, Key{}, nil, answers()); err != nil {
+	if _, err := c.Fetch(b.Context(), minutely, Key{}, nil, false, answers()); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()
