@@ -1,6 +1,7 @@
 package featuretests
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -387,6 +388,37 @@ func (in *ingress) arrives(t *testing.T, sent []string, want map[string]string, 
 		if got := strings.Join(r.Header[header], " and "); got != in.told(want) {
 			t.Errorf("%s: %q, want %q", header, got, in.told(want))
 		}
+	}
+}
+
+// TestWireTrailersOfOthers checks that no trailer has the name of a field that proxy-set-headers sets, or of one in front of the body.
+func TestWireTrailersOfOthers(t *testing.T) {
+	for _, buffering := range []string{"on", "off"} {
+		in, requests := wired(t, "proxy-request-buffering: "+buffering)
+		in.write("set.yaml", global("proxy-set-headers: default/set")+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: set}\n"+
+			"data: {X-Tenant: one, X-Gone: \"\"}\n")
+		in.load("manifests " + in.folder + "\nconfigmap default/global")
+		in.eventually("the header of the ConfigMap", func() error {
+			if r := in.gets(t, (&question{method: "GET"}).usual(), "200", requests); r == nil || r.Header.Get("X-Tenant") != "one" {
+				return errors.New("it is not there")
+			}
+			return nil
+		})
+		q := question{method: "POST", body: []string{"body"}, fields: []string{"X-User: alice"}}
+		for _, line := range []string{"X-Ok: 1", "X-Tenant: two", "X_Tenant: two", "x-gone: 1", "X-User: mallory"} {
+			name, _ := cutLine(line)
+			q.fields, q.trailers = append(q.fields, "Trailer: "+name), append(q.trailers, line)
+		}
+		in.byEachVersion(t, func(t *testing.T, in *ingress) {
+			r := in.gets(t, q.usual(), "200", requests)
+			if r == nil {
+				return
+			}
+			if got := fmt.Sprint(r.Header["X-Tenant"], r.Trailer); got != "[one] map[X-Ok:[1]]" {
+				t.Errorf("buffering %s: the endpoint gets %s", buffering, got)
+			}
+		})
+		in.stop()
 	}
 }
 

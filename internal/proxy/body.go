@@ -64,8 +64,8 @@ func (r *request) takeBody() error {
 	if err := r.body.read(); err != nil {
 		return readFailed(r.gone(), err)
 	}
-	if r.body.rest == nil && r.Trailers != nil {
-		r.body.trailers = r.Trailers()
+	if r.body.rest == nil {
+		r.body.trailers = r.outgoingTrailers()
 	}
 	return nil
 }

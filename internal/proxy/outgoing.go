@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"slices"
+
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/extauth"
 	"github.com/k8singress/k8singress/internal/message"
@@ -42,6 +44,18 @@ func Loops(r *message.Request) bool { return exchange.Rounds(r) >= mostLoops }
 // mistaken says whether a field does not go on because of its name: it never does where an endpoint could take it for what is told here.
 func (r *request) mistaken(f *message.Field) bool {
 	return !r.Names.Let(f.Kind) || r.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
+}
+
+// outgoingTrailers returns the fields behind the body that an endpoint gets. It leaves out those that an endpoint could take for a field in
+// front of the body: one that the controller sets, or any other, which a handler chain may have set.
+func (r *request) outgoingTrailers() message.Fields {
+	if r.Trailers == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.Trailers()), func(trailer message.Field) bool {
+		same := func(name string) bool { return extauth.SameToBackends(name, trailer.Name) }
+		return r.SendsToEndpoint(same) || slices.ContainsFunc(r.Fields, func(f message.Field) bool { return same(f.Name) })
+	})
 }
 
 // outgoing adds the fields that an endpoint gets: those of the client that go on, in its order, and what is told of it. Fields about

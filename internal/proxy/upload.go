@@ -8,7 +8,6 @@ import (
 
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/http1"
-	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
@@ -106,11 +105,7 @@ func piece(buffer []byte, n int, chunked bool) []byte {
 
 // end sends the end of a body in chunks.
 func (u *upload) end(c *conn, r *request) {
-	var trailers message.Fields
-	if r.Trailers != nil {
-		trailers = r.Trailers()
-	}
-	end, err := http1.AppendLastChunk(nil, trailers)
+	end, err := http1.AppendLastChunk(nil, r.outgoingTrailers())
 	if err != nil {
 		u.broken = err
 		return
