@@ -90,7 +90,8 @@ var options = option.Table[draft, *line]{
 	},
 	{
 		Name: "disable_catch_all", Parse: enable(func(d *draft) *bool { return &d.config.DisableCatchAll }),
-		Doc:     "Refuses rules without a host, and Ingresses that are only a default backend: what would answer for every host.",
+		Doc: "Refuses rules without a host, Ingresses that are only a default backend, and aliases (`server-alias`) that are regular " +
+			"expressions or wildcards below a public suffix, such as `*.com`: each would answer for hosts of any owner.",
 		Example: "disable_catch_all", Default: "they answer for the hosts that no other Ingress has",
 	},
 	{

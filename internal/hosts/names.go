@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/publicsuffix"
+
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/kinds"
 	"github.com/k8singress/k8singress/internal/ownership"
@@ -105,6 +107,8 @@ func (m *merging) withoutName(r *Contribution, annotation, message string) {
 // Naming is what decides about names besides those who want them.
 type Naming struct {
 	Policy ownership.Policy
+	// NoCatchAll refuses names that stand for hosts of any owner, as the option disable_catch_all does for rules without a host.
+	NoCatchAll bool
 	// Merged returns what is known of a host, or nil.
 	Merged func(host string) *Merged
 }
@@ -144,7 +148,7 @@ func (s *Naming) Resolve(name string, wants []Name) *Named {
 }
 
 func (n *Named) addProblem(w *Name, p report.Problem) {
-	p.Reason, p.Field = report.HostConflict, w.field()
+	p.Reason, p.Field = cmp.Or(p.Reason, report.HostConflict), w.field()
 	if n.Problems == nil {
 		n.Problems = map[ir.Ref][]report.Problem{}
 	}
@@ -195,6 +199,9 @@ func spelt(name string) string { return CertificateHost(name) }
 // refusal says why a host does not get a name. It is nil where nothing is in the way.
 func (s *Naming) refusal(w *Name) *report.Problem {
 	host, namespace := CertificateHost(w.Name), w.By.GetNamespace()
+	if p := s.tooWide(w.Name); p != nil {
+		return p
+	}
 	if own := s.Merged(host); own != nil && own.Owner.By != nil {
 		return &report.Problem{Severity: report.Warning, Message: fmt.Sprintf("this has no effect on %s, because %s has a rule for it", host,
 			snapshot.RefOf(own.Owner.By))}
@@ -210,6 +217,33 @@ func (s *Naming) refusal(w *Name) *report.Problem {
 			"namespaces: use another name", host, other)}
 	}
 	return nil
+}
+
+// tooWide returns an error if a name stands for hosts of any owner, and the administrator allows no such name.
+func (s *Naming) tooWide(name string) *report.Problem {
+	if !s.NoCatchAll && !s.Policy.Exclusive || !isWide(name) {
+		return nil
+	}
+	option := "disable_catch_all"
+	if !s.NoCatchAll {
+		option = "host_ownership namespace"
+	}
+	return &report.Problem{Severity: report.Error, Reason: report.CatchAllRefused, Message: fmt.Sprintf("%s is not served, because it could "+
+		"stand for hosts of any owner, which the option %s refuses: list the names, or use a wildcard below a domain of yours", spelt(name), option)}
+}
+
+// isWide reports whether a name is a regular expression or a wildcard directly below a public suffix, such as *.com and *.co.uk. No namespace
+// owns all names that these stand for.
+func isWide(name string) bool {
+	if name[0] == '~' {
+		return true
+	}
+	domain, ok := strings.CutPrefix(name, "**.")
+	if !ok {
+		return false
+	}
+	suffix, _ := publicsuffix.PublicSuffix(domain)
+	return suffix == domain
 }
 
 // others are the hosts that get requests for a name as long as it is not there.

@@ -91,7 +91,10 @@ func (n *names) around(c *change) {
 // are up to another namespace now.
 func (t *Translator) giveNames(c *change) {
 	t.names.around(c)
-	naming := &hosts.Naming{Policy: t.options.Ownership, Merged: func(host string) *hosts.Merged { return t.merged[host] }}
+	naming := &hosts.Naming{
+		Policy: t.options.Ownership, NoCatchAll: t.options.Ingress.DisableCatchAll,
+		Merged: func(host string) *hosts.Merged { return t.merged[host] },
+	}
 	for len(t.names.touched) > 0 {
 		touched := slices.Sorted(maps.Keys(t.names.touched))
 		clear(t.names.touched)
