@@ -201,20 +201,26 @@ func GlobalAuth(name string) *Annotation {
 // NoAuthLocations is for the ConfigMap, and not in Table.
 var NoAuthLocations = Annotation{
 	Name: "no-auth-locations",
-	Doc: "Paths of Ingresses that begin with one of these are served without a password and without external authentication, whether the " +
+	Doc: "Paths of Ingresses that are one of these, or below one, are served without a password and without external authentication, whether the " +
 		"Ingress or the ConfigMap asks for it.",
-	Values: "the beginnings of paths, with commas between them", Example: "/.well-known/acme-challenge,/healthz",
+	Values: "paths, with commas between them", Example: "/.well-known/acme-challenge,/healthz",
 	Default: "/.well-known/acme-challenge",
 	Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.NoAuth }, nginx.Locations), Lines: true,
 }
 
-// withoutAuthentication says whether a path is one that everybody may ask for.
+// isBelow reports whether a path is a location or below it. Unlike in ingress-nginx, /healthz is no location of /healthz-admin.
+func isBelow(path, location string) bool {
+	rest, ok := strings.CutPrefix(path, location)
+	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(location, "/"))
+}
+
+// withoutAuthentication reports whether the Ingress or the ConfigMap exempts a path from authentication.
 func (s *Settings) withoutAuthentication(path string) bool {
 	locations := s.Asked.NoAuth
 	if locations == nil {
 		locations = exempt
 	}
-	return slices.ContainsFunc(locations, func(location string) bool { return strings.HasPrefix(path, location) })
+	return slices.ContainsFunc(locations, func(location string) bool { return isBelow(path, location) })
 }
 
 func (s *Settings) externalAuth(string) []ir.Filter {

@@ -2,7 +2,6 @@ package annotations
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
@@ -68,7 +67,7 @@ func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirec
 	if prefixes == nil {
 		prefixes = exempt
 	}
-	starts := func(prefix string) bool { return strings.HasPrefix(path, prefix) }
+	starts := func(location string) bool { return isBelow(path, location) }
 	if s.Closed || s.redirects(path) != nil || r.Off && !r.Forced || slices.ContainsFunc(prefixes, starts) {
 		return nil, false
 	}

@@ -16,9 +16,9 @@ var (
 	}
 	noTLSRedirectLocations = Key{
 		Name: "no-tls-redirect-locations",
-		Doc: "Paths of Ingresses that begin with one of these are not redirected to HTTPS, also with force-ssl-redirect. It is for clients " +
+		Doc: "Paths of Ingresses that are one of these, or below one, are not redirected to HTTPS, also with force-ssl-redirect. It is for clients " +
 			"that use HTTP only, such as an ACME issuer with its HTTP-01 challenge.",
-		Values: "the beginnings of paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
+		Values: "paths, with commas between them", Example: "/.well-known/acme-challenge,/plain",
 		Default: "/.well-known/acme-challenge",
 		Parse:   nginx.Into(func(c *Config) *[]string { return &c.Defaults.Redirect.Exempt }, nginx.Locations), Lines: true,
 	}
