@@ -100,7 +100,8 @@ var options = option.Table[draft, *line]{
 		Doc: "With `ignore`, Ingresses whose snippets may refuse requests are served without these snippets, and get a warning. Snippets " +
 			"of nginx configuration are not run: what they keep out, `ignore` lets in. The same holds for the ConfigMap's snippets, and for " +
 			"ModSecurity.",
-		Example: "snippets ignore", Default: "requests for such Ingresses get 503; [annotations](annotations.md#configuration-snippet) says for which",
+		Example: "snippets ignore",
+		Default: "requests for such Ingresses get 503; [annotations](annotations.md#configuration-snippet) says for which",
 	},
 	{
 		Name: "http", Values: "<address>... | off",

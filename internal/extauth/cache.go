@@ -146,10 +146,21 @@ func (c *Cache) put(e *entry) {
 // errWaited ends a question that may be waiting for itself.
 var errWaited = fmt.Errorf("an equal question has not been answered within %s, and this one has come through here before", longestWait)
 
-// Fetch returns an answer for a request with some fields that Get has none for. Of equal questions one is asked at a time, and the others
-// wait for its answer for 5 seconds. Then they ask themselves, unless the request has come through this controller before: its question may
-// be the one that it waits for, so it fails. An answer that is not kept is for its own request alone. ctx is that of the request.
-func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Fields, again bool, ask func() (*Answer, error)) (*Answer, error) {
+// Question is what a request asks a service.
+type Question struct {
+	Service *Service
+	// Key is equal for questions that have one answer, and Fields are those of the request, which the answer may vary by.
+	Key    Key
+	Fields message.Fields
+	// Again is true if the request has come through this controller before.
+	Again bool
+}
+
+// Fetch returns an answer to a question that Get has none for. Of equal questions one is asked at a time, and the others
+// wait for its answer for 5 seconds. Then they ask themselves, except those of requests that come again: such a request may wait for
+// itself, so it fails. An answer that is not kept is for its own request alone. ctx is that of the request.
+func (c *Cache) Fetch(ctx context.Context, q Question, ask func() (*Answer, error)) (*Answer, error) {
+	s, key, of := q.Service, q.Key, q.Fields
 	c.mu.Lock()
 	if answer := c.get(key, of); answer != nil {
 		c.mu.Unlock()
@@ -159,7 +170,7 @@ func (c *Cache) Fetch(ctx context.Context, s *Service, key Key, of message.Field
 		c.mu.Unlock()
 		answer, err := other.await(ctx, of)
 		switch {
-		case errors.Is(err, errWaited) && !again:
+		case errors.Is(err, errWaited) && !q.Again:
 		case answer != nil || err != nil:
 			return answer, err
 		}

@@ -53,7 +53,7 @@ func TestCacheForgets(t *testing.T) {
 	// One namespace alone has four sevenths.
 	c := newCache(4*entryBytes, func() time.Time { return now })
 	for i := range byte(3) {
-		if _, err := c.Fetch(t.Context(), minutely, key(i), nil, false, answers()); err != nil {
+		if _, err := c.Fetch(t.Context(), Question{minutely, key(i), nil, false}, answers()); err != nil {
 			t.Fatal(err)
 		}
 		c.Get(key(0), nil)
@@ -74,7 +74,7 @@ func key(i byte) Key { return Key{"a", [32]byte{i}} }
 func TestTenant22KeptAnswers(t *testing.T) {
 	c := newCache(100*entryBytes, time.Now)
 	keep := func(key Key) {
-		if _, err := c.Fetch(t.Context(), minutely, key, nil, false, answers()); err != nil {
+		if _, err := c.Fetch(t.Context(), Question{minutely, key, nil, false}, answers()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestTenant22KeptAnswers(t *testing.T) {
 func TestCacheVaries(t *testing.T) {
 	c := NewCache()
 	cookie := func(value string) message.Fields { return message.Fields{message.Cookie.Field(value)} }
-	if _, err := c.Fetch(t.Context(), minutely, Key{}, cookie("a"), false, answers(message.NewField("Vary", "Cookie"))); err != nil {
+	if _, err := c.Fetch(t.Context(), Question{minutely, Key{}, cookie("a"), false}, answers(message.NewField("Vary", "Cookie"))); err != nil {
 		t.Fatal(err)
 	}
 	if c.Get(Key{}, cookie("a")) == nil || c.Get(Key{}, cookie("b")) != nil {
@@ -120,7 +120,7 @@ func TestEqualQuestionsAreAskedOnce(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				_, err := cache.Fetch(t.Context(), minutely, Key{}, nil, false, func() (*Answer, error) {
+				_, err := cache.Fetch(t.Context(), Question{minutely, Key{}, nil, false}, func() (*Answer, error) {
 					asked.Add(1)
 					<-free
 					return answers(c.answer...)()
@@ -149,7 +149,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	cache, asked, free := NewCache(), make(chan struct{}), make(chan struct{})
 	var first sync.WaitGroup
 	first.Go(func() {
-		_, _ = cache.Fetch(t.Context(), minutely, Key{}, nil, false, func() (*Answer, error) {
+		_, _ = cache.Fetch(t.Context(), Question{minutely, Key{}, nil, false}, func() (*Answer, error) {
 			close(asked)
 			<-free
 			return nil, errAsked
@@ -158,7 +158,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	<-asked
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := cache.Fetch(ctx, minutely, Key{}, nil, false, answers()); !errors.Is(err, context.Canceled) {
+	if _, err := cache.Fetch(ctx, Question{minutely, Key{}, nil, false}, answers()); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	close(free)
@@ -174,7 +174,7 @@ func TestNobodyWaitsForLong(t *testing.T) {
 			if depth++; depth == 3 {
 				return answers()()
 			}
-			return cache.Fetch(t.Context(), minutely, Key{}, nil, false, ask)
+			return cache.Fetch(t.Context(), Question{minutely, Key{}, nil, false}, ask)
 		}
 		began := time.Now()
 		if _, err := ask(); err != nil || time.Since(began) > 2*longestWait {
@@ -194,10 +194,10 @@ func TestAQuestionThatWaitsForItselfEnds(t *testing.T) {
 		var ask func() (*Answer, error)
 		ask = func() (*Answer, error) {
 			asked++
-			return cache.Fetch(t.Context(), minutely, Key{}, nil, true, ask)
+			return cache.Fetch(t.Context(), Question{minutely, Key{}, nil, true}, ask)
 		}
 		began := time.Now()
-		_, err := cache.Fetch(t.Context(), minutely, Key{}, nil, false, ask)
+		_, err := cache.Fetch(t.Context(), Question{minutely, Key{}, nil, false}, ask)
 		if took := time.Since(began); !errors.Is(err, errWaited) || asked != 1 || took != longestWait {
 			t.Errorf("%v after %s and %d questions", err, took, asked)
 		}
@@ -210,14 +210,14 @@ func TestAForgedMarkWaits(t *testing.T) {
 		cache, asked := NewCache(), 0
 		for range 10 {
 			go func() {
-				_, _ = cache.Fetch(t.Context(), minutely, Key{}, nil, true, func() (*Answer, error) {
+				_, _ = cache.Fetch(t.Context(), Question{minutely, Key{}, nil, true}, func() (*Answer, error) {
 					asked++
-					time.Sleep(time.Second)
+					<-time.After(time.Second)
 					return answers()()
 				})
 			}()
 		}
-		time.Sleep(2 * time.Second)
+		<-time.After(2 * time.Second)
 		if asked != 1 {
 			t.Errorf("the service is asked %d times", asked)
 		}
@@ -226,7 +226,7 @@ func TestAForgedMarkWaits(t *testing.T) {
 
 func BenchmarkGet(b *testing.B) {
 	c := NewCache()
-	if _, err := c.Fetch(b.Context(), minutely, Key{}, nil, false, answers()); err != nil {
+	if _, err := c.Fetch(b.Context(), Question{minutely, Key{}, nil, false}, answers()); err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

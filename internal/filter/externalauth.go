@@ -232,9 +232,8 @@ func (h *externalAuth) answer(x *exchange.Exchange) (*extauth.Answer, error) {
 	if answer := h.shared.answers.Get(key, x.Fields); answer != nil {
 		return answer, nil
 	}
-	// A request that has come through here before may be a question itself.
-	again := exchange.Rounds(x.Request) > 0
-	return h.shared.answers.Fetch(x.Context(), &h.service, key, x.Fields, again, func() (*extauth.Answer, error) { return h.ask(x) })
+	question := extauth.Question{Service: &h.service, Key: key, Fields: x.Fields, Again: exchange.Rounds(x.Request) > 0}
+	return h.shared.answers.Fetch(x.Context(), question, func() (*extauth.Answer, error) { return h.ask(x) })
 }
 
 // keyOf tells questions apart by the settings, the host, the path of the Ingress, and what its author says. No text can be read as another
