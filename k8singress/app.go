@@ -90,7 +90,7 @@ func newEngine(s settings.Config, log *zap.Logger) (*engine.Engine, error) {
 
 func (a *App) registerMetrics(registry *prometheus.Registry) error {
 	for _, c := range slices.Concat(a.engine.Collectors(), requests.collectors(), handedOver.collectors(),
-		[]prometheus.Collector{resources{}, panicCounter}) {
+		[]prometheus.Collector{resources{}, panicCounter, failedHandshakes}) {
 		if err := registry.Register(c); err != nil && !errors.As(err, new(prometheus.AlreadyRegisteredError)) {
 			return fmt.Errorf("registering metrics: %w", err)
 		}

@@ -60,11 +60,21 @@ func altSvcOf(server *caddyhttp.Server) *message.Changes {
 	return &message.Changes{Set: []message.Field{message.AltSvc.Field(strings.Join(slices.Compact(all), ","))}}
 }
 
-// challenges are the beginnings of the paths where authorities look for the answers to challenges that Caddy knows.
-var challenges = [...]string{"/.well-known/acme-challenge", "/.well-known/pki-validation/"}
+// challenges are the folders where certificate authorities look for the answers to challenges that Caddy knows.
+var challenges = [...]string{"/.well-known/acme-challenge/", "/.well-known/pki-validation/"}
 
-func isChallenge(path string) bool {
-	return strings.HasPrefix(path, challenges[0]) || strings.HasPrefix(path, challenges[1])
+// isChallenge reports whether a certificate authority may have sent a request: GET or HEAD of a file in one of the folders, whose path no
+// server reads in another way. All other requests are routed, so that their guards and their limits apply.
+func isChallenge(r *message.Request) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.Path != r.EscapedPath {
+		return false
+	}
+	for _, folder := range challenges {
+		if file, ok := strings.CutPrefix(r.Path, folder); ok {
+			return file != "" && file != "." && file != ".." && !strings.ContainsAny(file, "/\\;")
+		}
+	}
+	return false
 }
 
 var exchanges = sync.Pool{New: func() any { return new(exchange.Exchange) }}
@@ -72,7 +82,7 @@ var exchanges = sync.Pool{New: func() any { return new(exchange.Exchange) }}
 // notDirect returns why a request is left to the server, or nothing.
 func (d *direct) notDirect(r *message.Request) (reason string) {
 	switch {
-	case isChallenge(r.Path):
+	case isChallenge(r):
 		return reasonChallenge
 	case d.before.has(r.Host):
 		return reasonRoutes
@@ -112,8 +122,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	if x.Hidden != nil && exchange.StatusOf(x.Hidden) >= http.StatusInternalServerError {
 		failures.note(d.log, zap.ErrorLevel, x, "a request failed, and its client got another answer", x.Hidden)
 	}
-	requests.note(x.Status, began)
-	d.table.AccessLog().Note(x, began, outcome != live.NoHost)
+	account(d.table, x, began, outcome != live.NoHost, nil)
 	tracing.End(x, err)
 	if !x.Kept {
 		*x = exchange.Exchange{}
@@ -147,6 +156,8 @@ func (d *direct) prepare(w http.ResponseWriter, r *http.Request) *http.Request {
 // byCaddy has a server of Caddy answer.
 func byCaddy(server *caddyhttp.Server, w message.Writer, r *message.Request) {
 	answer := message.NewResponseWriter(w, w.Head)
+	end := accountOthers(w, r)
+	defer func() { end(answer.Status()) }()
 	server.ServeHTTP(answer, r.ToHTTP())
 	// Who has gone is not waited for.
 	_ = answer.Finish()

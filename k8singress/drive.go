@@ -21,7 +21,10 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-func init() { front.Process().Drive, front.Process().HandedOver = drive, handedOver.note }
+func init() {
+	f := front.Process()
+	f.Drive, f.HandedOver, f.HandshakeFailed = drive, handedOver.note, noteHandshake
+}
 
 // drive serves a connection of HTTP/1.1 by our own server.
 func drive(conn net.Conn, info *front.Info) {
@@ -34,8 +37,10 @@ func drive(conn net.Conn, info *front.Info) {
 				byCaddy(serving.Server, w, r)
 			}
 		},
-		Refused: func(_ *message.Request, reason *http1.Error) {
-			requests.note(reason.Status, time.Now())
+		Refused: func(r *message.Request, reason *http1.Error) {
+			if table := runningTable(); table != nil {
+				account(table, bare(table, nil, r, reason.Status), time.Now(), true, nil)
+			}
 			caddy.Log().Named("k8singress.http").Debug("a request was refused", zap.Stringer("client", conn.RemoteAddr()),
 				zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
 		},

@@ -3,6 +3,7 @@ package k8singress
 import (
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -59,8 +60,14 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 	defer h.limitSilence(r)()
 	writer := message.NewHTTPWriter(w, r)
 	request := &message.Request{Names: namesOf(&h.table.Global().Connections)}
-	x := &exchange.Exchange{Request: request, Writer: writer, Always: h.table.Always(false), PassesOn: h.PassThru}
+	x := &exchange.Exchange{
+		Request: request, Writer: writer, Always: h.table.Always(false), PassesOn: h.PassThru,
+		Clients: h.table.Clients(), Global: h.table.Global(),
+	}
 	x.FromHTTP(r)
+	requests.begun.Add(1)
+	defer requests.ended.Add(1)
+	began := time.Now()
 	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
 		x.Target = message.TargetOf(&original)
 	}
@@ -70,12 +77,20 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.H
 		sendAway(w, r)
 	}
 	outcome, err := serve(h.table, x)
+	switch {
+	case outcome == live.Probe:
+		err = answerProbe(h.table, x)
+	case outcome == live.NoHost && !h.PassThru:
+		err = exchange.Fail(http.StatusNotFound, errNoHost)
+	}
 	tracing.End(x, err)
+	if outcome != live.NoHost || !h.PassThru {
+		account(h.table, x, began, outcome != live.NoHost, err)
+		markAccounted(r.Context())
+	}
 	switch {
 	case outcome == live.NoHost:
 		return h.noHost(w, r, next, added)
-	case outcome == live.Probe:
-		return caddyError(answerProbe(h.table, x))
 	case outcome == live.NotReady:
 		w.Header().Set("Retry-After", retryAfter)
 	case writer.Aborted():

@@ -32,7 +32,7 @@ var values = map[string]func(*entry) string{
 	"proxy_alternative_upstream_name": func(*entry) string { return "" },
 	"proxy_upstream_name":             upstreamName,
 	"remote_user":                     remoteUser,
-	"request":                         func(e *entry) string { return e.Method + " " + e.Target + " " + e.Protocol() },
+	"request":                         request,
 	"request_length":                  requestLength,
 	"request_time":                    func(e *entry) string { return seconds(e.took.Milliseconds()) },
 	"server_protocol":                 func(e *entry) string { return e.Protocol() },
@@ -54,6 +54,14 @@ var (
 	pid         = strconv.Itoa(os.Getpid())
 	hostname, _ = os.Hostname() // Without a name it is "-".
 )
+
+// request is empty for a request whose request line was not read, as in nginx.
+func request(e *entry) string {
+	if e.Method == "" {
+		return ""
+	}
+	return e.Method + " " + e.Target + " " + e.Protocol()
+}
 
 // writtenTime is a second as nginx writes it.
 type writtenTime struct {
@@ -77,7 +85,13 @@ func timeLocal(t time.Time) string {
 	return next.text
 }
 
-func (e *entry) sent() string { return strconv.FormatInt(e.Writer.Sent(), 10) }
+func (e *entry) sent() string {
+	if e.Writer == nil {
+		// The request was refused by the parser.
+		return "0"
+	}
+	return strconv.FormatInt(e.Writer.Sent(), 10)
+}
 
 // clientGone is the status that nginx notes where the client has left before its answer.
 const clientGone = "499"

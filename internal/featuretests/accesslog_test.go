@@ -1,6 +1,7 @@
 package featuretests
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -107,6 +108,76 @@ func TestAccessLogOfRewrites(t *testing.T) {
 }
 
 // settled are lines of requests by which a test learns that the ConfigMap is in effect.
+// TestEachRequestHasOneLine checks that each request has one line in the access log and one count, whatever answers it: an endpoint, Caddy,
+// or the parser. A path that only looks like a challenge of a certificate authority is routed like any other.
+func TestEachRequestHasOneLine(t *testing.T) {
+	ip, port := backend(t, "one")
+	path := filepath.Join(t.TempDir(), "access.log")
+	in := start(t, class+service("one", port, ip)+rule("a", "a.example", "Prefix", "/", "one")+"---\n"+
+		global("access-log-path: "+path, "log-format-upstream: $status $request_uri"), "configmap default/global", accessLogOn)
+	in.expect("a.example", "/", http.StatusOK, "one /")
+	in.eventually("the first line", func() error {
+		if n := len(linesOf(t, path)); n != 1 {
+			return fmt.Errorf("there are %d lines", n)
+		}
+		return nil
+	})
+	in.byHTTP1(t, func(t *testing.T, in *ingress) {
+		for _, c := range []struct{ sent, status string }{
+			{get("/plain"), "200"},
+			{get("/.well-known/acme-challenge/token"), "200"},
+			{get("/.well-known/pki-validation/file.txt"), "200"},
+			{get("/.well-known/acme-challenge/../../admin?hidden"), "200"},
+			{get("/.well-known/acme-challenge/%2e%2e/%2e%2e/admin"), "200"},
+			{get("/.well-known/acme-challengeX/y"), "200"},
+			{get("/.well-known/pki-validation/a/b"), "200"},
+			{strings.Replace(get("/.well-known/acme-challenge/token"), "GET", "POST", 1), "200"},
+			{strings.Replace(get("/"), "Host: a.example", "Host: a b", 1), "400"},
+			{"GET / HTTP/3.7\r\n\r\n", "505"},
+			{"GET /\x00 HTTP/1.1\r\nHost: a.example\r\n\r\n", "400"},
+			{get("/long", "X-Long: "+strings.Repeat("x", 40_000)), "431"},
+			{get("/coded", "Transfer-Encoding: gzip"), "501"},
+		} {
+			lines, counted := linesOf(t, path), in.answered()
+			d := in.connect()
+			d.say("%s", c.sent)
+			if got := d.hear(http.MethodGet); !strings.HasPrefix(got, c.status) {
+				t.Errorf("%.80q gets %q, want %s", c.sent, got, c.status)
+			}
+			in.eventually("the line", func() error {
+				if now := linesOf(t, path); len(now) != len(lines)+1 || !strings.HasPrefix(now[len(now)-1], c.status+" ") {
+					return fmt.Errorf("%.80q: the new lines are %q", c.sent, now[min(len(lines), len(now)):])
+				}
+				return nil
+			})
+			if n := in.answered() - counted; n != 1 {
+				t.Errorf("%.80q is counted %v times", c.sent, n)
+			}
+		}
+	})
+	lines := len(linesOf(t, path))
+	in.byEachVersion(t, func(t *testing.T, in *ingress) {
+		in.expect("a.example", "/.well-known/acme-challenge/token", http.StatusOK, "")
+		lines++
+		in.eventually("the line", func() error {
+			if n := len(linesOf(t, path)); n != lines {
+				return fmt.Errorf("there are %d lines, want %d", n, lines)
+			}
+			return nil
+		})
+	})
+}
+
+// linesOf returns the lines of a file, which need not be there yet.
+func linesOf(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' })
+}
+
 var settled = regexp.MustCompile("(?m)^/settled-.*\n")
 
 // TestAccessLogKeys: where requests are noted, whether they are, how values are escaped, and whether those that no Ingress has are, too. What

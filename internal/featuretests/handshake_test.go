@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -388,4 +389,54 @@ func TestSessionTicketsStayOn(t *testing.T) {
 			t.Errorf("with ssl-session-tickets %s, no session is resumed", value)
 		}
 	}
+}
+
+// TestHandshakeFailures checks that each TLS handshake that fails is counted by its reason.
+func TestHandshakeFailures(t *testing.T) {
+	in := inFront(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
+	in.speaking(t, secure1).expect("a.example", "/", http.StatusOK, "ok")
+	counter := func(reason string) string { return `k8singress_tls_handshake_failures_total{reason="` + reason + `"}` }
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", in.https)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	for reason, fail := range map[string]func(){
+		"not_tls": func() { _, _ = io.WriteString(dial(), "GET / HTTP/1.1\r\nHost: a.example\r\n\r\n") },
+		"closed":  func() { _ = dial().Close() },
+		"refused": func() {
+			config := &tls.Config{ServerName: "a.example", InsecureSkipVerify: true, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10}
+			_ = tls.Client(dial(), config).Handshake()
+		},
+		"client_alert": func() {
+			_ = tls.Client(dial(), &tls.Config{ServerName: "a.example", MinVersion: tls.VersionTLS12}).Handshake()
+		},
+	} {
+		before := in.metric(counter(reason))
+		fail()
+		in.eventually(reason, func() error {
+			if n := in.metric(counter(reason)) - before; n != 1 {
+				return fmt.Errorf("%v handshakes are counted", n)
+			}
+			return nil
+		})
+	}
+}
+
+// metric returns the value of a metric, which is named with its labels.
+func (in *ingress) metric(name string) float64 {
+	in.Helper()
+	for line := range strings.Lines(in.metrics()) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+" "); ok {
+			n, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				in.Fatal(err)
+			}
+			return n
+		}
+	}
+	return 0
 }

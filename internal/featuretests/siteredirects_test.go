@@ -4,27 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/k8singress/k8singress/internal/fixture"
 )
-
-// directly returns how many requests were answered without Caddy's part of each request.
-func (in *ingress) directly() (sum int) {
-	in.Helper()
-	for line := range strings.Lines(in.metrics()) {
-		if rest, ok := strings.CutPrefix(line, "k8singress_http_requests_total{"); ok {
-			n, err := strconv.Atoi(rest[strings.LastIndexByte(rest, ' ')+1 : len(rest)-1])
-			if err != nil {
-				in.Fatal(err)
-			}
-			sum += n
-		}
-	}
-	return sum
-}
 
 // TestIngressesBesideRedirectsOfSites: Caddy adds a redirect for each site with HTTPS to the server for port 80. It has precedence for the
 // host of the site, and Ingress hosts are answered as without it.
@@ -65,9 +49,10 @@ https://site.localhost:%s, https://*.wild.localhost:%s {
 		{"SITE.localhost:80", http.StatusPermanentRedirect, "", "Caddy's"},
 		{"a.wild.localhost", http.StatusPermanentRedirect, "", "Caddy's"},
 	} {
-		before := in.directly()
+		const handedOver = `k8singress_handed_over_total{reason="routes"}`
+		before := in.metric(handedOver)
 		in.expect(c.host, "/x", c.status, c.body)
-		way := map[int]string{0: "Caddy's", 1: "direct"}[in.directly()-before]
+		way := map[float64]string{0: "direct", 1: "Caddy's"}[in.metric(handedOver)-before]
 		if cmp.Or(way, "another") != c.way {
 			t.Errorf("%s is answered on the way that is %q, want %q", c.host, way, c.way)
 		}

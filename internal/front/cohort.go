@@ -76,7 +76,10 @@ func (k *cohort) begin(conn net.Conn, m *manner) {
 	}
 }
 
-// serve gives the connection to those who read requests, after its handshake. One that fails is told to nobody but the debug log.
+var errPlainHTTP = errors.New("client sent an HTTP request to an HTTPS server")
+
+// serve performs the TLS handshake and gives the connection to the server of its protocol. Failed handshakes are counted, and logged at debug
+// level only.
 func (k *cohort) serve(conn net.Conn, m *manner) {
 	handed := false
 	defer func() {
@@ -96,8 +99,9 @@ func (k *cohort) serve(conn net.Conn, m *manner) {
 	}
 	if record := (tls.RecordHeaderError{}); errors.As(err, &record) && record.Conn != nil && looksLikeHTTP(record.RecordHeader) {
 		_, _ = io.WriteString(record.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
-		err = errors.New("client sent an HTTP request to an HTTPS server")
+		err = errPlainHTTP
 	}
+	k.group.front.handshakeFailed(err)
 	_ = conn.Close()
 	stdlib().Debug("http: TLS handshake error", zap.Stringer("client", conn.RemoteAddr()), zap.Error(err))
 }

@@ -47,6 +47,8 @@ type Front struct {
 	// HandedOver is told, with the reason in one word, of each connection of HTTP/1.1 that goes to net/http in place of Drive, and of
 	// each request by HTTP/2 that a server answers in place of Serving.Answer. It is nil, or set as Drive is.
 	HandedOver func(reason string)
+	// HandshakeFailed is called with the reason for each TLS handshake over TCP that fails. It is nil, or set as Drive is.
+	HandshakeFailed func(reason string)
 
 	clients *clients
 

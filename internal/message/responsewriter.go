@@ -37,6 +37,9 @@ func NewResponseWriter(w Writer, head func(*Response) error) *ResponseWriter {
 // Header is that of the answer, until it is written.
 func (h *ResponseWriter) Header() http.Header { return h.header }
 
+// Status returns the status of the answer, or 0 if none has been written.
+func (h *ResponseWriter) Status() int { return h.status }
+
 // WriteHeader writes an interim answer at once, and remembers the status of the final one.
 func (h *ResponseWriter) WriteHeader(status int) {
 	switch {
