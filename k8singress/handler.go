@@ -57,9 +57,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 }
 
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	defer h.limitSilence(r)()
 	writer := message.NewHTTPWriter(w, r)
 	request := &message.Request{Names: namesOf(&h.table.Global().Connections)}
+	defer h.limitPause(r, request)()
 	x := &exchange.Exchange{
 		Request: request, Writer: writer, Always: h.table.Always(false), PassesOn: h.PassThru,
 		Clients: h.table.Clients(), Global: h.table.Global(),

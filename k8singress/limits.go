@@ -3,7 +3,6 @@ package k8singress
 import (
 	"cmp"
 	"net/http"
-	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -36,21 +35,16 @@ func namesOf(by *ir.ClientConnections) message.Names {
 	return message.PlainNames
 }
 
-// unending is longer than any request.
-const unending = 100 * 365 * 24 * time.Hour
-
-// limitSilence changes how long the body of a request that Caddy has read may pause: for as long as it likes, if it is one half of a
-// stream in both directions, and as the ConfigMap says for the controller's own servers.
-func (h *Handler) limitSilence(r *http.Request) (restore func()) {
+// limitPause sets how long the body of a request that Caddy has read may pause: as the ConfigMap says for the controller's own servers. A
+// route whose protocol streams in both directions lifts the limit. restore puts Caddy's limit back.
+func (h *Handler) limitPause(r *http.Request, of *message.Request) (restore func()) {
 	body, _ := caddyhttp.IdleTimeoutsFromContext(r.Context())
-	var limit time.Duration
-	switch {
-	case front.MaySayNothing(r):
-		limit = unending
-	case h.ours:
-		limit = h.table.Global().Connections.BodyTimeout
+	if body == nil {
+		return func() {}
 	}
-	if body == nil || limit == 0 {
+	of.LiftPause = func() { body.Override(front.Unending, 0) }
+	limit := h.table.Global().Connections.BodyTimeout
+	if !h.ours || limit == 0 {
 		return func() {}
 	}
 	return body.Override(limit, 0)

@@ -218,6 +218,33 @@ func TestGRPCOfASilentClient(t *testing.T) {
 	say(t, stream, "two")
 }
 
+// TestGRPCSilence checks that a client of a gRPC route may be silent for longer than the body of an ordinary request may pause, and that
+// silence of both sides ends the stream after the read timeout of the endpoint.
+func TestGRPCSilence(t *testing.T) {
+	_, ip, port := serveGRPC(t)
+	in := start(t, class+service("one", port, ip)+annotated("patient", "patient.example", "one", "backend-protocol", "GRPC")+
+		annotated("hasty", "hasty.example", "one", "backend-protocol", "GRPC", "proxy-read-timeout", "2")+"---\n"+global(`client-body-timeout: "1"`),
+		"configmap default/global")
+	caller := func(host string) *grpc.ClientConn {
+		conn, err := grpc.NewClient(in.https, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{InsecureSkipVerify: true})), grpc.WithAuthority(host))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		return conn
+	}
+	patient, hasty := talk(t.Context(), t, caller("patient.example")), talk(t.Context(), t, caller("hasty.example"))
+	say(t, patient, "one")
+	say(t, hasty, "one")
+	began := time.Now()
+	var out wrapperspb.StringValue
+	if err := hasty.RecvMsg(&out); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("the end of the silent stream is %v", err)
+	}
+	took(t, "the silence of both sides", began, 1900*time.Millisecond)
+	say(t, patient, "two")
+}
+
 // TestGRPCNobody: what a client of gRPC is told when nobody is there.
 func TestGRPCNobody(t *testing.T) {
 	nobody := fixture.Port(t)

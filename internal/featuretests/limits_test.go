@@ -112,6 +112,19 @@ func TestClientBodyTimeout(t *testing.T) {
 	})
 }
 
+// TestContentTypeLiftsNoLimit checks that a client cannot switch the time limit for bodies off by a content type of gRPC: only the route does.
+func TestContentTypeLiftsNoLimit(t *testing.T) {
+	in := reading(t, `client-body-timeout: "1"`)
+	in.byEachAtOnce(t, func(t *testing.T, in *ingress) {
+		body, writer := io.Pipe()
+		go func() { _, _ = io.WriteString(writer, "some") }()
+		if got := in.send(http.MethodPost, "/", body, "Content-Type: application/grpc"); got.status != http.StatusRequestTimeout {
+			t.Errorf("%d %s", got.status, got.body)
+		}
+		_ = writer.CloseWithError(errors.New("it is over"))
+	})
+}
+
 // TestKeepAliveRequests: a connection that has had its requests ends, and its client was told so with the last answer.
 func TestKeepAliveRequests(t *testing.T) {
 	in := reading(t, `keep-alive-requests: "2"`)

@@ -2,7 +2,6 @@ package front
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -14,13 +13,15 @@ import (
 // address that Open has opened, or 0.
 func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits, port uint16) {
 	ctrl, begin := http.NewResponseController(w), time.Now()
-	if limit := limits.Body; limit > 0 && r.ContentLength != 0 && !MaySayNothing(r) {
+	request := message.Request{Names: limits.Names}
+	if limit := limits.Body; limit > 0 && r.ContentLength != 0 {
 		body := &caddyhttp.IdleTimeoutReader{
 			ReadCloser: r.Body, Ctrl: ctrl, Deadline: caddyhttp.IdleDeadline{Start: begin, Timeout: limit}, Logger: stdlib(),
 			DrainDeadline: r.ProtoMajor == 1, ClearBetweenReads: r.ProtoMajor == 2,
 		}
 		defer body.HandlerDone()
 		r.Body = body
+		request.LiftPause = func() { body.Override(Unending, 0) }
 	}
 	if limit := limits.Send; limit > 0 {
 		paced := &caddyhttp.IdleTimeoutWriter{
@@ -31,7 +32,6 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits,
 		w = paced
 	}
 	writer := message.NewHTTPWriter(w, r)
-	request := message.Request{Names: limits.Names}
 	request.FromHTTP(r)
 	request.Conn.Listener = port
 	s.answering(port)(writer, &request)
@@ -41,9 +41,5 @@ func (s *Serving) answer(w http.ResponseWriter, r *http.Request, limits *Limits,
 	}
 }
 
-// MaySayNothing says whether the body of a request is one half of a stream in both directions: a client that listens has nothing to
-// say. Those of gRPC and of Connect can be told from their type.
-func MaySayNothing(r *http.Request) bool {
-	kind := r.Header.Get("Content-Type")
-	return r.ContentLength < 0 && (strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/connect+"))
-}
+// Unending is longer than any request.
+const Unending = 100 * 365 * 24 * time.Hour

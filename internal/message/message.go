@@ -37,6 +37,9 @@ type Request struct {
 	Body   io.Reader
 	// Trailers returns the fields behind the body once that has been read to its end; nil is that there cannot be any.
 	Trailers func() Fields
+	// LiftPause lets the body pause for as long as the client likes. It is for routes whose protocol streams in both directions, and called
+	// before the body is read. Nil means that the limit stays.
+	LiftPause func()
 	// Conn is what all requests of a connection have in common.
 	Conn *Conn
 

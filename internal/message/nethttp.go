@@ -12,7 +12,7 @@ import (
 )
 
 // FromHTTP fills r from a request as the client sent it. It removes the fields that the client names in Connection, and those whose names
-// r.Names does not admit; it keeps r.Names. The order of fields is lost in net/http.
+// r.Names does not admit; it keeps r.Names and r.LiftPause. The order of fields is lost in net/http.
 func (r *Request) FromHTTP(from *http.Request) {
 	r.Update(from)
 	if named := nominated(from.Header["Connection"]); len(named) > 0 {
@@ -27,7 +27,7 @@ func (r *Request) Update(from *http.Request) {
 	*r = Request{
 		Method: from.Method, Host: from.Host, Target: TargetOf(from), Path: from.URL.Path, EscapedPath: from.URL.EscapedPath(),
 		Query: from.URL.RawQuery, ForceQuery: from.URL.ForceQuery, Major: uint8(from.ProtoMajor), Minor: uint8(from.ProtoMinor),
-		Length: from.ContentLength, Conn: connOf(from), ctx: from.Context(), Names: r.Names,
+		Length: from.ContentLength, Conn: connOf(from), ctx: from.Context(), Names: r.Names, LiftPause: r.LiftPause,
 	}
 	if from.Body != nil && from.Body != http.NoBody && from.ContentLength != 0 {
 		r.Body = from.Body

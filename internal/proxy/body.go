@@ -48,6 +48,9 @@ func (r *request) takeBody() error {
 	if r.Body == nil || r.Length == 0 {
 		return nil
 	}
+	if r.LiftPause != nil && speaksGRPC(r.protocol) {
+		r.LiftPause()
+	}
 	most := r.settings.MaxBody
 	if most != ir.NoLimit && r.Length > most {
 		return exchange.Fail(http.StatusRequestEntityTooLarge, fmt.Errorf("the body has %d bytes, and %d are allowed", r.Length, most))

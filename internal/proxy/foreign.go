@@ -59,9 +59,13 @@ func newTransport(secure *tls.Config, perAddress int, idleTimeout time.Duration)
 // roundTrip asks an endpoint that speaks gRPC or FastCGI.
 func (r *request) roundTrip() error {
 	r.hold()
-	idle := newIdle(r.Context(), r.settings)
-	defer idle.end()
 	from := r.body.reader()
+	idle := newIdle(r.Context(), r.settings, func() {
+		if from != nil {
+			r.halt(from)
+		}
+	})
+	defer idle.end()
 	defer r.stop(from)
 	response, err := r.ask(idle, from)
 	idle.pause()

@@ -11,12 +11,14 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// idle ends a request that others than conn serve when its endpoint neither takes nor gives anything for too long. The time in which
-// the client is waited for does not count.
+// idle ends a request that others than conn serve when its endpoint neither takes nor sends anything for too long. The time in which the
+// controller waits for the client does not count, except with gRPC: there, silence of both sides ends the request after the read timeout.
 type idle struct {
 	ctx         context.Context //nolint:containedctx // It is the context of the one request that idle is made for.
 	cancel      context.CancelCauseFunc
 	read, write time.Duration
+	// streams is true for gRPC.
+	streams bool
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -32,10 +34,19 @@ func (silence) Error() string   { return "the endpoint has neither taken nor sen
 func (silence) Timeout() bool   { return true }
 func (silence) Temporary() bool { return true }
 
-func newIdle(ctx context.Context, s *Settings) *idle {
-	i := &idle{read: s.Read, write: s.Write}
+// newIdle returns an idle for one request. halt is called when the limit has passed: net/http does not see the end of a context while it
+// waits for the body of the request.
+func newIdle(ctx context.Context, s *Settings, halt func()) *idle {
+	i := &idle{read: s.Read, write: s.Write, streams: speaksGRPC(s.Protocol)}
 	i.ctx, i.cancel = context.WithCancelCause(ctx)
-	i.timer = panics.AfterFunc("proxy/idle", time.Hour, func() { i.cancel(errSilent) })
+	i.timer = panics.AfterFunc("proxy/idle", time.Hour, func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if !i.ended {
+			i.cancel(errSilent)
+			halt()
+		}
+	})
 	i.timer.Stop()
 	return i
 }
@@ -51,6 +62,15 @@ func (i *idle) reset(d time.Duration) {
 
 // pause waits for somebody else.
 func (i *idle) pause() { i.timer.Stop() }
+
+// awaitClient is called before the body of the request is read.
+func (i *idle) awaitClient() {
+	if i.streams {
+		i.reset(i.read)
+	} else {
+		i.pause()
+	}
+}
 
 // end lets go of the request.
 func (i *idle) end() {
@@ -77,7 +97,7 @@ type sending struct {
 }
 
 func (s *sending) Read(b []byte) (int, error) {
-	s.idle.pause()
+	s.idle.awaitClient()
 	n, err := s.reading.Read(b)
 	if err != nil {
 		s.idle.reset(s.idle.read)

@@ -174,6 +174,9 @@ func (p *Pool) generation(protocol ir.BackendProtocol, s *Secured) (*generation,
 	return g, nil
 }
 
+// speaksGRPC reports whether a protocol streams in both directions, so that either side may be silent for long.
+func speaksGRPC(protocol ir.BackendProtocol) bool { return protocol == ir.GRPC || protocol == ir.GRPCS }
+
 func speaksTLS(protocol ir.BackendProtocol) bool { return protocol == ir.HTTPS || protocol == ir.GRPCS }
 
 // everySecured returns the Secured of all routes.
