@@ -68,6 +68,14 @@ fuzz: ## each fuzz test for FUZZTIME (30s), and FUZZREQUESTS (a million) to othe
 	go test ./internal/httpserver -run '^TestLikeNetHTTP$$' -v -timeout 2h -requests $(FUZZREQUESTS)
 	go test ./internal/featuretests -run '^TestLikeNginx$$' -v -timeout 2h -requests $(FUZZREQUESTS)
 
+# It reads the database at vuln.go.dev.
+VULN := go run golang.org/x/vuln/cmd/govulncheck@v1.8.0
+
+.PHONY: vuln
+vuln: ## known vulnerabilities in what the packages reach, by govulncheck; it needs the network
+	$(VULN) ./...
+	cd release && $(VULN) ./...
+
 .PHONY: soak
 soak: ## slow, broken and hostile clients and endpoints, and changes all the while, for SOAK (10m)
 	K8SINGRESS_SOAK=$(SOAK) go test ./internal/featuretests -run '^TestSoak$$' -v -count=1 -timeout 48h
