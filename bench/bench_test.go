@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -322,41 +321,6 @@ func TestNoSideIsAlwaysTheSecond(t *testing.T) {
 	}
 	if !slices.Equal(order, []int{0, 1, 1, 0}) {
 		t.Errorf("the order is %v", order)
-	}
-}
-
-// TestLinesAreThoseOfTheProduct: tests and measurements do not count.
-func TestLinesAreThoseOfTheProduct(t *testing.T) {
-	t.Chdir(t.TempDir())
-	commands := func(all ...string) {
-		t.Helper()
-		for _, command := range all {
-			if _, err := git(t.Context(), strings.Fields(command)...); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	counts := func(commit string, want int) {
-		t.Helper()
-		if got, err := lines(t.Context(), commit); err != nil || got != want {
-			t.Errorf("commit %q has %d lines, want %d: %v", commit, got, want, err)
-		}
-	}
-	for name, text := range map[string]string{
-		"a.go": "1\n2\n", "b/c:d.go": "1\n\n3\n", "a_test.go": "1\n", "bench/x.go": "1\n", "test/e2e/x.go": "1\n", "a.txt": "1\n",
-	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	commands("init -q", "add .", "-c user.name=x -c user.email=x@example.com commit -q -m x")
-	if err := os.WriteFile("new.go", []byte("1\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	counts("HEAD", 5)
-	counts("", 6)
-	if _, err := lines(t.Context(), "nothing"); err == nil || !strings.Contains(err.Error(), "nothing") {
-		t.Errorf("of a commit that is not there, the error is %v", err)
 	}
 }
 

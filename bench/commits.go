@@ -34,7 +34,7 @@ type rows struct {
 // compareCommits measures this checkout's Caddy and that of another commit in turn, prints the figures of both, and
 // returns the bars.
 func compareCommits(ctx context.Context, o options, folder string, out io.Writer) ([]bar, error) {
-	other, err := buildCommit(ctx, o.against, folder)
+	binaries, err := bothBinaries(ctx, o, folder)
 	if err != nil {
 		return nil, err
 	}
@@ -45,11 +45,8 @@ func compareCommits(ctx context.Context, o options, folder string, out io.Writer
 	defer backend.stop()
 	d := &duel{options: o}
 	defer d.stop()
-	for side, binary := range []string{o.binary, other} {
-		d.sites[side] = site{filepath.Join(folder, fmt.Sprintf("caddy-%d", side)), folder, backend.address}
-		if err := copyProgram(d.sites[side].binary, binary); err != nil {
-			return nil, err
-		}
+	for side, binary := range binaries {
+		d.sites[side] = site{binary, folder, backend.address}
 	}
 	for _, step := range []func(context.Context) error{d.measureStarts, d.measureRequests, d.measureChanges} {
 		if err := step(ctx); err != nil {
@@ -57,6 +54,21 @@ func compareCommits(ctx context.Context, o options, folder string, out io.Writer
 		}
 	}
 	return d.write(out)
+}
+
+// bothBinaries returns copies of this checkout's Caddy and of the other commit's, in a folder.
+func bothBinaries(ctx context.Context, o options, folder string) (binaries [2]string, err error) {
+	other, err := buildCommit(ctx, o.against, folder)
+	if err != nil {
+		return binaries, err
+	}
+	for side, binary := range []string{o.binary, other} {
+		binaries[side] = filepath.Join(folder, fmt.Sprintf("caddy-%d", side))
+		if err := copyProgram(binaries[side], binary); err != nil {
+			return binaries, err
+		}
+	}
+	return binaries, nil
 }
 
 // buildCommit builds the Caddy of a commit, from a checkout of its own in a folder. What it builds stays in .cache, by

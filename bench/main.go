@@ -1,7 +1,8 @@
 // Bench measures this binary against the same binary with plain Caddy routes, nginx and haproxy, side by side in one run, has
 // test/scale measure it on a real API server, and prints the result as Markdown. `make bench` runs it. Its last table
 // has what must be reached, what was measured and whether that is enough. `bench -against COMMIT` measures it against the
-// binary of another commit instead, and one change in a small folder against one in a large folder.
+// binary of another commit instead, and one change in a small folder against one in a large folder; with -http it compares
+// the HTTP rows of both commits, and nothing else.
 //
 // Clients, backend and proxy share one machine, so the figures compare variants with each other; they do not say what a
 // machine of their own could do.
@@ -47,6 +48,9 @@ type options struct {
 	against string
 }
 
+// commands do something other than the benchmark. The first argument names them.
+var commands = map[string]func(ctx context.Context, arguments []string, out io.Writer) error{loadCommand: runLoad}
+
 func main() {
 	// A process that this one starts ends with the thread that started it, so that nothing outlives the benchmark.
 	runtime.LockOSThread()
@@ -54,8 +58,8 @@ func main() {
 	defer stop()
 	do := run
 	arguments := os.Args[1:]
-	if len(arguments) > 0 && arguments[0] == loadCommand {
-		do, arguments = runLoad, arguments[1:]
+	if len(arguments) > 0 && commands[arguments[0]] != nil {
+		do, arguments = commands[arguments[0]], arguments[1:]
 	}
 	if err := do(ctx, arguments, os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -77,8 +81,10 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	parts := slices.Concat([]comparison{compareWorks, compare, compareHandshakes, compareCosts, compareReloads, compareEnd}, annotations,
 		[]comparison{compareTenants, compareStreams, scale})
 	switch {
+	case o.against != "" && o.http:
+		parts = []comparison{compareCommitWorks}
 	case o.against != "":
-		parts = []comparison{compareCommits, compareGrowth, compareConditions, compareSplit, compareLines, countFiles}
+		parts = []comparison{compareCommits, compareCommitWorks, compareGrowth, compareConditions, compareSplit, countFiles}
 	case o.streams:
 		parts = []comparison{compareStreams}
 	case o.http:
@@ -143,7 +149,7 @@ func parse(arguments []string) (options, error) {
 	flags.DurationVar(&o.duration, "duration", 2*time.Second, "how long one measurement takes, after a third of that to warm up")
 	flags.IntVar(&o.connections, "connections", 32, "keep-alive connections")
 	flags.IntVar(&o.changes, "changes", 50, "Ingress changes to time, at the largest number of hosts")
-	flags.StringVar(&o.against, "against", "", "a commit: measure this checkout against it, and no other program")
+	flags.StringVar(&o.against, "against", "", "a commit: measure this checkout against it, and no other program; with -http, the HTTP rows alone")
 	flags.BoolVar(&o.quick, "quick", false, "all of it in a few minutes, with fewer and shorter rounds")
 	flags.StringVar(&scale, "scale", "", "flags of test/scale, which measures on a real API server")
 	flags.BoolVar(&o.noScale, "no-scale", false, "leave out test/scale")

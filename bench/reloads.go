@@ -54,6 +54,15 @@ func compareReloads(ctx context.Context, o options, folder string, out io.Writer
 
 // startBoth starts Caddy with a host for HTTP and one for HTTPS, and more options, and does not pause it.
 func startBoth(ctx context.Context, s site, options ...string) (*contestant, error) {
+	c, err := startPaused(ctx, s, options...)
+	if err == nil {
+		err = c.resume()
+	}
+	return c, err
+}
+
+// startPaused starts Caddy with the hosts that all works are sent to, and pauses it.
+func startPaused(ctx context.Context, s site, options ...string) (*contestant, error) {
 	m, err := newMaker()
 	if err != nil {
 		return &contestant{}, err
@@ -62,11 +71,7 @@ func startBoth(ctx context.Context, s site, options ...string) (*contestant, err
 	if err != nil {
 		return &contestant{}, err
 	}
-	c, err := startOurs(ctx, s, "ours", worksApplications(s, certificate, key), options...)
-	if err == nil {
-		err = c.resume()
-	}
-	return c, err
+	return startOurs(ctx, s, "ours", worksApplications(s, certificate, key), options...)
 }
 
 // while has them ask for as long as something takes.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -271,6 +272,30 @@ func TestWorksAreHeldToNginx(t *testing.T) {
 	p.nginx, p.ours.answered[len(works)-1] = p.stock, nil
 	if b := p.bars()[len(works)-1]; b.Measured != h2loadMissing || b.Met != "" {
 		t.Errorf("without h2load: %+v", b)
+	}
+}
+
+// TestWorksAreHeldToACommit: each row has a ratio of its own, and the share of the other commit as its bar.
+func TestWorksAreHeldToACommit(t *testing.T) {
+	d := newWorkDuel(options{rounds: 1, against: "HEAD~5"})
+	for i := range d.works[:len(d.works)-1] {
+		d.works[i].requests = series{{99}, {100}}
+		d.works[i].processor = series{{float64(20 * time.Microsecond)}, {float64(10 * time.Microsecond)}}
+	}
+	d.works[1].requests = series{{90}, {100}}
+	var text strings.Builder
+	if err := errors.Join(d.write(&text), writeBars(&text, d.bars())); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"| short GET | 99 (20.0 µs) | 100 (10.0 µs) | 0.99 | 0.50 |",
+		"| short GET, against HEAD~5 | at least 0.98 | 0.99 (median of 1 rounds, 0.99 to 0.99) | yes |",
+		"| short GET, 10 fields of a browser, against HEAD~5 | at least 0.98 | 0.90 (median of 1 rounds, 0.90 to 0.90) | no |",
+		"| short GET, three filters | - | - | - | - |",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("there is no %q in:\n%s", want, text.String())
+		}
 	}
 }
 
