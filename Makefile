@@ -87,6 +87,14 @@ bench: bin/caddy ## what it must reach and what it reaches, beside plain Caddy, 
 	go build -o .cache/bench ./bench
 	.cache/bench -binary bin/caddy $(BENCH)
 
+# What is passed on to bench limits, such as LIMITS=-quick.
+LIMITS ?=
+
+.PHONY: limits
+limits: bin/caddy ## honest requests while hostile clients use up descriptors or memory; it fails if a bar is missed
+	go build -o .cache/bench ./bench
+	.cache/bench limits -binary bin/caddy $(LIMITS)
+
 .PHONY: microbench
 microbench: ## the steps alone: host, path and endpoint lookup, translation, rendering, apply
 	go test -run '^$$' -bench . -benchmem $(MICROBENCH)

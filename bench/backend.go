@@ -24,6 +24,9 @@ const (
 	// textAnswer is the size of an answer that compresses as prose does, and textPath its path.
 	textAnswer = 10 << 10
 	textPath   = "/text"
+	// noiseAnswer is the size of an answer that hardly compresses, and noisePath its path.
+	noiseAnswer = 4 << 20
+	noisePath   = "/noise"
 )
 
 // longBody is the body of the answer to a request whose path is a number of bytes.
@@ -47,6 +50,16 @@ var longText = func() string {
 	}
 	return text.String()[:textAnswer]
 }()
+
+// longNoise returns letters that do not repeat, the same in every run.
+func longNoise() string {
+	random := rand.New(rand.NewPCG(3, 4))
+	noise := make([]byte, noiseAnswer)
+	for i := range noise {
+		noise[i] = byte(' ' + random.IntN('~'-' '))
+	}
+	return string(noise)
+}
 
 func answerWithBody(body string) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(body), body)

@@ -7,6 +7,9 @@
 // Clients, backend and proxy share one machine, so the figures compare variants with each other; they do not say what a
 // machine of their own could do.
 //
+// `bench limits` attacks the binary while it has few descriptors or little memory, and fails unless honest clients are served.
+// `make limits` runs it, with -quick in half a minute.
+//
 // `bench load` sends requests to one address of this machine, and prints what came of it as JSON; test/scale uses it.
 package main
 
@@ -49,7 +52,7 @@ type options struct {
 }
 
 // commands do something other than the benchmark. The first argument names them.
-var commands = map[string]func(ctx context.Context, arguments []string, out io.Writer) error{loadCommand: runLoad}
+var commands = map[string]func(ctx context.Context, arguments []string, out io.Writer) error{loadCommand: runLoad, limitsCommand: runLimits}
 
 func main() {
 	// A process that this one starts ends with the thread that started it, so that nothing outlives the benchmark.

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+const (
+	// fewDescriptors is the limit on open files of the process whose descriptors are attacked.
+	fewDescriptors = 800
+	// muteClients connect to each port and send nothing.
+	muteClients = 1000
+	// halfConnections and halfStreams are how many connections send half of a body each, and how often.
+	halfConnections, halfStreams, halfBody = 10, 100, 32 << 10
+	// promptly is the time in which each honest request is answered while descriptors are attacked.
+	promptly = 2 * time.Second
+	// attackRamp is the time in which the silent clients connect.
+	attackRamp = 5 * time.Second
+)
+
+// attackDescriptors opens more connections and bodies than the process has descriptors for, and sends honest requests each second.
+func attackDescriptors(ctx context.Context, l limits, folder string, out io.Writer) ([]bar, error) {
+	t, err := startTarget(ctx, l, folder, "descriptors", fmt.Sprintf("ulimit -n %d", fewDescriptors))
+	defer t.stop()
+	if err != nil {
+		return nil, err
+	}
+	half := fmt.Sprintf("requests of %d HTTP/2 connections, %d each, with half of a body", halfConnections, halfStreams)
+	all := []*hostile{
+		t.openTwo(half, halfConnections, openRequests{streams: halfStreams, length: 2 * halfBody, sent: halfBody}),
+		silent(fmt.Sprintf("%d silent connections to the HTTP port", muteClients), t.http, muteClients, attackRamp),
+		silent(fmt.Sprintf("%d silent connections to the HTTPS port", muteClients), t.https, muteClients, attackRamp),
+		silent(fmt.Sprintf("%d silent connections to the health port", muteClients), t.health, muteClients, attackRamp),
+	}
+	end := attackWith(ctx, all)
+	wait(ctx, time.Now().Add(attackRamp))
+	honest := t.honest()
+	err = errors.Join(askEachSecond(ctx, l.duration, honest), ctx.Err())
+	open := t.descriptors()
+	end()
+	if err != nil {
+		return nil, err
+	}
+	attack := fmt.Sprintf("ulimit -n %d", fewDescriptors)
+	bars := []bar{t.livesBar(attack)}
+	for _, each := range honest {
+		bars = append(bars, each.bar(attack))
+	}
+	head := fmt.Sprintf("## Descriptors\n\nThe process has `%s`, and %d descriptors open at the end. Honest clients ask once a second for %v, "+
+		"each time on a new connection.", attack, open, l.duration)
+	return bars, writeAttack(out, head, all)
+}
+
+// asker sends one kind of request, each time on a new connection.
+type asker struct {
+	name  string
+	ask   func(context.Context) error
+	mutex sync.Mutex
+	tally tally
+}
+
+// honest returns one asker for each kind of request, and one for the probe of the health port.
+func (t *target) honest() []*asker {
+	over := func(secure bool) func(context.Context) error {
+		return func(ctx context.Context) error {
+			connection, err := load{address: t.addressOf(secure), secure: secure, body: answerBody}.open(ctx, hostOf(secure))
+			if err != nil {
+				return err
+			}
+			return connection.Close()
+		}
+	}
+	two := func(ctx context.Context) error {
+		client := t.twoClient()
+		defer client.CloseIdleConnections()
+		return askBy(ctx, client, "/")
+	}
+	return []*asker{
+		{name: "HTTP/1.1", ask: over(false)}, {name: "HTTPS with HTTP/1.1", ask: over(true)}, {name: "HTTP/2", ask: two},
+		{name: "probe of the health port", ask: t.probe},
+	}
+}
+
+// probe asks the health port, on a connection of its own.
+func (t *target) probe(ctx context.Context) error {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.health+"/healthz", nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		err = errors.New("the probe is answered " + response.Status)
+	}
+	return errors.Join(err, response.Body.Close())
+}
+
+// askEachSecond lets each asker ask once a second. A late answer does not delay the next request.
+func askEachSecond(ctx context.Context, duration time.Duration, all []*asker) error {
+	var group sync.WaitGroup
+	begin := time.Now()
+	for second := time.Duration(0); second < duration && ctx.Err() == nil; second += time.Second {
+		wait(ctx, begin.Add(second))
+		for _, each := range all {
+			group.Go(func() { each.once(ctx) })
+		}
+	}
+	group.Wait()
+	return ctx.Err()
+}
+
+// once asks once, and counts an answer after promptly as a failure.
+func (a *asker) once(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, promptly)
+	defer cancel()
+	begin := time.Now()
+	err := a.ask(ctx)
+	took := time.Since(begin)
+	if err == nil && took > promptly {
+		err = fmt.Errorf("the answer takes %v", took)
+	}
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if err != nil {
+		a.tally.fail(err)
+		return
+	}
+	a.tally.latencies = append(a.tally.latencies, took)
+}
+
+func (a *asker) bar(attack string) bar {
+	asked := len(a.tally.latencies) + a.tally.failed
+	b := bar{Work: a.name + " once a second, " + attack, Bar: fmt.Sprintf("each answered within %v", promptly)}
+	b.Measured = fmt.Sprintf("%d of %d, the slowest of them in %s", len(a.tally.latencies), asked, milliseconds(longest(a.tally.latencies)))
+	if a.tally.first != nil {
+		b.Measured += fmt.Sprintf(" (first failure: %.120s)", a.tally.first.Error())
+	}
+	return held(b, asked > 0 && a.tally.failed == 0)
+}
+
+const (
+	// memoryLimit is GOMEMLIMIT in MiB of the process whose memory is attacked; its resident memory stays below memoryFactor times that.
+	memoryLimit  = 256
+	memoryFactor = 1.3
+	// slowdown is how many times longer than without the attack the slowest honest request in a hundred may take.
+	slowdown = 2.0
+	// The clients that use memory: connections of HTTP/2 with largeStreams requests each, slow readers, uploads, and floods.
+	largeConnections, largeStreams = 200, 100
+	slowReaders, heldUploads       = 500, 200
+	floods                         = 2
+	// honestRate is how many honest requests are sent in a second, by honestClients.
+	honestRate, honestClients = 50, 4
+	// memoryTick is the time between two looks at the resident memory.
+	memoryTick = 250 * time.Millisecond
+)
+
+// attackMemory starts clients that use memory, and compares the p99 of honest requests with the p99 before the attack.
+func attackMemory(ctx context.Context, l limits, folder string, out io.Writer) ([]bar, error) {
+	attack := fmt.Sprintf("GOMEMLIMIT=%dMiB", memoryLimit)
+	t, err := startTarget(ctx, l, folder, "memory", "export "+attack)
+	defer t.stop()
+	if err != nil {
+		return nil, err
+	}
+	quiet := t.honestLoad(l.duration).count(ctx)
+	all := t.memoryAttack(l)
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	peak := t.watchMemory(watched)
+	end := attackWith(ctx, all)
+	beside := t.honestLoad(l.duration).count(ctx)
+	end()
+	stop()
+	most := <-peak
+	if err := errors.Join(ctx.Err(), quiet.first); err != nil {
+		return nil, err
+	}
+	bars := []bar{t.livesBar(attack), memoryBar(attack, most), slowdownBar(attack, quiet, beside)}
+	head := fmt.Sprintf("\n## Memory\n\nThe process has `%s`. %d honest requests a second come for %v, on %d connections that are kept; "+
+		"before the attack their p99 is %s.", attack, honestRate, l.duration, honestClients, milliseconds(quiet.p99))
+	return bars, writeAttack(out, head, all)
+}
+
+// memoryAttack returns all kinds of clients that use memory. They connect during the first third of the attack.
+func (t *target) memoryAttack(l limits) []*hostile {
+	ramp := l.duration / 3
+	connections := largeConnections / l.share
+	name := fmt.Sprintf("%s HTTP/2 requests with heads of %d KB and open bodies",
+		thousands(float64(connections*largeStreams)), largeFields*largeField>>10)
+	heads := t.openTwo(name, connections, openRequests{streams: largeStreams, fields: largeFields, fieldSize: largeField})
+	heads.ramp = ramp
+	return []*hostile{heads, t.readers(slowReaders/l.share, ramp), t.uploads(heldUploads/l.share, ramp), t.continuations(floods)}
+}
+
+// honestLoad returns a load of short GETs on keep-alive connections.
+func (t *target) honestLoad(duration time.Duration) load {
+	return load{
+		address: t.http, hosts: []string{hostName(plainHost)}, body: answerBody, tolerant: true,
+		connections: honestClients, perSecond: honestRate, warmUp: time.Second, duration: duration,
+	}
+}
+
+// watchMemory returns a channel that receives the largest resident memory in bytes when ctx ends.
+func (t *target) watchMemory(ctx context.Context) <-chan int64 {
+	most := make(chan int64, 1)
+	go func() {
+		var largest int64
+		for ctx.Err() == nil && t.lives() {
+			if now, err := t.process.memory(); err == nil { // An error is that the process has just ended.
+				largest = max(largest, now)
+			}
+			wait(ctx, time.Now().Add(memoryTick))
+		}
+		most <- largest
+	}()
+	return most
+}
+
+func memoryBar(attack string, most int64) bar {
+	b := bar{Work: "resident memory, " + attack, Bar: fmt.Sprintf("under %.1f of the limit", memoryFactor)}
+	share := float64(most) / (memoryLimit << 20)
+	b.Measured = fmt.Sprintf("%s, %.2f of the limit", megabytes(most), share)
+	return held(b, most > 0 && share < memoryFactor)
+}
+
+// slowdownBar is met only if no honest request fails.
+func slowdownBar(attack string, quiet, beside *tally) bar {
+	b := bar{Work: "p99 of honest requests, " + attack, Bar: fmt.Sprintf("under %.1f times the quiet p99, no failure", slowdown)}
+	times := float64(beside.p99) / float64(quiet.p99)
+	b.Measured = fmt.Sprintf("%s, %.1f times; %d of %d failed", milliseconds(beside.p99), times, beside.failed, len(beside.latencies)+beside.failed)
+	if beside.first != nil {
+		b.Measured += fmt.Sprintf(" (first: %.120s)", beside.first.Error())
+	}
+	return held(b, len(beside.latencies) > 0 && times < slowdown && beside.failed == 0)
+}
