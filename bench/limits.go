@@ -203,10 +203,10 @@ func (t *target) descriptors() int {
 	return len(open)
 }
 
-// dialHostile connects from one of the hostile addresses.
+// dialHostile connects from one of the hostile addresses, as a client on a network does.
 func dialHostile(ctx context.Context, address string, number int) (net.Conn, error) {
 	from := &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+number%hostileAddresses))}
-	dialer := net.Dialer{LocalAddr: from, Timeout: lateness}
+	dialer := net.Dialer{LocalAddr: from, Timeout: lateness, Control: asOnNetwork}
 	return dialer.DialContext(ctx, "tcp4", address)
 }
 

@@ -17,6 +17,19 @@ func endWithParent(signal syscall.Signal) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: signal}
 }
 
+// ethernetSegment is the segment size of clients on a network. The kernel sizes send buffers by it: with the segments of the loopback
+// device a server could write 2.5 MB to a client that reads nothing.
+const ethernetSegment = 1460
+
+// asOnNetwork gives a new socket the segment size of a client on a network.
+func asOnNetwork(_, _ string, raw syscall.RawConn) error {
+	var failed error
+	err := raw.Control(func(socket uintptr) {
+		failed = syscall.SetsockoptInt(int(socket), syscall.IPPROTO_TCP, syscall.TCP_MAXSEG, ethernetSegment)
+	})
+	return errors.Join(err, failed)
+}
+
 // processorTime returns what a process and its children have had of the processors, in their own code and in the kernel's.
 // It is zero for no process.
 func (p *process) processorTime() (time.Duration, error) {

@@ -12,6 +12,9 @@ import (
 // endWithParent has no way to do it here: a benchmark that is killed leaves processes behind, one that is stopped does not.
 func endWithParent(syscall.Signal) *syscall.SysProcAttr { return nil }
 
+// asOnNetwork leaves the segment size of the loopback device.
+func asOnNetwork(_, _ string, _ syscall.RawConn) error { return nil }
+
 // processorTime is zero: it is not known here.
 func (p *process) processorTime() (time.Duration, error) { return 0, nil }
 
