@@ -146,9 +146,12 @@ func (c *twoConn) head(id uint32, each openRequests) error {
 			return err
 		}
 	}
+	if err := c.writeBlock(id); err != nil {
+		return err
+	}
 	c.open[id] = true
 	c.results.add("open", 1)
-	return c.writeBlock(id)
+	return nil
 }
 
 func (c *twoConn) writeBlock(id uint32) error {
