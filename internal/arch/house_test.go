@@ -47,6 +47,7 @@ var house = []room{
 	{name: "internal/pattern", level: 0, standard: true},
 	{name: "internal/split", level: 0, standard: true},
 	{name: "internal/budget", level: 0, standard: true},
+	{name: "internal/pools", level: 0, standard: true},
 	{name: "internal/loops", level: 0, standard: true},
 	{name: "internal/reach", level: 0, standard: true},
 	{name: "internal/kinds", level: 0, never: pure},

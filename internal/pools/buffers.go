@@ -1,0 +1,60 @@
+package pools
+
+import "bytes"
+
+// Buffers is a pool of buffers. Its methods may be called from any goroutine.
+type Buffers struct{ pool *Pool[[]byte] }
+
+// NewBuffers returns a pool of buffers of size bytes. The content of a buffer is undefined until its owner has written it.
+func NewBuffers(name string, size int) Buffers {
+	p := New(name, func(b *[]byte) {
+		*b = make([]byte, size)
+		if Checking {
+			overwrite(b)
+		}
+	}, nil)
+	p.poison, p.intact = overwrite, overwritten
+	return Buffers{p}
+}
+
+// Get returns a buffer that the caller owns until Release.
+func (b Buffers) Get() Buffer { return Buffer{b.pool.Get()} }
+
+// Unpooled returns a buffer of size bytes that is not used again after Release.
+func Unpooled(name string, size int) Buffer {
+	b := NewBuffers(name, size)
+	b.pool.single = true
+	return b.Get()
+}
+
+// Buffer owns a buffer. The zero Buffer owns nothing.
+type Buffer struct{ Handle[[]byte] }
+
+// Bytes returns all of the buffer. It may be used until Release.
+func (b *Buffer) Bytes() []byte { return *b.Value() }
+
+// Replace puts a buffer in the place of the owned one, such as the result of an append to it. Bytes returns all of its capacity then.
+func (b *Buffer) Replace(larger []byte) { *b.Value() = larger[:cap(larger)] }
+
+// Move returns the buffer under another handle. This one owns nothing afterwards.
+func (b *Buffer) Move() Buffer { return Buffer{b.Handle.Move()} }
+
+// poisoned is what stands in released buffers while Checking is true. It is no text, and no valid length.
+var poisoned = bytes.Repeat([]byte{0xdb}, 4<<10)
+
+func overwrite(b *[]byte) {
+	for left := *b; len(left) > 0; {
+		left = left[copy(left, poisoned):]
+	}
+}
+
+func overwritten(b *[]byte) bool {
+	for left := *b; len(left) > 0; {
+		n := min(len(left), len(poisoned))
+		if !bytes.Equal(left[:n], poisoned[:n]) {
+			return false
+		}
+		left = left[n:]
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+//go:build race || poison
+
+package pools
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+	"sync/atomic"
+)
+
+// Checking reports whether this build checks the owners: builds with the race detector and with the tag poison do.
+const Checking = true
+
+// claim tells one owner of a value from the next one.
+type claim struct {
+	generation uint64
+	over       bool
+}
+
+func (c *claim) ended() bool { return c.over }
+func (c *claim) end()        { c.over = true }
+
+// owners has the owner of a value: the one whose claim has the generation. The release of the value ends the generation.
+type owners struct {
+	generation atomic.Uint64
+	// last is the stack of the last release.
+	last atomic.Pointer[[]uintptr]
+}
+
+func (o *owners) taken() claim { return claim{generation: o.generation.Load()} }
+
+func (o *owners) ownedBy(c claim) bool { return o.generation.Load() == c.generation }
+
+// released ends the generation. It returns false if another owner of the same generation has done so first.
+func (o *owners) released(c claim) bool {
+	if !o.generation.CompareAndSwap(c.generation, c.generation+1) {
+		return false
+	}
+	stack := make([]uintptr, 16)
+	stack = stack[:runtime.Callers(3, stack)] // Without Callers, released and Release.
+	o.last.Store(&stack)
+	return true
+}
+
+// panicOf panics, and names the pool and the stack of the last release.
+func (o *owners) panicOf(name, fault string) {
+	var text strings.Builder
+	fmt.Fprintf(&text, "pools: %s %s. It was released by:", name, fault)
+	if stack := o.last.Load(); stack != nil {
+		for frames, more := runtime.CallersFrames(*stack), true; more; {
+			var frame runtime.Frame
+			frame, more = frames.Next()
+			fmt.Fprintf(&text, "\n\t%s %s:%d", frame.Function, frame.File, frame.Line)
+		}
+	}
+	panic(text.String())
+}
+
+func isZero[T any](value *T) bool { return reflect.ValueOf(value).Elem().IsZero() }
