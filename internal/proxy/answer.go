@@ -34,8 +34,7 @@ func (c *conn) readHead(method string, most int) (int, error) {
 
 // forget lets go of the memory of the last request.
 func (c *conn) forget() {
-	putBack(c.buffer)
-	c.buffer = nil
+	c.buffer.Release()
 	clear(c.answer.Fields[:cap(c.answer.Fields)])
 	clear(c.fields[:cap(c.fields)])
 	c.body = answerBody{}
@@ -169,18 +168,23 @@ type source interface {
 
 // copy copies a body of some length, less than zero being not known.
 func (r *request) copy(from source, length int64) error {
-	buffer := large.Get().(*[]byte)
-	defer large.Put(buffer)
+	buffer := large.Get()
+	err := r.copyWith(buffer.Bytes(), from, length)
+	buffer.Release()
+	return err
+}
+
+func (r *request) copyWith(buffer []byte, from source, length int64) error {
 	reader := io.Reader(from)
-	if r.settings.BufferResponse && (length < 0 || length > int64(len(*buffer))) {
+	if r.settings.BufferResponse && (length < 0 || length > int64(len(buffer))) {
 		pieces := newElastic(from)
 		defer pieces.end(from.stop)
 		reader = pieces
 	}
 	for {
-		n, err := reader.Read(*buffer)
+		n, err := reader.Read(buffer)
 		if n > 0 {
-			if err := r.write((*buffer)[:n]); err != nil {
+			if err := r.write(buffer[:n]); err != nil {
 				return err
 			}
 		}

@@ -113,13 +113,18 @@ func (c *conn) ask(q *callout.Call, last bool) (answer callout.Answer, size int,
 
 // call sends a call.
 func (c *conn) call(q *callout.Call, last bool) error {
-	buffer := small.Get().(*[]byte)
-	defer small.Put(buffer)
+	buffer := small.Get()
+	err := c.callWith(buffer.Bytes(), q, last)
+	buffer.Release()
+	return err
+}
+
+func (c *conn) callWith(buffer []byte, q *callout.Call, last bool) error {
 	line := http1.RequestLine{Method: q.Method, Target: q.Target, Host: q.Host, Close: last}
 	if len(q.Body) > 0 {
 		line.Framing, line.Length = http1.Sized, int64(len(q.Body))
 	}
-	head, err := http1.AppendRequestHead((*buffer)[:0], &line, q.Fields)
+	head, err := http1.AppendRequestHead(buffer[:0], &line, q.Fields)
 	if err != nil {
 		return err
 	}
@@ -144,7 +149,7 @@ func (c *conn) discard(most int, patience bool) bool {
 			c.stopAgain()
 		}
 		c.at, c.end = 0, 0
-		n, err := c.socket.Read(*c.buffer)
+		n, err := c.socket.Read(c.buffer.Bytes())
 		if most -= n; err != nil || most < 0 {
 			return false
 		}

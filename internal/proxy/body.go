@@ -14,6 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 const (
@@ -25,12 +26,15 @@ const (
 )
 
 // whole and longer have room for a body that stands in memory, and for the byte behind it that says it is too long.
-var whole, longer = buffersOf(inMemory + 1), buffersOf(mostInMemory + 1)
+var (
+	whole  = pools.NewBuffers("proxy: body of 64 KiB", inMemory+1)
+	longer = pools.NewBuffers("proxy: body of 1 MiB", mostInMemory+1)
+)
 
 // body is that of a request. It is kept, so that another endpoint can get it when one fails; or it comes in while it is sent.
 type body struct {
 	// buffer has the beginning, size bytes of it, and file the rest.
-	buffer *[]byte
+	buffer pools.Buffer
 	size   int
 	file   *spool
 	filed  int64
@@ -83,11 +87,11 @@ func (r *request) streams() bool {
 
 // read reads all of the body, or as much as there is room for.
 func (b *body) read() error {
-	for b.buffer = small.Get().(*[]byte); !b.rest.ended.Load(); {
-		if b.size == len(*b.buffer) && !b.grow() {
+	for b.buffer = small.Get(); !b.rest.ended.Load(); {
+		if b.size == len(b.buffer.Bytes()) && !b.grow() {
 			break
 		}
-		n, err := b.rest.Read((*b.buffer)[b.size:])
+		n, err := b.rest.Read(b.buffer.Bytes()[b.size:])
 		if b.size += n; err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
@@ -107,7 +111,7 @@ func (b *body) read() error {
 
 // grow takes a larger buffer for what stands in memory, if there is room for it. One for a long body is taken only where it may hold all.
 func (b *body) grow() bool {
-	had := int64(len(*b.buffer))
+	had := int64(len(b.buffer.Bytes()))
 	pool, taken := whole, int64(inMemory)
 	switch {
 	case had > mostInMemory:
@@ -120,10 +124,10 @@ func (b *body) grow() bool {
 	case !memory.take(taken):
 		return false
 	}
-	larger := pool.Get().(*[]byte)
-	copy(*larger, *b.buffer)
-	b.release()
-	b.buffer = larger
+	shorter := b.buffer.Move()
+	b.buffer = pool.Get()
+	copy(b.buffer.Bytes(), shorter.Bytes())
+	shorter.Release()
 	return true
 }
 
@@ -135,7 +139,7 @@ func (b *body) kept() (memory []byte, ok bool) {
 	case b.rest != nil || b.file != nil || len(b.trailers) > 0:
 		return nil, false
 	}
-	return (*b.buffer)[:b.size], true
+	return b.buffer.Bytes()[:b.size], true
 }
 
 // short is kept for a body that goes out before an answer is waited for: an endpoint may answer before it has read a longer one.
@@ -164,8 +168,8 @@ func (b *body) reader() *reading {
 		return nil
 	}
 	var parts []io.Reader
-	if b.buffer != nil {
-		parts = append(parts, bytes.NewReader((*b.buffer)[:b.size]))
+	if b.buffer.Held() {
+		parts = append(parts, bytes.NewReader(b.buffer.Bytes()[:b.size]))
 	}
 	if b.file != nil {
 		parts = append(parts, io.NewSectionReader(b.file, 0, b.filed))
@@ -206,26 +210,14 @@ func (b *body) close() {
 		_ = b.file.Close()
 	}
 	switch {
-	case b.buffer == nil:
+	case !b.buffer.Held():
 		return
-	case len(*b.buffer) > mostInMemory:
+	case len(b.buffer.Bytes()) > mostInMemory:
 		memory.give(mostInMemory)
-	case len(*b.buffer) > inMemory:
+	case len(b.buffer.Bytes()) > inMemory:
 		memory.give(inMemory)
 	}
-	b.release()
-}
-
-// release puts the buffer back. What it has taken of the memory is another matter.
-func (b *body) release() {
-	switch {
-	case len(*b.buffer) > mostInMemory:
-		longer.Put(b.buffer)
-	case len(*b.buffer) > inMemory:
-		whole.Put(b.buffer)
-	default:
-		small.Put(b.buffer)
-	}
+	b.buffer.Release()
 }
 
 // incoming is a body as it comes from the client. It can be read once.

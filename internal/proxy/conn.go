@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 const (
@@ -29,14 +29,7 @@ const (
 )
 
 // small is for heads, large for bodies.
-var small, large = buffersOf(4 << 10), buffersOf(32 << 10)
-
-func buffersOf(size int) *sync.Pool {
-	return &sync.Pool{New: func() any {
-		buffer := make([]byte, size)
-		return &buffer
-	}}
-}
+var small, large = pools.NewBuffers("proxy: 4 KiB", 4<<10), pools.NewBuffers("proxy: 32 KiB", 32<<10)
 
 // conn is a connection to an endpoint. It belongs to one request at a time.
 type conn struct {
@@ -47,8 +40,8 @@ type conn struct {
 	socket, bare net.Conn
 	records      *records
 	raw          syscall.RawConn
-	// buffer has what was read and is not used yet between at and end. It is nil while the connection is idle.
-	buffer  *[]byte
+	// buffer has what was read and is not used yet between at and end. The connection owns one only while it has a request.
+	buffer  pools.Buffer
 	at, end int
 	// head and answer are of the last answer, fields those of the last request. body is what is left of the answer.
 	head   http1.ResponseHead
@@ -116,17 +109,17 @@ func (c *conn) close() {
 }
 
 // buffered is what has come in and is not used yet.
-func (c *conn) buffered() []byte { return (*c.buffer)[c.at:c.end] }
+func (c *conn) buffered() []byte { return c.buffer.Bytes()[c.at:c.end] }
 
 // fill reads more into the buffer, which grows where it is full.
 func (c *conn) fill() error {
 	if c.at == c.end {
 		c.at, c.end = 0, 0
 	}
-	if c.end == len(*c.buffer) {
+	if c.end == len(c.buffer.Bytes()) {
 		c.grow()
 	}
-	n, err := c.read((*c.buffer)[c.end:])
+	n, err := c.read(c.buffer.Bytes()[c.end:])
 	if c.end += n; n > 0 {
 		// An error shows again.
 		return nil
@@ -135,24 +128,14 @@ func (c *conn) fill() error {
 }
 
 func (c *conn) grow() {
-	old, unused := c.buffer, c.buffered()
-	if size := 2 * len(*old); size <= 32<<10 {
-		c.buffer = large.Get().(*[]byte)
+	unused, old := c.buffered(), c.buffer.Move()
+	if size := 2 * len(old.Bytes()); size <= 32<<10 {
+		c.buffer = large.Get()
 	} else {
-		buffer := make([]byte, size)
-		c.buffer = &buffer
+		c.buffer = pools.Unpooled("proxy: a long head", size)
 	}
-	c.at, c.end = 0, copy(*c.buffer, unused)
-	putBack(old)
-}
-
-func putBack(buffer *[]byte) {
-	switch len(*buffer) {
-	case 4 << 10:
-		small.Put(buffer)
-	case 32 << 10:
-		large.Put(buffer)
-	}
+	c.at, c.end = 0, copy(c.buffer.Bytes(), unused)
+	old.Release()
 }
 
 // read reads from the endpoint.
@@ -176,7 +159,7 @@ func (c *conn) write(b []byte) error {
 
 // begin prepares the connection for a request, until finish.
 func (c *conn) begin(r *message.Request, reads, writes time.Duration) {
-	c.buffer = small.Get().(*[]byte)
+	c.buffer = small.Get()
 	c.at, c.end, c.touched = 0, 0, false
 	c.interrupted.Store(false)
 	c.request = r

@@ -47,16 +47,20 @@ func newElastic(source io.Reader) *elastic {
 }
 
 func (e *elastic) fill(source io.Reader) {
-	buffer := large.Get().(*[]byte)
-	defer large.Put(buffer)
+	buffer := large.Get()
+	err := e.fillWith(buffer.Bytes(), source)
+	buffer.Release()
+	e.ended(err)
+}
+
+func (e *elastic) fillWith(buffer []byte, source io.Reader) error {
 	for {
-		n, err := source.Read(*buffer)
-		if stored := e.store((*buffer)[:n]); stored != nil {
+		n, err := source.Read(buffer)
+		if stored := e.store(buffer[:n]); stored != nil {
 			err = stored
 		}
 		if err != nil {
-			e.ended(err)
-			return
+			return err
 		}
 	}
 }

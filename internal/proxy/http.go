@@ -75,11 +75,20 @@ func (r *request) send(c *conn) (*upload, error) {
 		// To write it may take long.
 		c.watch()
 	}
-	buffer := large.Get().(*[]byte)
-	defer large.Put(buffer)
-	head, err := r.appendHead((*buffer)[:0], c)
+	buffer := large.Get()
+	err := r.sendHead(c, buffer.Bytes(), memory)
+	buffer.Release()
+	if err != nil || kept {
+		return nil, err
+	}
+	return r.upload(c), nil
+}
+
+// sendHead sends the head, and the body that stands in memory with it.
+func (r *request) sendHead(c *conn, buffer, memory []byte) error {
+	head, err := r.appendHead(buffer[:0], c)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errBadRequest, err)
+		return fmt.Errorf("%w: %w", errBadRequest, err)
 	}
 	r.sent = true
 	if len(memory) <= cap(head)-len(head) {
@@ -88,10 +97,7 @@ func (r *request) send(c *conn) (*upload, error) {
 	if err = c.write(head); err == nil && len(memory) > 0 {
 		err = c.write(memory)
 	}
-	if err != nil || kept {
-		return nil, err
-	}
-	return r.upload(c), nil
+	return err
 }
 
 // appendHead writes the request line and the fields. What a client or a filter has put into them is checked where it is written.

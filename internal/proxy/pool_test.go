@@ -24,7 +24,7 @@ func connected(t *testing.T, listener net.Listener) (*conn, net.Conn) {
 	}
 	t.Cleanup(func() { socket.Close(); other.Close() })
 	c := newConn(socket, key{address: listener.Addr().String()})
-	c.buffer = small.Get().(*[]byte)
+	c.buffer = small.Get()
 	return c, other
 }
 
@@ -56,7 +56,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 
-	first.buffer = small.Get().(*[]byte)
+	first.buffer = small.Get()
 	p.keep(first)
 	p.sweep(time.Now().Add(defaultIdleTimeout))
 	if p.take(address) != nil || p.count != 0 || len(p.idle) != 0 {
@@ -162,7 +162,7 @@ func TestConnectionsOfOneWayAreNotAnothers(t *testing.T) {
 	if p.take(c.key) != c {
 		t.Error("its own connection is not found")
 	}
-	c.buffer = small.Get().(*[]byte)
+	c.buffer = small.Get()
 	p.keep(c)
 	p.retire(one)
 	if p.count != 0 || p.take(c.key) != nil {

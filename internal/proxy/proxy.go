@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/pools"
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
@@ -25,18 +25,18 @@ import (
 // and the answer has been aborted.
 func (p *Pool) Forward(x *exchange.Exchange, s *Settings, secured *Secured) error {
 	x.Forwarded = true
-	r := requests.Get().(*request)
+	owned := requests.Get()
+	r := owned.Value()
 	r.Exchange, r.settings, r.pool, r.protocol = x, s, p, s.protocol(x)
 	err := r.forward(secured)
 	if !x.Kept {
-		*r = request{}
-		requests.Put(r)
+		owned.Release()
 	}
 	return err
 }
 
 // requests are used again, but for those of exchanges that are kept.
-var requests = sync.Pool{New: func() any { return new(request) }}
+var requests = pools.NewStructs[request]("proxy: request")
 
 func (r *request) forward(secured *Secured) (err error) {
 	if r.generation, err = r.pool.generation(r.protocol, secured); err != nil {

@@ -49,15 +49,20 @@ func (s *spool) Close() error {
 // fill copies a source into the file. What was read and found no room is left over; the rest of the source is still there.
 // An error is the source's.
 func (s *spool) fill(source io.Reader) (size int64, left []byte, err error) {
-	buffer := large.Get().(*[]byte)
-	defer large.Put(buffer)
+	buffer := large.Get()
+	size, left, err = s.fillWith(buffer.Bytes(), source)
+	buffer.Release()
+	return size, left, err
+}
+
+func (s *spool) fillWith(buffer []byte, source io.Reader) (size int64, left []byte, err error) {
 	for {
-		n, err := source.Read(*buffer)
-		written, full := s.WriteAt((*buffer)[:n], size)
+		n, err := source.Read(buffer)
+		written, full := s.WriteAt(buffer[:n], size)
 		size += int64(written)
 		switch {
 		case full != nil:
-			return size, append([]byte{}, (*buffer)[written:n]...), nil
+			return size, append([]byte{}, buffer[written:n]...), nil
 		case errors.Is(err, io.EOF):
 			return size, nil, nil
 		case err != nil:

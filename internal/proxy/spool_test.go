@@ -88,7 +88,7 @@ func TestWithoutRoomInMemory(t *testing.T) {
 	want := bytes.Repeat([]byte("0123456789abcdef"), 3<<10)
 	r := bodyOf(want)
 	err := r.takeBody()
-	if got, _ := io.ReadAll(r.body.reader()); err != nil || r.body.file == nil || len(*r.body.buffer) > inMemory || !bytes.Equal(got, want) {
+	if got, _ := io.ReadAll(r.body.reader()); err != nil || r.body.file == nil || len(r.body.buffer.Bytes()) > inMemory || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d in a file, error %v", len(got), len(want), err)
 	}
 	r.body.close()

@@ -82,13 +82,17 @@ func (t *talk) heard(anything bool) (tooLong bool) {
 
 // copy copies one direction. The end of it ends that direction only, anything else both.
 func (t *talk) copy(to, from net.Conn) {
-	buffer := small.Get().(*[]byte)
-	defer small.Put(buffer)
+	buffer := small.Get()
+	t.copyWith(buffer.Bytes(), to, from)
+	buffer.Release()
+}
+
+func (t *talk) copyWith(buffer []byte, to, from net.Conn) {
 	for {
 		now := time.Now()
 		_ = from.SetReadDeadline(now.Add(t.tick))
 		_ = to.SetWriteDeadline(now.Add(t.limit + t.tick))
-		n, err := move(to, from, *buffer)
+		n, err := move(to, from, buffer)
 		silent := t.heard(n > 0)
 		switch half, ok := to.(interface{ CloseWrite() error }); {
 		case err == nil && ok:

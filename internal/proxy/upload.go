@@ -45,11 +45,16 @@ func (u *upload) run(c *conn, r *request) {
 		u.write(c, memory)
 		return
 	}
-	buffer := large.Get().(*[]byte)
-	defer large.Put(buffer)
+	buffer := large.Get()
+	u.pass(c, r, buffer.Bytes())
+	buffer.Release()
+}
+
+// pass sends the body as it is read.
+func (u *upload) pass(c *conn, r *request, buffer []byte) {
 	framing, left := r.body.framing()
 	chunked := framing == http1.Chunked
-	for room := (*buffer)[http1.ChunkHeadSize : len(*buffer)-len(http1.EndOfChunk)]; chunked || left > 0; {
+	for room := buffer[http1.ChunkHeadSize : len(buffer)-len(http1.EndOfChunk)]; chunked || left > 0; {
 		if !chunked {
 			room = room[:min(int64(len(room)), left)]
 		}
@@ -58,7 +63,7 @@ func (u *upload) run(c *conn, r *request) {
 			u.last.Store(true)
 		}
 		if n > 0 {
-			if u.failed = c.write(piece(*buffer, n, chunked)); u.failed != nil {
+			if u.failed = c.write(piece(buffer, n, chunked)); u.failed != nil {
 				return
 			}
 		}
