@@ -4,13 +4,13 @@ import (
 	"bufio"
 	"cmp"
 	"io"
-	"sync"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 const (
@@ -27,7 +27,7 @@ type coding struct {
 	least int64
 	types map[string]bool
 	// encoders are used again.
-	encoders sync.Pool
+	encoders *pools.Pool[encoder]
 }
 
 // encoder compresses what is written, and writes it to out.
@@ -42,23 +42,23 @@ type encoder struct {
 
 func newGzip(of *ir.Coding) *coding {
 	level := cmp.Or(of.Level, ir.GzipLevel)
-	return newCoding(gzipName, of, ir.GzipTypes, ir.GzipLeast, func(out *bufio.Writer) *encoder {
+	return newCoding(gzipName, of, ir.GzipTypes, ir.GzipLeast, func(out *bufio.Writer) encoder {
 		to, err := gzip.NewWriterLevel(out, level)
 		if err != nil {
 			to = gzip.NewWriter(out) // The level was read by its key.
 		}
-		return &encoder{to, out}
+		return encoder{to, out}
 	})
 }
 
 func newBrotli(of *ir.Coding) *coding {
 	level := max(0, cmp.Or(of.Level, ir.BrotliLevel))
-	return newCoding(brotliName, of, ir.BrotliTypes, ir.BrotliLeast, func(out *bufio.Writer) *encoder {
-		return &encoder{brotli.NewWriterOptions(out, brotli.WriterOptions{Quality: level, LGWin: window}), out}
+	return newCoding(brotliName, of, ir.BrotliTypes, ir.BrotliLeast, func(out *bufio.Writer) encoder {
+		return encoder{brotli.NewWriterOptions(out, brotli.WriterOptions{Quality: level, LGWin: window}), out}
 	})
 }
 
-func newCoding(name string, of *ir.Coding, types []string, least int, create func(*bufio.Writer) *encoder) *coding {
+func newCoding(name string, of *ir.Coding, types []string, least int, create func(*bufio.Writer) encoder) *coding {
 	c := &coding{name: name, least: int64(max(0, cmp.Or(of.Least, least))), types: map[string]bool{"text/html": true}}
 	if of.Types != nil {
 		types = of.Types
@@ -66,7 +66,7 @@ func newCoding(name string, of *ir.Coding, types []string, least int, create fun
 	for _, t := range types {
 		c.types[t] = true
 	}
-	c.encoders.New = func() any { return create(bufio.NewWriterSize(nil, piece)) }
+	c.encoders = pools.New("compress: "+name, func(e *encoder) { *e = create(bufio.NewWriterSize(nil, piece)) }, (*encoder).clean)
 	return c
 }
 
@@ -76,18 +76,18 @@ func (c *coding) takes(a *message.Response) bool {
 }
 
 // begin returns an encoder that writes to a client.
-func (c *coding) begin(w io.Writer) *encoder {
-	e := c.encoders.Get().(*encoder)
+func (c *coding) begin(w io.Writer) pools.Handle[encoder] {
+	owned := c.encoders.Get()
+	e := owned.Value()
 	e.out.Reset(w)
 	e.to.Reset(e.out)
-	return e
+	return owned.Move()
 }
 
-// end puts an encoder back.
-func (c *coding) end(e *encoder) {
+// clean forgets the client.
+func (e *encoder) clean() {
 	e.out.Reset(nil)
 	e.to.Reset(e.out)
-	c.encoders.Put(e)
 }
 
 func (e *encoder) flush() error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 // Writer compresses the body of an answer if the head of the answer says that it may. End has to be called.
@@ -14,9 +15,8 @@ type Writer struct {
 	message.Writer
 	policy   *Policy
 	accepted [2]*coding
-	// coding and encoder are nil while the body goes out as it is.
-	coding  *coding
-	encoder *encoder
+	// encoder owns nothing while the body goes out as it is.
+	encoder pools.Handle[encoder]
 	// left is how much of the body is to come; less than zero is not known.
 	left int64
 	// held says that the encoder has something that has not been sent.
@@ -62,7 +62,7 @@ func (w *Writer) Head(a *message.Response) error {
 	if err := w.Writer.Head(&head); err != nil {
 		return err
 	}
-	w.coding, w.encoder, w.left = with, with.begin(w.Writer), a.Length
+	w.encoder, w.left = with.begin(w.Writer), a.Length
 	return nil
 }
 
@@ -105,12 +105,12 @@ func (w *Writer) Write(part []byte) (int, error) {
 	switch {
 	case w.ended:
 		return 0, errEnded
-	case w.encoder == nil:
+	case !w.encoder.Held():
 		return w.Writer.Write(part)
 	case w.left >= 0 && int64(len(part)) > w.left:
 		return 0, errTooMuch
 	}
-	n, err := w.encoder.to.Write(part)
+	n, err := w.encoder.Value().to.Write(part)
 	w.held = w.held || n > 0
 	if w.left >= 0 {
 		w.left -= int64(n)
@@ -120,7 +120,7 @@ func (w *Writer) Write(part []byte) (int, error) {
 
 // ReadFrom compresses what is read, or leaves it to the writer behind this one.
 func (w *Writer) ReadFrom(source io.Reader) (int64, error) {
-	if w.encoder == nil && !w.ended {
+	if !w.encoder.Held() && !w.ended {
 		return w.Writer.ReadFrom(source)
 	}
 	return io.Copy(struct{ io.Writer }{w}, source)
@@ -132,7 +132,7 @@ func (w *Writer) Flush() error {
 		return errEnded
 	}
 	if w.held {
-		if err := w.encoder.flush(); err != nil {
+		if err := w.encoder.Value().flush(); err != nil {
 			return err
 		}
 		w.held = false
@@ -150,24 +150,27 @@ func (w *Writer) Trailer(fields message.Fields) error {
 
 func (w *Writer) finish() error {
 	switch {
-	case w.encoder == nil:
+	case !w.encoder.Held():
 		return nil
 	case w.left > 0:
 		return errShort
 	}
-	err := w.encoder.close()
+	err := w.encoder.Value().close()
 	if err == nil {
-		w.coding.end(w.encoder)
+		w.encoder.Release()
 	}
-	w.encoder, w.held, w.ended = nil, false, true
+	w.leave()
 	return err
 }
 
 // Abort ends the answer where it is.
 func (w *Writer) Abort() {
-	w.encoder, w.held, w.ended = nil, false, true
+	w.leave()
 	w.Writer.Abort()
 }
+
+// leave ends the body. An encoder that has not been released goes to the garbage collector.
+func (w *Writer) leave() { w.encoder, w.held, w.ended = pools.Handle[encoder]{}, false, true }
 
 // End says that the answer is over; failed says that it has gone wrong, so that the client has to notice that the end is missing. Nothing can
 // be written any more. After an error the answer has to be aborted.
@@ -175,6 +178,6 @@ func (w *Writer) End(failed bool) (err error) {
 	if !failed {
 		err = w.finish()
 	}
-	w.encoder, w.held, w.ended = nil, false, true
+	w.leave()
 	return err
 }
