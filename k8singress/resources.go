@@ -20,7 +20,7 @@ var (
 	endpointsOpen = prometheus.NewDesc("k8singress_endpoint_connections",
 		"How many connections to endpoints there are for HTTP, idle ones included.", nil, nil)
 	endpointsLimit = prometheus.NewDesc("k8singress_endpoint_connections_limit",
-		"How many of them there may be. One namespace alone may have seven eighths, and many have equal parts.", nil, nil)
+		"The maximum of k8singress_endpoint_connections. One namespace alone may have about eight ninths of it.", nil, nil)
 	endpointsRefused = prometheus.NewDesc("k8singress_endpoint_connections_refused_total",
 		"How many requests got 503, because the backends of their namespace have as many connections as they may have.", nil, nil)
 	bodyBytes = prometheus.NewDesc("k8singress_body_bytes",

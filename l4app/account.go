@@ -142,7 +142,7 @@ var (
 	descriptorsUsed  = prometheus.NewDesc("k8singress_stream_descriptors",
 		"How many file descriptors are taken by TCP and UDP ports and by passthrough, without pipes.", nil, nil)
 	descriptorsLimit = prometheus.NewDesc("k8singress_stream_descriptors_limit",
-		"How many there are for them: three eighths of what the system lets the process open. Half is always left to HTTP.", nil, nil)
+		"The maximum of k8singress_stream_descriptors: 21/64 of the limit on open files.", nil, nil)
 	sessionsEvicted = describe("sessions_evicted_total", "How many clients of a UDP port lost their session to a new client.")
 )
 
@@ -164,7 +164,7 @@ func (a *accounts) Collect(to chan<- prometheus.Metric) {
 		each.collect(to)
 	}
 	to <- prometheus.MustNewConstMetric(descriptorsUsed, prometheus.GaugeValue, float64(a.budget.Used()))
-	to <- prometheus.MustNewConstMetric(descriptorsLimit, prometheus.GaugeValue, float64(a.budget.Most()))
+	to <- prometheus.MustNewConstMetric(descriptorsLimit, prometheus.GaugeValue, float64(a.budget.Limit()))
 }
 
 func (a *account) collect(to chan<- prometheus.Metric) {

@@ -28,7 +28,7 @@ var pipes = make(chan pipe, idlePipes)
 
 // pipeShare is where the descriptors of pipes come from. They have a budget of their own: a connection whose bytes find no pipe copies
 // them, and a client who takes no bytes holds one.
-var pipeShare = sync.OnceValue(func() *budget.Share { return budget.ForPipes().Share("", "") })
+var pipeShare = sync.OnceValue(func() *budget.Share { return budget.Pipes.Budget().Share("", "") })
 
 // perPipe is how many file descriptors a pipe costs.
 const perPipe = 2

@@ -400,7 +400,7 @@ type Tables struct {
 	Endpoints    *endpoints.Table
 	Certificates *certs.Store
 	Trust        *trust.Store
-	// Budget has the file descriptors of all ports and of passthrough; nil is budget.ForStreams.
+	// Budget has the file descriptors of all ports and of passthrough; nil means budget.Streams.
 	Budget *budget.Budget
 	// AccessLog returns where connections are noted now: nil is nowhere, and nil in its place, too.
 	AccessLog func() *accesslog.Streams

@@ -68,7 +68,7 @@ type Ports struct {
 
 // New returns an empty set of ports.
 func New(log *zap.Logger, tables Tables) *Ports {
-	shared := cmp.Or(tables.Budget, budget.ForStreams())
+	shared := cmp.Or(tables.Budget, budget.Streams.Budget())
 	if tables.AccessLog == nil {
 		tables.AccessLog = func() *accesslog.Streams { return nil }
 	}

@@ -1,120 +1,152 @@
-// Package budget shares the file descriptors of the process: HTTP always keeps its part, what streams have is shared among namespaces,
-// and among the ports of each, and so are the connections to endpoints.
+// Package budget limits what clients and tenants can take of the process: file descriptors and memory. Two tables
+// divide both among their uses, and each use divides its part among owners, such as namespaces or client addresses.
 package budget
 
 import (
 	"math"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 )
 
-// generous is how many times as much an owner may hold as is free. One owner alone gets two thirds of all, two get two fifths each, and
-// with any number of them there is room for one more: the dynamic threshold of switches that share a buffer among queues (Choudhury and
-// Hahne, 1998). No owner has to be known in advance, and none has to give anything back. In most clusters few namespaces have nearly all
-// requests: for endpoints one alone gets seven eighths of all.
-const generous, generousForEndpoints = 2, 8
+// The factors of budgets: an owner may hold this many times as much as is free. With the factor 2, one owner alone gets
+// two thirds of the budget, two owners get two fifths each, and with any number of owners there is room for one more.
+// It is the dynamic threshold of switches that share a buffer among queues (Choudhury and Hahne, 1998). No owner has to
+// be known in advance, and no owner has to give anything back. The larger factor is for uses where few owners have
+// nearly all of the load: one owner alone gets eight ninths.
+const (
+	factor      = 2
+	largeFactor = 8
+)
 
-// Budget is a number of file descriptors. Its methods may be called from any goroutine.
+// unlimited is the limit of a budget without a limit: the rule of Share.Take multiplies it by the factor twice.
+const unlimited = math.MaxInt64 / (2 * largeFactor * largeFactor)
+
+// Budget is an amount of one resource, in descriptors or bytes. Its methods may be called from any goroutine.
 type Budget struct {
-	most, generous int64
-	used           atomic.Int64
+	factor      int64
+	limit, used atomic.Int64
 
 	mu     sync.Mutex
 	owners map[string]*owner
 }
 
-// owner is a namespace. It stays when it holds nothing any more: there are as many as there are namespaces with ports.
+// owner is a namespace or a client address. Its parts are, for example, ports or connections.
 type owner struct {
 	used  atomic.Int64
-	ports map[string]*Share
+	parts map[string]*Share
 }
 
-// New returns a budget of a number of descriptors; 0 or less is without a limit.
-func New(most int64) *Budget {
-	if most <= 0 {
-		most = math.MaxInt64 / (2 * generousForEndpoints * generousForEndpoints)
-	}
-	return &Budget{most: most, generous: generous, owners: map[string]*owner{}}
-}
+// New returns a budget of limit units in which one owner alone gets two thirds. A limit of 0 or less means no limit.
+func New(limit int64) *Budget { return newBudget(limit, factor) }
 
-// ForStreams returns the budget of the sockets of all TCP and UDP ports: three eighths of what the system lets the process open. Another
-// eighth is ForPipes, and the rest is left to HTTP.
-func ForStreams() *Budget { return New(openFiles() * 3 / 8) }
-
-// ForClients is how many connections of HTTP clients there may be at a time; 0 is any number. It is half of what is left to HTTP, so that
-// each of them finds a descriptor for its endpoint, and as many as half of the memory has room for, where that has a limit: nobody is to
-// have the process killed by connections that do nothing.
-func ForClients() int64 {
-	files, memory := openFiles()/4, debug.SetMemoryLimit(-1)
-	switch room := memory / (2 * bytesOfClient); {
-	case memory == math.MaxInt64:
-		return files
-	case files == 0:
-		return room
-	default:
-		return min(files, room)
-	}
-}
-
-// bytesOfClient is what an idle connection with TLS takes: HTTP/2 30 KB, HTTP/1.1 45 KB and HTTP/3 60 KB, as the process grows.
-const bytesOfClient = 32 << 10
-
-// ForEndpoints returns the budget of the connections to the endpoints of HTTP clients. There is more of them than of clients: HTTP/2 and
-// HTTP/3 have many requests on one connection, and idle ones are kept. It is the other half of what is left to HTTP, but for an eighth,
-// which the process needs itself.
-func ForEndpoints() *Budget {
-	b := New(openFiles() * 7 / 32)
-	b.generous = generousForEndpoints
+func newBudget(limit, factor int64) *Budget {
+	b := &Budget{factor: factor, owners: map[string]*owner{}}
+	b.SetLimit(limit)
 	return b
 }
 
-// ForPipes returns the budget of the pipes in which bytes are between two sockets.
-func ForPipes() *Budget { return New(openFiles() / 8) }
+// SetLimit changes the limit; 0 or less means no limit. What has been taken stays taken.
+func (b *Budget) SetLimit(limit int64) {
+	if limit <= 0 {
+		limit = unlimited
+	}
+	b.limit.Store(limit)
+}
 
-// Most is how many there are, Used how many of them are taken.
-func (b *Budget) Most() int64 { return b.most }
+// Limit returns how many units there are.
+func (b *Budget) Limit() int64 { return b.limit.Load() }
 
-// Used is how many are taken.
+// Unlimited reports whether the budget has no limit.
+func (b *Budget) Unlimited() bool { return b.Limit() == unlimited }
+
+// Used returns how many units are taken.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
-// Share is what one port has of the budget, for one namespace.
+// Take takes n units for no owner, until Give. It returns false, and takes none, if fewer are free.
+func (b *Budget) Take(n int64) bool {
+	if b.used.Add(n) <= b.Limit() {
+		return true
+	}
+	b.Give(n)
+	return false
+}
+
+// Give gives back units that Budget.Take has taken.
+func (b *Budget) Give(n int64) { b.used.Add(-n) }
+
+// Share is the account of one part of one owner, such as one port of a namespace, or one connection of a client
+// address.
 type Share struct {
 	budget *Budget
 	owner  *owner
 	used   atomic.Int64
+
+	// ownerName and part are the keys of the share. users counts the calls of Budget.Share that no Leave has followed;
+	// the lock of the budget guards it.
+	ownerName, part string
+	users           int
 }
 
-// Share returns that of a port of a namespace. It is the same one each time.
-func (b *Budget) Share(namespace, port string) *Share {
+// Share returns the account of a part of an owner. All callers that pass the same names get the same account, until
+// each of them has called Leave. An account that callers never leave stays as long as the budget: that is right for
+// namespaces, which are few, and wrong for client addresses.
+func (b *Budget) Share(ownerName, part string) *Share {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	o := b.owners[namespace]
+	o := b.owners[ownerName]
 	if o == nil {
-		o = &owner{ports: map[string]*Share{}}
-		b.owners[namespace] = o
+		o = &owner{parts: map[string]*Share{}}
+		b.owners[ownerName] = o
 	}
-	s := o.ports[port]
+	s := o.parts[part]
 	if s == nil {
-		s = &Share{budget: b, owner: o}
-		o.ports[port] = s
+		s = &Share{budget: b, owner: o, ownerName: ownerName, part: part}
+		o.parts[part] = s
 	}
+	s.users++
 	return s
 }
 
-// Take takes n descriptors, until Give. It returns false, and takes none, where the namespace has its part already, or the port has its
-// part of that. Of calls at the same time, all may be refused that would not fit together.
+// Leave ends one use of the account. After the last use the budget forgets it. The caller has given back everything
+// that it took.
+func (s *Share) Leave() {
+	b := s.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s.users--; s.users > 0 {
+		return
+	}
+	if delete(s.owner.parts, s.part); len(s.owner.parts) == 0 {
+		delete(b.owners, s.ownerName)
+	}
+}
+
+// Take takes n units, until Give. It returns false, and takes none, if the owner holds its fair part of the budget
+// already, or the part its fair part of the owner's. If several calls at the same time do not fit together, all of them
+// may return false.
 func (s *Share) Take(n int64) bool {
-	all, own, port := s.budget.used.Add(n), s.owner.used.Add(n), s.used.Add(n)
-	most := s.budget.generous * (s.budget.most - all)
-	if own <= most && port <= s.budget.generous*(most-own) {
+	all, own, part := s.budget.used.Add(n), s.owner.used.Add(n), s.used.Add(n)
+	fair := s.budget.factor * (s.budget.Limit() - all)
+	if own <= fair && part <= s.budget.factor*(fair-own) {
 		return true
 	}
 	s.Give(n)
 	return false
 }
 
-// Give gives back what Take has taken.
+// TakeSpare is Take for a caller that can also do without: it leaves half of the budget to others.
+func (s *Share) TakeSpare(n int64) bool {
+	if !s.Take(n) {
+		return false
+	}
+	if s.budget.Used() <= s.budget.Limit()/2 {
+		return true
+	}
+	s.Give(n)
+	return false
+}
+
+// Give gives back units that Take or TakeSpare has taken.
 func (s *Share) Give(n int64) {
 	s.used.Add(-n)
 	s.owner.used.Add(-n)

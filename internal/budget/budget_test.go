@@ -2,6 +2,7 @@ package budget_test
 
 import (
 	"fmt"
+	"math"
 	"runtime/debug"
 	"sync"
 	"testing"
@@ -9,64 +10,106 @@ import (
 	"github.com/k8singress/k8singress/internal/budget"
 )
 
-// fill takes as much as there is.
-func fill(s *budget.Share) (taken int64) {
+// takeAll takes units until the share refuses, and returns how many it got.
+func takeAll(s *budget.Share) (taken int64) {
 	for s.Take(1) {
 		taken++
 	}
 	return taken
 }
 
-// TestRoomForOneMore: however many namespaces take all that they can get, the next one gets something, and so does another port of a
-// namespace.
+// TestRoomForOneMore checks that however many namespaces take all that they can get, the next namespace gets something,
+// and so does another port of a namespace.
 func TestRoomForOneMore(t *testing.T) {
 	b := budget.New(9000)
-	if first, second := fill(b.Share("a", "tcp/1")), fill(b.Share("a", "tcp/2")); second == 0 || second > first {
+	if first, second := takeAll(b.Share("a", "tcp/1")), takeAll(b.Share("a", "tcp/2")); second == 0 || second > first {
 		t.Errorf("the first port of a namespace gets %d, and the second one %d", first, second)
 	}
 	b = budget.New(9000)
 	var before int64 = 9000
 	for i := range 5 {
-		got := fill(b.Share(fmt.Sprint("team-", i), "tcp/1"))
+		got := takeAll(b.Share(fmt.Sprint("team-", i), "tcp/1"))
 		if got == 0 || got > before {
 			t.Fatalf("namespace %d gets %d, after one that got %d", i, got, before)
 		}
 		before = got
 	}
-	if b.Used() >= b.Most() {
-		t.Errorf("%d of %d are used", b.Used(), b.Most())
+	if b.Used() >= b.Limit() {
+		t.Errorf("%d of %d are used", b.Used(), b.Limit())
 	}
 }
 
-// TestOneAlone gets more than half.
+// TestOneAlone checks that one owner alone gets more than half.
 func TestOneAlone(t *testing.T) {
-	if got := fill(budget.New(1000).Share("a", "tcp/1")); got < 500 || got > 700 {
+	if got := takeAll(budget.New(1000).Share("a", "tcp/1")); got < 500 || got > 700 {
 		t.Errorf("it gets %d of 1000", got)
 	}
 }
 
-// TestGiven: what is given back can be taken again, by anyone, and a share is one and the same.
+// TestGiven checks that any owner can take what another one has given back, and that equal names mean one account.
 func TestGiven(t *testing.T) {
 	b := budget.New(100)
 	s := b.Share("a", "udp/53")
-	taken := fill(s)
+	taken := takeAll(s)
 	b.Share("a", "udp/53").Give(taken)
-	if b.Used() != 0 || fill(b.Share("b", "udp/53")) != taken {
+	if b.Used() != 0 || takeAll(b.Share("b", "udp/53")) != taken {
 		t.Errorf("%d are used, and another one does not get %d", b.Used(), taken)
 	}
 }
 
-// TestAtOnce: calls from many goroutines leave neither debts nor leaks.
+// TestSpare checks that callers that can do without leave half of the budget to others.
+func TestSpare(t *testing.T) {
+	b := budget.New(1000)
+	s := b.Share("a", "")
+	for s.TakeSpare(1) {
+	}
+	if b.Used() != 500 || !s.Take(1) {
+		t.Errorf("they take %d of 1000", b.Used())
+	}
+}
+
+// TestLeave checks that an account is shared until its last user leaves it, and new after that.
+func TestLeave(t *testing.T) {
+	b := budget.New(100)
+	first, second := b.Share("192.0.2.1", ""), b.Share("192.0.2.1", "")
+	first.Leave()
+	if third := b.Share("192.0.2.1", ""); third != second {
+		t.Error("an account that has a user is forgotten")
+	}
+	second.Leave()
+	second.Leave()
+	if b.Share("192.0.2.1", "") == second {
+		t.Error("an account without a user is kept")
+	}
+}
+
+// TestSetLimit checks that a lower limit leaves what has been taken, and that 0 removes the limit.
+func TestSetLimit(t *testing.T) {
+	b := budget.New(100)
+	s := b.Share("a", "")
+	taken := takeAll(s)
+	b.SetLimit(10)
+	if b.Used() != taken || s.Take(1) || b.Take(1) {
+		t.Errorf("%d are used of %d", b.Used(), b.Limit())
+	}
+	b.SetLimit(0)
+	if !s.Take(1<<40) || !b.Unlimited() {
+		t.Error("there is still a limit")
+	}
+}
+
+// TestAtOnce checks that calls from many goroutines leave no units taken, and no unit given back twice.
 func TestAtOnce(t *testing.T) {
 	b := budget.New(50)
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
-			s := b.Share(fmt.Sprint(i%4), fmt.Sprint(i))
 			for range 1000 {
+				s := b.Share(fmt.Sprint(i%4), fmt.Sprint(i%8))
 				if s.Take(2) {
 					s.Give(2)
 				}
+				s.Leave()
 			}
 		})
 	}
@@ -76,11 +119,40 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestClientsFitTheMemory: a process that may have 64 MiB has room for 1,024 connections of clients, however many files it may open.
+// TestClientsFitTheMemory checks that a process with a memory limit of 64 MiB has room for at most 512 connections of
+// clients, however many files it may open.
 func TestClientsFitTheMemory(t *testing.T) {
-	before := debug.SetMemoryLimit(64 << 20)
-	defer debug.SetMemoryLimit(before)
-	if got := budget.ForClients(); got <= 0 || got > 1024 {
+	withMemoryLimit(t, 64<<20)
+	if got := budget.MaxClients(); got <= 0 || got > 512 {
 		t.Errorf("there is room for %d", got)
 	}
+}
+
+// TestMemoryParts checks that all uses of memory together have at most three quarters of the memory limit, and that
+// bodies and connections have a quarter each.
+func TestMemoryParts(t *testing.T) {
+	for _, limit := range []int64{64 << 20, 1 << 30, 1 << 40} {
+		withMemoryLimit(t, limit)
+		var sum int64
+		for m := budget.Bodies; m <= budget.AuthCache; m++ {
+			if m.Limit() <= 0 {
+				t.Errorf("use %d of memory has no room at a memory limit of %d bytes", m, limit)
+			}
+			sum += m.Limit()
+		}
+		if sum > limit/4*3 || budget.Bodies.Limit() != limit/4 || budget.Connections.Limit() != limit/4 {
+			t.Errorf("all uses have %d of %d bytes, bodies %d, connections %d",
+				sum, limit, budget.Bodies.Limit(), budget.Connections.Limit())
+		}
+	}
+	withMemoryLimit(t, math.MaxInt64)
+	if budget.Bodies.Limit() != 256<<20 || budget.Connections.Limit() != 0 {
+		t.Errorf("without a memory limit, bodies have %d bytes, and connections %d",
+			budget.Bodies.Limit(), budget.Connections.Limit())
+	}
+}
+
+func withMemoryLimit(t *testing.T, limit int64) {
+	before := debug.SetMemoryLimit(limit)
+	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 }

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// mostCached is how many bytes the answers that are kept may have, all together.
-	mostCached = 128 << 20
 	// entryBytes is about what an answer costs besides its fields, and fieldBytes a field besides its text.
 	entryBytes, fieldBytes = 384, 48
 )
@@ -69,11 +67,11 @@ const longestWait = 5 * time.Second
 const mostVaried = 16
 
 // NewCache returns an empty cache.
-func NewCache() *Cache { return newCache(mostCached, time.Now) }
+func NewCache() *Cache { return newCache(budget.AuthCache.Limit(), time.Now) }
 
-func newCache(most int, now func() time.Time) *Cache {
+func newCache(limit int64, now func() time.Time) *Cache {
 	return &Cache{
-		room: budget.New(int64(most)), now: now, entries: map[Key]*list.Element{}, used: map[string]*list.List{}, asked: map[Key]*asking{},
+		room: budget.New(limit), now: now, entries: map[Key]*list.Element{}, used: map[string]*list.List{}, asked: map[Key]*asking{},
 	}
 }
 

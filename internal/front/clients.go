@@ -23,7 +23,7 @@ type clients struct {
 }
 
 func newClients() *clients {
-	return &clients{most: sync.OnceValue(budget.ForClients), leave: map[any]func(){}}
+	return &clients{most: sync.OnceValue(budget.MaxClients), leave: map[any]func(){}}
 }
 
 // nearly is which part of the bound is free when connections are asked to leave: one in sixteen, nginx's number.

@@ -19,9 +19,9 @@ import (
 const (
 	// MostBody is how long the body of a request may be that is copied.
 	MostBody = 1 << 20
-	// mostAtOnce is how many copies are under way, and mostBytes how many bytes of bodies are kept for copies. Each namespace has its part of
-	// that, and each Ingress its part of the namespace's.
-	mostAtOnce, mostBytes = 512, 64 << 20
+	// mostAtOnce is how many copies may be under way. Each namespace has its part of that, and of the memory for bodies, and each Ingress
+	// has its part of the namespace's.
+	mostAtOnce = 512
 	// mostTime is how long a copy may take with its answer, of which mostAnswer bytes are read.
 	mostTime, connectTime = 10 * time.Second, 5 * time.Second
 	mostAnswer            = 1 << 20
@@ -62,7 +62,7 @@ type Sender struct {
 // NewSender returns a sender that calls mirrors by ask. What goes wrong is said to log, for who looks for it.
 func NewSender(ask func(*message.Request, *callout.Call) (callout.Answer, error), log *zap.Logger) *Sender {
 	s := &Sender{
-		ask: ask, log: log, slots: budget.New(mostAtOnce), memory: budget.New(mostBytes),
+		ask: ask, log: log, slots: budget.New(mostAtOnce), memory: budget.Mirrors.Budget(),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "k8singress_mirrored_requests_total", Help: "How many copies of requests were sent to a mirror, by what came of it.",
 		}, []string{"result"}),

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/callout"
 	"github.com/k8singress/k8singress/internal/fixture"
 	"github.com/k8singress/k8singress/internal/message"
@@ -140,7 +141,7 @@ func TestBrokenBodyIsNotCopied(t *testing.T) {
 		t.Errorf("%v, and %d dropped", err, m.droppedFor(Body))
 	}
 	var waiting []*Copied
-	for m.droppedFor(Body) == 1 && len(waiting) < mostBytes/firstBytes {
+	for m.droppedFor(Body) == 1 && int64(len(waiting)) < budget.Mirrors.Limit()/firstBytes {
 		c := m.SendWith(callOf("shop"), "one", strings.NewReader("hello"), 6)
 		if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // descriptors are those of the connections to endpoints, shared by the namespaces of the backends. Clients of one namespace have any
 // number of requests on few connections of HTTP/2 or HTTP/3, each of which wants an endpoint, and silent endpoints keep them: without
 // shares there would be none left for the requests of others, nor for new clients.
-var descriptors = sync.OnceValue(budget.ForEndpoints)
+var descriptors = sync.OnceValue(budget.Endpoints.Budget)
 
 // noDescriptors counts the requests that got none.
 var noDescriptors atomic.Int64
@@ -97,5 +97,5 @@ type Descriptors struct{ Used, Most, Refused int64 }
 
 // UsedDescriptors returns the numbers of this moment.
 func UsedDescriptors() Descriptors {
-	return Descriptors{descriptors().Used(), descriptors().Most(), noDescriptors.Load()}
+	return Descriptors{descriptors().Used(), descriptors().Limit(), noDescriptors.Load()}
 }
