@@ -33,6 +33,8 @@ type cohort struct {
 
 	mu      sync.Mutex
 	servers map[settings]*servers
+	// latest are the servers that got the latest connection. They stay without connections, and all other servers do not.
+	latest *servers
 	// driven are what drivers want to have called when the cohort leaves.
 	driven map[*Info]func()
 }
@@ -168,18 +170,44 @@ func (k *cohort) drives(m *manner, protocol string) bool {
 	return k.group.front.Drive != nil && m.http1 && (protocol == "" || protocol == "http/1.1")
 }
 
-// serversFor returns those for connections with the limits as they are now.
+// serversFor returns the servers for a connection with the limits as they are now, and counts the connection until left is called.
 func (k *cohort) serversFor(m *manner) *servers {
 	limits := k.group.Serving().adjusted(m.limits)
-	s := limits.settings(m.http1)
+	of := limits.settings(m.http1)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := k.servers[s]
-	if all == nil {
-		all = &servers{one: k.start(s, s.http2), two: k.start(s, true)}
-		k.servers[s] = all
+	s := k.servers[of]
+	if s == nil {
+		s = &servers{settings: of}
+		s.one, s.two = k.start(s, of.http2), k.start(s, true)
+		k.servers[of] = s
 	}
-	return all
+	before := k.latest
+	k.latest = s
+	s.conns++
+	k.retire(before)
+	return s
+}
+
+// left is called when a connection that serversFor has counted has ended.
+func (k *cohort) left(s *servers) {
+	k.mu.Lock()
+	s.conns--
+	k.retire(s)
+	k.mu.Unlock()
+	k.gone()
+}
+
+// retire shuts servers down that have no connection, unless they got the latest one: each change of the limits starts new servers, and
+// the old ones would keep their goroutines until the cohort ends. The caller holds the lock of the cohort.
+func (k *cohort) retire(s *servers) {
+	if s == nil || s.conns > 0 || s == k.latest {
+		return
+	}
+	delete(k.servers, s.settings)
+	ctx := context.Background() //nolint:forbidigo // No connection is left that a deadline could cut off.
+	s.one.shutdown(ctx)
+	s.two.shutdown(ctx)
 }
 
 // drain begins the end. It may be called once.

@@ -26,12 +26,18 @@ type settings struct {
 }
 
 // servers are for the connections with the same settings: one for HTTP/1.1, and for HTTP/2 in the clear, and one for HTTP/2 with TLS.
-type servers struct{ one, two *server }
+type servers struct {
+	settings settings
+	one, two *server
+	// conns is the number of open connections. It belongs to the lock of the cohort.
+	conns int
+}
 
 // server is an http.Server that is given its connections. It is a listener for that.
 type server struct {
 	*http.Server
 	cohort *cohort
+	of     *servers
 	conns  chan net.Conn
 	once   sync.Once
 	done   chan struct{}
@@ -39,15 +45,16 @@ type server struct {
 }
 
 // start starts an http.Server as Caddy does it in its App.Start.
-func (k *cohort) start(of settings, second bool) *server {
-	s := &server{cohort: k, conns: make(chan net.Conn, handedAtOnce), done: make(chan struct{})}
+func (k *cohort) start(all *servers, second bool) *server {
+	of := all.settings
+	s := &server{cohort: k, of: all, conns: make(chan net.Conn, handedAtOnce), done: make(chan struct{})}
 	s.Server = &http.Server{
 		ReadTimeout: of.read, ReadHeaderTimeout: of.head, WriteTimeout: of.write, IdleTimeout: of.idle, MaxHeaderBytes: of.size,
 		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams},
 		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
 			return context.WithValue(ctx, requestsKey{}, new(atomic.Int64))
 		},
-		ConnState: k.changed,
+		ConnState: s.changed,
 	}
 	s.Protocols.SetHTTP1(of.http1)
 	if second {
@@ -62,15 +69,15 @@ func (k *cohort) start(of settings, second bool) *server {
 }
 
 // changed follows a connection that net/http serves. While it waits for requests, it may have to leave.
-func (k *cohort) changed(conn net.Conn, state http.ConnState) {
-	all := k.group.front.clients
+func (s *server) changed(conn net.Conn, state http.ConnState) {
+	all := s.cohort.group.front.clients
 	if state == http.StateIdle {
 		all.mayLeave(conn, func() { _ = conn.Close() })
 		return
 	}
 	all.stays(conn)
 	if state == http.StateClosed || state == http.StateHijacked {
-		k.gone()
+		s.cohort.left(s.of)
 	}
 }
 
@@ -84,7 +91,7 @@ func (s *server) push(conn net.Conn) {
 	case <-s.done:
 		_ = conn.Close()
 		s.cohort.pending.Add(-1)
-		s.cohort.gone()
+		s.cohort.left(s.of)
 	}
 }
 
