@@ -25,6 +25,8 @@ func init() { caddy.RegisterModule(new(Admin)) }
 //   - PUT /k8singress/config: serves such a document, in a process without a source of its own;
 //   - GET /k8singress/status: whether it is ready, and counts;
 //   - GET /k8singress/objects: what the controller says of each object.
+//
+// In a process of `caddy k8singress run` it refuses POST /load.
 type Admin struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -34,11 +36,11 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 
 // Routes returns the routes. They look the engine up for each request: Caddy makes them before there is one.
 func (a *Admin) Routes() []caddy.AdminRoute {
-	return []caddy.AdminRoute{
+	return append([]caddy.AdminRoute{
 		{Pattern: "/k8singress/config", Handler: caddy.AdminHandlerFunc(a.config)},
 		{Pattern: "/k8singress/status", Handler: readOnly(a.status)},
 		{Pattern: "/k8singress/objects", Handler: readOnly(a.objects)},
-	}
+	}, reloadRoutes()...)
 }
 
 // readOnly lets nothing through but GET and HEAD.

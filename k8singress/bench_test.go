@@ -90,7 +90,7 @@ func load(b *testing.B, address, backend, annotations string) {
 			return err
 		}
 		_ = response.Body.Close()
-		return statusIs(response.StatusCode, http.StatusOK)
+		return isOK(response.StatusCode)
 	})
 }
 

@@ -24,11 +24,17 @@ type ran struct {
 // run runs `caddy k8singress` with arguments, as a user does.
 func run(t *testing.T, arguments ...string) ran {
 	t.Helper()
+	return runCaddy(t, append([]string{"k8singress"}, arguments...)...)
+}
+
+// runCaddy runs the caddy command with arguments.
+func runCaddy(t *testing.T, arguments ...string) ran {
+	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), program, append([]string{"k8singress"}, arguments...)...)
+	command := exec.CommandContext(t.Context(), program, arguments...)
 	command.Env = append(os.Environ(), asCaddy+"=1", "HOME="+t.TempDir())
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr

@@ -81,17 +81,23 @@ type controller struct {
 // launch runs `caddy run` with a host "h" in front of a backend, and waits until it is ready.
 func launch(t *testing.T, o *origin, options string) *controller {
 	t.Helper()
-	folder := t.TempDir()
-	manifests, err := os.ReadFile(filepath.Join("testdata", "leaving", "manifests.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := newController(t)
-	c.write(filepath.Join(folder, "manifests.yaml"), o.puts(c.stream).Replace(string(manifests)))
 	file := filepath.Join(t.TempDir(), "Caddyfile")
-	c.write(file, c.caddyfile("manifests "+folder+"\n"+options))
+	c.write(file, c.caddyfile("manifests "+c.manifests(o)+"\n"+options))
 	c.run(file)
 	return c
+}
+
+// manifests writes a folder of manifests with a host "h" in front of a backend, and returns it.
+func (c *controller) manifests(o *origin) string {
+	c.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "leaving", "manifests.yaml"))
+	if err != nil {
+		c.Fatal(err)
+	}
+	folder := c.TempDir()
+	c.write(filepath.Join(folder, "manifests.yaml"), o.puts(c.stream).Replace(string(text)))
+	return folder
 }
 
 func newController(t *testing.T) *controller {
@@ -317,7 +323,7 @@ func (c *controller) begin(o *origin) <-chan error {
 		if errors.Is(err, errClosing) {
 			err = nil
 		}
-		slow <- errors.Join(err, statusIs(status, http.StatusOK))
+		slow <- errors.Join(err, isOK(status))
 	}()
 	fixture.Receive(c, "the request at the backend", o.asked)
 	return slow
@@ -358,9 +364,9 @@ func refuses(address string) func() error {
 	}
 }
 
-func statusIs(got, want int) error {
-	if got != want {
-		return fmt.Errorf("status %d, want %d", got, want)
+func isOK(status int) error {
+	if status != http.StatusOK {
+		return fmt.Errorf("status %d, want 200", status)
 	}
 	return nil
 }

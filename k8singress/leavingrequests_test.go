@@ -39,7 +39,7 @@ func TestEndWithRequests(t *testing.T) {
 				if errors.Is(err, errClosing) {
 					err = nil
 				}
-				answers <- errors.Join(err, statusIs(status, http.StatusOK))
+				answers <- errors.Join(err, isOK(status))
 			}()
 		}
 	}

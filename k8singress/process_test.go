@@ -18,7 +18,7 @@ import (
 // patience is how long a test waits for what it expects.
 const patience = fixture.Patience
 
-// process is a Caddy in this process.
+// process is a Caddy with an admin API, in this process or in another one.
 type process struct {
 	testing.TB
 	address string
@@ -28,6 +28,22 @@ type process struct {
 
 // start runs Caddy with apps, which is JSON, and an admin API at address.
 func start(t testing.TB, address, apps string) *process {
+	t.Helper()
+	p := processAt(t, address)
+	config := fmt.Sprintf(`{"admin":{"listen":%q,"config":{"persist":false}},"apps":%s}`, address, apps)
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// processAt returns a process that has its admin API at address.
+func processAt(t testing.TB, address string) *process {
 	t.Helper()
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil {
@@ -40,15 +56,6 @@ func start(t testing.TB, address, apps string) *process {
 	}
 	// Loading a configuration closes the connections of the admin API, so none is used twice.
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	config := fmt.Sprintf(`{"admin":{"listen":%q,"config":{"persist":false}},"apps":%s}`, address, apps)
-	if err := caddy.Load([]byte(config), true); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
 	return &process{t, address, parsed, client}
 }
 
@@ -78,11 +85,15 @@ func (p *process) ask(method, route, body string) (answer reply) {
 	return answer
 }
 
+// url returns the URL of a route below /k8singress/, or of a path that begins with a slash.
 func (p *process) url(route string) string {
-	if p.admin.IsUnixNetwork() {
-		return "http://127.0.0.1/k8singress/" + route
+	if !strings.HasPrefix(route, "/") {
+		route = "/k8singress/" + route
 	}
-	return "http://" + p.admin.JoinHostPort(0) + "/k8singress/" + route
+	if p.admin.IsUnixNetwork() {
+		return "http://127.0.0.1" + route
+	}
+	return "http://" + p.admin.JoinHostPort(0) + route
 }
 
 func (p *process) do(request *http.Request) (reply, error) {

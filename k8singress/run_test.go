@@ -28,14 +28,8 @@ func asNginx(t *testing.T, name string) string {
 // Caddyfile has what it has no flag for.
 func TestCommandLineOfIngressNginx(t *testing.T) {
 	c, o := newController(t), newOrigin(t)
-	folder := t.TempDir()
-	manifests, err := os.ReadFile(filepath.Join("testdata", "leaving", "manifests.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.write(filepath.Join(folder, "manifests.yaml"), o.puts(c.stream).Replace(string(manifests)))
 	file := filepath.Join(t.TempDir(), "Caddyfile")
-	c.write(file, "{\nadmin off\nk8singress {\nreach_allow 127.0.0.0/8\nhttp off\nmanifests "+folder+"\n}\n}\n")
+	c.write(file, "{\nadmin off\nk8singress {\nreach_allow 127.0.0.0/8\nhttp off\nmanifests "+c.manifests(o)+"\n}\n}\n")
 	host, healthPort, _ := net.SplitHostPort(c.health)
 	c.start(asNginx(t, "nginx-ingress-controller"), "--config", file, "--http-port="+portOf(c.http), "--https-port", portOf(c.https),
 		"--healthz-port="+healthPort, "--healthz-host="+host, "--health-check-path=/alive", "--ingress-class=nginx", "--watch-ingress-without-class",
