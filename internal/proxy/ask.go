@@ -72,6 +72,8 @@ func asked(q *callout.Call, err error) error {
 
 // askOn asks on one connection, and gives it back to the pool if it is of further use.
 func (p *Pool) askOn(c *conn, r *message.Request, q *callout.Call) (callout.Answer, error) {
+	over := false
+	defer c.closeUnless(&over)
 	c.begin(r, q.Read, q.Write)
 	if q.Drain > 0 {
 		c.watch()
@@ -82,6 +84,7 @@ func (p *Pool) askOn(c *conn, r *message.Request, q *callout.Call) (callout.Answ
 	if err == nil && (q.Drain > 0 || !last && c.head.KeepAlive) {
 		last = !c.discard(max(callout.MostBytes, q.Drain)-size, q.Drain > 0) || last
 	}
+	over = true
 	if !c.finish() || err != nil || last || !c.head.KeepAlive {
 		c.close()
 		return answer, err

@@ -36,8 +36,10 @@ type body struct {
 	// buffer has the beginning, size bytes of it, and file the rest.
 	buffer pools.Buffer
 	size   int
-	file   *spool
-	filed  int64
+	// taken is how much of the room for bodies in memory it has.
+	taken int64
+	file  *spool
+	filed int64
 	// rest is what comes from the client behind that; nil is that all is there. found is what was read of it already.
 	rest  *incoming
 	found []byte
@@ -124,6 +126,7 @@ func (b *body) grow() bool {
 	case !memory.take(taken):
 		return false
 	}
+	b.taken += taken
 	shorter := b.buffer.Move()
 	b.buffer = pool.Get()
 	copy(b.buffer.Bytes(), shorter.Bytes())
@@ -204,20 +207,23 @@ func (b *body) asked() time.Time {
 // arriving says whether the client may still send.
 func (b *body) arriving() bool { return b != nil && b.rest != nil && !b.rest.ended.Load() }
 
-// close lets go of what is kept. Nothing may read it any more.
+// release gives the buffer back. Nothing may read the body any more. After a panic it is not called, because an upload may go on.
+func (b *body) release() {
+	if b != nil {
+		b.buffer.Release()
+	}
+}
+
+// close closes the file, and gives back the room that the body has taken. b may be nil.
 func (b *body) close() {
+	if b == nil {
+		return
+	}
 	if b.file != nil {
 		_ = b.file.Close()
 	}
-	switch {
-	case !b.buffer.Held():
-		return
-	case len(b.buffer.Bytes()) > mostInMemory:
-		memory.give(mostInMemory)
-	case len(b.buffer.Bytes()) > inMemory:
-		memory.give(inMemory)
-	}
-	b.buffer.Release()
+	memory.give(b.taken)
+	b.taken = 0
 }
 
 // incoming is a body as it comes from the client. It can be read once.

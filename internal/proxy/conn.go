@@ -108,6 +108,13 @@ func (c *conn) close() {
 	}
 }
 
+// closeUnless closes the connection after a panic: its request is not over. An upload to it ends so, and its descriptor is free again.
+func (c *conn) closeUnless(over *bool) {
+	if !*over {
+		c.close()
+	}
+}
+
 // buffered is what has come in and is not used yet.
 func (c *conn) buffered() []byte { return c.buffer.Bytes()[c.at:c.end] }
 

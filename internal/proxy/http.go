@@ -49,6 +49,8 @@ func (r *request) sentTwice(err error) bool {
 
 // on asks on one connection, and gives it back to the pool if it is of further use.
 func (r *request) on(c *conn) error {
+	over := false
+	defer c.closeUnless(&over)
 	c.begin(r.Request, r.settings.Read, r.settings.Write)
 	up, err := r.send(c)
 	if err == nil {
@@ -60,6 +62,7 @@ func (r *request) on(c *conn) error {
 	if up != nil {
 		complete, err = up.join(c, r, err)
 	}
+	over = true
 	if !c.finish() || err != nil || !complete || !c.head.KeepAlive || r.settings.closes() {
 		c.close()
 		return err

@@ -42,15 +42,13 @@ func (r *request) forward(secured *Secured) (err error) {
 	if r.generation, err = r.pool.generation(r.protocol, secured); err != nil {
 		return err
 	}
-	err = r.takeBody()
-	if r.body != nil {
-		defer r.body.close()
+	defer func() { r.body.close() }()
+	if err = r.takeBody(); err == nil {
+		r.prepareFields()
+		err = r.try()
 	}
-	if err != nil {
-		return err
-	}
-	r.prepareFields()
-	if err = r.try(); err == nil && r.replaced != nil {
+	r.body.release()
+	if err == nil && r.replaced != nil {
 		return r.replaced
 	}
 	return err
