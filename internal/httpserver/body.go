@@ -258,13 +258,14 @@ const draining = 5 * time.Second
 // discard reads and throws away, and returns how much.
 func (c *conn) discard(want int64) (done int64) {
 	c.reads.fix(time.Since(began) + draining)
-	space := small.Get().(*smallBuffer)
-	defer small.Put(space)
+	buffer := small.Get()
+	space := buffer.Bytes()
 	for done < want {
 		n, err := c.nc.Read(space[:min(int64(len(space)), want-done)])
 		if done += int64(n); err != nil {
 			break
 		}
 	}
+	buffer.Release()
 	return done
 }

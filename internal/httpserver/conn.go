@@ -261,13 +261,13 @@ func (c *conn) linger() {
 	if from.SetReadDeadline(time.Now().Add(lingering)) != nil {
 		return
 	}
-	space := small.Get().(*smallBuffer)
-	defer small.Put(space)
+	buffer := small.Get()
 	for left := mostLingering; left > 0; {
-		n, err := from.Read(space[:])
+		n, err := from.Read(buffer.Bytes())
 		if err != nil {
-			return
+			break
 		}
 		left -= n
 	}
+	buffer.Release()
 }

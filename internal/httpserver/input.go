@@ -7,20 +7,18 @@ import (
 	"io"
 	"net"
 	"os"
-	"sync"
 
 	"github.com/k8singress/k8singress/internal/http1"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// smallBuffer is what almost all heads fit into.
-type smallBuffer [4 << 10]byte
-
-var small = sync.Pool{New: func() any { return new(smallBuffer) }}
+// small has buffers that almost all heads fit into.
+var small = pools.NewBuffers("httpserver: 4 KiB", 4<<10)
 
 // input is what has been read from a connection. It has a buffer only while there is something in it.
 type input struct {
 	buffer []byte
-	pooled *smallBuffer
+	pooled pools.Buffer
 	// start and end are of what has not been used yet.
 	start, end int
 }
@@ -36,8 +34,8 @@ func (i *input) use(n int) { i.start += n }
 func (i *input) space() []byte {
 	switch {
 	case i.buffer == nil:
-		i.pooled = small.Get().(*smallBuffer)
-		i.buffer = i.pooled[:]
+		i.pooled = small.Get()
+		i.buffer = i.pooled.Bytes()
 	case i.start == i.end:
 		i.start, i.end = 0, 0
 	case i.end == len(i.buffer):
@@ -57,9 +55,7 @@ func (i *input) grow() {
 
 // release gives the buffer back.
 func (i *input) release() {
-	if i.pooled != nil {
-		small.Put(i.pooled)
-	}
+	i.pooled.Release()
 	*i = input{}
 }
 

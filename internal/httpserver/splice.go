@@ -7,12 +7,11 @@ import (
 	"time"
 
 	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// largeBuffer is what bodies are copied with.
-type largeBuffer [32 << 10]byte
-
-var large = sync.Pool{New: func() any { return new(largeBuffer) }}
+// large has buffers that bodies are copied with.
+var large = pools.NewBuffers("httpserver: 32 KiB", 32<<10)
 
 // worthSplicing is how long a body is at least that is moved by the kernel: the pipe between the sockets costs something, too.
 const worthSplicing = 64 << 10

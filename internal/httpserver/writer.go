@@ -9,6 +9,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 // writer writes the answers of one connection, one after another. A head waits for the body, or for the end of the handler, so that
@@ -17,7 +18,7 @@ type writer struct {
 	c *conn
 	// buffer is what has not been sent; it is taken from a pool.
 	buffer []byte
-	pooled *smallBuffer
+	pooled pools.Buffer
 	// vector is what goes out with one system call.
 	vector [3][]byte
 	out    net.Buffers
@@ -45,21 +46,21 @@ var (
 )
 
 // begin makes it ready for the next answer.
-func (w *writer) begin() { *w = writer{c: w.c, buffer: w.buffer[:0], pooled: w.pooled} }
+func (w *writer) begin() { *w = writer{c: w.c} }
 
 // room makes sure that there is a buffer.
 func (w *writer) room() {
-	if w.pooled == nil {
-		w.pooled = small.Get().(*smallBuffer)
-		w.buffer = w.pooled[:0]
+	if !w.pooled.Held() {
+		w.pooled = small.Get()
+		w.buffer = w.pooled.Bytes()[:0]
 	}
 }
 
 // release gives the buffer back.
 func (w *writer) release() {
-	if w.pooled != nil {
-		small.Put(w.pooled)
-		w.pooled, w.buffer = nil, nil
+	if w.pooled.Held() {
+		w.pooled.Release()
+		w.buffer = nil
 	}
 }
 
@@ -275,11 +276,16 @@ func (w *writer) ReadFrom(source io.Reader) (int64, error) {
 	return w.copyFrom(source)
 }
 
-func (w *writer) copyFrom(source io.Reader) (done int64, err error) {
-	space := large.Get().(*largeBuffer)
-	defer large.Put(space)
+func (w *writer) copyFrom(source io.Reader) (int64, error) {
+	space := large.Get()
+	done, err := w.copyWith(space.Bytes(), source)
+	space.Release()
+	return done, err
+}
+
+func (w *writer) copyWith(space []byte, source io.Reader) (done int64, err error) {
 	for {
-		n, err := source.Read(space[:])
+		n, err := source.Read(space)
 		if n > 0 {
 			if _, err := w.Write(space[:n]); err != nil {
 				return done, err
@@ -324,7 +330,12 @@ func (w *writer) Abort() {
 
 // finish ends the answer, and returns whether another one may follow.
 func (w *writer) finish() bool {
-	defer w.release()
+	more := w.end()
+	w.release()
+	return more
+}
+
+func (w *writer) end() bool {
 	if !w.started && w.err == nil {
 		_ = w.Head(&message.Response{Status: http.StatusInternalServerError})
 	}

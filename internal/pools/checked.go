@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -25,8 +27,9 @@ func (c *claim) end()        { c.over = true }
 // owners has the owner of a value: the one whose claim has the generation. The release of the value ends the generation.
 type owners struct {
 	generation atomic.Uint64
-	// last is the stack of the last release.
-	last atomic.Pointer[[]uintptr]
+	// last is the stack of the last release, and mu guards it.
+	mu   sync.Mutex
+	last [16]uintptr
 }
 
 func (o *owners) taken() claim { return claim{generation: o.generation.Load()} }
@@ -38,22 +41,23 @@ func (o *owners) released(c claim) bool {
 	if !o.generation.CompareAndSwap(c.generation, c.generation+1) {
 		return false
 	}
-	stack := make([]uintptr, 16)
-	stack = stack[:runtime.Callers(3, stack)] // Without Callers, released and Release.
-	o.last.Store(&stack)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	clear(o.last[runtime.Callers(3, o.last[:]):]) // Without Callers, released and Release.
 	return true
 }
 
 // panicOf panics, and names the pool and the stack of the last release.
 func (o *owners) panicOf(name, fault string) {
+	o.mu.Lock()
+	stack := slices.Clone(o.last[:])
+	o.mu.Unlock()
 	var text strings.Builder
 	fmt.Fprintf(&text, "pools: %s %s. It was released by:", name, fault)
-	if stack := o.last.Load(); stack != nil {
-		for frames, more := runtime.CallersFrames(*stack), true; more; {
-			var frame runtime.Frame
-			frame, more = frames.Next()
-			fmt.Fprintf(&text, "\n\t%s %s:%d", frame.Function, frame.File, frame.Line)
-		}
+	for frames, more := runtime.CallersFrames(stack), true; more; {
+		var frame runtime.Frame
+		frame, more = frames.Next()
+		fmt.Fprintf(&text, "\n\t%s %s:%d", frame.Function, frame.File, frame.Line)
 	}
 	panic(text.String())
 }

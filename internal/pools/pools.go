@@ -35,12 +35,16 @@ type item[T any] struct {
 // New returns a pool of values that keep something for their next owner. create fills a zero value; nil leaves it zero. clean drops what
 // the last owner has left, in all builds. Its name tells readers of a panic which memory was misused.
 func New[T any](name string, create, clean func(*T)) *Pool[T] {
-	return &Pool[T]{name: name, create: create, clean: clean}
+	p := &Pool[T]{name: name, create: create, clean: clean}
+	p.free.New = p.make
+	return p
 }
 
 // NewStructs returns a pool of values that begin as zero. Release zeroes them, so they keep nothing alive.
 func NewStructs[T any](name string) *Pool[T] {
-	return &Pool[T]{name: name, clean: zero[T], intact: isZero[T]}
+	p := New(name, nil, zero[T])
+	p.intact = isZero[T]
+	return p
 }
 
 func zero[T any](value *T) {
@@ -55,17 +59,23 @@ func (p *Pool[T]) Poison(fn func(*T)) *Pool[T] {
 }
 
 // Get returns a value that the caller owns until Release. Without Release it is left to the garbage collector.
-func (p *Pool[T]) Get() Handle[T] {
-	i, ok := p.free.Get().(*item[T])
-	if !ok {
-		i = p.make()
-	} else if Checking && p.intact != nil && !p.intact(&i.value) {
-		i.panicOf(p.name, "was written to after its release")
+func (p *Pool[T]) Get() (h Handle[T]) {
+	h.item = p.free.Get().(*item[T])
+	if Checking {
+		h.claim = p.inspect(h.item)
 	}
-	return Handle[T]{claim: i.taken(), item: i}
+	return
 }
 
-func (p *Pool[T]) make() *item[T] {
+// inspect returns the claim to a value. It panics if the value was written to since its release.
+func (p *Pool[T]) inspect(i *item[T]) claim {
+	if p.intact != nil && !p.intact(&i.value) {
+		i.panicOf(p.name, "was written to after its release")
+	}
+	return i.taken()
+}
+
+func (p *Pool[T]) make() any {
 	i := &item[T]{pool: p}
 	if p.create != nil {
 		p.create(&i.value)
