@@ -13,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 // The states of a connection.
@@ -75,16 +76,17 @@ func newConn(s *Server, nc net.Conn, info *message.Conn) *conn {
 // serve answers requests until the connection ends.
 func (c *conn) serve() {
 	defer c.end()
-	for c.next() {
-		if !c.answer() {
-			return
-		}
+	for more := true; more; {
+		more = c.next() && c.answer()
 	}
+	c.input.release()
 }
+
+// abandon leaves the buffers to the garbage collector. After a panic, another goroutine may still use them.
+func (c *conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
 
 // end closes the connection.
 func (c *conn) end() {
-	c.input.release()
 	if !c.switched {
 		_ = c.nc.Close()
 	}
@@ -188,6 +190,7 @@ func (c *conn) answer() bool {
 	rest, more := c.endBody()
 	if !ok {
 		c.writer.Abort()
+		c.abandon()
 	}
 	return c.writer.finish() && more && c.drain(rest) || c.endAfter(more && rest == 0)
 }
