@@ -1,4 +1,4 @@
-// Package backends finds the port of a Service that an Ingress, or an entry of a ConfigMap, names.
+// Package backends finds the Service port that an Ingress or an entry of a ConfigMap names.
 package backends
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Options decide about what may be a backend.
+// Options decide which Services may be backends.
 type Options struct {
-	// ExternalNames is that of settings.Config: where Services of type ExternalName may lead. What is no known word refuses
-	// them.
+	// ExternalNames limits the targets of Services of type ExternalName, with the values of the field of
+	// settings.Config. An unknown value rejects all such Services.
 	ExternalNames string
 }
 
-// Find returns the backend for a port of a Service. The port is its number, its name or what it leads to, as in
-// ingress-nginx.
+// Find returns the backend for a port of a Service. As in ingress-nginx, port is the number, the name or the target
+// port.
 //
-// A Service or a port that does not exist is a backend too, one without endpoints: what leads to it must not lead
-// somewhere else. The problem says what is missing, with "name" or "port" for its field; the caller adds what happens
-// until it is there.
+// For a Service or port that does not exist it returns a backend without endpoints, so that requests do not go to
+// another backend. The problem says what is missing, and its field is "name" or "port". The caller adds what happens
+// until the Service or port exists.
 func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protocol, o Options) (*ir.Backend, *report.Problem) {
 	b := &ir.Backend{
 		ID: id(service, port, protocol), Namespace: service.Namespace, Service: service.Name, Protocol: protocol, Missing: true,
@@ -56,7 +56,7 @@ func Find(s *snapshot.Snapshot, service ir.Ref, port string, protocol ir.Protoco
 	return b, nil
 }
 
-// FindFirst is Find for the first port of a Service, by TCP.
+// FindFirst works like Find for the first port of a Service, over TCP.
 func FindFirst(s *snapshot.Snapshot, service ir.Ref, o Options) (*ir.Backend, *report.Problem) {
 	port := ""
 	if object, ok := snapshot.Of[*corev1.Service](s).Get(service.Namespace, service.Name); ok && len(object.Spec.Ports) > 0 {
@@ -69,7 +69,8 @@ func FindFirst(s *snapshot.Snapshot, service ir.Ref, o Options) (*ir.Backend, *r
 	return b, p
 }
 
-// clientIP is for how long a Service wants its clients kept at their endpoint; zero is without.
+// clientIP returns how long a Service with sessionAffinity ClientIP keeps a client at its endpoint. Zero means no
+// affinity.
 func clientIP(service *corev1.Service) time.Duration {
 	if service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
 		return 0
@@ -87,7 +88,8 @@ func problem(reason report.Reason, field, message string, args ...any) *report.P
 	return &report.Problem{Severity: report.Error, Reason: reason, Field: field, Message: fmt.Sprintf(message, args...)}
 }
 
-// id escapes what a manifest may have for a name, so that one with a slash in it is no other backend's.
+// id returns the ID of a backend. It escapes the names from manifests, so that a name with a slash cannot produce the
+// ID of another backend.
 func id(service ir.Ref, port string, protocol ir.Protocol) string {
 	port = url.PathEscape(port)
 	if protocol == ir.UDP {
@@ -96,13 +98,13 @@ func id(service ir.Ref, port string, protocol ir.Protocol) string {
 	return Prefix(service.Namespace, service.Name) + port
 }
 
-// Prefix is what the IDs of all backends of a Service begin with, and no others.
+// Prefix returns the common prefix of the IDs of all backends of a Service. No other backend has this prefix.
 func Prefix(namespace, service string) string {
 	return namespace + "/" + url.PathEscape(service) + "/"
 }
 
-// findPort returns the port of a Service by number, by name or by what it leads to, as ingress-nginx looks for it. There
-// is no port 0 and none without a name to be found: that is what a port that nobody wrote looks like.
+// findPort returns the port of a Service by number, by name or by target port, in the order in which ingress-nginx
+// looks for it. It returns nil for "" and "0", because these stand for a port that is not set.
 func findPort(service *corev1.Service, wanted string, protocol corev1.Protocol) *corev1.ServicePort {
 	if wanted == "" || wanted == "0" {
 		return nil

@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// external makes a Service of type ExternalName a backend. Whoever writes such a Service chooses what this process
-// connects to, so that what is near to the process itself is refused. Who looks the name up has to refuse the same of the
-// addresses that come back.
+// external turns a Service of type ExternalName into a backend. The author of such a Service chooses the address to
+// which this process connects, so addresses close to the process itself, such as loopback addresses, are rejected. The
+// code that resolves the name must reject the same addresses in DNS responses.
 func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*ir.Backend, *report.Problem) {
 	name := service.Namespace + "/" + service.Name
 	anywhere := o.ExternalNames == settings.ExternalNamesAll
@@ -40,7 +40,7 @@ func external(b *ir.Backend, service *corev1.Service, port string, o Options) (*
 	return b, nil
 }
 
-// externalHost returns the name or the address of an externalName, or what is wrong with it.
+// externalHost returns the name or address in an externalName, or a message if it is invalid.
 func externalHost(text string, anywhere bool) (host, fault string) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		if near(ip.Unmap()) && !anywhere {
@@ -58,21 +58,23 @@ func externalHost(text string, anywhere bool) (host, fault string) {
 	return host, ""
 }
 
-// near is true for addresses that mean something else to each host, such as the metadata service of a cloud.
+// near reports whether an address means something else on each host, such as a loopback address or the metadata service
+// of a cloud.
 func near(ip netip.Addr) bool {
 	return ip.IsLoopback() || ip.IsUnspecified() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.Zone() != ""
 }
 
-// numeric is true for names that some resolvers read as an address, such as 127.1 and 0x7f000001. No top-level domain
-// looks like that.
+// numeric reports whether some resolvers would read a name as an address, such as 127.1 or 0x7f000001. No top-level
+// domain looks like this.
 func numeric(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, err := strconv.ParseUint(last, 0, 64)
 	return err == nil || strings.Trim(last, "0123456789") == ""
 }
 
-// externalPort returns the port of the Service, and the one to connect to, which is a target port if it is a number. As in
-// ingress-nginx, a number needs no port of the Service. Zero is for a port that there is not.
+// externalPort returns the port of the Service, and the port to connect to: the target port if it is a number,
+// otherwise the same port. As in ingress-nginx, a number does not have to be a port of the Service. It returns zero if
+// there is no such port.
 func externalPort(service *corev1.Service, wanted string, protocol ir.Protocol) (number, target int) {
 	if found := findPort(service, wanted, corev1.Protocol(strings.ToUpper(string(protocol)))); found != nil {
 		number, target = int(found.Port), int(found.Port)

@@ -9,15 +9,15 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// CanaryBackend is one backend of a canary.
+// CanaryBackend identifies one backend of a canary.
 type CanaryBackend struct {
 	Canary ir.Ref
-	// Backend is its ID.
+	// Backend is the ID of the backend.
 	Backend string
 }
 
-// canaries joins the canaries of the host, and those with a default backend for every host. known says that there is a main
-// object for the host.
+// canaries joins the canaries that name the host with its main objects, and those canaries that have a default backend
+// for every host. known reports whether the host has a main object.
 func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
 	for _, r := range results {
 		for _, p := range r.Paths[m.Host.Host] {
@@ -30,15 +30,17 @@ func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
 	}
 	for _, r := range fallbacks {
 		main, found := m.taken[m.key(r, r.Fallback.Match)]
-		// On a host of its own, that there is a path or another default backend is no loss.
+		// On a named host a path or another default backend may take precedence, so a missing main object is not
+		// reported.
 		if m.Host.Host == "" || found && main.path == main.by.Fallback {
 			m.join(r, r.Fallback)
 		}
 	}
 }
 
-// join gives a canary its share of the requests for a path. As in ingress-nginx, that needs a main object with the same host,
-// path and type; here, one of the same namespace, because the requests are those of its owner.
+// join lets a canary take its share of the requests for a path. As in ingress-nginx, this requires a main object with
+// the same host, path and path type. Here the main object must also be in the canary's namespace, because the requests
+// belong to its owner.
 func (m *merging) join(r *Contribution, p *Path) {
 	key := m.key(r, p.Match)
 	main, found := m.taken[key]
@@ -72,7 +74,7 @@ func (m *merging) join(r *Contribution, p *Path) {
 	m.problem(r, problem)
 }
 
-// noMain says that no main Ingress has a path, or which type it has there.
+// noMain returns the message that no main Ingress has the path, or that the main Ingress has it with another path type.
 func (m *merging) noMain(r *Contribution, p *Path) string {
 	const until = "a canary gets requests only beside a main Ingress with the same host, path and pathType"
 	if p.Last {
@@ -96,15 +98,16 @@ func pathType(t ir.MatchType) string {
 	return "Prefix"
 }
 
-// share puts routes in the place of one.
+// share replaces one route with several.
 func (m *merging) share(route *ir.Route, by []*ir.Route) {
 	i := slices.Index(m.Host.Routes, route)
 	m.Host.Routes = slices.Replace(m.Host.Routes, i, i+1, by...)
 }
 
-// routesWith returns the routes that share the requests of a main route with the canary's backend, in the order of ingress-nginx: first a
-// session that has begun with either of the two, then the header, the cookie and the weight. The canary has all else of the
-// main route. While it has no endpoints, its requests go to the main backend.
+// routesWith returns the routes that divide the requests of a main route between its backend and the canary's backend,
+// in the order of ingress-nginx: first the sessions that already belong to one of the two, then the header, the cookie
+// and the weight. All other settings are copied from the main route. While the canary's backend has no endpoints, its
+// requests go to the main backend.
 func routesWith(c *ir.Canary, main *ir.Route, backend *ir.Backend) []*ir.Route {
 	toMain := main.Backends
 	toCanary := []ir.WeightedBackend{{Backend: backend, Weight: 1}, {Backend: toMain[0].Backend, Fallback: true}}

@@ -11,13 +11,15 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// MergeCarefully is Merge, and makes a panic a verdict on the Ingress that causes it: the first one, from the oldest on,
-// with which it comes. The paths of that Ingress answer 503 on this host, because they may be there to keep requests from a
-// path of another one; all other Ingresses are served as before. What even then makes Merge panic is left out.
+// MergeCarefully calls Merge and isolates Ingresses that make it panic. If Merge panics, the first Ingress, from the
+// oldest on, with which it panics gets a problem. The paths of that Ingress return 503 on this host, because they may
+// exist to keep requests away from a path of another Ingress. All other Ingresses are served as before. An Ingress that
+// makes Merge panic even then is left out.
 //
-// What the host was before is not looked at: what is served depends on the objects only, so that all replicas serve the same.
+// The result depends only on the current objects, not on the previous state of the host, so all replicas serve the
+// same.
 //
-// Who has the host is decided once, by all of them.
+// The owner of the host is determined once, from all contributions.
 func MergeCarefully(host string, results []*Contribution, fallbacks []*Contribution, around *Surroundings) *Merged {
 	owner := around.owner(host, results, fallbacks)
 	plain := func(host string, results []*Contribution, fallbacks []*Contribution) *Merged {
@@ -26,7 +28,7 @@ func MergeCarefully(host string, results []*Contribution, fallbacks []*Contribut
 	return carefully(plain, host, results, fallbacks)
 }
 
-// merge is Merge, with what stands around the host.
+// merge has the signature of Merge without the surroundings of the host.
 type merge func(host string, results []*Contribution, fallbacks []*Contribution) *Merged
 
 func carefully(merge merge, host string, results []*Contribution, fallbacks []*Contribution) *Merged {
@@ -34,7 +36,7 @@ func carefully(merge merge, host string, results []*Contribution, fallbacks []*C
 	if fault == nil {
 		return merged
 	}
-	// The lists are the caller's.
+	// The lists belong to the caller.
 	results, fallbacks = slices.Clone(results), slices.Clone(fallbacks)
 	slices.SortFunc(results, canariesFirst)
 	slices.SortFunc(fallbacks, canariesFirst)
@@ -50,26 +52,28 @@ func carefully(merge merge, host string, results []*Contribution, fallbacks []*C
 	return merged
 }
 
-// canariesFirst lets a canary be found before the main object with which it makes Merge panic.
+// canariesFirst sorts a canary before the main object, so that the canary is isolated if the two make Merge panic
+// together.
 func canariesFirst(a, b *Contribution) int {
 	return cmp.Or(compareBool(b.Canary != nil, a.Canary != nil), older(a, b))
 }
 
-// try returns what merge panics with.
+// try calls merge and returns its panic, or nil.
 func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Merged, fault *panics.Panic) {
 	fault = panics.Try(func() { merged = m(host, results, fallbacks) })
 	return merged, fault
 }
 
-// quarantine are the Ingresses of a host that make Merge panic.
+// quarantine holds the Ingresses of a host that make Merge panic.
 type quarantine struct {
 	host string
-	// faults is what each of them causes, stands what stands in for one of them.
+	// faults has the panic of each of them. stands is the set of contributions that replace one of them.
 	faults map[*Contribution]*panics.Panic
 	stands map[*Contribution]bool
 }
 
-// isolate takes the first Ingress out with which merge panics. All of them together do.
+// isolate replaces the first Ingress with which merge panics. The caller has checked that merge panics with the whole
+// lists.
 func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	list := results
 	upTo := func(i int) *panics.Panic {
@@ -86,7 +90,7 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	first := sort.Search(len(*list)-1, func(i int) bool { return upTo(i) != nil })
 	r := (*list)[first]
 	if q.stands[r] {
-		// Its paths are what cannot be merged.
+		// The replacement with its 503 paths makes Merge panic, too.
 		*list = slices.Delete(*list, first, first+1)
 		return
 	}
@@ -95,8 +99,8 @@ func (q *quarantine) isolate(merge merge, results, fallbacks *[]*Contribution) {
 	q.stands[(*list)[first]] = true
 }
 
-// closedOn is what stands in for an Ingress that cannot be merged on a host: its paths, which answer 503. What it says of the
-// host as a whole stays, because that holds for the paths of others, too.
+// closedOn returns the replacement for an Ingress that cannot be merged on a host. Its paths return 503. Its settings
+// for the host as a whole are kept, because they also protect the paths of other Ingresses.
 func (r *Contribution) closedOn(host string) *Contribution {
 	stand := &Contribution{
 		Object: r.Object, Closed: true, Paths: map[string][]*Path{}, Certificates: r.Certificates, Absent: r.Absent, Implied: r.Implied,
@@ -120,14 +124,14 @@ func (r *Contribution) closedOn(host string) *Contribution {
 	return stand
 }
 
-// Closed is the path, answering 503.
+// Closed returns a copy of the path that returns 503.
 func (p *Path) Closed() *Path {
 	return &Path{
 		Match: p.Match, Filters: []ir.Filter{ir.Unavailable}, Backend: p.Backend, Regex: p.Regex, Last: p.Last, Field: p.Field,
 	}
 }
 
-// addProblems adds a problem to those of each Ingress in quarantine.
+// addProblems adds a problem to each Ingress in quarantine.
 func (q *quarantine) addProblems(merged *Merged) {
 	if merged.Problems == nil {
 		merged.Problems = map[ir.Ref][]report.Problem{}

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// certificates chooses the certificate of the host. It is the owner's word: an entry of tls counts for hosts that a rule of its
-// namespace has.
+// certificates chooses the certificate of the host. The owner decides: an entry of spec.tls applies only to hosts for
+// which its namespace has a rule.
 func (m *merging) certificates() {
 	host := m.Host.Host
 	for _, r := range m.results {
@@ -32,7 +32,7 @@ func (m *merging) certificates() {
 	}
 }
 
-// mayCertify says whether an object may say which certificate is shown for the host.
+// mayCertify reports whether an object may choose the certificate of the host.
 func (m *merging) mayCertify(r *Contribution) bool {
 	host, namespace := m.Host.Host, r.namespace()
 	above := m.around.ownerAbove()
@@ -53,13 +53,14 @@ func (m *merging) rulesBelow(namespace string) bool {
 	return m.around.Below[namespace] > 0
 }
 
-// certificate takes the first one. An issuer that need not be asked, because there is a certificate, is no conflict.
+// certificate keeps the first certificate of the host. A later certificate from an issuer is not a conflict, because it
+// does not have to be issued.
 func (m *merging) certificate(r *Contribution, c *ir.Certificate) {
 	switch {
 	case m.Certificate == nil:
 		m.Certificate, m.Absent = c, slices.Contains(r.Absent, c.Host)
 	case m.Certificate.Origin.Namespace != r.namespace() && m.rulesBelow(r.namespace()):
-		// Of a wildcard that no rule has.
+		// The host is a wildcard that no rule names, so each namespace can list its own certificate.
 		m.noteOther(r, c)
 	case c.Automated:
 	case m.Certificate.Secret != c.Secret || m.Certificate.SecondSecret != c.SecondSecret:
@@ -74,7 +75,7 @@ func (m *merging) certificate(r *Contribution, c *ir.Certificate) {
 	}
 }
 
-// strange is for an entry of tls that does not count for the host.
+// strange adds a problem for an entry of spec.tls that has no effect on the host.
 func (m *merging) strange(r *Contribution, c *ir.Certificate) {
 	p := report.Problem{Severity: report.Warning, Reason: report.HostConflict, Field: "spec.tls"}
 	switch {
@@ -96,7 +97,7 @@ func (m *merging) strange(r *Contribution, c *ir.Certificate) {
 	m.problem(r, p)
 }
 
-// unruled is for a host that no rule of the namespace has. ingress-nginx needs a rule, too.
+// unruled returns the message for a host that no rule of the namespace names. ingress-nginx requires a rule, too.
 func unruled(r *Contribution, c *ir.Certificate) string {
 	if c.Automated {
 		return fmt.Sprintf("no issuer is asked for a certificate of %s: no rule has this host; write one, or take the host out of tls", c.Host)
@@ -105,7 +106,8 @@ func unruled(r *Contribution, c *ir.Certificate) string {
 		"the host out of tls", c.Secret, c.Host, r.namespace())
 }
 
-// noteOther notes what one more namespace lists for a wildcard. A Secret that is missing is of no use to its hosts.
+// noteOther stores the certificate that another namespace lists for a wildcard. It skips a certificate whose Secret is
+// missing, because the hosts below the wildcard cannot use it.
 func (m *merging) noteOther(r *Contribution, c *ir.Certificate) {
 	if m.Others[r.namespace()] != nil || slices.Contains(r.Absent, c.Host) {
 		return
@@ -116,8 +118,8 @@ func (m *merging) noteOther(r *Contribution, c *ir.Certificate) {
 	m.Others[r.namespace()] = c
 }
 
-// certificateOfWildcard takes what the owner lists for the wildcard above the host, where that shows the certificate of another
-// namespace.
+// certificateOfWildcard uses the certificate that the owner lists for the wildcard above the host. This is necessary if
+// the wildcard itself shows the certificate of another namespace.
 func (m *merging) certificateOfWildcard() {
 	above := m.around.Above
 	if m.Certificate != nil || m.Implied != nil && m.Implied.Refusal == nil || m.Owner.By == nil || above == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// clientAuths finds out how the clients of the host are asked for certificates. The owner decides first.
+// clientAuths determines which client certificates the host requests. The Ingresses of the owner are considered first.
 func (m *merging) clientAuths() {
 	for _, own := range []bool{true, false} {
 		for r := range m.ofOwner(own) {
@@ -22,9 +22,10 @@ func (m *merging) clientAuths() {
 	}
 }
 
-// clientAuth is that of the oldest Ingress of the owner which has one, for all of the host. Within a namespace the owners of two
-// Ingresses are taken for the same people, as with ingress-nginx; an Ingress of another one is closed rather than opened to clients
-// that it did not ask for.
+// clientAuth applies the client certificate settings of one Ingress. The oldest Ingress of the owner that has such
+// settings decides for the whole host. Like ingress-nginx, it treats all Ingresses of one namespace as the work of the
+// same people, so these only get a warning. The paths of an Ingress of another namespace return 403 if its settings
+// differ, because the host would let in clients that the Ingress does not accept.
 func (m *merging) clientAuth(r *Contribution) {
 	own := m.Owner.Is(r.namespace())
 	switch {
@@ -50,7 +51,8 @@ func (m *merging) clientAuth(r *Contribution) {
 	}
 }
 
-// otherClientAuth says to an object of another namespace what the owner asks clients for.
+// otherClientAuth returns a message that tells an object of another namespace which client certificates the owner
+// requests.
 func (m *merging) otherClientAuth(r *Contribution) string {
 	if m.Host.ClientAuth == nil {
 		return fmt.Sprintf("%s has %s, and asks its clients for no certificates, which counts for the whole host", m.ownerFor(r),
@@ -66,8 +68,9 @@ func sameClientAuth(a, b *ir.ClientAuth) bool {
 	return x == y
 }
 
-// addFallback adds the backend of an Ingress without rules. If that asks for certificates, and the host does not ask for the
-// same, all of its requests are refused: the clients of the host are not verified as it wants.
+// addFallback adds the default backend of an Ingress without rules. If that Ingress requires client certificates and
+// the host does not require the same ones, all its requests get 403, because the host does not verify clients as the
+// Ingress requires.
 func (m *merging) addFallback(r *Contribution) {
 	p := r.Fallback
 	if r.ClientAuth != nil && (m.Host.ClientAuth == nil || !sameClientAuth(m.Host.ClientAuth, r.ClientAuth)) {
@@ -78,11 +81,11 @@ func (m *merging) addFallback(r *Contribution) {
 	m.add(r, p)
 }
 
-// unsecured warns the Ingresses of a host whose endpoints speak TLS, and that have no proxy-ssl-secret, of another Ingress that has
-// one: with ingress-nginx its Secret would hold for them, too. Here it does not, because an Ingress must not show the client
-// certificate of another owner.
+// unsecured warns each Ingress whose endpoints speak TLS and that has no proxy-ssl-secret, if another Ingress of the
+// host has one. In ingress-nginx the Secret would apply to both. Here it does not, because an Ingress must not present
+// the client certificate of another owner.
 func (m *merging) unsecured(results []*Contribution) {
-	// All paths of an Ingress have the same.
+	// All paths of an Ingress have the same TLS settings, so the first path is enough.
 	i := slices.IndexFunc(results, func(r *Contribution) bool {
 		paths := r.Paths[m.Host.Host]
 		return len(paths) > 0 && paths[0].Proxy.TLS != nil

@@ -1,6 +1,6 @@
-// Package hosts joins what objects ask of one host name: the paths, the certificate, and what holds for the host as a whole.
-// It knows no kind of object: package ingress reads Ingresses into Contributions, and other kinds of routes can do the same.
-// It is pure.
+// Package hosts merges the settings of all objects for one host name: the paths, the certificate, and the settings for
+// the host as a whole. It is independent of the kind of object: package ingress translates Ingresses into
+// Contributions, and other kinds of routes can do the same. It does no I/O.
 package hosts
 
 import (
@@ -12,97 +12,102 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Contribution is what one object asks of its hosts. Nothing changes it once Merge has seen it.
+// Contribution holds the settings of one object for its hosts. It is immutable once it was passed to Merge.
 type Contribution struct {
 	Object kinds.Object
-	// Paths are by host. A host without paths is there, too, if a rule names it.
+	// Paths holds the paths by host. A host that a rule names without paths has an empty entry.
 	Paths map[string][]*Path
-	// Fallback answers for every host where no path does. It is nil for an object that has rules.
+	// Fallback is the default backend of an object without rules. It serves requests that no path matches. It is nil
+	// for an object with rules.
 	Fallback *Path
-	// Root answers requests for "/" itself on all hosts that the object has paths of; it has neither a backend nor a match. It is nil
-	// without.
+	// Root handles requests for exactly "/" on all hosts for which the object has paths. It has neither a backend nor a
+	// match. Nil adds no such route.
 	Root *Path
-	// Aliases are more names of the hosts: names, wildcards, and regular expressions after "~". WWW is the status of the redirect between
-	// the host with "www." and the one without; it is zero without.
+	// Aliases are additional names of the hosts: names, wildcards, and regular expressions after "~". WWW is the status
+	// code of the redirect between the host with "www." and the host without it. Zero disables the redirect.
 	Aliases []string
 	WWW     int
-	// Certificates are by host: those of the hosts that the object lists for TLS. Absent are the hosts among them whose Secret
-	// does not exist.
+	// Certificates holds, by host, the certificates of the hosts that the object lists for TLS. Absent lists the hosts
+	// among them whose Secret does not exist.
 	Certificates map[string]*ir.Certificate
 	Absent       []string
-	// Implied are by host: the certificates of hosts that are not listed for TLS. They count where no object lists the host.
+	// Implied holds, by host, the certificates of hosts that the object does not list for TLS. They are used if no
+	// object lists the host.
 	Implied map[string]*Implied
-	// TLSHosts are the hosts and wildcards that the object lists for TLS, whatever becomes of their certificates; AllTLS lists
-	// all hosts of its rules.
+	// TLSHosts are the hosts and wildcards that the object lists for TLS, whether or not they get a certificate. AllTLS
+	// means that the object lists all hosts of its rules.
 	TLSHosts []string
 	AllTLS   bool
-	// PassesThrough hands the TLS connections of the hosts to the backend of the path "/".
+	// PassesThrough forwards the TLS connections of the hosts, without terminating TLS, to the backend of the path "/".
 	PassesThrough bool
-	// Closed says that every path answers 503.
+	// Closed means that all paths return 503.
 	Closed bool
-	// ClientAuth asks the clients of the hosts for certificates; it is nil without.
+	// ClientAuth requests client certificates on the hosts. Nil disables it.
 	ClientAuth *ir.ClientAuth
-	// Unsecured says that the endpoints speak TLS, that the object does not say how, and that its owner may not know.
+	// Unsecured means that the endpoints speak TLS and that the object has no proxy-ssl-secret. The object gets a
+	// warning if another object of the host has one.
 	Unsecured bool
-	// TLS is the handshake of the hosts. AsksCiphers says that the object itself asks for the ciphers.
+	// TLS is the policy for TLS handshakes of the hosts. AsksCiphers means that the object itself configures the
+	// ciphers.
 	TLS         ir.TLSPolicy
 	AsksCiphers bool
-	// Canary shares requests of other objects. The object has nothing else then but Paths and a Fallback. It is nil for one
-	// that answers by itself.
+	// Canary shares the requests of other objects. An object with a Canary has, besides this, only Paths and a
+	// Fallback. Nil means that the object is not a canary.
 	Canary *ir.Canary
-	// PatternSize is what the regular expressions of the object come to that are no paths: one that is compiled several times counts
-	// as often.
+	// PatternSize is the total size, in instructions, of the object's regular expressions that are not paths. An
+	// expression that is compiled several times is counted as often.
 	PatternSize int
-	// AliasSize is what those of the aliases come to, which PatternSize has in it.
+	// AliasSize is the part of PatternSize that belongs to Aliases.
 	AliasSize int
-	// PatternsRefused says that no path of the object is taken as a regular expression.
+	// PatternsRefused rejects all paths of the object that are regular expressions.
 	PatternsRefused bool
 }
 
 // Path is one path of one host.
 type Path struct {
 	Match ir.PathMatch
-	// Redirect is for hosts with a certificate, or with RedirectAlways for every host. It is nil without.
+	// Redirect redirects requests to HTTPS on hosts that are meant for HTTPS, or on every host with RedirectAlways. Nil
+	// disables the redirect.
 	Redirect       *ir.HTTPSRedirect
 	RedirectAlways bool
 
 	Filters []ir.Filter
 	Proxy   ir.Proxy
 	Backend *ir.Backend
-	// ErrorPages are nil without.
+	// ErrorPages replaces error responses. Nil leaves them unchanged.
 	ErrorPages *ir.ErrorPages
-	// Unlogged keeps its requests out of the access log.
+	// Unlogged excludes requests for the path from the access log.
 	Unlogged bool
-	// Tracing is nil without.
+	// Tracing is nil if requests for the path are not traced.
 	Tracing *ir.Tracing
-	// Regex says that the path makes all paths that its namespace has on the host regular expressions.
+	// Regex turns all paths of the same namespace on the host into regular expressions.
 	Regex bool
-	// Last says that the path answers where no other path of the host matches.
+	// Last marks a default backend: it serves requests that no other path of the host matches.
 	Last bool
-	// Field is where it stands in its object.
+	// Field is the position of the path in its object, such as "spec.rules[0].http.paths[0]".
 	Field string
 }
 
 // Implied is the certificate of a host that is not listed for TLS.
 type Implied struct {
 	Certificate *ir.Certificate
-	// Refusal says why no issuer is asked for it. It is nil where one is.
+	// Refusal explains why no issuer can issue the certificate. It is nil if an issuer can.
 	Refusal *report.Problem
 }
 
-// Ref names the object.
+// Ref returns the reference to the object.
 func (c *Contribution) Ref() ir.Ref { return snapshot.RefOf(c.Object) }
 
 func (c *Contribution) namespace() string { return c.Object.GetNamespace() }
 
-// Rules says whether a rule of the object names the host.
+// Rules reports whether a rule of the object names the host.
 func (c *Contribution) Rules(host string) bool {
 	_, ok := c.Paths[host]
 	return ok
 }
 
-// secures says whether the object lists a host of its rules for TLS, or asks an issuer for a certificate of it. What the
-// certificate is worth does not matter: with a Secret that is missing, too, the host is meant for HTTPS.
+// secures reports whether the object lists a host of its rules for TLS, or requests a certificate for it from an
+// issuer. It does not matter whether the certificate is valid: a host whose Secret is missing is meant for HTTPS, too.
 func (c *Contribution) secures(host string) bool {
 	if !c.Rules(host) || host == "" {
 		return false
@@ -119,10 +124,11 @@ func (c *Contribution) secures(host string) bool {
 	return false
 }
 
-// catchesAll says whether the object answers for every host that no rule has.
+// catchesAll reports whether the object serves all hosts that no rule names.
 func (c *Contribution) catchesAll() bool { return c.Fallback != nil || c.Rules("") }
 
-// WildcardOf returns the wildcard that covers a host: "*.example.com" for "www.example.com". It is empty if none does.
+// WildcardOf returns the wildcard that covers a host: "*.example.com" for "www.example.com". It returns "" if no
+// wildcard can cover the host.
 func WildcardOf(host string) string {
 	dot := strings.IndexByte(host, '.')
 	if dot <= 0 || strings.HasPrefix(host, "*.") {
@@ -131,7 +137,7 @@ func WildcardOf(host string) string {
 	return "*" + host[dot:]
 }
 
-// OrEvery names a host in a message; the empty one is every host.
+// OrEvery returns the name of a host for a message: "every host" for the empty host.
 func OrEvery(host string) string {
 	if host == "" {
 		return "every host"

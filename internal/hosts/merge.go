@@ -11,60 +11,66 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Merged is one host, and what Merge says of the Ingresses that have it.
+// Merged is one merged host, with the problems that Merge found in its objects.
 type Merged struct {
 	Host *ir.VirtualHost
-	// Owner is the namespace that has the host. What holds for the host as a whole is its word alone.
+	// Owner is the namespace that owns the host. It alone decides about settings for the host as a whole.
 	Owner ownership.Owner
-	// Certificate is nil for a host that no Ingress lists in an entry of tls. Absent says that its Secret does not exist.
+	// Certificate is nil if no Ingress lists the host in spec.tls. Absent means that its Secret does not exist.
 	Certificate *ir.Certificate
 	Absent      bool
-	// Others are the certificates that other namespaces list for a wildcard. Each is for the hosts of its own namespace only.
+	// Others holds, by namespace, the certificates that other namespaces list for a wildcard. Each is used only for the
+	// hosts of its namespace.
 	Others map[string]*ir.Certificate
-	// Implied is for a host that is not listed, or nil. It counts where no wildcard answers for the host.
+	// Implied is the certificate of a host that is not listed for TLS, or nil. It is used if no wildcard certificate
+	// covers the host.
 	Implied *Implied
-	// Secure says that the owner wants the host to be asked by HTTPS.
+	// Secure means that the owner wants clients to use HTTPS for the host.
 	Secure bool
-	// PassedIn is the namespace whose Ingresses hand the TLS connections of the host on; it is empty where TLS ends here.
+	// PassedIn is the namespace whose Ingresses pass the TLS connections of the host through to a backend. It is empty
+	// if TLS is terminated here.
 	PassedIn string
-	// Names are those that the owner wants the host to have besides. It is nil for most.
+	// Names are additional names that the owner requests for the host. It is usually nil.
 	Names []Name
-	// Mains are the main objects whose requests a canary shares with one of its backends; it is nil without canaries.
+	// Mains lists, for each canary backend, the main objects whose requests it shares. It is nil without canaries.
 	Mains map[CanaryBackend][]ir.Ref
-	// PatternSizes are what the regular expressions that are paths come to, whether they are taken or not. It is nil without.
+	// PatternSizes are the sizes of the paths that are regular expressions, including rejected paths. It is nil without
+	// such paths.
 	PatternSizes []PatternSize
-	// Problems is nil where there are none.
+	// Problems is nil if there are no problems.
 	Problems map[ir.Ref][]report.Problem
 }
 
-// merging is one host in the hands of Merge.
+// merging is the state of one call of Merge.
 type merging struct {
 	Merged
 	around *Surroundings
-	// regex has the namespaces whose paths are regular expressions on this host. It is nil where there are none.
+	// regex is the set of namespaces whose paths are regular expressions on this host. It is nil if it is empty.
 	regex map[string]bool
-	// results and fallbacks are what the host is merged of.
+	// results and fallbacks are the contributions to merge, without canaries, the oldest first.
 	results, fallbacks []*Contribution
-	// secure is Secure of the host or of the wildcard above.
+	// secure is true if Secure is set for the host or for the wildcard above it.
 	secure bool
 	taken  map[ir.PathMatch]claim
-	// conflicting are the objects whose paths answer 403, because another object decides about the client certificates of the host.
+	// conflicting is the set of objects whose paths return 403, because another object decides about the client
+	// certificates of the host.
 	conflicting map[*Contribution]bool
 	patterns    patterns
 }
 
-// claim is a path that answers, the object that has it, and the route that it has become.
+// claim is a path that is served, with its object and its route.
 type claim struct {
 	by    *Contribution
 	path  *Path
 	route *ir.Route
-	// canary shares the requests; it is nil for most paths.
+	// canary shares the requests of the path. It is nil for most paths.
 	canary *Contribution
 }
 
-// Merge joins what Ingresses say of a host. For a path the oldest one wins where two say different things, for the host as a whole
-// the oldest one of the owner; the other is told. The fallbacks of the owner answer for what no path of the host matches, and for
-// every host those of all; the first of them counts.
+// Merge combines the contributions of several Ingresses to a host. If two Ingresses define the same path, the oldest
+// one wins. For settings of the host as a whole, the oldest Ingress of the owner wins. The other Ingresses get a
+// warning. Requests that no path of the host matches are served by the first of the owner's fallbacks. For the host "",
+// which stands for every host, the fallbacks of all namespaces are considered.
 func Merge(host string, results []*Contribution, fallbacks []*Contribution, around *Surroundings) *Merged {
 	return around.merge(host, results, fallbacks, around.owner(host, results, fallbacks))
 }
@@ -100,12 +106,12 @@ func (s *Surroundings) merge(host string, results, fallbacks []*Contribution, ow
 	} else {
 		m.Host = nil
 	}
-	// A copy: the rest of m, which is larger, is not to live for as long.
+	// A copy lets the garbage collector free the rest of m, which is larger.
 	merged := m.Merged
 	return &merged
 }
 
-// mains sorts contributions by age, and takes the canaries out, which answer nothing by themselves.
+// mains sorts contributions by age and separates the canaries, which serve no requests on their own.
 func mains(all []*Contribution) (mains, canaries []*Contribution) {
 	all = slices.SortedFunc(slices.Values(all), older)
 	for _, r := range all {
@@ -121,7 +127,7 @@ func mains(all []*Contribution) (mains, canaries []*Contribution) {
 
 func older(a, b *Contribution) int { return snapshot.Older(a.Object, b.Object) }
 
-// elder names the Ingress that something comes from, which counts before r.
+// elder names the Ingress origin in a message to r. The name starts with "the older" if age decided between the two.
 func (m *merging) elder(origin ir.Ref, r *Contribution) string {
 	if winner := m.resultOf(origin); winner != nil {
 		return snapshot.Elder(winner.Object, r.Object)
@@ -129,7 +135,7 @@ func (m *merging) elder(origin ir.Ref, r *Contribution) string {
 	return origin.String()
 }
 
-// resultOf returns nil for an Ingress that has no part in the host.
+// resultOf returns the contribution of an Ingress, or nil if it does not contribute to the host.
 func (m *merging) resultOf(origin ir.Ref) *Contribution {
 	for _, r := range slices.Concat(m.results, m.fallbacks) {
 		if r.Ref() == origin {
@@ -146,7 +152,7 @@ func (m *merging) problem(of *Contribution, p report.Problem) {
 	m.Problems[of.Ref()] = append(m.Problems[of.Ref()], p)
 }
 
-// paths adds the paths of one Ingress: those that stand for the rest of the host, or all others.
+// paths adds the paths of one Ingress. If last is true it adds only default backends, otherwise only other paths.
 func (m *merging) paths(r *Contribution, paths []*Path, last bool) {
 	for _, p := range paths {
 		if p.Last == last && m.admits(r, p) {
@@ -184,7 +190,7 @@ func (m *merging) add(r *Contribution, p *Path) {
 	m.Host.Routes = append(m.Host.Routes, route)
 }
 
-// toHTTPS is the redirect of a path to HTTPS, or nil.
+// toHTTPS returns the filter that redirects requests for a path to HTTPS, or nil.
 func (m *merging) toHTTPS(p *Path) []ir.Filter {
 	if p.Redirect == nil || !m.secure && !p.RedirectAlways {
 		return nil
@@ -192,8 +198,8 @@ func (m *merging) toHTTPS(p *Path) []ir.Filter {
 	return []ir.Filter{*p.Redirect}
 }
 
-// key is the same for paths that match the same requests: a slash at the end of a prefix changes nothing, but at the end
-// of a regular expression it does.
+// key returns the key of a path in m.taken. Paths that match the same requests have the same key: a trailing slash
+// changes the meaning of a regular expression, but not of a prefix.
 func (m *merging) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	if match.Type == ir.MatchPrefix && !m.regex[r.namespace()] {
 		match.Path = strings.TrimSuffix(match.Path, "/")
@@ -201,8 +207,9 @@ func (m *merging) key(r *Contribution, match ir.PathMatch) ir.PathMatch {
 	return match
 }
 
-// conflict tells an Ingress that a path of it does not answer. That paths come before a default backend is what it is for,
-// so of those only one that never answers for any host, or loses against another one, is told.
+// conflict warns an Ingress that one of its paths is not served. Other paths are expected to take precedence over a
+// default backend. So a default backend gets a warning only if it loses to another default backend, or if it can serve
+// no host at all.
 func (m *merging) conflict(r *Contribution, p *Path, winner claim) {
 	if p.Last && (winner.path.Backend.ID == p.Backend.ID || !winner.path.Last && p != r.Fallback) {
 		return
@@ -233,8 +240,9 @@ func (m *merging) explain(r *Contribution, p *Path, winner claim) string {
 	return fmt.Sprintf("%s has the same path %s of %s, and answers", who, path, of)
 }
 
-// fallback adds the backend of an Ingress without rules: for hosts that no rule has, and for the hosts of its own namespace. Of
-// several for every host the losers are told; that a host has a path or a default backend of its own is no loss.
+// fallback adds the default backend of an Ingress without rules, to the host "" and to the hosts of its own namespace.
+// An Ingress that loses on the host "" gets a warning. A named host with its own path or default backend causes no
+// warning.
 func (m *merging) fallback(r *Contribution) {
 	if host := m.Host.Host; host != "" && !m.Owner.Is(r.namespace()) || host == "" && !m.serves(r) {
 		return

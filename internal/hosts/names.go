@@ -15,11 +15,12 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Name is another name that the owner of a host wants it to have.
+// Name is an additional name that the owner of a host requests for it.
 type Name struct {
-	// Name is as that of an ir.VirtualHost.
+	// Name has the form of the Host of an ir.VirtualHost, or is "~" and a regular expression.
 	Name string
-	// Of is the host. Status is that of a redirect to it; with zero, the host is served by the name.
+	// Of is the host that gets the name. Status is the status code of a redirect from the name to the host. If it is
+	// zero, the host is served under the name. By is the object that requests the name.
 	Of     string
 	Status int
 	By     kinds.Object
@@ -32,7 +33,8 @@ func (n *Name) field() string {
 	return report.AnnotationField(report.ServerAlias)
 }
 
-// names finds the other names of the host. They are up to its owner alone, and of several lists of aliases the oldest counts.
+// names collects the additional names of the host. Only its owner can add names. If several Ingresses list aliases, the
+// oldest one wins.
 func (m *merging) names() {
 	var aliases, www *Contribution
 	for r := range m.ofOwner(true) {
@@ -75,7 +77,7 @@ func (m *merging) aliases(r *Contribution) {
 			continue
 		}
 		if strings.HasPrefix(alias, "*.") {
-			// In server names, as here, a wildcard is for any number of labels.
+			// As in nginx's server_name, a wildcard matches any number of labels.
 			alias = "*" + alias
 		}
 		m.Names = append(m.Names, Name{Name: alias, Of: host, By: r.Object})
@@ -104,29 +106,31 @@ func (m *merging) withoutName(r *Contribution, annotation, message string) {
 	})
 }
 
-// Naming is what decides about names besides those who want them.
+// Naming decides which host gets an additional name.
 type Naming struct {
 	Policy ownership.Policy
-	// NoCatchAll refuses names that stand for hosts of any owner, as the option disable_catch_all does for rules without a host.
+	// NoCatchAll rejects names that can match hosts of any owner, as the option disable_catch_all rejects rules without
+	// a host.
 	NoCatchAll bool
-	// Merged returns what is known of a host, or nil.
+	// Merged returns a merged host, or nil if there is no such host.
 	Merged func(host string) *Merged
 }
 
-// Named is what becomes of one name.
+// Named is the result of Resolve for one name.
 type Named struct {
-	// Host is nil for a name that nobody gets.
+	// Host is nil if no host gets the name.
 	Host *ir.VirtualHost
-	// Certificate is that of the host that the name leads to, or nil.
+	// Certificate is the certificate of the host that gets the name, or nil.
 	Certificate *ir.Certificate
-	// Namespace is that of the host, or empty.
+	// Namespace is the namespace of the host that gets the name. It is empty if no host gets it.
 	Namespace string
-	// Problems is nil where there are none.
+	// Problems is nil if there are no problems.
 	Problems map[ir.Ref][]report.Problem
 }
 
-// Resolve decides which host gets a name. A rule comes before all that only want a name, and a name is nothing that its namespace then
-// has: it takes no requests from another namespace.
+// Resolve decides which host gets a name. A rule for the name takes precedence over all requests for it as an
+// additional name. An additional name does not make its namespace the owner of the name, so it cannot take requests
+// from another namespace.
 func (s *Naming) Resolve(name string, wants []Name) *Named {
 	slices.SortFunc(wants, func(a, b Name) int {
 		return cmp.Or(snapshot.Older(a.By, b.By), cmp.Compare(b.Status, a.Status), cmp.Compare(a.Of, b.Of))
@@ -156,7 +160,7 @@ func (n *Named) addProblem(w *Name, p report.Problem) {
 	n.Problems[of] = append(n.Problems[of], p)
 }
 
-// give lets a name lead to a host.
+// give assigns the name to a host.
 func (n *Named) give(w *Name, to *Merged) {
 	n.Namespace = w.By.GetNamespace()
 	if c := to.Certificate; c != nil && !c.Automated && w.Name[0] != '~' {
@@ -185,7 +189,8 @@ func (n *Named) give(w *Name, to *Merged) {
 	}}}
 }
 
-// CertificateHost is the host that the certificate of a name is for. A wildcard of a certificate is for one label.
+// CertificateHost returns the host of the certificate for a name. It turns "**.example.com" into "*.example.com",
+// because a wildcard in a certificate covers exactly one label.
 func CertificateHost(name string) string {
 	if strings.HasPrefix(name, "**.") {
 		return name[1:]
@@ -193,10 +198,10 @@ func CertificateHost(name string) string {
 	return name
 }
 
-// spelt is a name as its Ingress has it.
+// spelt returns a name as it is written in its Ingress.
 func spelt(name string) string { return CertificateHost(name) }
 
-// refusal says why a host does not get a name. It is nil where nothing is in the way.
+// refusal returns the reason why a host cannot get a name, or nil.
 func (s *Naming) refusal(w *Name) *report.Problem {
 	host, namespace := CertificateHost(w.Name), w.By.GetNamespace()
 	if p := s.tooWide(w.Name); p != nil {
@@ -219,7 +224,7 @@ func (s *Naming) refusal(w *Name) *report.Problem {
 	return nil
 }
 
-// tooWide returns an error if a name stands for hosts of any owner, and the administrator allows no such name.
+// tooWide returns a problem if a name can match hosts of any owner and the administrator does not allow such names.
 func (s *Naming) tooWide(name string) *report.Problem {
 	if !s.NoCatchAll && !s.Policy.Exclusive || !isWide(name) {
 		return nil
@@ -232,8 +237,8 @@ func (s *Naming) tooWide(name string) *report.Problem {
 		"stand for hosts of any owner, which the option %s refuses: list the names, or use a wildcard below a domain of yours", spelt(name), option)}
 }
 
-// isWide reports whether a name is a regular expression or a wildcard directly below a public suffix, such as *.com and *.co.uk. No namespace
-// owns all names that these stand for.
+// isWide reports whether a name is a regular expression or a wildcard directly below a public suffix, such as *.com and
+// *.co.uk. No namespace owns all names that these match.
 func isWide(name string) bool {
 	if name[0] == '~' {
 		return true
@@ -246,7 +251,7 @@ func isWide(name string) bool {
 	return suffix == domain
 }
 
-// others are the hosts that get requests for a name as long as it is not there.
+// others returns the hosts that would get the requests for a name if the name did not exist.
 func (s *Naming) others(name string) []string {
 	if name[0] == '~' {
 		return []string{""}
@@ -257,7 +262,8 @@ func (s *Naming) others(name string) []string {
 	return nil
 }
 
-// reservedFor returns what is reserved for other namespaces among what a name stands for, or nothing. What an expression stands for is not known.
+// reservedFor returns the hosts that a name matches and that are reserved for other namespaces, as text for a message.
+// It returns "" if there are none. A regular expression is assumed to match every reserved host.
 func (s *Naming) reservedFor(name, namespace string) string {
 	if name[0] != '~' && !s.Policy.Admits(CertificateHost(name), namespace) {
 		return spelt(name)

@@ -24,7 +24,7 @@ func (m *merging) sort() {
 		}
 		own[namespace] = append(own[namespace], r)
 	}
-	// The owner of the host first, then the namespaces in the order in which they came.
+	// The owner of the host comes first, then the other namespaces in the order of their first routes.
 	slices.SortStableFunc(namespaces, func(a, b string) int { return compareBool(m.Owner.Is(b), m.Owner.Is(a)) })
 	var all []*ir.Route
 	for _, namespace := range namespaces {
@@ -39,12 +39,13 @@ func (m *merging) sort() {
 	m.Host.Routes = all
 }
 
-// byLiteral is for paths among regular expressions of others. Of two paths, the exact one or the longer one comes first anyway.
+// byLiteral sorts routes by the number of their literal characters, so that among can merge them with regular
+// expressions of other namespaces. If two routes match the same path, the exact or longer one still comes first.
 func byLiteral(a, b *ir.Route) int {
 	return cmp.Compare(literal(b.Match.PathMatch), literal(a.Match.PathMatch))
 }
 
-// byPath lets exact paths come first, then the longer prefixes.
+// byPath sorts exact paths before prefixes, and longer prefixes before shorter ones.
 func byPath(a, b *ir.Route) int {
 	return cmp.Or(
 		-compareBool(a.Match.Type == ir.MatchExact, b.Match.Type == ir.MatchExact),
@@ -53,14 +54,15 @@ func byPath(a, b *ir.Route) int {
 	)
 }
 
-// byText is how ingress-nginx sorts the locations of a host with regular expressions.
+// byText sorts regular expressions as ingress-nginx sorts the locations of a host: by length, then by text, both
+// descending.
 func (m *merging) byText(a, b *ir.Route) int {
 	return cmp.Or(cmp.Compare(m.patterns.length(b), m.patterns.length(a)), cmp.Compare(b.Match.Path, a.Match.Path))
 }
 
-// among puts the routes of one namespace, in their order, among those of namespaces that come before it: each behind all that say at
-// least as much of a path. So no regular expression, however long, takes a request from a path that another namespace has, unless
-// it says more of the path than that.
+// among merges the routes of one namespace into the routes of the namespaces before it. Both keep their order. Each
+// route is placed behind all routes that have at least as many literal characters. So a regular expression, however
+// long, takes requests from a path of another namespace only if it has more literal characters than that path.
 func among(all, more []*ir.Route) []*ir.Route {
 	says := make([]int, len(all))
 	for i, r := range all {
@@ -79,7 +81,7 @@ func among(all, more []*ir.Route) []*ir.Route {
 	return append(joined, all[next:]...)
 }
 
-// literal is how many characters a path says of those that it matches, from the start.
+// literal returns the number of leading characters that each matching path must have literally.
 func literal(match ir.PathMatch) int {
 	if match.Type != ir.MatchRegex {
 		return max(prefixLength(&ir.Route{Match: ir.Match{PathMatch: match}}), 1)

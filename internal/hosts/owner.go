@@ -12,20 +12,22 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Surroundings are what decides about a host besides the objects that name it. The zero value is a host under no wildcard, for a
-// policy that lets everything be.
+// Surroundings holds the context of a host, which Merge needs in addition to the contributions. The zero value
+// describes a host that no wildcard covers, with the zero Policy, which allows everything.
 type Surroundings struct {
 	Policy ownership.Policy
-	// Above is the wildcard that covers the host. It is nil where there is none.
+	// Above is the wildcard that covers the host. It is nil if there is no such wildcard.
 	Above *Merged
-	// NamedBy is the namespace of the host that is served by this name, too, where no rule has it. It is empty for most.
+	// NamedBy is the namespace of the host that has this name as an additional name, if no rule names it. It is usually
+	// empty.
 	NamedBy string
-	// Below counts, for a wildcard, the rules of each namespace for names that it covers. It is nil where there are none.
+	// Below is, for a wildcard, the number of rules by namespace that name a host below it. It is nil if there are
+	// none.
 	Below map[string]int
 }
 
-// owner returns the owner of a host. An object that only answers the challenges of certificate authorities there, because the
-// administrator lets it, claims nothing.
+// owner returns the owner of a host. An object that only serves the challenges of certificate authorities there, as
+// Policy.Solvers allows, does not claim the host.
 func (s *Surroundings) owner(host string, results, fallbacks []*Contribution) ownership.Owner {
 	return s.Policy.Of(host, func(yield func(kinds.Object) bool) {
 		for _, r := range results {
@@ -57,15 +59,15 @@ func (s *Surroundings) solves(r *Contribution, p *Path) bool {
 	return !p.Regex && !p.Last && s.Policy.Solves(r.namespace(), p.Match)
 }
 
-// serves says whether the paths of an object may answer on the host.
+// serves reports whether the paths of an object may be served on the host.
 func (m *merging) serves(r *Contribution) bool {
 	return m.around.Policy.Serves(m.Host.Host, m.Owner, r.namespace())
 }
 
-// admits says the same of one path.
+// admits reports whether one path of an object may be served on the host.
 func (m *merging) admits(r *Contribution, p *Path) bool { return m.serves(r) || m.around.solves(r, p) }
 
-// known says whether anything may answer on the host.
+// known reports whether the host has any path or default backend that may be served.
 func (m *merging) known() bool {
 	host := m.Host.Host
 	return host == "" && slices.ContainsFunc(m.fallbacks, m.serves) || slices.ContainsFunc(m.results, func(r *Contribution) bool {
@@ -73,8 +75,9 @@ func (m *merging) known() bool {
 	})
 }
 
-// findPatterns finds the namespaces whose paths are regular expressions. In ingress-nginx one such path makes all paths of its host
-// regular expressions; here it does that to the paths of its own namespace, because another one has not asked for it.
+// findPatterns finds the namespaces whose paths are regular expressions. In ingress-nginx, one regular expression turns
+// all paths of its host into regular expressions. Here it changes only the paths of its own namespace, because other
+// namespaces did not request it.
 func (m *merging) findPatterns() {
 	for _, r := range m.results {
 		if slices.ContainsFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p.Regex && m.admits(r, p) }) {
@@ -86,15 +89,17 @@ func (m *merging) findPatterns() {
 	}
 }
 
-// findSecure finds out whether the owner wants the host, or the wildcard above it that he has as well, to be asked by HTTPS.
+// findSecure determines whether the owner wants clients to use HTTPS for the host. The wildcard above the host decides
+// as well, if it has the same owner.
 func (m *merging) findSecure() {
 	m.Secure = slices.ContainsFunc(m.results, func(r *Contribution) bool { return m.Owner.Is(r.namespace()) && r.secures(m.Host.Host) })
 	above := m.around.Above
 	m.secure = m.Secure || above != nil && above.Secure && m.Owner.Is(above.Owner.Namespace)
 }
 
-// opensForStrangers says whether a path would be answered without the certificate that the host asks its clients for, because
-// authorities look for the answers to their challenges there, and is of another namespace: that could get a certificate for the host.
+// opensForStrangers reports whether a path of another namespace would be served without the client certificate that the
+// host requires, because it is a path for the challenges of certificate authorities. The other namespace could use such
+// a path to get a certificate for the host. It adds a problem to r in this case.
 func (m *merging) opensForStrangers(r *Contribution, p *Path) bool {
 	if m.Host.ClientAuth == nil || m.Owner.Is(r.namespace()) || !strings.HasPrefix(p.Match.Path, ownership.Challenges) {
 		return false
@@ -107,7 +112,7 @@ func (m *merging) opensForStrangers(r *Contribution, p *Path) bool {
 	return true
 }
 
-// ownerFor names the owner to another object of the host.
+// ownerFor names the object of the owner in a message to another object of the host.
 func (m *merging) ownerFor(r *Contribution) string {
 	if m.Owner.By == nil {
 		return "no namespace"
@@ -118,7 +123,7 @@ func (m *merging) ownerFor(r *Contribution) string {
 	return snapshot.RefOf(m.Owner.By).String()
 }
 
-// addOwnerProblems says to the objects of other namespaces whose host it is, and the owner who else has rules for it.
+// addOwnerProblems names the owner of the host to objects of other namespaces, and those objects to the owner.
 func (m *merging) addOwnerProblems() {
 	var served, refused []string
 	for _, r := range m.results {
@@ -143,8 +148,9 @@ func (m *merging) addOwnerProblems() {
 	m.addWildcardProblems()
 }
 
-// addWildcardProblems says to who has a name below a wildcard of another namespace, and who has the wildcard: requests for the name come to the one,
-// and not to the other. It names namespaces only, so that a change of an object is none for all hosts around it.
+// addWildcardProblems informs the owner of a host below a wildcard of another namespace, and the owner of the wildcard,
+// which of them gets the requests. The messages contain namespaces only, so a change of one object does not change the
+// problems of all hosts around it.
 func (m *merging) addWildcardProblems() {
 	host := m.Host.Host
 	if m.Owner.By == nil || m.around.Policy.Exclusive {
@@ -175,7 +181,7 @@ func (m *merging) addWildcardProblems() {
 	}
 }
 
-// refuse says why nothing of an object is served on the host.
+// refuse reports why the paths of an object are not served on the host.
 func (m *merging) refuse(r *Contribution, field string) {
 	host := m.Host.Host
 	message := fmt.Sprintf("%s has %s, and is of another namespace: this Ingress is not served there, because of the option "+
@@ -188,8 +194,8 @@ func (m *merging) refuse(r *Contribution, field string) {
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
 
-// addProblemsOfOwner says to the oldest object of the owner who else has rules for the host. Where the administrator has named the namespaces of
-// the host, it is no surprise.
+// addProblemsOfOwner informs the oldest object of the owner which other objects have rules for the host. The severity
+// is only Info if the administrator listed the namespaces of the host, because then the owner expects them.
 func (m *merging) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return
@@ -215,7 +221,8 @@ func (m *merging) addProblemsOfOwner(served, refused []string) {
 	}
 }
 
-// handshake takes the versions of the oldest Ingress of the owner, and the ciphers of the oldest one of the owner that asks for some.
+// handshake takes the TLS versions of the owner's oldest Ingress, and the ciphers of the owner's oldest Ingress that
+// configures ciphers.
 func (m *merging) handshake() {
 	var chosen *Contribution
 	for r := range m.ofOwner(true) {
@@ -246,7 +253,8 @@ func (m *merging) otherCiphers(r *Contribution, message string) {
 	})
 }
 
-// ofOwner yields the Ingresses with a rule for the host, the oldest first: those of its owner, or all others.
+// ofOwner yields the Ingresses that have a rule for the host, the oldest first. If own is true it yields the owner's
+// Ingresses, otherwise all others.
 func (m *merging) ofOwner(own bool) func(yield func(*Contribution) bool) {
 	return func(yield func(*Contribution) bool) {
 		for _, r := range m.results {

@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// passthrough hands the TLS connections of the host to the backend of its path "/", if an Ingress wants that. As in
-// ingress-nginx any Ingress may; but one of another namespace than the owner would take the connections away from people who have not
-// agreed.
+// passthrough forwards the TLS connections of the host to the backend of its path "/", if an Ingress requests this. As
+// in ingress-nginx, any Ingress of the host can do so. But it must be in the owner's namespace, because it would
+// otherwise take the connections of people who did not agree.
 func (m *merging) passthrough(results []*Contribution) {
 	host := m.Host.Host
 	var chosen *Contribution
@@ -42,15 +42,15 @@ func (m *merging) passthrough(results []*Contribution) {
 	}
 	m.PassedIn = chosen.Object.GetNamespace()
 	if m.Certificate != nil && m.Certificate.Automated {
-		// The backend shows a certificate of its own.
+		// The backend presents its own certificate.
 		m.Certificate = nil
 	}
 	m.Implied = nil
 	m.addPassthroughProblems(results, chosen, root)
 }
 
-// keepOut reports that the TLS connections are not passed through, because the requests for the path "/" are refused: an owner who
-// refuses requests does not want their clients to reach the backend by TLS either.
+// keepOut reports that the TLS connections are not passed through, because requests for the path "/" are rejected. An
+// owner who rejects requests does not want the clients to reach the backend over TLS either.
 func (m *merging) keepOut(chosen, closed *Contribution, status string) {
 	who, why := "this Ingress", "Its other problems say"
 	if chosen != closed {
@@ -63,7 +63,7 @@ func (m *merging) keepOut(chosen, closed *Contribution, status string) {
 	})
 }
 
-// closes returns the Ingress that lets no request get to the backend of the path "/", or nil, and what the answer is.
+// closes returns the Ingress that rejects all requests for the path "/", or nil, and the status code of the responses.
 func (m *merging) closes(root claim) (by *Contribution, status string) {
 	auth := m.Host.ClientAuth
 	switch {
@@ -79,7 +79,7 @@ func (m *merging) closes(root claim) (by *Contribution, status string) {
 	return nil, ""
 }
 
-// mayPass says whether an Ingress may ask for the connections of the host.
+// mayPass reports whether an Ingress may request passthrough for the host.
 func (m *merging) mayPass(r *Contribution) bool {
 	switch {
 	case m.Host.Host == "":
@@ -100,7 +100,8 @@ func (m *merging) mayPass(r *Contribution) bool {
 	return false
 }
 
-// root is the path "/" that the owner has; without one it is empty. Nobody else gets connections that the owner hands on.
+// root returns the owner's path "/", or the zero claim if the owner has no such path. Paths of other namespaces never
+// get passed-through connections.
 func (m *merging) root(chosen *Contribution) claim {
 	for _, kind := range []ir.MatchType{ir.MatchPrefix, ir.MatchExact} {
 		c, ok := m.taken[m.key(chosen, ir.PathMatch{Type: kind, Path: "/"})]
@@ -111,7 +112,7 @@ func (m *merging) root(chosen *Contribution) claim {
 	return claim{}
 }
 
-// addPassthroughProblems says to the Ingresses of the host that their other paths are not asked over TLS.
+// addPassthroughProblems warns the Ingresses of the host that their other paths get no requests over TLS.
 func (m *merging) addPassthroughProblems(results []*Contribution, chosen *Contribution, root claim) {
 	for _, r := range results {
 		i := slices.IndexFunc(r.Paths[m.Host.Host], func(p *Path) bool { return p != root.path })

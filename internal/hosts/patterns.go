@@ -11,15 +11,17 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// patterns is what the regular expressions of a host come to.
+// patterns holds the total sizes of a host's regular expressions.
 type patterns struct {
-	// size is that of the owner's, others that of all other namespaces.
+	// size is the total of the owner's expressions, others is the total of all other namespaces.
 	size, others int
-	// standIns are routes that answer 503 in the place of a path that is refused, with the length of its text, by which it is sorted.
+	// standIns are routes that return 503 in place of a rejected path, with the length of that path, which determines
+	// the position of the route.
 	standIns map[*ir.Route]int
 }
 
-// PatternSize is what regular expressions of one Ingress come to. Several of them are added up.
+// PatternSize is the size of regular expressions of one Ingress, in instructions. If an Ingress has several
+// PatternSizes, they add up.
 type PatternSize struct {
 	Ingress ir.Ref
 	Size    int
@@ -33,7 +35,7 @@ func (m *merging) countPattern(of ir.Ref, size int) {
 	m.PatternSizes = append(m.PatternSizes, PatternSize{of, size})
 }
 
-// readPattern returns the size of a path of a host with regular expressions, or false for one that is none.
+// readPattern returns the size of a path that is a regular expression, or false if the path is invalid or rejected.
 func (m *merging) readPattern(r *Contribution, p *Path) (int, bool) {
 	size, err := pattern.PathSize(p.Match.Path)
 	if err != nil {
@@ -47,7 +49,8 @@ func (m *merging) readPattern(r *Contribution, p *Path) (int, bool) {
 	return size, !r.PatternsRefused
 }
 
-// takePattern says whether the host has room for a pattern of a size. The oldest stay, and other namespaces leave the owner its room.
+// takePattern adds a pattern of the given size to the host, and reports whether it is within the limit. Older patterns
+// come first, and patterns of other namespaces do not reduce the owner's limit.
 func (m *merging) takePattern(r *Contribution, p *Path, size int) bool {
 	sum, of := m.patterns.size+size, &m.patterns.size
 	if !m.Owner.Is(r.namespace()) {
@@ -68,7 +71,8 @@ func (m *merging) refusePattern(r *Contribution, p *Path, reason report.Reason, 
 	})
 }
 
-// withoutPattern leaves a path out, unless it may be there to keep requests out: another path would let them in then.
+// withoutPattern leaves a path out and returns the outcome for a message. If the path may exist to keep requests out,
+// its prefix returns 503 instead, because another path would accept these requests.
 func (m *merging) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	guards := m.conflicting[r] || slices.ContainsFunc(p.Filters, ir.Filter.Guards)
 	if !guards {
@@ -87,7 +91,7 @@ func (m *merging) withoutPattern(r *Contribution, p *Path) (outcome string) {
 	return fmt.Sprintf("paths that begin with %s get 503, because it may keep requests out", prefix)
 }
 
-// length is what a route with a regular expression is sorted by.
+// length returns the text length by which a regular expression route is sorted.
 func (p *patterns) length(r *ir.Route) int {
 	if length, ok := p.standIns[r]; ok {
 		return length
@@ -95,8 +99,9 @@ func (p *patterns) length(r *ir.Route) int {
 	return len(r.Match.Path)
 }
 
-// WithoutPatterns is what is left of an object when its regular expressions are refused, because those of its namespace come to too
-// much. Paths are left out as in withoutPattern; where another setting is one, all of the object is closed.
+// WithoutPatterns returns a copy of the contribution for an object whose regular expressions are rejected, because the
+// total of its namespace is too large. Paths are left out as in withoutPattern. If a setting other than a path is a
+// regular expression, all paths return 503.
 func (c *Contribution) WithoutPatterns() *Contribution {
 	rest := *c
 	rest.PatternsRefused = true
@@ -128,7 +133,7 @@ func (c *Contribution) WithoutPatterns() *Contribution {
 	return &rest
 }
 
-// WithoutExpressions is what is left of an object when its names that are regular expressions are refused.
+// WithoutExpressions returns a copy of the contribution without the aliases that are regular expressions.
 func (c *Contribution) WithoutExpressions() *Contribution {
 	rest := *c
 	rest.Aliases = slices.DeleteFunc(slices.Clone(c.Aliases), func(name string) bool { return name[0] == '~' })

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// appRoot puts a route for "/" itself in front of all others, if the owner of the host asks for it: the oldest of its objects counts,
-// as for all that holds for the host as a whole.
+// appRoot inserts a route for exactly "/" before all other routes, if the owner of the host configures one. The oldest
+// Ingress of the owner wins, as for all settings of the host as a whole.
 func (m *merging) appRoot() {
 	host := m.Host.Host
 	var chosen *Contribution

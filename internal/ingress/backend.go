@@ -13,9 +13,9 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// backend returns nil for what is no Service at all. A Service or a port that does not exist is a backend without
-// endpoints, so that requests get 503 and not the answer of another Service. passed says that TLS connections are to go there as
-// they are.
+// backend returns the backend that b names, or nil if b does not name a Service. For a Service or port that does not
+// exist it returns a backend without endpoints, so that requests get 503 and not the response of another Service.
+// passed means that TLS connections are passed through to the backend.
 func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed bool) *ir.Backend {
 	if r.unreadable {
 		return r.closedBackend(b, field)
@@ -27,7 +27,8 @@ func (r *reading) backend(b *networkingv1.IngressBackend, field string, passed b
 	return r.find(b, field, without)
 }
 
-// find says what happens without a Service, or without its port.
+// find returns the backend that b names, and reports problems with it. without is the part of the message that says
+// what happens while there is no such Service or port.
 func (r *reading) find(b *networkingv1.IngressBackend, field, without string) *ir.Backend {
 	switch {
 	case b.Resource != nil:

@@ -19,20 +19,21 @@ import (
 )
 
 const (
-	// classAnnotation came before spec.ingressClassName.
+	// classAnnotation is the predecessor of spec.ingressClassName.
 	classAnnotation = "kubernetes.io/ingress.class"
 
 	classField = "spec.ingressClassName"
 )
 
-// selected says whether the Ingress is in a namespace that is served.
+// selected reports whether the namespace of the Ingress is served.
 func (r *reading) selected() bool {
 	o, namespace := r.options, r.Object.Namespace
 	if o.Namespaces == nil {
 		return true
 	}
 	r.depend(ir.Ref{Kind: kinds.Namespace, Name: namespace})
-	// An API server gives each namespace this label; manifests may do without it, and without the namespace.
+	// An API server sets this label on each namespace. In a folder of manifests, the label and the Namespace may be
+	// missing.
 	all := labels.Set{corev1.LabelMetadataName: namespace}
 	if object, ok := snapshot.Of[*corev1.Namespace](r.snapshot).Get("", namespace); ok {
 		all = labels.Merge(all, object.Labels)
@@ -47,11 +48,12 @@ func (r *reading) selected() bool {
 	return true
 }
 
-// ours says whether the Ingress is for this controller. The field beats the annotation, as in ingress-nginx, so that a
-// cluster which comes from there serves the same Ingresses as before. The documentation of the field wants it the other
-// way round; few Ingresses have both, since the API server lets no client create one, and the owner of an old one is warned.
+// ours reports whether the Ingress is for this controller. The field takes precedence over the annotation, as in
+// ingress-nginx, so that a cluster that migrates from it serves the same Ingresses as before. The Kubernetes
+// documentation says the opposite. Few Ingresses have both, because the API server rejects new Ingresses with both. The
+// owner of an old one gets a warning.
 func (r *reading) ours(o Options) bool {
-	// Any class may come to be ours, or the default one.
+	// Any IngressClass may become ours, or the default class.
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
 	annotation, annotated := r.Object.Annotations[classAnnotation]
 	if name := r.Object.Spec.IngressClassName; name != nil && *name != "" {
@@ -104,8 +106,8 @@ func (r *reading) annotated(o Options, class string) bool {
 	return false
 }
 
-// named says whether a class is ours by its object, or by its name where that counts. Where no IngressClass may be read there is nothing
-// else than names.
+// named reports whether a class is ours, either by its IngressClass or, with ClassByName, by its name. If the
+// controller may not read IngressClasses, only the name decides.
 func (r *reading) named(o Options, name string) bool {
 	object, ok := snapshot.Of[*networkingv1.IngressClass](r.snapshot).Get("", name)
 	unread := !ok && r.snapshot.Denied(ir.Ref{Kind: kinds.IngressClass})
@@ -122,7 +124,7 @@ func (r *reading) named(o Options, name string) bool {
 		return true
 	}
 	if unread {
-		// Another controller may well serve it.
+		// The class may exist and belong to another controller.
 		return false
 	}
 	r.problem(report.Warning, report.IngressClassNotFound, classField,
@@ -131,15 +133,15 @@ func (r *reading) named(o Options, name string) bool {
 	return false
 }
 
-// notServed says why an Ingress is not ours, where it is certain that its owner wants to know: in a cluster, another
-// controller may well serve it.
+// notServed reports why an Ingress is not ours, but only for a folder of manifests. In a cluster, another controller
+// may serve it.
 func (r *reading) notServed(o Options, reason report.Reason, field, message string, args ...any) {
 	if o.Folder {
 		r.problem(report.Info, reason, field, "not served: "+message, args...)
 	}
 }
 
-// instead says what to do about a class that does not exist.
+// instead returns advice about a class that does not exist, as part of a message.
 func (r *reading) instead(o Options, name string) string {
 	const create, most = "create it", 5
 	all := r.classes(o, "")
@@ -155,7 +157,8 @@ func (r *reading) instead(o Options, name string) string {
 	return "write " + strings.Join(all, " or ") + ", or " + create
 }
 
-// classes are the names of the classes there are, in alphabetical order: those of one controller, or without one, all.
+// classes returns the names of the classes of one controller in alphabetical order. If controller is empty, it returns
+// the names of all classes.
 func (r *reading) classes(o Options, controller string) []string {
 	var names []string
 	for class := range snapshot.Of[*networkingv1.IngressClass](r.snapshot).All() {
@@ -170,23 +173,27 @@ func (r *reading) classes(o Options, controller string) []string {
 	return names
 }
 
-// Class is an IngressClass of ours that has a ConfigMap for parameters.
+// Class is an IngressClass of this controller with parameters.
 type Class struct {
 	ConfigMap ir.Ref
-	// Unread says that the parameters cannot be read. Defaults is closed then.
+	// Unread means that the parameters cannot be read. Then Defaults makes all Ingresses of the class return 503.
 	Unread bool
-	// Defaults are the settings of an Ingress of the class that has no annotations.
+	// Defaults are the settings of an Ingress of the class without annotations.
 	Defaults annotations.Settings
 }
 
 const classClosed = "all requests for Ingresses of the class get 503, because the ConfigMap may keep requests out"
 
-// Parameters returns the ConfigMap that the parameters of an IngressClass name, or the problem with them. Without
-// parameters there is neither. An error closes the class: what would be in the ConfigMap may keep requests out, so that to go
-// without it could let every client in. Only an object of an API group, which no ConfigMap is, has been there for another
-// controller all the time; ingress-nginx, which reads no parameters, served such a class, and it is served here. own is the namespace
-// of the controller's own ConfigMaps: as a ConfigMap always has a namespace, that is where the scope Cluster, which has none,
-// looks for it.
+// Parameters returns the ConfigMap that the parameters of an IngressClass name, or a problem. If the class has no
+// parameters, it returns neither.
+//
+// After a problem of severity Error, all requests for Ingresses of the class get 503, because the ConfigMap may
+// restrict access and ignoring it could let every client in. Parameters of a kind in an API group are only a Warning.
+// They cannot be a ConfigMap, so they were written for another controller, and ingress-nginx, which reads no
+// parameters, served such a class, too.
+//
+// own is the namespace of the controller's own ConfigMaps. The ConfigMap is looked up there if the scope is Cluster,
+// because this scope has no namespace and a ConfigMap always has one.
 func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.Problem) {
 	p := class.Spec.Parameters
 	if p == nil {
@@ -226,7 +233,7 @@ func Parameters(class *networkingv1.IngressClass, own string) (ir.Ref, *report.P
 	return ref, nil
 }
 
-// NoParameters is the problem of an IngressClass whose parameters do not exist.
+// NoParameters returns the problem of an IngressClass whose parameters name a ConfigMap that does not exist.
 func NoParameters(ref ir.Ref) *report.Problem {
 	return parameters("name", "there is no ConfigMap %s/%s, or it is in no namespace that is followed; until there is one, "+
 		classClosed, ref.Namespace, ref.Name)
@@ -238,8 +245,8 @@ func parameters(field, message string, args ...any) *report.Problem {
 	}
 }
 
-// DefaultClasses are those that the API server could give to an Ingress without one, the one that it takes first: the
-// newest.
+// DefaultClasses returns the classes that are marked as the default, the newest first. The API server gives the first
+// one to an Ingress without a class.
 func DefaultClasses(s *snapshot.Snapshot) []*networkingv1.IngressClass {
 	var all []*networkingv1.IngressClass
 	for class := range snapshot.Of[*networkingv1.IngressClass](s).All() {
@@ -253,8 +260,8 @@ func DefaultClasses(s *snapshot.Snapshot) []*networkingv1.IngressClass {
 	return all
 }
 
-// defaultClass returns the default class that is ours, or nothing. An API server writes it into Ingresses when they are
-// made; in a folder of files, nothing does.
+// defaultClass returns the name of the default class that is ours, or "". An API server writes the default class into
+// new Ingresses, but in a folder of manifests it is missing.
 func defaultClass(s *snapshot.Snapshot, o Options) string {
 	for _, class := range DefaultClasses(s) {
 		if class.Spec.Controller == o.ControllerName {

@@ -17,9 +17,11 @@ import (
 
 const (
 	ingressClosed = "all requests for this Ingress get 503"
-	// mostDataBytes bounds what is copied into the routes, and sent with each request or answer.
+	// mostDataBytes is the maximum size of a ConfigMap's data, in bytes. The data is copied into the routes, and sent
+	// with each request or response.
 	mostDataBytes = 64 << 10
-	// mostVariables bounds what the variables of all values together may become.
+	// mostVariables is the maximum number of variables in all values together. It limits the length of the expanded
+	// values.
 	mostVariables = 256
 )
 
@@ -39,8 +41,9 @@ func checkParam(_, value string) error {
 	return err
 }
 
-// configMap returns the data of the ConfigMap that an annotation names. check says what is wrong with one key. Without the data,
-// an application would run with other settings than its owner means, among them those that protect it: so the Ingress is closed.
+// configMap returns the data of the ConfigMap that an annotation names, or nil. check returns an error for an invalid
+// key or value. If the data cannot be used, all requests for the Ingress get 503. The application would otherwise run
+// without settings that its owner requires, and some of these may protect it.
 func (r *reading) configMap(annotation, name string, check func(key, value string) error) map[string]string {
 	if name == "" {
 		return nil
@@ -72,7 +75,8 @@ func (r *reading) configMap(annotation, name string, check func(key, value strin
 	return object.Data
 }
 
-// findConfigMap returns nil, and closes the Ingress, if there is no ConfigMap of the name, or if it is in another namespace.
+// findConfigMap returns the ConfigMap of the given name. If it does not exist or is in another namespace, findConfigMap
+// returns nil, and all requests for the Ingress get 503.
 func (r *reading) findConfigMap(annotation, name string) *corev1.ConfigMap {
 	ref := ir.Ref{Kind: kinds.ConfigMap, Namespace: r.Object.Namespace, Name: name}
 	if namespace, rest, has := strings.Cut(name, "/"); has {

@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// errorPages finds what clients get in place of errors.
+// errorPages sets the pages that replace error responses.
 func (r *reading) errorPages() {
 	asked := &r.annotations.ErrorPages
 	if len(asked.Statuses) == 0 && asked.Service == "" {
@@ -20,8 +20,8 @@ func (r *reading) errorPages() {
 	}
 }
 
-// errorBackend finds the first port of a Service. How its endpoints are chosen is not for the annotations of this Ingress to say: they are
-// about the backends of its paths.
+// errorBackend returns the backend for the first port of a Service. The load balancing annotations of this Ingress do
+// not apply to it, because they are for the backends of its paths.
 func (r *reading) errorBackend(name string) *ir.Backend {
 	ref := ir.Ref{Kind: kinds.Service, Namespace: r.Object.Namespace, Name: name}
 	r.depend(ref)

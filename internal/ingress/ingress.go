@@ -1,5 +1,5 @@
-// Package ingress reads networking.k8s.io/v1 Ingresses, each by itself: Translate says what one asks for. Package hosts joins
-// what all of them say of one host. It is pure.
+// Package ingress translates networking.k8s.io/v1 Ingresses. Translate returns the settings of one Ingress, and package
+// hosts merges the settings of all Ingresses for one host. It does no I/O.
 package ingress
 
 import (
@@ -22,76 +22,77 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Options decide which Ingresses are ours.
+// Options decide which Ingresses are ours, and provide the settings that all Ingresses share.
 type Options struct {
 	// ControllerName is the spec.controller of the IngressClasses that are ours.
 	ControllerName string
 	// ClassName is the value of the older annotation kubernetes.io/ingress.class that is ours.
 	ClassName string
-	// ClassByName serves Ingresses that name ClassName in spec.ingressClassName, too, whatever the IngressClass says.
+	// ClassByName also serves Ingresses that name ClassName in spec.ingressClassName, whatever the IngressClass says.
 	ClassByName bool
-	// WatchWithoutClass takes Ingresses that name no class, too.
+	// WatchWithoutClass also serves Ingresses that name no class.
 	WatchWithoutClass bool
-	// Namespaces selects those whose Ingresses may be ours by their labels; nil selects all.
+	// Namespaces selects, by their labels, the namespaces whose Ingresses may be ours. Nil selects all namespaces.
 	Namespaces labels.Selector
-	// DisableCatchAll refuses what would answer for every host.
+	// DisableCatchAll rejects rules and default backends that would serve every host.
 	DisableCatchAll bool
-	// HTTPSPort is the port of our HTTPS, for redirects that name it; zero is none.
+	// HTTPSPort is the port of our HTTPS listener, for redirects that contain it. Zero omits the port.
 	HTTPSPort int
-	// Passthrough lets an Ingress hand TLS connections to its backend.
+	// Passthrough allows Ingresses to pass TLS connections through to their backends.
 	Passthrough bool
-	// ExternalNames is that of settings.Config.
+	// ExternalNames has the same values as the field of settings.Config.
 	ExternalNames string
-	// Issuance says which hosts get a certificate from an issuer.
+	// Issuance decides which hosts get a certificate from an issuer.
 	Issuance Issuance
-	// Defaults are the settings of an Ingress that has no annotations: what the ConfigMap says.
+	// Defaults are the settings of an Ingress without annotations. They come from the ConfigMap.
 	Defaults annotations.Settings
-	// Classes has, by their names, the classes of ours that have parameters.
+	// Classes holds, by name, the classes of ours that have parameters.
 	Classes map[string]Class
-	// Folder says that the objects come from files. A class named ClassName is ours then if there is no such object, since
-	// the manifests of an application have none; and an Ingress that is not ours is told why, since no other controller
-	// serves it.
+	// Folder means that the objects come from files. Then a class named ClassName is ours even if there is no such
+	// IngressClass, since the manifests of an application usually lack it. And an Ingress that is not ours gets a
+	// message with the reason, since no other controller serves it.
 	Folder bool
 }
 
-// Result is what one Ingress asks for.
+// Result is the translation of one Ingress.
 type Result struct {
 	hosts.Contribution
-	// Object is that of the Contribution.
+	// Object is the object of the Contribution.
 	Object *networkingv1.Ingress
-	// Ours is false for an Ingress of another controller. It has nothing else then but Refs, and a problem if its class
-	// does not exist, or if the objects come from a folder.
+	// Ours is false for an Ingress of another controller. Then the result has only Refs, and a problem if the class
+	// does not exist or if the objects come from a folder.
 	Ours bool
-	// Class is the name of its class. It is empty for an Ingress that is served without one.
+	// Class is the name of the Ingress's class. It is empty for an Ingress that is served without a class.
 	Class string
-	// Backends are the IDs of all backends that the Ingress names, whether its paths answer or not.
+	// Backends are the IDs of all backends that the Ingress names, whether or not its paths are served.
 	Backends []string
-	// LoadBalancing is how it wants their endpoints to be chosen. Balances says that its own annotations ask for that.
+	// LoadBalancing configures how the endpoints of Backends are chosen. Balances means that the Ingress's own
+	// annotations configure it.
 	LoadBalancing ir.LoadBalancing
 	Balances      bool
-	// Mains are the Ingresses with whose requests a canary shares. Package translate knows them.
+	// Mains are the main Ingresses whose requests a canary shares. Package translate sets it.
 	Mains    []ir.Ref
 	Problems []report.Problem
-	// CertificateProblems are those with what clients are shown in handshakes.
+	// CertificateProblems are problems with the certificates that clients get in TLS handshakes.
 	CertificateProblems []CertificateProblem
-	// Refs are the objects that the result depends on, whether they exist or not.
+	// Refs are the objects on which the result depends, whether or not they exist.
 	Refs []ir.Ref
 }
 
-// reading is one Ingress in the hands of Translate.
+// reading is the state of one call of Translate.
 type reading struct {
 	*Result
 	snapshot    *snapshot.Snapshot
 	options     Options
 	annotations *annotations.Settings
 	refs        map[ir.Ref]bool
-	// listed are the hosts that an entry of tls is about.
+	// listed is the set of hosts that entries of spec.tls cover.
 	listed map[string]bool
-	// params are those of FastCGI.
+	// params are the FastCGI parameters.
 	params map[string]string
-	// pages are what clients get in place of errors.
+	// pages replaces error responses. Nil leaves them unchanged.
 	pages *ir.ErrorPages
-	// unreadable says that reading the Ingress fails, and that this reading closes it.
+	// unreadable means that reading the Ingress failed, so that this reading makes its paths return 503.
 	unreadable bool
 }
 
@@ -112,7 +113,7 @@ func (r *reading) read() {
 	}
 	r.settings()
 	if r.Canary != nil {
-		// All but its paths and backends are those of the main Ingress.
+		// A canary takes everything except its paths and backends from its main Ingress.
 		r.rules()
 		r.defaultBackend()
 		r.PatternSize = r.patternSize()
@@ -138,7 +139,7 @@ func (r *reading) rules() {
 	}
 }
 
-// settings reads the annotations, on top of what the class or the ConfigMap says.
+// settings parses the annotations. Settings without an annotation come from the class or the ConfigMap.
 func (r *reading) settings() {
 	defaults := r.defaults()
 	defaults.Ingress = ir.Name{Namespace: r.Object.Namespace, Name: r.Object.Name}
@@ -165,7 +166,7 @@ func (r *reading) settings() {
 	}
 }
 
-// defaults are the settings without annotations.
+// defaults returns the settings of an Ingress without annotations.
 func (r *reading) defaults() annotations.Settings {
 	if class, ok := r.options.Classes[r.Class]; ok {
 		return class.Defaults
@@ -218,7 +219,8 @@ func (r *reading) rule(rule *networkingv1.IngressRule, field string) {
 	}
 }
 
-// Host brings the host of a rule into the form of the model.
+// Host returns the host of a rule in the form of the model: in lower case, without a trailing dot. It returns an error
+// if the host is not a valid host name or wildcard.
 func Host(host string) (string, error) {
 	name := strings.TrimSuffix(strings.ToLower(host), ".")
 	if name == "" {
@@ -227,7 +229,7 @@ func Host(host string) (string, error) {
 		}
 		return "", fmt.Errorf("%q is no host name", host)
 	}
-	// The Kelvin sign is k in lower case, and yet no letter of a host name.
+	// strings.ToLower turns the Kelvin sign into k, but the sign is not allowed in a host name.
 	if strings.ContainsRune(host, '\u212a') || len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
 		return "", fmt.Errorf("%q is no host name: it may have letters, digits, - and ., and a wildcard is *. and a name", host)
 	}
@@ -247,7 +249,7 @@ func (r *reading) path(p *networkingv1.HTTPIngressPath, field string) *hosts.Pat
 	return r.with(&hosts.Path{Match: match, Backend: backend, Field: field})
 }
 
-// with adds what the annotations say of a path.
+// with adds the settings from annotations to a path.
 func (r *reading) with(p *hosts.Path) *hosts.Path {
 	if r.unreadable {
 		p.Regex = r.annotations.Regex(p.Match.Path)
@@ -261,7 +263,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	return p
 }
 
-// appRoot is for requests for "/" itself, whichever paths there are.
+// appRoot sets the handling of requests for exactly "/", which does not depend on the paths of the Ingress.
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
 		r.Root = &hosts.Path{Filters: filters}
@@ -294,8 +296,9 @@ func matchOf(p *networkingv1.HTTPIngressPath) (ir.PathMatch, error) {
 	return match, nil
 }
 
-// defaultBackend answers for what no path of the rules' hosts matches; without rules it answers for every host. The
-// annotations hold for it as for a path: as in ingress-nginx, only rewrites do not where it answers for every host.
+// defaultBackend adds the default backend. It serves requests for the hosts of the rules that no path matches; without
+// rules it serves every host. Annotations apply to it as to a path. But as in ingress-nginx, rewrites do not apply if
+// it serves every host.
 func (r *reading) defaultBackend() {
 	const field = "spec.defaultBackend"
 	if r.Object.Spec.DefaultBackend == nil {
@@ -326,7 +329,7 @@ func (r *reading) defaultBackend() {
 	}
 }
 
-// rewrites says whether a filter is that of rewrite-target.
+// rewrites reports whether a filter comes from rewrite-target.
 func rewrites(f ir.Filter) bool {
 	switch f.(type) {
 	case ir.URLRewrite, ir.RewriteRedirect:
@@ -335,8 +338,8 @@ func rewrites(f ir.Filter) bool {
 	return false
 }
 
-// canarySettings reads the annotations that a canary has itself. Many a canary is a copy of its main Ingress with all of the
-// annotations, so the others are no mistake.
+// canarySettings parses only the annotations that have an effect on a canary. The others are not reported as a mistake,
+// since many canaries are copies of their main Ingress with all its annotations.
 func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Settings, []report.Problem) {
 	counting, void := annotations.OfCanary(r.Object.Annotations)
 	if len(void) > 0 {
@@ -346,7 +349,8 @@ func (r *reading) canarySettings(defaults annotations.Settings) (*annotations.Se
 	return annotations.Parse(defaults, counting)
 }
 
-// closedCanary takes the place of a canary that cannot be read. It must not answer as if it were a main Ingress.
+// closedCanary returns a canary without requests for a canary that cannot be read, or nil for other Ingresses. Such a
+// canary must not be served as a main Ingress.
 func (r *reading) closedCanary() *ir.Canary {
 	if r.annotations.Canary == nil {
 		return nil

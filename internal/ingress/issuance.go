@@ -16,20 +16,20 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// Issuance says which hosts get a certificate from an issuer, and what the issuers are able to do.
+// Issuance decides which hosts get a certificate from an issuer, and describes the names that issuers accept.
 type Issuance struct {
-	// Mode is which hosts get one where neither the Ingress nor a ConfigMap says: one of the words for auto-https.
-	// AutoHTTPSOff is final.
+	// Mode selects the hosts that get a certificate if neither the Ingress nor a ConfigMap selects them. It is one of
+	// the values of auto-https. Annotations and ConfigMaps cannot override AutoHTTPSOff.
 	Mode string
-	// OnMissingSecret takes a Secret that does not exist for none.
+	// OnMissingSecret treats a Secret that does not exist as if the entry named no Secret.
 	OnMissingSecret bool
-	// Except are the namespaces that get none, whatever their Ingresses say.
+	// Except lists the namespaces that get no certificate from an issuer, whatever their Ingresses request.
 	Except []string
-	// AnyName says that an issuer takes names that are not public, Wildcards that one takes wildcards.
+	// AnyName means that an issuer accepts names that are not public. Wildcards means that an issuer accepts wildcards.
 	AnyName, Wildcards bool
 }
 
-// mode says which hosts of the Ingress get a certificate from an issuer.
+// mode returns the value of auto-https that applies to the Ingress.
 func (r *reading) mode() string {
 	o := &r.options.Issuance
 	switch {
@@ -45,7 +45,8 @@ func (r *reading) mode() string {
 	return cmp.Or(r.annotations.AutoHTTPS, o.Mode, annotations.AutoHTTPSListed)
 }
 
-// overruled tells an Ingress that asks for certificates that the administrator does not let it.
+// overruled warns an Ingress that requests certificates from issuers although the administrator does not allow this. by
+// is the option that forbids it.
 func (r *reading) overruled(by string) {
 	if r.Object.Annotations[annotations.OwnPrefix+"auto-https"] != "" && r.annotations.AutoHTTPS != annotations.AutoHTTPSOff {
 		r.problem(report.Warning, report.InvalidAnnotation, report.AnnotationField(annotations.AutoHTTPS.Name),
@@ -53,7 +54,7 @@ func (r *reading) overruled(by string) {
 	}
 }
 
-// ask takes an issuer for the source of the certificate of a host that is listed, unless it has one.
+// ask requests the certificate of a listed host from an issuer, unless the host already has a certificate.
 func (r *reading) ask(host, field string) {
 	if _, has := r.Certificates[host]; has {
 		return
@@ -70,7 +71,7 @@ func (r *reading) automated(host string) *ir.Certificate {
 	return &ir.Certificate{Host: host, Automated: true, Origin: r.origin()}
 }
 
-// refusal says that no issuer can be asked for a host. It is nil where one can.
+// refusal returns the reason why no issuer can issue a certificate for a host, or nil.
 func (r *reading) refusal(host, field string) *report.Problem {
 	reason, why := r.options.Issuance.Refuse(host)
 	if why == "" {
@@ -81,7 +82,7 @@ func (r *reading) refusal(host, field string) *report.Problem {
 	}
 }
 
-// askForRest asks for the hosts of rules that no entry of tls is about.
+// askForRest requests certificates for hosts of rules that no entry of spec.tls covers.
 func (r *reading) askForRest() {
 	for host := range r.Paths {
 		if host == "" || r.listed[host] {
@@ -94,7 +95,8 @@ func (r *reading) askForRest() {
 	}
 }
 
-// Refuse says why no issuer can be asked for a host, and what to do about it. Empty is that one can.
+// Refuse returns the reason why no issuer can issue a certificate for a host, with advice. The text is empty if an
+// issuer can.
 func (o *Issuance) Refuse(host string) (report.Reason, string) {
 	name, wildcard := strings.CutPrefix(host, "*.")
 	switch _, err := netip.ParseAddr(name); {
@@ -113,11 +115,11 @@ func (o *Issuance) Refuse(host string) (report.Reason, string) {
 	return "", ""
 }
 
-// notPublic are the ends of names that a public certificate authority cannot check, because they have no owner. They are those
-// of RFC 6761, RFC 6762, RFC 7686 and RFC 8375, and the one that ICANN set apart for private use.
+// notPublic are the suffixes of names for which a public certificate authority cannot issue, because the names have no
+// owner. They come from RFC 6761, RFC 6762, RFC 7686 and RFC 8375, and ICANN reserved .internal for private use.
 var notPublic = []string{".localhost", ".local", ".internal", ".home.arpa", ".test", ".example", ".invalid", ".onion"}
 
-// public says whether a public certificate authority may issue for a name, or for the wildcard of it.
+// public reports whether a public certificate authority may issue a certificate for a name or for its wildcard.
 func public(name string) bool {
 	dot := strings.LastIndexByte(name, '.')
 	ends := func(suffix string) bool { return strings.HasSuffix("."+name, suffix) }
@@ -125,7 +127,8 @@ func public(name string) bool {
 	return dot > 0 && !digits && !slices.ContainsFunc(notPublic, ends)
 }
 
-// What cert-manager goes by, in an Ingress of a user and in one that it makes to answer an HTTP-01 challenge.
+// These annotations and labels identify Ingresses that cert-manager manages, and the Ingresses that it creates to solve
+// HTTP-01 challenges.
 const (
 	managerPrefix = "acme.cert-manager.io/"
 	managerSolver = "acme.cert-manager.io/http01-solver"
@@ -134,8 +137,8 @@ const (
 
 var managerIssuers = []string{"cert-manager.io/cluster-issuer", "cert-manager.io/issuer"}
 
-// manager returns the annotation or label by which the Ingress is cert-manager's, or nothing. No certificate is asked for
-// then: two that do so for one host would be in each other's way.
+// manager returns the annotation or label that hands the Ingress to cert-manager, or "". No issuer is used then,
+// because two clients that request certificates for one host would disturb each other.
 func (r *reading) manager() string {
 	if r.Object.Labels[managerSolver] == "true" {
 		return managerSolver

@@ -9,16 +9,16 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// PassthroughIsOff is what an Ingress is told that asks for ssl-passthrough where the options have it turned off.
+// PassthroughIsOff is the warning for an Ingress with ssl-passthrough if the option ssl_passthrough is off.
 const PassthroughIsOff = "ssl-passthrough has no effect, because the administrator has not turned it on: TLS ends here. Set the option " +
 	"ssl_passthrough in the Caddyfile"
 
-// passthroughBesideRanges is for an Ingress that lets in some addresses only. The list is not looked at for connections that are passed
-// through, so that none may be.
+// passthroughBesideRanges is the error for an Ingress that has both ssl-passthrough and a list of source ranges. The
+// list is not checked for passed-through connections, so passthrough is not allowed.
 const passthroughBesideRanges = "the TLS connections are not passed through, because a list of source ranges says which clients may come, and " +
 	"nothing looks at it there: they end here. Remove one of the two"
 
-// passthrough reads whether the Ingress wants the TLS of its hosts to end at the backend.
+// passthrough sets PassesThrough if the Ingress requests that the backend terminates the TLS of its hosts.
 func (r *reading) passthrough() {
 	switch {
 	case !r.annotations.Passthrough:
@@ -33,8 +33,9 @@ func (r *reading) passthrough() {
 	r.PassesThrough = true
 }
 
-// VoidFor is what there is to say of annotations that have no effect on the connections of these hosts, which are passed
-// through because the Ingress, among others, asks for it. all says that it has no other hosts. It is nil where nothing is void.
+// VoidFor returns a warning about annotations that have no effect on the connections of these hosts, because the
+// connections are passed through. all means that the Ingress has no other hosts. VoidFor returns nil if there are no
+// such annotations.
 func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
 	void := annotations.VoidWithPassthrough(r.Object.Annotations)
 	if len(void) == 0 || len(hosts) == 0 || r.keepsOut() {
@@ -51,15 +52,15 @@ func (r *Result) VoidFor(hosts []string, all bool) *report.Problem {
 	}
 }
 
-// passesRoot says whether the Ingress wants TLS connections to go to the backend of this path.
+// passesRoot reports whether the TLS connections of the Ingress are to be passed through to the backend of this path.
 func (r *reading) passesRoot(match ir.PathMatch) bool {
 	return r.PassesThrough && !r.keepsOut() && match.Path == "/"
 }
 
-// keepsOut says that no request for a path of the Ingress gets to a backend.
+// keepsOut reports whether all requests for paths of the Ingress are rejected.
 func (r *Result) keepsOut() bool { return r.Closed || r.ClientAuth != nil && r.ClientAuth.Closed }
 
-// hostless tells an Ingress with nothing but a default backend that nothing is passed on to that.
+// hostless warns an Ingress without rules that ssl-passthrough has no effect on its default backend.
 func (r *reading) hostless() {
 	if r.PassesThrough {
 		r.problem(report.Warning, report.InvalidHost, report.AnnotationField(report.SSLPassthrough),

@@ -7,8 +7,9 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// patternSize is what the regular expressions of the annotations come to, as often as they are compiled: one that is searched in the
-// names of clients for each host, that of a canary for each path, and those for cookies, redirects and names once.
+// patternSize returns the total size of the regular expressions in the annotations. Each is counted as often as it is
+// compiled: the subject of client certificates once for each host, the header pattern of a canary once for each path,
+// and patterns for cookies, redirects and aliases once.
 func (r *reading) patternSize() int {
 	size, paths := 0, 0
 	for _, of := range r.Paths {
@@ -30,7 +31,7 @@ func (r *reading) patternSize() int {
 	return size
 }
 
-// aliasSize is what the names come to that are regular expressions.
+// aliasSize returns the total size of the aliases that are regular expressions.
 func (r *reading) aliasSize() (size int) {
 	for _, name := range r.Aliases {
 		if expression, ok := strings.CutPrefix(name, "~"); ok {
@@ -41,7 +42,7 @@ func (r *reading) aliasSize() (size int) {
 	return size
 }
 
-// sizeOf is that of an expression that has been read.
+// sizeOf returns the size of a valid regular expression.
 func sizeOf(expression string) int {
 	size, err := pattern.Size(expression)
 	if err != nil {

@@ -19,16 +19,19 @@ import (
 
 // tlsEntry is one entry of spec.tls.
 type tlsEntry struct {
-	// secret may be zero. exists says that there is one of the name, denied that the controller may not look.
+	// secret is zero if the entry names no Secret. exists means that the Secret exists, denied that the controller may
+	// not read it.
 	secret ir.Name
 	exists bool
 	denied bool
-	// hosts are those of the rules if the entry has none. The empty one is not among them.
+	// hosts are the hosts that the entry lists, or the hosts of all rules if it lists none. They do not include the
+	// empty host.
 	hosts []string
 	field string
 }
 
-// tlsHosts are the hosts that entries list. An entry without hosts is about all of the rules.
+// tlsHosts returns the hosts that the entries list. all reports whether an entry lists no hosts, and so covers all
+// hosts of the rules.
 func tlsHosts(entries []networkingv1.IngressTLS) (listed []string, all bool) {
 	for i := range entries {
 		all = all || len(entries[i].Hosts) == 0
@@ -41,8 +44,8 @@ func tlsHosts(entries []networkingv1.IngressTLS) (listed []string, all bool) {
 	return listed, all
 }
 
-// tls decides where the certificate of each host comes from: a Secret that exists beats an issuer, and an issuer a Secret
-// that does not.
+// tls decides where the certificate of each host comes from. A Secret that exists takes precedence over an issuer, and
+// an issuer over a Secret that does not exist.
 func (r *reading) tls() {
 	entries := make([]*tlsEntry, 0, len(r.Object.Spec.TLS))
 	for i := range r.Object.Spec.TLS {
@@ -96,8 +99,8 @@ func (r *reading) tlsEntry(entry *networkingv1.IngressTLS, field string) *tlsEnt
 	return e
 }
 
-// secret takes the Secret of an entry for the source of the certificates of its hosts. A host may have those of two, because
-// ingress-nginx's own way to give an ECDSA and an RSA key, two pairs in one Secret, is gone.
+// secret uses the Secret of an entry for the certificates of its hosts. A host may have two Secrets, one with an ECDSA
+// key and one with an RSA key, because ingress-nginx's own format for this, two pairs in one Secret, is gone.
 func (r *reading) secret(e *tlsEntry) {
 	for _, host := range e.hosts {
 		c := r.Certificates[host]
@@ -128,7 +131,7 @@ func (r *reading) issuer(e *tlsEntry) {
 	}
 }
 
-// without is for an entry whose Secret does not exist, or that has none.
+// without handles an entry that names no Secret, or whose Secret does not exist.
 func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 	if e.secret.IsZero() {
 		if key := r.manager(); key != "" && key != managerSolver {
@@ -162,11 +165,11 @@ func (r *reading) without(e *tlsEntry, all []*tlsEntry) {
 
 const endsElsewhere = "the TLS connections of its hosts go to the backend as they are, by ssl-passthrough, and clients see the certificate of that"
 
-// CertificateProblem is one with what clients of hosts are shown.
+// CertificateProblem is a problem with the certificate that clients of some hosts get.
 type CertificateProblem struct {
 	report.Problem
-	// Hosts are those that it is about. Where the TLS of all of them ends elsewhere, it is none, and Passed is what there is to
-	// say in its place, or empty.
+	// Hosts are the affected hosts. If the TLS connections of all of them are passed through, the problem does not
+	// apply. In this case Passed is the message to report, or empty to report nothing.
 	Hosts  []string
 	Passed string
 }
@@ -175,7 +178,7 @@ func (r *reading) certificateProblem(hosts []string, passed string, p report.Pro
 	r.CertificateProblems = append(r.CertificateProblems, CertificateProblem{Problem: p, Hosts: hosts, Passed: passed})
 }
 
-// shownWithout is what clients are shown while the Secret of an entry is missing.
+// shownWithout returns, for a message, which certificate clients get while the Secret of an entry is missing.
 func shownWithout(e *tlsEntry, all []*tlsEntry) string {
 	for _, other := range all {
 		if other.exists && slices.Equal(other.hosts, e.hosts) {
@@ -185,7 +188,8 @@ func shownWithout(e *tlsEntry, all []*tlsEntry) string {
 	return "the default certificate is shown"
 }
 
-// backendTLS looks at whose Secret the annotations name for TLS with endpoints. What is in it is not looked at here.
+// backendTLS checks the namespace of the Secret that the annotations name for TLS connections to endpoints. It does not
+// read the content of the Secret.
 func (r *reading) backendTLS() {
 	t := r.annotations.Forwarding.TLS
 	if t == nil {
@@ -199,11 +203,11 @@ func (r *reading) backendTLS() {
 	r.problem(report.Error, report.InvalidAnnotation, report.AnnotationField(report.BackendTLSSecret),
 		"the Secret %s is in another namespace: all requests for this Ingress "+
 			"get 503. Copy it to %s, or set allow-cross-namespace-resources in the ConfigMap", t.Secret, r.Object.Namespace)
-	// Nothing of it may be used by an owner who could not read it.
+	// The owner of the Ingress may not be allowed to read the Secret, so it is not used at all.
 	r.annotations.Forwarding.TLS, r.annotations.Closed, r.LoadBalancing.HealthCheck = nil, true, nil
 }
 
-// users finds the Secret of those whom a password lets in. What is in it is not looked at here.
+// users sets the Secret that holds the users for basic authentication. It does not read the content of the Secret.
 func (r *reading) users() {
 	if !r.annotations.AsksPassword() {
 		return
@@ -215,7 +219,7 @@ func (r *reading) users() {
 	}
 	switch {
 	case bad:
-		// It has been said.
+		// The problem has already been reported.
 		r.annotations.Closed = true
 	case text == "":
 		r.closeFor("auth-type", report.InvalidAnnotation, "there is no auth-secret, which names the Secret with the users: "+ingressClosed+
@@ -229,7 +233,7 @@ func (r *reading) users() {
 	}
 }
 
-// clientAuth reads what the annotations say of the certificates of clients. What is in the Secret is not looked at here.
+// clientAuth sets the client certificate policy from the annotations. It does not read the content of the Secret.
 func (r *reading) clientAuth() {
 	if !r.annotations.AsksClients() {
 		return

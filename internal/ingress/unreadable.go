@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Translate reads one Ingress. A panic becomes a verdict on it: its paths answer 503, as far as they can be read, because they may be
-// there to keep requests from a path of another Ingress. What cannot be read even so is left out. An Ingress whose class cannot be
-// read is taken for ours.
+// Translate translates one Ingress. After a panic the Ingress gets a problem, and its paths, as far as they can be
+// read, return 503, because they may exist to keep requests away from a path of another Ingress. Everything else that
+// cannot be read is left out. An Ingress whose class cannot be read is treated as ours.
 func Translate(s *snapshot.Snapshot, object *networkingv1.Ingress, o Options) *Result {
 	return readCarefully((*reading).read, newReading(s, object, o))
 }
@@ -27,7 +27,8 @@ func readCarefully(read func(*reading), r *reading) *Result {
 		return r.Result
 	}
 	closed := newReading(r.snapshot, r.Object, r.options)
-	// What it would depend on if it could be read may be what is wrong with it.
+	// The panic may be caused by an object that the Ingress would depend on. A change of this object must translate the
+	// Ingress again.
 	closed.dependOnSpec()
 	for _, ref := range r.Refs {
 		closed.depend(ref)
@@ -46,7 +47,7 @@ func readCarefully(read func(*reading), r *reading) *Result {
 	return closed.Result
 }
 
-// dependOnSpec names the objects that the Ingress itself names, and those that every Ingress depends on.
+// dependOnSpec adds the objects that the Ingress itself names, and those that every Ingress depends on, to Refs.
 func (r *reading) dependOnSpec() {
 	r.depend(ir.Ref{Kind: kinds.IngressClass})
 	if r.options.Namespaces != nil {
@@ -73,7 +74,7 @@ func (r *reading) dependOnSpec() {
 	}
 }
 
-// close reads hosts, paths and certificates, each by itself, and closes the paths.
+// close reads hosts, paths and certificates separately, and makes the paths return 503.
 func (r *reading) close() {
 	r.unreadable, r.Closed = true, true
 	if panics.Try(r.closedSettings) != nil {
@@ -84,16 +85,16 @@ func (r *reading) close() {
 	}
 	r.Canary = r.closedCanary()
 	defaults := r.defaults()
-	// Without it, the handshakes for its hosts would have no policy, and so versions that are turned off.
+	// Without a policy, the handshakes for its hosts would allow TLS versions that are turned off.
 	r.LoadBalancing, r.TLS = defaults.LoadBalancing, defaults.TLS
 	if r.Object.Annotations[annotations.Prefix+"auth-tls-secret"] != "" {
-		// It would hold for the paths of others, too.
+		// Client certificates also protect the paths of other Ingresses on the host.
 		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
 	}
 	for i := range r.Object.Spec.Rules {
-		_ = panics.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // It is known that something is wrong.
+		_ = panics.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // The problem is already known.
 	}
-	_ = panics.Try(r.defaultBackend) // As above.
+	_ = panics.Try(r.defaultBackend) // See above.
 	if r.Canary != nil {
 		r.ClientAuth = nil
 		return
@@ -103,7 +104,7 @@ func (r *reading) close() {
 	}
 }
 
-// closedSettings reads the annotations that say how paths are meant, and where the certificates come from. No other counts.
+// closedSettings parses only the annotations that change the meaning of paths or the source of certificates.
 func (r *reading) closedSettings() {
 	few := map[string]string{}
 	for _, key := range []string{
@@ -116,7 +117,8 @@ func (r *reading) closedSettings() {
 	r.annotations, _ = annotations.Parse(annotations.Settings{}, few)
 }
 
-// closedBackend is the backend of a path that is closed. Where the Service is what cannot be read, it is one that no Service has.
+// closedBackend returns the backend of a path that returns 503. If reading the Service fails, it returns a backend with
+// an ID that no Service can have.
 func (r *reading) closedBackend(b *networkingv1.IngressBackend, field string) (found *ir.Backend) {
 	if panics.Try(func() { found = r.find(b, field, "") }) == nil {
 		return found

@@ -1,6 +1,6 @@
-// Package ownership decides which namespace has a host name. Everything that asks for a name asks here: rules of Ingresses, default
-// backends and TCP ports today. It is pure: equal objects and options give the same owner, in every order of events, in every
-// replica and after every restart.
+// Package ownership decides which namespace owns a host name, for the rules and default backends of Ingresses and for
+// TCP ports. It does no I/O: equal objects and options give the same owner, in every order of events, in every replica
+// and after every restart.
 package ownership
 
 import (
@@ -13,31 +13,32 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Policy is what the administrator says of hosts. With the zero value every namespace may have every host, and may have paths on the
-// hosts of others.
+// Policy holds the administrator's settings for the ownership of hosts. With the zero value each namespace may own
+// every host, and may have paths on hosts of others.
 type Policy struct {
-	// Exclusive keeps the paths of all other namespaces off a host.
+	// Exclusive rejects the paths of all namespaces other than the owner.
 	Exclusive bool
-	// Reserved are the namespaces that may have a host at all, by its name, by a wildcard such as "*.shop.example", which stands for
-	// names with any number of labels before that, or by "*" for every other host. Namespaces are as settings.MatchNamespace takes
-	// them. The name that says the most counts.
+	// Reserved lists the namespaces that may own a host or have paths on it. The key is a host name, a wildcard such as
+	// "*.shop.example", which matches any number of labels before the suffix, or "*" for every other host. The most
+	// specific key applies. Namespaces have the form that settings.MatchNamespace expects.
 	Reserved map[string][]string
-	// Solvers are namespaces that answer the HTTP-01 challenges of certificate authorities for the hosts of others.
+	// Solvers are the namespaces that may serve the HTTP-01 challenges of certificate authorities on the hosts of
+	// others.
 	Solvers []string
 }
 
-// Owner is the namespace that has a host. Its word alone counts for what holds for the host as a whole.
+// Owner is the namespace that owns a host. It alone decides about settings for the host as a whole.
 type Owner struct {
 	// Namespace is empty for a host without an owner.
 	Namespace string
-	// By is the object by which the namespace has the host: its oldest one.
+	// By is the oldest object through which the namespace owns the host.
 	By kinds.Object
 }
 
-// Is says whether a namespace is that of the owner.
+// Is reports whether a namespace is the owner.
 func (o Owner) Is(namespace string) bool { return o.By != nil && o.Namespace == namespace }
 
-// Same says whether two owners have a host by the same object, with the same age.
+// Same reports whether two owners own a host through the same object with the same age.
 func (o Owner) Same(other Owner) bool {
 	if o.By == nil || other.By == nil {
 		return o.By == other.By
@@ -45,8 +46,8 @@ func (o Owner) Same(other Owner) bool {
 	return snapshot.RefOf(o.By) == snapshot.RefOf(other.By) && snapshot.Older(o.By, other.By) == 0
 }
 
-// Of returns the owner of a host: the namespace of the oldest object with a claim to it, among those that may have it. above is the
-// owner of the wildcard that covers the host. Where hosts are exclusive, it has a claim to the host too.
+// Of returns the owner of a host: the namespace of the oldest object that claims it, among the namespaces that may own
+// it. above is the owner of the wildcard that covers the host. If p is exclusive, above claims the host, too.
 func (p *Policy) Of(host string, claims iter.Seq[kinds.Object], above Owner) Owner {
 	var oldest kinds.Object
 	if p.Exclusive && above.By != nil && p.Admits(host, above.Namespace) {
@@ -63,7 +64,7 @@ func (p *Policy) Of(host string, claims iter.Seq[kinds.Object], above Owner) Own
 	return Owner{Namespace: oldest.GetNamespace(), By: oldest}
 }
 
-// Admits says whether a namespace may have a host, as far as Reserved says.
+// Admits reports whether Reserved lets a namespace own a host.
 func (p *Policy) Admits(host, namespace string) bool {
 	if len(p.Reserved) == 0 {
 		return true
@@ -72,7 +73,7 @@ func (p *Policy) Admits(host, namespace string) bool {
 	return !reserved || settings.MatchNamespace(patterns, namespace)
 }
 
-// ReservedFor returns the namespaces that a host is reserved for.
+// ReservedFor returns the namespaces for which a host is reserved.
 func (p *Policy) ReservedFor(host string) (namespaces []string, reserved bool) {
 	if namespaces, reserved = p.Reserved[host]; reserved && host != "" {
 		return namespaces, true
@@ -88,17 +89,17 @@ func (p *Policy) ReservedFor(host string) (namespaces []string, reserved bool) {
 	return namespaces, reserved
 }
 
-// Serves says whether the paths of a namespace may answer on a host that has this owner.
+// Serves reports whether the paths of a namespace may be served on a host with this owner.
 func (p *Policy) Serves(host string, owner Owner, namespace string) bool {
 	return owner.Is(namespace) || !p.Exclusive && p.Admits(host, namespace)
 }
 
-// Solves says whether a path of a namespace may answer on a host of another one, because it is one of those where authorities look
-// for the answers to their challenges.
+// Solves reports whether a path of a namespace may be served on a host of another namespace, because it is a challenge
+// path and the namespace is one of the Solvers.
 func (p *Policy) Solves(namespace string, path ir.PathMatch) bool {
 	below := path.Path == Challenges || strings.HasPrefix(path.Path, Challenges+"/")
 	return below && path.Type != ir.MatchRegex && settings.MatchNamespace(p.Solvers, namespace)
 }
 
-// Challenges is where certificate authorities look for the answers to HTTP-01 challenges.
+// Challenges is the path at which certificate authorities fetch the responses to HTTP-01 challenges.
 const Challenges = "/.well-known/acme-challenge"

@@ -14,20 +14,21 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// balanced is one backend, and what is to be said of the Ingresses that have it.
+// balanced is one backend with its load balancing, and the resulting problems of its Ingresses.
 type balanced struct {
 	backend  *ir.Backend
 	problems map[ir.Ref][]report.Problem
 }
 
-// balance joins how Ingresses, as users.of returns them, want the endpoints of a backend to be chosen. As in ingress-nginx,
-// that is one decision for all of them: the oldest one that asks for something counts, with all it asks for.
+// balance merges the load balancing settings of all Ingresses that use a backend. users must come from users.of. As in
+// ingress-nginx there is one decision for all of them: the oldest Ingress with such annotations wins, with all its
+// settings.
 func balance(found *ir.Backend, users []*ingress.Result) *balanced {
 	b := &balanced{backend: found}
 	if len(users) == 0 {
 		return b
 	}
-	// The defaults of a canary count where it is alone.
+	// The defaults of a canary are used only if no other Ingress uses the backend.
 	winner := users[max(slices.IndexFunc(users, func(r *ingress.Result) bool { return r.Canary == nil }), 0)]
 	if i := slices.IndexFunc(users, func(r *ingress.Result) bool { return r.Balances }); i >= 0 {
 		winner = users[i]
@@ -63,7 +64,7 @@ func (b *balanced) conflict(loser, winner *ingress.Result) {
 	})
 }
 
-// balancingAnnotations are the parts of a load balancing, with the annotations that ask for them.
+// balancingAnnotations lists the parts of a load balancing with the annotations that configure them.
 var balancingAnnotations = []struct {
 	annotation string
 	part       func(*ir.LoadBalancing) any
@@ -83,7 +84,7 @@ var balancingAnnotations = []struct {
 	{"health-check-*", func(lb *ir.LoadBalancing) any { return lb.HealthCheck }},
 }
 
-// overruledAnnotations names the annotations by which one asks for something that the other does not give.
+// overruledAnnotations returns the annotations of the loser that have no effect, because the winner has other values.
 func overruledAnnotations(loser, winner *ir.LoadBalancing) []string {
 	var all []string
 	for _, a := range balancingAnnotations {
@@ -94,7 +95,7 @@ func overruledAnnotations(loser, winner *ir.LoadBalancing) []string {
 	return all
 }
 
-// cookie returns the session cookie with the Ingresses whose routes set it.
+// cookie returns a copy of the session cookie. Its Origins are the Ingresses whose routes set the cookie.
 func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 	if c == nil {
 		return nil
@@ -105,7 +106,7 @@ func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 		switch {
 		case r.LoadBalancing.SessionCookie == nil:
 		case r.Canary != nil:
-			// The requests of a canary are those of its main Ingresses.
+			// The requests of a canary belong to its main Ingresses.
 			for _, main := range r.Mains {
 				whole.Origins = append(whole.Origins, main.String())
 			}
@@ -118,7 +119,8 @@ func cookie(c *ir.SessionCookie, users []*ingress.Result) *ir.SessionCookie {
 	return &whole
 }
 
-// backends returns the touched backends as they are now; nil is one that no route has any more.
+// backends returns the touched backends in their current state. A nil value means that no route uses the backend any
+// more.
 func (t *Translator) backends(c *change) map[string]*ir.Backend {
 	now := map[string]*ir.Backend{}
 	for id := range c.backends {
@@ -127,7 +129,7 @@ func (t *Translator) backends(c *change) map[string]*ir.Backend {
 	return now
 }
 
-// balance brings one backend up to date, and notes the Ingresses with other problems than before.
+// balance updates one backend, and marks the Ingresses that have or had problems with it.
 func (t *Translator) balance(c *change, id string) *ir.Backend {
 	noteProblems := func(b *balanced) {
 		if b != nil {
@@ -147,17 +149,18 @@ func (t *Translator) balance(c *change, id string) *ir.Backend {
 	return next.backend
 }
 
-// balancing is balance.
+// balancing has the signature of the function balance.
 type balancing func(found *ir.Backend, users []*ingress.Result) *balanced
 
-// try returns what balancing panics with.
+// try calls b and returns its panic, or nil.
 func (b balancing) try(found *ir.Backend, users []*ingress.Result) (whole *balanced, fault *panics.Panic) {
 	fault = panics.Try(func() { whole = b(found, users) })
 	return whole, fault
 }
 
-// carefully makes a panic a verdict on the Ingresses with which it comes, from the oldest on. The others are asked how the
-// endpoints are to be chosen; if there is no answer even so, the backend is as it is without annotations.
+// carefully calls balance and isolates Ingresses that make it panic. From the oldest on, each Ingress with which it
+// panics gets a problem. The others decide how the endpoints are chosen. If balance panics even for them, the backend
+// ignores all annotations.
 func carefully(balance balancing, found *ir.Backend, users []*ingress.Result) *balanced {
 	whole, fault := balance.try(found, users)
 	if fault == nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// withMains replaces each canary of a list from users.of by one as its main Ingresses for this backend have it: health checks,
-// ejection, slow start and the virtual address are those of the first of them by host, the session cookie is that of the first
-// one that has one, and the routes of those that have one set it. With an affinity of its own, the canary has its own cookie,
-// which the routes of all of them set.
+// withMains replaces each canary in a list from users.of by a copy that takes settings from its main Ingresses for this
+// backend. Health checks, ejection, slow start and the virtual address come from the first main Ingress by host. The
+// session cookie comes from the first main Ingress that has one, and the routes of all main Ingresses with a session
+// cookie set it. A canary with its own affinity has its own cookie, which the routes of all main Ingresses set.
 func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingress.Result {
 	for i, r := range users {
 		if r.Canary == nil {
@@ -38,7 +38,8 @@ func (t *Translator) withMains(backend string, users []*ingress.Result) []*ingre
 	return users
 }
 
-// takeSession gives a canary the session cookie of its main Ingresses, and leaves it those that have one.
+// takeSession gives a canary the session cookie of its main Ingresses. It removes the main Ingresses without a session
+// cookie from canary.Mains.
 func (t *Translator) takeSession(canary *ingress.Result) {
 	canary.Mains = slices.DeleteFunc(canary.Mains, func(ref ir.Ref) bool { return t.results[ref].LoadBalancing.SessionCookie == nil })
 	canary.LoadBalancing.SessionCookie = nil
@@ -47,7 +48,7 @@ func (t *Translator) takeSession(canary *ingress.Result) {
 	}
 }
 
-// mainsOf returns the main Ingresses whose requests a canary shares with a backend, in the order of their hosts.
+// mainsOf returns the main Ingresses that share their requests with this backend of a canary, sorted by host.
 func (t *Translator) mainsOf(canary *ingress.Result, backend string) []ir.Ref {
 	names := slices.Sorted(maps.Keys(canary.Paths))
 	if canary.Fallback != nil {

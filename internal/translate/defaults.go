@@ -19,20 +19,20 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// defaults are what ConfigMaps say for all Ingresses, and for those of one class.
+// defaults are the settings from ConfigMaps for all Ingresses, and for the Ingresses of each class.
 type defaults struct {
 	global  *ir.Global
 	ingress ingress.Options
-	// refs are the objects that all of this depends on, besides the classes.
+	// refs are the objects that the defaults depend on, except IngressClasses.
 	refs     set[ir.Ref]
 	verdicts map[ir.Ref]*report.Verdict
-	// backend is the default one; it may be nil.
+	// backend is the default backend, or nil.
 	backend *ir.Backend
 	// hasBackend reports whether the options name a default backend.
 	hasBackend bool
 }
 
-// readDefaults is pure: equal objects and options give equal defaults.
+// readDefaults reads the ConfigMaps and IngressClasses. It does no I/O: equal objects and options give equal defaults.
 func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	d := &defaults{ingress: o.Ingress, refs: set[ir.Ref]{}, verdicts: map[ir.Ref]*report.Verdict{}}
 	d.hasBackend = !o.DefaultBackend.IsZero()
@@ -52,7 +52,7 @@ func readDefaults(s *snapshot.Snapshot, o Options) *defaults {
 	return d
 }
 
-// configMap reads the options for all Ingresses. Without the ConfigMap they are those of an empty one.
+// configMap reads the settings for all Ingresses. If the ConfigMap does not exist, all settings have their defaults.
 func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(name.Namespace, name.Name)
 	if !ok {
@@ -87,7 +87,7 @@ func (d *defaults) configMap(s *snapshot.Snapshot, name ir.Name) {
 	d.say(ref, problems...)
 }
 
-// headers reads a ConfigMap that another one names. What cannot be read is left out.
+// headers reads a ConfigMap of headers that another ConfigMap names. It leaves out invalid headers.
 func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
 	if name.IsZero() {
 		return nil
@@ -111,7 +111,7 @@ func (d *defaults) headers(s *snapshot.Snapshot, name ir.Name) []ir.Header {
 	return headers
 }
 
-// defaultBackend finds the backend of requests that no route is for.
+// defaultBackend finds the backend for requests that no route matches.
 func (d *defaults) defaultBackend(s *snapshot.Snapshot, o Options) {
 	if !d.hasBackend {
 		return
@@ -131,7 +131,7 @@ func (d *defaults) defaultBackend(s *snapshot.Snapshot, o Options) {
 	}
 }
 
-// class reads the parameters of an IngressClass of ours.
+// class reads the parameters of an IngressClass of ours. own is the namespace of the controller's own ConfigMap.
 func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass, own string) {
 	of := ir.Ref{Kind: kinds.IngressClass, Name: class.Name}
 	ref, p := ingress.Parameters(class, own)
@@ -149,7 +149,7 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	object, ok := snapshot.Of[*corev1.ConfigMap](s).Get(ref.Namespace, ref.Name)
 	if !ok {
 		d.say(of, *ingress.NoParameters(ref))
-		// Its Ingresses wait for it.
+		// The Ingresses of the class return 503 until the ConfigMap exists.
 		d.closed(class.Name, ref)
 		return
 	}
@@ -159,14 +159,14 @@ func (d *defaults) class(s *snapshot.Snapshot, class *networkingv1.IngressClass,
 	d.ingress.Classes[class.Name] = ingress.Class{ConfigMap: ref, Defaults: settings}
 }
 
-// closed is for a class whose parameters cannot be read: they may keep requests out, and which is not known.
+// closed makes all Ingresses of a class return 503. Its parameters cannot be read, and they may restrict access.
 func (d *defaults) closed(class string, of ir.Ref) {
 	settings := d.ingress.Defaults
 	settings.Closed = true
 	d.ingress.Classes[class] = ingress.Class{ConfigMap: of, Defaults: settings, Unread: true}
 }
 
-// rivals warns about several default classes.
+// rivals adds a warning to a default class if there are others. all are the default classes.
 func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.IngressClass) {
 	var others []string
 	for _, other := range all {
@@ -182,7 +182,7 @@ func (d *defaults) rivals(class *networkingv1.IngressClass, all []*networkingv1.
 	})
 }
 
-// say adds problems to the verdict on an object, once each. One without a problem is accepted.
+// say adds each problem once to the verdict on an object. An object without problems is accepted.
 func (d *defaults) say(of ir.Ref, problems ...report.Problem) {
 	v := d.verdicts[of]
 	if v == nil {

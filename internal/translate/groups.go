@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// set is a set of names.
+// set is a set of keys.
 type set[K comparable] map[K]struct{}
 
 func (s set[K]) add(keys iter.Seq[K]) {
@@ -15,17 +15,17 @@ func (s set[K]) add(keys iter.Seq[K]) {
 	}
 }
 
-// groups are sets of Ingresses, each under a key. Nearly all of them have one member, and a map of one entry takes half a
-// kilobyte: with ten thousand Ingresses they were the largest thing in memory.
+// groups maps each key to a set of Ingresses. Nearly all sets have one member, and a map with one entry takes half a
+// kilobyte: with ten thousand Ingresses, such maps were the largest thing in memory.
 type groups[K comparable] map[K]group
 
-// group has one member, or more.
+// group is a set of Ingresses. one is its only member, or nil if the members are in more.
 type group struct {
 	one  *ir.Ref
 	more set[ir.Ref]
 }
 
-// add puts an Ingress into the group of a key. It must not change afterwards.
+// add adds an Ingress to the group of a key. The caller must not change *ref afterwards.
 func (g groups[K]) add(key K, ref *ir.Ref) {
 	of := g[key]
 	switch {
@@ -38,7 +38,7 @@ func (g groups[K]) add(key K, ref *ir.Ref) {
 	}
 }
 
-// remove takes an Ingress out of the group of a key. An empty group is none.
+// remove removes an Ingress from the group of a key. It deletes the group if it becomes empty.
 func (g groups[K]) remove(key K, ref *ir.Ref) {
 	of := g[key]
 	delete(of.more, *ref)
@@ -47,7 +47,7 @@ func (g groups[K]) remove(key K, ref *ir.Ref) {
 	}
 }
 
-// all yields the members, in no particular order.
+// all yields the members in no particular order.
 func (g group) all() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		if g.one != nil {

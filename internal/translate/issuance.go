@@ -14,25 +14,26 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// issuance remembers for which hosts an issuer is asked. Three things decide that beyond what one host knows: a wildcard that
-// answers for a host that no Ingress lists, the quota of the namespace, and which hosts are older than others there.
+// issuance tracks the hosts that need a certificate from an issuer. Three things outside of a host decide about its
+// certificate: the certificate of the wildcard above it, the quota of its namespace, and the older hosts of the
+// namespace.
 type issuance struct {
 	requests map[string]*certificateRequest
-	// queues have the requests of a namespace, in the order in which the quota takes them.
+	// queues holds the requests of each namespace, in the order in which the quota accepts them.
 	queues map[string][]*certificateRequest
-	// below has, by wildcard, the hosts that it answers for if no Ingress lists them. answers has what each of these wildcards is shown
-	// with, if that is a certificate.
+	// below holds, by wildcard, the hosts that use its certificate unless an Ingress lists them for TLS. answers holds
+	// the certificates of these wildcards. A wildcard without a certificate has no entry.
 	below   map[string]set[string]
 	answers map[string]*answer
 }
 
-// certificateRequest is a host whose certificate is to come from an issuer.
+// certificateRequest requests the certificate of one host from an issuer.
 type certificateRequest struct {
 	object      *networkingv1.Ingress
 	certificate *ir.Certificate
-	// refusal says why no issuer is asked. It is nil where one is.
+	// refusal explains why no issuer can issue the certificate. It is nil if an issuer can.
 	refusal *report.Problem
-	// over says that the quota of the namespace has no room for it.
+	// over means that the request exceeds the quota of the namespace.
 	over bool
 }
 
@@ -43,7 +44,7 @@ func newIssuance() *issuance {
 	}
 }
 
-// certificate returns the one that is shown for a host. m may be nil.
+// certificate returns the certificate of a host, or nil if it has none. m may be nil.
 func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
 	switch a := n.requests[host]; {
 	case a != nil && (a.over || a.refusal != nil):
@@ -56,7 +57,8 @@ func (n *issuance) certificate(host string, m *hosts.Merged) *ir.Certificate {
 	return nil
 }
 
-// problems says to an Ingress why no issuer is asked for some of its hosts.
+// problems explains to an Ingress why some of its hosts get no certificate from an issuer. quota is the maximum number
+// of hosts in a namespace.
 func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Problem {
 	var all []report.Problem
 	var over []string
@@ -80,8 +82,8 @@ func (n *issuance) problems(hosts []string, of ir.Ref, quota int) []report.Probl
 	})
 }
 
-// issue brings up to date what the touched hosts have to do with issuers. Wildcards come first: other hosts depend on them,
-// and they on no other.
+// issue updates the certificate requests of the touched hosts. Wildcards come first, because other hosts depend on
+// them, and they do not depend on other hosts.
 func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 	var wildcards []string
 	for host := range c.hosts {
@@ -104,7 +106,7 @@ func (t *Translator) issue(c *change, s *snapshot.Snapshot) {
 	t.requeue(c, others)
 }
 
-// place notes a host under the wildcard that may answer for it, if one may.
+// place records a host below the wildcard whose certificate it may use, or removes the record.
 func (n *issuance) place(host string, m *hosts.Merged) {
 	wildcard := hosts.WildcardOf(host)
 	if wildcard == "" {
@@ -122,7 +124,8 @@ func (n *issuance) place(host string, m *hosts.Merged) {
 	n.below[wildcard][host] = struct{}{}
 }
 
-// requeue gives hosts their places in the queues, and notes the objects whose hosts that moves over the quota, or back.
+// requeue updates the requests of hosts. It also marks the hosts and objects whose requests now exceed the quota, or no
+// longer do.
 func (t *Translator) requeue(c *change, hosts []string) {
 	n, namespaces := t.issuance, set[string]{}
 	for _, host := range hosts {
@@ -151,7 +154,7 @@ func (t *Translator) requeue(c *change, hosts []string) {
 	}
 }
 
-// wanted is what the Ingresses say of a host, if that is an issuer.
+// wanted returns the certificate request of a host, or nil if the host needs no certificate from an issuer.
 func (t *Translator) wanted(host string) *certificateRequest {
 	m := t.merged[host]
 	switch {
@@ -169,7 +172,7 @@ func (t *Translator) wanted(host string) *certificateRequest {
 	return &certificateRequest{certificate: certificate, object: t.results[certificate.Origin].Object, refusal: m.Implied.Refusal}
 }
 
-// enqueue puts a request into the queue of its namespace, dequeue takes it out.
+// enqueue adds a request to the queue of its namespace, dequeue removes it. Both ignore nil and refused requests.
 func (n *issuance) enqueue(a *certificateRequest) {
 	if a == nil || a.refusal != nil {
 		return
@@ -193,7 +196,8 @@ func (n *issuance) dequeue(a *certificateRequest) {
 	}
 }
 
-// compareRequests lets wildcards go first, because they answer for many, and the hosts of older Ingresses before others.
+// compareRequests sorts wildcards first, because their certificates cover many hosts. Then it sorts hosts of older
+// Ingresses before hosts of younger ones.
 func compareRequests(a, b *certificateRequest) int {
 	wild := func(a *certificateRequest) int { return strings.Count(a.certificate.Host, "*") }
 	return cmp.Or(wild(b)-wild(a), snapshot.Older(a.object, b.object), cmp.Compare(a.certificate.Host, b.certificate.Host))

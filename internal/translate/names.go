@@ -12,12 +12,12 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// names remembers the names that hosts have besides their own.
+// names tracks the additional names of hosts.
 type names struct {
-	// wanted has the hosts that want a name, given what became of it.
+	// wanted holds, by name, the hosts that request it. given holds, by name, the result of Resolve.
 	wanted map[string]set[string]
 	given  map[string]*hosts.Named
-	// touched are the names that may lead elsewhere now.
+	// touched is the set of names whose result may have changed.
 	touched set[string]
 }
 
@@ -25,7 +25,7 @@ func newNames() *names {
 	return &names{wanted: map[string]set[string]{}, given: map[string]*hosts.Named{}, touched: set[string]{}}
 }
 
-// note brings the names up to date that a host wants. Either may be nil.
+// note updates the names that a host requests. old may be nil.
 func (n *names) note(host string, old, next *hosts.Merged) {
 	if old != nil {
 		for _, name := range old.Names {
@@ -44,7 +44,7 @@ func (n *names) note(host string, old, next *hosts.Merged) {
 	}
 }
 
-// namespace is that of the host that a name leads to, or empty.
+// namespace returns the namespace of the host that gets a name, or "".
 func (n *names) namespace(host string) string {
 	if given := n.of(host); given != nil {
 		return given.Namespace
@@ -52,7 +52,7 @@ func (n *names) namespace(host string) string {
 	return ""
 }
 
-// of returns what is given by the name that a certificate for the host stands for, or nil.
+// of returns the result for the additional name whose certificate has this host, or nil.
 func (n *names) of(host string) *hosts.Named {
 	switch {
 	case strings.HasPrefix(host, "*."):
@@ -63,7 +63,8 @@ func (n *names) of(host string) *hosts.Named {
 	return n.given[host]
 }
 
-// around notes the names that are wanted where hosts have changed: the hosts themselves, and what wildcards or every host stand for.
+// around touches the requested names that a change of hosts may affect: the names that are changed hosts themselves,
+// and the names below a changed wildcard or the host "".
 func (n *names) around(c *change) {
 	if len(n.wanted) == 0 {
 		return
@@ -87,8 +88,8 @@ func (n *names) around(c *change) {
 	}
 }
 
-// giveNames decides anew about the names that were touched. It comes when all hosts are merged, and merges those again whose certificates
-// are up to another namespace now.
+// giveNames resolves the touched names again. It must be called after all hosts are merged. If a name now gets its
+// certificate from another namespace, it merges the host of that name again.
 func (t *Translator) giveNames(c *change) {
 	t.names.around(c)
 	naming := &hosts.Naming{
@@ -110,7 +111,7 @@ func (t *Translator) giveNames(c *change) {
 	}
 }
 
-// mergeNamed merges a host again whose certificate is up to another namespace now, and what depends on it.
+// mergeNamed merges a host whose certificate now depends on another namespace, and the hosts that depend on it.
 func (t *Translator) mergeNamed(c *change, host string) {
 	before := t.merged[host]
 	t.mergeHost(c, host)
@@ -146,7 +147,7 @@ func (t *Translator) give(c *change, naming *hosts.Naming, name string) {
 	c.objects.add(maps.Keys(next.Problems))
 }
 
-// nameProblems are what there is to say to an Ingress of the names that it wants for its hosts.
+// nameProblems returns the problems of an Ingress with the additional names that it requests for its hosts.
 func (t *Translator) nameProblems(r *ingress.Result, ref ir.Ref) (all []report.Problem) {
 	said := map[string]bool{}
 	for _, host := range slices.Sorted(maps.Keys(r.Paths)) {

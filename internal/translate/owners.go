@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ownership"
 )
 
-// noteBelow counts a rule for a host under the wildcard that covers it, or takes it out of the count again. What a namespace lists for
-// the wildcard counts if it has such a rule.
+// noteBelow counts a rule for a host under the wildcard that covers it, or uncounts it if r is no longer the current
+// result. A certificate that a namespace lists for the wildcard applies only while the namespace has such a rule.
 func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	wildcard := hosts.WildcardOf(host)
 	if wildcard == "" || r.Canary != nil {
@@ -39,7 +39,7 @@ func (t *Translator) noteBelow(c *change, host string, r *ingress.Result) {
 	}
 }
 
-// around is what decides about a host besides the Ingresses that name it. The wildcards are merged before.
+// around returns the context in which a host is merged. The wildcard above the host must be merged first.
 func (t *Translator) around(host string) *hosts.Surroundings {
 	s := &hosts.Surroundings{Policy: t.options.Ownership, NamedBy: t.names.namespace(host)}
 	if strings.HasPrefix(host, "*.") {
@@ -50,7 +50,7 @@ func (t *Translator) around(host string) *hosts.Surroundings {
 	return s
 }
 
-// ownerOf is the owner of a host, which need not be that of a rule.
+// ownerOf returns the owner of a host, even if no rule names the host.
 func (t *Translator) ownerOf(host string) ownership.Owner {
 	if m := t.merged[host]; m != nil {
 		return m.Owner
@@ -62,8 +62,8 @@ func (t *Translator) ownerOf(host string) ownership.Owner {
 	return t.options.Ownership.Of(host, func(func(kinds.Object) bool) {}, above)
 }
 
-// mergeHosts merges the hosts that were touched: the wildcards first, because the hosts below depend on what their owners say, and
-// are touched if that changes.
+// mergeHosts merges the touched hosts. Wildcards are merged first, because the hosts below depend on the settings of
+// their owners, and are touched if these settings change.
 func (t *Translator) mergeHosts(c *change) {
 	turned := set[string]{}
 	for host := range c.hosts {
@@ -84,7 +84,7 @@ func (t *Translator) mergeHosts(c *change) {
 	}
 }
 
-// touchBelow notes the hosts that wildcards stand for. It looks at all hosts, and is rarely called for.
+// touchBelow touches the hosts that wildcards cover. It iterates over all hosts, but is rarely called.
 func (t *Translator) touchBelow(c *change, wildcards set[string]) {
 	if len(wildcards) == 0 {
 		return
@@ -96,7 +96,7 @@ func (t *Translator) touchBelow(c *change, wildcards set[string]) {
 	}
 }
 
-// sameAbove says whether two wildcards are the same to the hosts below them. Either may be nil.
+// sameAbove reports whether two versions of a wildcard have the same effect on the hosts below it. Either may be nil.
 func (t *Translator) sameAbove(a, b *hosts.Merged) bool {
 	if a == nil || b == nil {
 		return a == b

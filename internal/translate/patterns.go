@@ -12,12 +12,13 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// patterns keeps account of what the regular expressions of a namespace come to. The oldest Ingresses have theirs.
+// patterns tracks the total size of the regular expressions in each namespace. If they exceed the limit, the oldest
+// Ingresses keep theirs.
 type patterns struct {
-	// most is what a namespace may have.
+	// most is the maximum total size for one namespace.
 	most       int
 	namespaces map[string]*namespacePatterns
-	// changed are the namespaces whose sizes have changed since bound.
+	// changed is the set of namespaces whose sizes changed since the last call of bound.
 	changed set[string]
 }
 
@@ -31,7 +32,8 @@ func newPatterns(most int) *patterns {
 	return &patterns{most: most, namespaces: map[string]*namespacePatterns{}, changed: set[string]{}}
 }
 
-// count adds to the size of an Ingress. What does not depend on refusals is counted only, so that one look at a namespace is enough.
+// count adds to the size of an Ingress. Callers count only sizes that do not depend on refusals, so that bound needs
+// one pass over a namespace.
 func (p *patterns) count(ref ir.Ref, size int) {
 	if size == 0 {
 		return
@@ -63,7 +65,7 @@ func (p *patterns) refuses(ref ir.Ref) bool {
 	return refused
 }
 
-// contribution is that of an Ingress, without its patterns where they are refused.
+// contribution returns the contribution of an Ingress, without its regular expressions if they are rejected.
 func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 	c := &t.results[ref].Contribution
 	switch {
@@ -75,7 +77,8 @@ func (t *Translator) contribution(ref ir.Ref) *hosts.Contribution {
 	return c
 }
 
-// boundPatterns merges the hosts again of the Ingresses whose patterns are refused from now on, or no longer.
+// boundPatterns applies the limits for regular expressions. It merges again the hosts of Ingresses whose expressions
+// are newly rejected or accepted.
 func (t *Translator) boundPatterns(c *change) {
 	again := set[string]{}
 	for _, p := range []*patterns{t.patterns, t.aliases} {
@@ -85,11 +88,11 @@ func (t *Translator) boundPatterns(c *change) {
 		c.hosts[host] = struct{}{}
 		t.mergeHost(c, host)
 	}
-	// The merges have counted what was counted before.
+	// The merges subtracted and added the same sizes.
 	clear(t.patterns.changed)
 }
 
-// bound notes the hosts whose patterns of one kind are refused from now on, or no longer.
+// bound applies the limit of p. It adds the hosts whose regular expressions are newly rejected or accepted to again.
 func (t *Translator) bound(c *change, p *patterns, again set[string]) {
 	for namespace := range p.changed {
 		n := p.namespaces[namespace]
@@ -116,7 +119,8 @@ func (t *Translator) bound(c *change, p *patterns, again set[string]) {
 	clear(p.changed)
 }
 
-// overPatterns returns the Ingresses of a namespace that there is no room for: the first one that does not fit, and all younger ones.
+// overPatterns returns the Ingresses of a namespace that exceed the limit: the first one that does not fit, and all
+// younger ones.
 func (t *Translator) overPatterns(n *namespacePatterns, most int) set[ir.Ref] {
 	if n.sum <= most {
 		return nil
@@ -132,7 +136,7 @@ func (t *Translator) overPatterns(n *namespacePatterns, most int) set[ir.Ref] {
 	return over
 }
 
-// patternProblem says to an Ingress that its patterns are refused.
+// patternProblem returns the problem of an Ingress whose regular expressions are rejected, or nil.
 func (t *Translator) patternProblem(ref ir.Ref) *report.Problem {
 	switch {
 	case t.patterns.refuses(ref):

@@ -8,12 +8,13 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// portCertificates are those that issuers are asked for because a TCP port ends TLS, by host.
+// portCertificates holds, by host, the certificates that TCP ports with TLS request from issuers.
 type portCertificates map[string]*ir.Certificate
 
-// portCertificates returns what routes ask for, tells the objects of those hosts for which no issuer can be asked, and
-// returns the routes that may not have the host, which are not to be opened. The first route of a host counts; where the host
-// has a certificate because of an Ingress of the same namespace, that is shown.
+// portCertificates returns the certificates that routes request, the problems of objects whose hosts cannot get a
+// certificate, and the routes that must not be opened because they may not use their host. The first route with a host
+// decides about its certificate. A certificate that an Ingress of the same namespace provides for the host takes
+// precedence.
 func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 	all portCertificates, problems map[ir.Ref][]report.Problem, refused set[*ir.StreamRoute],
 ) {
@@ -41,8 +42,9 @@ func (t *Translator) portCertificates(routes []*ir.StreamRoute) (
 	return all, problems, refused
 }
 
-// refuseHost says why a port may not show a certificate of its host. That of another namespace is for what that one says: a
-// client takes the port that shows it for the host. owners are the namespaces of ports that have hosts.
+// refuseHost returns the reason why a port may not use a certificate for its host, or nil. Only the namespace that owns
+// the host may use it, because clients trust a port with this certificate as the host. owners holds, by host, the
+// namespaces of the ports that use it.
 func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *report.Problem {
 	host, namespace := r.TLS.Host, r.Backends[0].Backend.Namespace
 	owner := t.ownerOf(host).Namespace
@@ -64,7 +66,7 @@ func (t *Translator) refuseHost(r *ir.StreamRoute, owners map[string]string) *re
 		"no issuer is asked for a certificate of %s, so that every TLS handshake of its ports fails: %s", host, why)}
 }
 
-// without leaves routes out; without any to leave out the list itself stays.
+// without returns routes without the refused ones. If nothing is refused, it returns the same slice.
 func without(routes []*ir.StreamRoute, refused set[*ir.StreamRoute]) []*ir.StreamRoute {
 	if len(refused) == 0 {
 		return routes
@@ -75,8 +77,8 @@ func without(routes []*ir.StreamRoute, refused set[*ir.StreamRoute]) []*ir.Strea
 	})
 }
 
-// addTo puts the certificates into those that changed, if there is no other one for the host; before are those of the last
-// time.
+// addTo adds the certificates to changed, unless an Ingress provides a certificate for the host. before holds the
+// certificates of the previous translation, whose hosts are updated, too.
 func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificate, before portCertificates) {
 	for host := range before {
 		changed[host] = t.issuance.certificate(host, t.merged[host])
@@ -88,7 +90,7 @@ func (p portCertificates) addTo(t *Translator, changed map[string]*ir.Certificat
 	}
 }
 
-// withPortProblems adds what there is to say of the certificates of ports to a verdict, which may be nil.
+// withPortProblems adds the problems with certificates of ports to a verdict, which may be nil.
 func (t *Translator) withPortProblems(ref ir.Ref, v *report.Verdict) *report.Verdict {
 	more := t.portProblems[ref]
 	if len(more) == 0 {

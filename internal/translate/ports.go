@@ -11,14 +11,15 @@ import (
 	"github.com/k8singress/k8singress/internal/streams"
 )
 
-// ports is the outcome for TCP and UDP ports. They are few, and are translated together.
+// ports is the result for all TCP and UDP ports. They are few, so they are always translated together.
 type ports struct {
 	Routes   []*ir.StreamRoute
 	verdicts map[ir.Ref]*report.Verdict
 	refs     set[ir.Ref]
 }
 
-// dependOn says whether an object that changed may change the ports. A Service that has got an annotation of our own may.
+// dependOn reports whether a changed object may change the ports. This includes a Service that now has one of our own
+// annotations.
 func (p *ports) dependOn(s *snapshot.Snapshot, ref ir.Ref) bool {
 	if _, ok := p.refs[ref]; ok {
 		return true
@@ -38,7 +39,7 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	for _, ref := range result.Refs {
 		t.streams.refs[ref] = struct{}{}
 	}
-	// Backends that stay are not looked at again.
+	// Backends of unchanged routes are not looked up again.
 	gone, fresh := keepRoutes(old.Routes, t.streams.Routes)
 	for _, r := range gone {
 		t.countBackends(c, r.Backends, -1)
@@ -50,7 +51,8 @@ func (t *Translator) readStreams(c *change, s *snapshot.Snapshot) {
 	}
 }
 
-// keepVerdicts notes the objects of which something else is said than before.
+// keepVerdicts returns the verdicts by object, and marks the objects whose problems changed. It reuses old verdicts
+// with equal problems.
 func keepVerdicts(c *change, old map[ir.Ref]*report.Verdict, next []*report.Verdict) map[ir.Ref]*report.Verdict {
 	all := make(map[ir.Ref]*report.Verdict, len(next))
 	for _, v := range next {
@@ -69,8 +71,8 @@ func keepVerdicts(c *change, old map[ir.Ref]*report.Verdict, next []*report.Verd
 	return all
 }
 
-// keepRoutes puts the old pointer into next for each route that is as it was, and returns those of either list that are not.
-// Both are sorted.
+// keepRoutes replaces each unchanged route in next by its old pointer. It returns the routes that are only in old, and
+// those that are only in next. Both lists must be sorted.
 func keepRoutes(old, next []*ir.StreamRoute) (gone, fresh []*ir.StreamRoute) {
 	for i, r := range next {
 		for len(old) > 0 && streams.Compare(old[0], r) < 0 {

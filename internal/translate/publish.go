@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// publish makes the configuration and the report of what was touched and of what was not.
+// publish builds the new configuration and report from the touched parts and the unchanged ones.
 func (t *Translator) publish(c *change) {
 	backends := t.backends(c)
 	hosts, certificates := map[string]*ir.VirtualHost{}, map[string]*ir.Certificate{}
@@ -54,7 +54,7 @@ func (t *Translator) publish(c *change) {
 		func(v *report.Verdict) ir.Ref { return v.Object }, report.Compare)}
 }
 
-// verdict gathers what all steps say of an object. It is nil for one that does not concern us.
+// verdict combines the problems of an object from all steps. It returns nil if the object is not ours.
 func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	if ref.Kind != kinds.Ingress {
 		return t.withPortProblems(ref, t.settingsVerdict(ref))
@@ -96,7 +96,7 @@ func (t *Translator) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
-// parents returns the parent of the Ingresses of a class, in one list for all of them.
+// parents returns the parent of the Ingresses of a class. All of them share one slice.
 func (t *Translator) parents(class string) []report.Parent {
 	list := t.classes[class]
 	if list == nil {
@@ -107,7 +107,8 @@ func (t *Translator) parents(class string) []report.Parent {
 	return list
 }
 
-// settingsVerdict is on a ConfigMap, an IngressClass or a Service. One ConfigMap may serve several ends.
+// settingsVerdict returns the verdict on a ConfigMap, an IngressClass or a Service. A ConfigMap may hold both defaults
+// and ports.
 func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
 	of, ports := t.defaults.verdicts[ref], t.streams.verdicts[ref]
 	if ports == nil {
@@ -116,8 +117,8 @@ func (t *Translator) settingsVerdict(ref ir.Ref) *report.Verdict {
 	return of.With(ports)
 }
 
-// patched returns a sorted list in which the given entries are different; nil is one that is gone. Entries that are equal
-// stay the same pointers, and without a change the list itself stays.
+// patched returns a sorted list with changes applied. A nil value removes an entry. Equal entries keep their pointers,
+// and without a change the list itself is returned.
 func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, compare func(a, b K) int) []*T {
 	type edit struct {
 		from, to int
@@ -151,7 +152,8 @@ func patched[T any, K comparable](list []*T, changes map[K]*T, key func(*T) K, c
 	return nil
 }
 
-// passedIn is the namespace whose Ingresses hand the TLS connections of a host on as they are. It is empty where TLS ends here.
+// passedIn returns the namespace whose Ingresses pass the TLS connections of a host through, or "" if TLS is terminated
+// here.
 func (t *Translator) passedIn(host string) string {
 	if m := t.merged[host]; m != nil {
 		return m.PassedIn
@@ -159,7 +161,8 @@ func (t *Translator) passedIn(host string) string {
 	return ""
 }
 
-// certificateProblems are those of an Ingress: where TLS ends elsewhere, no client is shown a certificate here.
+// certificateProblems returns the certificate problems of an Ingress. A problem is left out or replaced if the TLS
+// connections of all its hosts are passed through, because clients get no certificate from us then.
 func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 	var all []report.Problem
 	for i := range r.CertificateProblems {
@@ -175,8 +178,9 @@ func (t *Translator) certificateProblems(r *ingress.Result) []report.Problem {
 	return all
 }
 
-// voidWithPassthrough is what there is to say of annotations of an Ingress that asks for TLS connections to be passed through. Where
-// they are not, the annotations count, and an owner who is told to remove them would open the Ingress to all clients.
+// voidWithPassthrough returns a warning about annotations that have no effect on passed-through connections, or nil. It
+// covers only hosts whose connections are passed through. On other hosts the annotations apply, and an owner who
+// removed them after a warning would open the Ingress to all clients.
 func (t *Translator) voidWithPassthrough(r *ingress.Result) *report.Problem {
 	if !r.PassesThrough || r.Closed {
 		return nil

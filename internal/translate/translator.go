@@ -1,5 +1,6 @@
-// Package translate is the one pure entry point from Kubernetes objects to the model. It remembers the outcome for each
-// Ingress and each host, so that a change costs what it touches; what it returns is the same as without that memory.
+// Package translate translates Kubernetes objects into the model. It does no I/O. It caches the result of each Ingress
+// and each host, so that the cost of a change depends only on what it touches. The output is the same as without the
+// cache.
 package translate
 
 import (
@@ -21,13 +22,13 @@ import (
 	"github.com/k8singress/k8singress/internal/streams"
 )
 
-// Translator translates one snapshot after another of the same store. It is for one goroutine.
+// Translator translates successive snapshots of one store. It must not be used by several goroutines at once.
 //
-// It works in two steps, each of which is done again only for what changed: every Ingress by itself, and then every host
-// and every backend with all Ingresses that have it.
+// It works in two steps, and repeats each step only for what changed: first each Ingress on its own, then each host and
+// each backend with all Ingresses that name it.
 type Translator struct {
 	options Options
-	// seen is the sequence of the snapshot that the memory is about.
+	// seen is the sequence number of the snapshot that was translated last.
 	seen uint64
 
 	defaults  *defaults
@@ -36,30 +37,31 @@ type Translator struct {
 	ofHost    groups[string]
 	fallbacks set[ir.Ref]
 	merged    map[string]*hosts.Merged
-	// below counts, by wildcard, the rules of each namespace for hosts that the wildcard covers.
+	// below is, by wildcard and namespace, the number of rules for hosts that the wildcard covers.
 	below    map[string]map[string]int
 	issuance *issuance
 	streams  *ports
 	patterns *patterns
-	// aliases are the patterns that are names of hosts, which count as patterns, too.
+	// aliases tracks the host names that are regular expressions. patterns counts them, too.
 	aliases *patterns
 	names   *names
-	// issued are the certificates that TCP ports ask issuers for, portProblems is what there is to say of them.
+	// issued are the certificates that TCP ports request from issuers. portProblems are the problems with them.
 	issued       portCertificates
 	portProblems map[ir.Ref][]report.Problem
-	// routes counts those that have a backend, found is the backend as the cluster has it.
+	// routes is, by backend ID, the number of routes that use the backend. found holds the backends without settings
+	// from annotations.
 	routes   map[string]int
 	found    map[string]*ir.Backend
 	users    *users
 	balanced map[string]*balanced
-	// classes has the parents of the Ingresses of each class.
+	// classes holds, by class, the parents of its Ingresses.
 	classes map[string][]report.Parent
 
 	config *ir.Config
 	report *report.Report
 }
 
-// New returns a translator that has seen nothing.
+// New returns a translator that has not translated a snapshot yet.
 func New() *Translator { return &Translator{} }
 
 func (t *Translator) reset(o Options) {
@@ -74,7 +76,8 @@ func (t *Translator) reset(o Options) {
 	}
 }
 
-// Translate is like the function Translate, and returns the parts that are as they were as the same pointers.
+// Translate works like the function Translate. Unchanged parts of its results have the same pointers as in the previous
+// call.
 func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
 	c := &change{hosts: set[string]{}, objects: set[ir.Ref]{}, backends: set[string]{}}
 	if t.results == nil || s.Since != t.seen || !reflect.DeepEqual(o, t.options) {
@@ -96,7 +99,7 @@ func (t *Translator) Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *re
 	return t.config, t.report
 }
 
-// Secrets are those that the Ingresses and the ports of the last snapshot refer to, whether they exist or not.
+// Secrets yields the Secrets to which the Ingresses and ports of the last snapshot refer, whether or not they exist.
 func (t *Translator) Secrets() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		for ref := range t.streams.refs {
@@ -112,7 +115,7 @@ func (t *Translator) Secrets() iter.Seq[ir.Ref] {
 	}
 }
 
-// change is what one call touches.
+// change collects the hosts, objects and backends that one call of Translate touches.
 type change struct {
 	hosts    set[string]
 	objects  set[ir.Ref]
@@ -123,7 +126,7 @@ func refOf(object *networkingv1.Ingress) ir.Ref {
 	return ir.Ref{Kind: kinds.Ingress, Namespace: object.Namespace, Name: object.Name}
 }
 
-// retranslateChanged translates the Ingresses again that changed, or that refer to something that did.
+// retranslateChanged translates the Ingresses that changed, or that refer to a changed object.
 func (t *Translator) retranslateChanged(c *change, s *snapshot.Snapshot) {
 	again := set[ir.Ref]{}
 	policy := t.defaults.global.Streams
@@ -158,8 +161,8 @@ func (t *Translator) defaultsTouched(s *snapshot.Snapshot) bool {
 	})
 }
 
-// readDefaults says whether every Ingress is another one now. A class with other parameters is something that its
-// Ingresses depend on.
+// readDefaults reads the defaults, and reports whether every Ingress must be translated again. Changed parameters of a
+// class do not require this, because the Ingresses of the class depend on them.
 func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	old := t.defaults
 	t.defaults = readDefaults(s, t.options)
@@ -171,7 +174,7 @@ func (t *Translator) readDefaults(c *change, s *snapshot.Snapshot) (all bool) {
 	return !reflect.DeepEqual(old.ingress.Defaults, t.defaults.ingress.Defaults)
 }
 
-// retranslate brings the result for one Ingress up to date, and notes the hosts that it is about.
+// retranslate updates the result of one Ingress, and touches its hosts.
 func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	if old := t.results[ref]; old != nil {
 		delete(t.results, ref)
@@ -185,7 +188,7 @@ func (t *Translator) retranslate(c *change, s *snapshot.Snapshot, ref ir.Ref) {
 	c.objects[ref] = struct{}{}
 }
 
-// note enters a result into the indexes, or takes it out of them.
+// note adds a result to the indexes or removes it from them, with the given functions.
 func (t *Translator) note(
 	c *change, ref *ir.Ref, r *ingress.Result,
 	named func(groups[string], string, *ir.Ref), dependency func(groups[ir.Ref], ir.Ref, *ir.Ref),
@@ -203,7 +206,7 @@ func (t *Translator) note(
 		c.hosts[name] = struct{}{}
 	}
 	for i := range r.CertificateProblems {
-		// What there is to say depends on what becomes of the connections.
+		// These problems depend on whether the TLS connections of the hosts are passed through.
 		for _, name := range r.CertificateProblems[i].Hosts {
 			named(t.ofHost, name, ref)
 			c.hosts[name] = struct{}{}
@@ -223,7 +226,7 @@ func (t *Translator) note(
 	if r.Fallback == nil {
 		return
 	}
-	// It may answer for every host.
+	// The default backend may serve every host.
 	delete(t.fallbacks, *ref)
 	if t.results[*ref] == r {
 		t.fallbacks[*ref] = struct{}{}
@@ -232,7 +235,7 @@ func (t *Translator) note(
 	c.hosts.add(maps.Keys(t.ofHost))
 }
 
-// mergeHost joins what the Ingresses say of one host.
+// mergeHost merges the Ingresses of one host.
 func (t *Translator) mergeHost(c *change, host string) {
 	old, passed := t.merged[host], t.passedIn(host)
 	next := hosts.MergeCarefully(host, t.contributions(t.ofHost[host].all()), t.contributions(maps.Keys(t.fallbacks)), t.around(host))
@@ -240,7 +243,7 @@ func (t *Translator) mergeHost(c *change, host string) {
 		next.Host.Passthrough.Port = uint16(t.options.Ingress.HTTPSPort)
 	}
 	if next.Host != nil && next.Host.TLS != nil && reflect.DeepEqual(*next.Host.TLS, t.defaults.global.TLS) {
-		// A host has the global policy by itself.
+		// A host without a policy uses the global policy.
 		next.Host.TLS, next.Host.TLSOrigin = nil, ""
 	}
 	if old != nil {
@@ -280,7 +283,7 @@ func (t *Translator) contributions(refs iter.Seq[ir.Ref]) []*hosts.Contribution 
 	return list
 }
 
-// count keeps account of the backends that routes have.
+// count adds n to the number of routes for each backend of a host.
 func (t *Translator) count(c *change, h *ir.VirtualHost, n int) {
 	if h == nil {
 		return
@@ -302,7 +305,7 @@ func (t *Translator) countBackends(c *change, all []ir.WeightedBackend, n int) {
 	}
 }
 
-// countBackend takes nil for no backend.
+// countBackend adds n to the number of routes for a backend. It ignores nil.
 func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
 	if b == nil {
 		return
@@ -314,26 +317,28 @@ func (t *Translator) countBackend(c *change, b *ir.Backend, n int) {
 	}
 }
 
-// Options are what, besides the objects, decides about a translation.
+// Options are the inputs of a translation besides the objects.
 type Options struct {
 	Ingress ingress.Options
 	Streams streams.Options
-	// Listeners are those that serve the hosts of Ingresses.
+	// Listeners are the listeners that serve the hosts of Ingresses.
 	Listeners []ir.Listener
-	// ConfigMap is the one with the options for all Ingresses; it may be zero. What it says takes the place of Ingress.Defaults and
-	// of Streams.Policy.
+	// ConfigMap names the ConfigMap with the settings for all Ingresses. It may be zero. These settings replace
+	// Ingress.Defaults and Streams.Policy.
 	ConfigMap ir.Name
-	// DefaultCertificate is the Secret for names without a certificate; it may be zero.
+	// DefaultCertificate is the Secret with the certificate for names without their own certificate. It may be zero.
 	DefaultCertificate ir.Name
-	// DefaultBackend answers requests that no route is for; it may be zero.
+	// DefaultBackend serves requests that no route matches. It may be zero.
 	DefaultBackend ir.ServicePort
-	// Ownership says which namespace has a host.
+	// Ownership decides which namespace owns a host.
 	Ownership ownership.Policy
-	// HostsPerNamespace is for how many hosts of one namespace an issuer is asked. Zero is no limit.
+	// HostsPerNamespace is the maximum number of hosts of one namespace that get a certificate from an issuer. Zero
+	// means no limit.
 	HostsPerNamespace int
 }
 
-// Translate returns what is to be served, and what became of each object. It depends on nothing but its arguments.
+// Translate returns the configuration to serve, and a report with a verdict on each object. The result depends only on
+// its arguments.
 func Translate(s *snapshot.Snapshot, o Options) (*ir.Config, *report.Report) {
 	return New().Translate(s, o)
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// users are the Ingresses of every backend, in the order in which they decide about its load balancing: by backend, then
-// those whose annotations ask for some before those that have the defaults, then the oldest first. All Ingresses of a
-// cluster may have one Service, and a change of one of them must not cost a sort of all.
+// users holds the Ingresses of all backends, in the order in which they decide about load balancing: by backend, then
+// Ingresses with load balancing annotations before Ingresses without, then the oldest first. All Ingresses of a cluster
+// may use the same Service, so a change of one of them must not sort all of them.
 type users struct{ tree *btree.BTreeG[user] }
 
-// user is one Ingress of one backend. Those of a lower rank come first.
+// user is one Ingress of one backend. Lower ranks come first.
 type user struct {
 	backend string
 	rank    int
 	ingress *ingress.Result
 }
 
-// The ranks. The first one is that of no Ingress.
+// The ranks. beforeAll is only the starting point of a search; no Ingress has this rank.
 const (
 	beforeAll = iota
 	asksForBalancing
@@ -39,11 +39,11 @@ func (u user) before(other user) bool {
 	return snapshot.Older(u.ingress.Object, other.ingress.Object) < 0
 }
 
-// set says whether an Ingress has a backend.
+// set adds an Ingress to a backend if has is true, and removes it otherwise.
 func (u *users) set(backend string, r *ingress.Result, has bool) {
 	one := user{backend, hasDefaults, r}
 	if r.Balances || r.Canary != nil {
-		// A canary may ask for the session cookie of its main Ingress, which is not known here.
+		// A canary may use the session cookie of its main Ingress, which is not known here.
 		one.rank = asksForBalancing
 	}
 	if has {
@@ -53,8 +53,8 @@ func (u *users) set(backend string, r *ingress.Result, has bool) {
 	}
 }
 
-// of returns the Ingresses of a backend that ask for a load balancing, and its canaries, the oldest first. Where none asks, the
-// oldest other Ingress comes after them: its defaults count.
+// of returns the Ingresses of a backend with load balancing annotations, and its canaries, the oldest first. If no
+// Ingress has such annotations, the oldest other Ingress is added at the end, because its defaults are used.
 func (u *users) of(backend string) []*ingress.Result {
 	var list []*ingress.Result
 	asked := false

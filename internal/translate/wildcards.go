@@ -11,23 +11,24 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// answer is the certificate of a wildcard, in place of which no issuer is asked for the hosts of its namespace below.
+// answer is the certificate of a wildcard. The hosts of its namespace below the wildcard use it instead of a
+// certificate from an issuer.
 type answer struct {
 	namespace string
-	// issued is for a certificate from an issuer, which is for all of the hosts. Otherwise the names are those of the certificates in the
-	// Secrets.
+	// issued means that the certificate comes from an issuer, so it covers all hosts below the wildcard. Otherwise
+	// names are the names in the certificates of the Secrets.
 	issued  bool
 	secrets []ir.Name
 	names   []tlssecret.Names
 }
 
-// covers says whether a host of a namespace needs no certificate of its own. The answer may be nil.
+// covers reports whether a host of a namespace needs no certificate of its own. a may be nil.
 func (a *answer) covers(host, namespace string) bool {
 	return a != nil && a.namespace == namespace &&
 		(a.issued || slices.ContainsFunc(a.names, func(n tlssecret.Names) bool { return n.Cover(host) }))
 }
 
-// answerOf returns the answer of a wildcard, or nil. What is no certificate answers for nobody.
+// answerOf returns the certificate of a wildcard, or nil. An invalid certificate covers no host.
 func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 	m := t.merged[wildcard]
 	c := t.issuance.certificate(wildcard, m)
@@ -54,7 +55,7 @@ func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 	return a
 }
 
-// turned returns the hosts below a wildcard if it answers for other ones now than before.
+// turned updates the certificate of a wildcard. If it changed, it returns the hosts below the wildcard that may use it.
 func (t *Translator) turned(s *snapshot.Snapshot, wildcard string) set[string] {
 	n, before := t.issuance, t.issuance.answers[wildcard]
 	now := t.answerOf(s, wildcard)
@@ -69,7 +70,7 @@ func (t *Translator) turned(s *snapshot.Snapshot, wildcard string) set[string] {
 	return n.below[wildcard]
 }
 
-// ReadsContents says whether the outcome depends on what is in a Secret, and not only on whether there is one.
+// ReadsContents reports whether the result depends on the content of a Secret, and not only on its existence.
 func (t *Translator) ReadsContents(secret ir.Name) bool {
 	if t.issuance == nil {
 		return false
