@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
@@ -60,7 +60,7 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 		return nil, d.WrapErr(err)
 	}
 	if errAdapter != nil {
-		caddy.Log().Named(name).Warn("this version of Caddy is not fully supported: the servers of the Caddyfile's option are added through "+
+		logs.Logger(name).Warn("this version of Caddy is not fully supported: the servers of the Caddyfile's option are added through "+
 			"Caddy's admin API after the start, at its default address", zap.Error(errAdapter))
 	}
 	value, err := json.Marshal(block.config.WithoutDefaults())

@@ -16,6 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/gctune"
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
@@ -35,6 +36,7 @@ type App struct {
 	ctx    caddy.Context
 	engine *engine.Engine
 	key    string
+	logs   *logs.Config
 }
 
 // engines keeps the engines over configurations, by the options that make a source another one.
@@ -59,7 +61,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if a.Source != nil && a.Live != nil {
 		return errors.New("an app with a source cannot have a live document: remove \"source\" or \"live\"")
 	}
-	a.ctx = ctx
+	a.ctx, a.logs = ctx, logs.Add(ctx)
 	a.Config = a.WithDefaults()
 	if err := a.Check(); err != nil {
 		return err
@@ -69,8 +71,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		return err
 	}
 	value, _, err := engines.LoadOrNew(string(key), func() (caddy.Destructor, error) {
-		// The engine outlives the configuration, and so does its log.
-		return newEngine(a.Config, caddy.Log().Named("k8singress"))
+		return newEngine(a.Config, logs.Logger("k8singress"))
 	})
 	if err != nil {
 		return err
@@ -105,6 +106,7 @@ func (a *App) Start() error {
 		return err
 	}
 	gctune.Keep()
+	a.logs.Start()
 	started.join(a)
 	return nil
 }
@@ -112,6 +114,7 @@ func (a *App) Start() error {
 // Stop leaves the tables alone: requests under way, and the next configuration, need them. When the process ends, another
 // replica may write status from now on.
 func (a *App) Stop() error {
+	a.logs.Stop()
 	started.leave(a)
 	if caddy.Exiting() {
 		leaving.stopped.CompareAndSwap(0, time.Now().UnixNano())
@@ -124,6 +127,7 @@ func (a *App) Stop() error {
 // Cleanup ends the engine when no configuration uses it any more. Caddy does not call Stop when it fails after the start
 // of all apps.
 func (a *App) Cleanup() error {
+	defer a.logs.Close()
 	if a.engine == nil {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/tracing"
 )
@@ -35,7 +36,7 @@ type direct struct {
 // newDirect is called before Caddy has read the routes of the server. The reason is empty but for a server that does more: requests for it
 // are Caddy's, except those that come by a listener with hosts of its own.
 func newDirect(server *caddyhttp.Server, table *live.Table) (d *direct, reason string) {
-	d = &direct{table: table, server: server, log: caddy.Log().Named("k8singress.http"), altSvc: altSvcOf(server)}
+	d = &direct{table: table, server: server, log: logs.Logger("k8singress.http"), altSvc: altSvcOf(server)}
 	d.prepared = d.prepare
 	d.before, reason = ingressesBehind(server)
 	return d, reason

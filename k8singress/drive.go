@@ -11,12 +11,12 @@ import (
 
 	"crypto/tls"
 
-	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/httpserver"
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/panics"
 )
@@ -41,7 +41,7 @@ func drive(conn net.Conn, info *front.Info) {
 			if table := runningTable(); table != nil {
 				account(table, bare(table, nil, r, reason.Status), time.Now(), true, nil)
 			}
-			caddy.Log().Named("k8singress.http").Debug("a request was refused", zap.Stringer("client", conn.RemoteAddr()),
+			logs.Logger("k8singress.http").Debug("a request was refused", zap.Stringer("client", conn.RemoteAddr()),
 				zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
 		},
 		Panicked: func(value any) {

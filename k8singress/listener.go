@@ -17,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/l4app"
 )
 
@@ -73,8 +74,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 		return errors.New(`the listener wrapper k8singress stands alone, or with "tls" behind it if the server has TLS`)
 	}
 	l.table, l.engine = app.engine.Table(), app.engine
-	// Connections that are passed through outlive the configuration, and so does their log.
-	l.ports, l.log = app.engine.Ports(), caddy.Log().Named("k8singress.passthrough")
+	l.ports, l.log = app.engine.Ports(), logs.Logger("k8singress.passthrough")
 	l.shortcut = newShortcut(server, app.engine, ctx.Logger())
 	l.serving = &front.Serving{
 		Context: ctx, Server: server, Admit: l.admit, Handshake: l.table.Handshake,

@@ -1,16 +1,16 @@
 package k8singress
 
 import (
-	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
 func init() {
 	panics.SetReporter(func(place string, caught *panics.Panic, leftOut int) {
-		caddy.Log().Named("k8singress").Error("a panic ended one connection or one job", zap.String("place", place),
+		logs.Logger("k8singress").Error("a panic ended one connection or one job", zap.String("place", place),
 			zap.String("panic", noted(caught.Error())), zap.Int("left_out", leftOut), zap.ByteString("stack", caught.Stack))
 	})
 }

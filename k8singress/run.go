@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/flags"
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
@@ -239,7 +240,7 @@ func runCaddy(root *cobra.Command, config string) error {
 			return err
 		}
 	}
-	caddy.Log().Info("taking the command line of ingress-nginx", zap.Strings("flags", sortedNames(commandLine.given)))
+	logs.Logger("").Info("taking the command line of ingress-nginx", zap.Strings("flags", sortedNames(commandLine.given)))
 	return run.RunE(run, nil)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/k8singress/k8singress/internal/kubestorage"
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
@@ -26,6 +27,7 @@ type Storage struct {
 
 	key     string
 	storage *kubestorage.Storage
+	logs    *logs.Config
 }
 
 // storages keeps the storages over configurations, with what they have read.
@@ -68,7 +70,8 @@ func (s *Storage) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 // Provision finds the running storage, or begins to read one. It does not wait for the API server: who reads first does.
-func (s *Storage) Provision(caddy.Context) error {
+func (s *Storage) Provision(ctx caddy.Context) error {
+	s.logs = logs.Add(ctx)
 	key, err := json.Marshal(s)
 	if err != nil {
 		return err
@@ -88,10 +91,10 @@ type sharedStorage struct {
 	stopped chan struct{}
 }
 
-// run starts a storage that outlives the configuration, and so does its log.
+// run starts a storage that outlives the configuration.
 func (s *Storage) run() (*sharedStorage, error) {
 	o := kubestorage.Options{Kubeconfig: s.Kubeconfig, Namespace: s.Namespace}
-	storage, err := kubestorage.New(o, caddy.Log().Named("storage.kubernetes"))
+	storage, err := kubestorage.New(o, logs.Logger("storage.kubernetes"))
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +121,7 @@ func (s *Storage) CertMagicStorage() (certmagic.Storage, error) { return s.stora
 
 // Cleanup ends the storage when no configuration uses it any more.
 func (s *Storage) Cleanup() error {
+	defer s.logs.Close()
 	if s.storage == nil {
 		return nil
 	}

@@ -101,6 +101,7 @@ var house = []room{
 	{name: "internal/delayqueue", level: 0, never: pure},
 	{name: "internal/turns", level: 0, standard: true},
 	{name: "internal/caddyinternals", level: 0, never: []string{kubernetes}},
+	{name: "internal/logs", level: 0, never: []string{kubernetes}},
 	{name: "internal/front", level: 2, never: []string{kubernetes}},
 	{name: "internal/live", level: 7, never: []string{clientGo}},
 	{name: "internal/health", level: 6, never: pure},

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/caddyinternals"
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/netaddr"
 )
 
@@ -89,7 +90,7 @@ func (f *Front) listen(ctx context.Context, network, host, ports string, offset 
 	}
 	c := &claim{front: f, of: of, written: address, address: address.At(offset), done: make(chan struct{})}
 	if c.uncount, err = caddyinternals.CountListener(network, c.address.JoinHostPort(0)); err != nil {
-		caddy.Log().Named("k8singress").Warn("this version of Caddy is not fully supported: each load of a configuration waits for "+
+		logs.Logger("k8singress").Warn("this version of Caddy is not fully supported: each load of a configuration waits for "+
 			"shutdown_delay", zap.Error(err))
 	}
 	if err := f.claim(ctx, c, config); err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestServersForOldLimitsEnd: each change of the limits starts servers of net/http for the connections that come after it. They end with
-// their last connection, and no open connection ends with them.
+// TestServersForOldLimitsEnd: each change of the limits starts servers of net/http for the connections that come after
+// it. They end with their last connection, and no open connection ends with them.
 func TestServersForOldLimitsEnd(t *testing.T) {
 	address := fixture.Address(t)
 	limited := func(seconds int) map[string]server {

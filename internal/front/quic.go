@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/panics"
 )
@@ -227,7 +228,7 @@ func (q *quicSocket) end() {
 	q.cutOff()
 	_ = q.transport.Close()
 	if err := q.conn.Close(); err != nil {
-		caddy.Log().Named("k8singress").Warn("closing a socket of HTTP/3", zap.Stringer("address", q.conn.LocalAddr()), zap.Error(err))
+		logs.Logger("k8singress").Warn("closing a socket of HTTP/3", zap.Stringer("address", q.conn.LocalAddr()), zap.Error(err))
 	}
 	close(q.closed)
 }

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 	"golang.org/x/net/http2"
 
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/panics"
 )
@@ -119,8 +119,8 @@ func (s *server) Close() error {
 // Addr is that of no socket.
 func (*server) Addr() net.Addr { return &net.TCPAddr{} }
 
-// stdlib is the log of net/http, which outlives configurations.
-func stdlib() *zap.Logger { return caddy.Log().Named("http.stdlib") }
+// stdlib is the log of net/http.
+func stdlib() *zap.Logger { return logs.Logger("http.stdlib") }
 
 // requestsKey finds, in the context of a request that net/http has read, how many its connection has had.
 type requestsKey struct{}

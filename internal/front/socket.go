@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/panics"
 )
@@ -102,7 +102,7 @@ func acceptAll(l net.Listener, take func(net.Conn)) {
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
-			caddy.Log().Named("k8singress").Warn("accepting connections", zap.Stringer("address", l.Addr()), zap.Error(err))
+			logs.Logger("k8singress").Warn("accepting connections", zap.Stringer("address", l.Addr()), zap.Error(err))
 			<-time.After(pause)
 			pause = min(2*pause, longestPause)
 		}
@@ -115,7 +115,7 @@ func (s *socket) end() {
 		<-time.After(lookAgain)
 	}
 	if err := s.Close(); err != nil {
-		caddy.Log().Named("k8singress").Warn("closing a listener", zap.String("address", s.key), zap.Error(err))
+		logs.Logger("k8singress").Warn("closing a listener", zap.String("address", s.key), zap.Error(err))
 	}
 	s.front.mu.Lock()
 	delete(s.front.sockets, s.key)

@@ -17,6 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/filter"
 	"github.com/k8singress/k8singress/internal/ir"
+	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/mirror"
 	"github.com/k8singress/k8singress/internal/mtls"
 	"github.com/k8singress/k8singress/internal/pattern"
@@ -79,9 +80,9 @@ func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
 		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[chainID]*chain{},
 		services: proxy.NewServicePool(backends.Guard()), groups: map[string]*group{},
-		logs: accesslog.NewFiles(caddy.Log().Named("k8singress.access")), spans: tracing.NewExports(caddy.Log().Named("k8singress.tracing")),
+		logs: accesslog.NewFiles(logs.Logger("k8singress.access")), spans: tracing.NewExports(logs.Logger("k8singress.tracing")),
 	}
-	t.shared = filter.NewShared(t.services.Ask, mirror.NewSender(t.services.Ask, caddy.Log().Named("k8singress.mirror")))
+	t.shared = filter.NewShared(t.services.Ask, mirror.NewSender(t.services.Ask, logs.Logger("k8singress.mirror")))
 	t.steps = newSharedSteps(t.shared)
 	t.group.init()
 	t.listeners.Store(&listeners{})

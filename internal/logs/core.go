@@ -1,0 +1,157 @@
+package logs
+
+import (
+	"io"
+	"os"
+	"slices"
+	"sync/atomic"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// logger returns a logger whose entries have caller and stack if the logs that get them want that. The caller is looked
+// up for entries that are written, not for entries whose level is off.
+func (r *relay) logger(name string) *zap.Logger {
+	stacks := zap.LevelEnablerFunc(func(level zapcore.Level) bool {
+		config := r.current.Load()
+		return config != nil && config.stacks.Enabled(level)
+	})
+	return zap.New(&core{relay: r}, zap.AddCaller(), zap.AddStacktrace(stacks)).Named(name)
+}
+
+// core hands entries over to the logs that get them at the moment.
+type core struct {
+	relay *relay
+	// fields are added to each entry.
+	fields []zapcore.Field
+	// cached is the core with the fields of the configuration that had the last entry.
+	cached atomic.Pointer[fieldedCore]
+}
+
+type fieldedCore struct {
+	config *Config
+	core   zapcore.Core
+}
+
+// Enabled reports whether a log takes entries of a level. It is all that an entry costs whose level is off.
+func (c *core) Enabled(level zapcore.Level) bool {
+	if config := c.relay.current.Load(); config != nil {
+		return config.core.Enabled(level)
+	}
+	return defaultLog().Enabled(level)
+}
+
+// With returns a core that adds fields to each entry. The fields are encoded when the first entry for a configuration
+// comes.
+func (c *core) With(fields []zapcore.Field) zapcore.Core {
+	return &core{relay: c.relay, fields: slices.Concat(c.fields, fields)}
+}
+
+// Check adds the entry if a log takes it.
+func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	config := c.relay.current.Load()
+	taken := c.ask(config, e)
+	if taken == nil {
+		return checked
+	}
+	return checked.AddCore(e, &message{core: c, config: config, taken: taken})
+}
+
+// Write writes an entry that was not checked.
+func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	if checked := c.Check(e, nil); checked != nil {
+		checked.ErrorOutput = errorOutput
+		checked.Write(fields...)
+	}
+	return nil
+}
+
+// Sync flushes the logs.
+func (c *core) Sync() error {
+	config := c.relay.current.Load()
+	if config == nil {
+		return defaultLog().Sync()
+	}
+	if !config.enter() {
+		return nil
+	}
+	defer config.leave()
+	return config.core.Sync()
+}
+
+// ask returns the entry with the logs of a configuration that take it, or nil if none does.
+func (c *core) ask(config *Config, e zapcore.Entry) *zapcore.CheckedEntry {
+	if config == nil {
+		// The default log may exclude the name, since a custom log includes it, which is gone or still to come.
+		e.LoggerName = ""
+		return defaultLog().Check(e, nil)
+	}
+	if len(c.fields) == 0 {
+		return config.core.Check(e, nil)
+	}
+	cached := c.cached.Load()
+	if cached == nil || cached.config != config {
+		cached = &fieldedCore{config: config, core: config.core.With(c.fields)}
+		c.cached.Store(cached)
+	}
+	return cached.core.Check(e, nil)
+}
+
+// message is an entry that logs have taken. It is the core that writes that entry.
+type message struct {
+	*core
+	config *Config
+	taken  *zapcore.CheckedEntry
+}
+
+// Write writes the entry, or asks other logs if these have lost the messages since they took it.
+func (m *message) Write(e zapcore.Entry, fields []zapcore.Field) error {
+	config, taken := m.config, m.taken
+	for taken != nil && !m.write(config, taken, e, fields) {
+		config = m.relay.current.Load()
+		taken = m.ask(config, e)
+	}
+	return nil
+}
+
+func (m *message) write(config *Config, taken *zapcore.CheckedEntry, e zapcore.Entry, fields []zapcore.Field) bool {
+	if config != nil {
+		if !config.enter() {
+			return false
+		}
+		defer config.leave()
+	} else {
+		fields = slices.Concat([]zapcore.Field{zap.String("logger", e.LoggerName)}, m.fields, fields)
+		e.LoggerName = ""
+	}
+	if config == nil || !config.callers {
+		e.Caller = zapcore.EntryCaller{}
+	}
+	taken.Entry, taken.ErrorOutput = e, errorOutput
+	taken.Write(fields...)
+	return true
+}
+
+// errorOutput gets the errors of writers, as for every logger of Caddy.
+var errorOutput = zapcore.Lock(os.Stderr)
+
+func defaultLog() zapcore.Core { return caddy.Log().Core() }
+
+// annotations returns whether the entries of a logger have callers, and the level from which on they have stacks. zap
+// has no method that returns the options of a logger.
+func annotations(log *zap.Logger) (callers bool, stacks zapcore.Level) {
+	encoder := zapcore.NewJSONEncoder(zapcore.EncoderConfig{})
+	all := zapcore.NewCore(encoder, zapcore.AddSync(io.Discard), zapcore.DebugLevel)
+	log = log.WithOptions(zap.WrapCore(func(zapcore.Core) zapcore.Core { return all }))
+	stacks = zapcore.InvalidLevel
+	for level := zapcore.FatalLevel; level >= zapcore.DebugLevel; level-- {
+		entry := log.Check(level, "")
+		callers = entry.Caller.Defined
+		if entry.Stack != "" {
+			stacks = level
+		}
+	}
+	return callers, stacks
+}
