@@ -14,10 +14,10 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// mostFormatBytes is how long a format may be.
+// mostFormatBytes is the maximum length of a log format, in bytes.
 const mostFormatBytes = 8 << 10
 
-// The rows of the access log.
+// The keys for the access log.
 var (
 	disableAccessLog = Key{
 		Name: "disable-access-log", Scope: process,
@@ -121,7 +121,7 @@ var (
 	}
 )
 
-// Syslog is the server that the lines of the access log go to, if it is on.
+// Syslog is the syslog server that receives the access log if On is true. A zero Port is port 514.
 type Syslog struct {
 	On   bool
 	Host string
@@ -138,7 +138,8 @@ func escape(as ir.LogEscape) func(*Config, string) error {
 	}
 }
 
-// logOff turns logs off with true; false leaves them as another key has them.
+// logOff returns a parser that turns logs off if the value is true. If it is false, the logs stay as other keys set
+// them.
 func logOff(of func(*Config) []*bool) func(*Config, string) error {
 	return func(c *Config, value string) error {
 		off, err := nginx.Bool(value)
@@ -151,7 +152,8 @@ func logOff(of func(*Config) []*bool) func(*Config, string) error {
 	}
 }
 
-// finishAccessLog has what is said of HTTP alone go first, and a syslog server before any file.
+// finishAccessLog sets the destinations of the logs. The path for HTTP takes precedence over the common path, and a
+// syslog server over both.
 func (c *Config) finishAccessLog() {
 	c.Global.StreamLog.Path = cmp.Or(c.Global.StreamLog.Path, c.Global.AccessLog.Path)
 	if c.HTTPLogPath != "" {
@@ -180,7 +182,7 @@ func readStreamFormat(value string) (string, error) {
 	return formatWithout(value, func(s nginx.Split) []string { return s.Others(nginx.StreamVariables) })
 }
 
-// formatWithout reads a format, and says which of its variables there are not.
+// formatWithout checks a log format. The error names the variables that do not exist; the format is used nevertheless.
 func formatWithout(value string, unknown func(nginx.Split) []string) (string, error) {
 	switch {
 	case len(value) > mostFormatBytes:

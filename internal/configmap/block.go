@@ -19,7 +19,7 @@ const (
 	allRefused = "all requests for all Ingresses get 503"
 )
 
-// The rows of requests that get 403 wherever they go.
+// The keys that reject requests with 403 on all hosts.
 var (
 	blockCIDRs = Key{
 		Name: "block-cidrs", Scope: process,
@@ -44,10 +44,10 @@ var (
 	}
 )
 
-// close closes the Ingresses that a key which cannot be read would have guarded.
+// close makes all Ingresses return 503, because an invalid key may restrict access to them.
 func (c *Config) close() { c.Defaults.Closed = true }
 
-// readTexts reads texts and regular expressions with commas between them.
+// readTexts reads a comma-separated list of texts and regular expressions.
 func readTexts(value string) ([]string, error) {
 	var list []string
 	for text := range strings.SplitSeq(value, ",") {
@@ -73,10 +73,10 @@ func readTexts(value string) ([]string, error) {
 
 var errQuote = errors.New("an entry begins with a quote and ends without: write one at both ends, or none, and no comma between them")
 
-// unescaped are what nginx reads behind a backslash; before all other characters it stands as it is.
+// unescaped replaces the escape sequences of nginx. A backslash before any other character is kept.
 var unescaped = strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t", `\r`, "\r", `\n`, "\n")
 
-// unquote reads a word as nginx reads it in its configuration.
+// unquote returns a word as nginx reads it in its configuration.
 func unquote(word string) (string, error) {
 	if q := word[0]; q == '"' || q == '\'' {
 		if len(word) == 1 || word[len(word)-1] != q {

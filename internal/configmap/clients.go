@@ -8,7 +8,7 @@ import (
 
 const booleans = "true or false"
 
-// The rows of the client's address.
+// The keys for the client's address.
 var (
 	useForwardedHeaders = Key{
 		Name: "use-forwarded-headers", Scope: process,
@@ -62,8 +62,8 @@ var (
 	}
 )
 
-// trustsEveryone is the warning of a key by which clients say who they are, if every client may say so. It is the default of
-// ingress-nginx, so it stays in effect.
+// trustsEveryone returns a warning if a key trusts addresses that clients send and every client may send them. This is
+// the default of ingress-nginx, so the key takes effect nevertheless.
 func trustsEveryone(c *Config, on bool) string {
 	if !on || len(c.Global.Clients.Trusted) > 0 {
 		return ""

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// mostLeast is the longest body that a key can keep from being compressed.
+	// mostLeast is the maximum for the minimum body size of compression, in bytes.
 	mostLeast = 1 << 30
-	// mostTypeBytes is how long the name of a media type may be.
+	// mostTypeBytes is the maximum length of each part of a media type, in bytes.
 	mostTypeBytes = 128
 	codingTypes   = "media types with spaces between them, or `*` for all"
 	typesDefault  = "those of ingress-nginx"
@@ -21,7 +21,7 @@ const (
 		"compressed already, that say `no-transform`, or that are streams of events or gRPC."
 )
 
-// The rows of compression.
+// The keys for compression.
 var (
 	useGzip = Key{
 		Name: "use-gzip", Scope: process, Doc: "Compresses answers by gzip. " + codingDoc,
@@ -72,7 +72,7 @@ var (
 	}
 )
 
-// orNone reads a number whose zero is -1, because the field has a default.
+// orNone returns a parser for a number from 0 to most. It returns -1 for 0, because a zero field means the default.
 func orNone(most int) func(string) (int, error) {
 	return func(value string) (int, error) {
 		n, err := nginx.Number(0, most)(value)
@@ -83,7 +83,7 @@ func orNone(most int) func(string) (int, error) {
 	}
 }
 
-// readTypes returns the types in lower case.
+// readTypes returns the media types sorted and in lower case.
 func readTypes(value string) ([]string, error) {
 	types := strings.Fields(strings.ToLower(value))
 	for _, media := range types {

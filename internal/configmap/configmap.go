@@ -1,5 +1,5 @@
-// Package configmap reads the ConfigMap of ingress-nginx: the options for all Ingresses, or for those of one class. table.go
-// lists its keys.
+// Package configmap parses the ConfigMap of ingress-nginx. It holds settings for all Ingresses, or for the Ingresses of
+// one class. table.go lists its keys.
 package configmap
 
 //go:generate go test -run ^TestReference$ -update
@@ -17,44 +17,48 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// Config is what a ConfigMap says, as typed values.
+// Config holds the settings of a ConfigMap as typed values.
 type Config struct {
-	// Defaults are for Ingresses whose annotations do not say otherwise.
+	// Defaults are the settings of Ingresses without annotations.
 	Defaults annotations.Settings
-	// Global holds for every request. Its Streams are for the TCP and UDP ports, too, whose Service does not say otherwise.
+	// Global applies to every request. Global.Streams applies also to TCP and UDP ports whose Services have no settings
+	// of their own.
 	Global ir.Global
-	// AddHeaders and SetHeaders are ConfigMaps, whose data ReadHeaders reads for Global.Headers; zero is none.
+	// AddHeaders and SetHeaders name ConfigMaps for Global.Headers, which ReadHeaders parses. Zero means that there is
+	// none.
 	AddHeaders, SetHeaders ir.Name
 
-	// AnyPathType says that paths of any type may be regular expressions, for lint.
+	// AnyPathType means that paths of any type may be regular expressions. Only package lint uses it.
 	AnyPathType bool
 
-	// HTTPLogPath goes before the path of Global.AccessLog; Parse leaves it empty.
+	// HTTPLogPath overrides the path of Global.AccessLog while keys are parsed. It is empty when Parse returns.
 	HTTPLogPath string
-	// Syslog goes before both.
+	// Syslog overrides both paths.
 	Syslog Syslog
 }
 
-// Parse reads the data of the ConfigMap for all Ingresses. base holds the options of the controller. A key that cannot be read is left out
-// and reported; the others take effect. If such a key keeps requests out, Parse closes Defaults.
+// Parse parses the data of the ConfigMap for all Ingresses. base holds the options of the controller. An invalid key is
+// reported and ignored, and the other keys take effect. If the invalid key may restrict access, Parse sets
+// Defaults.Closed.
 func Parse(base annotations.Settings, data map[string]string) (*Config, []report.Problem) {
 	return read(base, data, false)
 }
 
-// ParseClass reads the data of the ConfigMap of one class on top of what holds for all. Keys that hold for the process as a
-// whole have no effect there, and are reported.
+// ParseClass parses the data of the ConfigMap of one class. base holds the settings for all classes. Keys that apply to
+// the whole process are reported and have no effect.
 func ParseClass(base annotations.Settings, data map[string]string) (annotations.Settings, []report.Problem) {
 	config, problems := read(base, data, true)
 	return config.Defaults, problems
 }
 
-// reading is a ConfigMap while its keys are read.
+// reading is the state of parsing one ConfigMap.
 type reading struct {
 	option.Reading[Config]
 	class bool
 }
 
-// read makes a panic a problem of the ConfigMap that caused it. What it would have kept out is not known then.
+// read parses a ConfigMap. A panic becomes a problem of the ConfigMap, and Defaults.Closed is set, because the
+// ConfigMap may restrict access.
 func read(base annotations.Settings, data map[string]string, class bool) (config *Config, problems []report.Problem) {
 	config = &Config{Defaults: base}
 	r := reading{option.Reading[Config]{Settings: config, Invalid: report.InvalidEntry}, class}
@@ -70,7 +74,7 @@ func read(base annotations.Settings, data map[string]string, class bool) (config
 	return config, r.Problems
 }
 
-// all reads all keys.
+// all parses all keys.
 func (r *reading) all(data map[string]string) {
 	config := r.Settings
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -86,12 +90,12 @@ func (r *reading) all(data map[string]string) {
 	slices.SortStableFunc(r.Problems, func(a, b report.Problem) int { return strings.Compare(a.Field, b.Field) })
 }
 
-// one reads one key. An empty value asks for nothing.
+// one parses one key. An empty value has no effect.
 func (r *reading) one(name, value string) {
 	row, field := Table.Find(name), "data["+name+"]"
 	switch {
 	case row == nil && value == "false" && fates[name] == fateLater:
-		// It requests nothing that is missing.
+		// The value requests nothing that is missing here.
 	case row == nil:
 		r.other(name, field)
 	case row.Scope == process && r.class && value != "" && row.OnError != nil:

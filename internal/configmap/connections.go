@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// mostRequests is more than a connection lives to see.
+	// mostRequests is the maximum for requests per connection. No connection lives long enough to reach it.
 	mostRequests = 1 << 30
-	// The sizes of heads that are taken for what somebody meant: the least is a browser's, and the most is for each of the heads that are
-	// being read.
+	// leastHead and mostHead limit the size of request heads, in bytes. A smaller limit would reject browsers, and each
+	// head that is being read may take up to the maximum of memory.
 	leastHead, mostHead = 4 << 10, 1 << 20
-	// mostStreams is the most that HTTP/2 lets a server say in common implementations.
+	// mostStreams is the maximum number of concurrent streams that common HTTP/2 implementations accept.
 	mostStreams = 1 << 16
 )
 
-// The rows of the connections of clients.
+// The keys for client connections.
 var (
 	clientHeaderTimeout = Key{
 		Name: "client-header-timeout", Scope: process,
@@ -73,7 +73,7 @@ var (
 	}
 )
 
-// readHeaderBuffers returns the size of all buffers together.
+// readHeaderBuffers returns the total size of all buffers, in bytes.
 func readHeaderBuffers(value string) (int, error) {
 	fields := strings.Fields(value)
 	if len(fields) != 2 {

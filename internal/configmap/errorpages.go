@@ -1,12 +1,14 @@
 package configmap
 
-// The rows of error pages. Which Service answers, and for which errors, an Ingress may say: package translate says what has no effect.
+// The keys for error pages. Ingresses can set the Service and the status codes themselves, so package translate reports
+// keys without effect.
 var (
 	customHTTPErrors            = unchecked("custom-http-errors")
 	disableProxyInterceptErrors = unchecked("disable-proxy-intercept-errors")
 )
 
-// unchecked is a key with the meaning of an annotation, whose effect shows with the annotations of an Ingress only.
+// unchecked returns the key for the annotation of the same name, without its check, because only the annotations of an
+// Ingress decide whether the key has an effect.
 func unchecked(name string) Key {
 	key := annotation(name)
 	key.Check = nil

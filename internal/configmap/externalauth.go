@@ -2,5 +2,5 @@ package configmap
 
 import "github.com/k8singress/k8singress/internal/annotations"
 
-// globalAuth is a key that asks a service about the requests for all Ingresses that ask none themselves.
+// globalAuth returns a key that configures external authentication for all Ingresses without auth-url.
 func globalAuth(name string) Key { return ofIngresses(annotations.GlobalAuth(name)) }

@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// mostHeaderBytes is how long the name of a header may be, and mostHeadersBytes all that a ConfigMap has.
+	// mostHeaderBytes is the maximum length of a header name, and mostHeadersBytes the maximum size of all headers in a
+	// ConfigMap, in bytes.
 	mostHeaderBytes, mostHeadersBytes = 128, 16 << 10
 	headerMapValues                   = "namespace/name"
 	headerMapDoc                      = "Values may have nginx variables. While the ConfigMap does not exist there are none, and one that " +
 		"cannot be read is left out."
 )
 
-// The rows of header fields of all requests and answers.
+// The keys for headers of all requests and responses.
 var (
 	addHeaders = Key{
 		Name: "add-headers", Scope: process,
@@ -58,7 +59,7 @@ var (
 	}
 )
 
-// The rows of header fields whose names endpoints may take for others.
+// The keys for header names that endpoints may confuse with others.
 var (
 	enableUnderscoresInHeaders = Key{
 		Name: "enable-underscores-in-headers", Scope: process,
@@ -82,7 +83,7 @@ const mistakableDoc = "Many endpoints take such a name for the one with hyphens.
 	"header that the controller reads or tells endpoints, as in X_Forwarded_For. The keys hold for requests of connections that are " +
 	"open, too."
 
-// readName reads the name of an object.
+// readName reads the namespace and name of an object.
 func readName(value string) (ir.Name, error) {
 	namespace, name, _ := strings.Cut(value, "/")
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -91,7 +92,8 @@ func readName(value string) (ir.Name, error) {
 	return ir.Name{Namespace: namespace, Name: name}, nil
 }
 
-// checkHeaderName refuses those that say where a message ends, or that are about a connection.
+// checkHeaderName rejects invalid names, and the names of headers that describe a connection or the length of a
+// message.
 func checkHeaderName(name string) error {
 	if _, err := nginx.Chars("-_", mostHeaderBytes)(name); err != nil {
 		return err
@@ -102,8 +104,8 @@ func checkHeaderName(name string) error {
 	return nil
 }
 
-// ReadHeaders reads the data of a ConfigMap that add-headers or proxy-set-headers names, sorted by name. What cannot be read is left
-// out; why, it says by key.
+// ReadHeaders parses the data of a ConfigMap that add-headers or proxy-set-headers names. It returns the valid headers,
+// sorted by name, and the errors of the other keys.
 func ReadHeaders(data map[string]string) (headers []ir.Header, bad map[string]error) {
 	bad = map[string]error{}
 	size := 0

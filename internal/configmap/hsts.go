@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// The rows of HSTS.
+// The keys for HSTS.
 var (
 	hsts = Key{
 		Name: "hsts", Scope: process,

@@ -9,27 +9,27 @@ import (
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
-// knownKeys are the keys of ingress-nginx v1.15.1, one on each line, with what becomes of them here as long as they are not in
-// the table, and with a reason or with what to do in its place where there is more to say.
+// knownKeys lists the keys of ingress-nginx v1.15.1. Each line has a key, its fate if it is not in the table, and
+// optionally a reason or a replacement.
 //
 //go:embed known.txt
 var knownKeys string
 
-// fate is what becomes of a key that is not in the table.
+// fate is the handling of a key that is not in the table.
 type fate string
 
 const (
-	// fateTuning is for settings of nginx without a visible effect: they are no mistake, and not reported.
+	// fateTuning is for nginx settings without a visible effect. They are not reported.
 	fateTuning fate = "tuning"
 	// fateDead is for keys that have no effect in ingress-nginx either.
 	fateDead fate = "dead"
-	// fateNever is for keys whose effect is not wanted here; each has its note, which says why or what to do.
+	// fateNever is for keys that will not be supported. Each has a note with the reason or a replacement.
 	fateNever fate = "never"
-	// fateLater is for the others.
+	// fateLater is for keys that are not supported yet.
 	fateLater fate = "later"
 )
 
-// names are all keys of ingress-nginx in order, fates is what becomes of them, and notes is what there is to say of some.
+// names are the keys of ingress-nginx in the order of knownKeys. fates and notes hold, by key, the fate and the note.
 var names, fates, notes = readKnown(knownKeys)
 
 func readKnown(text string) (names []string, fates map[string]fate, notes map[string]string) {

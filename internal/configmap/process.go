@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// retryNonIdempotent is for all Ingresses; one of them says it as a part of proxy-next-upstream.
+// retryNonIdempotent applies to all Ingresses. A single Ingress can set it as a part of proxy-next-upstream.
 var retryNonIdempotent = Key{
 	Name: "retry-non-idempotent",
 	Doc: "Lets POST, LOCK and PATCH be sent to another endpoint, too, when one may have got them, as if every proxy-next-upstream had " +
@@ -17,10 +17,10 @@ var retryNonIdempotent = Key{
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.Asked.Retries.NonIdempotent }, nginx.Bool),
 }
 
-// mostConnections is more than an operating system gives to one address.
+// mostConnections is more than the number of connections that an operating system allows to one address.
 const mostConnections = 65535
 
-// The rows of connections.
+// The keys for connections.
 var (
 	upstreamKeepaliveConnections = Key{
 		Name: "upstream-keepalive-connections", Scope: process,
@@ -49,7 +49,7 @@ var (
 	}
 )
 
-// generateRequestID says the opposite of what the field does: where nothing is said, it is true.
+// generateRequestID sets the field to the opposite of its value, because the default of the key is true.
 var generateRequestID = Key{
 	Name: "generate-request-id", Scope: process,
 	Doc: "Gives a request without an X-Request-ID header an ID of 32 hexadecimal digits, which the endpoint gets in that header, and which " +
@@ -68,7 +68,7 @@ func readKeepalive(value string) (time.Duration, error) {
 	return nginx.Seconds(1)(value)
 }
 
-// readDrain takes the longest time for no limit.
+// readDrain reads a time. Zero stands for no limit, and becomes the longest possible time.
 func readDrain(value string) (time.Duration, error) {
 	d, err := nginx.Time(value)
 	if err == nil && d == 0 {
@@ -77,14 +77,15 @@ func readDrain(value string) (time.Duration, error) {
 	return d, err
 }
 
-// autoHTTPS is a key that ingress-nginx does not have. An Ingress says it in the annotation k8singress.io/auto-https.
+// autoHTTPS is a key that ingress-nginx does not have. The annotation k8singress.io/auto-https overrides it.
 var autoHTTPS = Key{
 	Name: "auto-https", Doc: "It is no key of ingress-nginx. " + annotations.AutoHTTPS.Doc,
 	Values: annotations.AutoHTTPS.Values, Example: "off", Default: annotations.AutoHTTPS.Default,
 	Parse: nginx.Into(func(c *Config) *string { return &c.Defaults.AutoHTTPS }, annotations.ReadAutoHTTPS),
 }
 
-// strictValidatePathType has no effect but on what lint says: what is stored is served, as in ingress-nginx.
+// strictValidatePathType affects only the warnings of lint. Existing Ingresses are served in any case, as in
+// ingress-nginx.
 var strictValidatePathType = Key{
 	Name: "strict-validate-path-type", Scope: process,
 	Doc: "Has `caddy k8singress lint` warn of paths of the types Exact and Prefix that have other characters than letters, digits and `-._/`. " +
@@ -93,7 +94,8 @@ var strictValidatePathType = Key{
 	Parse: nginx.Into(func(c *Config) *bool { return &c.AnyPathType }, nginx.No),
 }
 
-// proxySSLLocationOnly has no effect but on verdicts: proxy-ssl-* hold for the paths of their Ingress in any case.
+// proxySSLLocationOnly affects only verdicts. The annotations proxy-ssl-* apply to the paths of their own Ingress in
+// any case.
 var proxySSLLocationOnly = Key{
 	Name: "proxy-ssl-location-only",
 	Doc: "The annotations proxy-ssl-* hold for the paths of their Ingress only, whatever stands here. In ingress-nginx that needs `true`: " +
@@ -103,7 +105,7 @@ var proxySSLLocationOnly = Key{
 	Parse: nginx.Into(func(c *Config) *bool { return &c.Defaults.BackendTLSByPath }, nginx.Bool),
 }
 
-// allowCrossNamespaceResources is about references of annotations to other objects.
+// allowCrossNamespaceResources is the key for annotations that refer to objects of other namespaces.
 var allowCrossNamespaceResources = Key{
 	Name: "allow-cross-namespace-resources", Scope: process,
 	Doc: "Lets the annotations of an Ingress name Secrets of other namespaces. Every author of Ingresses can then use every " +

@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// The rows of the redirect to HTTPS that an Ingress cannot say.
+// The keys for the redirect to HTTPS that have no annotation.
 var (
 	httpRedirectCode = Key{
 		Name:   "http-redirect-code",

@@ -2,7 +2,7 @@ package configmap
 
 import "github.com/k8singress/k8singress/internal/nginx"
 
-// The rows of the Server header of answers.
+// The keys for the Server header of responses.
 var (
 	serverTokens = Key{
 		Name: "server-tokens", Scope: process,

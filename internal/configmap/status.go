@@ -6,7 +6,7 @@ const statusDoc = "That page has nginx's numbers of connections and requests. It
 	"and HTTPS; other clients get 403. While this list cannot be read, it lets no client in; the other list still counts. " +
 	"Where use-forwarded-headers believes everybody, any client can pass for one of the list."
 
-// The rows of who may read the status.
+// The keys for the clients that may read the status page.
 var (
 	nginxStatusIPv4 = Key{
 		Name: "nginx-status-ipv4-whitelist", Scope: process, Doc: "The IPv4 clients that may read `/nginx_status`. " + statusDoc,
@@ -20,7 +20,7 @@ var (
 	}
 )
 
-// readStatusReaders takes a list that cannot be read for one of no clients, and not for the default.
+// readStatusReaders reads a list of networks. An invalid list allows no client, instead of the clients in the default.
 func readStatusReaders(value string) ([]string, error) {
 	networks, err := nginx.AllNetworks(value)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 
 const (
 	mostStreamTries = 100
-	// oneTry asks no other endpoint.
+	// oneTry tries no second endpoint.
 	oneTry = 1
 )
 
-// The rows of proxy-stream-*.
+// The keys proxy-stream-*.
 var (
 	proxyStreamTimeout = Key{
 		Name: "proxy-stream-timeout", Scope: process,
@@ -56,7 +56,8 @@ var (
 	}
 )
 
-// parseStreamTries leaves it at one where proxy-stream-next-upstream has been read before and is off.
+// parseStreamTries sets the number of tries. It keeps a single try if proxy-stream-next-upstream, which is parsed
+// first, is off.
 func parseStreamTries(c *Config, value string) error {
 	n, err := nginx.Number(0, 1<<31-1)(value)
 	switch {

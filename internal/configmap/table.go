@@ -8,12 +8,12 @@ import (
 // Key is one row of the table.
 type Key = option.Row[Config, string]
 
-// process is the scope of the keys that hold for the process as a whole, so that a class cannot have one of its own. The other keys
-// hold for Ingresses that do not say otherwise.
+// process is the scope of keys that apply to the whole process, so that a class cannot have its own value. Keys of
+// other scopes are defaults for Ingresses.
 const process option.Scope = "the process"
 
-// Table lists the keys that work: first those that an Ingress can say otherwise. A new one is a line here, and a row in the file
-// of its feature if there is no annotation of its name.
+// Table lists the supported keys. The keys that an Ingress can override come first. A new key needs a line here. It
+// also needs a row in the file of its feature, unless an annotation has the same name.
 var Table = option.Table[Config, string]{
 	annotation("ssl-redirect"), annotation("force-ssl-redirect"), annotation("preserve-trailing-slash"),
 	annotation("use-port-in-redirects"), httpRedirectCode, noTLSRedirectLocations, annotation("relative-redirects"), annotation("app-root"),
@@ -63,7 +63,7 @@ var Table = option.Table[Config, string]{
 	blockCIDRs, blockUserAgents, blockReferers,
 }
 
-// annotation is a key that means for all Ingresses what the annotation of its name means for one.
+// annotation returns the key that applies the annotation of the same name to all Ingresses.
 func annotation(name string) Key {
 	row := annotations.Table.Find(name)
 	if row == nil {
@@ -72,14 +72,15 @@ func annotation(name string) Key {
 	return ofIngresses(row)
 }
 
-// named is a key that means for all Ingresses what the annotation of another name means for one.
+// named returns the key that applies the annotation of another name to all Ingresses.
 func named(name, of string) Key {
 	key := annotation(of)
 	key.Name = name
 	return key
 }
 
-// ofIngresses is a key with a row of annotations.Settings, which no Ingress need be able to say.
+// ofIngresses returns the key that applies a row of annotations.Settings to all Ingresses. The row does not have to be
+// an annotation.
 func ofIngresses(row *annotations.Annotation) Key {
 	return option.In(func(c *Config) *annotations.Settings { return &c.Defaults }, row)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// The rows of the handshake that an Ingress cannot say.
+// The keys for TLS handshakes that have no annotation.
 var (
 	sslProtocols = Key{
 		Name:   "ssl-protocols",
@@ -47,7 +47,7 @@ var (
 
 var errNoVersion = errors.New("neither TLSv1.2 nor TLSv1.3 is given, and other versions are not supported: both are offered")
 
-// readProtocols leaves out the versions that there are not, and says so.
+// readProtocols reads TLS versions. It ignores unknown versions and names them in the error.
 func readProtocols(value string) (ir.TLSVersion, error) {
 	spoken := map[string]bool{}
 	var others []string

@@ -15,16 +15,16 @@ import (
 )
 
 const (
-	// mostSpans is how many spans may wait: each takes about a kilobyte.
+	// mostSpans is the maximum number of queued spans. Each takes about a kilobyte.
 	mostSpans = 1 << 16
-	// mostDelay is how many milliseconds a span may wait.
+	// mostDelay is the maximum time that a span waits, in milliseconds.
 	mostDelay = 600_000
-	// mostServiceName is how long the name of the controller may be in traces.
+	// mostServiceName is the maximum length of the controller's name in traces, in bytes.
 	mostServiceName = 128
 	mostPort        = 65535
 )
 
-// The rows of OpenTelemetry. Package translate says where no collector is named for it.
+// The keys for OpenTelemetry. Package translate reports tracing without a collector.
 var (
 	enableOpenTelemetry    = unchecked("enable-opentelemetry")
 	openTelemetryTrust     = unchecked("opentelemetry-trust-incoming-span")
@@ -89,7 +89,7 @@ var (
 	}
 )
 
-// readHostFor reads a host whose port another key has.
+// readHostFor returns a parser for a host without a port. port is the key for the port.
 func readHostFor(port string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if address, err := netip.ParseAddr(strings.Trim(value, "[]")); err == nil {
@@ -109,7 +109,7 @@ func readServiceName(value string) (string, error) {
 	return value, nil
 }
 
-// readRatio has zero as less than zero, because the field has a default.
+// readRatio reads a ratio. It returns -1 for 0, because a zero field means the default.
 func readRatio(value string) (float64, error) {
 	ratio, err := strconv.ParseFloat(value, 64)
 	if err != nil || !(ratio >= 0 && ratio <= 1) {

@@ -92,7 +92,8 @@ func (r *reading) close() {
 		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
 	}
 	for i := range r.Object.Spec.Rules {
-		_ = panics.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) }) // The problem is already known.
+		// The problem is already known.
+		_ = panics.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) })
 	}
 	_ = panics.Try(r.defaultBackend) // See above.
 	if r.Canary != nil {

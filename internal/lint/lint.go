@@ -1,5 +1,5 @@
-// Package lint finds problems in manifests that a translation alone does not show, because they depend on the options of the
-// controller: ports that no option opens, and options that are not known without a configuration.
+// Package lint finds problems in manifests that depend on the options of the controller, so that a translation alone
+// does not report them: ports that no option opens, and options that are unknown without a configuration.
 package lint
 
 import (
@@ -18,8 +18,9 @@ import (
 	"github.com/k8singress/k8singress/internal/streams"
 )
 
-// UnopenedPorts returns a verdict for each ConfigMap that seems to list TCP or UDP ports, and that no option names: no other
-// verdict says that these ports are closed. options is nil without a configuration; the ConfigMaps are not checked then.
+// UnopenedPorts returns a verdict for each ConfigMap that seems to list TCP or UDP ports and that no option names. No
+// other verdict reports that these ports are closed. If there is no configuration, options is nil, and the verdicts
+// report that the ConfigMaps were not checked.
 func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Verdict {
 	var verdicts []*report.Verdict
 	for c := range snapshot.Of[*corev1.ConfigMap](s).All() {
@@ -42,7 +43,8 @@ func UnopenedPorts(s *snapshot.Snapshot, options *settings.Config) []*report.Ver
 	return verdicts
 }
 
-// unopened is the message for a ConfigMap whose ports are closed. option is the one that would open them, or empty.
+// unopened returns the message for a ConfigMap whose ports are closed. option is the option that would open them, or ""
+// if the protocol is unknown.
 func unopened(option string, name ir.Name, options *settings.Config) string {
 	var other ir.Name
 	switch option {
@@ -65,8 +67,8 @@ const (
 	udpOption = "udp_services"
 )
 
-// portOption says whether a ConfigMap seems to list ports, by the name that ingress-nginx has for it or by an entry, and returns
-// the option for it. The option is empty where the name does not show the protocol.
+// portOption reports whether a ConfigMap seems to list ports, because it has an entry or a name that ingress-nginx
+// uses. It also returns the option that opens them. The option is "" if the name does not show the protocol.
 func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	switch c.Name {
 	case "tcp-services":
@@ -89,8 +91,8 @@ func portOption(c *corev1.ConfigMap) (option string, seems bool) {
 	return "", false
 }
 
-// WithoutOptions replaces the problems that depend on an option by a note that they were not checked: without a configuration
-// the option is unknown.
+// WithoutOptions replaces each problem that depends on an option by the message that it was not checked. It is for
+// verdicts without a configuration, where the option is unknown.
 func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 	verdicts = slices.Clone(verdicts)
 	for i, v := range verdicts {
@@ -111,7 +113,7 @@ func WithoutOptions(verdicts []*report.Verdict) []*report.Verdict {
 	return verdicts
 }
 
-// decidedBy returns the option that a problem depends on, or empty.
+// decidedBy returns the option that a problem depends on, or "".
 func decidedBy(p report.Problem) string {
 	switch {
 	case p.Reason == report.AddressNotAllowed:

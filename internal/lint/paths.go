@@ -14,12 +14,12 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// plainPath is what ingress-nginx takes for a path of the types Exact and Prefix.
+// plainPath matches the paths that ingress-nginx accepts for the path types Exact and Prefix.
 var plainPath = regexp.MustCompile(`^/[0-9A-Za-z._/-]*$`)
 
-// PathTypes returns a verdict for each Ingress of the report with a path that its type is not for in ingress-nginx, unless the key
-// strict-validate-path-type is false. Such an Ingress is served as it is, so no other verdict says this. options is nil without a
-// configuration, which names the ConfigMap.
+// PathTypes returns a verdict for each Ingress of the report with a path that ingress-nginx rejects for its path type.
+// It returns nil if the key strict-validate-path-type is false. k8singress serves such an Ingress, so no other verdict
+// warns about it. options names the ConfigMap. It is nil without a configuration.
 func PathTypes(s *snapshot.Snapshot, options *settings.Config, r *report.Report) (verdicts []*report.Verdict) {
 	if options != nil {
 		if c, ok := snapshot.Of[*corev1.ConfigMap](s).Get(options.ConfigMap.Namespace, options.ConfigMap.Name); ok {

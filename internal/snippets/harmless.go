@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// rule is what makes a directive harmless.
+// rule is the condition under which a directive is harmless.
 type rule struct {
-	// args reports whether the directive is harmless with these arguments. Nil admits all.
+	// args reports whether the directive is harmless with these arguments. Nil accepts all arguments.
 	args func(args []string) bool
-	// block admits a block, whatever is in it: the lines of a map are no directives.
+	// block requires a block and ignores its content, because the lines of a map are not directives.
 	block bool
 }
 
-// harmless lists the directives without which a request is neither let in nor refused otherwise, and which a backend does not notice. A
+// harmless lists the directives that neither accept nor reject requests, and that a backend does not notice. A
 // directive that is not in the table is not harmless.
 var harmless = map[string]rule{
 	"proxy_set_header": {args: forwardedHeader}, "grpc_set_header": {args: forwardedHeader},
 	"map": {block: true}, "map_hash_bucket_size": {}, "map_hash_max_size": {},
 }
 
-// The names of harmless directives whose arguments do not matter, by what they change.
+// The names of harmless directives whose arguments do not matter, grouped by purpose.
 const (
 	responseHeaders = "add_header add_trailer add_header_inherit add_trailer_inherit more_set_headers more_clear_headers expires etag " +
 		"server_tokens default_type charset charset_types override_charset source_charset proxy_hide_header proxy_pass_header " +
@@ -48,8 +48,8 @@ func init() {
 	}
 }
 
-// forwardedHeader reports whether a request header is one that the controller itself sets or manages, so that the backend gets one without
-// the snippet, too.
+// forwardedHeader reports whether the first argument is a request header that the controller itself sets or manages.
+// The backend gets such a header without the snippet, too.
 func forwardedHeader(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -62,7 +62,7 @@ func forwardedHeader(args []string) bool {
 	return strings.HasPrefix(name, "x-forwarded-")
 }
 
-// instead names what does the work of a directive here.
+// instead holds, by directive, the advice how to replace it.
 var instead = map[string]string{
 	"allow":                "use the annotation allowlist-source-range",
 	"deny":                 "use the annotation denylist-source-range or allowlist-source-range",
@@ -81,8 +81,8 @@ var instead = map[string]string{
 	"sub_filter":           "use a handler chain",
 }
 
-// Harmless returns nil if a text of nginx configuration is harmless, and an error that says what in it is not. An empty text and one of
-// comments are harmless.
+// Harmless returns nil if nginx configuration is harmless, and otherwise an error that names the first directive that
+// is not. An empty text and a text of comments are harmless.
 func Harmless(text string) error {
 	directives, err := Parse(text)
 	if err != nil {
@@ -112,7 +112,8 @@ func (d *Directive) harmless() error {
 	return fmt.Errorf("line %d: the directive %s is not supported, and requests are not served without it: %s", d.Line, quote(name), advice)
 }
 
-// quote returns a name from the text for an error: short, and without characters that a terminal or a log would interpret.
+// quote returns a name from the text for an error. It is short and has no characters that a terminal or a log would
+// interpret.
 func quote(name string) string {
 	const longest = 64
 	if len(name) > longest {
@@ -123,8 +124,9 @@ func quote(name string) string {
 
 var errRefuses = errors.New("its rules may refuse requests: set SecRuleEngine DetectionOnly, or remove it")
 
-// DetectsOnly returns nil if a text of ModSecurity's language refuses no request, and an error otherwise. It refuses none if its last
-// SecRuleEngine is DetectionOnly or Off and no rule turns the engine on for single requests. An empty text refuses none.
+// DetectsOnly returns nil if ModSecurity rules reject no request, and an error otherwise. They reject none if the last
+// SecRuleEngine is DetectionOnly or Off and no rule turns the engine on for single requests. An empty text rejects no
+// request.
 func DetectsOnly(text string) error {
 	engine, _ := lastEngine(text)
 	detects := engine == "off" || engine == "detectiononly"
@@ -134,7 +136,7 @@ func DetectsOnly(text string) error {
 	return errRefuses
 }
 
-// EngineOn reports whether a text of ModSecurity's language turns the rule engine on, so that rules refuse requests.
+// EngineOn reports whether ModSecurity rules turn the rule engine on, so that they reject requests.
 func EngineOn(text string) bool {
 	engine, found := lastEngine(text)
 	return found && engine != "off" && engine != "detectiononly" || strings.Contains(strings.ToLower(text), "ruleengine=on")

@@ -1,6 +1,7 @@
-// Package snippets reads texts of nginx configuration that users put into annotations and into the ConfigMap. The texts are read and never
-// run. A text whose directives cannot keep a request from the backend, and change nothing that a backend may trust, is harmless: it may
-// have no effect. Any other text may be a guard, so whoever names it has to be refused.
+// Package snippets parses the nginx configuration that users write into annotations and the ConfigMap. The
+// configuration is never executed. It is harmless if its directives cannot keep a request from the backend and change
+// nothing that a backend may trust. Harmless configuration may be ignored. Other configuration may restrict access, so
+// objects that contain it must be rejected.
 package snippets
 
 import (
@@ -13,19 +14,19 @@ import (
 	crossplane "github.com/nginxinc/nginx-go-crossplane"
 )
 
-// MaxBytes is the size of the longest text that is read, in bytes. A longer one is an error.
+// MaxBytes is the maximum length of a text, in bytes. Parse returns an error for a longer text.
 const MaxBytes = 64 << 10
 
-// maxBlocks bounds the braces of a text. The parser's work grows with the square of the depth of blocks.
+// maxBlocks is the maximum number of blocks in a text. The time for parsing grows with the square of their depth.
 const maxBlocks = 1000
 
 // Directive is one nginx directive.
 type Directive struct {
-	// Name is as the text has it: nginx knows lower-case names only.
+	// Name is the name as it is written in the text. nginx knows only lower-case names.
 	Name string
 	// Args are the arguments without their quotes.
 	Args []string
-	// Line is the number of the line in the text, from 1.
+	// Line is the line number in the text, starting at 1.
 	Line int
 	// Block holds the directives between braces. It is nil for a directive that ends with a semicolon.
 	Block []Directive
@@ -37,11 +38,12 @@ var (
 	errLua     = errors.New("the text has Lua code in it")
 )
 
-// lua finds the directives of OpenResty. What follows them is no text of nginx, and no parser of nginx configuration knows where it ends.
+// lua matches the directives of OpenResty. They contain Lua code, and a parser of nginx configuration does not know
+// where that ends.
 var lua = regexp.MustCompile(`(?i)_by_lua`)
 
-// Parse reads a text of nginx configuration. It checks neither the names of directives, nor their contexts, nor the number of their
-// arguments. The error names the line where the text is no configuration.
+// Parse parses nginx configuration. It checks neither the names of directives, nor their contexts, nor the number of
+// their arguments. The error names the line that is invalid.
 func Parse(text string) (parsed []Directive, err error) {
 	switch {
 	case len(text) > MaxBytes:
@@ -59,8 +61,8 @@ func Parse(text string) (parsed []Directive, err error) {
 	payload, err := crossplane.Parse(theFile, &crossplane.ParseOptions{
 		Open: func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
 		Glob: func(string) ([]string, error) { return nil, nil },
-		// Files that the text includes are not opened. The parser reads on behind an error, because its lexer is a goroutine that ends
-		// only when all has been read.
+		// Included files are not opened. The parser continues after an error, because its lexer is a goroutine that
+		// ends only when it has read the whole text.
 		SingleFile: true, StopParsingOnError: false, SkipDirectiveContextCheck: true, SkipDirectiveArgsCheck: true,
 	})
 	if err != nil {
@@ -75,10 +77,11 @@ func Parse(text string) (parsed []Directive, err error) {
 	return parsed, nil
 }
 
-// theFile is the name that the parser has for the text. It appears in errors only, where plain removes it.
+// theFile is the file name that the parser gets for the text. It only appears in errors, and plain removes it from
+// them.
 const theFile = "snippet"
 
-// plain returns a parser's error without the name of the file.
+// plain returns a parser's error without the file name.
 func plain(err error) error {
 	var e *crossplane.ParseError
 	if !errors.As(err, &e) {

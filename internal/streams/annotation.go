@@ -22,7 +22,7 @@ import (
 // Annotation is one row of the table.
 type Annotation = option.Row[Settings, string]
 
-// Table lists the annotations of Services: a new one is a line here, and a row in the file of its feature.
+// Table lists the annotations of Services. A new annotation needs a line here, and a row in the file of its feature.
 var Table = option.Table[Settings, string]{
 	tcpPorts, udpPorts,
 	streamIdleTimeout, streamConnectTimeout, streamMaxConnections, streamResponses,
@@ -36,8 +36,8 @@ const (
 	staysClosed = "the ports of this Service stay closed"
 )
 
-// Parse reads the annotations of a Service. Where they say nothing, the policy holds. An annotation that cannot be read is left
-// out and reported, and the others count; with some, the ports stay closed.
+// Parse reads the annotations of a Service. Settings without an annotation come from policy. An invalid annotation is
+// reported and ignored, and the others take effect. For some annotations an invalid value keeps the ports closed.
 func Parse(policy ir.StreamPolicy, service *corev1.Service) (*Settings, []report.Problem) {
 	s := &Settings{Policy: policy}
 	r := option.Reading[Settings]{Settings: s, Invalid: report.InvalidAnnotation}
@@ -56,7 +56,7 @@ func Parse(policy ir.StreamPolicy, service *corev1.Service) (*Settings, []report
 	return s, r.Problems
 }
 
-// unknown says that an annotation with our prefix is not in the table.
+// unknown returns the warning for an annotation with our prefix that is not in the table.
 func unknown(key string) string {
 	if annotations.Table.Find(key) != nil {
 		return key + " is an annotation of Ingresses, and has no effect on a Service"
@@ -68,39 +68,40 @@ func unknown(key string) string {
 	return fmt.Sprintf("a Service has no annotation %q, and it has no effect%s", key, suggest.Hint(strings.TrimPrefix(key, prefix), names))
 }
 
-// close keeps the ports closed, because a value may say who gets in, or what is sent unencrypted.
+// close keeps the ports closed, because an invalid value may restrict clients or require encryption.
 func (s *Settings) close() { s.Closed = true }
 
-// Settings are the annotations of one Service as typed values. They hold for all ports that lead to it.
+// Settings holds the annotations of one Service as typed values. They apply to all ports that lead to the Service.
 type Settings struct {
-	// TCPPorts and UDPPorts are those that the Service itself asks for.
+	// TCPPorts and UDPPorts are the ports that the Service itself requests.
 	TCPPorts, UDPPorts []Listed
 	Policy             ir.StreamPolicy
-	// What follows is for TCP only.
+	// The next five fields apply to TCP only.
 	AcceptProxy bool
 	Trusted     []string
 	SendProxy   ir.ProxyVersion
 	TLS         *ir.StreamTLS
 	BackendTLS  *ir.BackendTLS
-	// Closed keeps the ports closed: an annotation that cannot be read may say who gets in.
+	// Closed keeps the ports closed, because an invalid annotation may restrict clients.
 	Closed bool
 
-	// given says that there are annotations of the table at all.
+	// given means that the Service has at least one annotation of the table.
 	given bool
-	// tls and backend are what was asked for, before all of it is known. Secrets are names in the namespace of the Service.
+	// tls and backend are the values of single annotations, which finishTLS combines. Secrets are names in the
+	// namespace of the Service.
 	tls     ir.StreamTLS
 	backend ir.BackendTLS
 	overTLS bool
 }
 
-// Listed is one entry of a list of ports.
+// Listed is one entry in a list of ports.
 type Listed struct {
 	Port uint16
 	// Target is the port of the Service, by number or name.
 	Target string
 }
 
-// secrets are those that the settings name.
+// secrets yields the Secrets that the settings name.
 func (s *Settings) secrets() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		if s.TLS != nil && !s.TLS.Secret.IsZero() && !yield(s.TLS.Secret.Of(kinds.Secret)) {

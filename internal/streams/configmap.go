@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// configMap reads the ConfigMap that an option names.
+// configMap opens the ports in the ConfigMap that an option names.
 func (r *reading) configMap(name ir.Name, option string, protocol ir.Protocol) {
 	if name.IsZero() {
 		return
@@ -49,7 +49,8 @@ func dataField(key string) string { return "data[" + key + "]" }
 
 func upper(protocol ir.Protocol) string { return strings.ToUpper(string(protocol)) }
 
-// byNumber puts a port before the same one with zeros in front, so that such an entry takes nothing from a good one.
+// byNumber sorts a port before the same port with leading zeros, so that the entry with zeros does not replace a valid
+// one.
 func byNumber(a, b string) int {
 	return cmp.Or(cmp.Compare(strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")), cmp.Compare(len(a), len(b)))
 }
@@ -66,8 +67,8 @@ func (r *reading) entry(key, value string, protocol ir.Protocol, of ir.Ref) *rep
 	return r.open(w, of)
 }
 
-// readEntry reads "namespace/service:port[:PROXY][:PROXY]": the first PROXY says that clients send a PROXY protocol header,
-// the second that the backend gets one.
+// readEntry reads "namespace/service:port[:PROXY][:PROXY]". With the first PROXY, clients must send a PROXY protocol
+// header. With the second, the backend gets one.
 func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem) {
 	port, ok := readPort(key)
 	if !ok {
@@ -98,13 +99,13 @@ func readEntry(key, value string, protocol ir.Protocol) (*wish, *report.Problem)
 	return w, nil
 }
 
-// IsEntry says whether a key and a value of a ConfigMap are an entry for a port.
+// IsEntry reports whether a key and a value of a ConfigMap form an entry for a port.
 func IsEntry(key, value string) bool {
 	_, p := readEntry(key, value, ir.TCP)
 	return p == nil
 }
 
-// form is how an entry is written.
+// form returns the syntax of an entry, for messages.
 func form(protocol ir.Protocol) string {
 	if protocol == ir.UDP {
 		return "namespace/service:port"
@@ -112,7 +113,8 @@ func form(protocol ir.Protocol) string {
 	return "namespace/service:port[:PROXY[:PROXY]]"
 }
 
-// unreadable reports a value that is not an entry. It mentions blanks and line breaks, which are easy to overlook.
+// unreadable returns the problem of a value that is not an entry. It mentions blanks and line breaks, which are easy to
+// overlook.
 func unreadable(value string, protocol ir.Protocol) *report.Problem {
 	hint := ""
 	if strings.ContainsFunc(value, unicode.IsSpace) {
@@ -127,8 +129,8 @@ func readPort(text string) (uint16, bool) {
 	return uint16(number), err == nil && number != 0
 }
 
-// named says whether these could be a namespace, a Service in it and its port. The API server does not check a ConfigMap, and the
-// names become the ID of a backend, which must not be another one's.
+// named reports whether these are valid names of a namespace, a Service and a port. The API server does not check the
+// content of a ConfigMap. The names form the ID of a backend, which must not be equal to the ID of another backend.
 func named(namespace, service, port string) bool {
 	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(service)) == 0 &&
 		len(validation.IsDNS1123Label(port)) == 0

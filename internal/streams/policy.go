@@ -15,7 +15,7 @@ const (
 	mostResponses   = 1_000_000
 )
 
-// The rows of how connections are passed on.
+// The annotations for connections.
 var (
 	streamIdleTimeout = Annotation{
 		Name:   prefix + "stream-idle-timeout",
@@ -44,7 +44,8 @@ var (
 	}
 )
 
-// cap has what a Service asks for end at what it may ask for, and reports that. What the ConfigMap says may be more.
+// cap reduces the Service's settings to the maximum in o.Most, and returns the resulting warnings. Values from the
+// ConfigMap may be larger.
 func (s *Settings) cap(o *Options) (problems []report.Problem) {
 	warn := func(row *Annotation, asked, most, option string) {
 		problems = append(problems, report.Problem{
@@ -65,7 +66,7 @@ func (s *Settings) cap(o *Options) (problems []report.Problem) {
 
 const booleans = "true or false"
 
-// The rows of the PROXY protocol, which is for TCP.
+// The annotations for the PROXY protocol, which apply to TCP only.
 var (
 	streamAcceptProxy = Annotation{
 		Name: prefix + "stream-accept-proxy",

@@ -14,7 +14,7 @@ import (
 const listValues = "numbers from 1 to 65535 with commas between them, each with a colon and the number or the name of a port of the Service " +
 	"behind it, if that is another one"
 
-// The rows of the ports that a Service asks for.
+// The annotations for the ports that a Service requests.
 var (
 	tcpPorts = Annotation{
 		Name: prefix + "tcp-ports",
@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// readList leaves out the entries that it cannot read.
+// readList reads a list of ports. It leaves out invalid entries, and names them in the error.
 func readList(value string) ([]Listed, error) {
 	var list []Listed
 	var bad []string

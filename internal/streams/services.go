@@ -16,16 +16,16 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// service is one with annotations of our own.
+// service is a Service with annotations of our own.
 type service struct {
 	object   *corev1.Service
 	settings *Settings
 	verdict  *report.Verdict
-	// used says that a port leads to it, or was to.
+	// used means that the Service is the target of at least one requested port.
 	used bool
 }
 
-// settings returns what a Service says of its ports, and what the ConfigMap says in its place.
+// settings returns the settings of a Service. Settings that the Service does not configure come from the policy.
 func (r *reading) settings(of ir.Ref) *Settings {
 	if object, ok := snapshot.Of[*corev1.Service](r.snapshot).Get(of.Namespace, of.Name); ok && kinds.HasOwnAnnotation(object) {
 		s := r.service(object)
@@ -35,7 +35,7 @@ func (r *reading) settings(of ir.Ref) *Settings {
 	return &Settings{Policy: r.options.Policy}
 }
 
-// service reads the annotations of a Service once.
+// service returns a Service whose annotations are parsed. It parses the annotations only once.
 func (r *reading) service(object *corev1.Service) *service {
 	ref := snapshot.RefOf(object)
 	if s := r.services[ref]; s != nil {
@@ -52,7 +52,7 @@ func (r *reading) service(object *corev1.Service) *service {
 		s.settings.Closed = true
 		problems = append(problems, *p)
 	}
-	// There is one verdict for each: no need to look for it among those that there are.
+	// Each Service has exactly one verdict, so there is no need to search for an existing one.
 	s.verdict = &report.Verdict{Object: ref, Problems: problems}
 	r.result.Verdicts = append(r.result.Verdicts, s.verdict)
 	for secret := range s.settings.secrets() {
@@ -61,7 +61,7 @@ func (r *reading) service(object *corev1.Service) *service {
 	return s
 }
 
-// issuable says why no issuer may be asked for the certificate of a Service.
+// issuable returns the reason why no issuer may issue the certificate of a Service, or nil.
 func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 	option := ""
 	switch {
@@ -81,7 +81,7 @@ func (r *reading) issuable(ref ir.Ref, s *Settings) *report.Problem {
 	}
 }
 
-// annotated opens the ports that Services ask for, the oldest first.
+// annotated opens the ports that Services request, the oldest Service first.
 func (r *reading) annotated() {
 	var all []*service
 	for object := range snapshot.Of[*corev1.Service](r.snapshot).Annotated() {
@@ -105,7 +105,7 @@ func (r *reading) annotated() {
 	}
 }
 
-// older orders Services by precedence.
+// older compares Services by precedence: by age, then by name.
 func older(a, b *corev1.Service) int {
 	return cmp.Or(
 		a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time),
@@ -113,7 +113,7 @@ func older(a, b *corev1.Service) int {
 	)
 }
 
-// selected says whether Services of a namespace are looked at.
+// selected reports whether the Services of a namespace are considered.
 func (r *reading) selected(namespace string) bool {
 	o := &r.options.Services
 	if o.Selector == nil {
@@ -128,7 +128,7 @@ func (r *reading) selected(namespace string) bool {
 	return (ok || o.Folder) && o.Selector.Matches(all)
 }
 
-// ports opens those of one annotation.
+// ports opens the ports of one annotation.
 func (r *reading) ports(s *service, row *Annotation, protocol ir.Protocol, list []Listed) {
 	of := snapshot.RefOf(s.object)
 	for _, listed := range list {
@@ -160,14 +160,14 @@ func tooManyPorts(namespace string, at place, most int) *report.Problem {
 			"let the administrator raise service_ports_per_namespace", at, namespace, most)}
 }
 
-// say adds a problem to the verdict, once.
+// say adds a problem to the verdict, unless the verdict already contains it.
 func (s *service) say(p *report.Problem) {
 	if !slices.Contains(s.verdict.Problems, *p) {
 		s.verdict.Problems = append(s.verdict.Problems, *p)
 	}
 }
 
-// refuse says why the Services of a namespace may not have a port.
+// refuse returns the reason why the Services of a namespace may not open a port, or nil.
 func (o *ServicePorts) refuse(namespace string, at place) *report.Problem {
 	ranges := o.TCP
 	if at.protocol == ir.UDP {

@@ -1,5 +1,5 @@
-// Package streams turns what asks for TCP and UDP ports into the model: the tcp-services and udp-services ConfigMaps of
-// ingress-nginx, and annotations of Services. It is pure.
+// Package streams translates TCP and UDP port definitions into the model. The definitions are the tcp-services and
+// udp-services ConfigMaps of ingress-nginx, and annotations of Services. It does no I/O.
 package streams
 
 import (
@@ -18,83 +18,84 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Options are what, besides the objects, decides about ports.
+// Options are the inputs of a translation besides the objects.
 type Options struct {
-	// TCP and UDP are the ConfigMaps with ports, or zero.
+	// TCP and UDP name the ConfigMaps that define ports. Zero means that there is none.
 	TCP, UDP ir.Name
-	// Services is for the ports that Services ask for themselves.
+	// Services limits the ports that Services may request in their annotations.
 	Services ServicePorts
-	// Policy is for the Services that do not say otherwise. Most is the most that they may ask for: of it, zero is no limit.
+	// Policy applies to Services without their own settings. Most holds the maximum values that Services may set; zero
+	// values are no limit.
 	Policy, Most ir.StreamPolicy
-	// Reserved are the ports that the process itself listens on. In one process, Caddy shares a port among its listeners
-	// without an error.
+	// Reserved are the ports on which the process itself listens. Inside one process, Caddy shares a port among several
+	// listeners without an error.
 	Reserved []ReservedPort
-	// ExternalNames is that of settings.Config.
+	// ExternalNames has the same values as the field of settings.Config.
 	ExternalNames string
-	// NoIssuer says that no issuer is asked for a certificate, NoIssuerFor are the namespaces for which none is.
+	// NoIssuer turns certificates from issuers off. NoIssuerFor lists the namespaces for which they are off.
 	NoIssuer    bool
 	NoIssuerFor []string
 }
 
-// ServicePorts are the ports that the annotations of Services may open. The zero value is none.
+// ServicePorts are the ports that annotations of Services may open. The zero value allows none.
 type ServicePorts struct {
 	TCP, UDP []settings.PortRange
-	// Namespaces are names, and beginnings of names with a star behind them. Without any, all namespaces may.
+	// Namespaces are names, or prefixes of names followed by a star. An empty list allows all namespaces.
 	Namespaces []string
-	// PerNamespace is how many ports those of one namespace may have; zero is no limit.
+	// PerNamespace is the maximum number of ports for the Services of one namespace. Zero means no limit.
 	PerNamespace int
-	// Selector selects namespaces by their labels, as for Ingresses; nil selects all.
+	// Selector selects namespaces by their labels, as for Ingresses. Nil selects all namespaces.
 	Selector labels.Selector
-	// Folder says that the objects come from files, where a namespace may be meant that is not there.
+	// Folder means that the objects come from files, so the Namespace objects may be missing.
 	Folder bool
 }
 
-// ReservedPort is one port that nobody else may have.
+// ReservedPort is a port that the process itself uses.
 type ReservedPort struct {
 	Protocol ir.Protocol
 	Port     uint16
-	// Owner is what listens there, for messages.
+	// Owner names the user of the port in messages.
 	Owner string
 }
 
-// Result is what is asked for.
+// Result holds the routes and verdicts of one translation.
 type Result struct {
 	// Routes are sorted by protocol and port.
 	Routes   []*ir.StreamRoute
 	Verdicts []*report.Verdict
-	// Refs are the objects that the result depends on, besides Services that get an annotation of our own.
+	// Refs are the objects on which the result depends. Services that gain an annotation of our own are not included.
 	Refs []ir.Ref
 }
 
-// Translate reads the ConfigMaps and the Services. A ConfigMap that does not exist has no entries, and a verdict all the
-// same. A port that belongs to another owner is refused: first to the process itself, then to a ConfigMap,
-// then to the oldest Service.
+// Translate reads the ConfigMaps and the Services. A ConfigMap that does not exist has no entries, but gets a verdict.
+// If several owners request a port, the process itself takes precedence, then a ConfigMap, then the oldest Service. The
+// others are rejected.
 func Translate(s *snapshot.Snapshot, o Options) *Result {
 	return newReading(s, o).translate()
 }
 
-// reading is one translation.
+// reading is the state of one translation.
 type reading struct {
 	snapshot *snapshot.Snapshot
 	options  Options
 	result   *Result
-	// owners are whom ports belong to, even if those stay closed.
+	// owners are the owners of ports, including ports that stay closed.
 	owners map[place]owner
-	// opened is how many ports the Services of a namespace have.
+	// opened is, by namespace, the number of ports that its Services opened.
 	opened map[string]int
-	// services are those whose annotations have been read.
+	// services holds the Services whose annotations have been parsed.
 	services map[ir.Ref]*service
-	// find is backends.Find.
+	// find is backends.Find, which tests replace.
 	find func(*snapshot.Snapshot, ir.Ref, string, ir.Protocol, backends.Options) (*ir.Backend, *report.Problem)
 }
 
-// place is a port that one object can have.
+// place is a port that only one object can own.
 type place struct {
 	protocol ir.Protocol
 	port     uint16
 }
 
-// owner is an object, and where in it a port is asked for.
+// owner is the object that owns a port, and the field in it that requests the port.
 type owner struct {
 	ir.Ref
 	field string
@@ -117,25 +118,25 @@ func (r *reading) translate() *Result {
 	return r.result
 }
 
-// Compare is the order of Result.Routes: by protocol, and then by port.
+// Compare sorts the routes of a Result: by protocol, then by port.
 func Compare(a, b *ir.StreamRoute) int {
 	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
 }
 
-// wish is a port that an object asks for.
+// wish is a port that an object requests.
 type wish struct {
 	place
-	// service and target are where it is to lead: a Service, and a port of it by number or name.
+	// service and target are the backend of the port: a Service, and the number or name of its port.
 	service ir.Ref
 	target  string
-	// field is where it is asked for.
+	// field is the field of the object that requests the port.
 	field string
-	// acceptProxy and sendProxy are the flags of a ConfigMap.
+	// acceptProxy and sendProxy are the PROXY flags of a ConfigMap entry.
 	acceptProxy bool
 	sendProxy   ir.ProxyVersion
 }
 
-// take makes a port belong to an object, unless it belongs to another one.
+// take makes an object the owner of a port, or returns a problem if the port has another owner.
 func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	for _, p := range r.options.Reserved {
 		if p.Protocol == w.protocol && p.Port == w.port {
@@ -156,11 +157,12 @@ func (r *reading) take(w *wish, of ir.Ref) *report.Problem {
 	if first.Namespace == of.Namespace {
 		return conflict("the %s belongs to %s: choose another one", w.place, snapshot.Elder(winner, other))
 	}
-	// Who that is, is none of their business.
+	// The message does not name the winner, because it is in another namespace.
 	return conflict("the %s belongs to %s: choose another one", w.place, snapshot.ElderOfKind(winner, other, " of another namespace"))
 }
 
-// open makes the route of a port. A route and a problem may come together: a Service that is missing may appear.
+// open adds the route of a port. It may add a route and also return a problem, because a missing Service may be created
+// later.
 func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 	s := r.settings(w.service)
 	if s.Closed {
@@ -181,12 +183,13 @@ func (r *reading) open(w *wish, of ir.Ref) *report.Problem {
 	return p
 }
 
-// onlyTCP says whether a Service asks for something that no UDP port can do, and without which it may not want to be reached.
+// onlyTCP reports whether a Service has settings that UDP ports do not support. The Service may not want to be
+// reachable without them.
 func (s *Settings) onlyTCP() bool {
 	return s.TLS != nil || s.BackendTLS != nil || s.AcceptProxy || s.SendProxy != "" || len(s.Trusted) > 0
 }
 
-// tcp is what a Service says of TCP only.
+// tcp sets the settings of a route that apply to TCP only.
 func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
 	route.Policy.Responses = 0
 	route.SendProxy = cmp.Or(s.SendProxy, w.sendProxy)
@@ -196,7 +199,8 @@ func (s *Settings) tcp(route *ir.StreamRoute, w *wish) {
 	route.TLS, route.BackendTLS = s.TLS, s.BackendTLS
 }
 
-// closed reports to another object than the Service that the Service keeps its ports closed.
+// closed returns the problem of an object whose port stays closed because of the Service's annotations. It returns nil
+// if the object is the Service itself, which already has a problem.
 func closed(service, of ir.Ref) *report.Problem {
 	if service == of {
 		return nil
@@ -222,7 +226,7 @@ func (r *reading) backend(w *wish) (*ir.Backend, *report.Problem) {
 
 func (r *reading) depend(on ir.Ref) { r.result.Refs = append(r.result.Refs, on) }
 
-// verdict returns the one on an object. Both options may name the same ConfigMap.
+// verdict returns the verdict on an object, and creates it if necessary. Both options may name the same ConfigMap.
 func (r *reading) verdict(ref ir.Ref) *report.Verdict {
 	for _, v := range r.result.Verdicts {
 		if v.Object == ref {
@@ -234,7 +238,7 @@ func (r *reading) verdict(ref ir.Ref) *report.Verdict {
 	return v
 }
 
-// carefully makes a panic a problem of what causes it.
+// carefully calls do and turns a panic into a problem of the entry.
 func carefully(do func() *report.Problem) (p *report.Problem) {
 	if caught := panics.Try(func() { p = do() }); caught != nil {
 		return &report.Problem{

@@ -17,7 +17,7 @@ import (
 
 const ownSecret = "the name of a Secret in the namespace of the Service"
 
-// The rows of TLS, which is for TCP.
+// The annotations for TLS, which apply to TCP only.
 var (
 	streamTLSSecret = Annotation{
 		Name: prefix + "stream-tls-secret",
@@ -95,7 +95,7 @@ func readHost(value string) (string, error) {
 
 const unproven = "this needs stream-backend-tls-secret, with the certificate authority that verifies the endpoints; meanwhile, " + staysClosed
 
-// finishTLS makes of several annotations what they say together.
+// finishTLS combines the values of the TLS annotations.
 func finishTLS(r *option.Reading[Settings], service *corev1.Service) {
 	s := r.Settings
 	switch {
