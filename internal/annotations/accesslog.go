@@ -2,7 +2,7 @@ package annotations
 
 import "github.com/k8singress/k8singress/internal/nginx"
 
-// enableRewriteLog is for a log that the authors of Ingresses do not read.
+// enableRewriteLog has no effect, because the authors of Ingresses cannot read such a log.
 var enableRewriteLog = Annotation{
 	Name: "enable-rewrite-log", Risk: RiskLow,
 	Ignored: "what a path became is $uri in log-format-upstream, and $request_uri what it was; rewrites have no log of their own",

@@ -12,10 +12,10 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// cookieName is ingress-nginx's.
+// cookieName is the default name of the session cookie, as in ingress-nginx.
 const cookieName = "INGRESSCOOKIE"
 
-// The rows of affinity: a cookie keeps a client at its endpoint.
+// The annotations for session affinity: a cookie keeps a client at its endpoint.
 var (
 	affinity = Annotation{
 		Name: "affinity",
@@ -35,7 +35,7 @@ var (
 	}
 )
 
-// The rows of session-cookie-*: its attributes. They have an effect with affinity only.
+// The annotations session-cookie-*, which set the attributes of the cookie. They take effect only with affinity.
 var (
 	sessionCookieName = Annotation{
 		Name:   "session-cookie-name",
@@ -105,14 +105,15 @@ var (
 const (
 	mostDomainBytes = 253
 	mostPathBytes   = 1024
-	// mostLifetime is 68 years: more is a number that browsers and ingress-nginx do not agree on.
+	// mostLifetime is 68 years, in seconds. Browsers and ingress-nginx interpret larger numbers differently.
 	mostLifetime = 1<<31 - 1
 	lifetimes    = "a number of seconds from 1 to 2147483647"
 )
 
 func checkSticky(s *Settings) string { return option.Unless(s.Asked.Affinity.On, noAffinity) }
 
-// checkAffinity warns of a cookie that no browser sends back: a target with groups shows that the paths are regular expressions.
+// checkAffinity warns about a cookie that no browser sends back. A rewrite target with groups shows that the paths are
+// regular expressions.
 func checkAffinity(s *Settings) string {
 	return option.Unless(s.Asked.Affinity.Cookie.Path != "" || !s.Asked.Affinity.On || !strings.Contains(s.RewriteTarget, "$"),
 		"the paths are regular expressions, so that the path of the session cookie is none that a browser knows: set session-cookie-path")
@@ -130,7 +131,7 @@ func readAffinityMode(value string) (bool, error) {
 	return mode == "persistent", err
 }
 
-// readCookiePath refuses what would end the attribute, or the header.
+// readCookiePath reads a path. It rejects characters that would end the attribute or the header.
 func readCookiePath(value string) (string, error) {
 	if err := checkPath(value); err != nil {
 		return "", err
@@ -141,7 +142,7 @@ func readCookiePath(value string) (string, error) {
 	return value, nil
 }
 
-// checkPath wants a path as it stands in a request or in a header.
+// checkPath returns an error unless the value is a path in the form of a request or a header.
 func checkPath(value string) error {
 	switch {
 	case !strings.HasPrefix(value, "/"):
@@ -156,7 +157,8 @@ func checkPath(value string) error {
 
 func tooLong(most int) error { return fmt.Errorf("the value is longer than %d bytes", most) }
 
-// readLifetime leaves the attribute out where ingress-nginx would have the browser forget the cookie at once.
+// readLifetime reads a lifetime in seconds. It omits the attribute if the value is 0 or less, with which ingress-nginx
+// makes the browser delete the cookie at once.
 func readLifetime(value string) (time.Duration, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	switch {
@@ -169,7 +171,7 @@ func readLifetime(value string) (time.Duration, error) {
 	return time.Duration(n) * time.Second, nil
 }
 
-// stickiness is what affinity and session-cookie-* ask for.
+// stickiness holds the values of affinity and session-cookie-*.
 type stickiness struct {
 	On     bool
 	Cookie ir.SessionCookie

@@ -1,4 +1,5 @@
-// Package annotations reads the annotations of an Ingress: one file for each feature, and table.go, which lists their rows.
+// Package annotations parses the annotations of an Ingress. Each feature has its own file, and table.go lists all
+// annotations.
 package annotations
 
 //go:generate go test -run ^TestReference$ -update
@@ -11,9 +12,10 @@ import (
 )
 
 const (
-	// Prefix is that of ingress-nginx's annotations, which the names of their rows leave out.
+	// Prefix is the prefix of ingress-nginx's annotations. The names of their rows do not contain it.
 	Prefix = "nginx.ingress.kubernetes.io/"
-	// OwnPrefix is that of the annotations for what ingress-nginx has no word for. It is part of the names of their rows.
+	// OwnPrefix is the prefix of annotations for features that ingress-nginx does not have. The names of their rows
+	// contain it.
 	OwnPrefix = kinds.OwnPrefix
 )
 
@@ -21,13 +23,13 @@ const (
 type Annotation = option.Row[Settings, string]
 
 const (
-	// ScopeIngress is the Ingress as a whole, or its hosts.
+	// ScopeIngress is the scope of annotations that apply to the whole Ingress or to its hosts.
 	ScopeIngress option.Scope = "ingress"
-	// ScopeLocation is each path of the Ingress.
+	// ScopeLocation is the scope of annotations that apply to each path of the Ingress.
 	ScopeLocation option.Scope = "location"
 )
 
-// The risks, as ingress-nginx ranks them.
+// The risks of annotations, as ingress-nginx ranks them.
 const (
 	RiskLow      option.Risk = "Low"
 	RiskMedium   option.Risk = "Medium"
@@ -35,7 +37,7 @@ const (
 	RiskCritical option.Risk = "Critical"
 )
 
-// Key returns the whole key of an annotation by the name of its row.
+// Key returns the full key of the annotation with the given row name.
 func Key(name string) string {
 	if strings.HasPrefix(name, OwnPrefix) {
 		return name
@@ -43,7 +45,7 @@ func Key(name string) string {
 	return Prefix + name
 }
 
-// nameOf returns what the name of a row is, or would be, of a key, and whether it is one of ours or of ingress-nginx.
+// nameOf returns the row name for a key. ours reports whether the key has one of our prefixes or ingress-nginx's.
 func nameOf(key string) (name string, ours bool) {
 	if strings.HasPrefix(key, OwnPrefix) {
 		return key, true

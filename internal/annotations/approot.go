@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// The rows of the redirect from "/" to where an application begins.
+// The annotations for the redirect from "/" to the start page of an application.
 var (
 	appRoot = Annotation{
 		Name: "app-root",
@@ -26,7 +26,7 @@ var (
 	}
 )
 
-// FiltersOfRoot are the filters for requests for "/" itself, where app-root says something of them; otherwise they are nil.
+// FiltersOfRoot returns the filters for requests for exactly "/" if app-root is set, and otherwise nil.
 func (s *Settings) FiltersOfRoot() []ir.Filter {
 	if s.AppRoot == "" {
 		return nil
@@ -34,7 +34,7 @@ func (s *Settings) FiltersOfRoot() []ir.Filter {
 	return append(s.closed("/"), ir.AppRoot{Path: s.AppRoot, Relative: s.RelativeRedirects})
 }
 
-// readRoot takes a path that is not "/" itself, where it would send its requests to again, and none that names another host.
+// readRoot reads a path. It rejects "/", which would redirect to itself, and paths that browsers read as another host.
 func readRoot(value string) (string, error) {
 	switch {
 	case !strings.HasPrefix(value, "/"), strings.HasPrefix(value, "//"):

@@ -10,7 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// The rows of proxy-*-timeout: the time limits of an endpoint. Values are plain numbers, as in ingress-nginx.
+// The annotations proxy-*-timeout, which limit the time for endpoints. Values are plain numbers of seconds, as in
+// ingress-nginx.
 var (
 	proxyConnectTimeout = Annotation{
 		Name:   "proxy-connect-timeout",
@@ -35,7 +36,7 @@ var (
 
 const mostTries = 100
 
-// The rows of proxy-next-upstream*: when another endpoint is tried.
+// The annotations proxy-next-upstream*, which decide when another endpoint is tried.
 var (
 	proxyNextUpstream = Annotation{
 		Name: "proxy-next-upstream",
@@ -71,13 +72,13 @@ func readTries(value string) (int, error) {
 	return min(n, mostTries), nil
 }
 
-// conditions of proxy-next-upstream, in the order in which they go into the model.
+// conditions are the values of proxy-next-upstream, in the order of the model.
 var conditions = []ir.RetryOn{
 	ir.RetryOnError, ir.RetryOnTimeout, ir.RetryOnInvalidHeader, ir.RetryOn500, ir.RetryOn502, ir.RetryOn503, ir.RetryOn504,
 	ir.RetryOn403, ir.RetryOn404, ir.RetryOn429, ir.RetryNonIdempotent,
 }
 
-// off beats every condition beside it.
+// off overrides all other conditions in the list.
 const off = "off"
 
 func conditionNames() []string {
@@ -108,13 +109,13 @@ func readConditions(value string) ([]ir.RetryOn, error) {
 	return on, nil
 }
 
-// retries are what proxy-next-upstream and the ConfigMap's retry-non-idempotent ask for.
+// retries holds the values of proxy-next-upstream and of the key retry-non-idempotent in the ConfigMap.
 type retries struct {
 	On            []ir.RetryOn
 	NonIdempotent bool
 }
 
-// finishRetries joins the two.
+// finishRetries combines the two values.
 func (s *Settings) finishRetries() {
 	on := s.Asked.Retries.On
 	turnedOff := on != nil && len(on) == 0

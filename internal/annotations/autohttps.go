@@ -7,17 +7,17 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// The words for which hosts get a certificate from an issuer.
+// The values that select the hosts with a certificate from an issuer.
 const (
-	// AutoHTTPSOff is for no host.
+	// AutoHTTPSOff selects no host.
 	AutoHTTPSOff = "off"
-	// AutoHTTPSListed is for the hosts that an entry of tls without a Secret lists.
+	// AutoHTTPSListed selects the hosts that an entry of spec.tls without a Secret lists.
 	AutoHTTPSListed = "tls"
-	// AutoHTTPSAll is for all hosts without a Secret.
+	// AutoHTTPSAll selects all hosts without a Secret.
 	AutoHTTPSAll = "all"
 )
 
-// AutoHTTPS is the row of the annotation; the key of the ConfigMap means the same.
+// AutoHTTPS is the row of the annotation. The key in the ConfigMap has the same meaning.
 var AutoHTTPS = Annotation{
 	Name: OwnPrefix + "auto-https",
 	Doc: "Which hosts of the Ingress get a certificate from an issuer, such as Let's Encrypt: with `tls` the hosts of an entry of `spec.tls` " +
@@ -28,7 +28,7 @@ var AutoHTTPS = Annotation{
 	Parse: nginx.Into(func(s *Settings) *string { return &s.AutoHTTPS }, ReadAutoHTTPS),
 }
 
-// ReadAutoHTTPS reads which hosts get a certificate from an issuer.
+// ReadAutoHTTPS reads the value that selects the hosts with a certificate from an issuer.
 func ReadAutoHTTPS(value string) (string, error) {
 	switch strings.ToLower(value) {
 	case AutoHTTPSOff, "false":

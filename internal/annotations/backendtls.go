@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// The rows of proxy-ssl-*: TLS with the endpoints.
+// The annotations proxy-ssl-*, which configure TLS connections to endpoints.
 var (
 	proxySSLSecret = Annotation{
 		Name: "proxy-ssl-secret",
@@ -83,7 +83,7 @@ var (
 )
 
 const (
-	// proxyHost is nginx's $proxy_host, which is the same for every location of ingress-nginx.
+	// proxyHost is the value of nginx's $proxy_host, which is the same for all locations of ingress-nginx.
 	proxyHost        = "upstream_balancer"
 	mostBackendDepth = 100
 	noName           = "without proxy-ssl-name the certificate of an endpoint has to be for " + proxyHost + ", as in ingress-nginx, or " +
@@ -95,19 +95,20 @@ func checkBackendSecret(s *Settings) string {
 		"this has no effect without proxy-ssl-secret, as in ingress-nginx")
 }
 
-// UsesTLS says whether connections to the endpoints use TLS, or may do so.
+// UsesTLS reports whether connections to the endpoints use TLS, always or for some requests.
 func (s *Settings) UsesTLS() bool {
 	return slices.Contains([]ir.BackendProtocol{ir.HTTPS, ir.GRPCS, ir.AutoHTTP}, s.Forwarding.Protocol)
 }
 
-// backendTLS is what proxy-ssl-* ask for: it needs a Secret, and what is zero has its default. NoSecret says that proxy-ssl-secret
-// cannot be read.
+// backendTLS holds the values of proxy-ssl-*. They take effect only with a Secret, and zero fields have their defaults.
+// NoSecret means that proxy-ssl-secret is invalid.
 type backendTLS struct {
 	ir.BackendTLS
 	NoSecret bool
 }
 
-// finishBackendTLS makes what proxy-ssl-* say together. Where it is not known how endpoints are verified, nothing is sent.
+// finishBackendTLS combines the values of proxy-ssl-*. If proxy-ssl-secret is invalid, all requests get 503, because it
+// is unknown how to verify the endpoints.
 func (s *Settings) finishBackendTLS() {
 	s.Forwarding.TLS = nil
 	if !s.UsesTLS() {
@@ -125,7 +126,7 @@ func (s *Settings) finishBackendTLS() {
 	s.Forwarding.TLS = &all
 }
 
-// protocolNames are nginx's names of ir.TLSVersions.
+// protocolNames are nginx's names for ir.TLSVersions, in the same order.
 var protocolNames = []string{"TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
 
 func readProtocols(s *Settings, value string) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// The rows of names and passwords, and of what it takes to get in where there are other guards.
+// The annotations for basic authentication, and for its combination with other access control.
 var (
 	authType = Annotation{
 		Name: "auth-type",
@@ -68,22 +68,22 @@ func withoutAuthType(s *Settings) string {
 	return option.Unless(s.Asked.BasicAuth.On || s.Closed, "this has no effect without auth-type")
 }
 
-// basicAuth is what was asked for. NoSecret says that it cannot be understood where the users are.
+// basicAuth holds the values of the annotations. NoSecret means that an annotation for the Secret is invalid.
 type basicAuth struct {
 	On, NoSecret, Map bool
 	Secret, Realm     string
 }
 
-// AsksPassword says whether clients are asked for a password.
+// AsksPassword reports whether clients need a password.
 func (s *Settings) AsksPassword() bool { return s.Asked.BasicAuth.On }
 
-// SecretOfUsers returns the name of the Secret with the users, with or without its namespace in front. It is empty if there is none, and
-// bad says that an annotation that says where they are is refused.
+// SecretOfUsers returns the name of the Secret with the users, with or without its namespace. The name is empty if
+// there is no Secret. bad reports whether an annotation for the Secret is invalid.
 func (s *Settings) SecretOfUsers() (name string, bad bool) {
 	return s.Asked.BasicAuth.Secret, s.Asked.BasicAuth.NoSecret
 }
 
-// basicAuth refuses everybody until it is known which Secret it is.
+// basicAuth returns the filter for basic authentication. It returns 503 for all requests while the Secret is unknown.
 func (s *Settings) basicAuth(string) []ir.Filter {
 	asked := &s.Asked.BasicAuth
 	switch {
@@ -95,8 +95,9 @@ func (s *Settings) basicAuth(string) []ir.Filter {
 	return []ir.Filter{ir.BasicAuth{Users: ir.Users{Secret: s.UsersSecret, Map: asked.Map}, Realm: asked.Realm}}
 }
 
-// withoutPassword keeps from the backend what lets a client in here. Guards have seen it before. Where an external service has a word of
-// its own for it, the client's has been taken off there.
+// withoutPassword removes the Authorization header that let the client in, so that the backend does not get it. The
+// filters for access control run before this filter. If an external service provides its own Authorization header, that
+// header has already replaced the client's.
 func (s *Settings) withoutPassword(path string) []ir.Filter {
 	if !s.Asked.BasicAuth.On || s.withoutAuthentication(path) || slices.ContainsFunc(s.externalAuth(path), authorizes) {
 		return nil
@@ -104,13 +105,14 @@ func (s *Settings) withoutPassword(path string) []ir.Filter {
 	return []ir.Filter{ir.RequestHeaders{HeaderChanges: ir.HeaderChanges{Remove: []string{message.Authorization.Name()}}}}
 }
 
-// authorizes says whether a filter puts an external service's Authorization in place of the client's.
+// authorizes reports whether a filter replaces the client's Authorization header by the one of an external service.
 func authorizes(f ir.Filter) bool {
 	external, ok := f.(ir.ExternalAuth)
 	return ok && slices.ContainsFunc(external.ResponseHeaders, func(name string) bool { return message.KindOf(name) == message.Authorization })
 }
 
-// access is who gets in: by all guards, or by any of them.
+// access returns the filters that decide which clients are let in. A client must pass all of them or, with satisfy any,
+// one of them.
 func (s *Settings) access(path string) []ir.Filter {
 	var all []ir.Filter
 	for _, of := range guardians {
@@ -125,7 +127,8 @@ func (s *Settings) access(path string) []ir.Filter {
 	return s.anyAccess(all)
 }
 
-// anyAccess is who gets in by any of the guards. Addresses that are only denied let nobody in by that they are not, as in nginx.
+// anyAccess returns a filter that lets a client in if it passes one of several filters. As in nginx, a list of denied
+// addresses lets no client in by itself.
 func (s *Settings) anyAccess(others []ir.Filter) []ir.Filter {
 	sources := s.SourceRanges
 	if sources.Allow = s.allowedSources(); sources.Allow != nil {
@@ -148,7 +151,7 @@ func readAuthType(value string) (bool, error) {
 	return false, fmt.Errorf("%s is not basic, which is the one type there is", nginx.Quote(value))
 }
 
-// readRealm warns of what turns off the password in nginx.
+// readRealm reads a realm. It warns about the value that turns the password off in nginx.
 func readRealm(value string) (string, error) {
 	realm, err := nginx.Chars(realmChars+" ", mostRealmBytes)(value)
 	if realm == "off" {

@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// The rows of a canary: an Ingress that gets a part of the requests of another one.
+// The annotations of a canary, which is an Ingress that gets a share of another Ingress's requests.
 var (
 	canary = Annotation{
 		Name: "canary",
@@ -83,13 +83,13 @@ var (
 	}
 )
 
-// canaryAsked is what the annotations of a canary say.
+// canaryAsked holds the values of the canary annotations.
 type canaryAsked struct {
 	ir.Canary
 	On bool
 }
 
-// leastTotal is ingress-nginx's least canary-weight-total.
+// leastTotal is the minimum of canary-weight-total in ingress-nginx.
 const leastTotal = 100
 
 func (s *Settings) finishCanary() {
@@ -104,7 +104,7 @@ func (s *Settings) finishCanary() {
 
 func asItIs(value string) (string, error) { return value, nil }
 
-// readPattern reads a regular expression that is searched in a value of a request.
+// readPattern reads a regular expression that is matched against a value of a request.
 func readPattern(value string) (string, error) {
 	_, err := pattern.Size(value)
 	return value, err
@@ -141,8 +141,9 @@ func checkCanaryPattern(s *Settings) string {
 	return option.Unless(s.Canary.HeaderValue == "", "this has no effect beside canary-by-header-value, which comes before it")
 }
 
-// OfCanary returns the annotations of a canary that count, and the names of those that have no effect, because the main Ingress
-// has them. They are sorted. Unknown annotations count: they may be misspelt.
+// OfCanary splits the annotations of a canary. count holds the annotations that take effect. void holds the sorted
+// names of those without an effect, because the canary takes their values from the main Ingress. Unknown annotations
+// are in count, because they may be misspelled.
 func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	count = map[string]string{}
 	for key, value := range all {
@@ -158,5 +159,5 @@ func OfCanary(all map[string]string) (count map[string]string, void []string) {
 	return count, void
 }
 
-// ofCanary are the beginnings of the names of annotations that a canary has itself.
+// ofCanary are the name prefixes of annotations that a canary does not take from the main Ingress.
 var ofCanary = []string{"canary", "load-balance", "upstream-hash-by", "affinity", "session-cookie-"}

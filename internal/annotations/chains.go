@@ -10,11 +10,11 @@ import (
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
-// mostChains bounds what an Ingress can put into the way of each of its requests.
+// mostChains is the maximum number of handler chains that one Ingress can add to its requests.
 const mostChains = 32
 
-// chains are the plugin point: what the administrator has put into the Caddyfile, an Ingress asks for by name. A chain may keep
-// requests out, so that one which is not there closes the Ingress.
+// chainNames is the extension point: an Ingress selects, by name, handler chains that the administrator defined in the
+// Caddyfile. A chain may restrict access, so an unknown name makes all requests for the Ingress return 503.
 var chainNames = Annotation{
 	Name: OwnPrefix + "chains",
 	Doc: "The names of handler chains of the Caddyfile, which a request meets in this order before all else. A name that the " +

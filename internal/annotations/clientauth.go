@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// The rows of auth-tls-*: clients are let in by their certificates.
+// The annotations auth-tls-*, which configure client certificates.
 var (
 	authTLSSecret = Annotation{
 		Name: "auth-tls-secret",
@@ -71,15 +71,17 @@ func checkAuthority(s *Settings) string {
 	return option.Unless(s.AsksClients(), "this has no effect without auth-tls-secret, as in ingress-nginx")
 }
 
-// AsksClients says whether clients are asked for a certificate, or refused because the Secret cannot be read.
+// AsksClients reports whether the hosts request client certificates, or reject all clients because the Secret is
+// invalid.
 func (s *Settings) AsksClients() bool { return !s.ClientAuth.Secret.IsZero() || s.ClientAuth.Closed }
 
-// clientAuth says that auth-tls-secret cannot be read, or that auth-tls-match-cn cannot.
+// clientAuth records invalid values: NoAuthority an invalid auth-tls-secret, and NoSubject an invalid
+// auth-tls-match-cn.
 type clientAuth struct {
 	NoAuthority, NoSubject bool
 }
 
-// finishClientAuth closes the hosts if what guards them cannot be understood.
+// finishClientAuth combines the values of auth-tls-*. An invalid value makes all requests for the hosts get 403.
 func (s *Settings) finishClientAuth() {
 	s.ClientAuth.Closed = s.Asked.ClientAuth.NoAuthority || !s.ClientAuth.Secret.IsZero() && s.Asked.ClientAuth.NoSubject
 	if s.ClientAuth.Secret.IsZero() {

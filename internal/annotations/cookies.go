@@ -11,7 +11,7 @@ import (
 
 const twoTexts = "off, or two texts with a space between them, of which the first may be ~ and a regular expression"
 
-// The rows of cookies that endpoints set.
+// The annotations for cookies that endpoints set.
 var (
 	proxyCookiePath = Annotation{
 		Name: "proxy-cookie-path",

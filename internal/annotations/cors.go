@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// The rows of cross-origin requests.
+// The annotations for cross-origin requests.
 var (
 	enableCORS = Annotation{
 		Name: "enable-cors",
@@ -61,7 +61,7 @@ var (
 	}
 )
 
-// What ingress-nginx allows.
+// The defaults of ingress-nginx.
 const (
 	usualMethods = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
 	usualHeaders = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,Range,Authorization"
@@ -72,7 +72,7 @@ func withoutCORS(s *Settings) string {
 	return option.Unless(s.Asked.CORS.On, "this has no effect without enable-cors")
 }
 
-// cors is what was asked for. NoOrigin says that the origins cannot be read.
+// cors holds the values of the annotations. NoOrigin means that cors-allow-origin is invalid.
 type cors struct {
 	On, NoCredentials        bool
 	NoOrigin                 bool
@@ -81,7 +81,7 @@ type cors struct {
 	MaxAge                   *int
 }
 
-// cors stands in front of what keeps clients out: browsers send no credentials with OPTIONS.
+// cors returns the CORS filter. It runs before access control, because browsers send no credentials with OPTIONS.
 func (s *Settings) cors(string) []ir.Filter {
 	asked := &s.Asked.CORS
 	if !asked.On || asked.NoOrigin {
@@ -100,10 +100,10 @@ func (s *Settings) cors(string) []ir.Filter {
 	return []ir.Filter{f}
 }
 
-// origin is one that a list may have.
+// origin matches one entry in a list of origins.
 var origin = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9+.-]*://(\*\.)?[A-Za-z0-9.-]+(:[0-9]{1,5})?|null|\*)$`)
 
-// readOrigins leaves out what cannot be an origin.
+// readOrigins reads a list of origins. It leaves out invalid entries.
 func readOrigins(value string) ([]string, error) {
 	var all, bad []string
 	for _, word := range nginx.List(value) {

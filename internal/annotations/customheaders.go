@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// The rows of custom-headers. GlobalAllowedResponseHeaders is for the ConfigMap, and not in Table.
+// The annotation custom-headers. GlobalAllowedResponseHeaders is a key of the ConfigMap, and is not in Table.
 var (
 	customHeaders = Annotation{
 		Name: "custom-headers",
@@ -33,17 +33,17 @@ var (
 	}
 )
 
-// CustomHeaders are headers of answers.
+// CustomHeaders holds the settings for additional response headers.
 type CustomHeaders struct {
-	// ConfigMap is the name of the ConfigMap that has them, with or without its namespace in front.
+	// ConfigMap is the name of the ConfigMap with the headers, with or without its namespace.
 	ConfigMap string
-	// Allowed are the names that an Ingress may set. It is for defaults: an Ingress cannot say it.
+	// Allowed are the header names that an Ingress may set. Only the defaults set it; an Ingress cannot.
 	Allowed []string
-	// Data are the headers themselves. Whoever has read the ConfigMap, and found nothing wrong by Check, sets them.
+	// Data are the headers by name. The code that reads the ConfigMap sets it after Check accepted all headers.
 	Data map[string]string
 }
 
-// Check says why a header cannot be set.
+// Check returns an error if a header cannot be set.
 func (h *CustomHeaders) Check(name, value string) error {
 	if err := checkHeaderName(name); err != nil {
 		return err
@@ -63,7 +63,8 @@ func (h *CustomHeaders) Check(name, value string) error {
 	return nil
 }
 
-// customHeaders leaves out the spaces around values, which HTTP/2 forbids.
+// customHeaders returns the filter that sets the headers. It trims the spaces around values, because HTTP/2 forbids
+// them.
 func (s *Settings) customHeaders(string) []ir.Filter {
 	var set []ir.Header
 	for _, name := range slices.Sorted(maps.Keys(s.CustomHeaders.Data)) {
@@ -77,7 +78,7 @@ func (s *Settings) customHeaders(string) []ir.Filter {
 
 const (
 	headerChars = "-_"
-	// mostHeaderBytes is more than any name of a header needs.
+	// mostHeaderBytes is the maximum length of a header name, in bytes.
 	mostHeaderBytes = 128
 )
 

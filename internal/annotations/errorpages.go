@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// The rows of what clients get in place of errors.
+// The annotations for error pages.
 var (
 	customHTTPErrors = Annotation{
 		Name: "custom-http-errors",
@@ -45,18 +45,18 @@ var (
 	}
 )
 
-// ErrorPages are what clients get in place of errors.
+// ErrorPages holds the settings for responses that replace errors.
 type ErrorPages struct {
-	// Statuses are in ascending order.
+	// Statuses are the status codes to replace, in ascending order.
 	Statuses []int
 	OwnOnly  bool
-	// Service answers in their place. It is in the namespace of the Ingress.
+	// Service is the name of the Service that provides the error pages. It is in the namespace of the Ingress.
 	Service string
-	// HasDefault says that the controller has a default backend. It is for defaults, and no annotation changes it.
+	// HasDefault means that the controller has a default backend. Only the defaults set it; no annotation changes it.
 	HasDefault bool
 }
 
-// The errors of HTTP.
+// The range of HTTP error status codes.
 const leastError, mostError = 400, 599
 
 func readStatuses(value string) ([]int, error) {

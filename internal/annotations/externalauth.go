@@ -15,10 +15,10 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// authFailed closes what the value was to guard.
+// authFailed makes requests get 503 if a value for external authentication is invalid.
 func authFailed(s *Settings) { s.Asked.Auth.Broken = true }
 
-// The rows of external authentication. Those of the ConfigMap for all Ingresses are GlobalAuth.
+// The annotations for external authentication. GlobalAuth returns the keys of the ConfigMap for all Ingresses.
 var (
 	authURL = Annotation{
 		Name: "auth-url",
@@ -149,8 +149,8 @@ func withoutAuth(s *Settings) string {
 	return option.Unless(s.Asked.Auth.URL != "" || s.Asked.Auth.Broken, "this has no effect without auth-url")
 }
 
-// externalAuth is what was asked for. Broken says that a value cannot be read without which requests could be let in that must not be, and
-// NoCache that one cannot by which answers would be kept.
+// externalAuth holds the values of the annotations. Broken means that a value is invalid without which requests could
+// be let in by mistake. NoCache means that a value for caching is invalid.
 type externalAuth struct {
 	URL, Method, SignIn, Param, Redirect string
 	Headers                              []string
@@ -160,17 +160,18 @@ type externalAuth struct {
 
 	KeepAlive, KeepAliveRequests int
 	KeepAliveTimeout             time.Duration
-	// SetHeaders is the name of a ConfigMap, and Set what stands there. Whoever has read it, and found nothing wrong by CheckAuthHeader,
-	// sets it.
+	// SetHeaders is the name of a ConfigMap, and Set its data. The code that reads the ConfigMap sets it after
+	// CheckAuthHeader accepted all headers.
 	SetHeaders string
 	Set        map[string]string
 }
 
-// GlobalAuth returns the row of the ConfigMap that means for all Ingresses without an auth-url what the row of an annotation means for one.
+// GlobalAuth returns the ConfigMap key for the annotation of the given name. The key applies to all Ingresses without
+// auth-url.
 func GlobalAuth(name string) *Annotation {
 	row := *Table.Find(name)
 	own := row
-	// The two change places for as long as it takes.
+	// global swaps the two settings while do runs, so that the functions of the annotation change GlobalAuth.
 	global := func(s *Settings, do func()) {
 		s.Asked.Auth, s.Asked.GlobalAuth = s.Asked.GlobalAuth, s.Asked.Auth
 		do()
@@ -198,7 +199,7 @@ func GlobalAuth(name string) *Annotation {
 	return &row
 }
 
-// NoAuthLocations is for the ConfigMap, and not in Table.
+// NoAuthLocations is a key of the ConfigMap, and is not in Table.
 var NoAuthLocations = Annotation{
 	Name: "no-auth-locations",
 	Doc: "Paths of Ingresses that are one of these, or below one, are served without a password and without external authentication, whether the " +
@@ -208,7 +209,8 @@ var NoAuthLocations = Annotation{
 	Parse:   nginx.Into(func(s *Settings) *[]string { return &s.Asked.NoAuth }, nginx.Locations), Lines: true,
 }
 
-// isBelow reports whether a path is a location or below it. Unlike in ingress-nginx, /healthz is no location of /healthz-admin.
+// isBelow reports whether a path is equal to a location or below it. Unlike in ingress-nginx, /healthz-admin is not
+// below /healthz.
 func isBelow(path, location string) bool {
 	rest, ok := strings.CutPrefix(path, location)
 	return ok && (rest == "" || rest[0] == '/' || strings.HasSuffix(location, "/"))
@@ -251,7 +253,7 @@ func (s *Settings) externalAuth(string) []ir.Filter {
 	return []ir.Filter{f}
 }
 
-// signIn adds the URL of the request, as ingress-nginx does.
+// signIn returns the sign-in URL. Like ingress-nginx it adds the URL of the request.
 func (a *externalAuth) signIn() string {
 	const client = "=$pass_access_scheme://$http_host$escaped_request_uri"
 	param := cmp.Or(a.Param, "rd")
@@ -286,7 +288,7 @@ func readAuthText(value string) (string, error) {
 	return value, err
 }
 
-// readAuthHeaders refuses what would change how the request is sent on.
+// readAuthHeaders reads a list of header names. It rejects headers that would change how the request is forwarded.
 func readAuthHeaders(value string) ([]string, error) {
 	var names []string
 	for name := range strings.SplitSeq(value, ",") {
@@ -307,7 +309,7 @@ func readAuthHeaders(value string) ([]string, error) {
 	return names, nil
 }
 
-// CheckAuthHeader says why a header cannot be told to a service.
+// CheckAuthHeader returns an error if a header cannot be sent to a service.
 func CheckAuthHeader(name, value string) error {
 	if err := checkHeaderName(name); err != nil {
 		return err
@@ -321,7 +323,7 @@ func CheckAuthHeader(name, value string) error {
 	return err
 }
 
-// readLifetimes reads what ingress-nginx gives to proxy_cache_valid.
+// readLifetimes reads a list in the format of nginx's proxy_cache_valid.
 func readLifetimes(value string) (all []ir.AuthLifetime, err error) {
 	for text := range strings.SplitSeq(value, ",") {
 		words := strings.Fields(text)

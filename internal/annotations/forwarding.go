@@ -14,7 +14,7 @@ import (
 
 const onOff = "on or off"
 
-// The rows of bodies: buffering, and the limit of their size.
+// The annotations for bodies: buffering and the size limit.
 var (
 	proxyBuffering = Annotation{
 		Name: "proxy-buffering",
@@ -62,7 +62,7 @@ const (
 	indexChars = "._-/"
 )
 
-// The rows of the backend: its protocol, its address, and the headers that it gets.
+// The annotations for the backend: its protocol, its address, and the headers that it gets.
 var (
 	backendProtocol = Annotation{
 		Name: "backend-protocol",
@@ -132,7 +132,7 @@ func checkCGI(s *Settings) string {
 		"set backend-protocol to FCGI")
 }
 
-// readObjectName takes the name of an object, with or without its namespace.
+// readObjectName reads the name of an object, with or without its namespace.
 func readObjectName(value string) (string, error) {
 	parts := strings.Split(value, "/")
 	if len(parts) > 2 || slices.ContainsFunc(parts, func(part string) bool { return len(validation.IsDNS1123Subdomain(part)) > 0 }) {
@@ -152,7 +152,8 @@ func readProtocol(value string) (ir.BackendProtocol, error) {
 	return "", fmt.Errorf("%s is not one of %s%s", nginx.Quote(value), strings.Join(names, ", "), nginx.Meant(value, names))
 }
 
-// readHost allows braces as part of a variable only, so that the value cannot hold a placeholder of Caddy.
+// readHost reads a host. It allows braces only as a part of variables, so that the value cannot contain a Caddy
+// placeholder.
 func readHost(value string) (string, error) {
 	if strings.Contains(strings.ReplaceAll(value, "${", ""), "{") {
 		return "", fmt.Errorf("%s has a brace in it that does not belong to a variable", nginx.Quote(value))
@@ -160,10 +161,10 @@ func readHost(value string) (string, error) {
 	return readTemplate(hostChars, mostPathBytes)(value)
 }
 
-// buffered is why the sizes of nginx's buffers mean nothing here.
+// buffered explains why the buffer sizes of nginx have no effect.
 const buffered = "buffers grow as they need to, and no response is too large for them"
 
-// The rows of tuning that nginx needs and this controller does not. They are no mistake, so they are not reported.
+// The annotations that tune nginx and are not needed here. They are not reported, because they are not a mistake.
 var (
 	proxyBufferSize      = Annotation{Name: "proxy-buffer-size", Ignored: "response headers have no limit of this kind", Risk: RiskLow}
 	proxyBuffersNumber   = Annotation{Name: "proxy-buffers-number", Ignored: buffered, Risk: RiskLow}

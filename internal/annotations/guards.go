@@ -2,12 +2,13 @@ package annotations
 
 import "github.com/k8singress/k8singress/internal/ir"
 
-// ingressClosed is what close does, for messages.
+// ingressClosed describes the effect of close in messages.
 const ingressClosed = "all requests for this Ingress get 503"
 
 func (s *Settings) close() { s.Closed = true }
 
-// closed answers in place of everything else.
+// closed returns a filter that rejects all requests with 503 if the Ingress is closed. It runs before all other
+// filters.
 func (s *Settings) closed(string) []ir.Filter {
 	if !s.Closed {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// What a health check does where nothing else is said.
+// The defaults and limits of health checks.
 const (
 	checkInterval  = 10 * time.Second
 	checkTimeout   = 5 * time.Second
@@ -25,7 +25,7 @@ const (
 	noHealthCheck = "this has no effect, because there is no health check: set " + OwnPrefix + "health-check-path"
 )
 
-// The rows of endpoints that are new, or fail.
+// The annotations for new endpoints, and for endpoints that fail.
 var (
 	slowStart = Annotation{
 		Name: OwnPrefix + "slow-start",
@@ -43,7 +43,7 @@ var (
 	}
 )
 
-// The rows of health-check-*: requests of the controller's own that show whether an endpoint works.
+// The annotations health-check-*, which configure requests that test whether an endpoint works.
 var (
 	healthCheckPath = Annotation{
 		Name: OwnPrefix + "health-check-path",
@@ -111,7 +111,7 @@ func readFailures(value string) (int, error) {
 	return n, nil
 }
 
-// readCheckPath refuses what cannot be asked for: every endpoint would fail.
+// readCheckPath reads a path. It rejects a path that cannot be requested, because every endpoint would fail the check.
 func readCheckPath(value string) (string, error) {
 	if err := checkPath(value); err != nil {
 		return "", err
@@ -126,7 +126,7 @@ func (s *Settings) speaksGRPC() bool {
 	return s.Forwarding.Protocol == ir.GRPC || s.Forwarding.Protocol == ir.GRPCS
 }
 
-// finishHealthCheck makes the check if there is a path for it. What is zero has its default.
+// finishHealthCheck sets the health check if it has a path. Zero fields get their defaults.
 func (s *Settings) finishHealthCheck() {
 	s.LoadBalancing.HealthCheck = nil
 	if s.Asked.Check.Path == "" || s.Forwarding.Protocol == ir.FastCGI {

@@ -5,10 +5,10 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// mostKilobytes is more than any connection has in a second.
+// mostKilobytes is the maximum rate, which is more than any connection can transfer in a second.
 const mostKilobytes = 10_000_000
 
-// The rows of how fast answers are sent.
+// The annotations for the rate at which responses are sent.
 var (
 	limitRate = Annotation{
 		Name: "limit-rate",
@@ -24,7 +24,7 @@ var (
 	}
 )
 
-// rate is what was asked for.
+// rate holds the values of the annotations, in kilobytes.
 type rate struct{ Kilobytes, After int }
 
 func (s *Settings) bandwidth(string) []ir.Filter {

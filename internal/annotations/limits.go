@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// mostRequests is more than any client can send in a second.
+	// mostRequests is the maximum of the limits, which is more than any client can send in a second.
 	mostRequests   = 1_000_000
 	mostMultiplier = 1000
-	// defaultMultiplier is ingress-nginx's.
+	// defaultMultiplier is the default of ingress-nginx.
 	defaultMultiplier = 5
 
 	limitValues = "a number from 0 to 1000000; 0 is without limit"
@@ -20,12 +20,12 @@ const (
 		"Requests for all hosts and paths of the Ingress count together, and each replica counts those that it gets. Redirects are not " +
 		"counted; requests that a list of addresses or a password keeps out are."
 	exemptDoc = "The networks whose clients have no limits. Where an entry is no network, all clients have them."
-	// everybodyCounts is what keeps an exemption that cannot be read from being one for everybody.
+	// everybodyCounts describes the effect of an invalid exemption: it exempts no client.
 	everybodyCounts = "the limits hold for all clients"
 	noLimit         = "this has no effect without limit-rps, limit-rpm or limit-connections"
 )
 
-// The rows of what one client may ask for.
+// The annotations that limit the requests of one client.
 var (
 	limitRPS = Annotation{
 		Name: "limit-rps",
@@ -78,7 +78,7 @@ var (
 	}
 )
 
-// The rows of limits that are for the ConfigMap.
+// The limits that are keys of the ConfigMap.
 var (
 	// LimitStatus is the key limit-req-status-code.
 	LimitStatus = Annotation{
@@ -103,10 +103,11 @@ var (
 	}
 )
 
-// limits is what was asked for.
+// limits holds the values of the annotations and keys.
 type limits struct {
 	PerSecond, PerMinute, Connections, Multiplier int
-	// Exempt and Listed are lists of networks, by the name that they were given. NoExemption says that one of them cannot be read.
+	// Exempt and Listed are the networks in limit-allowlist and limit-whitelist. NoExemption means that one of the two
+	// is invalid.
 	Exempt, Listed []string
 	NoExemption    bool
 
@@ -114,12 +115,13 @@ type limits struct {
 	Key                       string
 }
 
-// none says that there is nothing that a client may have too much of.
+// none reports whether there is no limit.
 func (l *limits) none() bool { return l.PerSecond == 0 && l.PerMinute == 0 && l.Connections == 0 }
 
 func withoutLimit(s *Settings) string { return option.Unless(!s.Asked.Limits.none(), noLimit) }
 
-// limits comes before whatever asks who a client is, as in nginx: a password cannot be guessed any faster.
+// limits returns the filter for the limits. As in nginx it runs before authentication, so that it also limits attempts
+// to guess a password.
 func (s *Settings) limits(string) []ir.Filter {
 	l := &s.Asked.Limits
 	if l.none() {

@@ -9,8 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// algorithms are the values of load-balance and what they are by themselves. A hash needs upstream-hash-by, and a cookie needs
-// affinity. Where affinity does not ask for the cookie, ingress-nginx chooses an endpoint at random.
+// algorithms are the values of load-balance, with the policy that each has on its own. A hash needs upstream-hash-by,
+// and a cookie needs affinity. If there is no cookie because affinity is not set, ingress-nginx chooses an endpoint at
+// random.
 var algorithms = []struct {
 	name   string
 	policy ir.Policy
@@ -28,13 +29,13 @@ var algorithms = []struct {
 
 const (
 	needsHash = "there is nothing to hash, so the endpoints take turns: set upstream-hash-by"
-	// needsAffinity is what ingress-nginx does, too: the cookie comes from affinity alone.
+	// needsAffinity describes what ingress-nginx does as well: only affinity sets the cookie.
 	needsAffinity = "no cookie is set, and every request goes to an endpoint at random: set affinity to cookie, and affinity-mode"
 	noAffinity    = "this has no effect, because no session cookie is asked for: set affinity to cookie"
 	noHash        = "this has no effect, because nothing is hashed: set upstream-hash-by"
-	// mostHashBytes is longer than any useful list of variables.
+	// mostHashBytes is the maximum length of a template, in bytes.
 	mostHashBytes = 1024
-	// subsetSize is that of ingress-nginx.
+	// subsetSize is the default of ingress-nginx.
 	subsetSize = 3
 	mostSubset = 1000
 )
@@ -51,7 +52,7 @@ var loadBalance = Annotation{
 	Check: checkAlgorithm,
 }
 
-// The rows of upstream-hash-by: requests with the same key go to the same endpoint.
+// The annotations upstream-hash-by*: requests with the same key go to the same endpoint.
 var (
 	upstreamHashBy = Annotation{
 		Name: "upstream-hash-by",
@@ -106,7 +107,7 @@ func checkHashBy(s *Settings) string {
 	return ""
 }
 
-// balancing is what load-balance and upstream-hash-by* ask for.
+// balancing holds the values of load-balance and upstream-hash-by*.
 type balancing struct {
 	Algorithm  string
 	HashBy     string
@@ -114,7 +115,7 @@ type balancing struct {
 	SubsetSize int
 }
 
-// finishBalancing makes the policy. A session cookie beats a hash, and a hash beats load-balance.
+// finishBalancing sets the policy. A session cookie takes precedence over a hash, and a hash over load-balance.
 func (s *Settings) finishBalancing() {
 	a, lb, sticky := &s.Asked.Balancing, &s.LoadBalancing, s.Asked.Affinity.On
 	lb.Policy, lb.HashBy, lb.HashSubset = "", "", 0
@@ -133,8 +134,8 @@ func (s *Settings) finishBalancing() {
 	}
 }
 
-// readTemplate returns a reader of text with nginx variables in it. With others, the text beside the variables has letters,
-// digits and those characters only.
+// readTemplate returns a parser for text with nginx variables. If others is set, the text outside of variables may
+// contain only letters, digits and these characters. most is the maximum length in bytes.
 func readTemplate(others string, most int) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if others != "" {

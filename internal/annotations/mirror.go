@@ -7,7 +7,7 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// The rows of copies of requests.
+// The annotations for copies of requests.
 var (
 	mirrorTarget = Annotation{
 		Name: "mirror-target",
@@ -46,7 +46,7 @@ func withoutMirror(s *Settings) string {
 	return option.Unless(s.Asked.Mirror.URL != "", "this has no effect without mirror-target")
 }
 
-// mirror sends copies of what gets past all else.
+// mirror returns the filter that sends copies of requests. It runs after all other filters.
 func (s *Settings) mirror(string) []ir.Filter {
 	if s.Asked.Mirror.URL == "" {
 		return nil

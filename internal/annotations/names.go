@@ -13,10 +13,10 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// mostAliases bounds what one Ingress adds to the names that requests are looked up in.
+// mostAliases is the maximum number of host names that one Ingress can add.
 const mostAliases = 32
 
-// The rows of further names of hosts.
+// The annotations for additional host names.
 var (
 	serverAlias = Annotation{
 		Name: "server-alias",
@@ -36,7 +36,8 @@ var (
 	}
 )
 
-// WWWStatus is that of the redirect between a host with www. and one without, or zero.
+// WWWStatus returns the status code of the redirect between a host with www. and the host without it. It returns zero
+// if there is no redirect.
 func (s *Settings) WWWStatus() int {
 	if !s.FromToWWW {
 		return 0
@@ -44,7 +45,7 @@ func (s *Settings) WWWStatus() int {
 	return cmp.Or(s.Redirect.Status, redirectStatus)
 }
 
-// readAliases leaves out what is no name.
+// readAliases reads a list of names. It leaves out invalid names.
 func readAliases(value string) ([]string, error) {
 	var all, bad []string
 	for word := range strings.SplitSeq(value, ",") {

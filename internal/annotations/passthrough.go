@@ -17,14 +17,14 @@ var sslPassthrough = Annotation{
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.Passthrough }, nginx.Bool),
 }
 
-// passing are the annotations that count for connections which are passed through, or are not about them.
+// passing are the annotations that apply to passed-through connections, or that are unrelated to connections.
 var passing = []string{
 	sslPassthrough.Name, sslRedirect.Name, forceSSLRedirect.Name, preserveTrailingSlash.Name, usePortInRedirects.Name, AutoHTTPS.Name,
 	loadBalance.Name, serviceUpstream.Name, slowStart.Name, ejectAfterFailures.Name, backendProtocol.Name,
 }
 
-// VoidWithPassthrough returns the names of an Ingress's annotations that have no effect on connections which are passed through,
-// though their author may rely on it. They are sorted.
+// VoidWithPassthrough returns the sorted names of annotations that have no effect on passed-through connections,
+// although their author may rely on them.
 func VoidWithPassthrough(all map[string]string) []string {
 	var void []string
 	for _, key := range slices.Sorted(maps.Keys(all)) {

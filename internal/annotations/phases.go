@@ -2,26 +2,27 @@ package annotations
 
 import "github.com/k8singress/k8singress/internal/ir"
 
-// phase is one thing that a request meets on its way. Name and Doc are for the documentation, which lists all of them.
+// phase is one step in the handling of a request. Name and Doc are for the documentation, which lists all phases.
 type phase struct {
 	Name, Doc string
-	// filters makes what the annotations put there for one path. It is nil for what is no filter, and stands in another place: each of
-	// those says where.
+	// filters returns the filters that the annotations add in this phase, for one path. It is nil for phases that are
+	// implemented elsewhere, and their comments say where.
 	filters func(s *Settings, path string) []ir.Filter
 }
 
-// phases are in the order in which a request meets them: this list is what decides about it, and design/016 says why it is so.
+// phases are the steps in the order in which a request passes them. This list determines the order, and design/016
+// gives the reasons.
 var phases = []phase{
-	// Serve of package live.
+	// See Serve in package live.
 	{Name: "blocked", Doc: "403 by the [keys](configmap.md) `block-cidrs`, `block-user-agents` and `block-referers`"},
-	// checkPath of package live.
+	// See checkPath in package live.
 	{Name: "ambiguous paths", Doc: "400 for a path that an endpoint could read as one with another guard"},
-	// beforeRoute of package live, for routes that RedirectFor gives a redirect.
+	// See beforeRoute in package live, for routes with a redirect from RedirectFor.
 	{Name: "redirect to HTTPS", Doc: "[TLS](tls.md#redirects) says when; a path that is closed, or leads to another URL, has none"},
-	// The same, and admit of package live.
+	// See beforeRoute and admit in package live.
 	{Name: "client certificates", Doc: "`auth-tls-*`, with [what is refused](client-certificates.md#what-is-refused)"},
 	{Name: "closed", Doc: "503 for an Ingress with something that may keep requests out and cannot be done", filters: (*Settings).closed},
-	// FiltersOfRoot, for "/" alone.
+	// See FiltersOfRoot. This phase is only for "/".
 	{Name: "app-root", Doc: "for requests for `/` alone, which meet nothing of what follows"},
 	{Name: "CORS", Doc: "the answer to OPTIONS, and the headers of all answers from here on", filters: (*Settings).cors},
 	{Name: "redirects", Doc: "`temporal-redirect`, `permanent-redirect`, and a `rewrite-target` that is a URL", filters: (*Settings).redirects},
@@ -39,6 +40,6 @@ var phases = []phase{
 		Name: "mirror", filters: (*Settings).mirror,
 		Doc: "`mirror-target`: requests that have come this far are copied, without a password that `auth-type` has asked for",
 	},
-	// Package proxy.
+	// See package proxy.
 	{Name: "endpoints", Doc: "503 without any; 413 for a body that is too large; and the endpoint, with retries"},
 }

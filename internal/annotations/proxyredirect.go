@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// The rows of redirects that endpoints answer with.
+// The annotations for redirects that endpoints send.
 var (
 	proxyRedirectFrom = Annotation{
 		Name: "proxy-redirect-from",
@@ -35,12 +35,12 @@ var (
 	}
 )
 
-// proxyRedirect is what was asked for.
+// proxyRedirect holds the values of the two annotations.
 type proxyRedirect struct{ From, To string }
 
 func (p *proxyRedirect) isExpression() bool { return strings.HasPrefix(p.From, "~") }
 
-// needsGroups says whether the text has groups in it, and no expression that they are of.
+// needsGroups reports whether To refers to groups although From is not a regular expression.
 func (p *proxyRedirect) needsGroups() bool {
 	_, err := nginx.ParseTemplate(p.To)
 	return err != nil && !p.isExpression()
@@ -67,7 +67,8 @@ func (s *Settings) checkProxyRedirectTo() string {
 	return ""
 }
 
-// readProxyRedirectFrom takes nginx's default for off: it is about the address that nginx has for an endpoint itself, which no endpoint knows.
+// readProxyRedirectFrom reads the text or expression to replace. nginx's value "default" becomes off, because it stands
+// for the address of the endpoint in nginx's own configuration, and no endpoint knows that address.
 func readProxyRedirectFrom(value string) (string, error) {
 	if value == off || value == "default" {
 		return off, nil

@@ -17,7 +17,7 @@ const (
 		"query of the request are not in it."
 )
 
-// The rows of redirects to another place.
+// The annotations for redirects to another URL.
 var (
 	permanentRedirect = Annotation{
 		Name: "permanent-redirect",
@@ -51,13 +51,13 @@ var (
 	}
 )
 
-// redirects is what was asked for.
+// redirects holds the values of the annotations.
 type redirects struct {
 	Permanent, Temporal         string
 	PermanentCode, TemporalCode int
 }
 
-// redirects answers before anything else but a closed Ingress.
+// redirects returns the filter that redirects requests for a path. It runs before access control.
 func (s *Settings) redirects(path string) []ir.Filter {
 	r := &s.Asked.Redirects
 	switch {
@@ -71,7 +71,7 @@ func (s *Settings) redirects(path string) []ir.Filter {
 	return nil
 }
 
-// readURL writes a URL anew, so that nothing in it can end a header.
+// readURL returns the URL in its normal encoding, so that it cannot contain characters that end a header.
 func readURL(value string) (string, error) {
 	if strings.ContainsAny(value, "${}") {
 		return "", fmt.Errorf("%s has a variable or a brace in it, which are not supported here", nginx.Quote(value))

@@ -9,7 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// useRegex follows ingress-nginx: one path that is a regular expression makes all paths of its host regular expressions.
+// useRegex works as in ingress-nginx: one path that is a regular expression turns all paths of its host into regular
+// expressions. Here this is limited to the paths of its namespace.
 var useRegex = Annotation{
 	Name: "use-regex",
 	Doc: "Makes regular expressions of the paths, which match at the beginning of a path, in any case, the longest first. The other " +
@@ -18,7 +19,8 @@ var useRegex = Annotation{
 	Parse: nginx.Into(func(s *Settings) *bool { return &s.UseRegex }, nginx.Bool),
 }
 
-// rewriteTarget follows ingress-nginx: the whole path is replaced, and the paths of the host become regular expressions.
+// rewriteTarget works as in ingress-nginx: it replaces the whole path, and turns the paths of the host into regular
+// expressions.
 var rewriteTarget = Annotation{
 	Name: "rewrite-target",
 	Doc: "Replaces the whole path of a request before the backend sees it. $1 to $9 stand for the groups of the path, which is " +
@@ -53,12 +55,12 @@ func parseRewriteTarget(s *Settings, value string) error {
 	return nil
 }
 
-// isURL says whether a target is the way to another URL, by ingress-nginx's rule.
+// isURL reports whether a target redirects to another URL, by the rule of ingress-nginx.
 func isURL(target string) bool {
 	return strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://") || strings.HasPrefix(target, "$scheme")
 }
 
-// checkTemplateURL allows braces as part of a variable only, so that the value cannot hold a placeholder of Caddy.
+// checkTemplateURL allows braces only as a part of variables, so that the value cannot contain a Caddy placeholder.
 func checkTemplateURL(value string) error {
 	_, rest, ok := strings.Cut(value, "://")
 	if !ok || rest == "" || strings.HasPrefix(rest, "/") {
@@ -71,10 +73,11 @@ func checkTemplateURL(value string) error {
 	return err
 }
 
-// Rewrites says whether requests for a path of the Ingress are rewritten. A target equal to the path changes nothing.
+// Rewrites reports whether requests for a path of the Ingress are rewritten. A target equal to the path changes
+// nothing.
 func (s *Settings) Rewrites(path string) bool {
 	return s.RewriteTarget != "" && s.RewriteTarget != path
 }
 
-// Regex says whether a path of the Ingress makes the paths of its host regular expressions.
+// Regex reports whether a path of the Ingress turns the paths of its host into regular expressions.
 func (s *Settings) Regex(path string) bool { return s.UseRegex || s.Rewrites(path) }

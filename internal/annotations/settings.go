@@ -9,71 +9,77 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// Settings are the annotations of one Ingress as typed values.
+// Settings holds the annotations of one Ingress as typed values.
 type Settings struct {
-	// Ingress is the one that they are of. It is for defaults, and no annotation changes it.
+	// Ingress is the name of the Ingress. Only the defaults set it; no annotation changes it.
 	Ingress ir.Name
-	// Unlogged keeps the requests out of the access log.
+	// Unlogged excludes the requests from the access log.
 	Unlogged bool
-	// Tracing is how requests are traced.
+	// Tracing configures how requests are traced.
 	Tracing tracing
-	// RewriteTarget replaces the path of a request; it is empty without rewrite.
+	// RewriteTarget replaces the path of a request. It is empty if paths are not rewritten.
 	RewriteTarget string
-	// UseRegex says that the paths are regular expressions.
+	// UseRegex means that the paths are regular expressions.
 	UseRegex bool
-	// AppRoot is where requests for "/" are sent to; empty is nowhere. RelativeRedirects leaves scheme and host out of the answer.
+	// AppRoot is the target of the redirect for "/". It is empty if there is no redirect. RelativeRedirects omits the
+	// scheme and host from the Location header.
 	AppRoot           string
 	RelativeRedirects bool
-	// Aliases are more names of the hosts. FromToWWW redirects from the host with www. in front, or without.
+	// Aliases are additional names of the hosts. FromToWWW adds a redirect between the host with www. and the host
+	// without it.
 	Aliases   []string
 	FromToWWW bool
-	// Attempts are how the endpoints are tried, Forwarding is how a request is handed to one. Forwarding.Prefix holds for
-	// the paths that are rewritten only: ForwardingFor knows.
+	// Attempts configures retries and time limits for endpoints. Forwarding configures how a request is forwarded to an
+	// endpoint. Forwarding.Prefix applies only to rewritten paths, so use ForwardingFor.
 	Attempts   ir.Attempts
 	Forwarding ir.Forwarding
-	// Redirect is the way from HTTP to HTTPS.
+	// Redirect configures the redirect from HTTP to HTTPS.
 	Redirect Redirect
-	// Passthrough hands the TLS connections of the hosts to the backend as they are.
+	// Passthrough forwards the TLS connections of the hosts to the backend without terminating TLS.
 	Passthrough bool
-	// TLS is the handshake of the hosts.
+	// TLS is the policy for TLS handshakes of the hosts.
 	TLS ir.TLSPolicy
-	// LoadBalancing is what the Ingress asks for its backends.
+	// LoadBalancing configures how endpoints of the backends are chosen.
 	LoadBalancing ir.LoadBalancing
-	// Chains are the names of the handler chains that a request meets, in this order. AvailableChains are those which the
-	// administrator offers; it is for defaults, and no annotation changes it.
+	// Chains are the names of the handler chains for each request, in this order. AvailableChains are the chains that
+	// the administrator defined. Only the defaults set AvailableChains; no annotation changes it.
 	Chains          []string
 	AvailableChains []string
-	// AutoHTTPS says which hosts get a certificate from an issuer; it is empty where neither the Ingress nor a ConfigMap says it.
+	// AutoHTTPS selects the hosts that get a certificate from an issuer. It is empty if neither the Ingress nor a
+	// ConfigMap sets it.
 	AutoHTTPS string
-	// ClientAuth holds for the hosts, if AsksClients says so.
+	// ClientAuth is the client certificate policy of the hosts. It applies if AsksClients returns true.
 	ClientAuth ir.ClientAuth
-	// CrossNamespace lets an Ingress refer to objects of other namespaces. It is for defaults, and no annotation changes it.
+	// CrossNamespace lets an Ingress refer to objects of other namespaces. Only the defaults set it; no annotation
+	// changes it.
 	CrossNamespace bool
-	// BackendTLSByPath says that the administrator knows that proxy-ssl-* hold for their own paths only. It is for defaults, too.
+	// BackendTLSByPath means that the administrator expects proxy-ssl-* to apply only to the paths of the same Ingress.
+	// Only the defaults set it.
 	BackendTLSByPath bool
-	// ParamsConfigMap is the name of a ConfigMap with parameters of FastCGI, with or without its namespace in front.
+	// ParamsConfigMap is the name of the ConfigMap with FastCGI parameters, with or without its namespace.
 	ParamsConfigMap string
-	// SourceRanges are the addresses that clients may come from.
+	// SourceRanges limits the addresses of clients.
 	SourceRanges ir.SourceRanges
-	// UsersSecret has those whom auth-type lets in. Whoever knows the namespace of the Ingress sets it.
+	// UsersSecret is the Secret with the users for auth-type. Package ingress sets it, because it knows the namespace
+	// of the Ingress.
 	UsersSecret ir.Name
-	// CustomHeaders are set on answers.
+	// CustomHeaders configures additional response headers.
 	CustomHeaders CustomHeaders
-	// ErrorPages are what clients get in place of errors.
+	// ErrorPages configures the responses that replace errors.
 	ErrorPages ErrorPages
-	// Canary is nil for an Ingress that answers by itself.
+	// Canary is nil for an Ingress that is not a canary.
 	Canary *ir.Canary
-	// IgnoreSnippets serves Ingresses without their snippets, whatever these are. It is for defaults, and no annotation changes it.
+	// IgnoreSnippets serves Ingresses without their snippets, whatever these contain. Only the defaults set it; no
+	// annotation changes it.
 	IgnoreSnippets bool
-	// Closed says that every request is refused.
+	// Closed means that all requests get 503.
 	Closed bool
-	// Asked is what has its effect together with other values only.
+	// Asked holds the values that take effect only in combination with others.
 	Asked Asked
 }
 
-// Asked is what was asked for, value by value, where several values make one effect: Finish makes it, so that the order in
-// which they are read makes no difference, and so that an Ingress may say one of them and the ConfigMap another one. Each part stands
-// in the file of its feature.
+// Asked holds single values of annotations and keys, which Finish combines. So their order does not matter, and the
+// Ingress may set one value and the ConfigMap another. The types of the fields are in the files of their features.
 type Asked struct {
 	Retries    retries
 	Rate       rate
@@ -89,31 +95,32 @@ type Asked struct {
 	CORS       cors
 	Limits     limits
 	BasicAuth  basicAuth
-	// SatisfyAny lets in who passes one guard of several.
+	// SatisfyAny lets a client in if it passes one of several filters for access control.
 	SatisfyAny bool
-	// Auth is external authentication, and GlobalAuth that of the ConfigMap for Ingresses without, unless NoGlobalAuth says otherwise. NoAuth
-	// are the beginnings of paths that need none. GlobalAuth and NoAuth are for defaults.
+	// Auth is the external authentication of the Ingress. GlobalAuth comes from the ConfigMap, for Ingresses without
+	// Auth, unless NoGlobalAuth is set. NoAuth are the paths that need no authentication. Only the defaults set
+	// GlobalAuth and NoAuth.
 	Auth, GlobalAuth externalAuth
 	NoGlobalAuth     bool
 	NoAuth           []string
 
-	// Snippets are texts of nginx configuration, and ModSecurity.
+	// Snippets holds the settings for nginx configuration and ModSecurity.
 	Snippets snippetSettings
 
-	// Mirror is where copies go; without a URL there are none.
+	// Mirror is the target for copies of requests. If its URL is empty, there are no copies.
 	Mirror ir.Mirror
-	// ProxyRedirect is for redirects of endpoints.
+	// ProxyRedirect configures how redirects of endpoints are rewritten.
 	ProxyRedirect proxyRedirect
 }
 
-// Finish makes what several values make together. It may be called again when more values are known.
+// Finish combines the values in Asked. It may be called again when more values are known.
 func (s *Settings) Finish() {
 	for _, finish := range finishers {
 		finish(s)
 	}
 }
 
-// Filters returns the filters for one path of the Ingress, in the order in which a request meets them.
+// Filters returns the filters for one path of the Ingress, in the order in which a request passes them.
 func (s *Settings) Filters(path string) []ir.Filter {
 	var all []ir.Filter
 	for i := range phases {
@@ -124,7 +131,7 @@ func (s *Settings) Filters(path string) []ir.Filter {
 	return all
 }
 
-// ForwardingFor returns how requests on one path of the Ingress are handed on.
+// ForwardingFor returns how requests for one path of the Ingress are forwarded.
 func (s *Settings) ForwardingFor(path string) ir.Forwarding {
 	f := s.Forwarding
 	if !s.Rewrites(path) {
@@ -133,8 +140,8 @@ func (s *Settings) ForwardingFor(path string) ir.Forwarding {
 	return f
 }
 
-// Parse reads the annotations of an Ingress. Where they say nothing, the defaults hold. An annotation that cannot be read is left
-// out and reported; the others count.
+// Parse parses the annotations of an Ingress. Settings without an annotation keep their defaults. An invalid annotation
+// is reported and ignored, and the others take effect.
 func Parse(defaults Settings, all map[string]string) (*Settings, []report.Problem) {
 	r := option.Reading[Settings]{Settings: &defaults, Invalid: report.InvalidAnnotation}
 	for _, key := range slices.Sorted(maps.Keys(all)) {

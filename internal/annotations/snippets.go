@@ -7,14 +7,15 @@ import (
 	"github.com/k8singress/k8singress/internal/snippets"
 )
 
-// snippetSettings holds what the texts of nginx configuration, and the web application firewall ModSecurity, request. Neither has an
-// effect yet, so the settings say what has to be refused for it.
+// snippetSettings holds what snippets of nginx configuration and the web application firewall ModSecurity request.
+// Neither is supported yet, so these settings decide which requests have to be rejected.
 type snippetSettings struct {
-	// WithoutEffect marks the rows, by their snippetRow, whose text is there and has no effect.
+	// WithoutEffect marks the rows, by their snippetRow, whose text is set and has no effect.
 	WithoutEffect [snippetRows]bool
-	// Firewall and CoreRules turn ModSecurity on. Blocks is true if the ConfigMap's rules refuse requests, and not only detect them.
+	// Firewall and CoreRules turn ModSecurity on. Blocks is true if the ConfigMap's rules reject requests instead of
+	// only detecting them.
 	Firewall, CoreRules, Blocks bool
-	// GlobalAuth is true if global-auth-snippet may refuse requests.
+	// GlobalAuth is true if global-auth-snippet may reject requests.
 	GlobalAuth bool
 }
 
@@ -42,7 +43,7 @@ const (
 	ignoring      = "; the administrator's option \"snippets ignore\" serves requests without it"
 )
 
-// snippet returns the row of a text. judge returns an error if the text may refuse requests.
+// snippet returns the row for a snippet. judge returns an error if the text may reject requests.
 func snippet(name, doc string, row snippetRow, judge func(string) error) Annotation {
 	mark := func(s *Settings) *bool { return &s.Asked.Snippets.WithoutEffect[row] }
 	return Annotation{
@@ -68,7 +69,7 @@ func snippet(name, doc string, row snippetRow, judge func(string) error) Annotat
 	}
 }
 
-// The rows of snippets and of ModSecurity.
+// The annotations for snippets and ModSecurity.
 var (
 	configurationSnippet = snippet("configuration-snippet",
 		"Configuration of nginx for the paths of the Ingress."+snippetDoc, rowConfiguration, snippets.Harmless)
@@ -83,21 +84,22 @@ var (
 	enableCoreRules   = firewall("enable-owasp-core-rules", func(s *Settings) *bool { return &s.Asked.Snippets.CoreRules })
 )
 
-// The rows of the ConfigMap's snippets, which are not in Table.
+// The snippets that are keys of the ConfigMap, and are not in Table.
 var (
 	HTTPSnippet      = ofAll("http-snippet", "all hosts", rowHTTP)
 	ServersSnippet   = ofAll("server-snippet", "each host", rowServers)
 	LocationsSnippet = ofAll("location-snippet", "each path", rowLocations)
 )
 
-// ofAll returns the row of a snippet in the ConfigMap.
+// ofAll returns the row for a snippet in the ConfigMap.
 func ofAll(name, where string, row snippetRow) Annotation {
 	of := snippet(name, "Configuration of nginx for "+where+"."+snippetDoc, row, snippets.Harmless)
 	of.Meanwhile = "all requests for the Ingresses that the ConfigMap is for get 503"
 	return of
 }
 
-// GlobalAuthSnippet closes the Ingresses that global-auth-url is for.
+// GlobalAuthSnippet is a key of the ConfigMap. A text that may reject requests makes the requests that global-auth-url
+// is for return 503.
 var GlobalAuthSnippet = func() Annotation {
 	row := snippet("global-auth-snippet", "Configuration of nginx for the requests to global-auth-url."+snippetDoc, rowGlobalAuth, snippets.Harmless)
 	row.OnError = func(s *Settings) { s.Asked.Snippets.GlobalAuth = true }
@@ -105,7 +107,7 @@ var GlobalAuthSnippet = func() Annotation {
 	return row
 }()
 
-// FirewallRules is the row of the ConfigMap's modsecurity-snippet. Its rules apply where ModSecurity is on.
+// FirewallRules is the row for the key modsecurity-snippet in the ConfigMap. Its rules apply where ModSecurity is on.
 var FirewallRules = Annotation{
 	Name: "modsecurity-snippet",
 	Doc: "Rules of ModSecurity for all Ingresses. They have no effect. With `SecRuleEngine On` they refuse requests in ingress-nginx, so that all " +
@@ -129,7 +131,8 @@ var FirewallRules = Annotation{
 	},
 }
 
-// firewall returns the row of a switch of ModSecurity. By default ModSecurity only detects, so that doing without it lets nothing in.
+// firewall returns the row for an annotation that turns ModSecurity on. By default ModSecurity only detects, so its
+// absence lets no additional requests in.
 func firewall(name string, of func(*Settings) *bool) Annotation {
 	return Annotation{
 		Name: name,
@@ -153,7 +156,7 @@ func firewall(name string, of func(*Settings) *bool) Annotation {
 	}
 }
 
-// firewallBlocks returns an error if the firewall is on, and would refuse requests that are served without it.
+// firewallBlocks returns an error if the firewall is on and would reject requests that are served without it.
 func (s *Settings) firewallBlocks(on bool) error {
 	if !on || !s.Asked.Snippets.Blocks || s.IgnoreSnippets {
 		return nil
@@ -162,7 +165,8 @@ func (s *Settings) firewallBlocks(on bool) error {
 		"refuse requests: all requests that it is for get 503. Turn ModSecurity off, or set SecRuleEngine DetectionOnly%s", ignoring))
 }
 
-// finishFirewall closes an Ingress whose requests the firewall may refuse. It runs for Ingresses only: the ConfigMap's switch is a default.
+// finishFirewall closes an Ingress whose requests the firewall may reject. It runs only for Ingresses, because the
+// settings of the ConfigMap are defaults for them.
 func (s *Settings) finishFirewall() {
 	asked := &s.Asked.Snippets
 	s.Closed = s.Closed || s.firewallBlocks(asked.Firewall || asked.CoreRules) != nil

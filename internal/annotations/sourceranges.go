@@ -13,7 +13,7 @@ const (
 		"names. With one entry that is no network, all requests get 503."
 )
 
-// The rows of the addresses that clients may come from. The second is ingress-nginx's older name for the first.
+// The annotations for the addresses of clients. The second is ingress-nginx's older name for the first.
 var (
 	allowlistSourceRange = Annotation{
 		Name: "allowlist-source-range",
@@ -40,10 +40,10 @@ var (
 	}
 )
 
-// sources are the lists of allowed networks, by the name that they were given.
+// sources are the networks in allowlist-source-range (Allowed) and in whitelist-source-range (Listed).
 type sources struct{ Allowed, Listed []string }
 
-// allowedSources is nil where no list was asked for.
+// allowedSources returns the allowed networks, or nil if there is no list.
 func (s *Settings) allowedSources() []string {
 	if s.Asked.Sources.Allowed != nil {
 		return s.Asked.Sources.Allowed
@@ -65,7 +65,8 @@ func (s *Settings) sourceRanges(string) []ir.Filter {
 	return []ir.Filter{s.SourceRanges}
 }
 
-// hasAll says whether a list has all addresses in it, as cert-manager writes it into the Ingresses that answer its challenges.
+// hasAll reports whether a list contains all addresses. cert-manager writes such a list into the Ingresses that solve
+// its challenges.
 func hasAll(networks []string) bool {
 	return slices.Contains(networks, "0.0.0.0/0") && slices.Contains(networks, "::/0")
 }

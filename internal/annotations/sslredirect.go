@@ -7,7 +7,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// The rows of the redirect from HTTP to HTTPS.
+// The annotations for the redirect from HTTP to HTTPS.
 var (
 	sslRedirect = Annotation{
 		Name: "ssl-redirect",
@@ -37,30 +37,32 @@ var (
 	}
 )
 
-// Redirect is the way from HTTP to HTTPS.
+// Redirect holds the settings of the redirect from HTTP to HTTPS.
 type Redirect struct {
-	// Off is for hosts with a certificate, Forced for all.
+	// Off turns the redirect off for hosts with a certificate. Forced turns it on for all hosts, whatever Off is.
 	Off, Forced bool
 	KeepSlash   bool
-	// WithPort asks for Port in the Location.
+	// WithPort adds the port to the Location header.
 	WithPort bool
-	// Status is zero for the default. Exempt are prefixes of paths that are not redirected; nil is the default. Both are for
-	// defaults: an Ingress cannot say them.
+	// Status is the status code of the redirect. Zero is the default. Exempt are the paths that are not redirected. Nil
+	// is the default. Only the defaults set the two; an Ingress cannot.
 	Status int
 	Exempt []string
 }
 
-// exempt is ingress-nginx's no-tls-redirect-locations: where an ACME issuer asks, by HTTP.
+// exempt is the default of no-tls-redirect-locations in ingress-nginx: the path at which ACME issuers fetch the
+// responses to their challenges over HTTP.
 var exempt = []string{"/.well-known/acme-challenge"}
 
-// redirectStatus is ingress-nginx's http-redirect-code.
+// redirectStatus is the default of http-redirect-code in ingress-nginx.
 const redirectStatus = 308
 
-// defaultHTTPSPort is the port that needs no word.
+// defaultHTTPSPort is the port that URLs omit.
 const defaultHTTPSPort = 443
 
-// RedirectFor returns the redirect of a path, or nil. The port is that of our HTTPS. The redirect is for hosts with a
-// certificate, unless always is true. A closed path refuses every request, and redirects none.
+// RedirectFor returns the redirect of a path to HTTPS, or nil. port is the port of our HTTPS listener. The redirect
+// applies to hosts that are meant for HTTPS, or to all hosts if always is true. A closed path has no redirect, because
+// it rejects every request.
 func (s *Settings) RedirectFor(path string, port int) (redirect *ir.HTTPSRedirect, always bool) {
 	r := &s.Redirect
 	prefixes := r.Exempt

@@ -5,7 +5,8 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// Table lists the annotations that work, in the order of the documentation. A new one is a word here and a file of its own.
+// Table lists the supported annotations in the order of the documentation. A new annotation needs an entry here and a
+// row in the file of its feature.
 var Table = option.Table[Settings, string]{
 	AutoHTTPS,
 	sslRedirect, forceSSLRedirect, preserveTrailingSlash, usePortInRedirects,
@@ -46,10 +47,11 @@ var Table = option.Table[Settings, string]{
 	proxyBufferSize, proxyBuffersNumber, proxyBusyBuffersSize, proxyMaxTempFileSize, clientBodyBufferSize, http2PushPreload, enableRewriteLog,
 }
 
-// guardians let in clients by what they show, in the order in which they are asked, after the addresses. See satisfy.
+// guardians return the filters for authentication, in the order in which they run, after the check of the client's
+// address. See satisfy.
 var guardians = []func(s *Settings, path string) []ir.Filter{(*Settings).basicAuth, (*Settings).externalAuth}
 
-// finishers make what several annotations make together. Each may run again when more values are known.
+// finishers combine the values of several annotations. Each may run again when more values are known.
 var finishers = []func(*Settings){
 	(*Settings).finishRetries, (*Settings).finishPrefix, (*Settings).finishBalancing, (*Settings).finishClientAuth,
 	(*Settings).finishBackendTLS, (*Settings).finishAffinity, (*Settings).finishHealthCheck, (*Settings).finishCanary,

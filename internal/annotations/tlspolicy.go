@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// The rows of the handshake.
+// The annotations for TLS handshakes.
 var (
 	sslCiphers = Annotation{
 		Name: "ssl-ciphers",
@@ -26,8 +26,8 @@ var (
 	}
 )
 
-// ciphers are those of TLS 1.2 that Go takes for safe: OpenSSL's name and IANA's. None of finite-field Diffie-Hellman is
-// among them, because Go has none.
+// ciphers are the cipher suites of TLS 1.2 that Go considers secure, by their OpenSSL and IANA names. Go supports no
+// finite-field Diffie-Hellman, so such suites are missing.
 var ciphers = []struct{ openssl, iana string }{
 	{"ECDHE-ECDSA-AES128-GCM-SHA256", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"},
 	{"ECDHE-RSA-AES128-GCM-SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"},
@@ -49,19 +49,20 @@ func cipherNames() []string {
 	return names
 }
 
-// never are ciphers that lists exclude by a word with ! in front, and that are never offered here.
+// never are the ciphers that are never offered here. A list may exclude them with a leading !, which needs no warning.
 var never = []string{
 	"aNULL", "eNULL", "NULL", "EXPORT", "EXP", "LOW", "MEDIUM", "DES", "3DES", "RC4", "MD5", "PSK", "SRP", "DSS", "aDSS", "ADH", "AECDH", "CAMELLIA",
 	"SEED", "IDEA", "kRSA", "DH", "DHE", "EDH", "ARIA", "CBC3",
 }
 
-// cipherChars are those of OpenSSL's lists, besides letters and digits.
+// cipherChars are the characters in OpenSSL's cipher lists besides letters and digits.
 const cipherChars = "-_!+@=: ,"
 
-// usual are words of OpenSSL for what Caddy offers by itself.
+// usual are the OpenSSL keywords that stand for Caddy's default ciphers.
 var usual = []string{"DEFAULT", "HIGH", "ALL", "ECDHE", "EECDH", "kECDHE", "kEECDH"}
 
-// readCiphers leaves out what it does not know, and says so. Without one that it knows the value has no effect.
+// readCiphers reads a cipher list. It ignores unknown ciphers and names them in the error. A list without a known
+// cipher is invalid.
 func readCiphers(value string) ([]string, error) {
 	if _, err := nginx.Chars(cipherChars, option.MaxBytes)(value); err != nil {
 		return nil, err

@@ -6,10 +6,10 @@ import (
 	"github.com/k8singress/k8singress/internal/option"
 )
 
-// mostOperationBytes is how long the name of a span may be, before its variables have values.
+// mostOperationBytes is the maximum length of a span name before its variables are replaced, in bytes.
 const mostOperationBytes = 256
 
-// The rows of OpenTelemetry. Where spans go is not for an Ingress to say.
+// The annotations for OpenTelemetry. An Ingress cannot choose the collector.
 var (
 	enableOpenTelemetry = Annotation{
 		Name: "enable-opentelemetry",
@@ -42,14 +42,14 @@ var (
 	}
 )
 
-// NoCollector is why nothing is traced.
+// NoCollector is the warning for tracing without a collector.
 const NoCollector = "no spans are sent: name a collector of OpenTelemetry in the key otlp-collector-host of the ConfigMap of the controller"
 
-// tracing is what the annotations say of OpenTelemetry.
+// tracing holds the values of the annotations for OpenTelemetry.
 type tracing struct {
 	On bool
 	ir.Tracing
-	// Collected says that there is a collector. It is for defaults, and no annotation changes it.
+	// Collected means that there is a collector. Only the defaults set it; no annotation changes it.
 	Collected bool
 }
 
@@ -57,7 +57,7 @@ func checkTracing(s *Settings) string {
 	return option.Unless(s.Tracing.On, "this has no effect without enable-opentelemetry")
 }
 
-// TracingOf is nil where requests are not traced.
+// TracingOf returns the tracing settings, or nil if requests are not traced.
 func (s *Settings) TracingOf() *ir.Tracing {
 	if !s.Tracing.On || !s.Tracing.Collected {
 		return nil

@@ -16,13 +16,13 @@ var knownNames string
 
 var known = strings.Fields(knownNames)
 
-// requestsNothing reports whether a value is one that no annotation needs support for.
+// requestsNothing reports whether a value requests nothing, so that its annotation does not have to be supported.
 func requestsNothing(value string) bool {
 	value = strings.TrimSpace(value)
 	return value == "" || value == "false"
 }
 
-// unknown says that an annotation with one of the two prefixes is not in the table.
+// unknown returns the warning for an annotation that has one of the two prefixes and is not in the table.
 func unknown(key string) string {
 	name, isNginx := strings.CutPrefix(key, Prefix)
 	if slices.Contains(known, name) {
@@ -43,7 +43,7 @@ func unknown(key string) string {
 	return fmt.Sprintf("there is no annotation %q, and it has no effect%s", key, suggest.Hint(own, ownNames()))
 }
 
-// ownNames returns the names of the annotations of our own, without their prefix.
+// ownNames returns the names of our own annotations without their prefix.
 func ownNames() []string {
 	var names []string
 	for _, name := range Table.Names() {
