@@ -7,8 +7,9 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// TestBooleans holds the truth table of each boolean: true and false are two things, also in upper case, an empty value is none, and anything
-// else is an error that leaves things as they are, but for a guard, which closes.
+// TestBooleans checks the values of each boolean annotation: true and false differ, in upper case as well, and an empty
+// value has no effect. Any other value is an error without an effect, except that an invalid guard makes requests get
+// 503.
 func TestBooleans(t *testing.T) {
 	for i := range Table {
 		row := &Table[i]

@@ -7,8 +7,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// TestLocationsEndAtASlash checks which paths no-auth-locations and no-tls-redirect-locations exempt: a location and what is below it, and
-// no path that only begins with the same text.
+// TestLocationsEndAtASlash checks which paths no-auth-locations and no-tls-redirect-locations exempt: a location and
+// the paths below it, but not other paths with the same prefix.
 func TestLocationsEndAtASlash(t *testing.T) {
 	for _, test := range []struct {
 		locations []string

@@ -21,10 +21,10 @@ const (
 	expanded = "a placeholder was expanded"
 )
 
-// placeholder is what Caddy, or a Caddyfile, would put something else in place of.
+// placeholder matches text that Caddy or a Caddyfile would replace.
 var placeholder = regexp.MustCompile(`\{[^{}]+\}`)
 
-// FuzzAnnotations holds that a value is either taken as it stands, placeholders included, or refused with a reason.
+// FuzzAnnotations checks that each value is either used unchanged, including placeholders, or rejected with a reason.
 func FuzzAnnotations(f *testing.F) {
 	f.Setenv(variable, expanded)
 	for _, value := range []string{
@@ -47,7 +47,7 @@ func FuzzAnnotations(f *testing.F) {
 	f.Fuzz(fuzzOne)
 }
 
-// closed is what is left of a canary that cannot be read: it gets no requests.
+// closed returns the canary that remains if its annotations are invalid: it gets no requests.
 func closed(c *ir.Canary) *ir.Canary {
 	if c == nil {
 		return nil
@@ -55,7 +55,7 @@ func closed(c *ir.Canary) *ir.Canary {
 	return &ir.Canary{Total: 100, Closed: true}
 }
 
-// fuzzOne reads one annotation alone.
+// fuzzOne parses a single annotation.
 func fuzzOne(t *testing.T, key, value, path string) {
 	if !strings.HasPrefix(key, annotations.Prefix) && !strings.HasPrefix(key, annotations.OwnPrefix) {
 		key = annotations.Prefix + key
@@ -96,7 +96,7 @@ func fuzzOne(t *testing.T, key, value, path string) {
 	checkNeighbour(t, key, value)
 }
 
-// checkPlaceholders holds that what Caddy would put something in place of stands where it stood.
+// checkPlaceholders checks that the settings contain each placeholder of the value unchanged.
 func checkPlaceholders(t *testing.T, value, literals string) {
 	t.Helper()
 	for _, p := range placeholder.FindAllString(value, -1) {
@@ -106,7 +106,7 @@ func checkPlaceholders(t *testing.T, value, literals string) {
 	}
 }
 
-// checkProblems holds that each problem says where and what, and that a value that is not taken is an error.
+// checkProblems checks that each problem is complete, and that a rejected value causes an error.
 func checkProblems(t *testing.T, key string, problems []report.Problem) {
 	t.Helper()
 	if len(problems) > 2 || len(problems) == 2 && problems[0].Severity == report.Error {
@@ -119,7 +119,7 @@ func checkProblems(t *testing.T, key string, problems []report.Problem) {
 	}
 }
 
-// FuzzPairs holds that what two annotations make together does not depend on which of them stands in the defaults.
+// FuzzPairs checks that the effect of two annotations does not depend on which of them is in the defaults.
 func FuzzPairs(f *testing.F) {
 	for i := range annotations.Table {
 		for j := range annotations.Table {
@@ -141,7 +141,7 @@ func FuzzPairs(f *testing.F) {
 	})
 }
 
-// checkRewrite holds that the target of a rewrite is the value, to the byte.
+// checkRewrite checks that the target of a rewrite has the same bytes as the value.
 func checkRewrite(t *testing.T, key, value, path string, problems []report.Problem) {
 	t.Helper()
 	if key != rewriteTarget || len(problems) > 0 {
@@ -160,7 +160,7 @@ func checkRewrite(t *testing.T, key, value, path string, problems []report.Probl
 	}
 }
 
-// checkNeighbour holds that an annotation has no influence on another one.
+// checkNeighbour checks that an annotation does not affect another one.
 func checkNeighbour(t *testing.T, key, value string) {
 	t.Helper()
 	if key == rewriteTarget {
@@ -186,7 +186,7 @@ func plain(value string) bool {
 	return utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl)
 }
 
-// texts returns all strings that a value holds, however deep.
+// texts returns all strings in a value, at any depth.
 func texts(v reflect.Value) []string {
 	var all []string
 	switch v.Kind() {

@@ -34,7 +34,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestUnknownWithoutSuggestion is for names that nothing is near enough to: a wrong hint is worse than none.
+// TestUnknownWithoutSuggestion checks that names that are not similar to an annotation get no suggestion, because a
+// wrong hint is worse than none.
 func TestUnknownWithoutSuggestion(t *testing.T) {
 	for _, name := range []string{"", "x", "auth", "completely-different", strings.Repeat("rewrite-target", 1000), "ürwert", "{env.HOME}"} {
 		p := only(t, annotations.Prefix+name, "x")
@@ -44,7 +45,7 @@ func TestUnknownWithoutSuggestion(t *testing.T) {
 	}
 }
 
-// TestForeign holds that annotations of others are nobody's mistake.
+// TestForeign checks that annotations of other controllers are ignored.
 func TestForeign(t *testing.T) {
 	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{
 		"rewrite-target": "/", "ingress.kubernetes.io/rewrite-target": "/", "nginx.org/rewrite-target": "/",
@@ -81,7 +82,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedLeavesOthers holds that of several annotations those that can be read count, and that the verdict names the rest.
+// TestRefusedLeavesOthers checks that valid annotations take effect beside others, and that the verdict names the
+// others.
 func TestRefusedLeavesOthers(t *testing.T) {
 	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{
 		rewriteTarget: "/$1", annotations.Prefix + "b": "", annotations.Prefix + "a": "", "other/a": "",
@@ -127,7 +129,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// only reads one annotation that changes nothing and returns its problem.
+// only parses one annotation that has no effect, and returns its problem.
 func only(t *testing.T, key, value string) report.Problem {
 	t.Helper()
 	settings, problems := annotations.Parse(annotations.Settings{}, map[string]string{key: value})

@@ -30,7 +30,7 @@ func TestReference(t *testing.T) {
 	}, *update)
 }
 
-// TestRows holds that every row has what the documentation prints, and an example that works.
+// TestRows checks that every row has the texts that the documentation prints, and a valid example.
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range Table {
@@ -60,7 +60,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// checkRow holds that the example of a row works. Alone it may have no effect yet, of which its owner is warned.
+// checkRow checks that the example of a row is valid. It may have no effect on its own, which must cause a warning.
 func checkRow(t *testing.T, row *Annotation) {
 	t.Helper()
 	if !slices.Contains([]option.Scope{ScopeIngress, ScopeLocation}, row.Scope) {
@@ -75,7 +75,7 @@ func checkRow(t *testing.T, row *Annotation) {
 	}
 }
 
-// TestKnownNames holds that the list is one of names, in order.
+// TestKnownNames checks that the list is complete and sorted.
 func TestKnownNames(t *testing.T) {
 	if len(known) < 100 {
 		t.Fatalf("the list has %d names, and ingress-nginx has more than 100 annotations", len(known))

@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// parse reads annotations on top of defaults; names without a prefix are ingress-nginx's.
+// parse parses annotations on top of defaults, and fails the test if there are problems.
 func parse(t *testing.T, defaults annotations.Settings, all map[string]string) *annotations.Settings {
 	t.Helper()
 	settings, problems := annotations.Parse(defaults, all)
@@ -19,7 +19,8 @@ func parse(t *testing.T, defaults annotations.Settings, all map[string]string) *
 	return settings
 }
 
-// TestChainsComeFirst holds that a chain of the administrator sees a request as the client sent it.
+// TestChainsComeFirst checks that the administrator's handler chains see the request before the rewrite, in the order
+// of the annotation.
 func TestChainsComeFirst(t *testing.T) {
 	defaults := annotations.Settings{AvailableChains: []string{"audit", "waf"}}
 	settings := parse(t, defaults, map[string]string{rewriteTarget: "/b", annotations.OwnPrefix + "chains": "waf,audit"})
@@ -29,7 +30,7 @@ func TestChainsComeFirst(t *testing.T) {
 	}
 }
 
-// TestAMissingChainCloses holds that nobody gets in without the chain that would have been asked, whatever is written.
+// TestAMissingChainCloses checks that all requests get 503 if the annotation is invalid or names an unknown chain.
 func TestAMissingChainCloses(t *testing.T) {
 	for _, value := range []string{"audti", "audit,waf", "au\ndit", "audit audit", "*", "\xff"} {
 		settings, problems := annotations.Parse(annotations.Settings{AvailableChains: []string{"audit"}},
@@ -41,7 +42,7 @@ func TestAMissingChainCloses(t *testing.T) {
 	}
 }
 
-// TestPrefixGoesWithRewrite holds that X-Forwarded-Prefix is sent only on paths that are rewritten.
+// TestPrefixGoesWithRewrite checks that X-Forwarded-Prefix is sent only for paths that are rewritten.
 func TestPrefixGoesWithRewrite(t *testing.T) {
 	settings := parse(t, annotations.Settings{}, map[string]string{rewriteTarget: "/a", annotations.Prefix + "x-forwarded-prefix": "/app"})
 	for path, want := range map[string]string{"/b": "/app", "/a": ""} {
@@ -51,7 +52,7 @@ func TestPrefixGoesWithRewrite(t *testing.T) {
 	}
 }
 
-// TestOneSaysThisAndAnotherThat holds that the defaults and an Ingress make one effect together.
+// TestOneSaysThisAndAnotherThat checks that values in the defaults and values of an Ingress are combined.
 func TestOneSaysThisAndAnotherThat(t *testing.T) {
 	defaults := parse(t, annotations.Settings{}, map[string]string{
 		annotations.Prefix + "upstream-hash-by-subset-size": "5", annotations.Prefix + "upstream-hash-by": "$remote_addr",
@@ -76,7 +77,8 @@ func TestOneSaysThisAndAnotherThat(t *testing.T) {
 	}
 }
 
-// TestRetriesOfWhatIsNotIdempotent holds that the ConfigMap's word is added to what an Ingress says, and never turns retries on.
+// TestRetriesOfWhatIsNotIdempotent checks that the key of the ConfigMap adds a condition to an Ingress's conditions,
+// and does not turn retries on.
 func TestRetriesOfWhatIsNotIdempotent(t *testing.T) {
 	var defaults annotations.Settings
 	defaults.Asked.Retries.NonIdempotent = true

@@ -14,8 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// TestTruth reads the cases of testdata: annotations, one on each line, and below them, indented, what is set and what is said.
-// Cases have an empty line between them. `go test -run TestTruth -update` writes the indented lines; read the diff.
+// TestTruth checks the cases in testdata. Each case has one annotation on each line, followed by indented lines with
+// the resulting settings and problems. An empty line separates cases. `go test -run TestTruth -update` writes the
+// indented lines; read the diff.
 func TestTruth(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -45,7 +46,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// truth returns a case with what comes of it.
+// truth returns a case with its results.
 func truth(t *testing.T, text string) string {
 	t.Helper()
 	all := map[string]string{}

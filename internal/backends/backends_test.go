@@ -77,7 +77,7 @@ func TestFindPort(t *testing.T) {
 	}
 }
 
-// find looks a port of one Service up.
+// find returns the backend for a port of one Service.
 func find(object *corev1.Service, port string, o Options) (*ir.Backend, *report.Problem) {
 	object.Namespace, object.Name = "shop", "web"
 	store := snapshot.NewStore()
@@ -85,7 +85,7 @@ func find(object *corev1.Service, port string, o Options) (*ir.Backend, *report.
 	return Find(store.Take(), ir.Ref{Kind: kinds.Service, Namespace: "shop", Name: "web"}, port, ir.TCP, o)
 }
 
-// TestWhatAServiceSays holds the fields of a Service that are not its ports.
+// TestWhatAServiceSays checks the fields of a backend that come from the spec of the Service, except its ports.
 func TestWhatAServiceSays(t *testing.T) {
 	second := int32(1)
 	for _, test := range []struct {
@@ -126,7 +126,7 @@ func TestWhatAServiceSays(t *testing.T) {
 	}
 }
 
-// TestExternalName holds what a Service may stand for. What it may not has no address at all.
+// TestExternalName checks which external names are allowed. A backend with another name has no address.
 func TestExternalName(t *testing.T) {
 	for _, test := range []struct{ name, want string }{
 		{"example.org", "example.org:80"},
@@ -183,7 +183,8 @@ func TestExternalName(t *testing.T) {
 	}
 }
 
-// TestPortOfAnExternalName holds that it is the target port if that is a number, and needs no port of the Service.
+// TestPortOfAnExternalName checks that the port is the target port if that is a number, and that the Service does not
+// have to list the port.
 func TestPortOfAnExternalName(t *testing.T) {
 	ports := []corev1.ServicePort{
 		{Name: "web", Port: 80}, {Name: "tls", Port: 443, TargetPort: intstr.FromInt32(8443)},

@@ -7,8 +7,8 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// TestAPanicStaysInItsConfigMap holds that a fault of a reader harms what the ConfigMap is for, and nothing else; and that
-// nobody is let in by it.
+// TestAPanicStaysInItsConfigMap checks that a panic while parsing affects only the Ingresses that use the ConfigMap,
+// and that these return 503.
 func TestAPanicStaysInItsConfigMap(t *testing.T) {
 	table := Table
 	t.Cleanup(func() { Table = table })

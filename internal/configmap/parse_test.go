@@ -17,7 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// parse reads the data of the ConfigMap for all Ingresses, with the controller's default options.
+// parse parses the data of the ConfigMap for all Ingresses, with the controller's default options.
 func parse(data map[string]string) (*Config, []report.Problem) {
 	return Parse(annotations.Settings{}, data)
 }
@@ -113,7 +113,8 @@ func TestGlobal(t *testing.T) {
 	}
 }
 
-// TestSyslog: a server goes before any file, and a host alone turns nothing on.
+// TestSyslog checks that a syslog server takes precedence over a file, and that a host has no effect unless syslog is
+// on.
 func TestSyslog(t *testing.T) {
 	for _, c := range []struct{ on, host, port, want string }{
 		{"true", "192.0.2.1", "", ir.Syslog + "192.0.2.1:514"},
@@ -132,7 +133,8 @@ func TestSyslog(t *testing.T) {
 	}
 }
 
-// TestTrustOfEveryone: a key by which clients say who they are has a warning where every client may, and where that is not said.
+// TestTrustOfEveryone checks the warning for keys that trust addresses from clients, if every client is trusted because
+// the networks are not set.
 func TestTrustOfEveryone(t *testing.T) {
 	for key, value := range map[string]string{
 		"use-forwarded-headers": "true", "enable-real-ip": "true", "use-proxy-protocol": "true\n",
@@ -205,7 +207,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestTrusted holds that a list that cannot be read never becomes the empty one, which is everybody.
+// TestTrusted checks that an invalid list does not become an empty one, which would trust every client.
 func TestTrusted(t *testing.T) {
 	for _, test := range []struct {
 		value string
@@ -237,7 +239,7 @@ func TestTrusted(t *testing.T) {
 	}
 }
 
-// TestAllowedResponseHeaders holds that what cannot be read of the list allows nothing, and that a class may have a list of its own.
+// TestAllowedResponseHeaders checks that invalid entries allow nothing, and that a class may have its own list.
 func TestAllowedResponseHeaders(t *testing.T) {
 	for _, test := range []struct {
 		value string
@@ -271,7 +273,7 @@ func TestAllowedResponseHeaders(t *testing.T) {
 	}
 }
 
-// TestDefaults holds that keys with the name of an annotation are what an Ingress gets that says nothing, and no more.
+// TestDefaults checks that keys with the name of an annotation are defaults for Ingresses without this annotation.
 func TestDefaults(t *testing.T) {
 	config, problems := parse(map[string]string{
 		"proxy-body-size": "8m", "proxy-read-timeout": "10s", "load-balance": "ewma", "retry-non-idempotent": "true",
@@ -298,7 +300,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestClass holds that a class's ConfigMap counts before the one of all, and that it cannot change the process.
+// TestClass checks that the ConfigMap of a class takes precedence over the global one, and that it cannot set keys for
+// the whole process.
 func TestClass(t *testing.T) {
 	config, _ := parse(map[string]string{"proxy-body-size": "8m", "proxy-buffering": "on", "retry-non-idempotent": "true"})
 	settings, problems := ParseClass(config.Defaults, map[string]string{
@@ -320,7 +323,7 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestClassStaysClosed holds that a class serves nothing while the ConfigMap for all closes it.
+// TestClassStaysClosed checks that the Ingresses of a class return 503 if the global ConfigMap requires it.
 func TestClassStaysClosed(t *testing.T) {
 	if settings, _ := ParseClass(annotations.Settings{Closed: true}, map[string]string{"proxy-body-size": "1m"}); !settings.Closed {
 		t.Error("a class opens what all have closed")
@@ -352,8 +355,8 @@ func TestOtherKeys(t *testing.T) {
 	}
 }
 
-// FuzzConfigMap holds that a value is either taken, or refused with a reason that says where, and that no text of it gets through
-// that could mean something to a header or a log.
+// FuzzConfigMap checks that each value is either used or rejected with a complete problem, and that no text with
+// control characters is used.
 func FuzzConfigMap(f *testing.F) {
 	for i := range Table {
 		f.Add(Table[i].Name, Table[i].Example)
@@ -385,7 +388,7 @@ func FuzzConfigMap(f *testing.F) {
 	})
 }
 
-// checkProblems holds that each problem says where and what, and that no unknown key goes without one.
+// checkProblems checks that each problem is complete, and that every unknown key causes one.
 func checkProblems(t *testing.T, name string, problems []report.Problem) {
 	t.Helper()
 	for _, p := range problems {
@@ -398,7 +401,8 @@ func checkProblems(t *testing.T, name string, problems []report.Problem) {
 	}
 }
 
-// checkRefused holds that a key with an error changes nothing, but for what it closes and for the part of a list that can be read.
+// checkRefused checks that an invalid key changes nothing, except that it may make Ingresses return 503, and that valid
+// entries of a list are used.
 func checkRefused(t *testing.T, config *Config) {
 	t.Helper()
 	want := Config{Defaults: annotations.Settings{Closed: config.Defaults.Closed}}
@@ -417,8 +421,8 @@ func checkRefused(t *testing.T, config *Config) {
 	}
 }
 
-// TestBlockFailsClosed holds that nobody gets in where an entry of a key that keeps requests out cannot be read, and that a class cannot have
-// such a key.
+// TestBlockFailsClosed checks that all Ingresses return 503 if a key that blocks requests is invalid, and that a class
+// cannot have such a key.
 func TestBlockFailsClosed(t *testing.T) {
 	for key, values := range map[string][]string{
 		"block-cidrs":       {"here", "10.0.0.0/8,10.0.0.0/33"},

@@ -18,7 +18,8 @@ func TestReference(t *testing.T) {
 	}, *update)
 }
 
-// TestRows holds that every row has what the documentation prints, and an example that works and is not the default.
+// TestRows checks that every row has the texts that the documentation prints, and a valid example that differs from the
+// default.
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range Table {
@@ -37,7 +38,7 @@ func TestRows(t *testing.T) {
 		if own := row.Name == "auto-https"; slices.Contains(names, row.Name) == own {
 			t.Errorf("%s is among the keys of ingress-nginx, or not: %v", row.Name, !own)
 		}
-		// Without it, others warn that every client is trusted.
+		// Without this key, other keys warn that every client is trusted.
 		data := map[string]string{"proxy-real-ip-cidr": "10.0.0.0/8"}
 		data[row.Name] = row.Example
 		for _, p := range parsed(data) {
@@ -48,7 +49,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestKnownKeys holds that the list is one of names, in order, and of which something becomes.
+// TestKnownKeys checks that the list is complete and sorted, and that every key has a fate.
 func TestKnownKeys(t *testing.T) {
 	if len(names) < 200 {
 		t.Fatalf("the list has %d names, and ingress-nginx has more than 200 keys", len(names))
@@ -63,7 +64,7 @@ func TestKnownKeys(t *testing.T) {
 	}
 }
 
-// withFate returns the names of the keys of which something becomes and that are not in the table.
+// withFate returns the names of the keys with the given fate that are not in the table.
 func withFate(f fate) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return fates[name] != f || Table.Find(name) != nil })
 }

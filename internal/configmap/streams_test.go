@@ -49,7 +49,7 @@ func TestStreamsRefused(t *testing.T) {
 		if len(problems) != 1 || problems[0].Reason != report.InvalidEntry || problems[0].Field != "data["+name+"]" {
 			t.Errorf("%s %s: the problems are %+v", name, value, problems)
 		}
-		// Ports have no class.
+		// Ports do not belong to a class.
 		_, problems = ParseClass(annotations.Settings{}, map[string]string{name: "1"})
 		if len(problems) != 1 || problems[0].Reason != report.UnknownKey {
 			t.Errorf("%s in the ConfigMap of a class: the problems are %+v", name, problems)

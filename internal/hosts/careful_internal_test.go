@@ -16,7 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// aged is what one Ingress asks for: one path of a.example, or with the path "" a default backend for every host.
+// aged returns the contribution of an Ingress with one path of a.example. If path is "", the Ingress has a default
+// backend for every host instead.
 func aged(age int, name, path string) *Contribution {
 	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(time.Unix(int64(age), 0)),
@@ -29,7 +30,7 @@ func aged(age int, name, path string) *Contribution {
 	return &Contribution{Object: object, Paths: map[string][]*Path{"a.example": {p}}}
 }
 
-// served is one line for each route: its path, where it comes from and whether it is closed.
+// served returns one line for each route, with its path, the name of its Ingress and its filters.
 func served(m *Merged) []string {
 	var lines []string
 	if m.Host == nil {
@@ -41,11 +42,12 @@ func served(m *Merged) []string {
 	return lines
 }
 
-// TestAPanicStaysInItsIngress holds which Ingresses of a host are closed by a fault of Merge, and that those are told.
+// TestAPanicStaysInItsIngress checks which Ingresses return 503 if Merge panics, and that they get a problem.
 func TestAPanicStaysInItsIngress(t *testing.T) {
 	results := []*Contribution{aged(3, "three", "/three"), aged(1, "one", "/one"), aged(2, "two", "/two"), aged(4, "four", "/four")}
 	fallbacks := []*Contribution{aged(5, "five", ""), aged(6, "six", "")}
-	// fails panics with the Ingresses of these names, and with those in closed also when they are closed.
+	// fails returns a merge that panics with the Ingresses in names. For the Ingresses in closed, it panics even if
+	// their paths return 503.
 	fails := func(names, closed string) merge {
 		return func(host string, results, fallbacks []*Contribution) *Merged {
 			for _, r := range slices.Concat(results, fallbacks) {
@@ -62,7 +64,7 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		merge merge
-		// want are the routes by path, told whom the problems are of.
+		// want are the routes. told are the Ingresses with a problem.
 		want, told string
 	}{
 		"none":        {fails("", ""), "/three three []; /four four []; /one one []; /two two []; / five []", ""},
@@ -95,7 +97,7 @@ func TestAPanicStaysInItsIngress(t *testing.T) {
 	}
 }
 
-// TestAFaultOfMergeItself has no Ingress for its cause. The process goes on.
+// TestAFaultOfMergeItself checks that a panic without a cause in any Ingress does not end the process.
 func TestAFaultOfMergeItself(t *testing.T) {
 	broken := merge(func(string, []*Contribution, []*Contribution) *Merged { panic("always") })
 	if m := carefully(broken, "a.example", []*Contribution{aged(1, "one", "/")}, nil); m.Host != nil || len(m.Problems) != 1 {
@@ -106,7 +108,7 @@ func TestAFaultOfMergeItself(t *testing.T) {
 	}
 }
 
-// TestAPathThatIsNone is a fault without help.
+// TestAPathThatIsNone checks the real Merge with an Ingress that makes it panic.
 func TestAPathThatIsNone(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)
@@ -116,7 +118,8 @@ func TestAPathThatIsNone(t *testing.T) {
 	}
 }
 
-// TestAPanicLeavesTheHostAsItIs: what the Ingress says of handshakes, of clients and of certificates holds for the paths of others.
+// TestAPanicLeavesTheHostAsItIs checks that an Ingress that makes Merge panic keeps its settings for handshakes,
+// clients and certificates, because these also apply to the paths of others.
 func TestAPanicLeavesTheHostAsItIs(t *testing.T) {
 	bad := aged(1, "bad", "/bad")
 	bad.Paths["a.example"] = append(bad.Paths["a.example"], nil)

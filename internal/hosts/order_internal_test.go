@@ -12,7 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// of is aged in a namespace, with several paths; one with a star behind it is a regular expression.
+// of returns the contribution of an Ingress in a namespace, with several paths of a.example. A path after "~" is a
+// regular expression, a path after "=" is exact.
 func of(namespace string, age int, paths ...string) *Contribution {
 	c := aged(age, namespace, "/")
 	c.Object.(*networkingv1.Ingress).ObjectMeta = metav1.ObjectMeta{
@@ -31,8 +32,8 @@ func of(namespace string, age int, paths ...string) *Contribution {
 	return c
 }
 
-// TestOrderOfNamespaces holds that a regular expression of one namespace changes neither the kind nor the place of the paths of
-// another one.
+// TestOrderOfNamespaces checks that a regular expression of one namespace changes neither the type nor the order of
+// another namespace's paths.
 func TestOrderOfNamespaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		results []*Contribution

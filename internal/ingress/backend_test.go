@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// TestServiceWithoutAddress: whoever asks for the address of a Service that has none is told.
+// TestServiceWithoutAddress checks that an Ingress with service-upstream gets a warning if the Service has no address.
 func TestServiceWithoutAddress(t *testing.T) {
 	store := snapshot.NewStore()
 	for name, address := range map[string]string{"headless": corev1.ClusterIPNone, "plain": "10.96.0.1"} {

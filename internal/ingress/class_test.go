@@ -126,7 +126,7 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestMessageOfAClassThatDoesNotExist holds that it names those that do.
+// TestMessageOfAClassThatDoesNotExist checks that the message names existing classes.
 func TestMessageOfAClassThatDoesNotExist(t *testing.T) {
 	named := ingress.Options{ControllerName: ourController, ClassName: "nginx"}
 	folder := named

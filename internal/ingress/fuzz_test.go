@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// What of the Ingress is there, one bit each.
+// The optional parts of an Ingress, one bit each.
 const (
 	hasHTTP = 1 << iota
 	hasPathType
@@ -38,7 +38,7 @@ type words struct {
 	port                                    int32
 }
 
-// build makes an Ingress of what there is. It is younger than the good one.
+// build returns an Ingress with the given parts. It is younger than the good one.
 func (w words) build(parts uint16) *networkingv1.Ingress {
 	b := networkingv1.IngressBackend{}
 	if parts&hasService != 0 {
@@ -79,8 +79,8 @@ func (w words) build(parts uint16) *networkingv1.Ingress {
 	return o
 }
 
-// FuzzIngressSpec holds that no Ingress makes the translation panic, that its texts stay as they stand, that what is left
-// out has a reason, and that a good Ingress beside it is served as without it.
+// FuzzIngressSpec checks that no Ingress makes the translation panic, that its texts are not changed, that each omitted
+// part has a problem, and that a good Ingress beside it is served as before.
 func FuzzIngressSpec(f *testing.F) {
 	for _, text := range []string{
 		"", "/", ".", "*", "*.", "a", "good.example", "*.good.example", "GOOD.example.", "\u212a.example", "/{env.HOME}", "{env.HOME}.example",
@@ -119,7 +119,7 @@ func FuzzIngressSpec(f *testing.F) {
 	})
 }
 
-// checkLiteral holds that hosts and paths are those of the Ingress, to the byte, but for the case of a host.
+// checkLiteral checks that hosts and paths are the same bytes as in the Ingress, except for the case of a host.
 func (w words) checkLiteral(t *testing.T, r *ingress.Result) {
 	t.Helper()
 	host := strings.TrimSuffix(lower(w.host), ".")
@@ -142,7 +142,7 @@ func (w words) checkLiteral(t *testing.T, r *ingress.Result) {
 	}
 }
 
-// checkCertificates holds that certificates are for the hosts of the Ingress, and from the Secret that it names.
+// checkCertificates checks that certificates are for the hosts of the Ingress, and come from the Secret that it names.
 func (w words) checkCertificates(t *testing.T, r *ingress.Result) {
 	t.Helper()
 	host := strings.TrimSuffix(lower(w.host), ".")
@@ -153,7 +153,7 @@ func (w words) checkCertificates(t *testing.T, r *ingress.Result) {
 	}
 }
 
-// lower changes the case of ASCII letters only.
+// lower converts only ASCII letters to lower case.
 func lower(s string) string {
 	b := []byte(s)
 	for i, c := range b {
@@ -164,7 +164,7 @@ func lower(s string) string {
 	return string(b)
 }
 
-// checkReasons holds that an Ingress is served or has a problem, and that problems say where and what.
+// checkReasons checks that an Ingress is served or has a problem, and that each problem is complete.
 func checkReasons(t *testing.T, o *networkingv1.Ingress, r *ingress.Result) {
 	t.Helper()
 	for _, p := range r.Problems {
@@ -177,7 +177,7 @@ func checkReasons(t *testing.T, o *networkingv1.Ingress, r *ingress.Result) {
 	}
 }
 
-// checkServed holds that all of an Ingress is there.
+// checkServed checks that all parts of an Ingress are served.
 func checkServed(t *testing.T, o *networkingv1.Ingress, r *ingress.Result) {
 	t.Helper()
 	wanted, got := 0, 0
@@ -201,7 +201,7 @@ func checkServed(t *testing.T, o *networkingv1.Ingress, r *ingress.Result) {
 	}
 }
 
-// checkGood holds that everything of alone is in config, too.
+// checkGood checks that config contains everything in alone.
 func checkGood(t *testing.T, alone, config *ir.Config) {
 	t.Helper()
 	hosts, backends, certificates := map[string][]*ir.Route{}, map[string]*ir.Backend{}, map[string]*ir.Certificate{}

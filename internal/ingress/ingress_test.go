@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// everything takes Ingresses of any class, for tests that are about something else.
+// everything accepts Ingresses of any class, for tests of other features.
 var everything = ingress.Options{ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true}
 
 func take(objects ...kinds.Object) *snapshot.Snapshot {
@@ -45,7 +45,7 @@ func prefix(path string, b networkingv1.IngressBackend) networkingv1.HTTPIngress
 	return networkingv1.HTTPIngressPath{Path: path, PathType: &pathType, Backend: b}
 }
 
-// object is an Ingress with one rule.
+// object returns an Ingress with one rule.
 func object(name, host string, paths ...networkingv1.HTTPIngressPath) *networkingv1.Ingress {
 	return &networkingv1.Ingress{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -56,7 +56,7 @@ func object(name, host string, paths ...networkingv1.HTTPIngressPath) *networkin
 	}
 }
 
-// reasons are the reasons and fields of problems, for comparing.
+// reasons returns the reason and field of each problem.
 func reasons(problems []report.Problem) []string {
 	var all []string
 	for _, p := range problems {
@@ -101,7 +101,7 @@ func TestHostRefused(t *testing.T) {
 	}
 }
 
-// TestBackend holds what a path leads to: a port of a Service, nothing, or nowhere.
+// TestBackend checks the backend of a path: a port of a Service, a missing one, or nil.
 func TestBackend(t *testing.T) {
 	external := service("external", corev1.ServicePort{Port: 80})
 	external.Spec.Type, external.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.com"

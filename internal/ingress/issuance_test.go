@@ -11,13 +11,14 @@ import (
 
 const listed = "a.example.com"
 
-// listing is an Ingress that lists a host without a Secret, so that an issuer is to be asked.
+// listing returns the Ingress with an entry of spec.tls that lists a host without a Secret, so that it requests a
+// certificate from an issuer.
 func listing(o *networkingv1.Ingress) *networkingv1.Ingress {
 	o.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{listed}}}
 	return aged(o, 1)
 }
 
-// No issuer is asked for a host that nobody answers for.
+// TestIssuerNeedsARule checks that a host without a rule gets no certificate from an issuer.
 func TestIssuerNeedsARule(t *testing.T) {
 	web := prefix("/", backend("a", 80))
 	other := object("other", "b.example.com", web)
@@ -49,7 +50,8 @@ func TestIssuerNeedsARule(t *testing.T) {
 	}
 }
 
-// TestSecretOfAHostWithoutRule holds that an entry of tls counts for hosts that a rule of its namespace has, and that its Ingress is told.
+// TestSecretOfAHostWithoutRule checks that an entry of spec.tls applies only to hosts for which its namespace has a
+// rule, and that the Ingress gets a problem otherwise.
 func TestSecretOfAHostWithoutRule(t *testing.T) {
 	web := prefix("/", backend("a", 80))
 	secret := aged(object("secret", "c.example.com", web), 2)

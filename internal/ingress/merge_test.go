@@ -16,13 +16,13 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// aged is an Ingress that was made in the given second.
+// aged returns the Ingress with the given creation time, in seconds since 1970.
 func aged(o *networkingv1.Ingress, second int64) *networkingv1.Ingress {
 	o.CreationTimestamp = metav1.Time{Time: time.Unix(second, 0)}
 	return o
 }
 
-// merge translates Ingresses and joins them, for one host.
+// merge translates Ingresses and merges them for one host.
 func merge(t *testing.T, host string, objects ...*networkingv1.Ingress) *hosts.Merged {
 	t.Helper()
 	return mergeAround(t, host, &hosts.Surroundings{}, objects...)
@@ -42,7 +42,7 @@ func mergeAround(t *testing.T, host string, around *hosts.Surroundings, objects 
 	return hosts.Merge(host, results, fallbacks, around)
 }
 
-// served are the routes of a host, in order: type, path, Service and Ingress.
+// served returns the routes of a host in order, with their type, path, Service and Ingress.
 func served(m *hosts.Merged) []string {
 	var all []string
 	if m.Host == nil {
@@ -242,8 +242,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestMergeCertificate holds that the oldest Ingress with a certificate for the host says which, and that a host without a rule has
-// none.
+// TestMergeCertificate checks that the oldest Ingress with a certificate for the host decides, and that a host without
+// a rule has no certificate.
 func TestMergeCertificate(t *testing.T) {
 	tls := func(name, secret string, second int64) *networkingv1.Ingress {
 		o := aged(object(name, "a.example", prefix("/"+name, backend("a", 80))), second)

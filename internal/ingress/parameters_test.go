@@ -12,7 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// TestDefaultsOfAClass: they hold for each Ingress of the class, however it names it, below its annotations.
+// TestDefaultsOfAClass checks that they apply to each Ingress of the class, however it names the class, and that
+// annotations take precedence.
 func TestDefaultsOfAClass(t *testing.T) {
 	configMap := ir.Ref{Kind: kinds.ConfigMap, Namespace: "shop", Name: "class"}
 	o := everything

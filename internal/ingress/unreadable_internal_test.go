@@ -18,7 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// guarded is an Ingress with a path, a default backend, a certificate and these annotations.
+// guarded returns an Ingress with a path, a default backend, a certificate and the given annotations.
 func guarded(notes map[string]string) *networkingv1.Ingress {
 	to := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{Name: "web", Port: networkingv1.ServiceBackendPort{Number: 80}}}
 	return &networkingv1.Ingress{
@@ -33,14 +33,14 @@ func guarded(notes map[string]string) *networkingv1.Ingress {
 	}
 }
 
-// other has the path "/" of the same host.
+// other returns the contribution of an Ingress with the path "/" of the same host.
 func other() *hosts.Contribution {
 	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", CreationTimestamp: metav1.Unix(9, 0)}}
 	p := &hosts.Path{Match: ir.PathMatch{Type: ir.MatchPrefix, Path: "/"}, Backend: &ir.Backend{ID: "shop/other/80"}}
 	return &hosts.Contribution{Object: object, Paths: map[string][]*hosts.Path{"a.example": {p}}}
 }
 
-// served is one line for each route: its path, where it comes from and whether it is closed.
+// served returns one line for each route, with its path, the name of its Ingress and its filters.
 func served(m *hosts.Merged) []string {
 	var lines []string
 	for _, r := range m.Host.Routes {
@@ -57,7 +57,8 @@ func world() *snapshot.Snapshot {
 	return store.Take()
 }
 
-// TestAnIngressThatCannotBeRead keeps its paths closed, however far it was read, and is read again with all that it names.
+// TestAnIngressThatCannotBeRead checks that its paths return 503, however far it was read, and that the result depends
+// on all objects that it names.
 func TestAnIngressThatCannotBeRead(t *testing.T) {
 	o := Options{WatchWithoutClass: true, Defaults: annotations.Settings{
 		LoadBalancing: ir.LoadBalancing{Policy: ir.PolicyEWMA}, TLS: ir.TLSPolicy{Version: ir.TLS13},
@@ -97,7 +98,8 @@ func TestAnIngressThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestClosedPathsAreMeantAsBefore: with a rewrite, paths are regular expressions.
+// TestClosedPathsAreMeantAsBefore checks that paths that return 503 are still regular expressions if the Ingress has a
+// rewrite target.
 func TestClosedPathsAreMeantAsBefore(t *testing.T) {
 	object := guarded(map[string]string{annotations.Prefix + "rewrite-target": "/$1"})
 	r := readCarefully(func(*reading) { panic("fault") }, newReading(world(), object, Options{WatchWithoutClass: true}))
@@ -106,7 +108,7 @@ func TestClosedPathsAreMeantAsBefore(t *testing.T) {
 	}
 }
 
-// TestAnIngressOfOthersThatCannotBeRead closes nothing.
+// TestAnIngressOfOthersThatCannotBeRead checks that an unreadable Ingress of another controller has no effect.
 func TestAnIngressOfOthersThatCannotBeRead(t *testing.T) {
 	r := readCarefully(func(*reading) { panic("fault") }, newReading(world(), guarded(nil), Options{}))
 	if r.Ours || len(r.Paths) != 0 || len(r.Certificates) != 0 {
@@ -114,7 +116,8 @@ func TestAnIngressOfOthersThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeFoundIsClosed: without objects, nobody knows whose the Ingress is, nor what its Services are.
+// TestWhatCannotBeFoundIsClosed checks that an Ingress is treated as ours and returns 503 if its class and its Services
+// cannot be read.
 func TestWhatCannotBeFoundIsClosed(t *testing.T) {
 	r := Translate(nil, guarded(nil), Options{})
 	m := hosts.Merge("a.example", []*hosts.Contribution{&r.Contribution}, nil, &hosts.Surroundings{})

@@ -24,7 +24,7 @@ func owner(o kinds.Object) ownership.Owner {
 	return ownership.Owner{Namespace: o.GetNamespace(), By: o}
 }
 
-// TestOldestOwns holds who has a host, whatever the order in which the objects are told.
+// TestOldestOwns checks the owner of a host, in any order of the claims.
 func TestOldestOwns(t *testing.T) {
 	claims := []kinds.Object{object("b", "young", 3), object("a", "old", 1), object("c", "between", 2), object("d", "as-old", 1)}
 	above := owner(object("w", "wildcard", 0))
@@ -33,7 +33,7 @@ func TestOldestOwns(t *testing.T) {
 		above  ownership.Owner
 		want   string
 	}{
-		// Of two of one second the last by name counts, as in ingress-nginx.
+		// If two objects are created in the same second, the last one by name wins, as in ingress-nginx.
 		"by age":                           {want: "d"},
 		"reserved":                         {policy: ownership.Policy{Reserved: map[string][]string{"www.shop.example": {"b", "c"}}}, want: "c"},
 		"reserved for a namespace without": {policy: ownership.Policy{Reserved: map[string][]string{"*.shop.example": {"e"}}}, want: ""},
@@ -56,7 +56,7 @@ func TestOldestOwns(t *testing.T) {
 	}
 }
 
-// TestNobodyOwnsWithoutAClaim: the empty name of a namespace is no owner either.
+// TestNobodyOwnsWithoutAClaim checks that a host without claims has no owner, not even the empty namespace.
 func TestNobodyOwnsWithoutAClaim(t *testing.T) {
 	policy := ownership.Policy{}
 	got := policy.Of("x.example", slices.Values([]kinds.Object(nil)), ownership.Owner{})

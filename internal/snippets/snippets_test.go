@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snippets"
 )
 
-// TestHarmless checks which texts may have no effect. Most are texts that people have in their Ingresses.
+// TestHarmless checks texts that are harmless. Most of them are common in Ingresses.
 func TestHarmless(t *testing.T) {
 	for _, text := range []string{
 		"", "  \n", "# a comment\n", "# deny all;\n",
@@ -29,7 +29,7 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-// TestNotHarmless checks texts that may be guards, and texts that cannot be read.
+// TestNotHarmless checks texts that may restrict access, and invalid texts.
 func TestNotHarmless(t *testing.T) {
 	for text, says := range map[string]string{
 		"deny all;": "denylist-source-range", "add_header A b;\ndeny 10.0.0.0/8;": "line 2", "allow 10.0.0.0/8; deny all;": "allowlist-source-range",
@@ -92,7 +92,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestModSecurity checks which texts of ModSecurity may refuse requests.
+// TestModSecurity checks which rules of ModSecurity may reject requests.
 func TestModSecurity(t *testing.T) {
 	for text, want := range map[string]struct{ detects, on bool }{
 		"":                         {true, false},
@@ -114,7 +114,7 @@ func TestModSecurity(t *testing.T) {
 	}
 }
 
-// TestParserEnds checks that no text, however wrong, leaves a goroutine of the parser behind.
+// TestParserEnds checks that the parser leaves no goroutine behind, even after invalid texts.
 func TestParserEnds(t *testing.T) {
 	before := runtime.NumGoroutine()
 	many := strings.Repeat("etag on;\n", 3000)
@@ -126,7 +126,7 @@ func TestParserEnds(t *testing.T) {
 	fixture.Holds(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-// FuzzHarmless checks that no text ends the process, and that what is read once is read again in the same way inside of a block.
+// FuzzHarmless checks that no text ends the process, and that a directive after a harmless text is always found.
 func FuzzHarmless(f *testing.F) {
 	for _, text := range []string{"deny all;", "map $a $b { default 1; }", "add_header A 'b c' always;", "if ($a ~ \"x\") { return 403; }", "# x\n"} {
 		f.Add(text)
@@ -135,7 +135,7 @@ func FuzzHarmless(f *testing.F) {
 		if snippets.Harmless(text) != nil {
 			return
 		}
-		// Another directive behind it is found: nothing in a harmless text hides what follows.
+		// Nothing in a harmless text may hide the directives that follow it.
 		if err := snippets.Harmless(text + "\n;deny all;"); err == nil {
 			t.Errorf("%q hides what follows", text)
 		}

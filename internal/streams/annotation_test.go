@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// parsed reads annotations, which stand in pairs without their prefix.
+// parsed parses annotations, which are given as pairs of a name without its prefix and a value.
 func parsed(pairs ...string) (*Settings, []report.Problem) {
 	all := map[string]string{"other.example/x": "y"}
 	for i := 0; i < len(pairs); i += 2 {
@@ -126,7 +126,7 @@ func TestParseRefused(t *testing.T) {
 	}
 }
 
-// TestPartly holds that what can be read of a list counts.
+// TestPartly checks that the valid entries of a list take effect.
 func TestPartly(t *testing.T) {
 	got, problems := parsed("tcp-ports", "5432:pg, nope, 6379, 5432:other")
 	if diff := cmp.Diff([]Listed{{5432, "pg"}, {6379, "6379"}}, got.TCPPorts); diff != "" || len(problems) != 1 {
@@ -174,8 +174,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// FuzzAnnotations holds that no value makes the parser panic, that one is taken as it stands or refused with a reason, and
-// that what is refused where it matters closes the ports.
+// FuzzAnnotations checks that no value makes the parser panic, that each value is either used unchanged or rejected
+// with a reason, and that an invalid value keeps the ports closed where this matters.
 func FuzzAnnotations(f *testing.F) {
 	for _, row := range Table {
 		f.Add(strings.TrimPrefix(row.Name, prefix), row.Example)
@@ -188,7 +188,7 @@ func FuzzAnnotations(f *testing.F) {
 		f.Add("stream-tls-secret", value)
 	}
 	f.Fuzz(func(t *testing.T, name, value string) {
-		// Beside the one that may be bad there is a good one.
+		// A valid annotation is beside the one that may be invalid.
 		if name == "stream-connect-timeout" {
 			t.Skip("it replaces the good one")
 		}
@@ -210,7 +210,7 @@ func FuzzAnnotations(f *testing.F) {
 	})
 }
 
-// checkSettings holds what is true of all settings.
+// checkSettings checks the properties that all settings must have.
 func checkSettings(t *testing.T, name, value string, s *Settings, refused bool) {
 	t.Helper()
 	for _, l := range append(s.TCPPorts, s.UDPPorts...) {
@@ -233,7 +233,7 @@ func checkSettings(t *testing.T, name, value string, s *Settings, refused bool) 
 	}
 }
 
-// TestAnnotationsOfTheOtherKind: on an Ingress, each annotation of Services is named as one, and the other way round.
+// TestAnnotationsOfTheOtherKind checks the warnings for annotations of Services on an Ingress, and the other way round.
 func TestAnnotationsOfTheOtherKind(t *testing.T) {
 	onIngress := map[string]string{}
 	for _, row := range Table {

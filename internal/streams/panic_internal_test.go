@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// TestAPanicStaysInItsEntry has a fault with one of three entries.
+// TestAPanicStaysInItsEntry checks that a panic while reading one of three entries does not affect the others.
 func TestAPanicStaysInItsEntry(t *testing.T) {
 	store := snapshot.NewStore()
 	store.Set(&corev1.ConfigMap{

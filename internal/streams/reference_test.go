@@ -19,8 +19,8 @@ func TestReference(t *testing.T) {
 	fixture.Printed(t, "../../docs/service-annotations.md", map[string]any{"Rows": Table}, *update)
 }
 
-// TestRows holds that every row has what the documentation prints, and an example that works. Alone it may have no effect,
-// of which its owner is warned.
+// TestRows checks that every row has the texts that the documentation prints, and a valid example. The example may have
+// no effect on its own, which must cause a warning.
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range Table {

@@ -20,7 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/streams"
 )
 
-// open lets Services of some namespaces have some ports.
+// open returns options that let the Services of some namespaces open some ports.
 func open(namespaces ...string) streams.Options {
 	o := options
 	o.Services = streams.ServicePorts{
@@ -30,7 +30,8 @@ func open(namespaces ...string) streams.Options {
 	return o
 }
 
-// asking is a Service "namespace/name" with the port pg 5432 and the UDP port dns 53. Annotations stand in pairs.
+// asking returns a Service with the TCP port pg 5432 and the UDP port dns 53. pairs are names without their prefix, and
+// values, of annotations.
 func asking(namespace, name string, age int, pairs ...string) *corev1.Service {
 	s := service(name, corev1.ServicePort{Name: "pg", Port: 5432}, corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP})
 	s.Namespace, s.CreationTimestamp, s.Annotations = namespace, metav1.NewTime(time.Unix(int64(1000-age), 0)), map[string]string{}
@@ -48,7 +49,7 @@ func translated(o streams.Options, objects ...kinds.Object) *streams.Result {
 	return streams.Translate(store.Take(), o)
 }
 
-// owners are the objects of the routes, in their order.
+// owners returns the port, origin and backend of each route, in order.
 func owners(r *streams.Result) []string {
 	var all []string
 	for _, route := range r.Routes {
@@ -87,12 +88,13 @@ func TestServiceOpensPorts(t *testing.T) {
 		t.Errorf("it is told %q, and opens (-want +got):\n%s", told(r, refOf("shop", "db")), diff)
 	}
 	if len(r.Verdicts) != 3 {
-		// The ConfigMaps are not there, and the Service is accepted.
+		// The ConfigMaps do not exist, and the Service is accepted.
 		t.Errorf("%d verdicts", len(r.Verdicts))
 	}
 }
 
-// TestServiceIsRefused holds that nothing opens that nobody allowed, and that the Service is told what is.
+// TestServiceIsRefused checks that a Service cannot open ports that the administrator does not allow, and that the
+// problem names the allowed ones.
 func TestServiceIsRefused(t *testing.T) {
 	const field = "metadata.annotations[k8singress.io/tcp-ports]: "
 	selector := open()
@@ -138,7 +140,7 @@ func TestServiceIsAllowed(t *testing.T) {
 	}
 }
 
-// TestServicePortThatIsMissing holds that a wrong name takes nothing from the other entries.
+// TestServicePortThatIsMissing checks that a wrong port name does not affect the other entries.
 func TestServicePortThatIsMissing(t *testing.T) {
 	r := translated(open(), asking("shop", "db", 1, "tcp-ports", "400:nope,401:dns,402:pg,403:53"))
 	missing := func(i int) bool { return r.Routes[i].Backends[0].Backend.Missing }
@@ -152,14 +154,15 @@ func TestServicePortThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestOnePortForMany holds who gets a port, and what the others are told: nothing of other namespaces.
+// TestOnePortForMany checks which object gets a port, and that the problems of the others name no object of another
+// namespace.
 func TestOnePortForMany(t *testing.T) {
 	const field = "error PortConflict metadata.annotations[k8singress.io/tcp-ports]: "
 	tcp := configMap("tcp", map[string]string{"5432": "shop/db:pg"})
 	all := []kinds.Object{
 		asking("shop", "db", 9, "tcp-ports", "5432:pg,400:pg"), asking("shop", "young", 1, "tcp-ports", "400:pg"),
 		asking("web", "old", 10, "tcp-ports", "401:pg"), asking("shop", "next", 2, "tcp-ports", "401:pg"), tcp,
-		// Two of one age.
+		// Both have the same age.
 		asking("a", "one", 5, "tcp-ports", "402:pg"), asking("b", "one", 5, "tcp-ports", "402:pg"),
 	}
 	r := translated(open(), all...)
@@ -181,13 +184,14 @@ func TestOnePortForMany(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", ref, diff)
 		}
 	}
-	// The order of the objects means nothing, and the port goes on to the next when its owner goes.
+	// The order of the objects does not matter, and when the owner is deleted the port moves to the next Service.
 	if again := translated(open(), append([]kinds.Object{all[3], all[1]}, all[4])...); len(again.Routes) != 3 {
 		t.Errorf("without the older ones there are %q", owners(again))
 	}
 }
 
-// TestSettingsOfEitherForm holds that annotations count for an entry of a ConfigMap, too, beside its own flags.
+// TestSettingsOfEitherForm checks that annotations also apply to the entry of a ConfigMap, in addition to its own
+// flags.
 func TestSettingsOfEitherForm(t *testing.T) {
 	base := open()
 	base.Policy = ir.StreamPolicy{IdleTimeout: time.Hour, Tries: 2, Responses: 3}
@@ -203,7 +207,7 @@ func TestSettingsOfEitherForm(t *testing.T) {
 		"tcp/1": {AcceptProxy: true, Trusted: trusted, SendProxy: ir.ProxyV2, Policy: policy, TLS: tls, BackendTLS: over},
 		"tcp/2": {AcceptProxy: true, SendProxy: ir.ProxyV1, Policy: ir.StreamPolicy{IdleTimeout: time.Hour, Tries: 2}},
 		"tcp/3": {SendProxy: ir.ProxyV2, Policy: policy, TLS: tls, BackendTLS: over},
-		// Nobody needs to be told of trusted proxies while no header is taken.
+		// Trusted proxies have no effect without a PROXY protocol header, and cause no warning.
 		"tcp/400": {SendProxy: ir.ProxyV2, Policy: policy, TLS: tls, BackendTLS: over},
 		"udp/54":  {Policy: ir.StreamPolicy{IdleTimeout: time.Minute, Tries: 2, Responses: 3}},
 	}
@@ -218,7 +222,7 @@ func TestSettingsOfEitherForm(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("there are no routes for %v", want)
 	}
-	// UDP can have no TLS, and is not opened without.
+	// UDP does not support TLS, and the port must not be opened without it.
 	if got := told(r, refOf("shop", "db")); len(got) != 1 || !strings.Contains(got[0], "the UDP port 53 stays closed") {
 		t.Errorf("the Service is told %q", got)
 	}
@@ -227,7 +231,8 @@ func TestSettingsOfEitherForm(t *testing.T) {
 	}
 }
 
-// TestClosedPorts holds that what keeps people out, and cannot be read, keeps out everybody; nobody else gets the port.
+// TestClosedPorts checks that ports stay closed if an annotation that restricts access is invalid, and that no other
+// Service gets them.
 func TestClosedPorts(t *testing.T) {
 	for _, pairs := range [][]string{
 		{"stream-tls-secret", "a/b"}, {"stream-accept-proxy", "yes"}, {"stream-proxy-protocol", "v9"},
@@ -266,7 +271,8 @@ func TestNoIssuer(t *testing.T) {
 	}
 }
 
-// TestWithoutAPort holds that annotations to which no port leads are no fault, and that their owner can find out.
+// TestWithoutAPort checks that annotations of a Service without ports are no error, and that the Service gets an Info
+// problem.
 func TestWithoutAPort(t *testing.T) {
 	r := translated(open(), asking("shop", "db", 1, "stream-idle-timeout", "1h"))
 	if got := told(r, refOf("shop", "db")); len(got) != 1 || got[0] != "info InvalidAnnotation metadata.annotations: what they say of TCP and "+
@@ -278,7 +284,7 @@ func TestWithoutAPort(t *testing.T) {
 	}
 }
 
-// TestExternalName holds that a name is followed for both forms, as far as external_names allows.
+// TestExternalName checks that the external name of a Service is used by both forms, as far as external_names allows.
 func TestExternalName(t *testing.T) {
 	away := asking("shop", "away", 1, "tcp-ports", "400:5432", "udp-ports", "53")
 	away.Spec = corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "db.example."}
@@ -301,8 +307,8 @@ func TestExternalName(t *testing.T) {
 	}
 }
 
-// FuzzServices holds that no value of two Services makes the translation panic, that no port leads to two objects, and that
-// the entry of the ConfigMap stays as it is.
+// FuzzServices checks that no annotations of two Services make the translation panic, that no port has two owners, and
+// that the entry of the ConfigMap is not affected.
 func FuzzServices(f *testing.F) {
 	for _, value := range []string{"400:pg", "400:pg,401,5432:dns", "53", "443", "0,65536", ":", "400:{env.HOME}", "\x00", ""} {
 		f.Add("tcp-ports", value, "tcp-ports", "400:pg")
@@ -323,7 +329,7 @@ func FuzzServices(f *testing.F) {
 	})
 }
 
-// checkPlaces holds that a port leads to one object that may have it, and that the ConfigMap has its own.
+// checkPlaces checks that each port has one owner that may use it, and that the ConfigMap keeps its port.
 func checkPlaces(t *testing.T, r *streams.Result) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -341,7 +347,8 @@ func checkPlaces(t *testing.T, r *streams.Result) {
 	}
 }
 
-// TestPortsOfANamespace: the oldest Services have theirs, and another namespace does not lose any.
+// TestPortsOfANamespace checks the limit for ports of a namespace. The oldest Services keep theirs, and other
+// namespaces are not affected.
 func TestPortsOfANamespace(t *testing.T) {
 	o := open()
 	o.Services.PerNamespace = 3
@@ -362,7 +369,8 @@ func TestPortsOfANamespace(t *testing.T) {
 	}
 }
 
-// TestMostThatAServiceMayAskFor counts where it asks for more, but not where the ConfigMap does.
+// TestMostThatAServiceMayAskFor checks that the maximum applies to the annotations of a Service, but not to values in
+// the ConfigMap.
 func TestMostThatAServiceMayAskFor(t *testing.T) {
 	o := open()
 	o.Most = ir.StreamPolicy{MaxConnections: 100, IdleTimeout: time.Minute}

@@ -31,7 +31,7 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ingress", Name: name}, Data: data}
 }
 
-// read translates the two ConfigMaps, beside the Services that there are.
+// read translates two ConfigMaps with the given data, together with a few Services.
 func read(tcp, udp map[string]string) *streams.Result {
 	external := service("external", corev1.ServicePort{Port: 80})
 	external.Spec.Type = corev1.ServiceTypeExternalName
@@ -39,7 +39,7 @@ func read(tcp, udp map[string]string) *streams.Result {
 	for _, o := range []kinds.Object{
 		configMap("tcp", tcp), configMap("udp", udp), external,
 		service("db", corev1.ServicePort{Name: "pg", Port: 5432}),
-		// Its name begins like the name of its port.
+		// The name of the Service starts with the name of its port.
 		service("http-echo", corev1.ServicePort{Name: "http", Port: 8080}),
 		service("dns",
 			corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP},
@@ -50,12 +50,12 @@ func read(tcp, udp map[string]string) *streams.Result {
 	return streams.Translate(store.Take(), options)
 }
 
-// verdict is what the ConfigMap of a protocol is told: reason and field of each problem.
+// verdict returns the reason and field of each problem of a ConfigMap.
 func verdict(r *streams.Result, name string) []string {
 	return toldAs(r, name, func(p report.Problem) string { return string(p.Reason) + " " + p.Field })
 }
 
-// messages are those of the same problems.
+// messages returns the messages of the same problems.
 func messages(r *streams.Result, name string) []string {
 	return toldAs(r, name, func(p report.Problem) string { return p.Message })
 }
@@ -73,7 +73,7 @@ func toldAs(r *streams.Result, name string, text func(report.Problem) string) []
 	return all
 }
 
-// backendOf is a TCP port; without a name it is one that does not exist.
+// backendOf returns the backend for a TCP port. It is missing if the port name is empty.
 func backendOf(service, id, port string) *ir.Backend {
 	return &ir.Backend{ID: id, Namespace: "shop", Service: service, Protocol: ir.TCP, PortName: port, Missing: port == ""}
 }
@@ -167,7 +167,7 @@ func TestPort(t *testing.T) {
 	}
 }
 
-// TestTwice holds that of two entries for one port the one counts that is written as a port is.
+// TestTwice checks that of several entries for one port, the entry without leading zeros is used.
 func TestTwice(t *testing.T) {
 	r := read(map[string]string{"0053": "shop/db:pg", "53": "shop/dns:53", "00053": "shop/db:pg"}, nil)
 	if len(r.Routes) != 1 || r.Routes[0].Backends[0].Backend.Service != "dns" {
@@ -193,7 +193,7 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// TestUDP holds that the two protocols share neither ports nor backends.
+// TestUDP checks that TCP and UDP share neither ports nor backends.
 func TestUDP(t *testing.T) {
 	r := read(map[string]string{"53": "shop/dns:53"}, map[string]string{"53": "shop/dns:53", "54": "shop/dns:53:PROXY", "55": "shop/db:pg"})
 	var got []string
@@ -208,7 +208,7 @@ func TestUDP(t *testing.T) {
 	}
 }
 
-// TestWithoutABackend holds that what clients see is said in the words of the protocol.
+// TestWithoutABackend checks that the messages describe the effect for clients of each protocol.
 func TestWithoutABackend(t *testing.T) {
 	data := map[string]string{"55": "shop/db:nope", "56": "shop/nobody:1"}
 	r := read(data, data)
@@ -220,7 +220,8 @@ func TestWithoutABackend(t *testing.T) {
 	}
 }
 
-// TestWithoutConfigMap holds that one that does not exist has no entries but a verdict, and is read as soon as it exists.
+// TestWithoutConfigMap checks that a missing ConfigMap has no entries but gets a verdict, and that the result depends
+// on it.
 func TestWithoutConfigMap(t *testing.T) {
 	r := streams.Translate(snapshot.NewStore().Take(), options)
 	want := []ir.Ref{{Kind: kinds.ConfigMap, Namespace: "ingress", Name: "tcp"}, {Kind: kinds.ConfigMap, Namespace: "ingress", Name: "udp"}}
@@ -243,8 +244,8 @@ func TestWithoutConfigMap(t *testing.T) {
 	}
 }
 
-// FuzzStreams holds that no entry makes the translation panic, that one is served as it stands or refused with a reason, and
-// that the entries beside it stay.
+// FuzzStreams checks that no entry makes the translation panic, that each entry is either used unchanged or rejected
+// with a reason, and that other entries are not affected.
 func FuzzStreams(f *testing.F) {
 	for _, value := range []string{
 		"shop/db:5432", "shop/db:pg:PROXY:PROXY", "shop/db:pg::", "shop/http-echo:http", "shop/dns:53/udp", "shop/dns/53:udp", "shop/nobody:1",
@@ -295,7 +296,7 @@ func FuzzStreams(f *testing.F) {
 	})
 }
 
-// checkRoutes holds that everything of alone is still there, and that an ID names one backend. It returns the other routes.
+// checkRoutes checks that r has all routes of alone, and that no two backends share an ID. It returns the other routes.
 func checkRoutes(t *testing.T, alone, r *streams.Result) []*ir.StreamRoute {
 	t.Helper()
 	type place struct {
@@ -331,7 +332,7 @@ func checkRoutes(t *testing.T, alone, r *streams.Result) []*ir.StreamRoute {
 	return more
 }
 
-// checkText holds that the route is what the entry says.
+// checkText checks that the route has the texts of the entry.
 func checkText(t *testing.T, route *ir.StreamRoute, key, value string) {
 	t.Helper()
 	b := route.Backends[0].Backend
@@ -343,7 +344,8 @@ func checkText(t *testing.T, route *ir.StreamRoute, key, value string) {
 	}
 }
 
-// TestOneConfigMapForBoth holds that both options may name the same ConfigMap, and that it is told of the ports of both.
+// TestOneConfigMapForBoth checks that both options may name the same ConfigMap, which gets one verdict for the ports of
+// both.
 func TestOneConfigMapForBoth(t *testing.T) {
 	store := snapshot.NewStore()
 	store.Set(configMap("both", map[string]string{"70": "shop/nothing:70"}))

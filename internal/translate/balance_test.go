@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// asking is an Ingress that wants endpoints to be chosen so; silent is one whose annotations say nothing of it.
+// asking returns an Ingress with annotations for load balancing. silent returns an Ingress that has only defaults.
 func asking(name string, wants ir.LoadBalancing) *ingress.Result {
 	r := silent(name, wants)
 	r.Balances = true
@@ -38,7 +38,7 @@ func TestBalance(t *testing.T) {
 		found ir.Backend
 		users []*ingress.Result
 		want  ir.LoadBalancing
-		// told are the Ingresses that do not get what they want.
+		// told are the Ingresses that get a warning because their settings have no effect.
 		told string
 	}{
 		{"a stream", found, nil, ir.LoadBalancing{ClientIP: time.Hour}, ""},

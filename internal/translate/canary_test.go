@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// onHostsOf is an Ingress with a path "/" on hosts, each of which leads to a Service.
+// onHostsOf returns an Ingress with a path "/" on each host, and the Service for that host.
 func onHostsOf(name string, second int64, services map[string]string, annotations ...string) *networkingv1.Ingress {
 	prefix := networkingv1.PathTypePrefix
 	o := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
@@ -38,7 +38,7 @@ func onHostsOf(name string, second int64, services map[string]string, annotation
 	return o
 }
 
-// cookies are the origins that set a session cookie, by backend.
+// cookies returns, by Service, the origins that set a session cookie.
 func cookies(config *ir.Config) map[string]string {
 	all := map[string]string{}
 	for _, b := range config.Backends {
@@ -49,8 +49,9 @@ func cookies(config *ir.Config) map[string]string {
 	return all
 }
 
-// TestCanaryHasTheSessionOfItsMain holds, for a canary with two hosts, that each of its backends has the session cookie of the main
-// Ingress of the same host, that the routes of no other Ingress set it, and that a change of a main Ingress arrives.
+// TestCanaryHasTheSessionOfItsMain checks a canary with two hosts. Each of its backends must have the session cookie of
+// the main Ingress of the same host, only the routes of that Ingress may set it, and changes of a main Ingress must
+// take effect.
 func TestCanaryHasTheSessionOfItsMain(t *testing.T) {
 	store := snapshot.NewStore()
 	for _, name := range []string{"one", "two", "next-one", "next-two", "next"} {

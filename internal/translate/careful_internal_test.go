@@ -16,7 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// TestAFaultInLoadBalancingStaysThere: the others choose, and who cannot be read is told.
+// TestAFaultInLoadBalancingStaysThere checks that an Ingress that makes balance panic gets a problem, and that the
+// other Ingresses decide.
 func TestAFaultInLoadBalancingStaysThere(t *testing.T) {
 	user := func(name string, policy ir.Policy) *ingress.Result {
 		return &ingress.Result{Object: onHosts(name), LoadBalancing: ir.LoadBalancing{Policy: policy}, Balances: policy != ""}
@@ -76,7 +77,8 @@ func (p *poisonous) Matches(l labels.Labels) bool {
 	return p.Selector.Matches(l)
 }
 
-// TestAnIngressThatCannotBeReadIsClosed also where a shorter path of another Ingress would answer, until it can be read again.
+// TestAnIngressThatCannotBeReadIsClosed checks that its paths return 503 until it can be read again, even if a shorter
+// path of another Ingress matches.
 func TestAnIngressThatCannotBeReadIsClosed(t *testing.T) {
 	poison := &poisonous{Selector: labels.Everything()}
 	o := Options{Ingress: ingress.Options{WatchWithoutClass: true, Folder: true, Namespaces: poison}}

@@ -18,7 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// said are the problems of an object: reason, field and message.
+// said returns the reason, field and message of each problem of an object. It returns nil if there is no verdict.
 func said(r *report.Report, of ir.Ref) []string {
 	v := r.Get(of)
 	if v == nil {
@@ -33,7 +33,8 @@ func said(r *report.Report, of ir.Ref) []string {
 
 func classRef(name string) ir.Ref { return ir.Ref{Kind: kinds.IngressClass, Name: name} }
 
-// TestGlobalConfigMap: it may come and go, nothing else is another one then, and its owner is told.
+// TestGlobalConfigMap checks that the ConfigMap may be created and deleted, that an empty ConfigMap changes nothing
+// else, and that a missing one is reported.
 func TestGlobalConfigMap(t *testing.T) {
 	store, translator := fill(2), translate.New()
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "global"}}
@@ -64,7 +65,7 @@ func TestGlobalConfigMap(t *testing.T) {
 	}
 }
 
-// TestParametersOfAClass holds which ConfigMap they name, and what is said when there is none.
+// TestParametersOfAClass checks which ConfigMap the parameters name, and the problems with invalid parameters.
 func TestParametersOfAClass(t *testing.T) {
 	type reference = networkingv1.IngressClassParametersReference
 	cluster, namespace, odd := "Cluster", "Namespace", "Planet"
@@ -72,10 +73,10 @@ func TestParametersOfAClass(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		reference *reference
-		// global is the option configmap.
+		// global is the value of the option configmap.
 		global ir.Name
 		want   string
-		// open says that the Ingresses of the class are served.
+		// open means that the Ingresses of the class are served.
 		open bool
 	}{
 		{"none", nil, ir.Name{Namespace: "a", Name: "global"}, "", true},
@@ -132,7 +133,8 @@ func TestParametersOfAClass(t *testing.T) {
 	}
 }
 
-// TestParametersComeAndGo: the Ingresses of a class are closed while there is no ConfigMap, and others are not.
+// TestParametersComeAndGo checks that the Ingresses of a class return 503 while its ConfigMap is missing, and that
+// other Ingresses do not.
 func TestParametersComeAndGo(t *testing.T) {
 	store, translator := fill(1), translate.New()
 	class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "nginx"}}
@@ -176,7 +178,8 @@ func TestParametersComeAndGo(t *testing.T) {
 	}
 }
 
-// TestTwoDefaultClasses: both are told, unless they are another controller's, and Ingresses are served.
+// TestTwoDefaultClasses checks that each of our default classes gets a warning if there are several, and that Ingresses
+// are still served.
 func TestTwoDefaultClasses(t *testing.T) {
 	store := fill(1)
 	for second, name := range []string{"old", "new", "theirs"} {
@@ -208,7 +211,7 @@ func TestTwoDefaultClasses(t *testing.T) {
 	}
 }
 
-// TestNamespaceSelector: an Ingress comes and goes with the labels of its namespace.
+// TestNamespaceSelector checks that the labels of the namespace decide whether an Ingress is served.
 func TestNamespaceSelector(t *testing.T) {
 	store, translator := fill(1), translate.New()
 	served := func() bool {
@@ -237,8 +240,8 @@ func TestNamespaceSelector(t *testing.T) {
 	}
 }
 
-// TestClassIsTakenAway: an Ingress is withdrawn with its class, and comes back with it. While it is another controller's,
-// its status is not ours.
+// TestClassIsTakenAway checks that an Ingress is served only while its class is ours. We must not write its status
+// while the class belongs to another controller.
 func TestClassIsTakenAway(t *testing.T) {
 	store, translator := fill(1), translate.New()
 	class := func(controller string) *networkingv1.IngressClass {
@@ -249,7 +252,7 @@ func TestClassIsTakenAway(t *testing.T) {
 	for i, test := range []struct {
 		change func()
 		served bool
-		// foreign says that there is something to tell to the owner of an Ingress that is not ours.
+		// foreign means that an Ingress that is not ours has a problem for its owner.
 		foreign bool
 	}{
 		{func() {}, true, false},

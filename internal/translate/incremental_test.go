@@ -26,7 +26,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// The names that objects are drawn from are few, so that objects refer to each other.
+// The names from which objects are drawn are few, so that objects refer to each other.
 var (
 	namespaces = []string{"a", "a", "a", "b"}
 	names      = []string{"one", "two", "three"}
@@ -36,19 +36,19 @@ var (
 	bad        = []string{"", "nope", "bad\nvalue", "{env.HOME}"}
 )
 
-// values are what may be drawn for each annotation or key.
+// values holds, by annotation or key, the values that may be drawn.
 type values map[string][]string
 
-// tables are the values of every row that there is, and the groups of rows that make something together.
+// tables holds the values for all rows of the tables, and groups of rows that take effect together.
 type tables struct {
 	ingress, service, configMap values
-	// groups are those of this file, cases those of internal/annotations/testdata.
+	// groups come from this file, cases from internal/annotations/testdata.
 	groups, cases []map[string]string
-	// contents are those of Secrets.
+	// contents are the contents of Secrets.
 	contents []map[string][]byte
 }
 
-// references are values that name other objects; they take the place of the examples.
+// references are values that name other objects. They replace the examples of the rows.
 var references = values{
 	annotations.Prefix + "auth-tls-secret":          {"a/one", "a/two", "b/one", "b/three", "one"},
 	annotations.Prefix + "proxy-ssl-secret":         {"a/one", "a/two", "b/one", "b/three", "one"},
@@ -68,7 +68,7 @@ var references = values{
 	"proxy-stream-timeout":                          {"1h", "2h"},
 }
 
-// groups are annotations that have an effect together, or on other Ingresses.
+// groups are annotations that take effect together, or on other Ingresses.
 var groups = []map[string]string{
 	{"backend-protocol": "FCGI", "fastcgi-params-configmap": "one"},
 	{"backend-protocol": "FCGI", "fastcgi-params-configmap": "two", "fastcgi-index": "index.php"},
@@ -88,7 +88,7 @@ var groups = []map[string]string{
 	{"ssl-passthrough": "true", "rewrite-target": "/"},
 }
 
-// readTables reads the rows of the tables, so that one which is added is drawn from then on.
+// readTables reads the rows of the tables, so that new rows are drawn without a change here.
 func readTables(t *testing.T) *tables {
 	t.Helper()
 	all := &tables{ingress: values{}, service: values{}, configMap: values{}, contents: []map[string][]byte{
@@ -116,7 +116,7 @@ func readTables(t *testing.T) *tables {
 	return all
 }
 
-// add enters what may be drawn for one key: good values first, then bad ones.
+// add adds the values for one key, valid values first.
 func (v values) add(key, example string) {
 	good := references[key]
 	if len(good) == 0 {
@@ -125,8 +125,8 @@ func (v values) add(key, example string) {
 	v[key] = append(slices.Clone(good), bad...)
 }
 
-// readCases adds the cases of files like those in internal/annotations/testdata: annotations, one on each line, with an empty
-// line between cases. What is expected of them stands in indented lines, and is not read.
+// readCases adds the cases in files like those in internal/annotations/testdata. Each line is an annotation, and an
+// empty line separates cases. Indented lines are expected results, which are ignored.
 func (b *tables) readCases(t *testing.T, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -161,7 +161,7 @@ func (b *tables) readCases(t *testing.T, pattern string) {
 // draw returns one of the values.
 func draw[T any](t *rapid.T, from []T) T { return rapid.SampledFrom(from).Draw(t, "value") }
 
-// once is true one time in n.
+// once returns true in one of n cases.
 func once(t *rapid.T, n int, what string) bool { return rapid.IntRange(1, n).Draw(t, what) == 1 }
 
 // some draws values for a few of the keys.
@@ -175,7 +175,8 @@ func (v values) some(t *rapid.T, most int) map[string]string {
 	return result
 }
 
-// annotations draws those of an Ingress: some single ones, and sometimes a group of them that refers to objects which may exist.
+// annotations draws the annotations of an Ingress: some single ones, and sometimes a group that refers to objects which
+// may exist.
 func (b *tables) annotations(t *rapid.T) map[string]string {
 	result := b.ingress.some(t, 3)
 	switch rapid.IntRange(0, 3).Draw(t, "group") {
@@ -282,7 +283,7 @@ func drawClass(t *rapid.T) *networkingv1.IngressClass {
 	return class
 }
 
-// drawConfigMap draws one with ports, one with defaults, or one with parameters of FastCGI or headers.
+// drawConfigMap draws a ConfigMap with ports, with defaults, with FastCGI parameters or with headers.
 func drawConfigMap(t *rapid.T, all *tables) *corev1.ConfigMap {
 	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: draw(t, namespaces), Name: draw(t, []string{
 		"tcp", "udp", "global", "global", "class", "one", "two",
@@ -325,7 +326,7 @@ func (w *world) drawObject(t *rapid.T) kinds.Object {
 	return next
 }
 
-// world is a cluster in which objects come, change and go.
+// world is a cluster in which objects are created, changed and deleted.
 type world struct {
 	*tables
 	store     *snapshot.Store
@@ -340,7 +341,7 @@ func newWorld(all *tables) *world {
 	return w
 }
 
-// step changes one object, or several at once. Sometimes a Secret cannot be read any more, or can be read again.
+// step changes one or several objects. Sometimes a Secret becomes unreadable, or readable again.
 func (w *world) step(t *rapid.T) {
 	var set, gone []kinds.Object
 	for range draw(t, []int{1, 1, 1, 3}) {
@@ -362,7 +363,7 @@ func (w *world) step(t *rapid.T) {
 	}
 }
 
-// TestIncrementalEqualsFull: whatever happened before, the result is that of a translation that remembers nothing.
+// TestIncrementalEqualsFull checks that, after any history, the result is the same as that of a new translator.
 func TestIncrementalEqualsFull(t *testing.T) {
 	all := readTables(t)
 	for name, o := range map[string]translate.Options{
@@ -384,7 +385,7 @@ func checkIncremental(t *rapid.T, w *world, o translate.Options) {
 		if waiting != nil {
 			s = s.Joined(waiting)
 		}
-		// Sometimes changes wait for the next ones.
+		// Sometimes several changes are translated together.
 		if waiting = nil; once(t, 4, "wait") {
 			waiting = s
 			continue
@@ -393,7 +394,7 @@ func checkIncremental(t *rapid.T, w *world, o translate.Options) {
 	}
 }
 
-// equal translates a snapshot with and without a memory.
+// equal checks that a translator and a new translator return the same for a snapshot.
 func equal(t *rapid.T, translator *translate.Translator, s *snapshot.Snapshot, o translate.Options) {
 	full := translate.New()
 	wantConfig, wantReport := full.Translate(s, o)
@@ -409,7 +410,7 @@ func equal(t *rapid.T, translator *translate.Translator, s *snapshot.Snapshot, o
 	}
 }
 
-// secrets lists the Secrets that a translator refers to, each once.
+// secrets returns the Secrets to which a translator refers, each once.
 func secrets(t *translate.Translator) []string {
 	var all []string
 	for ref := range t.Secrets() {
@@ -419,8 +420,8 @@ func secrets(t *translate.Translator) []string {
 	return slices.Compact(all)
 }
 
-// TestSecretsFollowTheirReferences holds that each Secret which an object refers to is listed as long as it does: the contents of
-// others are not kept.
+// TestSecretsFollowTheirReferences checks that a Secret is listed exactly while an object refers to it, because the
+// contents of other Secrets are not kept.
 func TestSecretsFollowTheirReferences(t *testing.T) {
 	service := func(name, value string) kinds.Object {
 		object := exposing(0, "7000:80")

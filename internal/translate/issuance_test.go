@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// listing is an Ingress like numbered, of one second of the epoch, that lists its host in an entry of tls.
+// listing returns an Ingress like numbered that lists its host in spec.tls. It was created i seconds after 1970.
 func listing(i int, host, secret string) *networkingv1.Ingress {
 	object := numbered(i, "/")
 	object.CreationTimestamp = metav1.Unix(int64(i), 0)
@@ -34,7 +34,7 @@ func tlsSecret(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name}}
 }
 
-// sources says by host where the certificates come from.
+// sources returns, by host, where the certificates come from.
 func sources(c *ir.Config) map[string]string {
 	all := map[string]string{}
 	for _, certificate := range c.Certificates {
@@ -46,7 +46,7 @@ func sources(c *ir.Config) map[string]string {
 	return all
 }
 
-// steps changes a store, and holds what the certificates are after each change.
+// steps changes a store, and checks the certificates after each change.
 type steps struct {
 	*testing.T
 	store      *snapshot.Store
@@ -66,7 +66,8 @@ func (s *steps) expect(after string, want map[string]string) {
 	}
 }
 
-// TestASecretThatComesLaterTakesOver: and an issuer is asked again when it goes.
+// TestASecretThatComesLaterTakesOver checks that a new Secret replaces the certificate from an issuer, and that the
+// issuer is used again when the Secret is deleted.
 func TestASecretThatComesLaterTakesOver(t *testing.T) {
 	s := newSteps(t)
 	s.store.Set(listing(1, "a.example", "later"))
@@ -77,7 +78,8 @@ func TestASecretThatComesLaterTakesOver(t *testing.T) {
 	s.expect("without it again", map[string]string{"a.example": "issuer"})
 }
 
-// TestAWildcardAnswersForWhatNobodyListed: for as long as it has a certificate.
+// TestAWildcardAnswersForWhatNobodyListed checks that hosts that no Ingress lists for TLS use the certificate of a
+// wildcard while it has one.
 func TestAWildcardAnswersForWhatNobodyListed(t *testing.T) {
 	s := newSteps(t)
 	s.store.Set(plain(1, "a.w.example"))
@@ -102,7 +104,8 @@ func TestAWildcardAnswersForWhatNobodyListed(t *testing.T) {
 	s.expect("without it again", map[string]string{"a.w.example": "issuer", "b.w.example": "issuer"})
 }
 
-// TestTheNextHostMovesUp: what is over the quota gets its certificate when something older goes, and loses none before.
+// TestTheNextHostMovesUp checks that a host over the quota gets its certificate when an older host is deleted, and that
+// no other certificate changes.
 func TestTheNextHostMovesUp(t *testing.T) {
 	s := newSteps(t)
 	for i, host := range []string{"zero.example", "one.example", "two.example", "three.example"} {
@@ -120,7 +123,8 @@ func TestTheNextHostMovesUp(t *testing.T) {
 	s.expect("with a Secret", map[string]string{"one.example": "issuer", "two.example": "own", "three.example": "issuer"})
 }
 
-// BenchmarkOneOf10000Asked is like BenchmarkOneOf10000, with an issuer asked for as many hosts as the quota lets.
+// BenchmarkOneOf10000Asked changes one of 10,000 Ingresses while as many hosts as the quota allows have certificates
+// from an issuer.
 func BenchmarkOneOf10000Asked(b *testing.B) {
 	o := scarce
 	o.HostsPerNamespace = 5_000

@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// onHosts is an Ingress with the path / on each of some hosts.
+// onHosts returns an Ingress with one path on each host.
 func onHosts(name string, hosts ...string) *networkingv1.Ingress {
 	object := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 	for _, host := range hosts {
@@ -32,8 +32,8 @@ func onHosts(name string, hosts ...string) *networkingv1.Ingress {
 	return object
 }
 
-// TestAFaultInAHostStaysThere poisons what an Ingress asks for on one of two hosts, which no object could. All else is as
-// before, and when the Ingress is another one, nothing is left of it.
+// TestAFaultInAHostStaysThere makes the merge of one of two hosts panic, with a contribution that no object can have.
+// It checks that everything else is as before, and that a change of the Ingress removes all effects.
 func TestAFaultInAHostStaysThere(t *testing.T) {
 	o := Options{Ingress: ingress.Options{WatchWithoutClass: true}}
 	store := snapshot.NewStore()

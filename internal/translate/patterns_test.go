@@ -17,10 +17,10 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// large is the path of a pattern that is nearly as large as one may be.
+// large is a path whose pattern is nearly as large as the limit for one pattern.
 const large = "/[a-z]{0,460}!"
 
-// matching is numbered with a regular expression, and of a certain age.
+// matching returns an Ingress like numbered whose path is a regular expression. It was created i seconds after 1970.
 func matching(i int, path string) *networkingv1.Ingress {
 	object := numbered(i, path)
 	object.CreationTimestamp = metav1.NewTime(time.Unix(int64(i), 0))
@@ -28,7 +28,8 @@ func matching(i int, path string) *networkingv1.Ingress {
 	return object
 }
 
-// The patterns of a namespace are bounded together, and the oldest stay: in whatever order they come, and again when there is room.
+// TestPatternsOfNamespace checks the limit for all patterns of a namespace. The oldest Ingresses keep theirs in
+// whatever order they are created, and rejected patterns are accepted again when others are deleted.
 func TestPatternsOfNamespace(t *testing.T) {
 	size, err := pattern.PathSize(large)
 	if err != nil {
@@ -85,7 +86,8 @@ func TestPatternsOfNamespace(t *testing.T) {
 	check(room+1, room+2)
 }
 
-// An Ingress whose pattern guards its hosts, or is not a path, closes when there is no room for it.
+// TestPatternsFailClosed checks that an Ingress over the limit rejects all requests if its pattern guards its hosts or
+// is not a path.
 func TestPatternsFailClosed(t *testing.T) {
 	size, err := pattern.PathSize(large)
 	if err != nil {
@@ -124,7 +126,8 @@ func TestPatternsFailClosed(t *testing.T) {
 	}
 }
 
-// The patterns of one host are bounded together, too. Those of another namespace do not count less, and leave the owner its room.
+// TestPatternsOfHost checks the limit for all patterns of a host. It applies to patterns of other namespaces, too,
+// which do not reduce the owner's limit.
 func TestPatternsOfHost(t *testing.T) {
 	size, err := pattern.PathSize(large)
 	if err != nil {
@@ -152,7 +155,8 @@ func TestPatternsOfHost(t *testing.T) {
 	}
 }
 
-// Names that are regular expressions are bounded for each namespace by themselves, and the oldest Ingresses have theirs.
+// TestAliasesOfNamespace checks the limit for names that are regular expressions, which each namespace has on its own.
+// The oldest Ingresses keep theirs.
 func TestAliasesOfNamespace(t *testing.T) {
 	aliased := func(i int) *networkingv1.Ingress {
 		object := matching(i, "/")

@@ -23,7 +23,8 @@ func endsTLS(port uint16, host, secret string) *ir.StreamRoute {
 	}
 }
 
-// published are the hosts that issuers are asked for, with the routes of ports that end TLS.
+// published publishes routes of ports with TLS. It returns the hosts that get certificates from issuers, with their
+// origins.
 func (t *Translator) published(routes ...*ir.StreamRoute) string {
 	t.streams.Routes = routes
 	c := &change{hosts: set[string]{}, objects: set[ir.Ref]{services: {}}, backends: set[string]{}}
@@ -54,7 +55,7 @@ func TestCertificatesOfPorts(t *testing.T) {
 			t.Errorf("got %q, want %q", got, step.want)
 		}
 	}
-	// That of an Ingress counts, and comes back in its place.
+	// The certificate of an Ingress takes precedence, and stays when the port is removed.
 	own := &ir.Certificate{Host: "a.example.com", Secret: ir.Name{Namespace: "shop", Name: "a"}, Origin: ir.Ref{Namespace: "shop", Name: "a"}}
 	translator.merged["a.example.com"] = &hosts.Merged{Certificate: own}
 	if got := translator.published(endsTLS(2, "a.example.com", "")); got != "" || !slices.Contains(translator.config.Certificates, own) {
@@ -65,7 +66,7 @@ func TestCertificatesOfPorts(t *testing.T) {
 	}
 }
 
-// TestHostOfAnotherNamespace holds that a port shows no certificate of somebody else, and is not opened.
+// TestHostOfAnotherNamespace checks that a port is not opened if its host has a certificate of another namespace.
 func TestHostOfAnotherNamespace(t *testing.T) {
 	translator := New()
 	translator.reset(Options{})
@@ -89,7 +90,8 @@ func TestHostOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-// TestHostOfAPortHasAnOwner holds that a port asks for the owner, as a rule does: below a wildcard, and where a host is reserved.
+// TestHostOfAPortHasAnOwner checks that a port, like a rule, needs a host of its namespace, below a wildcard and if the
+// host is reserved.
 func TestHostOfAPortHasAnOwner(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy ownership.Policy

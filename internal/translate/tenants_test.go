@@ -19,20 +19,21 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// owned are options with which a host is for one namespace.
+// owned returns options with which only one namespace can use a host.
 func owned(o translate.Options) translate.Options {
 	o.Ownership.Exclusive = true
 	return o
 }
 
-// reserved are options with which some hosts are for some namespaces.
+// reserved returns options that reserve some hosts for some namespaces.
 func reserved(o translate.Options) translate.Options {
 	o.Ownership.Reserved = map[string][]string{"*.a.example": {"a"}, "a.example": {"b", "x*"}, "*": {"a", "b"}}
 	o.Ownership.Solvers = []string{"b"}
 	return o
 }
 
-// rival is an Ingress "namespace/name" of an age for "host/path", with annotations, which lists hosts for TLS.
+// rival returns an Ingress. of is "namespace/name", age is the creation time in seconds since 1970, route is
+// "host/path", and tls are the hosts that it lists for TLS.
 func rival(of string, age int64, route string, annotations map[string]string, tls ...string) *networkingv1.Ingress {
 	namespace, name, _ := strings.Cut(of, "/")
 	host, path, _ := strings.Cut(route, "/")
@@ -49,7 +50,7 @@ func rival(of string, age int64, route string, annotations map[string]string, tl
 	return object
 }
 
-// rivals are objects of which nearly each asks for something of a host that another one has.
+// rivals returns objects that compete with each other for hosts.
 func rivals(t *testing.T) []kinds.Object {
 	onlyBackend := rival("b/fallback", 1, "/", nil)
 	onlyBackend.Spec.DefaultBackend = &onlyBackend.Spec.Rules[0].HTTP.Paths[0].Backend
@@ -84,8 +85,8 @@ func rivals(t *testing.T) []kinds.Object {
 	return all
 }
 
-// TestOwnershipInAnyOrder holds that what is served, and what is said, is the same for every order in which objects come, whatever
-// came and went meanwhile.
+// TestOwnershipInAnyOrder checks that the configuration and the report do not depend on the order in which objects are
+// created, nor on what was deleted meanwhile.
 func TestOwnershipInAnyOrder(t *testing.T) {
 	objects := rivals(t)
 	for name, o := range map[string]translate.Options{
@@ -109,7 +110,8 @@ func TestOwnershipInAnyOrder(t *testing.T) {
 	}
 }
 
-// inThisOrder tells the objects one by one, with translations between some of them, and lets one of them go and come back.
+// inThisOrder creates the objects one by one, with translations between some of them. It also deletes one of them and
+// creates it again.
 func inThisOrder(objects []kinds.Object, o translate.Options) (*ir.Config, *report.Report) {
 	store, translator := fill(0), translate.New()
 	for i, object := range objects {
@@ -124,7 +126,8 @@ func inThisOrder(objects []kinds.Object, o translate.Options) (*ir.Config, *repo
 	return translator.Translate(store.Take(), o)
 }
 
-// TestHostMovesWhenItsOwnerGoes, and not before: neither for an object that is younger, nor while the owner changes.
+// TestHostMovesWhenItsOwnerGoes checks that a host keeps its owner when younger objects are created or the owner is
+// changed, and gets a new one when the owner is deleted.
 func TestHostMovesWhenItsOwnerGoes(t *testing.T) {
 	store, translator, o := fill(0), translate.New(), owned(options)
 	old, young := rival("a/old", 1, "s.example/", nil), rival("b/young", 2, "s.example/", nil)
@@ -151,7 +154,7 @@ func TestHostMovesWhenItsOwnerGoes(t *testing.T) {
 	}
 }
 
-// ownerOf is the namespace of the routes of a host, if they have one.
+// ownerOf returns the namespace of a host's routes, or "several" if they have different namespaces.
 func ownerOf(c *ir.Config, host string) string {
 	all := ""
 	for _, h := range c.VirtualHosts {
@@ -168,8 +171,9 @@ func ownerOf(c *ir.Config, host string) string {
 	return all
 }
 
-// tenant is numbered in one of 100 namespaces, with an age and an entry of tls. Every tenth has a path on the host of the Ingress
-// before it, which is of another namespace.
+// tenant returns an Ingress like numbered in one of 100 namespaces, with an entry of spec.tls, which was created i
+// seconds after 1970. Every tenth Ingress has a path on the host of the previous Ingress, which is in another
+// namespace.
 func tenant(i int, path string) *networkingv1.Ingress {
 	object := numbered(i, path)
 	object.Namespace = fmt.Sprint("n", i%100)

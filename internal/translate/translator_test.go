@@ -28,7 +28,7 @@ var options = translate.Options{
 	ConfigMap: ir.Name{Namespace: "a", Name: "global"},
 }
 
-// narrow are other options, which leave more out.
+// narrow are options that reject more objects.
 var narrow = translate.Options{
 	Ingress: ingress.Options{
 		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true, DisableCatchAll: true, ExternalNames: "off",
@@ -40,7 +40,8 @@ var narrow = translate.Options{
 	ConfigMap: ir.Name{Namespace: "a", Name: "global"},
 }
 
-// scarce are options with which issuers are asked for as much as they can be, and of each namespace for two hosts.
+// scarce are options that request as many certificates from issuers as possible, but for at most two hosts of each
+// namespace.
 var scarce = translate.Options{
 	Ingress: ingress.Options{
 		ControllerName: "k8s.io/ingress-nginx", ClassName: "nginx", WatchWithoutClass: true,
@@ -49,13 +50,13 @@ var scarce = translate.Options{
 	ConfigMap: ir.Name{Namespace: "a", Name: "global"}, DefaultCertificate: ir.Name{Namespace: "a", Name: "one"}, HostsPerNamespace: 2,
 }
 
-// ports are the ways in which an Ingress names a port of a Service; the last one names none of them.
+// ports are the ways in which an Ingress names a port of a Service. The last port does not exist.
 var ports = []networkingv1.ServiceBackendPort{{Number: 80}, {Name: "http"}, {Name: "nope"}}
 
-// fill returns a store with Ingresses, each with a host and a Service of its own.
+// fill returns a store with n Ingresses, each with its own host and Service.
 func fill(n int) *snapshot.Store { return fillWith(n, numbered) }
 
-// fillWith returns a store with the Ingresses that one makes of a number and a path, and with as many Services.
+// fillWith returns a store with n Ingresses that one returns, and as many Services.
 func fillWith(n int, one func(i int, path string) *networkingv1.Ingress) *snapshot.Store {
 	store := snapshot.NewStore()
 	store.Set(&networkingv1.IngressClass{
@@ -86,14 +87,15 @@ func numbered(i int, path string) *networkingv1.Ingress {
 	}
 }
 
-// sharing is numbered with the Service of the first.
+// sharing returns an Ingress like numbered that uses the Service of the first Ingress.
 func sharing(i int, path string) *networkingv1.Ingress {
 	object := numbered(i, path)
 	object.Spec.Rules[0].HTTP.Paths[0].Backend.Service.Name = "s0"
 	return object
 }
 
-// TestWhatDidNotChangeStaysTheSame: later stages find changes by comparing pointers.
+// TestWhatDidNotChangeStaysTheSame checks that unchanged parts keep their pointers, because later stages compare
+// pointers to find changes.
 func TestWhatDidNotChangeStaysTheSame(t *testing.T) {
 	store, translator := fill(3), translate.New()
 	before, _ := translator.Translate(store.Take(), options)
@@ -116,8 +118,8 @@ func BenchmarkFull10000(b *testing.B) {
 	}
 }
 
-// BenchmarkOneChange changes one Ingress of many: it must not cost more where there are more, whether each has a Service of
-// its own or all have the same.
+// BenchmarkOneChange changes one of many Ingresses. The time must not depend on their number, whether each Ingress has
+// its own Service or all have the same.
 func BenchmarkOneChange(b *testing.B) {
 	for name, one := range map[string]func(int, string) *networkingv1.Ingress{"own": numbered, "shared": sharing} {
 		for _, n := range []int{10_000, 100_000} {
@@ -136,7 +138,7 @@ func BenchmarkOneChange(b *testing.B) {
 	}
 }
 
-// exposing is a Service that asks for a port of its own.
+// exposing returns a Service whose annotations request ports.
 func exposing(i int, ports string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
@@ -146,8 +148,8 @@ func exposing(i int, ports string) *corev1.Service {
 	}
 }
 
-// TestPortsThatDidNotChangeStayTheSame holds that of many ports those are rendered again that are others, and that Services
-// without annotations are none of their business.
+// TestPortsThatDidNotChangeStayTheSame checks that only changed ports get new pointers, and that Services without
+// annotations have no effect on ports.
 func TestPortsThatDidNotChangeStayTheSame(t *testing.T) {
 	store, translator := fill(3), translate.New()
 	for i := range 3 {
@@ -176,7 +178,7 @@ func TestPortsThatDidNotChangeStayTheSame(t *testing.T) {
 	}
 }
 
-// BenchmarkOneOf200Ports changes one port of 200 in a cluster of 10,000 Services.
+// BenchmarkOneOf200Ports changes one of 200 ports in a cluster of 10,000 Services.
 func BenchmarkOneOf200Ports(b *testing.B) {
 	store, translator := fill(10_000), translate.New()
 	for i := range 200 {
