@@ -58,7 +58,7 @@ type Settings struct {
 	BackendTLSByPath bool
 	// ParamsConfigMap is the name of the ConfigMap with FastCGI parameters, with or without its namespace.
 	ParamsConfigMap string
-	// SourceRanges limits the addresses of clients.
+	// SourceRanges allows or denies clients by their addresses.
 	SourceRanges ir.SourceRanges
 	// UsersSecret is the Secret with the users for auth-type. Package ingress sets it, because it knows the namespace
 	// of the Ingress.

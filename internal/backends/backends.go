@@ -18,8 +18,8 @@ import (
 
 // Options decide which Services may be backends.
 type Options struct {
-	// ExternalNames limits the targets of Services of type ExternalName, with the values of the field of
-	// settings.Config. An unknown value rejects all such Services.
+	// ExternalNames limits the targets of Services of type ExternalName. It has the same values as
+	// settings.Config.ExternalNames. An unknown value rejects all such Services.
 	ExternalNames string
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// mostLeast is the maximum for the minimum body size of compression, in bytes.
+	// mostLeast is the maximum of gzip-min-length and brotli-min-length, in bytes.
 	mostLeast = 1 << 30
 	// mostTypeBytes is the maximum length of each part of a media type, in bytes.
 	mostTypeBytes = 128

@@ -95,7 +95,7 @@ func (r *reading) one(name, value string) {
 	row, field := Table.Find(name), "data["+name+"]"
 	switch {
 	case row == nil && value == "false" && fates[name] == fateLater:
-		// The value requests nothing that is missing here.
+		// The value false requests no feature that is missing here.
 	case row == nil:
 		r.other(name, field)
 	case row.Scope == process && r.class && value != "" && row.OnError != nil:

@@ -13,8 +13,8 @@ import (
 const (
 	// mostRequests is the maximum for requests per connection. No connection lives long enough to reach it.
 	mostRequests = 1 << 30
-	// leastHead and mostHead limit the size of request heads, in bytes. A smaller limit would reject browsers, and each
-	// head that is being read may take up to the maximum of memory.
+	// leastHead and mostHead are the smallest and largest limit for the size of request heads, in bytes. Browsers need
+	// the smallest one. The largest one bounds the memory for each head that is being read.
 	leastHead, mostHead = 4 << 10, 1 << 20
 	// mostStreams is the maximum number of concurrent streams that common HTTP/2 implementations accept.
 	mostStreams = 1 << 16

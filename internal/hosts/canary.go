@@ -16,8 +16,8 @@ type CanaryBackend struct {
 	Backend string
 }
 
-// canaries joins the canaries that name the host with its main objects, and those canaries that have a default backend
-// for every host. known reports whether the host has a main object.
+// canaries joins canaries with the main objects of the host: the canaries that name the host, and the canaries whose
+// default backend is for every host. known reports whether the host has a main object.
 func (m *merging) canaries(results, fallbacks []*Contribution, known bool) {
 	for _, r := range results {
 		for _, p := range r.Paths[m.Host.Host] {

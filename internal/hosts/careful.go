@@ -11,10 +11,10 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// MergeCarefully calls Merge and isolates Ingresses that make it panic. If Merge panics, the first Ingress, from the
-// oldest on, with which it panics gets a problem. The paths of that Ingress return 503 on this host, because they may
-// exist to keep requests away from a path of another Ingress. All other Ingresses are served as before. An Ingress that
-// makes Merge panic even then is left out.
+// MergeCarefully calls Merge and isolates Ingresses that make it panic. If Merge panics, MergeCarefully searches, from
+// the oldest Ingress on, for the first one with which it panics. This Ingress gets a problem. Its paths return 503 on
+// this host, because they may exist to keep requests away from a path of another Ingress. All other Ingresses are
+// served as before. An Ingress that makes Merge panic even then is left out.
 //
 // The result depends only on the current objects, not on the previous state of the host, so all replicas serve the
 // same.
@@ -67,7 +67,8 @@ func (m merge) try(host string, results, fallbacks []*Contribution) (merged *Mer
 // quarantine holds the Ingresses of a host that make Merge panic.
 type quarantine struct {
 	host string
-	// faults has the panic of each of them. stands is the set of contributions that replace one of them.
+	// faults holds, by contribution, the panic that it causes. stands is the set of replacements for such
+	// contributions.
 	faults map[*Contribution]*panics.Panic
 	stands map[*Contribution]bool
 }
@@ -124,7 +125,7 @@ func (r *Contribution) closedOn(host string) *Contribution {
 	return stand
 }
 
-// Closed returns a copy of the path that returns 503.
+// Closed returns a copy of the path whose requests get 503.
 func (p *Path) Closed() *Path {
 	return &Path{
 		Match: p.Match, Filters: []ir.Filter{ir.Unavailable}, Backend: p.Backend, Regex: p.Regex, Last: p.Last, Field: p.Field,

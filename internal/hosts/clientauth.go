@@ -23,9 +23,10 @@ func (m *merging) clientAuths() {
 }
 
 // clientAuth applies the client certificate settings of one Ingress. The oldest Ingress of the owner that has such
-// settings decides for the whole host. Like ingress-nginx, it treats all Ingresses of one namespace as the work of the
-// same people, so these only get a warning. The paths of an Ingress of another namespace return 403 if its settings
-// differ, because the host would let in clients that the Ingress does not accept.
+// settings decides for the whole host. Like ingress-nginx, clientAuth assumes that the Ingresses of one namespace
+// belong to the same people, so an Ingress of the owner with other settings only gets a warning. The paths of an
+// Ingress of another namespace return 403 if its settings differ, because the host would let in clients that the
+// Ingress does not accept.
 func (m *merging) clientAuth(r *Contribution) {
 	own := m.Owner.Is(r.namespace())
 	switch {

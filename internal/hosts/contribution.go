@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Contribution holds the settings of one object for its hosts. It is immutable once it was passed to Merge.
+// Contribution holds the settings of one object for its hosts. It must not be changed after it was passed to Merge.
 type Contribution struct {
 	Object kinds.Object
 	// Paths holds the paths by host. A host that a rule names without paths has an empty entry.
@@ -44,8 +44,8 @@ type Contribution struct {
 	Closed bool
 	// ClientAuth requests client certificates on the hosts. Nil disables it.
 	ClientAuth *ir.ClientAuth
-	// Unsecured means that the endpoints speak TLS and that the object has no proxy-ssl-secret. The object gets a
-	// warning if another object of the host has one.
+	// Unsecured means that the endpoints speak TLS and that the object has no proxy-ssl-secret, so that it gets a
+	// warning if another object of the host has one. It is false if the key proxy-ssl-location-only is true.
 	Unsecured bool
 	// TLS is the policy for TLS handshakes of the hosts. AsksCiphers means that the object itself configures the
 	// ciphers.
@@ -66,7 +66,7 @@ type Contribution struct {
 // Path is one path of one host.
 type Path struct {
 	Match ir.PathMatch
-	// Redirect redirects requests to HTTPS on hosts that are meant for HTTPS, or on every host with RedirectAlways. Nil
+	// Redirect redirects requests to HTTPS on hosts whose owner wants HTTPS, or on every host with RedirectAlways. Nil
 	// disables the redirect.
 	Redirect       *ir.HTTPSRedirect
 	RedirectAlways bool

@@ -127,7 +127,8 @@ func mains(all []*Contribution) (mains, canaries []*Contribution) {
 
 func older(a, b *Contribution) int { return snapshot.Older(a.Object, b.Object) }
 
-// elder names the Ingress origin in a message to r. The name starts with "the older" if age decided between the two.
+// elder returns the name of the Ingress origin for a message to r. The name starts with "the older" if age decided
+// between the two.
 func (m *merging) elder(origin ir.Ref, r *Contribution) string {
 	if winner := m.resultOf(origin); winner != nil {
 		return snapshot.Elder(winner.Object, r.Object)

@@ -112,7 +112,7 @@ func (m *merging) opensForStrangers(r *Contribution, p *Path) bool {
 	return true
 }
 
-// ownerFor names the object of the owner in a message to another object of the host.
+// ownerFor returns the name of the owner's object for a message to another object of the host.
 func (m *merging) ownerFor(r *Contribution) string {
 	if m.Owner.By == nil {
 		return "no namespace"
@@ -148,9 +148,9 @@ func (m *merging) addOwnerProblems() {
 	m.addWildcardProblems()
 }
 
-// addWildcardProblems informs the owner of a host below a wildcard of another namespace, and the owner of the wildcard,
-// which of them gets the requests. The messages contain namespaces only, so a change of one object does not change the
-// problems of all hosts around it.
+// addWildcardProblems reports that a wildcard and a host below it have different owners. Each owner gets a message that
+// says which namespace receives the requests. The messages contain namespaces only, so a change of one object does not
+// change the problems of all hosts around it.
 func (m *merging) addWildcardProblems() {
 	host := m.Host.Host
 	if m.Owner.By == nil || m.around.Policy.Exclusive {
@@ -194,8 +194,8 @@ func (m *merging) refuse(r *Contribution, field string) {
 	m.problem(r, report.Problem{Severity: report.Error, Reason: report.HostConflict, Field: field, Message: message})
 }
 
-// addProblemsOfOwner informs the oldest object of the owner which other objects have rules for the host. The severity
-// is only Info if the administrator listed the namespaces of the host, because then the owner expects them.
+// addProblemsOfOwner reports to the oldest object of the owner which other objects have rules for the host. The
+// severity is only Info if the administrator listed the namespaces of the host, because then the owner expects them.
 func (m *merging) addProblemsOfOwner(served, refused []string) {
 	if m.Owner.By == nil {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// passthrough forwards the TLS connections of the host to the backend of its path "/", if an Ingress requests this. As
-// in ingress-nginx, any Ingress of the host can do so. But it must be in the owner's namespace, because it would
-// otherwise take the connections of people who did not agree.
+// passthrough forwards the TLS connections of the host to the backend of its path "/", if an Ingress requests this. In
+// ingress-nginx any Ingress of the host can do so. Here it must be in the owner's namespace, because it would otherwise
+// take the connections of an owner who did not agree.
 func (m *merging) passthrough(results []*Contribution) {
 	host := m.Host.Host
 	var chosen *Contribution

@@ -40,7 +40,7 @@ type Options struct {
 	HTTPSPort int
 	// Passthrough allows Ingresses to pass TLS connections through to their backends.
 	Passthrough bool
-	// ExternalNames has the same values as the field of settings.Config.
+	// ExternalNames has the same values as settings.Config.ExternalNames.
 	ExternalNames string
 	// Issuance decides which hosts get a certificate from an issuer.
 	Issuance Issuance
@@ -263,7 +263,7 @@ func (r *reading) with(p *hosts.Path) *hosts.Path {
 	return p
 }
 
-// appRoot sets the handling of requests for exactly "/", which does not depend on the paths of the Ingress.
+// appRoot sets Root, which handles requests for exactly "/", if the annotation app-root is set.
 func (r *reading) appRoot() {
 	if filters := r.annotations.FiltersOfRoot(); filters != nil && !r.unreadable {
 		r.Root = &hosts.Path{Filters: filters}

@@ -21,7 +21,7 @@ type Issuance struct {
 	// Mode selects the hosts that get a certificate if neither the Ingress nor a ConfigMap selects them. It is one of
 	// the values of auto-https. Annotations and ConfigMaps cannot override AutoHTTPSOff.
 	Mode string
-	// OnMissingSecret treats a Secret that does not exist as if the entry named no Secret.
+	// OnMissingSecret treats an entry whose Secret does not exist like an entry without a Secret.
 	OnMissingSecret bool
 	// Except lists the namespaces that get no certificate from an issuer, whatever their Ingresses request.
 	Except []string

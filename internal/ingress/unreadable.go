@@ -88,11 +88,11 @@ func (r *reading) close() {
 	// Without a policy, the handshakes for its hosts would allow TLS versions that are turned off.
 	r.LoadBalancing, r.TLS = defaults.LoadBalancing, defaults.TLS
 	if r.Object.Annotations[annotations.Prefix+"auth-tls-secret"] != "" {
-		// Client certificates also protect the paths of other Ingresses on the host.
+		// Client certificates also protect the paths of other Ingresses, so the whole host rejects requests.
 		r.ClientAuth = &ir.ClientAuth{Closed: true, Origin: r.origin()}
 	}
 	for i := range r.Object.Spec.Rules {
-		// The problem is already known.
+		// The Ingress already has a problem.
 		_ = panics.Try(func() { r.rule(&r.Object.Spec.Rules[i], fmt.Sprintf("spec.rules[%d]", i)) })
 	}
 	_ = panics.Try(r.defaultBackend) // See above.

@@ -20,7 +20,7 @@ import (
 
 // Options are the inputs of a translation besides the objects.
 type Options struct {
-	// TCP and UDP name the ConfigMaps that define ports. Zero means that there is none.
+	// TCP and UDP name the ConfigMaps that define ports. A zero name means no ConfigMap.
 	TCP, UDP ir.Name
 	// Services limits the ports that Services may request in their annotations.
 	Services ServicePorts
@@ -30,7 +30,7 @@ type Options struct {
 	// Reserved are the ports on which the process itself listens. Inside one process, Caddy shares a port among several
 	// listeners without an error.
 	Reserved []ReservedPort
-	// ExternalNames has the same values as the field of settings.Config.
+	// ExternalNames has the same values as settings.Config.ExternalNames.
 	ExternalNames string
 	// NoIssuer turns certificates from issuers off. NoIssuerFor lists the namespaces for which they are off.
 	NoIssuer    bool

@@ -363,7 +363,8 @@ func (w *world) step(t *rapid.T) {
 	}
 }
 
-// TestIncrementalEqualsFull checks that, after any history, the result is the same as that of a new translator.
+// TestIncrementalEqualsFull checks that, after any sequence of changes, a translator and a new translator return the
+// same result.
 func TestIncrementalEqualsFull(t *testing.T) {
 	all := readTables(t)
 	for name, o := range map[string]translate.Options{

@@ -28,7 +28,7 @@ func (a *answer) covers(host, namespace string) bool {
 		(a.issued || slices.ContainsFunc(a.names, func(n tlssecret.Names) bool { return n.Cover(host) }))
 }
 
-// answerOf returns the certificate of a wildcard, or nil. An invalid certificate covers no host.
+// answerOf returns the certificate of a wildcard, or nil if it has none. An invalid certificate covers no host.
 func (t *Translator) answerOf(s *snapshot.Snapshot, wildcard string) *answer {
 	m := t.merged[wildcard]
 	c := t.issuance.certificate(wildcard, m)
