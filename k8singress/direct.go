@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -17,6 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/pools"
 	"github.com/k8singress/k8singress/internal/tracing"
 )
 
@@ -78,7 +78,7 @@ func isChallenge(r *message.Request) bool {
 	return false
 }
 
-var exchanges = sync.Pool{New: func() any { return new(exchange.Exchange) }}
+var exchanges = pools.NewStructs[exchange.Exchange]("k8singress: exchange")
 
 // notDirect returns why a request is left to the server, or nothing.
 func (d *direct) notDirect(r *message.Request) (reason string) {
@@ -102,7 +102,8 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	requests.begun.Add(1)
 	defer requests.ended.Add(1)
 	began := time.Now()
-	x := exchanges.Get().(*exchange.Exchange)
+	owned := exchanges.Get()
+	x := owned.Value()
 	*x = exchange.Exchange{
 		Request: r, Writer: w, Prepare: d.prepared, Always: d.table.Always(r.TLS() != nil), Leave: caddy.Exiting(),
 		// The access log asks for them also where no route has been looked for.
@@ -126,8 +127,7 @@ func (d *direct) answer(w message.Writer, r *message.Request) {
 	account(d.table, x, began, outcome != live.NoHost, nil)
 	tracing.End(x, err)
 	if !x.Kept {
-		*x = exchange.Exchange{}
-		exchanges.Put(x)
+		owned.Release()
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/pools"
 	"github.com/k8singress/k8singress/internal/sni"
 	"github.com/k8singress/k8singress/l4app"
 )
@@ -39,10 +40,7 @@ func newPassing(table *live.Table, port uint16, passage func() *l4app.Passage, l
 }
 
 // hellos are buffers for what clients say first.
-var hellos = sync.Pool{New: func() any {
-	buffer := make([]byte, helloSize)
-	return &buffer
-}}
+var hellos = pools.NewBuffers("k8singress: hello", helloSize)
 
 // divert reads the first words of a client, on the goroutine of the connection, so that a client that says nothing holds up
 // nobody else, if there are hosts whose TLS ends elsewhere. It returns a connection on which they come again, unless the client
@@ -55,22 +53,22 @@ func (p *passing) divert(conn net.Conn, until time.Time) (net.Conn, error) {
 	if err := conn.SetReadDeadline(earlier(until, time.Now().Add(helloTime))); err != nil {
 		return nil, err
 	}
-	buffer := hellos.Get().(*[]byte)
-	name, n, err := sni.Read(conn, *buffer)
+	buffer := hellos.Get()
+	name, n, err := sni.Read(conn, buffer.Bytes())
 	if errors.Is(err, sni.ErrTooLong) || errors.Is(err, os.ErrDeadlineExceeded) {
 		passage.Unheard()
 	}
 	ours := err == nil || errors.Is(err, sni.ErrTooLong) || errors.Is(err, sni.ErrNoHello)
 	if err == nil {
 		if to := p.table.Passthrough(p.port, name); to != nil {
-			ours, err = false, p.pass(conn, to, append([]byte(nil), (*buffer)[:n]...))
+			ours, err = false, p.pass(conn, to, append([]byte(nil), buffer.Bytes()[:n]...))
 		}
 	}
 	if !ours {
-		hellos.Put(buffer)
+		buffer.Release()
 		return nil, err
 	}
-	return &replayed{conn, (*buffer)[:n], buffer}, conn.SetReadDeadline(until)
+	return &replayed{conn, buffer.Bytes()[:n], buffer.Move()}, conn.SetReadDeadline(until)
 }
 
 // earlier is the earlier one of two times, of which the first may be none.
@@ -86,17 +84,17 @@ type replayed struct {
 	net.Conn
 	// ahead is a part of buffer. Only reads look at it, of which there is one at a time.
 	ahead  []byte
-	buffer *[]byte
+	buffer pools.Buffer
 }
 
 func (c *replayed) Read(b []byte) (int, error) {
-	if c.buffer == nil {
+	if !c.buffer.Held() {
 		return c.Conn.Read(b)
 	}
 	n := copy(b, c.ahead)
 	if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
-		hellos.Put(c.buffer)
-		c.ahead, c.buffer = nil, nil
+		c.ahead = nil
+		c.buffer.Release()
 	}
 	return n, nil
 }

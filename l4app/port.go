@@ -25,6 +25,7 @@ import (
 	"github.com/k8singress/k8singress/internal/loops"
 	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/pools"
 	"github.com/k8singress/k8singress/internal/trust"
 	"github.com/k8singress/k8singress/internal/udp"
 )
@@ -117,19 +118,17 @@ func (c *chain) close() {
 }
 
 // buffers hold what caddy-l4 reads while it looks for a route.
-var buffers = sync.Pool{New: func() any {
-	buffer := make([]byte, 0, 2<<10)
-	return &buffer
-}}
+var buffers = pools.NewBuffers("l4app: matching", 2<<10)
 
 // serve handles a connection. A panic ends this connection alone.
 func (c *chain) serve(conn net.Conn, account *account, n *noted) {
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
+	buffer := buffers.Get()
 	var err error
-	cx := layer4.WrapConnection(conn, (*buffer)[:0], c.log)
+	cx := layer4.WrapConnection(conn, buffer.Bytes()[:0], c.log)
 	n.goesWith(cx)
-	if p := panics.Try(func() { err = c.handler.Handle(cx) }); p != nil {
+	if p := panics.Try(func() { err = c.handler.Handle(cx) }); p == nil {
+		buffer.Release()
+	} else {
 		n.is(accesslog.StreamFailed)
 		account.fail(broken)
 		c.log.Error("handling a connection panicked", zap.Any("panic", p.Value), zap.ByteString("stack", p.Stack))

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/k8singress/k8singress/internal/balancer"
 	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 var (
@@ -109,12 +109,18 @@ func move(to, from net.Conn, note func(int)) error {
 			return err
 		}
 	}
-	buffer := copying.Get().(*[]byte)
-	defer copying.Put(buffer)
+	buffer := copying.Get()
+	err := copyWith(buffer.Bytes(), to, from, note)
+	buffer.Release()
+	return err
+}
+
+// copyWith is move with a buffer.
+func copyWith(buffer []byte, to, from net.Conn, note func(int)) error {
 	for {
-		n, err := from.Read(*buffer)
+		n, err := from.Read(buffer)
 		if n > 0 {
-			if _, err := to.Write((*buffer)[:n]); err != nil {
+			if _, err := to.Write(buffer[:n]); err != nil {
 				return deafError{err}
 			}
 			note(n)
@@ -129,10 +135,7 @@ func move(to, from net.Conn, note func(int)) error {
 }
 
 // copying are the buffers for what cannot be moved in the kernel. They hold two records of TLS.
-var copying = sync.Pool{New: func() any {
-	buffer := make([]byte, 32<<10)
-	return &buffer
-}}
+var copying = pools.NewBuffers("l4app: copying", 32<<10)
 
 // side is one end of a link.
 type side struct {

@@ -2,11 +2,11 @@ package accesslog
 
 import (
 	"strconv"
-	"sync"
 
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 // DefaultFormat is ingress-nginx's log-format-upstream.
@@ -117,14 +117,15 @@ func escapeJSON(to []byte, value string) []byte {
 
 // write writes the line of an entry to a file.
 func (f *format[E]) write(e *E, to *File) {
-	space := lines.Get().(*[]byte)
-	line := f.append((*space)[:0], e)
+	space := lines.Get()
+	line := f.append(space.Bytes()[:0], e)
 	to.write(line)
-	*space = line
-	lines.Put(space)
+	space.Replace(line)
+	space.Release()
 }
 
-var lines = sync.Pool{New: func() any { return new([]byte) }}
+// lines begin with room for an ordinary line.
+var lines = pools.NewBuffers("accesslog: line", 512)
 
 // seconds writes a time as nginx does, to the millisecond.
 func seconds(ms int64) string {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -20,6 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/nginx"
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 // externalAuth asks an external service whether a request is let in, as nginx's auth_request does with what ingress-nginx tells it.
@@ -239,31 +239,37 @@ func (h *externalAuth) answer(x *exchange.Exchange) (*extauth.Answer, error) {
 // keyOf tells questions apart by the settings, the host, the path of the Ingress, and what its author says. No text can be read as another
 // one: each has its length in front.
 func (h *externalAuth) keyOf(x *exchange.Exchange) extauth.Key {
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
-	b := append((*buffer)[:0], h.digest[:]...)
+	buffer := buffers.Get()
+	b := append(buffer.Bytes()[:0], h.digest[:]...)
 	for _, text := range [...]string{x.Route.Origin, x.Route.Host, x.Route.Type, x.Route.Path, message.Hostname(x.Host), h.key.Expand(x.Variable)} {
 		n := len(text)
 		b = append(b, byte(n), byte(n>>8), byte(n>>16), byte(n>>24))
 		b = append(b, text...)
 	}
-	*buffer = b[:0]
-	return extauth.Key{Namespace: ir.ParseRef(x.Route.Origin).Namespace, Digest: sha256.Sum256(b)}
+	key := extauth.Key{Namespace: ir.ParseRef(x.Route.Origin).Namespace, Digest: sha256.Sum256(b)}
+	buffer.Replace(b)
+	buffer.Release()
+	return key
 }
 
 // buffers are for keys, and for texts of calls.
-var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1<<10); return &b }}
+var buffers = pools.NewBuffers("filter: text", 1<<10)
 
-// calls are used again.
-var calls = sync.Pool{New: func() any { return new(callout.Call) }}
+// calls keep room for their fields.
+var calls = pools.New("filter: call", nil, func(q *callout.Call) {
+	clear(q.Fields)
+	*q = callout.Call{Fields: q.Fields[:0]}
+})
 
 func (h *externalAuth) ask(x *exchange.Exchange) (*extauth.Answer, error) {
-	q := calls.Get().(*callout.Call)
-	defer func() {
-		clear(q.Fields)
-		*q = callout.Call{Fields: q.Fields[:0]}
-		calls.Put(q)
-	}()
+	q := calls.Get()
+	answer, err := h.askBy(x, q.Value())
+	q.Release()
+	return answer, err
+}
+
+// askBy asks the service by a call that is the caller's.
+func (h *externalAuth) askBy(x *exchange.Exchange, q *callout.Call) (*extauth.Answer, error) {
 	q.Service, q.Method, q.Namespace = &h.to, h.method, ir.ParseRef(x.Route.Origin).Namespace
 	host := hostOf(x)
 	if err := h.url.Fill(q, host, x.Variable); err != nil {
@@ -349,10 +355,11 @@ func (h *externalAuth) addField(to message.Fields, kind message.Kind, value stri
 
 // originalURL is what the client asked for.
 func originalURL(x *exchange.Exchange) string {
-	buffer := buffers.Get().(*[]byte)
-	defer buffers.Put(buffer)
-	b := append(append((*buffer)[:0], x.Scheme()...), "://"...)
+	buffer := buffers.Get()
+	b := append(append(buffer.Bytes()[:0], x.Scheme()...), "://"...)
 	b = append(append(b, x.Host...), x.Target...)
-	*buffer = b[:0]
-	return x.Keep(b)
+	url := x.Keep(b)
+	buffer.Replace(b)
+	buffer.Release()
+	return url
 }

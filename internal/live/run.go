@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -12,6 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/filter"
 	"github.com/k8singress/k8singress/internal/message"
+	"github.com/k8singress/k8singress/internal/pools"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
@@ -31,7 +31,7 @@ type Visit struct {
 }
 
 // visits are used again, but for those of exchanges that are kept.
-var visits = sync.Pool{New: func() any { return new(Visit) }}
+var visits = pools.NewStructs[Visit]("live: visit")
 
 // run lets a request through the steps of its chain, from one on.
 func (v *Visit) run(from int) error {

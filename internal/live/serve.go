@@ -135,15 +135,15 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 		defer route.streams.follow(x.Request, stream{i.parts, x.TLS(), x.Peer != nil && route.answersChallenges(x.Request), time.Now()})()
 	}
 	defer x.Close()
-	v := visits.Get().(*Visit)
+	owned := visits.Get()
+	v := owned.Value()
 	*v = Visit{x: x, connections: t.connections, instance: i, to: to}
 	if route.errors != nil {
 		x.Replaced, x.Pages = t.replaced(route.errors), t.pagesOf(route.errors)
 	}
 	err := v.run(0)
 	if !x.Kept {
-		*v = Visit{}
-		visits.Put(v)
+		owned.Release()
 	}
 	x.Conclude(err)
 	if err = withoutEndpoints(x, err); err == nil || route.errors == nil {

@@ -1,9 +1,11 @@
 package pattern
 
 import (
+	"math"
 	"regexp/syntax"
-	"sync"
 	"unicode/utf8"
+
+	"github.com/k8singress/k8singress/internal/pools"
 )
 
 // Budget is what the searches for one request may cost together. It is for one goroutine.
@@ -49,9 +51,10 @@ func (p *Pattern) Search(text string, b *Budget) Found {
 		}
 		return No
 	}
-	s := searches.Get().(*search)
-	defer searches.Put(s)
-	return s.run(p.program(), text, &b.steps)
+	s := searches.Get()
+	found := s.Value().run(p.program(), text, &b.steps)
+	s.Release()
+	return found
 }
 
 // Find is Search with a budget of its own. Unknown is false.
@@ -78,7 +81,17 @@ type search struct {
 	stack     []uint32
 }
 
-var searches = sync.Pool{New: func() any { return new(search) }}
+var searches = pools.New[search]("pattern: search", nil, nil).Poison((*search).poison)
+
+// poison overwrites all threads with an instruction that no program has.
+func (s *search) poison() {
+	for _, of := range [...][]uint32{s.now.sparse, s.now.dense, s.next.sparse, s.next.dense, s.stack} {
+		of = of[:cap(of)]
+		for i := range of {
+			of[i] = math.MaxUint32
+		}
+	}
+}
 
 // queue is a set of instructions in the order in which they were added.
 type queue struct{ sparse, dense []uint32 }
