@@ -2,23 +2,25 @@ package ir
 
 import "time"
 
-// Backend is one port of one Service.
+// Backend is one port of a Service. Its endpoints serve the requests or connections.
 type Backend struct {
-	// ID is "namespace/service/port", with "/udp" behind it for UDP. The port is its number, or what the user wrote
-	// where the Service has no such port.
+	// ID is "namespace/service/port", followed by "/udp" for UDP. The port is its number. If the Service has no such
+	// port, it is the text from the manifest.
 	ID        string
 	Namespace string
 	Service   string
 	Protocol  Protocol
-	// PortName is the name by which EndpointSlices know the port; it is empty for the only, unnamed port of a Service.
+	// PortName is the name of the port in EndpointSlices. It is empty for the only, unnamed port of a Service.
 	PortName string
-	// Missing says that there is no such Service or no such port. It has no endpoints then.
+	// Missing reports whether the Service or the port does not exist. A missing backend has no endpoints.
 	Missing bool
-	// ExternalName is "name:port" for a Service that stands for a DNS name: the addresses of that name are the endpoints.
+	// ExternalName is "name:port" for a Service of type ExternalName. The addresses of that DNS name are the endpoints.
+	// It is empty for other Services.
 	ExternalName string
-	// VirtualAddress is "address:port" of the Service itself. It is the only endpoint, if LoadBalancing asks for it.
+	// VirtualAddress is "address:port" of the Service itself (its cluster IP). It is the only endpoint if
+	// LoadBalancing.UseVirtualAddress is set.
 	VirtualAddress string
-	// NotReadyToo says that endpoints count which are not ready: the Service has publishNotReadyAddresses.
+	// NotReadyToo includes endpoints that are not ready, because the Service has publishNotReadyAddresses.
 	NotReadyToo   bool
 	LoadBalancing LoadBalancing
 }
@@ -27,88 +29,95 @@ type Backend struct {
 type Endpoint struct {
 	// Address is host:port.
 	Address string
-	// Terminating endpoints still serve, and are asked when no other is left. They may end at any moment.
+	// Terminating reports whether the endpoint is shutting down. Such an endpoint still serves, but may stop at any
+	// moment, so it is used only if no other endpoint is left.
 	Terminating bool
 }
 
-// LoadBalancing is how one endpoint of a backend is chosen. The zero value is round robin.
+// LoadBalancing configures how an endpoint of a backend is chosen. The zero value is round robin.
 type LoadBalancing struct {
 	Policy Policy `json:"policy,omitempty"`
-	// HashBy is what PolicyHash hashes: text with nginx variables such as $request_uri in it.
+	// HashBy is the text that PolicyHash hashes. It may contain nginx variables such as $request_uri.
 	HashBy string `json:"hash_by,omitempty"`
-	// HashSubset is how many endpoints share a hash, one of which is taken at random; zero is one.
+	// HashSubset is the number of endpoints that share a hash. One of them is chosen at random for each request. Zero
+	// means 1.
 	HashSubset int `json:"hash_subset,omitempty"`
-	// SessionCookie keeps a client at its endpoint; nil is without.
+	// SessionCookie keeps a client at its endpoint by a cookie. Nil disables it.
 	SessionCookie *SessionCookie `json:"session_cookie,omitempty"`
-	// ClientIP keeps the client of an address at its endpoint for so long after its last request: sessionAffinity of the
-	// Service. Zero is without. A session cookie comes first.
+	// ClientIP keeps a client address at its endpoint until this much time has passed since its last request
+	// (sessionAffinity of the Service). Zero disables it. A session cookie takes precedence.
 	ClientIP time.Duration `json:"client_ip,omitempty"`
-	// UseVirtualAddress leaves the choice to the Service: see Backend.VirtualAddress.
+	// UseVirtualAddress sends all requests to the cluster IP of the Service, which then chooses the endpoint: see
+	// Backend.VirtualAddress.
 	UseVirtualAddress bool `json:"-"`
-	// SlowStart is how long a new endpoint takes to get its full share; zero is at once.
+	// SlowStart is the time in which the share of a new endpoint grows to its full size. Zero gives it the full share
+	// at once.
 	SlowStart time.Duration `json:"slow_start,omitempty"`
-	// EjectAfter is how many times in a row an endpoint may fail before it is passed over for a while: zero is 3, less than
-	// zero never.
+	// EjectAfter is the number of consecutive failures after which an endpoint is skipped for a while. Zero means 3. A
+	// negative value disables ejection.
 	EjectAfter int `json:"eject_after,omitempty"`
-	// HealthCheck asks the endpoints by itself; nil is without.
+	// HealthCheck configures active health checks. Nil disables them.
 	HealthCheck *HealthCheck `json:"health_check,omitempty"`
 }
 
-// Policy of load balancing.
+// Policy is a load balancing algorithm.
 type Policy string
 
-// The policies there are. The empty one is round robin.
+// The load balancing policies. An empty Policy means round robin.
 const (
 	PolicyRoundRobin Policy = "round_robin"
-	// PolicyEWMA takes the better of two endpoints chosen at random, by their latency and what is under way.
+	// PolicyEWMA chooses two endpoints at random and uses the one with the lower latency and fewer requests in flight.
 	PolicyEWMA         Policy = "ewma"
 	PolicyLeastRequest Policy = "least_request"
 	PolicyRandom       Policy = "random"
-	// PolicyHash is a consistent hash of LoadBalancing.HashBy.
+	// PolicyHash uses consistent hashing of LoadBalancing.HashBy.
 	PolicyHash Policy = "hash"
 )
 
-// SessionCookie is the cookie that tells the endpoint of a client.
+// SessionCookie configures the cookie that stores the endpoint of a client.
 type SessionCookie struct {
 	Name string `json:"name"`
-	// Persistent never moves a client from an endpoint that is there. Otherwise some of them move when endpoints come.
+	// Persistent keeps a client at its endpoint for as long as the endpoint exists. Without it, some clients move to
+	// another endpoint when endpoints are added.
 	Persistent bool `json:"persistent,omitempty"`
-	// ChangeOnFailure gives a client another endpoint when its own one fails.
+	// ChangeOnFailure assigns another endpoint to a client if its endpoint fails.
 	ChangeOnFailure bool `json:"change_on_failure,omitempty"`
-	// Expires and MaxAge are for the attributes of those names; zero leaves them out.
+	// Expires and MaxAge set the cookie attributes Expires and Max-Age. Zero leaves the attribute out.
 	Expires time.Duration `json:"expires,omitempty"`
 	MaxAge  time.Duration `json:"max_age,omitempty"`
 	Domain  string        `json:"domain,omitempty"`
-	// Path is the path of the Ingress where it is empty.
+	// Path is the cookie attribute Path. If it is empty, the path of the Ingress is used.
 	Path string `json:"path,omitempty"`
 	// SameSite is None, Lax, Strict or empty.
 	SameSite string `json:"same_site,omitempty"`
-	// OmitSameSiteNone leaves SameSite=None out for browsers that do not know it.
+	// OmitSameSiteNone leaves out SameSite=None for browsers that do not support it.
 	OmitSameSiteNone bool `json:"omit_same_site_none,omitempty"`
-	// Secure is always set over HTTPS; this sets it over HTTP, too.
+	// Secure sets the cookie attribute Secure over HTTP, too. Over HTTPS it is always set.
 	Secure bool `json:"secure,omitempty"`
-	// Origins are the objects whose routes set the cookie; the others only follow it. They are as Ref.String gives them.
+	// Origins lists the objects whose routes set the cookie, in the form of Ref.String. Other routes use the cookie but
+	// do not set it.
 	Origins []string `json:"origins,omitempty"`
 }
 
-// HealthCheck is a request that each endpoint gets again and again. One that fails is passed over.
+// HealthCheck configures the request that is sent periodically to each endpoint. Endpoints that fail it are skipped.
 type HealthCheck struct {
-	// Path may have a query.
+	// Path is the path of the request. It may include a query.
 	Path string `json:"path"`
-	// Interval is from one request to the next, Timeout for one of them.
+	// Interval is the time between two requests to an endpoint. Timeout is the time limit for one request.
 	Interval time.Duration `json:"interval"`
 	Timeout  time.Duration `json:"timeout"`
-	// Healthy and Unhealthy are how many in a row make an endpoint so.
+	// Healthy and Unhealthy are the numbers of consecutive successes and failures that change the state of an endpoint.
 	Healthy   int `json:"healthy"`
 	Unhealthy int `json:"unhealthy"`
-	// Status is what an endpoint has to answer; zero is anything from 200 to 399.
+	// Status is the response status that counts as success. Zero accepts 200 to 399.
 	Status int `json:"status,omitempty"`
-	// Host is the Host header; empty is the address of the endpoint.
+	// Host is the Host header. If it is empty, the address of the endpoint is used.
 	Host string `json:"host,omitempty"`
-	// GRPC asks the standard health service of gRPC for the service that the path names; / is the server as a whole.
+	// GRPC uses the standard gRPC health checking protocol. The path names the service to check; "/" stands for the
+	// whole server.
 	GRPC bool `json:"grpc,omitempty"`
-	// TLS asks over HTTPS, without a look at the certificate unless Secured says so.
+	// TLS sends the request over TLS. Certificates are not verified unless Secured requires it.
 	TLS bool `json:"tls,omitempty"`
-	// Secured is how that is done where requests do it in another way, too. It has no Secret for those that do not.
+	// Secured is the TLS configuration if the Ingress has one. Without a Secret, it is not used.
 	Secured BackendTLS `json:"secured,omitzero"`
 }

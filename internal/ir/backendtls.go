@@ -1,23 +1,28 @@
 package ir
 
-// BackendTLS is how TLS is spoken with the endpoints of a backend. It can be compared.
+// BackendTLS configures TLS connections to the endpoints of a backend. It is comparable.
 type BackendTLS struct {
-	// Secret has the pair that is shown to endpoints, if it has one, and the certificates that theirs are issued by. While it
-	// is no good nothing is sent.
+	// Secret has the certificate authorities that sign the certificates of endpoints and, optionally, a client
+	// certificate with its key. While the Secret is invalid, nothing is sent to the endpoints.
 	Secret Name `json:"secret"`
-	// Verify looks at the certificates of endpoints: they are issued by ca.crt of the Secret, and by nobody else.
+	// Verify requires that the certificate of an endpoint is signed by a certificate authority in ca.crt of the Secret.
+	// The system's certificate authorities are not used.
 	Verify bool `json:"verify,omitempty"`
-	// Depth is how many certificates may stand between that of an endpoint and one of ca.crt.
+	// Depth is the maximum number of intermediate certificates between the certificate of an endpoint and a certificate
+	// in ca.crt.
 	Depth int `json:"verify_depth,omitempty"`
-	// Name is the one that the certificate of an endpoint has to be for. With SendName it is in the handshake, too.
+	// Name is the name that the certificate of an endpoint must be valid for. SendName also sends it as the server name
+	// (SNI).
 	Name     string `json:"name,omitempty"`
 	SendName bool   `json:"server_name,omitempty"`
-	// MinVersion and MaxVersion are of TLSVersions. Empty is 1.2, and the newest there is.
+	// MinVersion and MaxVersion are values of TLSVersions. If they are empty, the minimum is TLS 1.2 and the maximum is
+	// the newest version.
 	MinVersion string `json:"min_version,omitempty"`
 	MaxVersion string `json:"max_version,omitempty"`
-	// Ciphers are those of TLS 1.2 and older by IANA's names, with spaces between them. Empty is those that are good.
+	// Ciphers lists the IANA names of cipher suites of TLS 1.2 and older, separated by spaces. If it is empty, Go's
+	// secure cipher suites are used.
 	Ciphers string `json:"ciphers,omitempty"`
 }
 
-// TLSVersions are the versions that can be spoken with endpoints, the oldest first, in Caddy's words.
+// TLSVersions lists the TLS versions that can be used with endpoints, oldest first, by Caddy's names.
 var TLSVersions = []string{"tls1.0", "tls1.1", "tls1.2", "tls1.3"}

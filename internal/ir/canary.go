@@ -1,19 +1,23 @@
 package ir
 
-// Canary says which requests of a route another backend gets: ingress-nginx's canary-* annotations. Package hosts makes
-// conditions and weights of it.
+// Canary configures which requests of a route go to the canary backend (ingress-nginx's canary-* annotations). Package
+// hosts translates it into conditions and weights.
 type Canary struct {
-	// Weight of Total requests go to the canary, of those about which nothing below decides. Total is not zero.
+	// Weight is the share of Total requests that go to the canary. It applies to requests for which neither the header
+	// nor the cookie decides. Total is not zero.
 	Weight, Total int
-	// Header is the name of a header field. A request goes to the canary if its value is HeaderValue, or if HeaderPattern, which
-	// is RE2, is found in it. Where both are empty, "always" goes to the canary and "never" does not. With BadHeaderPattern no
-	// request with the header goes to the canary.
+	// Header is the name of a header field. A request goes to the canary if the value of the field is HeaderValue, or
+	// if the RE2 pattern HeaderPattern matches a part of the value. If both are empty, "always" selects the canary and
+	// "never" the main backend. BadHeaderPattern is set if the pattern is invalid. Then the header selects the canary
+	// for no request.
 	Header, HeaderValue, HeaderPattern string
 	BadHeaderPattern                   bool
-	// Cookie is the name of a cookie, with "always" and "never" for its values.
+	// Cookie is the name of a cookie whose value "always" selects the canary and whose value "never" selects the main
+	// backend.
 	Cookie string
-	// OwnAffinity keeps the session affinity that the canary asks for itself. Otherwise it has that of the main route.
+	// OwnAffinity uses the session affinity that the canary configures. Otherwise the canary uses the session affinity
+	// of the main route.
 	OwnAffinity bool
-	// Closed gets no requests at all.
+	// Closed is set if the canary gets no requests at all.
 	Closed bool
 }

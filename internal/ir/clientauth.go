@@ -1,34 +1,37 @@
 package ir
 
-// ClientAuth asks the clients of a virtual host for a certificate.
+// ClientAuth configures client certificates (mTLS) for a virtual host.
 type ClientAuth struct {
-	// Secret has ca.crt, the certificates that client certificates are issued by, and ca.crl where there are lists of those
-	// that were revoked.
+	// Secret has the certificate authorities that sign client certificates (ca.crt) and, optionally, their revocation
+	// lists (ca.crl).
 	Secret Name         `json:"secret,omitzero"`
 	Verify ClientVerify `json:"verify,omitempty"`
-	// Depth is how many certificates may stand between that of the client and one of ca.crt.
+	// Depth is the maximum number of intermediate certificates between the client certificate and a certificate in
+	// ca.crt.
 	Depth int `json:"depth,omitempty"`
-	// ErrorPage is the URL that clients without a good certificate are sent to; empty is an answer with status 400.
+	// ErrorPage is the URL to which clients without a valid certificate are redirected. If it is empty, they get status
+	// 400.
 	ErrorPage string `json:"error_page,omitempty"`
-	// PassCertificate hands the certificate to the backend.
+	// PassCertificate sends the client certificate to the backend in a header.
 	PassCertificate bool `json:"pass_certificate,omitempty"`
-	// Subject is a regular expression that is searched in the distinguished name of the client. Empty lets every client in.
+	// Subject is a regular expression that must match a part of the client's distinguished name. If it is empty, every
+	// name is accepted.
 	Subject string `json:"subject,omitempty"`
-	// Closed answers every request with 403, because what the user wrote cannot be done.
+	// Closed rejects all requests with 403, because the configuration in the manifest is invalid.
 	Closed bool   `json:"closed,omitempty"`
 	Origin Origin `json:"origin,omitzero"`
 }
 
-// ClientVerify says which clients are let in.
+// ClientVerify selects which clients are accepted.
 type ClientVerify string
 
 const (
-	// VerifyOn lets clients in whose certificate is good.
+	// VerifyOn accepts clients that have a valid certificate.
 	VerifyOn ClientVerify = "on"
-	// VerifyOff asks for no certificate.
+	// VerifyOff does not request a certificate.
 	VerifyOff ClientVerify = "off"
-	// VerifyOptional lets clients in that have no certificate, too.
+	// VerifyOptional also accepts clients that have no certificate.
 	VerifyOptional ClientVerify = "optional"
-	// VerifyOptionalNoCA lets everybody in, and tells the backend what the matter is with a certificate.
+	// VerifyOptionalNoCA accepts all clients and tells the backend whether the certificate is valid.
 	VerifyOptionalNoCA ClientVerify = "optional_no_ca"
 )

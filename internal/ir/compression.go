@@ -1,24 +1,26 @@
 package ir
 
-// Compression is what compresses answers. The zero value is ingress-nginx's default, which compresses none.
+// Compression configures the compression of responses. The zero value disables it, which is ingress-nginx's default.
 type Compression struct {
 	Gzip   Coding `json:"gzip,omitzero"`
 	Brotli Coding `json:"brotli,omitzero"`
-	// GzipDisable is a regular expression for the User-Agent of clients that get no gzip, in any case; empty is none.
+	// GzipDisable is a case-insensitive regular expression. Clients with a matching User-Agent get no gzip. If it is
+	// empty, all clients can get gzip.
 	GzipDisable string `json:"gzip_disable,omitempty"`
 }
 
-// Coding is one way to compress. What is zero has ingress-nginx's default.
+// Coding configures one compression algorithm. Zero fields use ingress-nginx's defaults.
 type Coding struct {
 	On bool `json:"on,omitempty"`
-	// Level is how hard it tries, and Least how many bytes a body has that is worth it; less than zero is 0.
+	// Level is the compression level. Least is the minimum size of a compressed body in bytes. A negative value means
+	// 0.
 	Level int `json:"level,omitempty"`
 	Least int `json:"least,omitempty"`
-	// Types are the media types that are compressed besides text/html, in lower case; "*" is all.
+	// Types lists the media types to compress besides text/html, in lower case. "*" means all types.
 	Types []string `json:"types,omitempty"`
 }
 
-// The defaults of ingress-nginx.
+// These are ingress-nginx's defaults. The values of GzipLeast and BrotliLeast are in bytes.
 const (
 	GzipLevel   = 1
 	GzipLeast   = 256
@@ -26,7 +28,7 @@ const (
 	BrotliLeast = 20
 )
 
-// GzipTypes and BrotliTypes are the types that ingress-nginx compresses where nothing else is said. Nobody may change them.
+// GzipTypes and BrotliTypes list the media types that ingress-nginx compresses by default. They must not be modified.
 var (
 	GzipTypes = []string{
 		"application/atom+xml", "application/javascript", "application/x-javascript", "application/json", "application/rss+xml",

@@ -6,38 +6,46 @@ import (
 	"time"
 )
 
-// ExternalAuth asks an external service about each request, which it lets in, refuses with 401 or 403, or has sent elsewhere.
+// ExternalAuth sends each request to an external authentication service first. The service accepts the request, rejects
+// it with 401 or 403, or redirects the client.
 type ExternalAuth struct {
-	// URL is that of the service, with nginx variables in it, and Method is empty for GET.
+	// URL is the address of the service, and may contain nginx variables. Method is the HTTP method; empty means GET.
 	URL    string `json:"url"`
 	Method string `json:"method,omitempty"`
-	// SignIn is where clients are sent in place of 401, with nginx variables in it; empty is nowhere.
+	// SignIn is the URL to which clients are redirected instead of getting 401. It may contain nginx variables. If it
+	// is empty, clients get 401.
 	SignIn string `json:"sign_in,omitempty"`
-	// RequestRedirect is told to the service, with nginx variables in it; empty is what the client asked for.
+	// RequestRedirect is the value of X-Auth-Request-Redirect in the request to the service. It may contain nginx
+	// variables. If it is empty, the request URI of the client is sent.
 	RequestRedirect string `json:"request_redirect,omitempty"`
-	// ResponseHeaders are the names that the backend gets of the answer of the service, and never of the client.
+	// ResponseHeaders lists the header fields that are copied from the service's response into the request to the
+	// backend. Fields with these names from the client are removed.
 	ResponseHeaders []string `json:"response_headers,omitempty"`
-	// SetHeaders are told to the service besides, with nginx variables in their values.
+	// SetHeaders are additional header fields of the request to the service. Their values may contain nginx variables.
 	SetHeaders []Header `json:"set_headers,omitempty"`
-	// AlwaysSetCookie sets the cookies of the service with every answer; otherwise with those that nginx adds headers to.
+	// AlwaysSetCookie adds the service's cookies to every response. Otherwise they are added only to responses with the
+	// statuses for which nginx adds header fields.
 	AlwaysSetCookie bool `json:"always_set_cookie,omitempty"`
 
-	// CacheKey has answers kept, by nginx variables; empty is not. CacheFor says which, and for how long.
+	// CacheKey enables caching of the service's responses. It may contain nginx variables. If it is empty, nothing is
+	// cached. CacheFor sets which statuses are cached, and for how long.
 	CacheKey string         `json:"cache_key,omitempty"`
 	CacheFor []AuthLifetime `json:"cache_for,omitempty"`
 
-	// Connect is for a new connection; Read and Write end one on which nothing comes in or goes out for so long.
+	// Connect is the timeout for a new connection. Read and Write are the maximum time during which nothing is received
+	// or sent before the connection is closed.
 	Connect time.Duration `json:"connect_timeout,omitempty"`
 	Read    time.Duration `json:"read_timeout,omitempty"`
 	Write   time.Duration `json:"write_timeout,omitempty"`
-	// KeepAlive is how many idle connections are kept, less than zero none, and KeepAliveTimeout for how long; zero is 320 and 60 s.
-	// KeepAliveRequests is how many requests a connection may have; zero is 1000.
+	// KeepAlive is the maximum number of idle connections: zero means 320, and a negative value means none.
+	// KeepAliveTimeout is how long an idle connection is kept: zero means 60 s. KeepAliveRequests is the maximum number
+	// of requests on one connection: zero means 1000.
 	KeepAlive         int           `json:"keepalive,omitempty"`
 	KeepAliveTimeout  time.Duration `json:"keepalive_timeout,omitempty"`
 	KeepAliveRequests int           `json:"keepalive_requests,omitempty"`
 }
 
-// AuthLifetime is for how long the answers with some statuses are kept.
+// AuthLifetime sets how long responses with certain statuses are cached.
 type AuthLifetime struct {
 	Statuses []int         `json:"statuses"`
 	For      time.Duration `json:"for"`
@@ -46,10 +54,10 @@ type AuthLifetime struct {
 // Guards implements Filter.
 func (ExternalAuth) Guards() bool { return true }
 
-// ofRoute are the variables whose values are not those of the request.
+// ofRoute matches the nginx variables whose values depend on the route and not on the request.
 var ofRoute = regexp.MustCompile(`\$\{?(namespace|ingress_name|service_name|service_port|location_path)\b`)
 
-// GuardsByRoute says whether filters with the same words let in other clients on another route.
+// GuardsByRoute reports whether equal filters may accept different clients on different routes.
 func GuardsByRoute(filters []Filter) bool {
 	return slices.ContainsFunc(filters, func(f Filter) bool {
 		switch f := f.(type) {

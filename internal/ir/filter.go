@@ -1,82 +1,85 @@
 package ir
 
-// Filter changes a request or its response, or answers in place of the backend. The types of this file are all there are;
-// each is one case in package render.
+// Filter changes a request or its response, or responds instead of the backend. This file has all implementations. Each
+// one is a case in package render.
 type Filter interface {
-	// Guards says whether the filter may keep requests from the backend. Streams of a route end when its guards change: the
-	// clients that opened them may not be let in any more.
+	// Guards reports whether the filter may keep requests from the backend. If the guards of a route change, the open
+	// streams of the route are ended, because their clients may no longer be allowed.
 	Guards() bool
 }
 
-// URLRewrite changes the path or the host of a request for the backend. The query stays. At most one of Target and Prefix is
-// set; both empty leave the path as it is.
+// URLRewrite changes the path or the host of the request to the backend. The query is kept. At most one of Target and
+// Prefix is set. If both are empty, the path is not changed.
 type URLRewrite struct {
-	// Target replaces the whole path. It may refer to the groups of the route's regular expression: $1 to $9.
+	// Target replaces the whole path. It may contain $1 to $9, the groups of the route's regular expression.
 	Target string `json:"target,omitempty"`
-	// Prefix replaces the part of the path that a route of the type MatchPrefix has matched: with "/bar" for the prefix "/foo",
-	// "/foo/x" becomes "/bar/x". It begins with a slash, and "/" removes the part.
+	// Prefix replaces the part of the path that matches a route of type MatchPrefix. For example, with "/bar" and the
+	// matched prefix "/foo", "/foo/x" becomes "/bar/x". It begins with a slash. "/" removes the matched part.
 	Prefix string `json:"prefix,omitempty"`
-	// Host is the Host header for the backend; empty is that of the request.
+	// Host is the Host header for the backend. If it is empty, the host of the request is sent.
 	Host string `json:"host,omitempty"`
 }
 
-// HTTPSRedirect sends requests that come without TLS to HTTPS. It is the first filter of its route.
+// HTTPSRedirect redirects requests without TLS to HTTPS. It is the first filter of its route.
 type HTTPSRedirect struct {
-	// Status is that of the answer, such as 308.
+	// Status is the status code of the response, such as 308.
 	Status int `json:"status"`
-	// Port stands in the Location; zero leaves it out.
+	// Port is the port in the Location header. Zero leaves it out.
 	Port int `json:"port,omitempty"`
-	// KeepSlash keeps a slash at the end of what was asked for. ingress-nginx removes it.
+	// KeepSlash keeps a slash at the end of the request URI. ingress-nginx removes it.
 	KeepSlash bool `json:"keep_slash,omitempty"`
 }
 
-// Redirect answers with the way to another URL. What is empty is as in the request; the query stays.
+// Redirect redirects to another URL. Empty fields are taken from the request. The query is kept.
 type Redirect struct {
 	Status int `json:"status_code"`
 	// Scheme is "http" or "https".
 	Scheme string `json:"scheme,omitempty"`
 	Host   string `json:"host,omitempty"`
-	// Port zero is the default of Scheme, or the port of the request where Scheme is empty, too.
+	// Port is the port of the URL. Zero means the default port of Scheme, or the port of the request if Scheme is
+	// empty, too.
 	Port int `json:"port,omitempty"`
-	// Path is changed as a URLRewrite would.
+	// Target and Prefix replace the path as in URLRewrite.
 	Target string `json:"target,omitempty"`
 	Prefix string `json:"prefix,omitempty"`
-	// URL is the whole of it, and nothing is as in the request then.
+	// URL is the complete URL of the redirect. If it is set, nothing is taken from the request.
 	URL string `json:"url,omitempty"`
 }
 
-// RewriteRedirect answers with the way to a URL with parts of the request in it.
+// RewriteRedirect redirects to a URL that may contain parts of the request.
 type RewriteRedirect struct {
-	// Target is a URL with nginx variables in it, and with $1 to $9, the groups of the route's regular expression. The query of the request
-	// comes behind it, unless it ends with "?".
+	// Target is the URL. It may contain nginx variables and $1 to $9, the groups of the route's regular expression. The
+	// query of the request is appended unless Target ends with "?".
 	Target string `json:"target"`
 }
 
-// HostRedirect answers with the way to the same on another host. Scheme and port are those that the client has asked for.
+// HostRedirect redirects to the same path and query on another host. The scheme and the port are taken from the
+// request.
 type HostRedirect struct {
 	Status int    `json:"status_code"`
 	Host   string `json:"host"`
 }
 
-// AppRoot sends whoever asks for "/" to another path of the same host. The query is left out.
+// AppRoot redirects requests for "/" to another path of the same host, without the query.
 type AppRoot struct {
 	Path string `json:"path"`
-	// Relative leaves the scheme and the host out of the answer.
+	// Relative leaves the scheme and the host out of the Location header.
 	Relative bool `json:"relative,omitempty"`
 }
 
-// RequestHeaders changes the header fields that the backend gets.
+// RequestHeaders changes the header fields of requests to the backend.
 type RequestHeaders struct{ HeaderChanges }
 
-// ResponseHeaders changes the header fields that the client gets.
+// ResponseHeaders changes the header fields of responses to the client.
 type ResponseHeaders struct{ HeaderChanges }
 
-// HeaderChanges are made in this order: Remove, Set, Add. Names match whatever their case.
+// HeaderChanges lists changes to header fields. They are applied in the order Remove, Set, Add. Names are
+// case-insensitive.
 type HeaderChanges struct {
-	// Set replaces the fields of a name by one, Add adds another one.
+	// Set replaces all fields of a name with one field. Add adds a field and keeps the existing fields of the name.
 	Set []Header `json:"set,omitempty"`
 	Add []Header `json:"add,omitempty"`
-	// Remove are names.
+	// Remove lists the names of fields to remove.
 	Remove []string `json:"remove,omitempty"`
 }
 
@@ -86,33 +89,36 @@ type Header struct {
 	Value string `json:"value"`
 }
 
-// HandlerChain is a list of Caddy handlers that the administrator has put into the Caddyfile under a name.
+// HandlerChain runs a list of Caddy handlers that the administrator has defined under a name in the Caddyfile.
 type HandlerChain struct {
 	Name string `json:"name"`
 }
 
-// DirectResponse answers in place of the backend, and of the filters behind it.
+// DirectResponse responds instead of the backend and the filters after it.
 type DirectResponse struct {
 	Status int `json:"status_code"`
 }
 
-// The responses of routes that have no backend for a request.
+// These responses are used by routes that have no backend for a request.
 var (
-	// Forbidden is for clients that may not be let in.
+	// Forbidden rejects clients that must not have access.
 	Forbidden = DirectResponse{403}
-	// NotFound is for a request that no rule is for.
+	// NotFound is the response to requests that no rule matches.
 	NotFound = DirectResponse{404}
-	// InvalidBackend is for the share of a backend that a Gateway API route may not have, or that does not exist.
+	// InvalidBackend is the response for the share of requests whose backend does not exist or is not allowed for a
+	// Gateway API route.
 	InvalidBackend = DirectResponse{500}
-	// Unavailable is for a route that is closed.
+	// Unavailable is the response of a route that rejects all requests.
 	Unavailable = DirectResponse{503}
 )
 
-// CORS adds the headers by which browsers let scripts of other origins read answers, and answers OPTIONS with 204. Origins are in lower
-// case: "*" for any, or as the Origin header has them, where the first label of the host may be "*".
+// CORS adds the header fields that let scripts of other origins read responses in browsers, and responds to OPTIONS
+// with 204. Origins are in lower case. An origin is "*" for any, or has the form of the Origin header, where the first
+// label of the host may be "*".
 type CORS struct {
 	Origins []string `json:"origins"`
-	// Methods, Headers and Expose are the values of their headers; empty leaves one out.
+	// Methods, Headers and Expose are the values of the Access-Control-* header fields. An empty value leaves the field
+	// out.
 	Methods     string `json:"methods,omitempty"`
 	Headers     string `json:"headers,omitempty"`
 	Expose      string `json:"expose,omitempty"`
@@ -121,39 +127,41 @@ type CORS struct {
 	MaxAge int `json:"max_age"`
 }
 
-// Guards implements Filter. It is browsers that keep scripts from answers.
+// Guards implements Filter. It returns false because browsers enforce CORS; the backend gets all requests.
 func (CORS) Guards() bool { return false }
 
-// SourceRanges lets in clients by their address: none of Deny, and, where Allow is not nil, those of Allow alone. Both are CIDRs. Others
-// get 403.
+// SourceRanges accepts clients by address. It rejects the addresses in Deny and, if Allow is not nil, all addresses
+// outside Allow with 403. Both lists contain CIDRs.
 type SourceRanges struct {
 	Allow []string `json:"allow,omitempty"`
 	Deny  []string `json:"deny,omitempty"`
 }
 
-// BasicAuth lets in clients by a name and a password. Others get 401.
+// BasicAuth accepts clients by user name and password. Other clients get 401.
 type BasicAuth struct {
 	Users Users `json:"users"`
-	// Realm is what clients show to those whom they ask for a password. It has no quotes, backslashes and control characters.
+	// Realm is the text that browsers show when they prompt for a password. It contains no quotes, backslashes or
+	// control characters.
 	Realm string `json:"realm,omitempty"`
 }
 
-// Users are those in a Secret. The value can be compared.
+// Users refers to the Secret with the user names and passwords. It is comparable.
 type Users struct {
 	Secret Name `json:"secret"`
-	// Map says that each key of the Secret is a name, and its value the hash of the password. Otherwise the key "auth" has a file of
-	// htpasswd.
+	// Map is set if each key of the Secret is a user name and each value is a password hash. Otherwise the key "auth"
+	// contains an htpasswd file.
 	Map bool `json:"map,omitempty"`
 }
 
-// AnyOf lets in clients whom one of several filters lets in, which are asked in turn. If none does, the answer is 401 where one of them
-// has said that, and the last one's otherwise. A filter that fails in another way than by refusing ends the request.
+// AnyOf accepts clients that at least one of its filters accepts. The filters are tried in order. If all of them reject
+// the request, the response is 401 if one of them returned 401, otherwise the response of the last filter. If a filter
+// fails in another way than by rejecting the request, the request ends.
 type AnyOf struct {
-	// Filters each either refuse a request or let it in: there are two at least.
+	// Filters has at least two filters. Each of them either rejects or accepts a request.
 	Filters []Filter `json:"-"`
 }
 
-// UsersOf returns those whom filters ask for a password.
+// UsersOf returns the Users of all BasicAuth filters, including filters inside AnyOf.
 func UsersOf(filters []Filter) (all []Users) {
 	for _, f := range filters {
 		switch f := f.(type) {
@@ -178,22 +186,24 @@ func (SourceRanges) Guards() bool { return true }
 // Guards implements Filter.
 func (URLRewrite) Guards() bool { return false }
 
-// RateLimit lets in clients as long as they have not too many requests, and not too many at a time. Zero is any number.
+// RateLimit limits the request rate and the number of concurrent requests of each client. Zero means no limit.
 type RateLimit struct {
-	// Zone is what the requests are counted for: those of all filters with one zone are counted together.
+	// Zone is the name of the counter. All filters with the same zone share one counter.
 	Zone string `json:"zone"`
-	// RequestsPerSecond and RequestsPerMinute are what a client may have in the long run, Burst how many times as many it may be ahead of
-	// that.
+	// RequestsPerSecond and RequestsPerMinute are the maximum average rates of a client. Burst multiplies them: it is
+	// how many times the rate a client may exceed for a short time.
 	RequestsPerSecond int `json:"requests_per_second,omitempty"`
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 	Burst             int `json:"burst,omitempty"`
-	// Connections is how many requests of a client may be under way.
+	// Connections is the maximum number of concurrent requests of a client.
 	Connections int `json:"connections,omitempty"`
-	// Exempt are networks whose clients are not counted, as CIDRs.
+	// Exempt lists networks, as CIDRs, whose clients are not limited.
 	Exempt []string `json:"exempt,omitempty"`
-	// Key is what a client is known by, with nginx variables in it. Empty is its address. A request whose key is empty is not counted.
+	// Key is the text that identifies a client. It may contain nginx variables. If Key is empty, the client's address
+	// is used. If the value for a request is empty, the request is not limited.
 	Key string `json:"key,omitempty"`
-	// Status is that of the answer to a request too many, ConnectionsStatus that to one too many at a time.
+	// Status is the status code of the response when the rate is exceeded. ConnectionsStatus is the status code when
+	// there are too many concurrent requests.
 	Status            int `json:"status_code"`
 	ConnectionsStatus int `json:"connections_status_code"`
 }
@@ -201,7 +211,7 @@ type RateLimit struct {
 // Guards implements Filter.
 func (RateLimit) Guards() bool { return true }
 
-// Bandwidth has each answer take its time: after the first bytes, so many in a second.
+// Bandwidth limits the rate of each response, in bytes per second. The first After bytes are not limited.
 type Bandwidth struct {
 	BytesPerSecond int64 `json:"bytes_per_second"`
 	After          int64 `json:"after,omitempty"`
@@ -212,17 +222,18 @@ func (Bandwidth) Guards() bool { return false }
 
 // Mirror sends a copy of each request to another service.
 type Mirror struct {
-	// URL and Host have nginx variables in them. An empty Host is that of the URL.
+	// URL is the address of the service and Host the Host header of the copy. Both may contain nginx variables. If Host
+	// is empty, the host of the URL is used.
 	URL  string `json:"url"`
 	Host string `json:"host,omitempty"`
-	// WithoutBody leaves the body out of the copy.
+	// WithoutBody leaves the request body out of the copy.
 	WithoutBody bool `json:"without_body,omitempty"`
 }
 
 // Guards implements Filter.
 func (Mirror) Guards() bool { return false }
 
-// Guards implements Filter. A redirect to HTTPS is no matter of who is let in.
+// Guards implements Filter. A redirect to HTTPS does not decide which clients have access.
 func (HTTPSRedirect) Guards() bool { return false }
 
 // Guards implements Filter.
@@ -240,10 +251,10 @@ func (RewriteRedirect) Guards() bool { return true }
 // Guards implements Filter.
 func (HostRedirect) Guards() bool { return true }
 
-// Guards implements Filter. It is a help for people who leave the path out, and keeps nothing from them.
+// Guards implements Filter. AppRoot is a convenience for clients that leave out the path; it does not restrict access.
 func (AppRoot) Guards() bool { return false }
 
-// Guards implements Filter. What the handlers do is not known here.
+// Guards implements Filter. It returns true because the handlers may restrict access.
 func (HandlerChain) Guards() bool { return true }
 
 // Guards implements Filter.

@@ -5,16 +5,18 @@ import (
 	"time"
 )
 
-// Proxy is how the requests of a route are proxied. The handler at the end of a chain has it as its JSON, with the defaults
-// in it, and package proxy reads it as it is: a field here is all that a new setting needs on its way there.
+// Proxy configures how the requests of a route are proxied. It is the JSON configuration of the last handler of a
+// chain, with the defaults filled in, and package proxy reads it unchanged. To pass a new setting to the proxy, it is
+// enough to add a field here.
 type Proxy struct {
 	Attempts
 	Forwarding
-	// Params are for FastCGI: parameters besides the usual ones, with nginx variables in their values.
+	// Params are additional FastCGI parameters. Their values may contain nginx variables.
 	Params map[string]string `json:"params,omitempty"`
 }
 
-// WithDefaults returns the settings with ingress-nginx's defaults for what is zero. It is the one place that knows them.
+// WithDefaults returns the settings with ingress-nginx's defaults in place of zero values. The defaults are defined
+// only here.
 func (p Proxy) WithDefaults() Proxy {
 	p.Connect = cmp.Or(p.Connect, 5*time.Second)
 	p.Read, p.Write = cmp.Or(p.Read, time.Minute), cmp.Or(p.Write, time.Minute)
@@ -25,31 +27,34 @@ func (p Proxy) WithDefaults() Proxy {
 	return p
 }
 
-// Attempts are how a request tries the endpoints of its backend. A field that is zero has a default of ingress-nginx, which
-// Proxy.WithDefaults knows.
+// Attempts configures how a request tries the endpoints of its backend. Zero fields use ingress-nginx's defaults, see
+// Proxy.WithDefaults.
 type Attempts struct {
-	// Connect is for a new connection; Read and Write end a connection on which nothing comes in or goes out for so long.
+	// Connect is the timeout for a new connection. Read and Write are the maximum time during which nothing is received
+	// or sent before the connection is closed.
 	Connect time.Duration `json:"connect_timeout,omitempty"`
 	Read    time.Duration `json:"read_timeout,omitempty"`
 	Write   time.Duration `json:"write_timeout,omitempty"`
-	// Tries is how many endpoints are asked at most, the first one included.
+	// Tries is the maximum number of endpoints to try, including the first one.
 	Tries int `json:"tries,omitempty"`
-	// Total is how long after the request another endpoint may still be asked; zero is no limit.
+	// Total is the time after the start of the request during which another endpoint may still be tried. Zero means no
+	// limit.
 	Total time.Duration `json:"retry_timeout,omitempty"`
-	// On is what lets another endpoint be asked. Nil is the default; an empty list, which JSON leaves out, is never.
+	// On lists the conditions under which another endpoint is tried. Nil means the default. An empty list, which JSON
+	// leaves out, disables retries.
 	On []RetryOn `json:"retry_on,omitempty"`
 }
 
 // RetryOn is one condition of nginx's proxy_next_upstream.
 type RetryOn string
 
-// The conditions there are. Those with a number are an answer with that status.
+// The retry conditions. A condition with a number is a response with that status code.
 const (
-	// RetryOnError is a connection that fails, or ends before the head of an answer.
+	// RetryOnError is a connection that fails, or ends before the head of the response is complete.
 	RetryOnError RetryOn = "error"
-	// RetryOnTimeout is an endpoint that does not accept, take or answer in time.
+	// RetryOnTimeout is an endpoint that does not accept the connection, receive the request or respond in time.
 	RetryOnTimeout RetryOn = "timeout"
-	// RetryOnInvalidHeader is an answer that is empty, or is no HTTP.
+	// RetryOnInvalidHeader is a response that is empty or not valid HTTP.
 	RetryOnInvalidHeader RetryOn = "invalid_header"
 	RetryOn500           RetryOn = "http_500"
 	RetryOn502           RetryOn = "http_502"
@@ -58,220 +63,239 @@ const (
 	RetryOn403           RetryOn = "http_403"
 	RetryOn404           RetryOn = "http_404"
 	RetryOn429           RetryOn = "http_429"
-	// RetryNonIdempotent lets POST, LOCK and PATCH be repeated, too, when an endpoint may have got them.
+	// RetryNonIdempotent also allows POST, LOCK and PATCH requests to be repeated after an endpoint may have received
+	// them.
 	RetryNonIdempotent RetryOn = "non_idempotent"
 )
 
-// BackendProtocol is what endpoints speak.
+// BackendProtocol is the protocol of the endpoints.
 type BackendProtocol string
 
-// The protocols there are.
+// The protocols of endpoints.
 const (
 	// HTTP is HTTP/1.1 without TLS.
 	HTTP BackendProtocol = "http"
-	// HTTPS is HTTP/1.1 over TLS. The certificate of the endpoint is not verified unless something else says so.
+	// HTTPS is HTTP/1.1 over TLS. The certificate of the endpoint is not verified unless BackendTLS requires it.
 	HTTPS BackendProtocol = "https"
-	// AutoHTTP is what the client speaks: HTTP or HTTPS.
+	// AutoHTTP is the protocol that the client uses: HTTP or HTTPS.
 	AutoHTTP BackendProtocol = "auto"
-	// GRPC is HTTP/2 without TLS, GRPCS HTTP/2 over TLS.
+	// GRPC is HTTP/2 without TLS. GRPCS is HTTP/2 over TLS.
 	GRPC  BackendProtocol = "grpc"
 	GRPCS BackendProtocol = "grpcs"
-	// FastCGI is what PHP-FPM speaks.
+	// FastCGI is the protocol of PHP-FPM.
 	FastCGI BackendProtocol = "fastcgi"
 )
 
-// NoLimit is a Forwarding.MaxBody without limit.
+// NoLimit is the value of Forwarding.MaxBody for no limit.
 const NoLimit = -1
 
-// Forwarding is how a request is handed to an endpoint. It can be compared.
+// Forwarding configures how a request is forwarded to an endpoint. It is comparable.
 type Forwarding struct {
-	// Protocol is HTTP where it is empty.
+	// Protocol is the protocol of the endpoints. Empty means HTTP.
 	Protocol BackendProtocol `json:"protocol,omitempty"`
-	// Host is the Host header for the endpoint, with nginx variables in it; empty is what the client sent.
+	// Host is the Host header for the endpoint. It may contain nginx variables. If it is empty, the client's Host
+	// header is forwarded.
 	Host string `json:"host,omitempty"`
-	// Connection is the Connection header for the endpoint: "close" or "keep-alive"; empty is by the request.
+	// Connection is the Connection header for the endpoint: "close" or "keep-alive". If it is empty, it depends on the
+	// request.
 	Connection string `json:"connection,omitempty"`
-	// MaxBody is how many bytes the body of a request may have, or NoLimit. Zero has a default: see Proxy.WithDefaults.
+	// MaxBody is the maximum size of a request body in bytes, or NoLimit. Zero means the default, see
+	// Proxy.WithDefaults.
 	MaxBody int64 `json:"max_body,omitempty"`
-	// StreamRequest sends the body of a request on as it comes in. Otherwise all of it is read before an endpoint is asked.
+	// StreamRequest forwards the request body while it arrives. Otherwise the whole body is read before an endpoint is
+	// tried.
 	StreamRequest bool `json:"stream_request,omitempty"`
-	// BufferResponse reads an answer as fast as the endpoint sends it, whatever the client does. Otherwise it is sent on as
-	// it comes in.
+	// BufferResponse reads a response as fast as the endpoint sends it, even if the client is slow. Otherwise the
+	// response is forwarded while it arrives.
 	BufferResponse bool `json:"buffer_response,omitempty"`
-	// Prefix is the X-Forwarded-Prefix header for the endpoint; empty is what the client sent.
+	// Prefix is the X-Forwarded-Prefix header for the endpoint. If it is empty, the client's header is forwarded.
 	Prefix string `json:"prefix,omitempty"`
-	// CookiePath and CookieDomain rewrite the attributes of cookies that endpoints set; zero leaves them as they are.
+	// CookiePath and CookieDomain rewrite these attributes of the cookies that endpoints set. The zero value does not
+	// change them.
 	CookiePath   AnswerRewrite `json:"cookie_path,omitzero"`
 	CookieDomain AnswerRewrite `json:"cookie_domain,omitzero"`
-	// Redirect rewrites the Location and the Refresh of answers; zero leaves them as they are.
+	// Redirect rewrites the Location and Refresh header fields of responses. The zero value does not change them.
 	Redirect AnswerRewrite `json:"redirect,omitzero"`
-	// Index is for FastCGI: the file that a path with a slash at its end means.
+	// Index is used by FastCGI only: the file name that is appended to a path that ends with a slash.
 	Index string `json:"index,omitempty"`
-	// TLS is for endpoints that speak TLS; nil is without verification, and without a certificate. It is not part of a chain:
-	// the document has it in the route, where the Secret is followed.
+	// TLS configures TLS connections to endpoints. Nil uses no client certificate and does not verify certificates. It
+	// is not part of the handler chain: the document has it in the route, which watches the Secret.
 	TLS *BackendTLS `json:"-"`
 }
 
-// AnswerRewrite replaces an attribute of cookies, as nginx's proxy_cookie_path and proxy_cookie_domain do, or where a redirect leads, as
-// proxy_redirect does. It can be compared.
+// AnswerRewrite rewrites a cookie attribute, as nginx's proxy_cookie_path and proxy_cookie_domain do, or the URL of a
+// redirect, as proxy_redirect does. It is comparable.
 type AnswerRewrite struct {
-	// From is the beginning of a path or of a URL, or a whole domain, with nginx variables in it. After ~, or ~* for any case, it is a
-	// regular expression of the kind RE2 that is searched in the attribute; that of a domain is always for any case.
+	// From is the text to replace: the prefix of a path or URL, or a whole domain. It may contain nginx variables.
+	// After "~", or "~*" to ignore case, it is an RE2 regular expression that is searched in the value. Expressions for
+	// domains always ignore case.
 	From string `json:"from"`
-	// To takes the place of what From matches: of all of the attribute, if that is an expression. It may have nginx
-	// variables in it, and $1 to $9 for the groups of the expression.
+	// To replaces the text that From matches. If From is a regular expression, To replaces the whole value. It may
+	// contain nginx variables, and $1 to $9 for the groups of the expression.
 	To string `json:"to"`
 }
 
-// Global is what holds for every request and every host. What is zero has ingress-nginx's default.
+// Global has the settings for all requests and all hosts. Zero fields use ingress-nginx's defaults.
 type Global struct {
 	Clients Clients `json:"clients,omitzero"`
 	HSTS    HSTS    `json:"hsts,omitzero"`
-	// TLS is for hosts that have no policy of their own, and for names that nobody has.
+	// TLS is the TLS policy for hosts without their own policy and for unknown server names.
 	TLS TLSPolicy `json:"tls,omitzero"`
-	// OnlyHTTP1 offers no HTTP/2 to clients.
+	// OnlyHTTP1 disables HTTP/2 for clients.
 	OnlyHTTP1 bool `json:"only_http1,omitempty"`
-	// RejectUnknown ends the handshake for a name that nobody has.
+	// RejectUnknown rejects TLS handshakes for unknown server names.
 	RejectUnknown bool `json:"reject_unknown,omitempty"`
-	// KeepAlive is how many idle connections to one endpoint are kept; zero is 320, less than zero none. KeepAliveTimeout is
-	// for how long; zero is 60 s.
+	// KeepAlive is the maximum number of idle connections to one endpoint: zero means 320, and a negative value means
+	// none. KeepAliveTimeout is how long an idle connection is kept: zero means 60 s.
 	KeepAlive        int           `json:"keepalive,omitempty"`
 	KeepAliveTimeout time.Duration `json:"keepalive_timeout,omitempty"`
-	// Drain is how long the streams of a route go on after the route has gone; zero is 240 s.
+	// Drain is how long the streams of a removed route may continue. Zero means 240 s.
 	Drain time.Duration `json:"drain,omitempty"`
-	// Streams is how connections are passed on whose port has no policy of its own: TLS connections that go to the backend of
-	// their host as they are.
+	// Streams configures connections to ports without their own policy, such as TLS connections that are passed through
+	// to the backend of their host.
 	Streams StreamPolicy `json:"streams,omitzero"`
-	// Connections are the limits of the connections of clients.
+	// Connections has the limits for client connections.
 	Connections ClientConnections `json:"connections,omitzero"`
-	// ServerTokens names this server in the Server field of answers. BackendServer lets the one of an endpoint pass.
+	// ServerTokens adds a Server header field that names this server to responses. BackendServer keeps the Server field
+	// of endpoints.
 	ServerTokens  bool `json:"server_tokens,omitempty"`
 	BackendServer bool `json:"backend_server,omitempty"`
-	// AccessLog is what is noted of requests.
+	// AccessLog configures the log of requests.
 	AccessLog AccessLog `json:"access_log,omitzero"`
-	// StreamLog is what is noted of the connections of TCP and UDP ports.
+	// StreamLog configures the log of connections to TCP and UDP ports.
 	StreamLog StreamLog `json:"stream_log,omitzero"`
-	// Collector is where spans go.
+	// Collector configures where traces are sent.
 	Collector Collector `json:"collector,omitzero"`
-	// Status is who may read the numbers of connections and requests.
+	// Status configures which clients may read the status page.
 	Status StatusPage `json:"status,omitzero"`
-	// Compression is what compresses answers.
+	// Compression configures the compression of responses.
 	Compression Compression `json:"compression,omitzero"`
-	// Headers are changes to the header fields of all requests and answers.
+	// Headers has changes to the header fields of all requests and responses.
 	Headers Headers `json:"headers,omitzero"`
-	// DefaultBackend is the ID of the backend that answers requests which no route is for, and errors whose route names no backend for
-	// them; empty is none.
+	// DefaultBackend is the ID of the backend for requests that no route matches. It also serves the error pages of
+	// routes that have no backend for them. It is empty if there is no default backend.
 	DefaultBackend string `json:"default_backend,omitempty"`
-	// NoRequestID makes up no id for requests that come without one.
+	// NoRequestID disables the generation of IDs for requests that have none.
 	NoRequestID bool `json:"no_request_id,omitempty"`
-	// Block are requests that are refused wherever they go.
+	// Block rejects requests on all hosts.
 	Block Block `json:"block,omitzero"`
 }
 
-// StatusPage is who may read nginx's numbers of connections and requests: clients in these networks. nil is ingress-nginx's default, this
-// machine.
+// StatusPage lists the networks whose clients may read nginx's counters of connections and requests. Nil lists mean
+// ingress-nginx's default: only this machine.
 type StatusPage struct {
 	IPv4 []string `json:"ipv4,omitempty"`
 	IPv6 []string `json:"ipv6,omitempty"`
 }
 
-// Block are requests that get 403: of clients in some networks, and with some User-Agent and Referer fields. Those are texts in any case, or
-// regular expressions of the kind RE2 behind ~, or behind ~* for any case.
+// Block rejects requests with 403 by client network, User-Agent and Referer. A value of UserAgents or Referers is a
+// text in any case. After "~", or "~*" to ignore case, it is an RE2 regular expression.
 type Block struct {
 	Networks   []string `json:"networks,omitempty"`
 	UserAgents []string `json:"user_agents,omitempty"`
 	Referers   []string `json:"referers,omitempty"`
 }
 
-// AccessLog is what is noted of requests, a line each. The zero value is as ingress-nginx does it.
+// AccessLog configures the access log, which has one line for each request. The zero value logs as ingress-nginx does.
 type AccessLog struct {
 	Off bool `json:"off,omitempty"`
-	// Path is the file; empty is the standard output. It may be the host:port of a syslog server, with Syslog in front of it.
+	// Path is the path of the log file, or the constant Syslog followed by host:port of a syslog server. If it is
+	// empty, the log goes to standard output.
 	Path string `json:"path,omitempty"`
-	// Format is text with nginx variables; empty is that of ingress-nginx.
+	// Format is text with nginx variables. If it is empty, ingress-nginx's format is used.
 	Format string    `json:"format,omitempty"`
 	Escape LogEscape `json:"escape,omitempty"`
-	// Skip are targets of requests that are not noted, as path and query, or patterns with "~" in front of them.
+	// Skip lists request targets, as path and query, that are not logged. With a "~" in front, an entry is a regular
+	// expression.
 	Skip []string `json:"skip,omitempty"`
-	// Unknown notes requests for hosts and paths that no Ingress has, too.
+	// Unknown also logs requests for hosts and paths that no Ingress defines.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// StreamLog is what is noted of connections of TCP ports and of clients of UDP ports, a line each when they end. The zero value is as
-// ingress-nginx does it.
+// StreamLog configures the log of TCP connections and UDP sessions, which has one line for each of them when it ends.
+// The zero value logs as ingress-nginx does.
 type StreamLog struct {
 	Off bool `json:"off,omitempty"`
 	// Path is as in AccessLog.
 	Path string `json:"path,omitempty"`
-	// Format is text with nginx.StreamVariables; empty is that of ingress-nginx.
+	// Format is text with the variables in nginx.StreamVariables. If it is empty, ingress-nginx's format is used.
 	Format string `json:"format,omitempty"`
 }
 
-// LogStdout is ingress-nginx's access-log-path, which is the standard output in its image.
+// LogStdout is the default of ingress-nginx's access-log-path. In its image, this path is a link to standard output, so
+// the value means standard output here.
 const LogStdout = "/var/log/nginx/access.log"
 
-// Syslog is in front of the address of a syslog server, in place of the path of a file.
+// Syslog is the prefix of a log path that is the address of a syslog server instead of a file.
 const Syslog = "syslog:"
 
-// LogEscape says how the values of variables are written in a log.
+// LogEscape selects how the values of variables are escaped in a log.
 type LogEscape string
 
-// The ways there are, by nginx's log_format.
+// The kinds of escaping, as in nginx's log_format.
 const (
 	EscapeDefault LogEscape = ""
 	EscapeJSON    LogEscape = "json"
 	EscapeNone    LogEscape = "none"
 )
 
-// Headers are changes to the header fields of all requests and answers. Values may have nginx variables.
+// Headers has changes to the header fields of all requests and responses. Values may contain nginx variables.
 type Headers struct {
-	// Answers are for clients, and Requests for endpoints, each in place of others with the same name.
+	// Answers are set in responses to clients. Requests are set in requests to endpoints. Each field replaces other
+	// fields with the same name.
 	Answers  []Header `json:"answers,omitempty"`
 	Requests []Header `json:"requests,omitempty"`
-	// Hidden are names of fields of endpoints that clients do not get.
+	// Hidden lists the names of fields that are removed from the responses of endpoints.
 	Hidden []string `json:"hidden,omitempty"`
-	// OriginalURI tells endpoints the path and query that the client has sent.
+	// OriginalURI sends the path and query of the client's request to endpoints in X-Original-URI.
 	OriginalURI bool `json:"original_uri,omitempty"`
 }
 
-// ClientConnections are the limits of the connections of clients by HTTP. What is zero is as the server in Caddy's JSON has it, where the
-// defaults of ingress-nginx stand.
+// ClientConnections has the limits for HTTP connections of clients. Zero fields use the value of the server in Caddy's
+// JSON, which has ingress-nginx's defaults.
 type ClientConnections struct {
-	// HeaderTimeout is how long the head of a request may take, and BodyTimeout how long nothing may come of its body.
+	// HeaderTimeout is the maximum time for reading the head of a request. BodyTimeout is the maximum time during which
+	// nothing is received of its body.
 	HeaderTimeout time.Duration `json:"header_timeout,omitempty"`
 	BodyTimeout   time.Duration `json:"body_timeout,omitempty"`
-	// KeepAlive is how long a connection may wait for its next request; less than zero is that each has one request.
+	// KeepAlive is how long a connection may wait for its next request. A negative value disables keep-alive, so each
+	// connection serves one request.
 	KeepAlive time.Duration `json:"keepalive,omitempty"`
-	// Requests is how many a connection may have; zero is any number.
+	// Requests is the maximum number of requests on one connection. Zero means no limit.
 	Requests int `json:"requests,omitempty"`
-	// MaxHead is how many bytes the head of a request may have.
+	// MaxHead is the maximum size of the head of a request in bytes.
 	MaxHead int `json:"max_head,omitempty"`
-	// Streams is how many requests of HTTP/2 a connection may have at a time.
+	// Streams is the maximum number of concurrent HTTP/2 requests on one connection.
 	Streams int `json:"streams,omitempty"`
-	// Underscores lets fields with underscores in their names go on, and InvalidNames those with any character.
+	// Underscores forwards header fields whose names contain underscores. InvalidNames forwards header fields whose
+	// names contain any other characters.
 	Underscores  bool `json:"underscores,omitempty"`
 	InvalidNames bool `json:"invalid_names,omitempty"`
 }
 
-// ProxyTimeout is how long a PROXY protocol header may take where nothing else is said: ingress-nginx's
-// proxy-protocol-header-timeout.
+// ProxyTimeout is the default time limit for receiving a PROXY protocol header (ingress-nginx's
+// proxy-protocol-header-timeout).
 const ProxyTimeout = 5 * time.Second
 
-// Clients is what is believed of who a request comes from.
+// Clients configures how the address and other properties of a client are determined.
 type Clients struct {
-	// ProxyProtocol says that each connection begins with a PROXY protocol header, if its peer is in Trusted. It must come
-	// within ProxyTimeout; zero is the constant of that name.
+	// ProxyProtocol expects a PROXY protocol header on connections from peers in Trusted. The header must arrive within
+	// the field ProxyTimeout. Zero means the constant ProxyTimeout.
 	ProxyProtocol bool          `json:"proxy_protocol,omitempty"`
 	ProxyTimeout  time.Duration `json:"proxy_protocol_timeout,omitempty"`
-	// UseForwarded believes the X-Forwarded-* headers of peers in Trusted; RealIP only the one with the address.
+	// UseForwarded uses the X-Forwarded-* header fields of peers in Trusted. RealIP uses only the field with the
+	// client's address.
 	UseForwarded bool `json:"use_forwarded_headers,omitempty"`
 	RealIP       bool `json:"enable_real_ip,omitempty"`
-	// AppendForwarded adds the peer to X-Forwarded-For, rather than replace it by the address of the client.
+	// AppendForwarded appends the peer's address to X-Forwarded-For. Otherwise the client's address replaces the
+	// header.
 	AppendForwarded bool `json:"compute_full_forwarded_for,omitempty"`
-	// Header has the address of the client; empty is X-Forwarded-For.
+	// Header is the name of the header field with the client's address. Empty means X-Forwarded-For.
 	Header string `json:"forwarded_for_header,omitempty"`
-	// HostHeader has the host that the client asked for, where UseForwarded is set; empty is X-Forwarded-Host.
+	// HostHeader is the name of the header field with the host that the client requested, if UseForwarded is set. Empty
+	// means X-Forwarded-Host.
 	HostHeader string `json:"forwarded_host_header,omitempty"`
-	// Trusted are the networks whose word counts, as CIDRs. Empty is everybody, as with ingress-nginx.
+	// Trusted lists the networks of trusted proxies, as CIDRs. If it is empty, all peers are trusted, as in
+	// ingress-nginx.
 	Trusted []string `json:"trusted,omitempty"`
 }

@@ -2,20 +2,21 @@ package ir
 
 import "strconv"
 
-// HSTS is the Strict-Transport-Security header of all answers over TLS. The zero value is ingress-nginx's default: a year,
-// with subdomains.
+// HSTS configures the Strict-Transport-Security header of all responses over TLS. The zero value is ingress-nginx's
+// default: one year, with subdomains.
 type HSTS struct {
 	Off bool `json:"off,omitempty"`
-	// MaxAge is in seconds. Zero is a year; less than zero is 0, which makes browsers forget.
+	// MaxAge is in seconds. Zero means one year. A negative value means max-age=0, which makes browsers forget the
+	// policy.
 	MaxAge            int  `json:"max_age,omitempty"`
 	ExcludeSubdomains bool `json:"exclude_subdomains,omitempty"`
 	Preload           bool `json:"preload,omitempty"`
 }
 
-// defaultMaxAge is ingress-nginx's hsts-max-age.
+// defaultMaxAge is the default of ingress-nginx's hsts-max-age, in seconds.
 const defaultMaxAge = 31536000
 
-// Header returns the value of the header. It is empty where there is none.
+// Header returns the value of the header. It returns "" if HSTS is off.
 func (h HSTS) Header() string {
 	if h.Off {
 		return ""

@@ -1,8 +1,9 @@
-// Package ir is the model of what the controller serves. Translators of Kubernetes objects produce it, package render
-// turns it into Caddy's words, and it knows neither of them: it holds values only, and imports the standard library.
+// Package ir is the model of the configuration that the controller serves. Translators of Kubernetes objects produce
+// it, and package render translates it into Caddy's JSON. Package ir depends on neither of them: it only holds values
+// and imports only the standard library.
 //
-// Values of this package are immutable once a translation has returned them. The next translation returns the same
-// pointer for what did not change, so that comparing pointers finds what did.
+// Values of this package are immutable after a translation has returned them. The next translation returns the same
+// pointers for unchanged values, so changes can be found by comparing pointers.
 package ir
 
 import (
@@ -10,29 +11,30 @@ import (
 	"strings"
 )
 
-// Config is everything that is to be served.
+// Config is the complete configuration to serve.
 type Config struct {
-	// ListenerGroup is that of all Ingresses. It has no name.
+	// ListenerGroup has the listeners and virtual hosts of all Ingresses. It has no name.
 	ListenerGroup
-	// MoreGroups have listeners of their own, on other ports than the servers. They are sorted by name.
+	// MoreGroups have their own listeners, on ports that the Ingresses do not use. They are sorted by name.
 	MoreGroups []*ListenerGroup
-	// Backends are all backends that a route or a stream route refers to, sorted by ID.
+	// Backends has all backends to which a route or a stream route refers, sorted by ID.
 	Backends []*Backend
-	// StreamRoutes are those of ports of their own, sorted by protocol and port.
+	// StreamRoutes are the routes of TCP and UDP ports, sorted by protocol and port.
 	StreamRoutes []*StreamRoute
 	// Certificates are sorted by host name.
 	Certificates []*Certificate
-	// DefaultCertificate answers for every other name. Nil means a self-signed one.
+	// DefaultCertificate is used for all other names. If it is nil, a self-signed certificate is used.
 	DefaultCertificate *Certificate
 	// Global is never nil.
 	Global *Global
 }
 
-// ListenerGroup is listeners that serve the same virtual hosts, and no others.
+// ListenerGroup is a set of listeners and the virtual hosts that they serve. Each listener serves all virtual hosts of
+// its group and no others.
 type ListenerGroup struct {
 	// Name is unique.
 	Name string
-	// Origin is the object that the group comes from.
+	// Origin is the object that defines the group.
 	Origin    Origin
 	Listeners []Listener
 	// VirtualHosts are sorted by host name.
@@ -43,17 +45,17 @@ type ListenerGroup struct {
 type Listener struct {
 	// Name is unique in its group.
 	Name string `json:"name"`
-	// Port may be that of several listeners with the same protocol, whose host names differ.
+	// Port is the port number. Several listeners with the same protocol and different host names can share a port.
 	Port     uint16           `json:"port"`
 	Protocol ListenerProtocol `json:"protocol"`
-	// Hostname limits the listener to the hosts that it covers, as VirtualHost.Host does; empty is every host.
+	// Hostname limits the listener to matching hosts. It has the form of VirtualHost.Host. Empty means every host.
 	Hostname string `json:"hostname,omitempty"`
-	// Certificates are Secrets, for listeners that have certificates of their own: that for the name is shown, or else the first.
-	// The others show those of Config.Certificates.
+	// Certificates lists Secrets if the listener has its own certificates. A handshake gets the certificate that
+	// matches the server name, or else the first one. Listeners with an empty list use Config.Certificates.
 	Certificates []Name `json:"certificates,omitempty"`
 }
 
-// AllVirtualHosts yields those of every group.
+// AllVirtualHosts yields the virtual hosts of all groups.
 func (c *Config) AllVirtualHosts() iter.Seq[*VirtualHost] {
 	return func(yield func(*VirtualHost) bool) {
 		for _, h := range c.VirtualHosts {
@@ -71,10 +73,10 @@ func (c *Config) AllVirtualHosts() iter.Seq[*VirtualHost] {
 	}
 }
 
-// ListenerProtocol is what clients speak to a listener, in the words of Gateway API.
+// ListenerProtocol is the protocol that clients use with a listener. The values are defined by Gateway API.
 type ListenerProtocol string
 
-// The protocols there are.
+// The protocols of listeners.
 const (
 	ListenerHTTP  ListenerProtocol = "HTTP"
 	ListenerHTTPS ListenerProtocol = "HTTPS"
@@ -82,99 +84,102 @@ const (
 
 // VirtualHost is one host name and its routes.
 type VirtualHost struct {
-	// Host is a name in lower case without trailing dot, a wildcard, or empty for requests whose host no other virtual host
-	// has. The wildcard "*.example.com" is for names with one more label, "**.example.com" for names with any number of them.
+	// Host is a name in lower case without a trailing dot, a wildcard, or empty. The empty host gets the requests whose
+	// host matches no other virtual host. The wildcard "*.example.com" matches names with one more label, and
+	// "**.example.com" names with one or more labels.
 	Host string
-	// AliasOf is the host whose routes and policies answer for this name. There is nothing else here then. It is empty for a host of
-	// its own. The name may be "~" and a regular expression that is searched in names which no other host has.
+	// AliasOf is the host whose routes and policies also serve this name. If it is set, the fields below are empty,
+	// except AliasBy and AliasSince. An alias may be "~" and a regular expression that is searched in all names that no
+	// other host matches.
 	AliasOf string
-	// AliasBy is the object that asks for a name that is an expression, and AliasSince its age, in seconds since 1970: of several that are
-	// found in a name, the oldest counts.
+	// AliasBy is the object that defines an alias with a regular expression. AliasSince is its creation time, in
+	// seconds since 1970. If several expressions match a name, the oldest wins.
 	AliasBy    Ref
 	AliasSince int64
-	// TLS is nil for a host that has what Global says.
+	// TLS is nil for a host that uses the TLS policy of Global.
 	TLS *TLSPolicy
-	// TLSOrigin is the object whose ciphers TLS has, as "Kind/namespace/name".
+	// TLSOrigin is the object that defines the cipher suites in TLS, as "Kind/namespace/name".
 	TLSOrigin string
-	// Routes are in the order in which they are tried: the first that matches answers. Of those with one path, the routes with
-	// conditions come first.
+	// Routes are in the order in which they are tried. The first route that matches serves the request. Among routes
+	// with the same path, the routes with conditions come first.
 	Routes []*Route
-	// ClientAuth is nil for a host that asks its clients for no certificate.
+	// ClientAuth is nil for a host that does not request client certificates.
 	ClientAuth *ClientAuth
-	// Passthrough is the route of the TLS connections of the host, whose backend ends TLS itself: nothing else that is said here
-	// counts for them. It is nil where TLS ends here.
+	// Passthrough is the route for TLS passthrough: TLS connections for the host go to its backend, which terminates
+	// TLS. No other field applies to these connections. It is nil if TLS is terminated here.
 	Passthrough *StreamRoute
 }
 
-// Route sends the requests that match to one of its backends, through filters.
+// Route sends matching requests through its filters to one of its backends.
 type Route struct {
 	Match Match
-	// Filters are in the order in which a request meets them.
+	// Filters are in the order in which they process a request.
 	Filters []Filter
-	// Backends share the requests by their weights. There is at least one.
+	// Backends share the requests by weight. There is at least one backend.
 	Backends []WeightedBackend
 	Proxy    Proxy
-	// ErrorPages are nil for a route whose clients get errors as they are.
+	// ErrorPages replaces error responses. Nil leaves them unchanged.
 	ErrorPages *ErrorPages
 	Origin     Origin
-	// Unlogged keeps its requests out of the access log.
+	// Unlogged keeps the requests of the route out of the access log.
 	Unlogged bool
-	// Tracing is nil for a route whose requests are not traced.
+	// Tracing configures traces of the requests. Nil disables tracing.
 	Tracing *Tracing
 }
 
-// WeightedBackend is one of the backends that share the requests of a route, or the connections of a stream route.
+// WeightedBackend is one of the backends that share the requests of a route or the connections of a stream route.
 type WeightedBackend struct {
-	// Backend is never nil: a backend that does not exist is one without endpoints. It names the one of Config.Backends that
-	// has the same ID; how an endpoint is chosen stands only there, because all routes to a backend share it.
+	// Backend is never nil. If a backend does not exist, this is a backend without endpoints. It has the same ID as its
+	// entry in Config.Backends. The load balancing settings are only in that entry, because all routes to the backend
+	// share them.
 	Backend *Backend
-	// Weight is the share of the backend in the sum of all weights. With zero it gets none.
+	// Weight is the share of the backend relative to the sum of all weights. A backend with weight zero gets no share.
 	Weight int
-	// Fallback gives the backend, besides its own share, the requests for others that have no endpoints.
+	// Fallback also sends the requests for backends without endpoints to this backend.
 	Fallback bool
-	// Filters come after those of the route.
+	// Filters are applied after the filters of the route.
 	Filters []Filter
 }
 
-// To returns the only backend of a route or a stream route.
+// To returns the list of backends for a route or stream route with one backend.
 func To(b *Backend) []WeightedBackend { return []WeightedBackend{{Backend: b, Weight: 1}} }
 
-// Protocol of a port.
+// Protocol is the transport protocol of a port.
 type Protocol string
 
 const (
 	// TCP is the protocol of HTTP and of most stream routes.
 	TCP Protocol = "tcp"
-	// UDP is for stream routes only.
+	// UDP is only used by stream routes.
 	UDP Protocol = "udp"
 )
 
-// Certificate says where the certificate of a host name comes from: a Secret, or an issuer. Its contents are not part of
-// the model: package certs reads them, so that private keys appear nowhere else.
+// Certificate refers to the source of the certificate of a host name: a Secret or an issuer. The model does not contain
+// the certificate itself. Package certs reads it, so that private keys do not appear anywhere else.
 type Certificate struct {
-	// Host is a name or a wildcard of one label. It is empty for the default certificate.
+	// Host is a name, or a wildcard of one label. It is empty for the default certificate.
 	Host string `json:"-"`
-	// Secret has the certificate and its key.
+	// Secret contains the certificate and its key.
 	Secret Name `json:"secret,omitzero"`
-	// SecondSecret is another Secret with a certificate for the host, so that one can have an ECDSA key and the other an RSA
-	// key. Nearly every host is without.
+	// SecondSecret is a second Secret with a certificate for the same host, so that a host can have both an ECDSA and
+	// an RSA key. It is empty for most hosts.
 	SecondSecret Name `json:"second_secret,omitzero"`
-	// Automated says that an issuer is asked for the certificate. There is no Secret of the Ingress then.
+	// Automated is set if an issuer provides the certificate. In this case the Ingress has no Secret.
 	Automated bool   `json:"automated,omitempty"`
 	Origin    Origin `json:"origin,omitzero"`
 }
 
-// Origin is the object that something comes from, for verdicts, logs and metrics.
+// Origin is the object that defines a part of the configuration. It is used in verdicts, logs and metrics.
 type Origin = Ref
 
-// Ref names one Kubernetes object.
+// Ref identifies one Kubernetes object.
 type Ref struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 }
 
-// String returns "Kind/namespace/name", or "Kind/name" for objects of the whole cluster.
+// String returns "Kind/namespace/name", or "Kind/name" for cluster-scoped objects.
 func (r Ref) String() string {
 	if r.Namespace == "" {
 		return r.Kind + "/" + r.Name
@@ -182,16 +187,16 @@ func (r Ref) String() string {
 	return r.Kind + "/" + r.Namespace + "/" + r.Name
 }
 
-// MarshalText is what JSON calls: documents have String.
+// MarshalText returns String, so that a Ref is a string in JSON documents.
 func (r Ref) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText reads what MarshalText returns.
+// UnmarshalText parses the text that MarshalText returns.
 func (r *Ref) UnmarshalText(text []byte) error {
 	*r = ParseRef(string(text))
 	return nil
 }
 
-// ParseRef reads what String returns.
+// ParseRef parses the text that String returns.
 func ParseRef(s string) Ref {
 	kind, rest, _ := strings.Cut(s, "/")
 	namespace, name, ok := strings.Cut(rest, "/")

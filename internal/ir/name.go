@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// Name is the name of an object in its namespace, without its kind. The zero value names none, and is empty text. It can be
-// compared.
+// Name is the namespace and name of an object, without its kind. The zero value refers to no object and is the empty
+// text. It is comparable.
 type Name struct{ Namespace, Name string }
 
-// ParseName reads what String returns. Neither part may be empty. Whether an object can have the name is not checked.
+// ParseName parses the text that String returns. Both parts must be present. It does not check whether they are valid
+// names of objects.
 func ParseName(s string) (Name, error) {
 	namespace, name, _ := strings.Cut(s, "/")
 	if namespace == "" || name == "" {
@@ -19,7 +20,7 @@ func ParseName(s string) (Name, error) {
 	return Name{namespace, name}, nil
 }
 
-// String returns "namespace/name".
+// String returns "namespace/name", or "" for the zero value.
 func (n Name) String() string {
 	if n.IsZero() {
 		return ""
@@ -27,21 +28,21 @@ func (n Name) String() string {
 	return n.Namespace + "/" + n.Name
 }
 
-// IsZero says that it names no object. JSON asks it for omitzero.
+// IsZero reports whether the name refers to no object. The JSON option omitzero uses it.
 func (n Name) IsZero() bool { return n == Name{} }
 
-// Compare orders names by namespace first.
+// Compare orders names by namespace, then by name.
 func (n Name) Compare(other Name) int {
 	return cmp.Or(cmp.Compare(n.Namespace, other.Namespace), cmp.Compare(n.Name, other.Name))
 }
 
-// Of returns the Ref of the object with this name and a kind.
+// Of returns the Ref of the object with this name and the given kind.
 func (n Name) Of(kind string) Ref { return Ref{Kind: kind, Namespace: n.Namespace, Name: n.Name} }
 
-// MarshalText is what JSON calls: documents have String.
+// MarshalText returns String, so that a Name is a string in JSON documents.
 func (n Name) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
 
-// UnmarshalText reads what MarshalText returns.
+// UnmarshalText parses the text that MarshalText returns.
 func (n *Name) UnmarshalText(text []byte) (err error) {
 	*n = Name{}
 	if len(text) > 0 {

@@ -2,7 +2,7 @@ package ir
 
 import "iter"
 
-// Secrets yields every Secret that the configuration refers to, for whatever it holds. One may come several times.
+// Secrets yields every Secret that the configuration refers to, for any purpose. A Secret may be yielded several times.
 func (c *Config) Secrets() iter.Seq[Name] {
 	return func(yield func(Name) bool) {
 		for _, some := range []iter.Seq[Name]{c.certificateSecrets, c.listenerSecrets, c.hostSecrets, c.backendSecrets, c.streamSecrets} {

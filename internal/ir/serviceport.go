@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// ServicePort is a Service and one of its ports, by number or by name; empty is the first. The zero value names none, and is empty text. It
-// can be compared.
+// ServicePort is a Service and one of its ports, by number or name. An empty port means the first port. The zero value
+// refers to no Service and is the empty text. It is comparable.
 type ServicePort struct {
 	Service Name
 	Port    string
 }
 
-// ParseServicePort reads what String returns.
+// ParseServicePort parses the text that String returns.
 func ParseServicePort(s string) (ServicePort, error) {
 	name, port, has := strings.Cut(s, ":")
 	service, err := ParseName(name)
@@ -30,13 +30,13 @@ func (p ServicePort) String() string {
 	return p.Service.String() + ":" + p.Port
 }
 
-// IsZero says that it names no Service. JSON asks it for omitzero.
+// IsZero reports whether the value refers to no Service. The JSON option omitzero uses it.
 func (p ServicePort) IsZero() bool { return p == ServicePort{} }
 
-// MarshalText is what JSON calls.
+// MarshalText returns String, so that a ServicePort is a string in JSON documents.
 func (p ServicePort) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText reads what MarshalText returns.
+// UnmarshalText parses the text that MarshalText returns.
 func (p *ServicePort) UnmarshalText(text []byte) (err error) {
 	*p = ServicePort{}
 	if len(text) > 0 {

@@ -6,61 +6,65 @@ import "time"
 type StreamRoute struct {
 	Protocol Protocol
 	Port     uint16
-	// ServerNames are the names in TLS handshakes (SNI) that the route is for; none are all connections of the port.
+	// ServerNames lists the server names in TLS handshakes (SNI) that the route matches. If it is empty, the route
+	// matches all connections of the port.
 	ServerNames []string
-	// Backends share the connections, or the clients of UDP, by their weights. There is at least one.
+	// Backends share the connections, or the clients of UDP, by weight. There is at least one backend.
 	Backends []WeightedBackend
 	Origin   Origin
-	// Field is where in its origin the port is asked for.
+	// Field is the field of the origin that defines the port.
 	Field string
-	// AcceptProxy says that clients send a PROXY protocol header. Those are the peers in Trusted, as CIDRs, and connections
-	// of others are closed; empty is everybody.
+	// AcceptProxy requires a PROXY protocol header from clients. Trusted lists the peers, as CIDRs, that may send it.
+	// Connections of other peers are closed. If Trusted is empty, all peers may send it.
 	AcceptProxy bool
 	Trusted     []string
-	// SendProxy is the header that an endpoint gets first.
+	// SendProxy is the version of the PROXY protocol header that is sent to endpoints.
 	SendProxy ProxyVersion
 	Policy    StreamPolicy
-	// TLS is for a port where the TLS of clients ends. Nil passes all bytes on.
+	// TLS is the certificate of a port that terminates TLS. Nil forwards all bytes unchanged.
 	TLS *StreamTLS
-	// BackendTLS is for endpoints that speak TLS. Nil is for those that do not.
+	// BackendTLS configures TLS connections to endpoints. Nil connects without TLS.
 	BackendTLS *BackendTLS
 }
 
-// ProxyVersion is one of the PROXY protocol. Empty is none.
+// ProxyVersion is a version of the PROXY protocol. Empty means that no header is sent.
 type ProxyVersion string
 
-// The versions of the PROXY protocol: a line of text, and a binary header, which has room for more than addresses.
+// The versions of the PROXY protocol. Version 1 is a line of text. Version 2 is a binary header, which can carry more
+// than addresses.
 const (
 	ProxyV1 ProxyVersion = "v1"
 	ProxyV2 ProxyVersion = "v2"
 )
 
-// StreamPolicy is how the connections of a port are passed on. What is zero has a default. It can be compared.
+// StreamPolicy configures how the connections of a port are forwarded. Zero fields use defaults. It is comparable.
 type StreamPolicy struct {
-	// IdleTimeout is for how long nothing may move in either direction. Zero is 600 s for TCP, ingress-nginx's
-	// proxy-stream-timeout, and 60 s for UDP.
+	// IdleTimeout is how long a connection may transfer nothing in both directions. Zero means 600 s for TCP
+	// (ingress-nginx's proxy-stream-timeout) and 60 s for UDP.
 	IdleTimeout time.Duration `json:"idle_timeout,omitempty"`
-	// ConnectTimeout is how long one endpoint has to accept. Zero is 5 s.
+	// ConnectTimeout is the time limit for connecting to one endpoint. Zero means 5 s.
 	ConnectTimeout time.Duration `json:"connect_timeout,omitempty"`
-	// Tries is how many endpoints are asked at most, within TriesTimeout: ingress-nginx's proxy-stream-next-upstream-*. Zero
-	// is 3, and 600 s; 1 asks no other one.
+	// Tries is the maximum number of endpoints to try within TriesTimeout (ingress-nginx's
+	// proxy-stream-next-upstream-*). Zero values mean 3 tries and 600 s. With 1, no other endpoint is tried.
 	Tries        int           `json:"tries,omitempty"`
 	TriesTimeout time.Duration `json:"tries_timeout,omitempty"`
-	// Responses is after how many datagrams for each one of a client its session ends: nginx's proxy_responses. Zero ends it
-	// when it is idle.
+	// Responses is the number of response datagrams for each datagram of a client after which the UDP session ends
+	// (nginx's proxy_responses). With zero, the session ends only when it is idle.
 	Responses int `json:"responses,omitempty"`
-	// MaxConnections is how many connections, or clients of UDP, the port has at once. Zero is no limit for TCP.
+	// MaxConnections is the maximum number of concurrent connections, or UDP clients, of the port. Zero means no limit
+	// for TCP and a default for UDP.
 	MaxConnections int `json:"max_connections,omitempty"`
 }
 
-// StreamTLS says where the certificate of a port comes from: a Secret, or an issuer.
+// StreamTLS refers to the source of the certificate of a port: a Secret or an issuer.
 type StreamTLS struct {
 	Secret Name `json:"secret,omitzero"`
-	// Host is the name that issuers are asked for where there is no Secret.
+	// Host is the name for which an issuer provides a certificate if there is no Secret.
 	Host string `json:"host,omitempty"`
 }
 
-// Without says what becomes of what clients send to a port of this protocol while it leads to nobody.
+// Without returns a phrase for messages: what happens to the traffic of a port with this protocol while it has no
+// backend.
 func (p Protocol) Without() string {
 	if p == UDP {
 		return "datagrams are dropped"

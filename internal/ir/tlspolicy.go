@@ -5,24 +5,27 @@ import (
 	"strings"
 )
 
-// TLSPolicy is what the handshake for a host may end in. The zero value is TLS 1.2 and 1.3, with what Go takes for safe.
+// TLSPolicy limits the TLS versions and cipher suites of a host. The zero value allows TLS 1.2 and 1.3 with Go's secure
+// cipher suites.
 type TLSPolicy struct {
-	// Version is the only one that is spoken; empty is both.
+	// Version is the only allowed version. Empty allows both.
 	Version TLSVersion `json:"version,omitempty"`
-	// Ciphers are those of TLS 1.2, by their names at IANA, sorted. None are Caddy's. Those of TLS 1.3 cannot be chosen.
+	// Ciphers lists the IANA names of the allowed cipher suites of TLS 1.2, sorted. If it is empty, Caddy's defaults
+	// are used. The cipher suites of TLS 1.3 cannot be chosen.
 	Ciphers []string `json:"ciphers,omitempty"`
 }
 
 // TLSVersion is a version of TLS, by Caddy's name.
 type TLSVersion string
 
-// The versions there are. Older ones are not spoken.
+// The supported TLS versions. Older versions are not supported.
 const (
 	TLS12 TLSVersion = "tls1.2"
 	TLS13 TLSVersion = "tls1.3"
 )
 
-// Versions names what is spoken: of all policies, those with the same name are served by one TLS connection policy of Caddy.
+// Versions returns a name for the allowed versions. One TLS connection policy of Caddy serves all policies with the
+// same name.
 func (p *TLSPolicy) Versions() string {
 	if p.Version == "" {
 		return "tls1.2+tls1.3"
@@ -30,7 +33,8 @@ func (p *TLSPolicy) Versions() string {
 	return string(p.Version)
 }
 
-// TakesHTTP2 is false if all ciphers are of the kind CBC, which HTTP/2 refuses after the handshake.
+// TakesHTTP2 reports whether the policy allows HTTP/2. It returns false if all cipher suites use CBC, because HTTP/2
+// rejects these after the handshake.
 func (p *TLSPolicy) TakesHTTP2() bool {
 	return p.Version == TLS13 || len(p.Ciphers) == 0 ||
 		slices.ContainsFunc(p.Ciphers, func(name string) bool { return !strings.Contains(name, "_CBC_") })

@@ -5,44 +5,48 @@ import (
 	"time"
 )
 
-// Tracing is how the requests of a route are traced.
+// Tracing configures the traces of the requests of a route.
 type Tracing struct {
-	// Operation is the name of a span, with nginx variables; empty is the path of the route.
+	// Operation is the name of the span. It may contain nginx variables. If it is empty, the path of the route is used.
 	Operation string `json:"operation,omitempty"`
-	// Untrusted begins a trace of its own for each request, whatever trace the client says that it is a part of.
+	// Untrusted starts a new trace for each request and ignores the trace that the client sends.
 	Untrusted bool `json:"untrusted,omitempty"`
 }
 
-// Collector is where spans go, and how, which only the administrator says. What is zero has ingress-nginx's default.
-// It can be compared.
+// Collector configures where and how spans are sent. Only the administrator can set it. Zero fields use ingress-nginx's
+// defaults. It is comparable.
 type Collector struct {
-	// Host speaks OTLP by gRPC without TLS on Port; empty is that there is none, and zero the port 4317.
+	// Host and Port are the address of an OTLP collector that accepts gRPC without TLS. An empty Host means that there
+	// is no collector. A zero Port means 4317.
 	Host string `json:"host,omitempty"`
 	Port int    `json:"port,omitempty"`
-	// Queue is how many spans wait at most, Batch how many are sent at a time, and Delay for how long they may wait.
+	// Queue is the maximum number of waiting spans, Batch the maximum number of spans in one export, and Delay the
+	// maximum time that a span waits.
 	Queue int           `json:"queue,omitempty"`
 	Batch int           `json:"batch,omitempty"`
 	Delay time.Duration `json:"delay,omitempty"`
-	// Service is the name that this controller has there.
+	// Service is the service name of this controller in traces.
 	Service string `json:"service,omitempty"`
-	// Sampler chooses the requests that have spans, with Ratio by SampleRatio. A ratio less than zero is none, and zero the default.
+	// Sampler chooses the requests that have spans. Ratio is the sampled share of requests for SampleRatio. A negative
+	// ratio means 0, and zero means the default.
 	Sampler Sampler `json:"sampler,omitempty"`
 	Ratio   float64 `json:"ratio,omitempty"`
-	// OwnChoice samples requests alike that are part of a trace; otherwise whoever began the trace has chosen.
+	// OwnChoice applies the sampler to all requests, including requests that are part of a trace. Otherwise the
+	// sampling decision of the trace's parent is used.
 	OwnChoice bool `json:"own_choice,omitempty"`
 }
 
-// Sampler chooses the requests that have a span.
+// Sampler selects which requests have a span.
 type Sampler string
 
-// The samplers there are, by their names in ingress-nginx.
+// The samplers, by their names in ingress-nginx.
 const (
 	SampleAll   Sampler = "AlwaysOn"
 	SampleNone  Sampler = "AlwaysOff"
 	SampleRatio Sampler = "TraceIdRatioBased"
 )
 
-// WithDefaults returns the collector with the defaults of ingress-nginx for what is zero.
+// WithDefaults returns the collector with ingress-nginx's defaults in place of zero values.
 func (c Collector) WithDefaults() Collector {
 	return Collector{
 		Host: c.Host, Port: cmp.Or(c.Port, 4317), Queue: cmp.Or(c.Queue, 2048), Batch: cmp.Or(c.Batch, 512), Delay: cmp.Or(c.Delay, 5*time.Second),
