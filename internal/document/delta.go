@@ -6,24 +6,24 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Delta is what changes between two Lives: entries that are new or different, and nil for those that are gone.
+// Delta has the changes between two Lives. Its maps contain new and changed entries, and nil for removed entries.
 type Delta struct {
 	Hosts        map[string]*Host
 	Backends     map[string]*Backend
 	Ports        map[string]*Port
 	Certificates map[string]*ir.Certificate
-	// ListenerGroups are whole.
+	// ListenerGroups has complete groups, not the changes within a group.
 	ListenerGroups map[string]*ListenerGroup
-	// Global is nil when it stays.
+	// Global is nil if it did not change.
 	Global *ir.Global
 }
 
-// Empty says that nothing changes.
+// Empty reports whether there are no changes.
 func (d *Delta) Empty() bool {
 	return len(d.Hosts)+len(d.Backends)+len(d.Ports)+len(d.Certificates)+len(d.ListenerGroups) == 0 && d.Global == nil
 }
 
-// Diff returns what leads from one Live to another. Either may be nil, which is one without entries.
+// Diff returns the changes that turn one Live into another. Either may be nil, which means a Live without entries.
 func Diff(from, to *Live) *Delta {
 	if from == nil {
 		from = &Live{}
@@ -41,7 +41,7 @@ func Diff(from, to *Live) *Delta {
 	}
 }
 
-// DiffHosts returns what changes between the hosts of two groups. Either may be nil.
+// DiffHosts returns the changes between the hosts of two groups. Either may be nil.
 func DiffHosts(from, to *ListenerGroup) map[string]*Host {
 	if from == nil {
 		from = &ListenerGroup{}

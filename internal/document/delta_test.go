@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// sample returns a new value each time, so that nothing is equal because it is the same pointer.
+// sample returns a new value on each call, so that values cannot be equal just because they are the same pointer.
 func sample() *document.Live {
 	return &document.Live{
 		Hosts: map[string]*document.Host{

@@ -1,5 +1,5 @@
-// Package kinds lists the kinds of Kubernetes objects that the controller reads: one row each, from which come the
-// informers, the decoding of manifests, the tables of a snapshot, and the rights in charts/k8singress/files.
+// Package kinds lists the kinds of Kubernetes objects that the controller reads. Informers, the decoding of manifests,
+// the tables of a snapshot, and the RBAC rules in charts/k8singress/files are all derived from this table.
 package kinds
 
 //go:generate go test -run ^TestRBAC$ -update
@@ -25,7 +25,7 @@ type Object interface {
 	metav1.Object
 }
 
-// Names of the kinds.
+// The names of the kinds.
 const (
 	Ingress       = "Ingress"
 	IngressClass  = "IngressClass"
@@ -38,45 +38,46 @@ const (
 	Node          = "Node"
 )
 
-// OwnPrefix begins the names of annotations that only this controller has.
+// OwnPrefix is the prefix of the annotations that only this controller defines.
 const OwnPrefix = "k8singress.io/"
 
-// Kind is one row.
+// Kind is one row of the table.
 type Kind struct {
 	// Name is the kind, such as "Ingress".
 	Name         string
 	GroupVersion schema.GroupVersion
-	// Resource is the plural that URLs and RBAC rules use.
+	// Resource is the plural name that URLs and RBAC rules use.
 	Resource string
-	// ClusterScoped objects have no namespace.
+	// ClusterScoped is set if the objects have no namespace.
 	ClusterScoped bool
-	// Optional kinds are followed in a cluster only where an option needs them.
+	// Optional is set if a cluster's objects are watched only when an option needs them.
 	Optional bool
-	// OwnNamespace says that no objects are followed but those in the namespace of the controller.
+	// OwnNamespace limits the watch to the namespace of the controller.
 	OwnNamespace bool
-	// Dispensable says that the controller serves without them where they may not be read.
+	// Dispensable is set if the controller also works without permission to read the objects.
 	Dispensable bool
-	// NoManifest says that a cluster makes these objects: they are not read from a folder.
+	// NoManifest is set if only a cluster creates these objects. They are not read from a folder.
 	NoManifest bool
-	// FieldSelector leaves objects out at the API server, before they cost anything here.
+	// FieldSelector excludes objects at the API server, so that they are not transferred.
 	FieldSelector string
-	// WritesStatus says that the controller writes the status of these objects, and reads it for nothing else: a change of
-	// it is not a change of the object.
+	// WritesStatus is set if the controller writes the status of these objects and does not use it otherwise. A change
+	// of the status is then not a change of the object.
 	WritesStatus bool
-	// Owner, if there is one, returns the name of the object in the same namespace that an object of this kind is a part of.
-	// A snapshot finds the parts by their owner, and names a change of a part after the owner.
+	// Owner returns the name of the object, in the same namespace, that an object of this kind belongs to. It is nil
+	// for kinds without an owner. A snapshot finds the parts of an object by its name, and lists a change of a part
+	// under the name of its owner.
 	Owner func(Object) string
-	// ListsAnnotated says that a snapshot lists apart the objects that have an annotation with OwnPrefix.
+	// ListsAnnotated makes a snapshot index the objects that have an annotation with OwnPrefix.
 	ListsAnnotated bool
-	// New returns an empty object, NewList an empty list of them.
+	// New returns an empty object. NewList returns an empty list.
 	New     func() Object
 	NewList func() runtime.Object
-	// Trim removes the fields of an object that the controller does not read. It does not write to an object that is trimmed
-	// already, which may have readers.
+	// Trim removes the fields that the controller does not read. It does not write to an object that is already
+	// trimmed, because such an object may have concurrent readers.
 	Trim func(Object)
 }
 
-// All are the kinds, in the order in which the documentation lists them.
+// All lists the kinds in the order of the documentation.
 var All = []Kind{
 	{
 		Name: Ingress, GroupVersion: networkingv1.SchemeGroupVersion, Resource: "ingresses",
@@ -100,19 +101,19 @@ var All = []Kind{
 		Owner: func(o Object) string { return o.GetLabels()[discoveryv1.LabelServiceName] },
 	},
 	{
-		// Helm keeps each release in a Secret of up to 1 MiB, and a cluster has thousands of them.
+		// Helm stores each release in a Secret of up to 1 MiB, and a cluster can have thousands of them.
 		Name: Secret, GroupVersion: corev1.SchemeGroupVersion, Resource: "secrets", FieldSelector: "type!=helm.sh/release.v1",
 		New: func() Object { return &corev1.Secret{} }, NewList: func() runtime.Object { return &corev1.SecretList{} },
 		Trim: trimLabels,
 	},
 	{
-		// Every namespace has the certificate of the API server in a ConfigMap of this name.
+		// Every namespace has a ConfigMap of this name with the certificate of the API server.
 		Name: ConfigMap, GroupVersion: corev1.SchemeGroupVersion, Resource: "configmaps", FieldSelector: "metadata.name!=kube-root-ca.crt",
 		New: func() Object { return &corev1.ConfigMap{} }, NewList: func() runtime.Object { return &corev1.ConfigMapList{} },
 		Trim: trimLabels,
 	},
 	{
-		// namespace_selector looks at its labels.
+		// namespace_selector uses the labels.
 		Name: Namespace, GroupVersion: corev1.SchemeGroupVersion, Resource: "namespaces", ClusterScoped: true, Optional: true,
 		New: func() Object { return &corev1.Namespace{} }, NewList: func() runtime.Object { return &corev1.NamespaceList{} },
 		Trim: trimNamespace,
@@ -125,7 +126,7 @@ var All = []Kind{
 		Trim: trimPod,
 	},
 	{
-		// publish_nodes writes their addresses.
+		// publish_nodes publishes the addresses of nodes.
 		Name: Node, GroupVersion: corev1.SchemeGroupVersion, Resource: "nodes", ClusterScoped: true,
 		Optional: true, Dispensable: true, NoManifest: true,
 		New: func() Object { return &corev1.Node{} }, NewList: func() runtime.Object { return &corev1.NodeList{} },
@@ -133,8 +134,7 @@ var All = []Kind{
 	},
 }
 
-// Of returns the row of an object's kind, or nil if the table has none. Only the type of the object counts: it may be a nil
-// pointer.
+// Of returns the row for an object's type, or nil if the table has none. The object may be a nil pointer.
 func Of(o Object) *Kind { return byType[reflect.TypeOf(o)] }
 
 var byType = func() map[reflect.Type]*Kind {
@@ -145,8 +145,8 @@ var byType = func() map[reflect.Type]*Kind {
 	return rows
 }()
 
-// SameVersion reports whether two objects of one name are the same version of the same object, as far as their metadata
-// says. It spares a comparison of all fields.
+// SameVersion reports whether two objects of the same name are the same version of the same object according to their
+// metadata. If so, a comparison of all fields is unnecessary.
 func SameVersion(a, b Object) bool {
 	version := a.GetResourceVersion()
 	return version != "" && version == b.GetResourceVersion() && a.GetUID() == b.GetUID()
@@ -162,7 +162,7 @@ func HasOwnAnnotation(o Object) bool {
 	return false
 }
 
-// Named returns an object that has nothing but its name.
+// Named returns an object that only has its namespace and name set.
 func (k Kind) Named(namespace, name string) Object {
 	o := k.New()
 	o.SetNamespace(namespace)
@@ -181,24 +181,24 @@ func ByName(name string) (Kind, bool) {
 }
 
 const (
-	// lastApplied is kubectl's copy of the object in one annotation, as large as the object itself.
+	// lastApplied is the annotation with kubectl's copy of the object, which is as large as the object itself.
 	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
-	// leader is the record of old leader elections, which changes every two seconds.
+	// leader is the annotation with the record of an old-style leader election, which changes every two seconds.
 	leader = "control-plane.alpha.kubernetes.io/leader"
 )
 
-// trimMeta writes only to fields that are set: an object that has been trimmed may already have readers.
+// trimMeta only writes to fields that are set, because an object that is already trimmed may have readers.
 func trimMeta(o Object) {
 	if o.GetManagedFields() != nil {
-		// An object that is trimmed already has none.
+		// An object that is already trimmed does not get here, because it has no managed fields.
 		o.SetManagedFields(nil)
 		ShareNames(o)
 	}
 	trimOwners(o)
 }
 
-// ShareNames has the annotations of an object that has no readers yet share the memory of their names with those of other objects: a
-// cluster has few names, and thousands of objects with each.
+// ShareNames makes the annotations of an object share the memory of their names with other objects. This saves memory,
+// because a cluster has few names and thousands of objects with each. The object must not have readers yet.
 func ShareNames(o Object) {
 	all := o.GetAnnotations()
 	if len(all) == 0 {
@@ -221,7 +221,7 @@ func trimOwners(o Object) {
 	maps.DeleteFunc(o.GetAnnotations(), func(name, _ string) bool { return name == lastApplied || name == leader })
 }
 
-// trimLabels is for kinds whose labels are not read. A map of one label takes half a kilobyte.
+// trimLabels trims objects of kinds whose labels are not read. Even a map with one label takes half a kilobyte.
 func trimLabels(o Object) {
 	trimMeta(o)
 	dropLabels(o)
@@ -233,10 +233,10 @@ func dropLabels(o Object) {
 	}
 }
 
-// PortsManager is the field manager that the controller writes the ports of its own Service as.
+// PortsManager is the field manager with which the controller writes the ports of its own Service.
 const PortsManager = "k8singress-ports"
 
-// trimService leaves what names a port, which ports the controller has written, and what other addresses the Service has.
+// trimService keeps the ports, the managed fields entry of PortsManager, and the external addresses of the Service.
 func trimService(o Object) {
 	others := func(e metav1.ManagedFieldsEntry) bool { return e.Manager != PortsManager }
 	switch managed := o.GetManagedFields(); {
@@ -254,7 +254,7 @@ func trimService(o Object) {
 	}
 }
 
-// trimNamespace leaves the labels.
+// trimNamespace keeps the labels.
 func trimNamespace(o Object) {
 	trimMeta(o)
 	namespace := o.(*corev1.Namespace)
@@ -266,7 +266,7 @@ func trimNamespace(o Object) {
 	}
 }
 
-// trimPod leaves what tells replicas of the controller from other pods, and whether one serves, and where.
+// trimPod keeps the labels, which identify replicas of the controller, the node, the phase and the Ready condition.
 func trimPod(o Object) {
 	trimMeta(o)
 	pod := o.(*corev1.Pod)
@@ -287,7 +287,7 @@ func trimPod(o Object) {
 	}
 }
 
-// trimNode leaves the addresses.
+// trimNode keeps the addresses.
 func trimNode(o Object) {
 	trimLabels(o)
 	node := o.(*corev1.Node)
@@ -302,8 +302,8 @@ func trimNode(o Object) {
 	}
 }
 
-// trimEndpointSlice leaves of an endpoint what decides where requests go. A large cluster has more endpoints than
-// anything else.
+// trimEndpointSlice keeps the fields of endpoints that decide where requests go. Memory for endpoints matters, because
+// a large cluster has more of them than of any other object.
 func trimEndpointSlice(o Object) {
 	trimMeta(o)
 	slice := o.(*discoveryv1.EndpointSlice)

@@ -62,7 +62,7 @@ func TestRowsAreFoundByNameAndByObject(t *testing.T) {
 	}
 }
 
-// full has every field that Trim takes away.
+// full returns an object that has all the fields that Trim removes.
 func full(row Kind) Object {
 	o := row.New()
 	o.SetName("web")
@@ -100,7 +100,7 @@ func full(row Kind) Object {
 	return o
 }
 
-// labelsRead are the labels of full that the controller reads.
+// labelsRead lists the labels of full that the controller reads.
 var labelsRead = map[string]map[string]string{
 	EndpointSlice: {discoveryv1.LabelServiceName: "web"},
 	Namespace:     {discoveryv1.LabelServiceName: "web", "app": "web"},
@@ -134,7 +134,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// checkTrimmed fails the test unless what is left of the fields is what the controller reads.
+// checkTrimmed fails the test unless only the fields that the controller reads are left.
 func checkTrimmed(t *testing.T, o Object) {
 	t.Helper()
 	switch o := o.(type) {
@@ -163,7 +163,8 @@ func checkTrimmed(t *testing.T, o Object) {
 	}
 }
 
-// TestTrimKeepsWhoWroteThePorts: from it the controller knows which ports of its Service are its own.
+// TestTrimKeepsWhoWroteThePorts checks that Trim keeps the managed fields of PortsManager. They show the controller
+// which ports of its Service it has written.
 func TestTrimKeepsWhoWroteThePorts(t *testing.T) {
 	row, _ := ByName(Service)
 	o := full(row)
@@ -177,7 +178,7 @@ func TestTrimKeepsWhoWroteThePorts(t *testing.T) {
 	}
 }
 
-// TestTrimWritesNothingTwice is for the race detector: a trimmed object has readers.
+// TestTrimWritesNothingTwice checks with the race detector that Trim does not write to a trimmed object.
 func TestTrimWritesNothingTwice(*testing.T) {
 	for _, row := range All {
 		o := full(row)
@@ -200,7 +201,7 @@ func TestTrimTakesAnEmptyObject(t *testing.T) {
 	}
 }
 
-// TestNamesOfAnnotationsAreShared: objects with an annotation of the same name have the name in memory once, and values of their own.
+// TestNamesOfAnnotationsAreShared checks that objects with an annotation of the same name share the memory of the name.
 func TestNamesOfAnnotationsAreShared(t *testing.T) {
 	const name = "example.com/name"
 	nameOf := func(value string) *byte {
@@ -214,7 +215,7 @@ func TestNamesOfAnnotationsAreShared(t *testing.T) {
 		t.Fatalf("the annotations are %v", o.Annotations)
 		return nil
 	}
-	// A collection of garbage between the two may make it two.
+	// A garbage collection between the two calls may free the shared name, so try again.
 	for range 100 {
 		if nameOf("a") == nameOf("b") {
 			return

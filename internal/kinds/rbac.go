@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// rightsHead has room for the size.
+// rightsHead is a format string. Its argument is the size.
 const rightsHead = "# Printed from the table in internal/kinds by `make generate`.\n#" + `
 # The rights of the size %q, as rules of RBAC. A key of the first level is a Role, or the ClusterRole:
 #
@@ -22,7 +22,7 @@ const rightsHead = "# Printed from the table in internal/kinds by `make generate
 # since RBAC takes an empty list for all objects.
 `
 
-// rules prints rights as items of a list.
+// rules formats RBAC rules as items of a YAML list.
 func rules(list []right) string {
 	var text strings.Builder
 	for _, r := range list {
@@ -36,7 +36,7 @@ func rules(list []right) string {
 	return text.String()
 }
 
-// rightsFile returns the rights of a size for templates of manifests.
+// rightsFile returns the file with the rights of a size, which templates of manifests read.
 func rightsFile(size string) string {
 	all := rightsOf(size)
 	text := fmt.Sprintf(rightsHead, size)

@@ -13,15 +13,16 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the rights in charts")
 
-// TestRBAC holds that the rights of the chart are up to date. That they suffice is held by the tests in test/e2e, whose
-// controller has no others.
+// TestRBAC checks that the rights files of the chart are up to date. The tests in test/e2e check that these rights are
+// sufficient, because their controller has no others.
 func TestRBAC(t *testing.T) {
 	for _, size := range sizes {
 		fixture.Generated(t, "../../charts/k8singress/files/rights/"+size+".yaml", rightsFile(size), *update)
 	}
 }
 
-// TestRightsAreRules holds that templates of manifests can read the rights of each size, and that a small one has none everywhere.
+// TestRightsAreRules checks that templates of manifests can parse the rights of each size, and that only the size
+// cluster has cluster-wide rights.
 func TestRightsAreRules(t *testing.T) {
 	for _, size := range sizes {
 		var places map[string]map[string][]struct {

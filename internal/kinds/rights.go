@@ -2,18 +2,18 @@ package kinds
 
 import "slices"
 
-// place is where a right holds.
+// place selects the Role or ClusterRole that grants a right.
 type place string
 
 // The places.
 const (
 	everywhere place = "cluster" // in a ClusterRole
-	watched    place = "watched" // in a Role in each namespace that is followed; with a ClusterRole, in that
+	watched    place = "watched" // in a Role in each watched namespace, or in the ClusterRole if there is one
 	own        place = "own"     // in a Role in the namespace of the controller
-	named      place = "named"   // in a Role in a namespace that is not followed, for an object there that an option names
+	named      place = "named"   // in a Role in a namespace that is not watched, for an object that an option names
 )
 
-// The sizes, each with fewer rights than the one before.
+// The sizes of the set of rights. Each size has fewer rights than the one before.
 const (
 	cluster    = "cluster"
 	namespaces = "namespaces"
@@ -22,33 +22,33 @@ const (
 
 var sizes = []string{cluster, namespaces, least}
 
-// always is the part of rights that no option turns off.
+// always marks rights that no option can turn off.
 const always = "always"
 
-// publishNodes is an option that has no use without a ClusterRole, since nodes are in no namespace.
+// publishNodes is an option that requires a ClusterRole, since nodes are not in a namespace.
 const publishNodes = "publish_nodes"
 
-// right is one rule of RBAC.
+// right is one RBAC rule.
 type right struct {
 	place place
-	// part is the option of the Caddyfile that needs the right, or always.
+	// part is the Caddyfile option that needs the right, or always.
 	part      string
 	group     string
 	resources []string
-	// names is where the resourceNames come from; empty stands for all objects.
+	// names is the source of the rule's resourceNames. If it is empty, the rule is for all objects.
 	names string
-	// leastNames is that of the least size, where it is another one.
+	// leastNames replaces names for the size least if it is not empty.
 	leastNames string
 	verbs      []string
 }
 
-// The verbs of an informer, and those of a storage.
+// read has the verbs of an informer, store the verbs of a storage.
 var (
 	read  = []string{"list", "watch"}
 	store = []string{"get", "list", "watch", "create", "update", "delete"}
 )
 
-// rights are all that the controller may do, in the order in which they are printed.
+// rights returns all rights of the controller, in the order in which they are printed.
 func rights() []right {
 	all := reading(watched, always, read, func(k Kind) (string, bool) { return k.Resource, !k.ClusterScoped && !k.Optional && k.Name != Secret })
 	all = append(all, right{place: watched, part: always, resources: []string{"secrets"}, leastNames: "secrets", verbs: read})
@@ -78,7 +78,8 @@ func rights() []right {
 	)
 }
 
-// reading returns a right for each API group, in the order of the table of kinds, with the resources of its kinds.
+// reading returns one right for each API group, in the order of the table of kinds. Each has the resources of the kinds
+// in its group.
 func reading(at place, part string, verbs []string, resource func(Kind) (name string, ok bool)) []right {
 	var all []right
 	for _, k := range All {
@@ -96,8 +97,8 @@ func reading(at place, part string, verbs []string, resource func(Kind) (name st
 	return all
 }
 
-// rightsOf returns those of a size: with a ClusterRole, what holds in each namespace holds everywhere, and what only a Role for
-// some namespaces makes necessary is left out.
+// rightsOf returns the rights of a size. With a ClusterRole, rights for each watched namespace are granted in the whole
+// cluster, and rights that are only necessary without a ClusterRole are left out.
 func rightsOf(size string) []right {
 	all := rights()
 	if size != cluster {

@@ -6,45 +6,45 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Parent is an object that another one belongs to, and what the controller states of the other one there: a route of two
-// Gateways may be accepted by one of them alone.
+// Parent is an object to which another object is attached, with the conditions of the attached object under it. The
+// conditions can differ between parents: of two Gateways, only one may accept a route.
 type Parent struct {
 	ParentRef
-	// Conditions have a type of their own each.
+	// Conditions have different types.
 	Conditions []Condition `json:"conditions"`
 }
 
-// ParentRef names a parent as a parentRef of Gateway API does. SectionName and Port select a part of it, such as a listener;
-// their zero values stand for the whole parent.
+// ParentRef refers to a parent as a parentRef of Gateway API does. SectionName and Port select a part of the parent,
+// such as a listener. If both are zero, the whole parent is meant.
 type ParentRef struct {
 	Object      ir.Ref `json:"object"`
 	SectionName string `json:"sectionName,omitempty"`
 	Port        int32  `json:"port,omitempty"`
 }
 
-// Condition is one statement about an object under a parent.
+// Condition is one condition of an object under a parent.
 type Condition struct {
-	// Type is the word of Gateway API: Accepted, ResolvedRefs, Programmed and others.
+	// Type is a condition type of Gateway API: Accepted, ResolvedRefs, Programmed and others.
 	Type   string          `json:"type"`
 	Status ConditionStatus `json:"status"`
 	Reason Reason          `json:"reason"`
-	// Message is for people; it may be empty.
+	// Message explains the condition to people. It may be empty.
 	Message string `json:"message,omitempty"`
-	// ObservedGeneration is metadata.generation of the object that the statement is about.
+	// ObservedGeneration is metadata.generation of the object that the condition describes.
 	ObservedGeneration int64 `json:"observedGeneration"`
 }
 
-// ConditionStatus is whether a condition holds.
+// ConditionStatus reports whether a condition is met.
 type ConditionStatus string
 
-// The values that Kubernetes has for it.
+// The values that Kubernetes defines for a condition's status.
 const (
 	True    ConditionStatus = "True"
 	False   ConditionStatus = "False"
 	Unknown ConditionStatus = "Unknown"
 )
 
-// Stated returns the parents under which conditions are stated of the object.
+// Stated returns the parents that have conditions.
 func (v *Verdict) Stated() []Parent {
 	return slices.DeleteFunc(slices.Clone(v.Parents), func(p Parent) bool { return len(p.Conditions) == 0 })
 }
@@ -53,7 +53,8 @@ func (p Parent) equal(other Parent) bool {
 	return p.ParentRef == other.ParentRef && slices.Equal(p.Conditions, other.Conditions)
 }
 
-// joinParents returns the parents of both lists, with the conditions of both: of two with one type, the one of more counts.
+// joinParents merges two lists of parents and the conditions of each parent. If both lists have a condition of the same
+// type, the condition in more wins.
 func joinParents(list, more []Parent) []Parent {
 	if len(more) == 0 {
 		return list

@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// under is a listener of a Gateway as a parent.
+// under returns a parent that is a listener of a Gateway.
 func under(gateway, listener string, conditions ...report.Condition) report.Parent {
 	return report.Parent{
 		ParentRef:  report.ParentRef{Object: ir.Ref{Kind: "Gateway", Namespace: "a", Name: gateway}, SectionName: listener},
@@ -27,7 +27,7 @@ func with(parents ...report.Parent) *report.Verdict {
 	return v
 }
 
-// TestLaterStagesRefineConditions: translation accepts a route, and applying it finds out that it cannot be served.
+// TestLaterStagesRefineConditions checks that a condition from applying a route replaces the one from its translation.
 func TestLaterStagesRefineConditions(t *testing.T) {
 	accepted, programmed := condition("Accepted", report.True, "Accepted"), condition("Programmed", report.True, "Programmed")
 	failed := condition("Programmed", report.False, "Invalid")
@@ -48,7 +48,8 @@ func TestLaterStagesRefineConditions(t *testing.T) {
 	}
 }
 
-// TestEqualComparesConditions: a status has to be written again for another generation alone.
+// TestEqualComparesConditions checks that verdicts with another observed generation are not equal, so that the status
+// is written again.
 func TestEqualComparesConditions(t *testing.T) {
 	accepted := condition("Accepted", report.True, "Accepted")
 	newer := accepted

@@ -1,4 +1,4 @@
-// Package report holds what became of each object: the outcome of a translation and of an apply, for Events, the log,
+// Package report holds the outcome of a translation and of an apply for each object. It is used for Events, the log,
 // lint and /k8singress/objects.
 package report
 
@@ -13,23 +13,23 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Severity of a problem.
+// Severity is the severity of a problem.
 type Severity string
 
 const (
-	// Error means that something the object asks for is not served.
+	// Error means that something which the object requests is not served.
 	Error Severity = "error"
-	// Warning means that the object is served in a way that may surprise, or that an Ingress is not served because its class does
-	// not belong to this controller.
+	// Warning means that the object is served in a way that may surprise its owner, or that an Ingress is not served
+	// because its class does not belong to this controller.
 	Warning Severity = "warning"
-	// Info is worth knowing, but not a fault of the object, such as a Service without endpoints.
+	// Info is worth knowing but not a fault of the object, such as a Service without endpoints.
 	Info Severity = "info"
 )
 
-// Reason is a word for programs: the reason of the Event, and a field of /k8singress/objects.
+// Reason is a machine-readable reason: the reason of the Event, and a field of /k8singress/objects.
 type Reason string
 
-// The reasons there are.
+// The reasons of problems.
 const (
 	InvalidAnnotation        Reason = "InvalidAnnotation"
 	UnknownAnnotation        Reason = "UnknownAnnotation"
@@ -87,15 +87,16 @@ const (
 	CertificatePending Reason = "CertificatePending"
 	ACMEFailed         Reason = "ACMEFailed"
 
-	// MoreProblems is of an Event that stands for many.
+	// MoreProblems is the reason of an Event that summarizes several problems.
 	MoreProblems Reason = "MoreProblems"
 )
 
-// Problem is one finding on an object, worded so that its owner can fix it.
+// Problem is one finding on an object. Its message tells the owner how to fix it.
 type Problem struct {
 	Severity Severity `json:"severity"`
 	Reason   Reason   `json:"reason"`
-	// Field is where in the object, in the words of kubectl explain, such as "spec.rules[0].http.paths[1]".
+	// Field is the path of the field in the object, as kubectl explain prints it, such as
+	// "spec.rules[0].http.paths[1]".
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 }
@@ -103,20 +104,20 @@ type Problem struct {
 // Verdict is the outcome for one object.
 type Verdict struct {
 	Object ir.Ref
-	// Parents are the parents of the object that belong to this controller: the IngressClass of an Ingress, the Gateways of a
-	// route. The status of an object without any is not this controller's to write.
+	// Parents are the parents of the object that belong to this controller: the IngressClass of an Ingress, the
+	// Gateways of a route. The controller does not write the status of an object without parents.
 	Parents []Parent
-	// Problems are in the order in which they were found. None means that the object is accepted as it is.
+	// Problems are in the order in which they were found. If there are none, the object is accepted without changes.
 	Problems []Problem
 }
 
-// Accepted reports whether everything is served that the object asks this controller for.
+// Accepted reports whether everything that the object requests is served.
 func (v *Verdict) Accepted() bool {
 	return !slices.ContainsFunc(v.Problems, func(p Problem) bool { return p.Severity == Error })
 }
 
-// With returns a verdict that also has the problems of another one on the same object, and its parents. v stays as it is, and
-// may be nil.
+// With returns a verdict with the problems and parents of both verdicts, which must be on the same object. It does not
+// change v, which may be nil.
 func (v *Verdict) With(more *Verdict) *Verdict {
 	if v == nil {
 		return more
@@ -126,13 +127,13 @@ func (v *Verdict) With(more *Verdict) *Verdict {
 	}
 }
 
-// Equal reports whether two verdicts say the same of the same object.
+// Equal reports whether two verdicts are on the same object and have equal problems and parents.
 func (v *Verdict) Equal(other *Verdict) bool {
 	return v == other || v.Object == other.Object && slices.Equal(v.Problems, other.Problems) &&
 		slices.EqualFunc(v.Parents, other.Parents, Parent.equal)
 }
 
-// Report holds one verdict for each object that a translation looked at, sorted by Compare.
+// Report holds one verdict for each object that a translation processed, sorted by Compare.
 type Report struct {
 	Verdicts []*Verdict
 }
@@ -151,7 +152,8 @@ func (r *Report) Get(object ir.Ref) *Verdict {
 	return r.Verdicts[i]
 }
 
-// With returns a report in which more verdicts are joined with those on the same objects. r stays as it is.
+// With returns a report with the verdicts of r and of more. Verdicts on the same object are merged. It does not change
+// r.
 func (r *Report) With(more []*Verdict) *Report {
 	if len(more) == 0 {
 		return r
@@ -168,13 +170,13 @@ func (r *Report) With(more []*Verdict) *Report {
 	return merged
 }
 
-// Changed returns the verdicts of now that before does not have, or that are not Equal to the ones before.
+// Changed returns the verdicts of now that before does not contain, and those that are not Equal to the verdict before.
 func Changed(before, now *Report) []*Verdict {
 	var changed []*Verdict
 	old := before.Verdicts
 	for _, v := range now.Verdicts {
 		if len(old) > 0 && old[0] == v {
-			// Nearly all verdicts are the same pointers.
+			// This comparison is fast and finds nearly all unchanged verdicts, because they are the same pointers.
 			old = old[1:]
 			continue
 		}
@@ -189,16 +191,16 @@ func Changed(before, now *Report) []*Verdict {
 	return changed
 }
 
-// Date is a moment in the words of messages: to the second, in the time that logs and certificates are in.
+// Date formats a time for messages: in UTC, as logs and certificates have it, without fractions of a second.
 func Date(t time.Time) string {
 	return strings.Replace(t.UTC().Format(time.DateTime), " ", " at ", 1) + " UTC"
 }
 
-// MostListed is how many names a message has room for: the note of an Event has 1,024 bytes.
+// MostListed is the maximum number of names in a message. The note of an Event is limited to 1,024 bytes.
 const MostListed = 4
 
-// List joins words for a message that has room for so many of them, and counts the others. count is how many there are in
-// all: of a list longer than most, words need not hold more than the first ones.
+// List joins at most the first most words for a message and adds how many are left out. count is the number of all
+// words. If it is greater than most, words only has to contain the first most words.
 func List(words []string, count, most int) string {
 	if count <= most {
 		return strings.Join(words, ", ")
@@ -206,7 +208,7 @@ func List(words []string, count, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), count-most)
 }
 
-// Annotations that problems of several packages name.
+// These annotations are named by problems of several packages.
 const (
 	ClientAuthSecret       = "nginx.ingress.kubernetes.io/auth-tls-secret"
 	BasicAuthSecret        = "nginx.ingress.kubernetes.io/auth-secret"
@@ -220,11 +222,11 @@ const (
 	StreamBackendTLSSecret = "k8singress.io/stream-backend-tls-secret"
 )
 
-// AnnotationField is the field of a problem with an annotation.
+// AnnotationField returns the field of a problem with an annotation.
 func AnnotationField(key string) string { return "metadata.annotations[" + key + "]" }
 
-// Cut shortens a valid text to so many bytes, the dots at its end included. It cuts between two characters: half of one would be
-// replaced on its way, by more bytes.
+// Cut shortens a valid UTF-8 text to most bytes, including the three dots at the end. It does not cut inside a
+// character, because an encoder would replace the invalid part with a longer one.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text

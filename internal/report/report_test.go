@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// verdict is one on an Ingress of namespace a, with a problem for each message.
+// verdict returns a verdict on an Ingress of namespace a, with one problem for each message.
 func verdict(name string, messages ...string) *report.Verdict {
 	v := &report.Verdict{Object: ir.Ref{Kind: "Ingress", Namespace: "a", Name: name}}
 	for _, m := range messages {
@@ -36,7 +36,7 @@ func TestGet(t *testing.T) {
 
 func TestWithAddsProblemsToTheirObjects(t *testing.T) {
 	old := verdict("c", "one")
-	// Room behind the problems: adding to them must not write there.
+	// The spare capacity would let With write into the array of the old verdict.
 	old.Problems = slices.Grow(old.Problems, 4)
 	r := reportOf(verdict("a"), old)
 	got := r.With([]*report.Verdict{verdict("d", "new"), verdict("c", "two"), verdict("b", "new"), verdict("c", "three")})

@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// TestAnnotatedServices holds that those with an annotation of our own are found without a look at the others, from the
-// moment that they have it to the moment that they do not, and that older snapshots stay as they were.
+// TestAnnotatedServices checks that Annotated yields exactly the Services that currently have an annotation with our
+// prefix, and that older snapshots do not change.
 func TestAnnotatedServices(t *testing.T) {
 	store := snapshot.NewStore()
 	set := func(name string, annotations ...string) {

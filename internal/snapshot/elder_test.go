@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// TestElder: nobody is called older whose age is not known, or the same.
+// TestElder checks that an object is not called older if its age is unknown or the same.
 func TestElder(t *testing.T) {
 	service := func(created int64) *corev1.Service {
 		s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}}

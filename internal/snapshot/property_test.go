@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// contents lists what a snapshot holds.
+// contents lists the objects of a snapshot.
 func contents(s *Snapshot) []string {
 	var all []string
 	for o := range Of[*corev1.Secret](s).All() {
@@ -32,7 +32,8 @@ func contents(s *Snapshot) []string {
 
 var names = []string{"a", "ab", "b", "c", "d"}
 
-// TestTakenSnapshotNeverChanges compares the store with a plain map, and every snapshot with what it was when taken.
+// TestTakenSnapshotNeverChanges compares the store with a plain map, and checks that every snapshot stays as it was
+// taken.
 func TestTakenSnapshotNeverChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store, model := NewStore(), map[string]string{}
@@ -91,7 +92,7 @@ func toggle(store *Store, object kinds.Object, set bool) {
 	store.Delete(object)
 }
 
-// TestReadersAndWriters is for the race detector: snapshots are read while the store changes.
+// TestReadersAndWriters reads snapshots while the store changes. It is meant for the race detector.
 func TestReadersAndWriters(t *testing.T) {
 	store := filled(500)
 	var group sync.WaitGroup

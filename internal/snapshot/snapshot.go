@@ -1,5 +1,6 @@
-// Package snapshot holds the Kubernetes objects of one moment. A Store follows the objects; Take returns all of them as
-// an immutable Snapshot, in time that does not depend on their number. The kinds of objects are the rows of internal/kinds.
+// Package snapshot holds the Kubernetes objects of one point in time. A Store tracks the current objects. Take returns
+// them as an immutable Snapshot, in time that does not depend on the number of objects. The kinds of objects are the
+// rows of internal/kinds.
 package snapshot
 
 import (
@@ -13,29 +14,31 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// Snapshot is the objects of one moment. Neither it nor an object in it may be changed.
+// Snapshot holds the objects of one point in time. Neither the snapshot nor its objects may be modified.
 type Snapshot struct {
 	// tables has a table for the name of each kind.
 	tables map[string]*table
-	// denied is never changed.
+	// denied is never modified. A change replaces it.
 	denied map[ir.Ref]bool
 
-	// Sequence counts the snapshots of a store from 1.
+	// Sequence is the number of the snapshot in its store, starting from 1.
 	Sequence uint64
-	// Changed are the objects that were added, changed or deleted after the snapshot with the sequence Since, in no
-	// particular order. An object of a kind with an owner is named by its owner: an EndpointSlice by its Service. Since 0
-	// there was nothing.
+	// Changed lists the objects that were added, changed or deleted after the snapshot with the sequence Since, in no
+	// particular order. A kind with an owner has the names of the owners in this list: the Ref of an EndpointSlice has
+	// the name of its Service. If Since is 0, Changed lists all objects.
 	Changed []ir.Ref
 	Since   uint64
 }
 
-// Of returns the objects of one kind, as in Of[*corev1.Secret](s). It panics if the type is not a row of internal/kinds.
+// Of returns the objects of one kind, for example Of[*corev1.Secret](s). It panics if the type is not a row of
+// internal/kinds.
 func Of[T kinds.Object](s *Snapshot) Objects[T] {
 	var object T
 	return Objects[T]{s.tables[kinds.Of(object).Name]}
 }
 
-// OfKind returns the objects of the kind with a name, such as kinds.Secret. There are none of an unknown kind.
+// OfKind returns the objects of the kind with the given name, such as kinds.Secret. For an unknown kind, the result has
+// no objects.
 func (s *Snapshot) OfKind(name string) Objects[kinds.Object] {
 	if t, ok := s.tables[name]; ok {
 		return Objects[kinds.Object]{t}
@@ -48,12 +51,12 @@ func (s *Snapshot) EndpointSlices(namespace, service string) iter.Seq[*discovery
 	return Of[*discoveryv1.EndpointSlice](s).OwnedBy(namespace, service)
 }
 
-// Joined returns s with the changes since an earlier snapshot of the same store added to Changed. Since of the result is
-// that of earlier.
+// Joined returns a copy of s in which Changed also has the changes of an earlier snapshot of the same store. Since of
+// the result is earlier.Since.
 func (s *Snapshot) Joined(earlier *Snapshot) *Snapshot {
 	joined := *s
 	joined.Since = earlier.Since
-	// The list of s stays as it is.
+	// Clip makes append copy the list, so that the list of s does not change.
 	joined.Changed = slices.Clip(s.Changed)
 	seen := make(map[ir.Ref]struct{}, len(s.Changed))
 	for _, ref := range s.Changed {
@@ -67,7 +70,7 @@ func (s *Snapshot) Joined(earlier *Snapshot) *Snapshot {
 	return &joined
 }
 
-// Counts returns how many objects there are of each kind.
+// Counts returns the number of objects of each kind.
 func (s *Snapshot) Counts() map[string]int {
 	counts := map[string]int{}
 	for name, t := range s.tables {
@@ -76,14 +79,16 @@ func (s *Snapshot) Counts() map[string]int {
 	return counts
 }
 
-// MostByName is how many objects of a kind a source follows by name for one namespace: each is a watch of its own.
+// MostByName is the maximum number of objects of a kind that a source watches by name in one namespace. Each of them
+// needs its own watch.
 const MostByName = 5000
 
-// Denied reports whether the source is not allowed to read an object. It is unknown then whether the object exists.
+// Denied reports whether the source is not allowed to read an object. In this case it is unknown whether the object
+// exists.
 func (s *Snapshot) Denied(ref ir.Ref) bool { return s.denied[ref] }
 
-// Older orders Ingresses by precedence: the older one first, and of two of the same second the one whose
-// "namespace/name" sorts last, as ingress-nginx's sortIngressSlice does.
+// Older orders objects by precedence: the older one first. Of two objects that were created in the same second, the one
+// whose "namespace/name" sorts last comes first, as in ingress-nginx's sortIngressSlice.
 func Older(a, b kinds.Object) int {
 	return cmp.Or(
 		a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time),
@@ -91,7 +96,7 @@ func Older(a, b kinds.Object) int {
 	)
 }
 
-// RefOf names an object of a kind that is read. The Kind of another object is empty.
+// RefOf returns the Ref of an object. Kind is empty if the kind is not a row of internal/kinds.
 func RefOf(object kinds.Object) ir.Ref {
 	ref := ir.Ref{Namespace: object.GetNamespace(), Name: object.GetName()}
 	if row := kinds.Of(object); row != nil {
@@ -100,8 +105,8 @@ func RefOf(object kinds.Object) ir.Ref {
 	return ref
 }
 
-// Elder names an object that counts before another one, and says what decided that: "the older Ingress/shop/web" if it was
-// created before. Manifests do not say when, and then names decide.
+// Elder describes an object that takes precedence over another one, and the reason: "the older Ingress/shop/web" if it
+// was created first. Objects from manifests may have no creation time; in this case the names decide.
 func Elder(winner, other kinds.Object) string {
 	name := RefOf(winner).String()
 	if why := byName(winner, other); why != "" {
@@ -110,7 +115,8 @@ func Elder(winner, other kinds.Object) string {
 	return "the older " + name
 }
 
-// ElderOfKind is like Elder, without the name: the message is for the owner of the other object, who may not be allowed to see it.
+// ElderOfKind is like Elder, without the object's name. It is used in messages for the owner of the other object, who
+// may not be allowed to see the winner.
 func ElderOfKind(winner, other kinds.Object, where string) string {
 	kind := RefOf(winner).Kind + where
 	if why := byName(winner, other); why != "" {
@@ -119,7 +125,7 @@ func ElderOfKind(winner, other kinds.Object, where string) string {
 	return "an older " + kind
 }
 
-// byName is empty where the age has decided.
+// byName returns why the winner takes precedence if its age does not decide it, otherwise "".
 func byName(winner, other kinds.Object) string {
 	created, then := winner.GetCreationTimestamp(), other.GetCreationTimestamp()
 	switch {

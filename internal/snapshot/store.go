@@ -10,21 +10,23 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// Store follows objects as they come and go. Its methods may be called from any goroutine. Objects of a kind that is not a
-// row of internal/kinds are ignored.
+// Store tracks objects as they are added, changed and deleted. Its methods are safe for concurrent use. Objects of
+// kinds that are not in internal/kinds are ignored.
 //
-// An object that equals the one before is not a change, apart from its resource version, its managed fields, and a status
-// that this controller writes. Take returns the newest object all the same, but neither wakes its caller nor names it.
+// An update is not a change if only the resource version, the managed fields, or a status that this controller writes
+// differ. After such an update Take returns the newest object, but Changed neither wakes the caller nor lists the
+// object.
 type Store struct {
 	mu     sync.Mutex
 	tables map[string]*table
-	// taken has no field but Changed that a snapshot could change: the next one shares its tables and denied.
+	// taken is the last snapshot. The next snapshot shares its tables and denied, so only its field Changed may be
+	// modified.
 	taken   Snapshot
 	changed map[ir.Ref]struct{}
 	wake    chan struct{}
 }
 
-// NewStore returns a store without objects.
+// NewStore returns an empty store.
 func NewStore() *Store {
 	s := &Store{
 		tables: map[string]*table{}, taken: Snapshot{tables: map[string]*table{}},
@@ -37,13 +39,14 @@ func NewStore() *Store {
 	return s
 }
 
-// Set adds an object or replaces it. The object belongs to the store from then on.
+// Set adds or replaces an object. The caller must not modify the object afterwards.
 func (s *Store) Set(object kinds.Object) { s.Apply([]kinds.Object{object}, nil) }
 
-// Delete removes an object; one that is not there is not an error. Only the kind, namespace and name of the argument count.
+// Delete removes an object. It does nothing if the object does not exist. Only the kind, namespace and name of the
+// argument are used.
 func (s *Store) Delete(object kinds.Object) { s.Apply(nil, []kinds.Object{object}) }
 
-// Apply removes and sets many objects at once: no Take sees a part of it.
+// Apply removes the objects in gone and sets the objects in set at once: no Take sees only a part of the changes.
 func (s *Store) Apply(set, gone []kinds.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,12 +67,12 @@ func (s *Store) Apply(set, gone []kinds.Object) {
 	}
 }
 
-// Deny notes that an object may not be read, or that it may be. That is a change of the object.
+// Deny records whether the source is not allowed to read an object. A new value is a change of the object.
 func (s *Store) Deny(ref ir.Ref, denied bool) {
 	s.DenyAll(func(yield func(ir.Ref) bool) { yield(ref) }, denied)
 }
 
-// DenyAll is Deny for many, which costs one copy of all that may not be read.
+// DenyAll calls Deny for many objects. It copies the map of all denied objects only once.
 func (s *Store) DenyAll(refs iter.Seq[ir.Ref], denied bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +82,7 @@ func (s *Store) DenyAll(refs iter.Seq[ir.Ref], denied bool) {
 			continue
 		}
 		if next == nil {
-			// Snapshots have the old one.
+			// Snapshots share the old map.
 			next = maps.Clone(s.taken.denied)
 		}
 		if next == nil {
@@ -95,8 +98,8 @@ func (s *Store) DenyAll(refs iter.Seq[ir.Ref], denied bool) {
 	}
 }
 
-// Get returns the object of the same kind, namespace and name, or nil. It is there for sources, which save a copy of an
-// object that has not changed; other callers read a Snapshot.
+// Get returns the object with the same kind, namespace and name, or nil. It lets sources avoid a copy of an object that
+// has not changed. Other callers read a Snapshot.
 func (s *Store) Get(object kinds.Object) kinds.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,10 +109,10 @@ func (s *Store) Get(object kinds.Object) kinds.Object {
 	return nil
 }
 
-// Changed returns a channel that receives a value when there is something new for Take.
+// Changed returns a channel that receives a value when Take has something new to return.
 func (s *Store) Changed() <-chan struct{} { return s.wake }
 
-// Wake makes Changed receive a value although no object changed, for a source that has other news.
+// Wake makes Changed receive a value although no object has changed. A source calls it if it has other news.
 func (s *Store) Wake() {
 	select {
 	case s.wake <- struct{}{}:
@@ -117,7 +120,7 @@ func (s *Store) Wake() {
 	}
 }
 
-// Take returns all objects as they are now, and what changed since the last call. It is for one caller.
+// Take returns the current objects and the changes since the last call. Only one caller may use it.
 func (s *Store) Take() *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +146,7 @@ func (s *Store) table(object kinds.Object) *table {
 	return s.tables[row.Name]
 }
 
-// record notes the change of an object, or of its owner. There may be none.
+// record records a change of an object, under the name of its owner if it has one. It does nothing if object is nil.
 func (s *Store) record(t *table, object kinds.Object) {
 	if object == nil {
 		return

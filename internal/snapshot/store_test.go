@@ -82,7 +82,8 @@ func TestSequenceCountsFromOne(t *testing.T) {
 	}
 }
 
-// Since tells a reader whether it has seen everything before Changed: it is the sequence of the snapshot taken last.
+// TestSinceIsTheSnapshotBefore checks that Since is the sequence of the previous snapshot. From it a reader can tell
+// whether it has missed changes.
 func TestSinceIsTheSnapshotBefore(t *testing.T) {
 	s := NewStore()
 	var before uint64

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// Objects are the objects of one kind, by namespace and name. Objects of the whole cluster have the namespace "".
+// Objects holds the objects of one kind by namespace and name. Cluster-scoped objects have the namespace "".
 type Objects[T kinds.Object] struct{ table *table }
 
 // Get returns one object.
@@ -24,11 +24,11 @@ func (o Objects[T]) Get(namespace, name string) (T, bool) {
 // All yields the objects in the order of namespace and name.
 func (o Objects[T]) All() iter.Seq[T] { return all[T](&o.table.all) }
 
-// Len returns how many there are.
+// Len returns the number of objects.
 func (o Objects[T]) Len() int { return o.table.all.Len() }
 
-// Annotated yields the objects that have an annotation with kinds.OwnPrefix, in the order of namespace and name. The kind has
-// to be one with ListsAnnotated. In a large cluster they are few.
+// Annotated yields the objects that have an annotation with kinds.OwnPrefix, in the order of namespace and name. The
+// kind must have ListsAnnotated set. It reads an index, because even a large cluster has few of these objects.
 func (o Objects[T]) Annotated() iter.Seq[T] { return all[T](&o.table.index) }
 
 func all[T kinds.Object](t *tree) iter.Seq[T] {
@@ -37,7 +37,7 @@ func all[T kinds.Object](t *tree) iter.Seq[T] {
 	}
 }
 
-// OwnedBy yields the objects of one owner, in the order of their names. The kind has to be one with an Owner.
+// OwnedBy yields the objects of one owner, in the order of their names. The kind must have an Owner.
 func (o Objects[T]) OwnedBy(namespace, owner string) iter.Seq[T] {
 	prefix := key(namespace, owner) + separator
 	return func(yield func(T) bool) {
@@ -47,22 +47,22 @@ func (o Objects[T]) OwnedBy(namespace, owner string) iter.Seq[T] {
 	}
 }
 
-// separator sorts before every character of a name, so that the objects of a namespace are neighbours.
+// separator sorts before every character of a name, so that the objects of a namespace are adjacent.
 const separator = "\x00"
 
 func key(namespace, name string) string { return namespace + separator + name }
 
-// tree is copied in constant time: a copy shares the nodes until one of both changes them.
+// tree is a map that is copied in constant time: a copy shares the nodes until one of the two maps changes them.
 type tree = btree.Map[string, kinds.Object]
 
 // table holds the objects of one kind.
 type table struct {
 	row *kinds.Kind
 	all tree
-	// index has the objects of a kind with an Owner by owner and name, and of a kind with ListsAnnotated the annotated ones
-	// by name.
+	// index has the objects of a kind with an Owner by owner and name. For a kind with ListsAnnotated it has the
+	// annotated objects by name.
 	index tree
-	// stale says that the table has changed since the last snapshot.
+	// stale is set if the table has changed since the last snapshot.
 	stale bool
 }
 
@@ -87,7 +87,7 @@ func (t *table) get(o kinds.Object) kinds.Object {
 	return old
 }
 
-// set returns the object that o has replaced, or nil.
+// set adds o and returns the object that it replaces, or nil.
 func (t *table) set(o kinds.Object) kinds.Object {
 	t.stale = true
 	old, _ := t.all.Set(t.key(o), o)
@@ -101,7 +101,7 @@ func (t *table) set(o kinds.Object) kinds.Object {
 	return old
 }
 
-// remove returns the object that it has removed, or nil.
+// remove removes the object with the namespace and name of o and returns it, or nil.
 func (t *table) remove(o kinds.Object) kinds.Object {
 	old, ok := t.all.Delete(t.key(o))
 	if k := t.indexKey(old); k != "" {
@@ -111,7 +111,7 @@ func (t *table) remove(o kinds.Object) kinds.Object {
 	return old
 }
 
-// indexKey is empty for an object that does not belong into the index.
+// indexKey returns the key of an object in the index, or "" if the object is not in the index.
 func (t *table) indexKey(o kinds.Object) string {
 	switch {
 	case o == nil:
@@ -123,12 +123,12 @@ func (t *table) indexKey(o kinds.Object) string {
 	return ""
 }
 
-// same reports whether two objects of one name mean the same.
+// same reports whether two objects of the same name have the same meaning.
 func (t *table) same(a, b kinds.Object) bool {
 	return kinds.SameVersion(a, b) || equality.Semantic.DeepEqual(t.meaning(a), t.meaning(b))
 }
 
-// meaning returns a shallow copy of an object without the fields whose change is not a change of the object.
+// meaning returns a shallow copy of an object without the fields that are ignored when objects are compared.
 func (t *table) meaning(o kinds.Object) kinds.Object {
 	copied := t.row.New()
 	fields := reflect.ValueOf(copied).Elem()
