@@ -5,18 +5,20 @@ import (
 	"strings"
 )
 
-// EscapeComponent escapes all but letters, digits and -._~ as in a URL, as nginx does for $escaped_request_uri.
+// EscapeComponent percent-encodes all characters except letters, digits and -._~, as nginx does for
+// $escaped_request_uri.
 func EscapeComponent(text string) string {
 	return escape(text, func(c byte) bool { return isAlphanumeric(rune(c)) || strings.IndexByte("-._~", c) >= 0 })
 }
 
-// EscapeGraphic escapes what cannot stand anywhere in a URL, and what ends its query: control characters, white space, quotation marks,
-// brackets, backslashes, # and what is not ASCII. The rest, with what is escaped already, stays as it is.
+// EscapeGraphic percent-encodes the characters that are not allowed in a URL or would end its query: control
+// characters, white space, quotation marks, brackets, backslashes, # and all non-ASCII characters. Other characters,
+// including existing percent-encoding, are not changed.
 func EscapeGraphic(text string) string {
 	return escape(text, func(c byte) bool { return '!' <= c && c <= '~' && strings.IndexByte("\"#<>\\^`{|}", c) < 0 })
 }
 
-// EscapeControls escapes what can stand in no header.
+// EscapeControls percent-encodes the characters that are not allowed in a header value.
 func EscapeControls(text string) string {
 	return escape(text, func(c byte) bool { return c >= ' ' && c != 0x7f || c == '\t' })
 }

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// MostSeconds is the longest time that is read: a year.
+// MostSeconds is the longest accepted time in seconds: a year.
 const MostSeconds = 365 * 24 * 60 * 60
 
-// units of a time, as nginx writes them. A number without one is of seconds.
+// units are nginx's time suffixes. A number without a suffix is in seconds.
 var units = map[string]time.Duration{
 	"": time.Second, "ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour,
 	"d": 24 * time.Hour, "w": 7 * 24 * time.Hour, "M": 30 * 24 * time.Hour, "y": 365 * 24 * time.Hour,
 }
 
-// Time reads a time of nginx, such as 240s or 1h 30m.
+// Time parses a time in nginx's format, such as 240s or 1h 30m.
 func Time(text string) (time.Duration, error) {
 	var total time.Duration
 	for rest := strings.TrimSpace(text); ; {
@@ -35,7 +35,7 @@ func Time(text string) (time.Duration, error) {
 	}
 }
 
-// Timeout reads a time above 0 of Go or of nginx, such as 1m30s.
+// Timeout parses a time above 0 in Go's or nginx's format, such as 1m30s.
 func Timeout(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil {
@@ -47,7 +47,7 @@ func Timeout(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// cutTime takes a number and its unit off a time. The number is negative if there is none.
+// cutTime splits the first number and its unit off a time. n is negative if there is no number.
 func cutTime(text string) (n int64, unit, rest string) {
 	digits := strings.TrimLeft(text, "0123456789")
 	n, err := strconv.ParseInt(text[:len(text)-len(digits)], 10, 64)
@@ -58,8 +58,8 @@ func cutTime(text string) (n int64, unit, rest string) {
 	return n, digits[:len(digits)-len(rest)], strings.TrimLeft(rest, " ")
 }
 
-// Seconds returns a reader of numbers of seconds, from the least to a year. A time with a unit counts, too. That is
-// remarked, because ingress-nginx takes none there.
+// Seconds returns a parser for a number of seconds from least to a year. It also accepts a time with a unit, but
+// returns a Remark with it, because ingress-nginx does not accept units there.
 func Seconds(least int) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		if n, err := strconv.Atoi(text); err == nil && n >= least && n <= MostSeconds {
@@ -74,12 +74,12 @@ func Seconds(least int) func(string) (time.Duration, error) {
 	}
 }
 
-// AreSeconds says what a reader of Seconds takes.
+// AreSeconds describes the values that the parser of Seconds accepts.
 func AreSeconds(least int) string {
 	return fmt.Sprintf("a number of seconds from %d to %d", least, MostSeconds)
 }
 
-// Size reads a size of nginx: bytes, or with k, m or g behind them 1024 of them, and so on.
+// Size parses a size in nginx's format: a number of bytes, or a number with the suffix k, m or g for powers of 1024.
 func Size(text string) (int64, error) {
 	digits, factor := text, int64(1)
 	if text != "" {

@@ -1,5 +1,5 @@
-// Package nginx reads what stands in annotations and in ConfigMap keys: switches, numbers, times, sizes and names, in the
-// words of nginx and ingress-nginx. An error is worded for the author of the value.
+// Package nginx parses the values of annotations and ConfigMap keys: switches, numbers, times, sizes and names in the
+// formats of nginx and ingress-nginx. Its errors are written for the author of the value.
 package nginx
 
 import (
@@ -14,29 +14,30 @@ import (
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
-// Remark is an error that comes with a value: the value counts, and its author should know something about it.
+// Remark is an error with a valid value: the value is used, and the author gets a warning.
 type Remark string
 
 func (r Remark) Error() string { return string(r) }
 
-// Partial is an error that comes with the part of a value that can be used, and which counts.
+// Partial is an error with a partly valid value: the valid part is used.
 type Partial string
 
 func (p Partial) Error() string { return string(p) }
 
-// Unsupported is the error of a value that ingress-nginx takes and this controller does not.
+// Unsupported is the error for a value that ingress-nginx supports and this controller does not.
 type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }
 
-// Counts says whether the value that came with an error is to be used.
+// Counts reports whether the value that was returned with an error is to be used.
 func Counts(err error) bool {
 	var remark Remark
 	var partial Partial
 	return err == nil || errors.As(err, &remark) || errors.As(err, &partial)
 }
 
-// Into makes a parser of a field and of a reader of values. With an error the field stays as it is.
+// Into combines a field and a parser of values into a function that sets the field. If the value is not valid, the
+// field does not change.
 func Into[S, T any](field func(*S) *T, read func(string) (T, error)) func(*S, string) error {
 	return func(s *S, text string) error {
 		v, err := read(text)
@@ -47,7 +48,7 @@ func Into[S, T any](field func(*S) *T, read func(string) (T, error)) func(*S, st
 	}
 }
 
-// Quote returns a value for a message, cut where it is long.
+// Quote returns a quoted value for a message. Long values are cut.
 func Quote(text string) string {
 	const most = 80
 	if runes := []rune(text); len(runes) > most {
@@ -56,7 +57,7 @@ func Quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// Bool reads true and false.
+// Bool parses a boolean in any form that strconv.ParseBool accepts.
 func Bool(text string) (bool, error) {
 	v, err := strconv.ParseBool(text)
 	if err != nil {
@@ -65,13 +66,13 @@ func Bool(text string) (bool, error) {
 	return v, nil
 }
 
-// No reads true and false, and returns the opposite: it is for a switch whose default is on.
+// No parses a boolean and returns the opposite. It is meant for options that are on by default.
 func No(text string) (bool, error) {
 	on, err := Bool(text)
 	return err == nil && !on, err
 }
 
-// OnOff reads the switches of nginx.
+// OnOff parses nginx's "on" and "off".
 func OnOff(text string) (bool, error) {
 	if text != "on" && text != "off" {
 		return false, fmt.Errorf(`%s is neither "on" nor "off"`, Quote(text))
@@ -79,7 +80,7 @@ func OnOff(text string) (bool, error) {
 	return text == "on", nil
 }
 
-// Number returns a reader of numbers in a range.
+// Number returns a parser for integers from least to most.
 func Number(least, most int) func(string) (int, error) {
 	return func(text string) (int, error) {
 		n, err := strconv.Atoi(text)
@@ -90,7 +91,8 @@ func Number(least, most int) func(string) (int, error) {
 	}
 }
 
-// OneOf returns a reader of words in a list. Case counts for nothing; the word comes back as it stands in the list.
+// OneOf returns a parser for words from a list. Case is ignored, and the parser returns the word in the spelling of the
+// list.
 func OneOf(words ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, text) })
@@ -101,8 +103,8 @@ func OneOf(words ...string) func(string) (string, error) {
 	}
 }
 
-// Meant returns the end of the message on a word that is not among the known ones: the nearest of them, or nothing. A number is
-// another number, and not misspelt.
+// Meant returns the end of a message about an unknown word: a suggestion for the nearest known word, or "". It suggests
+// nothing for a text with digits, because another number is not a misspelling.
 func Meant(text string, words []string) string {
 	if strings.ContainsAny(text, "0123456789") {
 		return ""
@@ -110,10 +112,11 @@ func Meant(text string, words []string) string {
 	return suggest.Hint(text, words)
 }
 
-// mostNameBytes is more than any header or cookie name needs, and less than clients and proxies refuse.
+// mostNameBytes is the maximum length of a header or cookie name. Names need less than this, and clients and proxies
+// accept more.
 const mostNameBytes = 128
 
-// Token reads the name of a header or of a cookie.
+// Token parses the name of a header or cookie.
 func Token(text string) (string, error) {
 	if text == "" || len(text) > mostNameBytes || strings.ContainsFunc(text, notInToken) {
 		return "", fmt.Errorf("%s is not a name: it may have letters, digits and any of !#$%%&'*+-.^_`|~, up to %d of them",
@@ -130,7 +133,8 @@ func isAlphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// Chars returns a reader of text in letters, digits and some other characters, such as ".-".
+// Chars returns a parser for text of at most most bytes that consists of letters, digits and the characters in others,
+// such as ".-".
 func Chars(others string, most int) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if len(text) > most {
@@ -145,7 +149,8 @@ func Chars(others string, most int) func(string) (string, error) {
 	}
 }
 
-// ListOf returns a reader of a list with commas. check says what is wrong with an entry, which is left out then; the others count.
+// ListOf returns a parser for comma-separated lists. Entries for which check returns an error are left out, and the
+// other entries are used.
 func ListOf(check func(string) error) func(string) ([]string, error) {
 	return func(text string) ([]string, error) {
 		var good, bad []string
@@ -166,20 +171,20 @@ func ListOf(check func(string) error) func(string) ([]string, error) {
 	}
 }
 
-// IsControl is true for what could mean something to a log, a header or a terminal: control characters, and the two line
-// separators that Unicode does not count among them.
+// IsControl reports whether a character can have a special meaning in a log, a header or a terminal: control
+// characters, and the two line separators that unicode.IsControl does not include.
 func IsControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// Nowhere is a network that no connection comes from: the address of a broadcast.
+// Nowhere is a network from which no connection can come: the broadcast address.
 const Nowhere = "255.255.255.255/32"
 
-// List returns the words of a list, with commas or white space between them.
+// List splits a list at commas and white space.
 func List(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
-// Locations reads the beginnings of paths, with commas between them. It wants a slash in front: without, a typing error
-// would say nothing, and a comma too many exempt everything.
+// Locations parses comma-separated path prefixes. It requires a leading slash: without it, a misspelled prefix would
+// silently match nothing, and an empty one would exempt everything.
 func Locations(value string) ([]string, error) {
 	var list []string
 	for text := range strings.SplitSeq(value, ",") {
@@ -195,9 +200,9 @@ func Locations(value string) ([]string, error) {
 	return list, nil
 }
 
-// Networks reads the networks and addresses of trusted proxies, with commas or spaces between them. An error is a Partial one: what
-// cannot be read is left out. The list is never empty, because an empty one trusts every address; without anything that can be read
-// it has a network that no connection comes from.
+// Networks parses the networks and addresses of trusted proxies, separated by commas or spaces. Errors are of type
+// Partial, and invalid entries are left out. The list is never empty, because an empty list would trust every address.
+// If no entry is valid, it contains only Nowhere.
 func Networks(text string) ([]string, error) {
 	var networks, bad []string
 	for _, word := range List(text) {
@@ -218,7 +223,7 @@ func Networks(text string) ([]string, error) {
 	return networks, nil
 }
 
-// AllNetworks reads networks and addresses with commas or spaces between them, and fails if one of them cannot be read.
+// AllNetworks parses networks and addresses, separated by commas or spaces. It fails if an entry is not valid.
 func AllNetworks(text string) ([]string, error) {
 	networks, err := Networks(text)
 	if err != nil {
@@ -228,7 +233,7 @@ func AllNetworks(text string) ([]string, error) {
 	return networks, nil
 }
 
-// network reads a network or an address. IPv4-mapped IPv6 addresses count as IPv4.
+// network parses a network or an address. IPv4-mapped IPv6 addresses are converted to IPv4.
 func network(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)

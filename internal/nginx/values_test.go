@@ -91,7 +91,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// FuzzValues holds that no text stops a reader, and that what it takes is inside of its range.
+// FuzzValues checks that no text makes a parser panic, and that all accepted values are in range.
 func FuzzValues(f *testing.F) {
 	for _, text := range []string{"", "10", "10s", "1h 30m", "8m", "99999999999g", "-1", "true", "off", "\x00", "\xff"} {
 		f.Add(text)
@@ -106,7 +106,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// FuzzWords is FuzzValues for sizes and names.
+// FuzzWords does the same for sizes and names.
 func FuzzWords(f *testing.F) {
 	for _, text := range []string{"", "10", "8m", "99999999999g", "-1", "a;b", "X-Forwarded-For", "\x00", "\xff"} {
 		f.Add(text)

@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// Template is text with variables in it. It is immutable.
+// Template is parsed text with nginx variables. It is immutable.
 type Template struct {
-	// parts are text and the names of variables in turn, beginning with text.
+	// parts has literal text and names of variables alternately, starting and ending with text.
 	parts []string
 }
 
-// names are the variables that Lookup functions know. There are also http_NAME, cookie_NAME and arg_NAME.
+// names are the variables that are available everywhere, in addition to http_NAME, cookie_NAME and arg_NAME. Every
+// lookup function must support them.
 var names = []string{
 	"args", "best_http_host", "binary_remote_addr", "escaped_request_uri", "host", "http_host", "ingress_name", "is_args", "location_path",
 	"msec", "namespace", "opentelemetry_context_traceparent", "opentelemetry_span_id", "opentelemetry_trace_id",
@@ -22,34 +23,36 @@ var names = []string{
 	"ssl_client_s_dn", "ssl_client_verify", "the_real_ip", "uri",
 }
 
-// FastCGIVariables are the variables besides, for parameters of FastCGI.
+// FastCGIVariables are the additional variables for FastCGI parameters.
 var FastCGIVariables = []string{
 	"content_length", "content_type", "document_root", "document_uri", "fastcgi_path_info", "fastcgi_script_name", "https",
 	"server_addr", "server_protocol",
 }
 
-// LogVariables are the variables besides, for the lines of the access log: what is known when a request has been answered.
+// LogVariables are the additional variables for the access log. They are known when the response is complete.
 var LogVariables = []string{
 	"body_bytes_sent", "bytes_sent", "hostname", "http2", "https", "pid", "pipe", "proxy_alternative_upstream_name", "proxy_upstream_name",
 	"remote_user", "request", "request_length", "request_time", "server_protocol", "ssl_cipher", "ssl_protocol", "ssl_server_name", "status",
 	"time_iso8601", "time_local", "upstream_addr", "upstream_response_length", "upstream_response_time", "upstream_status",
 }
 
-// StreamVariables are the only variables for the lines of TCP and UDP ports: what is known when a connection has ended.
+// StreamVariables are the variables for the log of TCP and UDP ports; no other variables are available there. They are
+// known when the connection has ended.
 var StreamVariables = []string{
 	"bytes_received", "bytes_sent", "hostname", "msec", "pid", "protocol", "proxy_upstream_name", "remote_addr", "remote_port", "server_addr",
 	"server_port", "session_time", "status", "time_iso8601", "time_local", "upstream_addr", "upstream_bytes_received", "upstream_bytes_sent",
 }
 
-// Groups are the variables of a place where a regular expression has matched.
+// Groups are the variables for the groups of a regular expression.
 var Groups = strings.Split("123456789", "")
 
 var prefixes = []string{"http_", "cookie_", "arg_"}
 
-// MostVariables is how many variables a text may have: a client may send tens of kilobytes for each.
+// MostVariables is the maximum number of variables in one text. It limits memory, because a client may send tens of
+// kilobytes for each of them.
 const MostVariables = 64
 
-// CheckVariables says why a text has too many of them.
+// CheckVariables returns an error if a text has too many variables.
 func CheckVariables(text string) error {
 	if n := strings.Count(text, "$"); n > MostVariables {
 		return fmt.Errorf("it has %d variables, and %d are the most", n, MostVariables)
@@ -57,8 +60,8 @@ func CheckVariables(text string) error {
 	return nil
 }
 
-// ParseTemplate reads a template. A dollar sign begins a variable, as $name or ${name}; one that is unknown is an error, and so are too many
-// of them. more are the names of variables that there are in this place besides.
+// ParseTemplate parses text with variables of the form $name or ${name}. It returns an error for unknown variables and
+// for too many variables. more lists additional variables that are available for this text.
 func ParseTemplate(text string, more ...string) (*Template, error) {
 	if err := CheckVariables(text); err != nil {
 		return nil, err
@@ -80,7 +83,7 @@ func ParseTemplate(text string, more ...string) (*Template, error) {
 	}
 }
 
-// cutName takes a name off what follows a dollar sign.
+// cutName splits the name of a variable off the text after a dollar sign.
 func cutName(s string, more []string) (name, rest string, err error) {
 	if inner, ok := strings.CutPrefix(s, "{"); ok {
 		name, rest, ok = strings.Cut(inner, "}")
@@ -88,7 +91,7 @@ func cutName(s string, more []string) (name, rest string, err error) {
 			return "", "", fmt.Errorf("${%s has no closing brace", inner)
 		}
 	} else if s != "" && '1' <= s[0] && s[0] <= '9' {
-		// Of a group, one digit counts, whatever stands behind it.
+		// The number of a group has one digit, so another digit after it is text.
 		name, rest = s[:1], s[1:]
 	} else {
 		end := strings.IndexFunc(s, func(r rune) bool { return !isNameRune(r) })
@@ -117,10 +120,10 @@ func known(name string) bool {
 	})
 }
 
-// Split is a text with variables, taken apart: Texts and Names in turn, beginning and ending with a text.
+// Split is a text that is split at its variables: Texts and Names alternately, starting and ending with a text.
 type Split struct{ Texts, Names []string }
 
-// SplitTemplate takes apart what ParseTemplate reads, whatever its variables are called. A dollar sign without a name is text.
+// SplitTemplate splits a text at its variables and does not check their names. A dollar sign without a name is text.
 func SplitTemplate(text string) Split {
 	var s Split
 	literal := ""
@@ -140,12 +143,12 @@ func SplitTemplate(text string) Split {
 	}
 }
 
-// Unknown returns the variables in a text that there are not, each once. more are names of others in this place.
+// Unknown returns the unknown variables in the text, each once. more lists additional known names.
 func (s *Split) Unknown(more ...string) []string {
 	return slices.DeleteFunc(s.Others(more), known)
 }
 
-// Others returns the variables in a text that are not among names, each once.
+// Others returns the variables in the text that are not in names, each once.
 func (s *Split) Others(names []string) []string {
 	var others []string
 	for _, name := range s.Names {
@@ -156,7 +159,7 @@ func (s *Split) Others(names []string) []string {
 	return others
 }
 
-// cutAnyName takes a name off what follows a dollar sign; without one, rest is all of it.
+// cutAnyName splits a name off the text after a dollar sign. If there is no name, rest is the whole text.
 func cutAnyName(s string) (name, rest string, ok bool) {
 	if inner, braced := strings.CutPrefix(s, "{"); braced {
 		name, rest, ok = strings.Cut(inner, "}")
@@ -172,10 +175,10 @@ func cutAnyName(s string) (name, rest string, ok bool) {
 	return s[:end], s[end:], end > 0
 }
 
-// Text returns the text of a template without variables.
+// Text returns the text of a template without variables. ok is false if it has variables.
 func (t *Template) Text() (text string, ok bool) { return t.parts[0], len(t.parts) == 1 }
 
-// Variables returns the names of the variables in the template, in their order.
+// Variables returns the names of the variables in the order of the template.
 func (t *Template) Variables() (all []string) {
 	for i := 1; i < len(t.parts); i += 2 {
 		all = append(all, t.parts[i])
@@ -183,7 +186,8 @@ func (t *Template) Variables() (all []string) {
 	return all
 }
 
-// Expand returns the text with the values of a request. A template of one variable and no text costs no allocation.
+// Expand returns the text with the values that lookup returns. It does not allocate if the template is a single
+// variable without text.
 func (t *Template) Expand(lookup func(name string) string) string {
 	if len(t.parts) == 1 {
 		return t.parts[0]

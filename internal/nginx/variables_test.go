@@ -38,7 +38,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestValuesAreNotReadAgain holds that a client cannot bring variables of its own.
+// TestValuesAreNotReadAgain checks that variables in a client's value are not expanded.
 func TestValuesAreNotReadAgain(t *testing.T) {
 	template, err := nginx.ParseTemplate("$arg_a")
 	if err != nil {

@@ -54,7 +54,7 @@ var table = option.Table[settings, string]{
 	{Name: "tuning", Ignored: "nginx alone needs it"},
 }
 
-// read reads names and values in turn.
+// read reads pairs of names and values.
 func read(pairs ...string) (settings, []string) {
 	s := settings{}
 	r := option.Reading[settings]{Settings: &s, Invalid: report.InvalidEntry}
@@ -114,7 +114,7 @@ func TestLongValuesAreRefused(t *testing.T) {
 	}
 }
 
-// TestIn holds that a row for a part of the settings does to that part what the row itself does.
+// TestIn checks that a row for a part of the settings works like the original row.
 func TestIn(t *testing.T) {
 	type all struct{ Part settings }
 	part := func(a *all) *settings { return &a.Part }

@@ -8,14 +8,14 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// Reading reads the values of one object into settings, and collects the problems with them.
+// Reading parses the values of one object into settings and collects the problems.
 type Reading[S any] struct {
 	Settings *S
 	Problems []report.Problem
-	// Invalid is the reason of a problem with a value.
+	// Invalid is the reason of problems with values.
 	Invalid report.Reason
 
-	// counted are the options whose values count.
+	// counted has the options whose values are used.
 	counted []counted[S]
 }
 
@@ -24,7 +24,7 @@ type counted[S any] struct {
 	field string
 }
 
-// Read reads a value that stands in a field of the object. One that cannot be used is left out and reported.
+// Read parses the value of a field of the object. An invalid value is ignored and reported as a problem.
 func (r *Reading[S]) Read(row *Row[S, string], value, field string) {
 	if row.Ignored != "" {
 		return
@@ -51,7 +51,7 @@ func (r *Reading[S]) Read(row *Row[S, string], value, field string) {
 	}
 }
 
-// problem words the error of a value.
+// problem turns the error of a parser into a problem.
 func problem[S any](row *Row[S, string], err error, invalid report.Reason, field string) report.Problem {
 	p := report.Problem{Severity: report.Error, Reason: invalid, Field: field, Message: err.Error()}
 	var remark nginx.Remark
@@ -68,7 +68,8 @@ func problem[S any](row *Row[S, string], err error, invalid report.Reason, field
 	return p
 }
 
-// Check warns of values that have no effect, or a surprising one, beside the others. Call it when all are read.
+// Check adds warnings for values that have no effect, or a surprising one, in combination with other values. It is
+// called after all values are read.
 func (r *Reading[S]) Check() {
 	for _, c := range r.counted {
 		if c.row.Check == nil {
@@ -80,12 +81,12 @@ func (r *Reading[S]) Check() {
 	}
 }
 
-// Warn adds a problem of little severity: what the object asks for is served.
+// Warn adds a problem of severity Warning. Everything that the object requests is still served.
 func (r *Reading[S]) Warn(reason report.Reason, field, message string) {
 	r.Problems = append(r.Problems, report.Problem{Severity: report.Warning, Reason: reason, Field: field, Message: message})
 }
 
-// Refuse adds a problem of high severity: something that the object asks for is not served.
+// Refuse adds a problem of severity Error: something that the object requests is not served.
 func (r *Reading[S]) Refuse(reason report.Reason, field, message string) {
 	r.Problems = append(r.Problems, report.Problem{Severity: report.Error, Reason: reason, Field: field, Message: message})
 }

@@ -1,5 +1,6 @@
-// Package option is the one form of all that users write as a name and a value: annotations of Ingresses and of Services, keys of
-// the ConfigMap, and options of the Caddyfile. Each of these is a Table of rows, from which values are read and documents printed.
+// Package option is the common form of everything that users write as a name and a value: annotations of Ingresses and
+// Services, keys of the ConfigMap, and options of the Caddyfile. Each of these is a Table of rows. The table is used to
+// parse the values and to generate the documentation.
 package option
 
 import (
@@ -10,41 +11,47 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// Scope says what an option changes, in the words of the table that it stands in.
+// Scope is the part of the configuration that an option applies to. Each table defines its own scopes.
 type Scope string
 
-// Risk is how much an option lets its author do, as ingress-nginx ranks annotations.
+// Risk is the risk of letting an author set the option, as ingress-nginx classifies annotations.
 type Risk string
 
-// Row is one option. S is the settings that it changes, and V is what it is read from: a string, or a line of a Caddyfile.
+// Row defines one option. S is the type of the settings that it changes. V is the type of the value: a string, or a
+// line of a Caddyfile.
 type Row[S, V any] struct {
-	// Name is what users write. Of annotations, those of ingress-nginx stand here without their prefix, and others with it.
+	// Name is the name that users write. Annotations of ingress-nginx are listed without their prefix, and other
+	// annotations with it.
 	Name string
-	// Doc says in one or two sentences what the option does, Values what may stand in it, Default what holds without it. Example is a
-	// value that works. All are Markdown without line breaks, but for the examples of Caddyfiles.
+	// Doc describes the option in one or two sentences. Values describes the accepted values, and Default the behavior
+	// without the option. Example is a valid value. All of them are Markdown without line breaks, except the examples
+	// of Caddyfiles.
 	Doc, Values, Example, Default string
 	Scope                         Scope
 	Risk                          Risk
-	// Ignored says why the option has no effect here, whatever its value is, and is no mistake either. Such a row has Name and
-	// Risk besides.
+	// Ignored is the reason why the option has no effect here, whatever its value. Using it is not an error. Such a row
+	// only has Name and Risk in addition. Ignored is empty for options that have an effect.
 	Ignored string
 
-	// Parse reads a value into the settings. An error is worded for the author of the value, and leaves the settings as they are;
-	// a nginx.Remark or a nginx.Partial comes with a value that counts.
+	// Parse sets the settings from a value. Its errors are written for the author of the value. After an error the
+	// settings are unchanged, except for a nginx.Remark or a nginx.Partial, which come with a value that is used.
 	Parse func(*S, V) error
-	// Raw hands the value to Parse as it stands. Otherwise it comes without spaces round it, and an empty one asks for nothing.
+	// Raw passes the value to Parse unchanged. Otherwise white space around it is removed, and an empty value is
+	// ignored.
 	Raw bool
-	// Lines allows a value of any length and of several lines.
+	// Lines allows a value of any length and with several lines.
 	Lines bool
-	// OnError is called for a value that cannot be used, to close what the option would have guarded. Meanwhile says at the end of
-	// the error what holds as long as the value stands there, if that is more than no effect.
+	// OnError is called if the value is invalid. It rejects the requests that the option would have restricted.
+	// Meanwhile is appended to the error message and describes the behavior until the value is fixed. It is empty if
+	// the option just has no effect.
 	OnError   func(*S)
 	Meanwhile string
-	// Check says why an option has no effect, or a surprising one, beside the others, once all of them are read. Empty is no problem.
+	// Check is called after all options are read. It returns a message if the option has no effect, or a surprising
+	// one, in combination with the other options, otherwise "".
 	Check func(*S) string
 }
 
-// In returns the row that means for a part of T what another row means for S. It has no scope and no risk.
+// In returns a row for settings T that works on a part of T as row works on S. It has no scope and no risk.
 func In[T, S, V any](part func(*T) *S, row *Row[S, V]) Row[T, V] {
 	in := Row[T, V]{
 		Name: row.Name, Doc: row.Doc, Values: row.Values, Example: row.Example, Default: row.Default, Ignored: row.Ignored,
@@ -60,10 +67,10 @@ func In[T, S, V any](part func(*T) *S, row *Row[S, V]) Row[T, V] {
 	return in
 }
 
-// Table is the options of one kind, in the order of their documentation.
+// Table lists the options of one kind in the order of their documentation.
 type Table[S, V any] []Row[S, V]
 
-// Find returns the row of a name, or nil.
+// Find returns the row with a name, or nil.
 func (t Table[S, V]) Find(name string) *Row[S, V] {
 	for i := range t {
 		if t[i].Name == name {
@@ -82,10 +89,11 @@ func (t Table[S, V]) Names() []string {
 	return names
 }
 
-// MaxBytes bounds a value, which may be copied into every route.
+// MaxBytes is the maximum length of a value, which may be copied into every route.
 const MaxBytes = 8192
 
-// checkText refuses what could mean something to a log, a header or a terminal, and what is longer than anything of use.
+// checkText rejects values with characters that can have a special meaning in a log, a header or a terminal, and values
+// that are too long.
 func checkText(value string) error {
 	if len(value) > MaxBytes {
 		return fmt.Errorf("the value is %d bytes long: %d are the most", len(value), MaxBytes)
@@ -98,7 +106,7 @@ func checkText(value string) error {
 	return nil
 }
 
-// Unless returns a message if a condition does not hold. It is for Row.Check.
+// Unless returns the message if the condition does not hold, otherwise "". It is a helper for Row.Check.
 func Unless(holds bool, message string) string {
 	if holds {
 		return ""
@@ -106,5 +114,5 @@ func Unless(holds bool, message string) string {
 	return message
 }
 
-// Anchor returns what a link to the heading of a row has behind its #.
+// Anchor returns the URL fragment of the row's heading, without "#".
 func (r *Row[S, V]) Anchor() string { return strings.NewReplacer(".", "", "/", "").Replace(r.Name) }

@@ -1,9 +1,10 @@
-// Package pattern compiles the regular expressions of objects, and bounds what they cost. Whoever may write an Ingress may write
-// one, and everybody may send what it is searched in: the text of an expression says nothing about its size, since {0,1000}
-// stands for a thousand copies, and the time of a search is the product of that size and of the length of what is searched.
+// Package pattern compiles regular expressions from Kubernetes objects and limits their cost. Any author of an Ingress
+// can write an expression, and any client can send the text to search. The length of an expression does not limit its
+// size, because {0,1000} stands for a thousand copies. The time of a search is proportional to the size of the
+// expression times the length of the text.
 //
-// So the size of each expression is bounded before it is compiled, the sum of the sizes of a host and of a namespace is bounded
-// where they are joined, and a search has a number of steps that it may take.
+// Therefore the size of each expression is limited before it is compiled, the total size is limited for each host and
+// each namespace, and each search has a limited number of steps.
 package pattern
 
 import (
@@ -18,44 +19,47 @@ import (
 )
 
 const (
-	// MostBytes is how long the text of a pattern may be.
+	// MostBytes is the maximum length of the text of a pattern in bytes.
 	MostBytes = 1 << 10
-	// MostSize is the size that one pattern may have: the longest text of plain characters has it, and Envoy warns of a tenth.
+	// MostSize is the maximum size of one pattern. The longest text of plain characters has about this size. Envoy
+	// warns at a tenth of it.
 	MostSize = 1500
-	// MostOfHost is the size that all patterns of a host may have together. A size of 1 takes some 50 bytes of memory, and a microsecond
-	// to compile.
+	// MostOfHost is the maximum total size of all patterns of a host. One unit takes about 50 bytes of memory and one
+	// microsecond to compile.
 	MostOfHost = 50_000
-	// MostOfNamespace is the size that all patterns of a namespace may have together.
+	// MostOfNamespace is the maximum total size of all patterns of a namespace.
 	MostOfNamespace = 200_000
-	// MostOfNames is the size that all patterns of a namespace that are names of hosts may have together. Each of them is searched in every name
-	// that no host has, whichever namespace it is of: a budget for names is enough for those of several namespaces.
+	// MostOfNames is the maximum total size of all patterns of a namespace that are host names. Each of them is
+	// searched in every name that matches no other host, in all namespaces. The limit is low, so that NewNameBudget is
+	// sufficient for several namespaces.
 	MostOfNames = 500
-	// MostOfName is the length of a name that is searched: no host has a longer one.
+	// MostOfName is the maximum length of a name that is searched. No host name is longer.
 	MostOfName = 253
 )
 
-// Pattern is a regular expression of the kind RE2. It is immutable, and for all goroutines.
+// Pattern is an RE2 regular expression. It is immutable and safe for concurrent use.
 type Pattern struct {
 	expression *regexp.Regexp
 	size       int
-	// program is for searches whose steps are counted; few patterns ever need one.
+	// program returns the compiled program for searches with counted steps. Few patterns need it, so it is compiled on
+	// first use.
 	program func() *syntax.Prog
 }
 
-// Compile returns a pattern that is searched anywhere in a text, or says how to mend it.
+// Compile returns a pattern that can match anywhere in a text. The error tells the author how to fix the expression.
 func Compile(text string) (*Pattern, error) { return compile("", text) }
 
-// CompileFold is Compile, without regard to case.
+// CompileFold is like Compile, but ignores case.
 func CompileFold(text string) (*Pattern, error) { return compile("(?i)", text) }
 
-// CompilePath returns the pattern of a path: as in ingress-nginx, it stands at the beginning of a path, in any case.
+// CompilePath returns the pattern of a path. As in ingress-nginx, it is anchored at the start and ignores case.
 func CompilePath(path string) (*Pattern, error) { return compile(ofPath, path) }
 
-// ofPath is what ingress-nginx writes as location ~* "^path".
+// ofPath has the effect of ingress-nginx's location ~* "^path".
 const ofPath = "(?i)^"
 
-// CompileMarked compiles what stands behind "~", as nginx's map and server_name have it; "~*" is without regard to case. marked is false
-// for a text without the mark, which is no pattern.
+// CompileMarked compiles the expression after "~", as in nginx's map and server_name. "~*" ignores case. marked is
+// false for a text without the mark, which is not a pattern.
 func CompileMarked(text string) (p *Pattern, marked bool, err error) {
 	expression, marked := strings.CutPrefix(text, "~")
 	if !marked {
@@ -69,7 +73,8 @@ func CompileMarked(text string) (p *Pattern, marked bool, err error) {
 	return p, true, err
 }
 
-// compile returns the pattern that there is for a text, as long as anybody has it: the paths of many Ingresses are the same few texts.
+// compile returns the existing pattern for a text if it is still in use. This saves memory, because the paths of many
+// Ingresses have the same few texts.
 func compile(flags, text string) (*Pattern, error) {
 	whole := flags + text
 	if p := compiled.get(whole); p != nil {
@@ -88,7 +93,7 @@ func compile(flags, text string) (*Pattern, error) {
 	return p, nil
 }
 
-// patterns are those that anybody has, by their texts. It is for any goroutine.
+// patterns is a weak cache of the patterns in use, by their texts. It is safe for concurrent use.
 type patterns struct {
 	mu  sync.Mutex
 	all map[string]weak.Pointer[Pattern]
@@ -96,7 +101,7 @@ type patterns struct {
 
 var compiled = &patterns{all: map[string]weak.Pointer[Pattern]{}}
 
-// get returns nil for one that nobody has.
+// get returns nil if the pattern is not in use.
 func (c *patterns) get(text string) *Pattern {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,13 +117,13 @@ func (c *patterns) keep(text string, p *Pattern) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.all[text] == pointer {
-			// No other pattern has the text meanwhile.
+			// The entry was not replaced by a newer pattern with the same text.
 			delete(c.all, text)
 		}
 	}, text)
 }
 
-// programOf compiles what has been compiled before.
+// programOf compiles an expression that is known to be valid.
 func programOf(text string) *syntax.Prog {
 	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -131,21 +136,20 @@ func programOf(text string) *syntax.Prog {
 	return program
 }
 
-// Size returns the size that a pattern has when it is compiled, in instructions, or the error of Compile. It costs less than
-// that.
+// Size returns the size of the compiled pattern in instructions, or the error of Compile. It is cheaper than compiling.
 func Size(text string) (int, error) {
 	return parse("", text)
 }
 
-// FoldSize is Size for CompileFold.
+// FoldSize is like Size for CompileFold.
 func FoldSize(text string) (int, error) { return parse("(?i)", text) }
 
-// PathSize is Size for CompilePath.
+// PathSize is like Size for CompilePath.
 func PathSize(path string) (int, error) {
 	return parse(ofPath, path)
 }
 
-// parse returns the size of an expression.
+// parse checks an expression and returns its size.
 func parse(flags, text string) (int, error) {
 	if len(text) > MostBytes {
 		return 0, fmt.Errorf("the regular expression is %d bytes long, and may be %d", len(text), MostBytes)
@@ -163,11 +167,12 @@ func parse(flags, text string) (int, error) {
 	return size, nil
 }
 
-// Prefix returns a text that every path begins with, in any case, in which the pattern of a path is found; it is a slash where
-// that cannot be told.
+// Prefix returns a common prefix, ignoring case, of all paths that the pattern of a path can match. It returns "/" if
+// there is no longer known prefix.
 func Prefix(path string) string {
 	const every = "/"
-	// Without regard to case, letters are those that come first in Unicode.
+	// The expression is parsed without the flag for case, because with it the parser replaces letters with their first
+	// variant in Unicode.
 	tree, err := syntax.Parse("^"+path, syntax.Perl)
 	if err != nil || tree.Op != syntax.OpConcat || tree.Sub[0].Op != syntax.OpBeginText {
 		return every
@@ -185,8 +190,8 @@ func Prefix(path string) string {
 	return prefix
 }
 
-// MayBegin says whether a path may begin with a text that Prefix has returned. It is exact for ASCII; other letters may have cases that
-// are no letters of the same length, and so it is true.
+// MayBegin reports whether a path may start with a text that Prefix has returned. It is exact for ASCII. For other
+// characters it returns true, because their case variants may differ in length.
 func MayBegin(path, prefix string) bool {
 	for i := range len(prefix) {
 		switch {

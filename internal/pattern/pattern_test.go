@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// hostile are the worst patterns that are taken: many threads that live as long as the text goes on, and costly classes.
+// hostile has the most expensive patterns that are accepted: many threads that stay alive until the text ends, and
+// expensive character classes.
 var hostile = []string{
 	`/.*.*.*.*.*.*.*.*.*.*.*.*.*.*.*.*.*.*x!`, `/0(\w?){0,70}!`, `/0.{0,350}!`, `/([^/]+/?)*x!`, `/(a?){0,200}(.*)`,
 	`/|.*a.*a.*a.*a.*!`, `/(\pL*\pN*)*!`, `/(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)`, `/0a{0,300}!`, `(a*)*b`, `/(.*.*.*)*\b!`,
 	`/(é*è*ê*ô*.)*!`, `/0(\pL?){0,8}.*.*.*.*!`, `/([^\pN][\pL]*)*!`,
 }
 
-// BenchmarkWorstHost is a request with a path of 16 KiB for a host whose patterns are as bad as they may be, with the groups of a
-// pattern that is found.
+// BenchmarkWorstHost measures a request with a path of 16 KiB to a host with the most expensive patterns, including the
+// groups of a pattern that matches.
 func BenchmarkWorstHost(b *testing.B) {
 	for _, text := range hostile {
 		p, err := CompilePath(text)
@@ -45,7 +46,7 @@ func BenchmarkWorstHost(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has used: others may use the machine, too.
+// processorTime returns the processor time of this process, which other processes on the machine do not affect.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -54,7 +55,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkHonestHost is a host of 100 ordinary patterns, of which the last one is found.
+// BenchmarkHonestHost measures a host with 100 ordinary patterns of which the last one matches.
 func BenchmarkHonestHost(b *testing.B) {
 	for _, length := range []int{20, 200, 8 << 10} {
 		path := "/service99/" + strings.Repeat("a", length)
@@ -84,7 +85,8 @@ func BenchmarkHonestHost(b *testing.B) {
 	}
 }
 
-// However a host is made, a search ends after the steps of the budget, and these are few enough for a busy machine, too.
+// TestBudgetBounds checks that the searches in a host with the most expensive patterns stop after the steps of the
+// budget. It logs how long they take.
 func TestBudgetBounds(t *testing.T) {
 	for _, text := range hostile {
 		p, err := CompilePath(text)
@@ -106,7 +108,7 @@ func TestBudgetBounds(t *testing.T) {
 	}
 }
 
-// What one namespace wrote about 1 KB of, and what it costs to refuse it.
+// TestRefused checks that CompilePath and PathSize reject expressions that are too large, and accept ordinary ones.
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"/0" + strings.Repeat(`\pL{0,1000}`, 89) + "!": "it stands for",
@@ -143,7 +145,8 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// A search finds what package regexp finds, and no expression is larger than it says.
+// FuzzSearch checks that a search has the same result as package regexp, and that no compiled expression is larger than
+// Size returns.
 func FuzzSearch(f *testing.F) {
 	for _, text := range append(hostile, `a|b`, `^$`, `(?m)^a$|\Bb`, `(?s)a.b`, `\bé+\b`, `(?i)k+s`, `(|a)+`, `((a|b)*|c)d?$`, `x{2,4}?`) {
 		f.Add(text, "/0aaa\nb é K/x")
@@ -173,7 +176,7 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// TestMayBegin holds that no path is passed over that the pattern of a path would match.
+// TestMayBegin checks that MayBegin excludes no path that the pattern matches.
 func TestMayBegin(t *testing.T) {
 	for _, c := range []struct {
 		expression, path string

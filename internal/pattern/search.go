@@ -8,41 +8,44 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// Budget is what the searches for one request may cost together. It is for one goroutine.
+// Budget is the limit for all searches of one request. It must be used by one goroutine only.
 type Budget struct {
-	// steps are left for searches that are counted. plain is left for those by package regexp, which is faster for short texts, and
-	// does not count: each is taken for what it costs at most, the size of the pattern times the length of the text.
+	// steps is the remaining number of steps for counted searches. plain is the remaining budget for package regexp,
+	// which is faster for short texts but cannot count. Each of its searches is charged with its maximum cost: the size
+	// of the pattern times the length of the text.
 	steps, plain int
 }
 
 const (
-	// mostSteps is one or two milliseconds on one core, as the match limit of PCRE. An ordinary pattern takes eight for each byte of a
-	// path, and one that begins with other letters than the path a few for all of it.
+	// mostSteps takes one or two milliseconds on one core, like the match limit of PCRE. An ordinary pattern takes
+	// eight steps for each byte of a path. A pattern that starts with other letters than the path takes only a few
+	// steps for the whole path.
 	mostSteps = 250_000
-	// mostPlain is some tenths of a millisecond.
+	// mostPlain takes some tenths of a millisecond.
 	mostPlain = 1 << 16
 )
 
-// NewBudget is that of a request.
+// NewBudget returns the budget for one request.
 func NewBudget() Budget { return Budget{mostSteps, mostPlain} }
 
-// NewNameBudget is that of the name of a host: the patterns of the first four namespaces never use it up, since an instruction takes three steps
-// for each character at most.
+// NewNameBudget returns the budget for one host name. It is always sufficient for the patterns of the first four
+// namespaces, since an instruction takes at most three steps for each character.
 func NewNameBudget() Budget { return Budget{4 * 3 * MostOfNames * (MostOfName + 1), mostPlain} }
 
-// Found is the outcome of a search.
+// Found is the result of a search.
 type Found int
 
 const (
-	// No says that the pattern is not found.
+	// No means that the pattern does not match.
 	No Found = iota
-	// Yes says that it is.
+	// Yes means that the pattern matches.
 	Yes
-	// Unknown means that the budget was not enough to tell. What guards anything refuses then.
+	// Unknown means that the budget was used up before the search ended. Access control must reject the request in this
+	// case.
 	Unknown
 )
 
-// Search says whether the pattern is found in a text.
+// Search reports whether the pattern matches a part of text. It uses up a part of the budget.
 func (p *Pattern) Search(text string, b *Budget) Found {
 	if most := p.size * (len(text) + 1); most <= b.plain {
 		b.plain -= most
@@ -57,13 +60,14 @@ func (p *Pattern) Search(text string, b *Budget) Found {
 	return found
 }
 
-// Find is Search with a budget of its own. Unknown is false.
+// Find is like Search with its own budget. It returns false for Unknown.
 func (p *Pattern) Find(text string) bool {
 	b := NewBudget()
 	return p.Search(text, &b) == Yes
 }
 
-// Submatch returns where the pattern and its groups are, as regexp.FindStringSubmatchIndex does, or nil where Find is false.
+// Submatch returns the positions of the match and its groups, as regexp.FindStringSubmatchIndex does. It returns nil if
+// Find returns false.
 func (p *Pattern) Submatch(text string) []int {
 	if p.size*(len(text)+1) > mostPlain && !p.Find(text) {
 		return nil
@@ -71,11 +75,11 @@ func (p *Pattern) Submatch(text string) []int {
 	return p.expression.FindStringSubmatchIndex(text)
 }
 
-// String is the text of the pattern, with its flags.
+// String returns the text of the pattern with its flags.
 func (p *Pattern) String() string { return p.expression.String() }
 
-// search runs a program over a text as package regexp does for long texts: all threads at once, so that each instruction is
-// visited once for each character at most. It counts the visits.
+// search runs a program over a text as package regexp does for long texts: it runs all threads in parallel, so each
+// instruction is visited at most once for each character. It counts the visits.
 type search struct {
 	now, next queue
 	stack     []uint32
@@ -83,7 +87,7 @@ type search struct {
 
 var searches = pools.New[search]("pattern: search", nil, nil).Poison((*search).poison)
 
-// poison overwrites all threads with an instruction that no program has.
+// poison overwrites all threads with an instruction that exists in no program.
 func (s *search) poison() {
 	for _, of := range [...][]uint32{s.now.sparse, s.now.dense, s.next.sparse, s.next.dense, s.stack} {
 		of = of[:cap(of)]
@@ -141,7 +145,7 @@ func (s *search) run(p *syntax.Prog, text string, left *int) Found {
 	}
 }
 
-// context is what stands on both sides of a place; -1 is the end of the text.
+// context has the characters before and after a position. -1 means the start or the end of the text.
 type context struct{ before, after rune }
 
 func runeAt(text string, at int) (rune, int) {
@@ -154,8 +158,8 @@ func runeAt(text string, at int) (rune, int) {
 	return utf8.DecodeRuneInString(text[at:])
 }
 
-// step moves all threads over a character, and says whether one of them has found the pattern. Those behind it are given up, as
-// the first alternative counts.
+// step advances all threads by one character and reports whether one of them has matched. The threads after the match
+// are dropped, because the first alternative takes precedence.
 func (s *search) step(p *syntax.Prog, here rune, next context, left *int) bool {
 	for _, pc := range s.now.dense {
 		i := &p.Inst[pc]
@@ -170,7 +174,7 @@ func (s *search) step(p *syntax.Prog, here rune, next context, left *int) bool {
 	return false
 }
 
-// takes says whether an instruction takes a character. Others than those of characters take none.
+// takes reports whether an instruction matches a character. Instructions that do not match characters return false.
 func takes(i *syntax.Inst, r rune) bool {
 	switch i.Op {
 	case syntax.InstRune1:
@@ -186,8 +190,8 @@ func takes(i *syntax.Inst, r rune) bool {
 	}
 }
 
-// follow adds an instruction, and what is reached from it without a character, the first alternative first. It returns the number of
-// visits.
+// follow adds an instruction and all instructions that are reachable from it without reading a character, in order of
+// precedence. It returns the number of visits.
 func (s *search) follow(p *syntax.Prog, to *queue, pc uint32, at context) int {
 	visits := 0
 	for s.stack = append(s.stack[:0], pc); len(s.stack) > 0; {
@@ -206,7 +210,7 @@ func (s *search) follow(p *syntax.Prog, to *queue, pc uint32, at context) int {
 		case syntax.InstCapture, syntax.InstNop:
 			s.stack = append(s.stack, i.Out)
 		default:
-			// It takes a character, or ends the search.
+			// The instruction reads a character or ends the search.
 		}
 	}
 	return visits

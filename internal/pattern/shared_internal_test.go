@@ -7,7 +7,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestOneOfEachText holds that equal texts are one pattern while anybody has it, and that none stays that nobody has.
+// TestOneOfEachText checks that equal texts share a pattern while it is in use, and that unused patterns are freed.
 func TestOneOfEachText(t *testing.T) {
 	const text = "/only-of-this-test/(.*)"
 	a, errA := CompilePath(text)

@@ -5,14 +5,15 @@ import (
 )
 
 const (
-	// runesOfInstruction is how many runes of a class take the memory of one instruction.
+	// runesOfInstruction is the number of runes in a character class that take the memory of one instruction.
 	runesOfInstruction = 10
-	// enough ends the addition: what is larger is refused whatever it is.
+	// enough limits the sum to avoid an overflow. A larger size is rejected in any case.
 	enough = 1 << 30
 )
 
-// sizeOf returns how many instructions an expression becomes, without compiling it, and never too few: 11 bytes may stand for
-// thousands, and ten of those beside each other for millions.
+// sizeOf returns the number of instructions of the compiled expression without compiling it. It never returns too few.
+// The check is necessary before compiling, because 11 bytes can stand for thousands of instructions, and ten such
+// expressions in a row for millions.
 func sizeOf(tree *syntax.Regexp) int { return 2 + instructions(tree) }
 
 func instructions(re *syntax.Regexp) int {
@@ -28,7 +29,7 @@ func instructions(re *syntax.Regexp) int {
 	case syntax.OpCapture:
 		return of + 2
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
-		// A star of what may be empty is a question mark and a plus.
+		// If the operand can be empty, the star is compiled to a question mark and a plus.
 		return of + 2
 	case syntax.OpAlternate, syntax.OpConcat:
 		return of + len(re.Sub)
@@ -39,7 +40,8 @@ func instructions(re *syntax.Regexp) int {
 	}
 }
 
-// repeated is the size of that many copies, each but the first of which may be left out.
+// repeated returns the size of a repetition: one copy for each possible repetition. Optional copies need additional
+// instructions.
 func repeated(of, least, most int) int {
 	copies := max(most, least, 1)
 	return min((of+2)*copies, enough)

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// Texts are whole texts and patterns, as the values of nginx's map are: an entry is a text in any case, or behind ~ a pattern, or behind ~* one
-// in any case. A backslash in front stands for none of that. It is immutable; nil has nothing.
+// Texts is a set of whole texts and patterns with the syntax of nginx's map. An entry is a text in any case, a pattern
+// after "~", or a pattern that ignores case after "~*". A leading backslash makes an entry a text. Texts is immutable.
+// Nil is an empty set.
 type Texts struct {
 	whole    map[string]struct{}
 	patterns []*Pattern
 }
 
-// NewTexts reads entries. All patterns together may have the size of those of a host.
+// NewTexts parses entries. Their patterns together may have the size MostOfHost.
 func NewTexts(entries []string) (*Texts, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -40,8 +41,9 @@ func NewTexts(entries []string) (*Texts, error) {
 	return t, nil
 }
 
-// Has says whether a text is one of the texts, or has one of the patterns in it, or takes too long to search: it is for what guards. Each
-// pattern has a budget of its own, since many of them are no fault of who sent the text.
+// Has reports whether a text is in the set, contains one of the patterns, or takes too long to search. It is meant for
+// access control. Each pattern has its own budget, since the sender of the text is not responsible for the number of
+// patterns.
 func (t *Texts) Has(text string) bool {
 	if t == nil {
 		return false

@@ -1,4 +1,4 @@
-// Package suggest finds the known word that a misspelt one was probably meant to be.
+// Package suggest finds the known word that a misspelled word probably stands for.
 package suggest
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Hint returns the end of a message on an unknown word: "; did you mean ...?", with the nearest of the known words whatever its
-// case is. It is empty if none is near enough.
+// Hint returns the end of a message about an unknown word: "; did you mean ...?" with the nearest known word. It
+// ignores case. It returns "" if no known word is near enough.
 func Hint(word string, known []string) string {
 	lower := make([]string, len(known))
 	for i, k := range known {
@@ -20,8 +20,8 @@ func Hint(word string, known []string) string {
 	return "; did you mean " + known[i] + "?"
 }
 
-// Of returns the first of the known words that are nearest to the given one, or nothing if none is near enough: one letter
-// in four may be wrong, and one more.
+// Of returns the first of the nearest known words, or "" if no word is near enough. The maximum distance is one letter
+// in four, plus one.
 func Of(word string, known []string) string {
 	best, limit := "", 1+len(word)/4
 	for _, candidate := range known {
@@ -32,8 +32,8 @@ func Of(word string, known []string) string {
 	return best
 }
 
-// edits is how many letters have to be put in, taken out or replaced to get from one word to the other, or something
-// larger than limit.
+// edits returns how many letters have to be inserted, deleted or replaced to turn one word into the other. If the
+// result is larger than limit, it is not exact.
 func edits(a, b string, limit int) int {
 	if len(a)-len(b) > limit || len(b)-len(a) > limit {
 		return limit + 1
