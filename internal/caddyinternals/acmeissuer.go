@@ -8,14 +8,15 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// ACMEIssuer returns certmagic's issuer inside of an issuer module of Caddy, after caddytls.ConfigSetter was called. It is nil
-// without an error for a module that does not speak ACME.
+// ACMEIssuer returns the certmagic issuer inside an issuer module of Caddy after caddytls.ConfigSetter was called. It
+// returns nil without an error for a module that does not use ACME.
 //
-// The module has no method that returns it. Only it takes a log and ports for a single order, and only to it certmagic gives
-// the certificate that an order replaces, so that a renewal does not count towards the rate limit of the authority.
+// The module has no method that returns this issuer. It is needed because only this issuer accepts a logger and ports
+// for a single order, and because certmagic passes the replaced certificate only to it, which exempts a renewal from
+// the rate limit of the certificate authority.
 //
-// It relies on the private field issuer of caddytls.ACMEIssuer. Where that is missing, has another type or is not set, it
-// returns an error, and the module can be used as it is.
+// It relies on the private field issuer of caddytls.ACMEIssuer. If the field is missing, has another type or is not
+// set, it returns an error. The module can still be used in this case.
 func ACMEIssuer(module certmagic.Issuer) (*certmagic.ACMEIssuer, error) {
 	m, ok := module.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer })
 	if !ok {

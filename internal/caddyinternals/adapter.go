@@ -8,19 +8,20 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 )
 
-// configAdapters is Caddy's list of configuration adapters. Where a version of Caddy has no variable of this name, it is an
-// empty map of this package alone.
+// configAdapters is Caddy's map of configuration adapters. If a version of Caddy has no variable with this name, it is
+// an empty map that only this package uses.
 //
 //go:linkname configAdapters github.com/caddyserver/caddy/v2/caddyconfig.configAdapters
 var configAdapters map[string]caddyconfig.Adapter
 
-// WrapAdapter replaces the configuration adapter of a name by what wrap makes of it. caddyconfig.RegisterAdapter panics for a
-// name that is registered already. It is to be called from an init function, when nothing else uses the list.
+// WrapAdapter replaces the configuration adapter with the given name by the result of wrap. It is needed because
+// caddyconfig.RegisterAdapter panics if the name is already registered. It must be called from an init function, when
+// nothing else uses the map.
 //
-// It relies on the variable caddyconfig.configAdapters being a map by name. Otherwise it returns an error, and the adapter
-// stays as it was.
+// It relies on the variable caddyconfig.configAdapters being a map by name. Otherwise it returns an error and does not
+// change the adapter.
 func WrapAdapter(name string, wrap func(next caddyconfig.Adapter) caddyconfig.Adapter) (err error) {
-	// A variable of another type could hold what is no pointer.
+	// If the variable has another type, it may not contain valid pointers.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {

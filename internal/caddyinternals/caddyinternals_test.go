@@ -24,12 +24,12 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-// writtenAgainst are the versions whose sources were read for this package.
+// writtenAgainst lists the versions whose sources this package was written for.
 var writtenAgainst = []string{
 	"github.com/caddyserver/caddy/v2 v2.11.9", "github.com/caddyserver/certmagic v0.25.6", "github.com/mholt/acmez/v3 v3.1.7",
 }
 
-// lookAt is what each test says when it fails.
+// lookAt prints what to check if a test fails.
 func lookAt(t *testing.T, what string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -39,7 +39,8 @@ func lookAt(t *testing.T, what string) {
 	})
 }
 
-// A new version is read before it is used.
+// TestVersions checks that go.mod has the versions in writtenAgainst, so that the sources of a new version are read
+// before it is used.
 func TestVersions(t *testing.T) {
 	lookAt(t, "the sources that the other tests of this file name, in the versions of go.mod; then change writtenAgainst")
 	required, err := os.ReadFile("../../go.mod")
@@ -53,7 +54,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// wrapped is an adapter around another one.
+// wrapped is an adapter around another adapter.
 type wrapped struct{ caddyconfig.Adapter }
 
 func TestWrapAdapter(t *testing.T) {
@@ -79,7 +80,8 @@ type uncomparable struct {
 	_ []string
 }
 
-// A list that is not as expected leaves the adapters as they are, and does not end the process.
+// TestWrapAdapterOfAnotherCaddy checks that an unexpected map of adapters is not changed and does not make the process
+// panic.
 func TestWrapAdapterOfAnotherCaddy(t *testing.T) {
 	list := configAdapters
 	t.Cleanup(func() { configAdapters = list })
@@ -150,7 +152,7 @@ func TestACMEIssuer(t *testing.T) {
 	}
 }
 
-// failing is an issuer without ACME.
+// failing is an issuer that always fails and does not use ACME.
 type failing struct{ err error }
 
 func (failing) IssuerKey() string { return "failing" }
@@ -159,7 +161,8 @@ func (f failing) Issue(context.Context, *x509.CertificateRequest) (*certmagic.Is
 	return nil, f.err
 }
 
-// Of two issuers that fail, certmagic returns the error of the second alone, and neither has the header of the answer.
+// TestTapLog checks that the tap collects the errors of both failing issuers and the header of the response. certmagic
+// only returns the error of the second issuer, without the header.
 func TestTapLog(t *testing.T) {
 	lookAt(t, "certmagic's obtainCert and renewCert in config.go (\"could not get certificate from issuer\") and acmez's doHTTPRequest in "+
 		"acme/http.go (\"http request\"): the names and types of the fields of the log; without them only the text of the last error counts")
@@ -230,11 +233,12 @@ func TestWrapGetCertificate(t *testing.T) {
 	client, conn := net.Pipe()
 	defer client.Close()
 	defer conn.Close()
-	go func() { _ = tls.Client(client, &tls.Config{ServerName: "shop.example"}).Handshake() }() // It ends with the pipe.
+	// The goroutine ends when the pipe is closed.
+	go func() { _ = tls.Client(client, &tls.Config{ServerName: "shop.example"}).Handshake() }()
 	if err := tls.Server(conn, server.TLSConnPolicies.TLSConfig(ctx)).HandshakeContext(t.Context()); !errors.Is(err, ours) {
 		t.Errorf("the handshake ends with %v", err)
 	}
-	// A server that cannot be changed stays as it is.
+	// A server without the expected fields is not changed.
 	if n := WrapGetCertificate(&caddyhttp.Server{TLSConnPolicies: caddytls.ConnectionPolicies{{}, nil}}, nil); n != 0 {
 		t.Errorf("%d policies without a configuration are changed", n)
 	}

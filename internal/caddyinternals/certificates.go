@@ -9,13 +9,13 @@ import (
 // GetCertificate returns the certificate for a TLS handshake, as tls.Config.GetCertificate does.
 type GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-// WrapGetCertificate replaces how each TLS connection policy of a server finds certificates by what wrap makes of it, and
-// returns for how many policies it did. It is to be called once for a server, when Caddy has provisioned it and before it
-// accepts connections, as a listener wrapper is.
+// WrapGetCertificate replaces the function that finds certificates in each TLS connection policy of a server by the
+// result of wrap. It returns the number of changed policies. It must be called once for a server, after Caddy has
+// provisioned it and before it accepts connections, like a listener wrapper.
 //
 // It relies on ConnectionPolicy.TLSConfig, which Caddy exports "so it can be minimally adjusted after provisioning if
-// necessary" and "may be unexported in the future", and on its GetCertificate being what a handshake calls. A policy
-// without either is left as it is.
+// necessary" and "may be unexported in the future", and on its GetCertificate being called in handshakes. A policy
+// without one of them is not changed.
 func WrapGetCertificate(server *caddyhttp.Server, wrap func(next GetCertificate) GetCertificate) int {
 	if server == nil {
 		return 0

@@ -1,7 +1,8 @@
-// Package caddyinternals has every place where this project reaches into a part of Caddy, certmagic or acmez that is not
-// their public API. design/011-reaching-into-caddy.md says for each one why, and which change to Caddy would end it.
+// Package caddyinternals contains all code of this project that uses parts of Caddy, certmagic or acmez outside their
+// public API. design/011-reaching-into-caddy.md explains each of them, and which change to Caddy would make it
+// unnecessary.
 //
-// Each function says what it relies on, and returns an error, nothing or false where that is not as expected: a version of
-// Caddy that differs costs the feature, and never ends the process. Each has a test, which names the versions that the
-// function was written against, and says what to look at when it fails.
+// Each function documents what it relies on, and returns an error, nothing or false if its assumption is wrong. A
+// different version of Caddy therefore only disables the feature and never ends the process. Each function has a test
+// that names the versions it was written for and what to check if it fails.
 package caddyinternals

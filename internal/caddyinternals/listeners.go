@@ -10,21 +10,21 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// listenerPool is where Caddy counts the configurations that listen on an address. Where a version of Caddy has no variable of this
-// name, it is a nil pointer of this package alone.
+// listenerPool is Caddy's counter of the configurations that listen on an address. If a version of Caddy has no
+// variable with this name, it is a nil pointer that only this package uses.
 //
 //go:linkname listenerPool github.com/caddyserver/caddy/v2.listenerPool
 var listenerPool *caddy.UsagePool
 
-// CountListener has caddy.ListenerUsage count one configuration more that listens on an address, until uncount is called. Caddy
-// counts the listeners of its own networks only. An address with less than two of them is about to be closed for Caddy, and each
-// load of a configuration would wait for the shutdown_delay of its http app.
+// CountListener adds one configuration to the number that caddy.ListenerUsage returns for an address, until uncount is
+// called. Caddy counts only the listeners of its own networks. If the number is less than two, Caddy assumes that the
+// address is about to be closed, and each load of a configuration would wait for the shutdown_delay of its http app.
 //
-// It relies on the variable listenerPool being a *caddy.UsagePool with keys of the form NETWORK/ADDRESS. Otherwise it returns an
-// error, and a function that does nothing.
+// It relies on the variable listenerPool being a *caddy.UsagePool with keys of the form NETWORK/ADDRESS. Otherwise it
+// returns an error and a function that does nothing.
 func CountListener(network, address string) (uncount func(), err error) {
 	uncount = func() {}
-	// A variable of another type could hold what is no such pointer.
+	// If the variable has another type, it may not contain a valid pointer.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,12 +11,13 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// LogTap keeps what the log of one order says and no error of certmagic or acmez has: why each issuer failed, and the
-// status and the Retry-After header of the last answer of an authority that was an error. Its methods may be called from any
-// goroutine.
+// LogTap collects information from the log of one order that is missing in the errors of certmagic and acmez: why each
+// issuer failed, and the status and Retry-After header of the certificate authority's last error response. Its methods
+// are safe for concurrent use.
 //
-// It relies on the fields issuer and error of what certmagic logs of an issuer that fails, and on the fields status_code and
-// response_headers of what acmez logs of each answer at the level debug. Without them it knows nothing.
+// It relies on the fields issuer and error of the entry that certmagic logs if an issuer fails, and on the fields
+// status_code and response_headers of the debug entry that acmez logs for each response. Without these fields it
+// collects nothing.
 type LogTap struct {
 	mu         sync.Mutex
 	failed     map[string]error
@@ -24,22 +25,22 @@ type LogTap struct {
 	retryAfter time.Time
 }
 
-// TapLog returns a log for one order, and what it says. Entries go on to log at the level debug: what matters to users
-// becomes a verdict.
+// TapLog returns a logger for one order and the LogTap that reads it. The entries are forwarded to log at debug level,
+// because problems that matter to users are reported as verdicts.
 func TapLog(log *zap.Logger) (*zap.Logger, *LogTap) {
 	t := &LogTap{failed: map[string]error{}}
 	return zap.New(&tappedCore{Core: log.Core(), tap: t}), t
 }
 
-// LastError returns the status of the last answer that was an error, and when to ask again by its Retry-After header. Both are
-// zero where there was none.
+// LastError returns the status of the last error response and the time to retry according to its Retry-After header.
+// Both are zero if there was no error response.
 func (t *LogTap) LastError() (status int, retryAfter time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.status, t.retryAfter
 }
 
-// ErrorOf returns why the issuer with a key failed, or nil where that is not known.
+// ErrorOf returns why the issuer with a key failed, or nil if the reason is unknown.
 func (t *LogTap) ErrorOf(issuer string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,7 +74,8 @@ func (t *LogTap) read(fields []zapcore.Field) {
 	}
 }
 
-// parseRetryAfter reads the header, which has seconds or a date. It returns no time without the header, or with another text.
+// parseRetryAfter parses the Retry-After header, which contains seconds or a date. It returns the zero time if the
+// header is missing or invalid.
 func parseRetryAfter(headers http.Header, now time.Time) time.Time {
 	text := headers.Get("Retry-After")
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
@@ -86,17 +88,17 @@ func parseRetryAfter(headers http.Header, now time.Time) time.Time {
 	return at
 }
 
-// tappedCore shows entries to a tap before it passes them on.
+// tappedCore passes entries to a LogTap before it forwards them.
 type tappedCore struct {
 	zapcore.Core
 	fields []zapcore.Field
 	tap    *LogTap
 }
 
-// Enabled returns true for all levels: acmez logs headers at the lowest one.
+// Enabled returns true for all levels, because acmez logs headers at debug level.
 func (*tappedCore) Enabled(zapcore.Level) bool { return true }
 
-// With returns a core with the same tap for entries that have these fields.
+// With returns a core with the same tap and additional fields.
 func (c *tappedCore) With(fields []zapcore.Field) zapcore.Core {
 	return &tappedCore{Core: c.Core.With(fields), fields: slices.Concat(c.fields, fields), tap: c.tap}
 }
@@ -106,7 +108,7 @@ func (c *tappedCore) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 	return checked.AddCore(e, c)
 }
 
-// Write reads an entry, and passes it on.
+// Write passes an entry to the tap and forwards it.
 func (c *tappedCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	c.tap.read(slices.Concat(c.fields, fields))
 	if e.Level = zapcore.DebugLevel; !c.Core.Enabled(e.Level) {

@@ -1,7 +1,7 @@
 // Package delayqueue holds values until they are due.
 //
-// It is not k8s.io/client-go/util/workqueue because a value that is delayed there can neither be moved to a later time nor
-// be removed, and because most of this module does not import client-go.
+// It does not use k8s.io/client-go/util/workqueue, because a delayed value there can neither be moved to a later time
+// nor removed, and because most of this module does not import client-go.
 package delayqueue
 
 import (
@@ -10,12 +10,12 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Queue holds values until they are due, each value once at most. Its methods are not safe for use by several goroutines at
-// the same time: its owner has a lock, which guards the values as well.
+// Queue holds values until they are due. Each value is in the queue at most once. The methods are not safe for
+// concurrent use: the owner of the queue must hold a lock, which also guards the values.
 type Queue[T comparable] struct {
 	items map[T]item[T]
 	order *btree.BTreeG[item[T]]
-	// sets counts the calls of Set, so that values with the same time keep their order.
+	// sets is the number of calls of Set. It keeps values with the same time in order.
 	sets uint64
 }
 
@@ -25,7 +25,7 @@ type item[T comparable] struct {
 	number uint64
 }
 
-// New returns a queue without values.
+// New returns an empty queue.
 func New[T comparable]() *Queue[T] {
 	earlier := func(a, b item[T]) bool {
 		if a.due.Equal(b.due) {
@@ -36,7 +36,7 @@ func New[T comparable]() *Queue[T] {
 	return &Queue[T]{items: map[T]item[T]{}, order: btree.NewBTreeGOptions(earlier, btree.Options{NoLocks: true})}
 }
 
-// Set adds a value that is due at a time, or gives it another time.
+// Set adds a value with the time when it is due. If the value is already in the queue, its time is changed.
 func (q *Queue[T]) Set(value T, due time.Time) {
 	q.Remove(value)
 	q.sets++
@@ -44,7 +44,7 @@ func (q *Queue[T]) Set(value T, due time.Time) {
 	q.order.Set(q.items[value])
 }
 
-// Remove removes a value, if it is in the queue.
+// Remove removes a value if it is in the queue.
 func (q *Queue[T]) Remove(value T) {
 	if i, ok := q.items[value]; ok {
 		delete(q.items, value)
@@ -52,16 +52,16 @@ func (q *Queue[T]) Remove(value T) {
 	}
 }
 
-// Contains returns whether a value is in the queue.
+// Contains reports whether a value is in the queue.
 func (q *Queue[T]) Contains(value T) bool {
 	_, ok := q.items[value]
 	return ok
 }
 
-// Len returns how many values are in the queue.
+// Len returns the number of values in the queue.
 func (q *Queue[T]) Len() int { return len(q.items) }
 
-// Pop removes and returns the value that is due first, or false where none is due.
+// Pop removes and returns the value that is due first. It returns false if no value is due.
 func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {
 	first, ok := q.order.Min()
 	if !ok || first.due.After(now) {
@@ -71,7 +71,7 @@ func (q *Queue[T]) Pop(now time.Time) (value T, ok bool) {
 	return first.value, true
 }
 
-// Next returns when the first value is due, or false for an empty queue.
+// Next returns when the first value is due. It returns false if the queue is empty.
 func (q *Queue[T]) Next() (time.Time, bool) {
 	first, ok := q.order.Min()
 	return first.due, ok

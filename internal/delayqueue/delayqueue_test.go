@@ -37,7 +37,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Whatever is set, moved and removed, what comes out is what a sorted list would give.
+// TestAgainstList checks that the queue returns the same values as a sorted list after random operations.
 func TestAgainstList(t *testing.T) {
 	begin := time.Now()
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,6 +1,7 @@
-// Package gctune keeps the garbage collector from coming too often while the heap is small. Go collects when the heap has
-// doubled. A process with few Ingresses has so little on its heap that requests double it many times a second, and each
-// time all of it is looked through: that takes more of a processor than everything else that is done for a request here.
+// Package gctune keeps the garbage collector from running too often while the heap is small. Go collects when the heap
+// has doubled. A process with few Ingresses has such a small heap that requests double it many times a second. Each
+// collection scans the whole heap, which would take more processor time than everything else that is done for a
+// request.
 package gctune
 
 import (
@@ -11,23 +12,26 @@ import (
 	"sync"
 )
 
-// Bytes are what may be allocated between two collections at least. A heap that is larger than that is collected as Go
-// does it anyway, so this costs a process with many Ingresses nothing, and one with few of them no more than so much memory.
+// Bytes is the minimum number of bytes that may be allocated between two collections. It does not affect a process
+// whose live heap is larger than this, and costs other processes at most this much memory.
 const Bytes = 64 << 20
 
 const (
-	// goDefault is how much of the live heap may be allocated until the next collection, in percent.
+	// goDefault is Go's default of GOGC: how much may be allocated until the next collection, in percent of the live
+	// heap.
 	goDefault = 100
-	// most keeps a heap with almost nothing on it from having no limit.
+	// most is the maximum percentage. It limits an almost empty heap.
 	most = 1000
-	// steps is how exact it is: to change it stops all goroutines for a moment.
+	// steps sets the precision: a change of less than 1/steps is not applied, because each change stops all goroutines
+	// for a moment.
 	steps = 8
 )
 
 var once sync.Once
 
-// Keep gives the process headroom, from the next collection on and as long as it lives. The memory limit of the process, as
-// Caddy sets it for a container, goes first. Where somebody has set GOGC, that counts alone.
+// Keep starts adjusting the garbage collector for the lifetime of the process, beginning with the next collection. The
+// memory limit that Caddy sets in a container takes precedence. If the environment variable GOGC is set, Keep does
+// nothing.
 func Keep() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -35,10 +39,11 @@ func Keep() {
 	once.Do(func() { follow(goDefault) })
 }
 
-// mark is something that each collection finds to be garbage. A pointer keeps it apart from other small things.
+// mark is an object that each collection frees. It contains a pointer, so that the allocator does not combine it with
+// other small objects.
 type mark struct{ _ *mark }
 
-// follow adjusts the percentage, of which it knows what it is, after each collection.
+// follow adjusts the percentage after each collection. current is the percentage now.
 func follow(current int) {
 	runtime.AddCleanup(new(mark), func(current int) {
 		next := percent(live())
@@ -50,7 +55,7 @@ func follow(current int) {
 	}, current)
 }
 
-// live is how much the last collection has left: heap, stacks and globals count alike.
+// live returns how many bytes were left after the last collection: heap, stacks and globals, as for GOGC.
 func live() uint64 {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
 	metrics.Read(samples)

@@ -9,17 +9,17 @@ import (
 	"github.com/k8singress/k8singress/internal/gctune"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for an expected change.
 const patience = 20 * time.Second
 
-// percent is how much may be allocated until the next collection.
+// percent returns the current percentage.
 func percent() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// becomes collects garbage until the percentage is as it should be.
+// becomes runs collections until the percentage has the expected value.
 func becomes(t *testing.T, what string, right func(uint64) bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !right(percent()); runtime.GC() {
@@ -29,7 +29,8 @@ func becomes(t *testing.T, what string, right func(uint64) bool) {
 	}
 }
 
-// A small heap gets headroom, a large one is collected as Go does it, and both may change.
+// TestKeep checks that a small heap gets headroom, that a large one uses Go's default, and that the percentage follows
+// a change between the two.
 func TestKeep(t *testing.T) {
 	t.Setenv("GOGC", "100")
 	gctune.Keep()

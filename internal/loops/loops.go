@@ -1,5 +1,6 @@
-// Package loops knows the sockets by which streams reach their endpoints, so that a connection or a datagram that comes back in on a
-// port of our own is noticed: without that, one client could have a port that leads to itself take all file descriptors.
+// Package loops records the sockets that connect streams to their endpoints, in order to detect connections and
+// datagrams that come back to one of our own ports. Without this check, one client of a port whose backend is the port
+// itself could use up all file descriptors.
 package loops
 
 import (
@@ -7,20 +8,21 @@ import (
 	"sync"
 )
 
-// Sockets are local addresses of one protocol. The zero value has none. The methods may be called from any goroutine.
+// Sockets is a set of local addresses of one protocol. The zero value is empty. The methods are safe for concurrent
+// use.
 type Sockets struct{ open sync.Map }
 
-// Add notes the local address of a socket, until Remove.
+// Add adds the local address of a socket. The caller removes it with Remove when it closes the socket.
 func (s *Sockets) Add(local netip.AddrPort) { s.open.Store(unmapped(local), nil) }
 
-// Remove is the end of Add.
+// Remove removes an address that was added with Add.
 func (s *Sockets) Remove(local netip.AddrPort) { s.open.Delete(unmapped(local)) }
 
-// Has says whether a peer is one of the sockets.
+// Has reports whether the peer is one of the sockets.
 func (s *Sockets) Has(peer netip.AddrPort) bool {
 	_, ok := s.open.Load(unmapped(peer))
 	return ok
 }
 
-// unmapped is the same for an IPv4 address, whichever kind of socket it came from.
+// unmapped returns the same value for an IPv4 address and the IPv4-mapped IPv6 address.
 func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

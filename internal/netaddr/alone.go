@@ -11,11 +11,12 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// ErrHeld is why an address cannot be opened that somebody else has.
+// ErrHeld means that an address cannot be opened because another listener uses it.
 var ErrHeld = errors.New("another process, or something else in this one, listens there; it is tried again until the port is free")
 
-// TryAlone returns an error with ErrHeld if anything listens on an address. Caddy shares addresses with whoever else allows it, without a
-// word; so who wants one for itself alone tries it before. Other errors are left to whoever opens it.
+// TryAlone returns an error with ErrHeld if anything listens on an address. Caddy silently shares addresses with other
+// listeners that allow it, so a caller that needs an address exclusively calls TryAlone first. Other errors are
+// ignored; opening the address will return them.
 func TryAlone(ctx context.Context, a caddy.NetworkAddress) error {
 	if err := tryAlone(ctx, a); errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("listening on %s: %w", a, ErrHeld)

@@ -1,5 +1,6 @@
-// Package netaddr compares the addresses that servers listen on. Caddy lets two of them share one without an error, and
-// each gets a part of the connections then; so whoever opens an address looks here first.
+// Package netaddr compares the addresses that servers listen on. Caddy lets two servers listen on the same address
+// without an error. Each of them would then get a part of the connections, so callers check for conflicts before they
+// open an address.
 package netaddr
 
 import (
@@ -10,14 +11,15 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// Front is the name of the network whose sockets outlive configurations of Caddy. Its addresses are those of TCP: tcp4 and tcp6 have
-// it with a 4 and a 6.
+// Front is the name of the network whose sockets are kept across Caddy configurations. Its addresses are TCP addresses.
+// The suffixes 4 and 6 stand for tcp4 and tcp6.
 const Front = "k8singress"
 
-// FrontQUIC is the same for HTTP/3, whose addresses are those of UDP. Only Caddy asks for it.
+// FrontQUIC is the corresponding network for HTTP/3. Its addresses are UDP addresses. Only Caddy uses it.
 const FrontQUIC = Front + "-quic"
 
-// OnFront returns a TCP address in the network Front. It is false for an address of another network, such as a Unix socket.
+// OnFront returns a TCP address in the network Front. It returns false for an address of another network, such as a
+// Unix socket.
 func OnFront(a caddy.NetworkAddress) (caddy.NetworkAddress, bool) {
 	suffix, ok := strings.CutPrefix(a.Network, "tcp")
 	if ok {
@@ -26,7 +28,8 @@ func OnFront(a caddy.NetworkAddress) (caddy.NetworkAddress, bool) {
 	return a, ok
 }
 
-// OffFront is the reverse of OnFront: it returns the address that users write. Addresses of other networks stay as they are.
+// OffFront is the reverse of OnFront: it returns the address that users write. Addresses of other networks are not
+// changed.
 func OffFront(a caddy.NetworkAddress) caddy.NetworkAddress {
 	if suffix, ok := strings.CutPrefix(a.Network, Front); ok {
 		a.Network = "tcp" + suffix
@@ -34,7 +37,7 @@ func OffFront(a caddy.NetworkAddress) caddy.NetworkAddress {
 	return a
 }
 
-// Transport takes the 4 or the 6 off a network: "tcp", "udp", or what else it is. That of Front is "tcp".
+// Transport returns a network without the suffix 4 or 6: "tcp", "udp" or another network. For Front it returns "tcp".
 func Transport(network string) string {
 	if network = strings.TrimRight(network, "46"); network == Front {
 		return "tcp"
@@ -42,8 +45,8 @@ func Transport(network string) string {
 	return network
 }
 
-// Overlap says whether a connection could reach both addresses. Names of hosts are not looked up: a name overlaps with
-// itself, and with an address that stands for every one.
+// Overlap reports whether a connection could reach both addresses. Host names are not resolved: a name only overlaps
+// with itself and with wildcard addresses.
 func Overlap(a, b caddy.NetworkAddress) bool {
 	if a.IsUnixNetwork() && b.IsUnixNetwork() {
 		return a.Host == b.Host
@@ -66,10 +69,10 @@ func everywhere(host string) bool {
 	return host == "" || err == nil && address.IsUnspecified()
 }
 
-// Taken is an address that something listens on.
+// Taken is an address that is already in use.
 type Taken struct {
 	Address caddy.NetworkAddress
-	// By says what listens there, for people.
+	// By describes the listener for people.
 	By string
 }
 

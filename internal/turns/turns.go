@@ -1,5 +1,5 @@
-// Package turns queues work for namespaces that take turns, so that one with thousands of objects, or with work that hangs, does not
-// hold up the first object of another. Package delayqueue is for work that is due at a time.
+// Package turns queues work of several namespaces in round-robin order. A namespace with thousands of objects, or with
+// work that hangs, does not delay other namespaces. Package delayqueue is for work that is due at a certain time.
 package turns
 
 import (
@@ -7,25 +7,25 @@ import (
 	"slices"
 )
 
-// Queue has values that wait for one kind of work, each once at most. Its methods are not safe for use by several goroutines at the
-// same time: its owner has a lock.
+// Queue holds the values that wait for one kind of work. Each value is in the queue at most once. The methods are not
+// safe for concurrent use: the owner of the queue must hold a lock.
 type Queue[T comparable] struct {
-	// most is how many values may be worked on at once, and share how many of one namespace.
+	// most is the maximum number of running values, and share the maximum for one namespace.
 	most, share int
-	// running are worked on, and held is how many of them each namespace has.
+	// running has the values that are being worked on. held is their number for each namespace.
 	running map[T]*running
 	held    map[string]int
-	// turns has the namespaces in the order in which they come. One without values keeps its place: where there is work for one value
-	// at a time only, it is not to lose it to those that always have some.
+	// turns has the namespaces in the order of their turns. A namespace without values keeps its place. Otherwise, if
+	// only one value can run at a time, it would lose its turn to namespaces that always have values.
 	turns   []string
 	lines   map[string]*line
 	waiting map[T]place
 }
 
-// running is a value that is worked on. It has the share of the namespace that it was in when that began.
+// running is a value that is being worked on. It uses the share of the namespace that it was popped from.
 type running struct {
 	namespace string
-	// again says where it is to wait after that; it is nil for one that is not.
+	// again is set if the value was pushed again while it runs: it has to wait again afterwards.
 	again *request
 }
 
@@ -34,24 +34,24 @@ type request struct {
 	first     bool
 }
 
-// line is what waits in one namespace: first comes before later.
+// line holds the waiting values of one namespace. The values in first come before the values in later.
 type line struct{ first, later list.List }
 
-// place is where a value waits.
+// place is the position of a waiting value.
 type place struct {
 	in *list.List
 	at *list.Element
 }
 
-// New returns a queue without values. Of it, most may be worked on at once, and share of one namespace.
+// New returns an empty queue. At most most values may run at once, and at most share values of one namespace.
 func New[T comparable](most, share int) *Queue[T] {
 	return &Queue[T]{
 		most: most, share: share, running: map[T]*running{}, held: map[string]int{}, lines: map[string]*line{}, waiting: map[T]place{},
 	}
 }
 
-// Push adds a value at the end of the line of a namespace; first lets it go before all that was added without. One that waits stays
-// where it is, and one that is worked on waits from Done on.
+// Push adds a value at the end of a namespace's line. With first set, it comes before all values that were added
+// without it. A value that already waits keeps its place. A value that is running waits again after Done.
 func (q *Queue[T]) Push(namespace string, value T, first bool) {
 	if r := q.running[value]; r != nil {
 		r.again = &request{namespace, first}
@@ -74,7 +74,7 @@ func (q *Queue[T]) Push(namespace string, value T, first bool) {
 	q.waiting[value] = place{in, in.PushBack(value)}
 }
 
-// Remove makes the queue forget a value that waits. It does not end work.
+// Remove removes a waiting value. A running value is not stopped, but does not wait again afterwards.
 func (q *Queue[T]) Remove(value T) {
 	if r := q.running[value]; r != nil {
 		r.again = nil
@@ -85,8 +85,8 @@ func (q *Queue[T]) Remove(value T) {
 	}
 }
 
-// Pop returns the value whose turn it is, or false when there is none, or enough are worked on. It is worked on until Done. A
-// namespace that has its share keeps its turn.
+// Pop returns the next value. It returns false if no value can run or the maximum number of values is running. The
+// value runs until Done is called. A namespace that has used up its share keeps its turn.
 func (q *Queue[T]) Pop() (value T, ok bool) {
 	for turn := 0; len(q.running) < q.most && turn < len(q.turns); {
 		namespace := q.turns[turn]
@@ -112,7 +112,7 @@ func (l *line) front() *list.Element {
 	return l.later.Front()
 }
 
-// Done says that a value is no longer worked on.
+// Done marks a value as no longer running.
 func (q *Queue[T]) Done(value T) {
 	r := q.running[value]
 	delete(q.running, value)
@@ -124,7 +124,7 @@ func (q *Queue[T]) Done(value T) {
 	}
 }
 
-// GiveBack lets the namespace of a value that is worked on have the next turn, because nothing could be done in this one.
+// GiveBack gives the namespace of a running value the next turn, because the value could not be worked on in this one.
 func (q *Queue[T]) GiveBack(value T) {
 	r := q.running[value]
 	if r == nil {
@@ -135,7 +135,7 @@ func (q *Queue[T]) GiveBack(value T) {
 	}
 }
 
-// mostIdle is how many namespaces without values keep their place.
+// mostIdle is the maximum number of namespaces before the ones without values lose their place.
 const mostIdle = 4096
 
 func (q *Queue[T]) forgetIdle() {
@@ -151,13 +151,13 @@ func (q *Queue[T]) forgetIdle() {
 	})
 }
 
-// Running returns how many values are worked on.
+// Running returns the number of running values.
 func (q *Queue[T]) Running() int { return len(q.running) }
 
-// Len returns how many values wait.
+// Len returns the number of waiting values.
 func (q *Queue[T]) Len() int { return len(q.waiting) }
 
-// Clear makes the queue forget all values that wait, and returns them.
+// Clear removes all waiting values and returns them.
 func (q *Queue[T]) Clear() []T {
 	all := make([]T, 0, len(q.waiting))
 	for value := range q.waiting {

@@ -20,7 +20,8 @@ func pop(q *turns.Queue[string], n int) (all []string) {
 	return all
 }
 
-// A namespace with thousands of values does not hold up the first one of another.
+// TestNamespacesTakeTurns checks that a namespace with thousands of values does not delay the first value of another
+// namespace.
 func TestNamespacesTakeTurns(t *testing.T) {
 	q := turns.New[string](3, 3)
 	for n := range 5000 {
@@ -40,7 +41,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	}
 }
 
-// Work of one namespace that hangs leaves room for that of others, and it goes on with the next when one has ended.
+// TestNamespaceHasItsShare checks that hanging work of one namespace leaves room for other namespaces, and that its
+// next value runs when one has ended.
 func TestNamespaceHasItsShare(t *testing.T) {
 	q := turns.New[string](8, 4)
 	for n := range 100 {
@@ -61,8 +63,8 @@ func TestNamespaceHasItsShare(t *testing.T) {
 	}
 }
 
-// Where one value at a time can be worked on, a namespace that comes now and then has its turn, also when the turns of others were
-// for nothing.
+// TestTurnsAreKept checks that a namespace with occasional values gets its turn if one value runs at a time, even if
+// other namespaces give back their turns.
 func TestTurnsAreKept(t *testing.T) {
 	q := turns.New[string](1, 1)
 	for n := range 10 {
@@ -107,7 +109,8 @@ func TestQueueForgets(t *testing.T) {
 	}
 }
 
-// One works on a value at a time: what is pushed meanwhile waits for the end.
+// TestOneWorksOnAValue checks that a value does not run twice at the same time: if it is pushed while it runs, it waits
+// until Done.
 func TestOneWorksOnAValue(t *testing.T) {
 	q := turns.New[string](10, 10)
 	q.Push("a", "1", false)
@@ -128,19 +131,19 @@ func TestOneWorksOnAValue(t *testing.T) {
 	}
 }
 
-// value is what a model knows of a value.
+// value is a value in the model.
 type value struct{ namespace, number int }
 
-// model is what a queue is compared with.
+// model is a simple model with which the queue is compared.
 type model struct {
 	*turns.Queue[value]
 	most, share      int
 	waiting, running map[value]bool
-	// passed counts, by namespace, how often others came while it had something that could be worked on.
+	// passed counts, for each namespace, how many values of others were popped while it had a value that could run.
 	passed map[int]int
 }
 
-// free says whether another value of a namespace may be worked on.
+// free reports whether another value of a namespace may run.
 func (m *model) free(namespace int) bool {
 	held := 0
 	for v := range m.running {
@@ -177,8 +180,8 @@ func (m *model) pop(t *rapid.T) {
 	}
 }
 
-// Whatever is done, no bound is passed, nothing is lost, and a namespace with something to do waits for no more turns than there are
-// other namespaces.
+// TestAgainstModel checks with random operations that no limit is exceeded, that no value is lost, and that a namespace
+// with values waits for at most one turn of each other namespace.
 func TestAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{
