@@ -98,11 +98,10 @@ const directly = 1 << 10
 
 // socket reads from the connection into p, or into the buffer where p is small.
 func (b *body) socket(p []byte) (int, error) {
-	c := b.c
-	c.reads.extend(c.options.BodyTimeout)
-	if b.over.Load() {
-		return 0, errBodyOver
+	if err := b.prepare(); err != nil {
+		return 0, err
 	}
+	c := b.c
 	var n int
 	var err error
 	if len(p) >= directly {
@@ -115,6 +114,15 @@ func (b *body) socket(p []byte) (int, error) {
 		return n, nil
 	}
 	return 0, cut(err)
+}
+
+// prepare moves the deadline for a read. It returns an error if the body has been halted, because that may have undone what halt did.
+func (b *body) prepare() error {
+	b.c.reads.extend(b.c.options.BodyTimeout)
+	if b.over.Load() {
+		return errBodyOver
+	}
+	return nil
 }
 
 // halt has a read that is under way end, and all others. Nothing but the end of the request comes after it.
@@ -168,7 +176,9 @@ func (b *body) readChunked(p []byte) (n int, err error) {
 				in.release()
 				return n, nil
 			}
-			b.c.reads.extend(b.c.options.BodyTimeout)
+			if err := b.prepare(); err != nil {
+				return 0, err
+			}
 			if err := b.c.fill(); err != nil {
 				return 0, cut(err)
 			}
