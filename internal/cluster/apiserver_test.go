@@ -27,7 +27,7 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// apiServer answers list and watch requests over HTTP, in JSON and protobuf, as an API server does.
+// apiServer serves list and watch requests over HTTP in JSON and protobuf, as an API server does.
 type apiServer struct {
 	http *httptest.Server
 
@@ -68,7 +68,7 @@ func startAPIServer(t testing.TB) *apiServer {
 	return s
 }
 
-// kubeconfig writes a file that leads to the server.
+// kubeconfig writes a kubeconfig file for the server.
 func (s *apiServer) kubeconfig(t testing.TB) string {
 	return writeKubeconfig(t, s.http.Listener.Addr().String())
 }
@@ -123,7 +123,7 @@ func (s *apiServer) remove(o kinds.Object) {
 	s.announce()
 }
 
-// vanish removes an object of which no watch will hear: the history is lost, and all watches are cut.
+// vanish removes an object without an event in any watch: the history is deleted, and all watches are closed.
 func (s *apiServer) vanish(o kinds.Object) {
 	s.remove(o)
 	s.mu.Lock()
@@ -137,7 +137,7 @@ func (s *apiServer) announce() {
 	s.changed = make(chan struct{})
 }
 
-// hold lets no request for a resource be answered before the returned function is called.
+// hold delays the responses to all requests for a resource until the returned function is called.
 func (s *apiServer) hold(resource string) (release func()) {
 	gate := make(chan struct{})
 	s.mu.Lock()
@@ -209,7 +209,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer is one response, in the encoding that the client asked for.
+// answer is one response, in the encoding that the client requested.
 type answer struct {
 	kind      kinds.Kind
 	namespace string

@@ -16,9 +16,9 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// byName follows single objects of one kind, each by a watch for its name alone. Rights that name the objects are enough
-// for that. An informer for each would keep a second copy, and ten goroutines; a watch here has two, and shares its
-// connection with a hundred others.
+// byName watches single objects of one kind, each with a watch for its name. This only requires RBAC rules that name
+// the objects. An informer for each object would need a second copy and ten goroutines. A watch here needs two, and
+// shares its connection with a hundred others.
 type byName struct {
 	kind   kinds.Kind
 	client rest.Interface
@@ -27,21 +27,22 @@ type byName struct {
 	gate   *gate
 
 	mu sync.Mutex
-	// followed are the objects that follow was called with.
+	// followed has the objects of the last call of follow.
 	followed map[ir.Ref]*single
-	// changed receives when followed did.
+	// changed receives a value when objects are added to followed.
 	changed chan struct{}
-	// unread counts the followed objects that have not been read.
+	// unread is the number of followed objects that have not been read yet.
 	unread int
-	// over are those that are not followed, because their namespace has too many.
+	// over has the objects that are not watched, because their namespace has too many.
 	over map[ir.Ref]bool
 }
 
-// single is one object that is followed.
+// single is the state of one watched object.
 type single struct {
-	// read says that the API server has answered: with the object, that it does not exist, or that reading it is forbidden.
+	// read is set after the first response of the API server: the object, that it does not exist, or that access is
+	// forbidden.
 	read bool
-	// stop ends the goroutine that reads the object. It is nil before there is one.
+	// stop ends the goroutine that reads the object. It is nil until the goroutine starts.
 	stop context.CancelFunc
 }
 
@@ -60,9 +61,10 @@ func (f *factory) byName(name string) (*byName, error) {
 	}, nil
 }
 
-// follow replaces the set of objects that are followed, and says whether all of them have been read once. The store wakes
-// its reader when the last one has been. An object that is no longer followed is deleted from the store at once. Of those that are too
-// many for a namespace, the first by name are followed, and the others count as objects that may not be read.
+// follow replaces the set of watched objects. It reports whether all of them have been read once. If not, the store
+// wakes its reader when the last one has been read. An object that is no longer in the set is deleted from the store at
+// once. If a namespace has too many objects, only the first ones by name are watched, and the others are marked as
+// denied.
 func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,7 +94,7 @@ func (b *byName) follow(refs iter.Seq[ir.Ref]) (read bool) {
 	return b.unread == 0
 }
 
-// bound takes those out of a set that are too many for their namespace.
+// bound removes the objects that exceed the limit of their namespace from the set.
 func (b *byName) bound(wanted map[ir.Ref]bool) {
 	of, over := map[string]int{}, map[ir.Ref]bool{}
 	for ref := range wanted {
@@ -135,7 +137,7 @@ func (b *byName) forget(ref ir.Ref, one *single) {
 	b.store.Deny(ref, false)
 }
 
-// run follows the objects until the context ends.
+// run watches the objects until the context ends.
 func (b *byName) run(ctx context.Context) {
 	var running panics.Group
 	defer running.Wait()
@@ -159,7 +161,7 @@ func (b *byName) run(ctx context.Context) {
 	}
 }
 
-// unstarted are the objects that no goroutine reads yet.
+// unstarted returns the objects that no goroutine reads yet.
 func (b *byName) unstarted() map[ir.Ref]*single {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,7 +170,8 @@ func (b *byName) unstarted() map[ir.Ref]*single {
 	return all
 }
 
-// begin notes the goroutine that reads an object, unless the object is no longer followed.
+// begin records the function that stops the goroutine of an object. It returns false if the object is no longer
+// watched.
 func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,7 +182,8 @@ func (b *byName) begin(ref ir.Ref, one *single, stop context.CancelFunc) bool {
 	return true
 }
 
-// update changes the store after an answer about an object, unless the object is no longer followed.
+// update calls change, which updates the store after a response about an object. It does nothing if the object is no
+// longer watched.
 func (b *byName) update(ref ir.Ref, one *single, change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

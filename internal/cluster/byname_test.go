@@ -25,7 +25,7 @@ func secretWith(namespace, name, value string) *corev1.Secret {
 	return o
 }
 
-// holds says what value a Secret in the store has; "" is that there is none.
+// holds returns the value of a Secret in the store, or "" if the Secret does not exist.
 func holds(c *Cluster, namespace, name string) string {
 	o := c.Store().Get(object(kinds.Secret, namespace, name))
 	if o == nil {
@@ -118,7 +118,8 @@ func TestReferencedSecretsWhileTheServerIsAway(t *testing.T) {
 	eventually(t, c.Store(), "read", func() bool { return c.Follow(refs) && holds(c, "a", "one") == "1" })
 }
 
-// TestNewReferenceWhileTheOldOneEnds: the Secret of a reference that comes back at once must not be lost.
+// TestNewReferenceWhileTheOldOneEnds checks that a Secret is not lost if a reference to it is removed and added again
+// at once.
 func TestNewReferenceWhileTheOldOneEnds(t *testing.T) {
 	s := startAPIServer(t)
 	s.set(secretWith("a", "one", "1"))
@@ -132,8 +133,8 @@ func TestNewReferenceWhileTheOldOneEnds(t *testing.T) {
 	eventually(t, c.Store(), "read", func() bool { return c.Follow(refs) && holds(c, "a", "one") == "1" })
 }
 
-// TestTenant19Secrets: a namespace that names more Secrets than it may has no more watches for that, and costs others nothing. What is not
-// followed counts as unreadable until there is room.
+// TestTenant19Secrets checks that a namespace with references to too many Secrets gets no additional watches, and does
+// not affect other namespaces. The Secrets that are not watched are marked as denied until there is room.
 func TestTenant19Secrets(t *testing.T) {
 	s := startAPIServer(t)
 	c := run(t, Options{Kubeconfig: s.kubeconfig(t), Referenced: true}, quietLog(t))

@@ -1,4 +1,4 @@
-// Package cluster follows the objects of a Kubernetes cluster: it lists and watches them at the API server and keeps a
+// Package cluster watches the objects of a Kubernetes cluster: it lists and watches them at the API server and keeps a
 // snapshot.Store up to date.
 package cluster
 
@@ -22,24 +22,24 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Options says which cluster is followed, and how much of it.
+// Options select the cluster and the objects to watch.
 type Options struct {
 	// Kubeconfig is the path of a kubeconfig file. Empty means the cluster that this process runs in.
 	Kubeconfig string
-	// Namespaces are the namespaces to read. None means all of them.
+	// Namespaces lists the namespaces to watch. An empty list means all namespaces.
 	Namespaces []string
-	// Optional are the kinds that are followed, too, of those that an option has to ask for.
+	// Optional lists the optional kinds to watch.
 	Optional []string
-	// Also are objects that are read whatever their namespace: those that options name, such as the default
-	// certificate. Their kind decides the resource.
+	// Also lists objects that are watched in any namespace, because options refer to them, such as the default
+	// certificate.
 	Also []ir.Ref
-	// Referenced says that no Secret is read but those that Follow names.
+	// Referenced watches only the Secrets that are passed to Follow.
 	Referenced bool
-	// OnWatchError, if there is one, is called with the kind for every list or watch that failed, for a metric.
+	// OnWatchError is called with the kind for every list or watch that fails. It is meant for a metric. It may be nil.
 	OnWatchError func(kind string)
 }
 
-// Cluster is a running or runnable set of informers.
+// Cluster is a set of informers for one cluster.
 type Cluster struct {
 	client    kubernetes.Interface
 	metadata  metadata.Interface
@@ -47,14 +47,14 @@ type Cluster struct {
 	pod       string
 	store     *snapshot.Store
 	informers []*informer
-	// secrets is nil if all Secrets are read.
+	// secrets is nil if all Secrets are watched.
 	secrets *byName
 	synced  chan struct{}
 	log     *zap.Logger
 }
 
-// New reads the kubeconfig or the configuration of the pod, and does no other input or output: nothing is asked of the
-// API server before Run.
+// New reads the kubeconfig or the configuration of the pod. It does no other I/O: no request is sent to the API server
+// before Run.
 func New(o Options, log *zap.Logger) (*Cluster, error) {
 	kubeclient.QuietKlog(log)
 	found, err := kubeclient.Find(o.Kubeconfig)
@@ -85,7 +85,7 @@ func New(o Options, log *zap.Logger) (*Cluster, error) {
 	return c, err
 }
 
-// writers returns clients that have one limit of requests per second together.
+// writers returns clients that share one rate limit.
 func writers(config *rest.Config) (kubernetes.Interface, metadata.Interface, error) {
 	limited := rest.CopyConfig(config)
 	limited.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
@@ -97,34 +97,34 @@ func writers(config *rest.Config) (kubernetes.Interface, metadata.Interface, err
 	return client, objects, err
 }
 
-// Follow says which Secrets are to be read from now on, by their names, and whether the API server has answered for each
-// of them: the Store is not complete before, and wakes its reader then. A Secret that may not be read is noted in the
-// Store. Without the option Referenced all Secrets are read anyway.
+// Follow replaces the set of Secrets to watch. It reports whether the API server has responded for each of them: until
+// then the Store is not complete, and it wakes its reader when it is. Secrets that may not be read are marked in the
+// Store. Without the option Referenced, all Secrets are watched and Follow does nothing.
 func (c *Cluster) Follow(secrets iter.Seq[ir.Ref]) (read bool) {
 	return c.secrets == nil || c.secrets.follow(secrets)
 }
 
-// Client is for writers: of Events, the Lease, and the ports of the controller's own Service.
+// Client returns the client for writing Events, the Lease, and the ports of the controller's Service.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
-// Metadata is for writers that patch the status of objects of any kind, and read nothing but their metadata.
+// Metadata returns the client for patching the status of objects of any kind. It only reads their metadata.
 func (c *Cluster) Metadata() metadata.Interface { return c.metadata }
 
-// Namespace is the controller's own one, where its Lease belongs.
+// Namespace returns the controller's namespace, which also has its Lease.
 func (c *Cluster) Namespace() string { return c.namespace }
 
-// Pod is the name of the pod in that namespace that this process runs in, or empty.
+// Pod returns the name of this process's pod, or "" if it is unknown.
 func (c *Cluster) Pod() string { return c.pod }
 
-// Store holds the objects. It is incomplete until Synced.
+// Store returns the store with the objects. It is incomplete until Synced.
 func (c *Cluster) Store() *snapshot.Store { return c.store }
 
-// Synced is closed when every informer has delivered the objects of its first list to the store. Secrets that Follow names
-// are not waited for.
+// Synced returns a channel that is closed when the objects of every informer's first list are in the store. Secrets
+// that were passed to Follow may still be missing.
 func (c *Cluster) Synced() <-chan struct{} { return c.synced }
 
-// Run follows the cluster until the context ends. An API server that is away, at the start or later, is asked again
-// and again; the objects stay as they are known. Run is called once.
+// Run watches the cluster until the context ends. While the API server is unavailable, at the start or later, it
+// retries, and the known objects stay in the store. Run must be called only once.
 func (c *Cluster) Run(ctx context.Context) {
 	var group panics.Group
 	for _, i := range c.informers {
@@ -152,7 +152,8 @@ func (c *Cluster) wait(ctx context.Context) bool {
 	return true
 }
 
-// all makes one informer for each kind and namespace, and one for each object outside of them. own is the namespace of the controller.
+// all returns one informer for each kind and namespace, and one for each object of Also in another namespace. own is
+// the namespace of the controller.
 func (f *factory) all(o Options, own string) ([]*informer, error) {
 	namespaces := slices.Compact(slices.Sorted(slices.Values(o.Namespaces)))
 	var list []scope
@@ -178,7 +179,7 @@ func (f *factory) all(o Options, own string) ([]*informer, error) {
 	return f.informers(list)
 }
 
-// others are the scopes of single objects that the namespaces do not have.
+// others returns the scopes of the objects in Also that are outside the watched namespaces.
 func others(namespaces []string, o Options) []scope {
 	var list []scope
 	seen := map[ir.Ref]bool{}

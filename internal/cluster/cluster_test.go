@@ -33,7 +33,7 @@ func object(kind, namespace, name string) kinds.Object {
 	o.SetName(name)
 	switch {
 	case row.OwnNamespace:
-		// That of the kubeconfig.
+		// This is the namespace in the kubeconfig.
 		o.SetNamespace("ingress")
 	case !row.ClusterScoped:
 		o.SetNamespace(namespace)
@@ -52,7 +52,7 @@ func oneOfEach(namespace, name string) []kinds.Object {
 	return list
 }
 
-// optional are the kinds that an option has to ask for.
+// optional returns the names of all optional kinds.
 func optional() []string {
 	var names []string
 	for _, row := range kinds.All {
@@ -101,7 +101,7 @@ func isSynced(c *Cluster) bool {
 	}
 }
 
-// eventually waits for a condition on the store, which is looked at when the store changes.
+// eventually waits for a condition on the store. It checks the condition when the store changes.
 func eventually(t testing.TB, s *snapshot.Store, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.After(fixture.Patience)
@@ -129,7 +129,7 @@ func TestFollows(t *testing.T) {
 			t.Errorf("%d objects after Synced, want one of each kind", got)
 		}
 		for _, o := range oneOfEach("shop", "web") {
-			// A field of every kind that is not trimmed away.
+			// Trim keeps this field for every kind.
 			o.SetCreationTimestamp(metav1.Unix(1, 0))
 			api.set(o)
 			eventually(t, c.Store(), "a change of "+kindOf(o), func() bool {
@@ -276,7 +276,7 @@ func TestFieldSelectorsAreSent(t *testing.T) {
 	}
 }
 
-// TestLostWatch has an object vanish while the watch is cut. Of the list that follows, only this is news.
+// TestLostWatch checks an object that disappears while the watch is lost. The next list must only report this change.
 func TestLostWatch(t *testing.T) {
 	api := startAPIServer(t)
 	gone, stays := oneOfEach("shop", "gone"), oneOfEach("shop", "stays")

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// atOnce is how many of the readers of single objects ask the API server at the same time.
+	// atOnce is the maximum number of concurrent requests of all readers of single objects.
 	atOnce = 16
-	// shortestWait and longestWait are how long all of them wait after the API server has not answered.
+	// shortestWait and longestWait limit how long all readers wait if the API server does not respond.
 	shortestWait = 500 * time.Millisecond
 	longestWait  = 15 * time.Second
 )
 
-// gate holds back requests: thousands of readers must not ask at once, and one API server that is away is not asked by
-// each of them again.
+// gate limits requests: thousands of readers must not send requests at once, and while the API server is unavailable
+// they must not retry independently.
 type gate struct {
 	slots chan struct{}
 
@@ -27,7 +27,7 @@ type gate struct {
 	wait  time.Duration
 }
 
-// pass calls ask as soon as the gate is open, and returns its error or that of the context.
+// pass calls ask as soon as the gate is open. It returns the error of ask or of the context.
 func (g *gate) pass(ctx context.Context, ask func() error) error {
 	select {
 	case g.slots <- struct{}{}:
@@ -51,7 +51,8 @@ func (g *gate) left() time.Duration {
 	return time.Until(g.until)
 }
 
-// answered closes the gate for a while if the API server did not answer. Requests that fail together count once.
+// answered closes the gate for a while if the API server did not respond. Requests that fail at the same time increase
+// the delay only once.
 func (g *gate) answered(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// scope is what one informer reads: a kind, in one namespace or all, or a single object.
+// scope selects what one informer reads: a kind in one namespace or in all of them, or a single object.
 type scope struct {
 	kind            kinds.Kind
 	namespace, name string
@@ -40,7 +40,7 @@ func (s scope) fieldSelector() string {
 	return strings.Join(terms, ",")
 }
 
-// where names the scope in a message.
+// where describes the scope in a message.
 func (s scope) where() string {
 	if s.namespace == "" {
 		return "in the whole cluster"
@@ -48,15 +48,15 @@ func (s scope) where() string {
 	return "in namespace " + s.namespace
 }
 
-// factory makes informers. They do not share the rate limit of the writers: a queue of status writes must not hold up
-// the news that the statuses are about.
+// factory creates informers. Their requests do not count against the rate limit of the writers, because a queue of
+// status writes must not delay news about objects.
 type factory struct {
 	config  *rest.Config
 	http    *http.Client
 	clients map[schema.GroupVersion]rest.Interface
 	store   *snapshot.Store
 	errors  *watchErrors
-	// limited says that only some namespaces are read, so that the rights may be limited to them.
+	// limited is set if only some namespaces are watched. RBAC may be limited to them in this case.
 	limited bool
 }
 
@@ -106,9 +106,9 @@ func (f *factory) client(gv schema.GroupVersion) (rest.Interface, error) {
 type informer struct {
 	scope
 	shared cache.SharedIndexInformer
-	// registration is synced when the first list is in the store, and not only in the informer's own one.
+	// registration has synced when the first list is in the snapshot store, not just in the informer's own store.
 	registration cache.ResourceEventHandlerRegistration
-	// denied is closed when the API server refuses a kind that the controller can do without.
+	// denied is closed if the API server forbids access to a kind that the controller can do without.
 	denied      chan struct{}
 	denyOnce    sync.Once
 	dispensable bool
@@ -137,11 +137,11 @@ func (f *factory) informer(s scope) (*informer, error) {
 	return i, err
 }
 
-// failed is called whenever a list or watch ended. The informer begins another one by itself, after a pause.
+// failed is called whenever a list or watch ends. The informer starts the next one by itself after a pause.
 //
-// With the rights of some namespaces only, objects of the whole cluster may be out of reach. ingress-nginx does without
-// IngressClasses then, and so does this controller: objects that it may not read must not keep it from serving. The store notes that the
-// whole kind is denied, until there is an object of it. Where its objects have been read before, they go on counting instead.
+// With RBAC for some namespaces only, cluster-scoped objects may be forbidden. Like ingress-nginx, this controller then
+// works without IngressClasses: objects that it may not read must not keep it from serving. The store marks the whole
+// kind as denied until it gets an object of the kind. If objects of the kind were read before, they are used instead.
 func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	i.errors.add(i.scope, err)
 	if i.dispensable && apierrors.IsForbidden(err) {
@@ -152,8 +152,8 @@ func (i *informer) failed(_ context.Context, _ *cache.Reflector, err error) {
 	}
 }
 
-// transform trims a new object. If a lost watch makes an object be listed once more, the copy in the store takes its place, so
-// that there is one copy of each object.
+// transform trims a new object. If an unchanged object is listed again after a lost watch, transform returns the copy
+// in the store, so that there is only one copy of each object.
 func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 	return func(object any) (any, error) {
 		o, ok := object.(kinds.Object)
@@ -168,11 +168,12 @@ func transform(kind kinds.Kind, store *snapshot.Store) cache.TransformFunc {
 	}
 }
 
-// handler hands the objects of an informer to the store: the same pointers, so that there is one copy of each.
+// handler passes the objects of an informer to the store. It passes the same pointers, so that there is only one copy
+// of each object.
 type handler struct {
 	kind  kinds.Kind
 	store *snapshot.Store
-	// deniable says that the store may have noted the kind as denied.
+	// deniable is set if the kind may be marked as denied in the store.
 	deniable bool
 }
 
@@ -180,7 +181,8 @@ func (h handler) OnAdd(object any, _ bool) { h.set(object) }
 
 func (h handler) OnUpdate(_, object any) { h.set(object) }
 
-// OnDelete also gets tombstones, of objects that vanished while the watch was lost. Their last state may be unknown.
+// OnDelete also gets tombstones, for objects that disappeared while the watch was lost. Their last state may be
+// unknown.
 func (h handler) OnDelete(object any) {
 	if tombstone, ok := object.(cache.DeletedFinalStateUnknown); ok {
 		object = h.lastState(tombstone)

@@ -21,11 +21,13 @@ import (
 )
 
 const (
-	// watchTime is how long a watch is asked for at least, as by informers: the API server ends it then.
+	// watchTime is the minimum duration that is requested for a watch, as informers do. The API server ends the watch
+	// after this time.
 	watchTime = 5 * time.Minute
-	// shortWatch is a watch that ended so soon that the next one has to wait.
+	// shortWatch is the duration below which a watch counts as failed, so that the next one is delayed.
 	shortWatch = time.Second
-	// firstPause and lastPause are how long the reader of an object waits after the API server has refused it.
+	// firstPause and lastPause limit how long the reader of an object waits after the API server has rejected a
+	// request.
 	firstPause = time.Second
 	lastPause  = time.Minute
 )
@@ -38,7 +40,7 @@ type reader struct {
 	scope scope
 	lists *cache.ListWatch
 	trim  cache.TransformFunc
-	// version is where the next watch goes on; it is empty when the object has to be listed first.
+	// version is the resource version at which the next watch starts. If it is empty, the object must be listed first.
 	version string
 	pause   time.Duration
 }
@@ -54,7 +56,7 @@ func newReader(b *byName, ref ir.Ref, one *single) *reader {
 
 // run reads until the context ends.
 func (r *reader) run(ctx context.Context) {
-	// An answer from the cache of the API server is good enough at first: the watch brings what it lacks.
+	// Version 0 allows a response from the API server's cache. It may be old, but the watch then delivers the changes.
 	from := "0"
 	for ctx.Err() == nil {
 		var err error
@@ -70,7 +72,7 @@ func (r *reader) run(ctx context.Context) {
 	}
 }
 
-// failed decides how to go on.
+// failed logs an error, waits if necessary, and decides whether the next request is a list.
 func (r *reader) failed(ctx context.Context, err error) {
 	r.of.errors.add(r.scope, err)
 	switch {
@@ -78,13 +80,13 @@ func (r *reader) failed(ctx context.Context, err error) {
 		r.version = ""
 		return
 	case kubeclient.Away(err) && !errors.Is(err, errShortWatch):
-		// The gate stays closed for a while.
+		// The gate delays the next request.
 		return
 	case apierrors.IsForbidden(err):
 		r.of.update(r.ref, r.one, func() { r.of.store.Deny(r.ref, true) })
 	}
 	r.version = ""
-	_ = kubeclient.Pause(ctx, r.pause+rand.N(r.pause)) // run asks the context.
+	_ = kubeclient.Pause(ctx, r.pause+rand.N(r.pause)) // run checks the context.
 	r.pause = min(2*r.pause, lastPause)
 }
 
@@ -115,7 +117,7 @@ func (r *reader) list(ctx context.Context, from string) error {
 
 var errShortWatch = errors.New("the watch ended at once")
 
-// watch returns without an error when the API server has ended the watch as it does after some time.
+// watch returns nil if the API server has ended the watch after the requested time.
 func (r *reader) watch(ctx context.Context) error {
 	begin := time.Now()
 	var events watch.Interface

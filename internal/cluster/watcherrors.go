@@ -11,11 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// quiet is how long a kind's next error is kept out of the log after one was written.
+// quiet is the minimum time between two logged errors of the same kind of object.
 const quiet = time.Minute
 
-// watchErrors counts and logs what goes wrong with lists and watches: an API server that is away fails every kind again
-// every few seconds.
+// watchErrors counts and logs errors of lists and watches. It limits the log, because while the API server is
+// unavailable, every kind fails every few seconds.
 type watchErrors struct {
 	count func(kind string)
 	log   *zap.Logger
@@ -56,8 +56,7 @@ func (w *watchErrors) due(kind string) bool {
 	return true
 }
 
-// routine says that a watch ended as watches do: closed by the API server, too old to be continued, or not wanted any
-// more.
+// routine reports whether a watch ended normally: closed by the API server, too old to be continued, or canceled.
 func routine(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) ||
 		apierrors.IsResourceExpired(err) || apierrors.IsGone(err)

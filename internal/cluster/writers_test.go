@@ -16,7 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestMetadataPatchesAStatus: the request is the one that the rights of the controller are for, and its answer is small.
+// TestMetadataPatchesAStatus checks that the request to patch a status is one that RBAC allows the controller, and that
+// its response is small.
 func TestMetadataPatchesAStatus(t *testing.T) {
 	requests := make(chan string, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +42,7 @@ func TestMetadataPatchesAStatus(t *testing.T) {
 	}
 }
 
-// TestWritersShareTheirLimit: statuses and Events together stay below the limit of requests per second.
+// TestWritersShareTheirLimit checks that writes of statuses and Events share one rate limit.
 func TestWritersShareTheirLimit(t *testing.T) {
 	client, objects, err := writers(&rest.Config{Host: "127.0.0.1:1", QPS: 0.001, Burst: 1})
 	if err != nil {
@@ -50,7 +51,7 @@ func TestWritersShareTheirLimit(t *testing.T) {
 	if !client.EventsV1().RESTClient().GetRateLimiter().TryAccept() {
 		t.Fatal("the first request has to wait")
 	}
-	// A wait that is longer than the context lives fails at once.
+	// The client returns an error at once if it would have to wait longer than the deadline of the context.
 	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
 	defer cancel()
 	_, err = objects.Resource(networkingv1.SchemeGroupVersion.WithResource("ingresses")).Namespace("a").Get(ctx, "web", metav1.GetOptions{})

@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// complete gives the object its namespace and checks its name as an API server does: names become parts of keys, URLs
-// and paths elsewhere, which rely on it.
+// complete sets the default namespace and checks the name as an API server does. Other packages rely on valid names,
+// because they use them in keys, URLs and paths.
 func (f *found) complete(clusterScoped bool) error {
 	switch {
 	case clusterScoped:
@@ -40,8 +40,8 @@ func badName(kind, field, name string) error {
 	return fmt.Errorf("%s: metadata.%s %q is not allowed: use lower case letters, digits and inner dashes", kind, field, name)
 }
 
-// finish sets the defaults that an API server would set, and trims the object. The resource version is made of the text, so that
-// equal texts are equal versions.
+// finish sets the defaults that an API server would set, and trims the object. The resource version is a hash of the
+// text, so that equal texts have equal versions.
 func (f *found) finish(raw []byte) {
 	sum := sha256.Sum256(raw)
 	f.object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})

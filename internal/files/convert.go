@@ -15,19 +15,20 @@ import (
 // reader reads one kind in one version.
 type reader struct {
 	clusterScoped bool
-	// successor is the version and kind that takes the place of an old one.
+	// successor is the version and kind that replaces a deprecated one. It is empty for current versions.
 	successor string
-	// changed is what else than the version its writer has to change; it may be empty.
+	// changed describes what the author has to change besides the version. It may be empty.
 	changed string
-	// read returns the object in its present version. strict are the errors of fields that do not exist, and say what
-	// the writer may have meant to be there.
+	// read returns the object in the current version. strict has the errors about unknown fields, which may be
+	// misspelled.
 	read func(raw []byte) (object kinds.Object, strict []error, err error)
 }
 
 const ingressChanged = ", with backend.service.name and backend.service.port.number (or .name) in place of " +
 	"backend.serviceName and backend.servicePort, spec.defaultBackend in place of spec.backend, and a pathType in each path"
 
-// oldVersions are converted. extensions/v1beta1 has the same Ingress as networking.k8s.io/v1beta1.
+// oldVersions has the deprecated versions, which are converted. The Ingress of extensions/v1beta1 is the same as in
+// networking.k8s.io/v1beta1.
 var oldVersions = map[identity]reader{
 	{apiVersion: "extensions/v1beta1", kind: kinds.Ingress}: {
 		successor: "networking.k8s.io/v1", changed: ingressChanged, read: converting(ingressFromBeta),
@@ -63,7 +64,7 @@ func current(row kinds.Kind) func([]byte) (kinds.Object, []error, error) {
 	}
 }
 
-// converting reads the old version strictly, so that a field of the new one in an old object is found.
+// converting parses the old version strictly, so that a field of the new version in an old object is reported.
 func converting[Old any, New kinds.Object](convert func(*Old) New) func([]byte) (kinds.Object, []error, error) {
 	return func(raw []byte) (kinds.Object, []error, error) {
 		old := new(Old)
@@ -121,8 +122,8 @@ func backendFromBeta(old *networkingv1beta1.IngressBackend) *networkingv1.Ingres
 	return &networkingv1.IngressBackend{Service: service}
 }
 
-// same is for an IngressClass, which has the same fields in both versions, and for Endpoints, whose conversion is left to merge: it
-// knows whether there are slices.
+// same returns its argument. It is used for an IngressClass, which has the same fields in both versions, and for
+// Endpoints, which the merger converts later because it knows whether there are EndpointSlices.
 func same[T any](o *T) *T { return o }
 
 func sliceFromBeta(old *discoveryv1beta1.EndpointSlice) *discoveryv1.EndpointSlice {

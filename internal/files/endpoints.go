@@ -11,11 +11,11 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// endpointsKind is the kind that EndpointSlices took the place of. It is no kind of the table: clusters make slices of
-// it by themselves.
+// endpointsKind is the kind that EndpointSlices have replaced. It is not in the table of kinds, because clusters
+// convert it to EndpointSlices themselves.
 const endpointsKind = "Endpoints"
 
-// mirror makes EndpointSlices of an Endpoints object, as a cluster does: one for each subset and address family.
+// mirror converts an Endpoints object to EndpointSlices as a cluster does: one for each subset and address family.
 func mirror(o *corev1.Endpoints) []kinds.Object { //nolint:staticcheck // the old kind is the point
 	var list []kinds.Object
 	for i := range o.Subsets {

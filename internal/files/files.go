@@ -1,5 +1,5 @@
-// Package files serves a folder of Kubernetes manifests as if it were a cluster: it reads the objects of the kinds that
-// the controller knows, follows changes of the files, and keeps a snapshot.Store up to date.
+// Package files serves a folder of Kubernetes manifests as if it were a cluster: it reads the objects of all kinds in
+// the table of kinds, watches the files, and keeps a snapshot.Store up to date.
 package files
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Load reads a folder, or a single file, once. The verdicts are on files and objects that could not be taken as they
-// are; the error says that the folder itself cannot be read.
+// Load reads a folder or a single file once. The verdicts report problems with files and objects. The error means that
+// the folder itself cannot be read.
 func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
 	list, err := newFolder(dir).read(func(string) {})
 	if err != nil {
@@ -27,7 +27,7 @@ func Load(dir string) (*snapshot.Snapshot, []*report.Verdict, error) {
 	return store.Take(), m.verdicts(), nil
 }
 
-// Files is a folder that is followed.
+// Files is a watched folder.
 type Files struct {
 	folder   *folder
 	merger   *merger
@@ -37,25 +37,25 @@ type Files struct {
 	once     sync.Once
 	pace     pace
 	log      *zap.Logger
-	// failure is why the folder could not be read the last time.
+	// failure is the last error if the folder could not be read, otherwise "".
 	failure string
 }
 
-// New returns the source for a folder, or a single file. Nothing is read before Run.
+// New returns the source for a folder or a single file. Nothing is read before Run.
 func New(dir string, log *zap.Logger) *Files {
 	return &Files{
 		folder: newFolder(dir), merger: newMerger(), store: snapshot.NewStore(), synced: make(chan struct{}), pace: defaultPace, log: log,
 	}
 }
 
-// Store holds the objects of the folder. It is incomplete until Synced.
+// Store returns the store with the objects of the folder. It is incomplete until Synced.
 func (f *Files) Store() *snapshot.Store { return f.store }
 
-// Synced is closed when the folder has been read once.
+// Synced returns a channel that is closed when the folder has been read once.
 func (f *Files) Synced() <-chan struct{} { return f.synced }
 
-// Verdicts are on files and objects with problems, sorted by report.Compare. When they change,
-// the store wakes its reader, also if no object did.
+// Verdicts returns the verdicts on files and objects with problems, sorted by report.Compare. When they change, the
+// store wakes its reader, even if no object has changed.
 func (f *Files) Verdicts() []*report.Verdict {
 	if v := f.verdicts.Load(); v != nil {
 		return *v
@@ -63,8 +63,8 @@ func (f *Files) Verdicts() []*report.Verdict {
 	return nil
 }
 
-// Run follows the folder until the context ends. A file that cannot be read, as in the middle of an edit, keeps
-// the objects that it last had. Run is called once.
+// Run watches the folder until the context ends. If a file cannot be read, for example while it is being edited, its
+// last objects are kept. Run must be called only once.
 func (f *Files) Run(ctx context.Context) {
 	w := newWatcher(f.log)
 	defer w.close()
@@ -76,7 +76,7 @@ func (f *Files) Run(ctx context.Context) {
 	}
 }
 
-// refresh brings the store to the state of the folder, and says whether the folder could be read.
+// refresh updates the store to the state of the folder. It reports whether the folder could be read.
 func (f *Files) refresh(w *watcher) bool {
 	list, err := f.folder.read(w.add)
 	if err != nil {
@@ -97,8 +97,8 @@ func (f *Files) refresh(w *watcher) bool {
 	return true
 }
 
-// logFailure logs why the folder cannot be read, once for each reason, until the folder has been read for the first time: after
-// Synced, the verdicts say it.
+// logFailure logs why the folder cannot be read, once for each reason. It only logs before the folder has been read for
+// the first time, because after Synced the verdicts report the error.
 func (f *Files) logFailure(err error) {
 	before := f.failure
 	f.failure = err.Error()
@@ -127,5 +127,5 @@ func (f *Files) setVerdicts(verdicts []*report.Verdict) {
 	f.store.Wake()
 }
 
-// fileRef names a file in a verdict, as if it were an object.
+// fileRef returns the Ref that stands for a file in a verdict.
 func fileRef(name string) ir.Ref { return ir.Ref{Kind: "File", Name: name} }

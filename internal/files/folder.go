@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// largest is the size of the largest file that is read.
+	// largest is the maximum size of a file in bytes.
 	largest = 32 << 20
-	// fresh is how long after its last change a file is read again even if it looks the same: clocks of file systems
-	// are coarse, and two writes can have one time.
+	// fresh is how long after its last change a file is read again even if it looks unchanged. File systems have coarse
+	// clocks, so two writes can have the same time.
 	fresh = 2 * time.Second
 )
 
 var extensions = []string{".yaml", ".yml", ".json"}
 
-// folder remembers what it read of each file, so that only changed files are parsed.
+// folder caches the contents of each file, so that only changed files are parsed.
 type folder struct {
 	root  string
 	files map[string]*file
-	// dirs are the folders of the last read, by path.
+	// dirs is the set of all directories of the last read, by path.
 	dirs map[string]bool
 }
 
@@ -43,8 +43,8 @@ func newFolder(root string) *folder {
 	return &folder{root: filepath.Clean(root), files: map[string]*file{}}
 }
 
-// read returns what all files hold, in the order of their names. It calls enter with each folder before it looks into
-// it, so that a watch set there misses nothing.
+// read returns the contents of all files, sorted by name. It calls enter for each directory before reading it, so that
+// a watch that is set there misses no change.
 func (f *folder) read(enter func(dir string)) ([]*parsed, error) {
 	w := &walk{enter: enter, dirs: map[string]bool{}, entered: map[string]bool{}, found: map[string]fs.FileInfo{}}
 	if err := w.root(f.root); err != nil {
@@ -96,7 +96,7 @@ func (f *file) unchanged(info fs.FileInfo) bool {
 		f.info.ModTime().Equal(info.ModTime()) && f.read.Sub(info.ModTime()) > fresh
 }
 
-// keep takes over the files below a path that cannot be read, and reports it.
+// keep keeps the old contents of the files below a path that cannot be read, and reports the error.
 func (f *folder) keep(next map[string]*file, bad failure) {
 	p := &parsed{name: f.name(bad.path)}
 	p.fail(0, "cannot be read: "+bad.err.Error())
@@ -111,7 +111,7 @@ func (f *folder) keep(next map[string]*file, bad failure) {
 	next[bad.path] = &file{parsed: p}
 }
 
-// name is what users read: the path below the folder, with slashes.
+// name returns the name for messages: the path relative to the folder, with slashes.
 func (f *folder) name(path string) string {
 	name, err := filepath.Rel(f.root, path)
 	if err != nil || name == "." {
@@ -133,13 +133,13 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// walk collects the manifests below a folder. Symbolic links are followed, and each folder is entered once. Names that
-// begin with a dot are passed over: version control, editors, and the versions of a mounted ConfigMap, whose links
-// lead to its files.
+// walk collects the manifests below a folder. It follows symbolic links and enters each directory once. It skips names
+// that start with a dot: files of version control and editors, and the versions of a mounted ConfigMap, to whose files
+// the visible links point.
 type walk struct {
 	enter func(dir string)
 	dirs  map[string]bool
-	// entered has the folders that links lead to.
+	// entered is the set of entered directories, with symbolic links resolved.
 	entered  map[string]bool
 	found    map[string]fs.FileInfo
 	failures []failure
@@ -203,7 +203,7 @@ func (w *walk) entry(path string) error {
 	return nil
 }
 
-// vanished says that a file was removed while the folder was read; a link that leads nowhere is still there.
+// vanished reports whether a file was removed while the folder was read. A broken link still exists.
 func vanished(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, fs.ErrNotExist)

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/*/want.yaml")
 
-// outcome is what want.yaml holds: all verdicts, then all objects.
+// outcome is the form of want.yaml: all verdicts, then all objects.
 type outcome struct {
 	Verdicts []verdict `json:"verdicts"`
 	Objects  []named   `json:"objects"`
@@ -79,7 +79,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// checkVersions takes the versions away, which say nothing to a reader of want.yaml.
+// checkVersions checks the resource versions and removes them, because they would make want.yaml hard to read.
 func checkVersions(t *testing.T, s *snapshot.Snapshot) {
 	t.Helper()
 	for _, o := range objectsOf(s) {

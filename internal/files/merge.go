@@ -14,32 +14,34 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// merger makes one cluster of many files. Of two objects with the same name, the first one counts, by the names of the
-// files and then by their place. It keeps what it knows, so that a merge costs as much as what changed.
+// merger merges the objects of all files. If several objects have the same name, the first one wins, by file name and
+// then by position. It keeps its state, so that the cost of a merge depends on the number of changes.
 type merger struct {
 	// files are the files of the last merge, sorted by name.
 	files []*parsed
-	// claims are the objects of all files with one name, the one that counts first.
+	// claims has the objects of all files by name. The object that wins is first.
 	claims map[ir.Ref][]*found
-	// slices counts the EndpointSlices that files have for a Service. Where there is none, Endpoints take their place.
+	// slices is the number of EndpointSlices in the files for each Service. If there are none, Endpoints are used
+	// instead.
 	slices map[ir.Ref]int
-	// mirrors are the names of the slices that a Service's Endpoints became, and mirrored the Service of each.
+	// mirrors has the names of the slices that were made from each Service's Endpoints. mirrored has the Service of
+	// each such slice.
 	mirrors  map[ir.Ref][]ir.Ref
 	mirrored map[ir.Ref]ir.Ref
 	// objects and problems are the result.
 	objects  map[ir.Ref]kinds.Object
 	problems map[ir.Ref][]report.Problem
-	// round is the merge in progress.
+	// round is the state of the current merge.
 	round round
 }
 
-// round is the work of one merge, and its result.
+// round has the work of one merge and its result.
 type round struct {
 	names, services todo
 	set, gone       []kinds.Object
 }
 
-// todo lists names once each.
+// todo is a list of names without duplicates.
 type todo struct {
 	list []ir.Ref
 	seen map[ir.Ref]bool
@@ -59,8 +61,8 @@ func newMerger() *merger {
 	}
 }
 
-// merge takes the files as they are now, sorted by name, and returns the objects that are new or other than before, and
-// those that have gone. An object of which nothing changed is in neither list.
+// merge takes the current files, sorted by name. It returns the objects that are new or changed, and the objects that
+// are gone. Unchanged objects are in neither list.
 func (m *merger) merge(files []*parsed) (set, gone []kinds.Object) {
 	m.round = round{names: todo{seen: map[ir.Ref]bool{}}, services: todo{seen: map[ir.Ref]bool{}}}
 	old, next := m.files, files
@@ -84,7 +86,7 @@ func (m *merger) merge(files []*parsed) (set, gone []kinds.Object) {
 		m.mirrorEndpoints(service)
 	}
 	set, gone = m.round.set, m.round.gone
-	// The first round has the names of all objects.
+	// The state is released, because the first round has the names of all objects.
 	m.round = round{}
 	return set, gone
 }
@@ -93,7 +95,7 @@ func (m *merger) add(p *parsed) {
 	m.setProblems(fileRef(p.name), p.problems)
 	for _, f := range p.objects {
 		list := m.claims[f.ref]
-		// After the objects of earlier files, and of its own file.
+		// Insert the object after the objects of earlier files and of the same file.
 		at, _ := slices.BinarySearchFunc(list, p.name+"\x00", func(f *found, name string) int { return strings.Compare(f.file, name) })
 		m.claims[f.ref] = slices.Insert(list, at, f)
 		m.touch(f, 1)
@@ -111,7 +113,7 @@ func (m *merger) remove(p *parsed) {
 	}
 }
 
-// touch notes the names that a new or removed claim may change.
+// touch records the names that an added or removed object can affect.
 func (m *merger) touch(f *found, by int) {
 	m.round.names.add(f.ref)
 	slice, ok := f.object.(*discoveryv1.EndpointSlice)
@@ -125,7 +127,7 @@ func (m *merger) touch(f *found, by int) {
 	}
 }
 
-// resolve decides which object a name stands for.
+// resolve determines the object for a name.
 func (m *merger) resolve(ref ir.Ref) {
 	first, problems := m.first(ref)
 	if ref.Kind == endpointsKind {
@@ -142,7 +144,7 @@ func (m *merger) resolve(ref ir.Ref) {
 	}
 }
 
-// first returns the object that counts, or nil, and the problems of all objects with the name.
+// first returns the object that wins, or nil, and the problems of all objects with the name.
 func (m *merger) first(ref ir.Ref) (kinds.Object, []report.Problem) {
 	var problems []report.Problem
 	var first *found
@@ -173,7 +175,7 @@ func (m *merger) setProblems(ref ir.Ref, problems []report.Problem) {
 	m.problems[ref] = problems
 }
 
-// put stores the object that a name stands for; nil removes it.
+// put stores the object for a name. Nil removes it.
 func (m *merger) put(ref ir.Ref, object kinds.Object) {
 	old := m.objects[ref]
 	switch {
@@ -187,7 +189,7 @@ func (m *merger) put(ref ir.Ref, object kinds.Object) {
 	}
 }
 
-// mirrorEndpoints makes slices of a Service's Endpoints where the files have none for it.
+// mirrorEndpoints makes slices from a Service's Endpoints if the files contain no slices for it.
 func (m *merger) mirrorEndpoints(service ir.Ref) {
 	ref := ir.Ref{Kind: endpointsKind, Namespace: service.Namespace, Name: service.Name}
 	object, problems := m.first(ref)
@@ -208,8 +210,8 @@ func (m *merger) mirrorEndpoints(service ir.Ref) {
 	m.replace(service, made)
 }
 
-// replace puts the slices of a Service's Endpoints in the place of those before. A slice of a file with the same name
-// goes first.
+// replace replaces the slices that were made from a Service's Endpoints. A slice with the same name in a file takes
+// precedence.
 func (m *merger) replace(service ir.Ref, made map[ir.Ref]kinds.Object) {
 	for _, ref := range m.mirrors[service] {
 		delete(m.mirrored, ref)
@@ -231,7 +233,7 @@ func serviceRef(namespace, name string) ir.Ref {
 	return ir.Ref{Kind: kinds.Service, Namespace: namespace, Name: name}
 }
 
-// verdicts are on files and objects with problems, sorted by report.Compare.
+// verdicts returns the verdicts on files and objects with problems, sorted by report.Compare.
 func (m *merger) verdicts() []*report.Verdict {
 	list := make([]*report.Verdict, 0, len(m.problems))
 	for ref, problems := range m.problems {

@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// TestMergeStepByStep holds that files which come, change and go one after the other end up as if they had been read at
-// once, and that what merge returns leads from one state to the next.
+// TestMergeStepByStep checks that step-by-step changes of files have the same result as reading the final files at
+// once, and that the lists from merge describe each change completely.
 func TestMergeStepByStep(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -42,7 +42,7 @@ func TestMergeStepByStep(t *testing.T) {
 	}
 }
 
-// follow applies what a merge returns, as a store does.
+// follow applies the result of a merge, as a store does.
 func follow(objects map[ir.Ref]kinds.Object, m *merger, files []*parsed) {
 	set, gone := m.merge(files)
 	for _, o := range gone {
@@ -67,7 +67,7 @@ func versions(objects map[ir.Ref]kinds.Object) map[ir.Ref]string {
 	return result
 }
 
-// randomManifests has few names, so that they meet each other.
+// randomManifests uses few names, so that many objects have the same name.
 func randomManifests(r *rand.Rand) string {
 	var b strings.Builder
 	for range r.IntN(4) {
@@ -77,7 +77,7 @@ func randomManifests(r *rand.Rand) string {
 			fmt.Fprintf(&b, "apiVersion: v1\nkind: Endpoints\nmetadata: {name: %s}\n"+
 				"subsets: [{addresses: [{ip: 10.0.0.%d}], ports: [{port: 80}]}]\n", service, n)
 		case 1:
-			// Sometimes by the name that a slice made of Endpoints has.
+			// Sometimes use a name that a slice made from Endpoints has.
 			name := []string{"x", service + "-ipv4-0", "a-ipv4-0"}[r.IntN(3)]
 			fmt.Fprintf(&b, "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\naddressType: IPv4\n"+
 				"metadata: {name: %s, labels: {kubernetes.io/service-name: %s}}\nendpoints: [{addresses: [10.0.1.%d]}]\n", name, service, n)

@@ -21,29 +21,29 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// parsed is what one file holds.
+// parsed has the contents of one file.
 type parsed struct {
 	name    string
 	objects []*found
-	// problems are about the file, not about an object in it.
+	// problems are problems of the file, not of an object in it.
 	problems []report.Problem
-	// ignored counts the objects of other kinds.
+	// ignored is the number of objects of each ignored kind.
 	ignored map[string]int
-	// broken says that a part could not be read, perhaps because the file is being edited.
+	// broken is set if a part of the file could not be read, perhaps because it is being edited.
 	broken bool
 }
 
 // found is one object of a file.
 type found struct {
 	ref ir.Ref
-	// object is nil if it cannot be used.
+	// object is nil if the object is not valid.
 	object   kinds.Object
 	file     string
 	line     int
 	problems []report.Problem
 }
 
-// parse reads a file. It takes any bytes: what is wrong with them is part of the result.
+// parse parses a file. It accepts any bytes and reports errors as problems in the result.
 func parse(name string, data []byte) *parsed {
 	p := &parsed{name: name, ignored: map[string]int{}}
 	list, err := split(name, data)
@@ -71,7 +71,7 @@ func (p *parsed) document(t text) {
 	}
 }
 
-// toJSON converts a document. A key that stands there twice is a warning: the last one counts, as it does for kubectl.
+// toJSON converts a document to JSON. A duplicate key only causes a warning: the last one wins, as with kubectl.
 func toJSON(data []byte) (raw []byte, warning, err error) {
 	if trimmed := bytes.TrimSpace(data); bytes.HasPrefix(trimmed, []byte("{")) && json.Valid(trimmed) {
 		return trimmed, nil, nil
@@ -84,7 +84,7 @@ func toJSON(data []byte) (raw []byte, warning, err error) {
 	return raw, strict, err
 }
 
-// head is what must be known of an object before it can be read.
+// head has the fields that are needed before an object can be decoded.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -95,7 +95,8 @@ type head struct {
 	Items json.RawMessage `json:"items"`
 }
 
-// object reads one object, or the items of a list. itemOf is "apiVersion kind" of an item that does not say it itself.
+// object decodes one object, or the items of a list. itemOf is "apiVersion kind" for items of a list that do not have
+// these fields.
 func (p *parsed) object(raw []byte, line int, itemOf string) {
 	var h head
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &h); err != nil {
@@ -133,7 +134,8 @@ var typeNames = map[reflect.Kind]string{
 	reflect.Bool: "true or false",
 }
 
-// wrongType puts an error of decoding raw into the words of a manifest: it names a field and a type of YAML, not of Go.
+// wrongType rewrites a decoding error for the author of a manifest: it names the field and the YAML type instead of the
+// Go type.
 func wrongType(err error, raw []byte) string {
 	var notBase64 base64.CorruptInputError
 	if errors.As(err, &notBase64) {
@@ -196,7 +198,7 @@ func (p *parsed) typed(raw []byte, line int, id identity) {
 	f.finish(raw)
 }
 
-// unknown is for an object of a kind that is not in the table, or of a version that does not exist.
+// unknown handles an object whose kind is not in the table or whose version does not exist.
 func (p *parsed) unknown(line int, id identity) {
 	row, ok := kinds.ByName(id.kind)
 	group, _, grouped := strings.Cut(id.apiVersion, "/")
@@ -237,8 +239,8 @@ func (p *parsed) countIgnored() {
 		"contains objects of kinds that the controller ignores: "+strings.Join(counts, ", ")))
 }
 
-// keep takes over what a broken file had before and has not now, so that an edit takes nothing away while it is not
-// finished.
+// keep adds the objects that a broken file had before and does not have now, so that an unfinished edit removes
+// nothing.
 func (p *parsed) keep(before *parsed) {
 	if !p.broken {
 		return
@@ -264,7 +266,7 @@ func (p *parsed) keep(before *parsed) {
 	}
 }
 
-// keptAsBefore names the objects that an edit leaves as they were, or counts them if they are many.
+// keptAsBefore lists the kept objects for a message. If there are many, it only returns their number.
 func keptAsBefore(kept []ir.Ref) string {
 	const few = 3
 	if len(kept) == 1 {
@@ -296,7 +298,8 @@ func fieldOf(err error) string {
 
 var lineNumber = regexp.MustCompile(`line (\d+)(: )?`)
 
-// lineOf finds the line that an error is about, in the file: the errors of YAML count from the start of the document.
+// lineOf returns the line of the file that an error is about. Errors of the YAML parser count lines from the start of
+// the document, so before, the number of lines before the document, is added.
 func lineOf(err error, before int) int {
 	var at *lineError
 	if errors.As(err, &at) {
@@ -309,7 +312,7 @@ func lineOf(err error, before int) int {
 	return before + 1
 }
 
-// plain is the text of a YAML error without its line, which is counted from the wrong place.
+// plain returns the text of a YAML error without the line number, which is relative to the document.
 func plain(err error) string {
 	message := err.Error()
 	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:"} {
@@ -318,8 +321,9 @@ func plain(err error) string {
 	return strings.TrimSpace(lineNumber.ReplaceAllString(message, ""))
 }
 
-// keyOf is the first key, in brackets, of the map at a place in an object whose value is of a type, as JSON calls it, and no
-// string: the error about such a value names the map only. It is empty where there is no such map.
+// keyOf returns the first key, in brackets, whose value has the wrong type. place is the path of the map in the object,
+// and kind is the JSON type of the value. It is needed because the decoder's error only names the map. It returns "" if
+// there is no such key.
 func keyOf(raw []byte, place, kind string) string {
 	for name := range strings.SplitSeq(place, ".") {
 		var object map[string]json.RawMessage
@@ -340,7 +344,7 @@ func keyOf(raw []byte, place, kind string) string {
 	return ""
 }
 
-// is says whether a value is of a type, such as "number" or "number 5432".
+// is reports whether a value has a type such as "number" or "number 5432".
 func is(value any, kind string) bool {
 	switch value.(type) {
 	case float64:

@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// running is a followed folder.
+// running is a watched folder in a test.
 type running struct {
 	*Files
 	t   *testing.T
@@ -48,7 +48,7 @@ func runLogged(t *testing.T, dir string, p pace, log *zap.Logger) *running {
 	return &running{f, t, dir}
 }
 
-// byEvent relies on events: it would not poll in time.
+// byEvent relies on events, because its poll interval is longer than any test.
 var byEvent = pace{quiet: 20 * time.Millisecond, patience: time.Second, poll: time.Hour, retry: 20 * time.Millisecond}
 
 func (r *running) waitSynced() {
@@ -206,7 +206,7 @@ func TestMidEdit(t *testing.T) {
 	r.until("no verdict", func() bool { return len(r.problems()) == 0 })
 }
 
-// TestMountedConfigMap switches the files as a kubelet does: a link to a folder is replaced by another.
+// TestMountedConfigMap replaces files as a kubelet does: by replacing a symbolic link to a directory.
 func TestMountedConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "..1", "a.yaml"), configMap("a", "1"))
@@ -271,8 +271,8 @@ func TestFolderComesLate(t *testing.T) {
 	r.wait("b=1")
 }
 
-// TestLogsAFolderThatCannotBeRead holds that a wrong folder is told at once, each reason once, and that it is told when
-// the folder can be read. Nobody asks for the verdicts before it has been read.
+// TestLogsAFolderThatCannotBeRead checks that an unreadable folder is logged at once, once for each reason, and that
+// its recovery is logged. The log is necessary because the verdicts are not read before Synced.
 func TestLogsAFolderThatCannotBeRead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")
 	core, logged := observer.New(zap.InfoLevel)

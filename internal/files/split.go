@@ -10,12 +10,12 @@ import (
 
 // text is one document of a file.
 type text struct {
-	// line is the number of its first line, from 1.
+	// line is the number of its first line, starting from 1.
 	line int
 	data []byte
 }
 
-// begin is the number of the line on which the object begins, behind blank lines and comments.
+// begin returns the number of the first line after leading blank lines and comments.
 func (t text) begin() int {
 	begin := t.line
 	for line := range bytes.Lines(t.data) {
@@ -27,7 +27,7 @@ func (t text) begin() int {
 	return t.line
 }
 
-// split cuts a file into its documents. The error is of what follows them.
+// split splits a file into its documents. An error is about the text after the returned documents.
 func split(name string, data []byte) ([]text, error) {
 	data = bytes.TrimPrefix(data, byteOrderMark)
 	if path.Ext(name) == ".json" {
@@ -38,8 +38,8 @@ func split(name string, data []byte) ([]text, error) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// splitYAML cuts a file at the lines that begin a document. It looks at no more than that, so that one document that is
-// not YAML spoils no other.
+// splitYAML splits a file at the lines that start a document. It does not parse the YAML, so that an invalid document
+// does not affect the others.
 func splitYAML(data []byte) []text {
 	var list []text
 	current, number := text{line: 1}, 0
@@ -58,8 +58,8 @@ func splitYAML(data []byte) []text {
 	return append(list, current)
 }
 
-// marker returns what follows the dashes on a line that begins a document. The line stays a line, so that the numbers
-// of those that follow are right.
+// marker returns the rest of a line after "---", if the line starts a document. The rest is kept as a line, so that
+// line numbers stay correct.
 func marker(line []byte) ([]byte, bool) {
 	rest, ok := bytes.CutPrefix(line, []byte("---"))
 	if !ok || (len(rest) > 0 && !bytes.ContainsAny(rest[:1], " \t\r\n")) {
@@ -68,7 +68,8 @@ func marker(line []byte) ([]byte, bool) {
 	return rest, true
 }
 
-// onlyDirectives says that lines such as "%YAML 1.2" stand before the first document, and nothing else.
+// onlyDirectives reports whether the text before the first document contains only directives such as "%YAML 1.2",
+// comments and blank lines.
 func onlyDirectives(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '%' && line[0] != '#' {
@@ -78,7 +79,7 @@ func onlyDirectives(data []byte) bool {
 	return true
 }
 
-// splitJSON cuts a file that holds one JSON value behind the other. The error is of the text that follows the list.
+// splitJSON splits a file with several JSON values. An error is about the text after the returned values.
 func splitJSON(data []byte) ([]text, error) {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	var list []text
@@ -108,7 +109,7 @@ func lineAt(data []byte, offset int64) int {
 	return 1 + bytes.Count(data[:min(max(0, offset), int64(len(data)))], []byte("\n"))
 }
 
-// lineError is an error at a line of a file.
+// lineError is an error with its line number in the file.
 type lineError struct {
 	line int
 	err  error

@@ -8,14 +8,15 @@ import (
 	"go.uber.org/zap"
 )
 
-// pace is how fast changes are followed.
+// pace has the delays between a change and the next read.
 type pace struct {
-	// quiet is how long nothing must change before files are read, and patience how long that may be put off: an editor or
-	// a git checkout writes many times.
+	// quiet is how long nothing must change before files are read. patience limits the total delay. They combine many
+	// writes in a short time, such as the writes of an editor or a git checkout.
 	quiet, patience time.Duration
-	// poll is how often the folder is looked at without an event. Links may lead to places that have no watch.
+	// poll is how often the folder is read without an event. Polling is necessary because symbolic links may point to
+	// places that are not watched.
 	poll time.Duration
-	// retry takes the place of poll while the folder cannot be read.
+	// retry replaces poll while the folder cannot be read.
 	retry time.Duration
 }
 
@@ -23,7 +24,7 @@ var defaultPace = pace{
 	quiet: 100 * time.Millisecond, patience: time.Second, poll: 10 * time.Second, retry: 2 * time.Second,
 }
 
-// watcher waits for changes in the folders. Where the operating system does not report them, it polls.
+// watcher waits for changes in directories. If the operating system does not report changes, it polls.
 type watcher struct {
 	notify *fsnotify.Watcher
 	events <-chan fsnotify.Event
@@ -49,7 +50,7 @@ func (w *watcher) close() {
 	}
 }
 
-// add watches a folder. To add one again does no harm, and finds a folder that took the place of another.
+// add watches a directory. Adding it again is allowed and is necessary if another directory has replaced it.
 func (w *watcher) add(dir string) {
 	if w.notify == nil {
 		return
@@ -77,7 +78,7 @@ func (w *watcher) complain(err error) {
 	w.failed = true
 }
 
-// wait returns when the folders should be read again. It returns false when the context has ended.
+// wait waits until the folder should be read again. It returns false if the context ends.
 func (w *watcher) wait(ctx context.Context, p pace, failed bool) bool {
 	interval := p.poll
 	if failed {

@@ -1,4 +1,5 @@
-// Package kubeclient finds out how to reach an API server, and as whom; and it keeps asking one that is away.
+// Package kubeclient finds the address and the credentials of an API server, and retries requests while the server is
+// unavailable.
 package kubeclient
 
 import (
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	// writesPerSecond and burst keep a controller that has 10,000 statuses to write from burdening the API server.
+	// writesPerSecond and burst limit the load on the API server, even if the controller has to write 10,000 statuses.
 	writesPerSecond = 50
 	burst           = 100
 
@@ -22,20 +23,21 @@ const (
 	podEnv        = "POD_NAME"
 )
 
-// ErrNotInCluster says that this process is not in a pod, so that only a kubeconfig could tell where the API server is.
+// ErrNotInCluster means that this process does not run in a pod, so a kubeconfig is necessary to find the API server.
 var ErrNotInCluster = errors.New("this process does not run in a Kubernetes cluster")
 
-// Access is how to reach an API server, and as whom.
+// Access has the address and the credentials of an API server.
 type Access struct {
-	// Config has a limit of requests per second that suits a writer. Who needs another one takes a copy.
+	// Config has a rate limit that is suitable for writing. A caller that needs another limit makes a copy.
 	Config *rest.Config
-	// Namespace is this process' own one: that of the pod, else that of the kubeconfig.
+	// Namespace is the namespace of this process: of its pod, or else of the kubeconfig.
 	Namespace string
-	// Pod is the name of the pod in that namespace that this process runs in; it is empty where that is not known.
+	// Pod is the name of this process's pod in Namespace. It is empty if the name is unknown.
 	Pod string
 }
 
-// Find reads a kubeconfig, or what a pod is given if there is none. It asks nothing of the API server.
+// Find reads a kubeconfig, or the service account of the pod if kubeconfig is empty. It sends no requests to the API
+// server.
 func Find(kubeconfig string) (Access, error) {
 	find := inCluster
 	if kubeconfig != "" {
@@ -77,7 +79,8 @@ func fromFile(path string) (Access, error) {
 	return Access{Config: config, Namespace: podNamespace(namespace), Pod: os.Getenv(podEnv)}, nil
 }
 
-// podNamespace prefers what the pod is told, since a kubeconfig may be mounted into one.
+// podNamespace returns the namespace of the pod, or fallback outside a pod. The pod takes precedence, because a
+// kubeconfig can be mounted into a pod.
 func podNamespace(fallback string) string {
 	if name := os.Getenv(namespaceEnv); name != "" {
 		return name
@@ -88,12 +91,12 @@ func podNamespace(fallback string) string {
 	return fallback
 }
 
-// podName prefers what the pod is told: on the network of its node it has the host name of that.
+// podName prefers the environment variable, because a pod with host networking has the host name of its node.
 func podName() string {
 	if name := os.Getenv(podEnv); name != "" {
 		return name
 	}
-	// Without a name, nothing is known.
+	// If the host name cannot be read, the name is empty, which means unknown.
 	name, _ := os.Hostname()
 	return name
 }

@@ -10,20 +10,20 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// sinkLog is where client-go's own messages go: the logger of the newest client. klog is global, so this is too.
+// sinkLog is the logger of the newest client, which gets client-go's messages. It is global because klog is.
 var (
 	sinkLog  atomic.Pointer[zap.Logger]
 	sinkOnce sync.Once
 )
 
-// QuietKlog sends what client-go logs to zap. Its errors are warnings here, because it tries again by itself, and the
-// rest is for debugging.
+// QuietKlog sends the messages of client-go to zap. Its errors become warnings, because client-go retries by itself.
+// All other messages are logged at debug level.
 func QuietKlog(log *zap.Logger) {
 	sinkLog.Store(log.Named("client-go").WithOptions(zap.AddCallerSkip(2)))
 	sinkOnce.Do(func() { klog.SetLogger(logr.New(sink{})) })
 }
 
-// sink is a logr.LogSink.
+// sink is a logr.LogSink that writes to sinkLog.
 type sink struct{ values []any }
 
 func (s sink) Init(logr.RuntimeInfo) {}

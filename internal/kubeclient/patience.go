@@ -14,20 +14,20 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// patient is a ListWatch that asks again by itself when the API server is away. The reflector above it would say nothing
-// of a refused connection, would wait for up to a minute, and would not stop waiting when it is told to.
+// patient is a ListWatch that retries while the API server is unavailable. The reflector that uses it would not report
+// a refused connection, would wait for up to a minute, and would not stop waiting when its context ends.
 type patient struct {
 	*cache.ListWatch
 	failed func(error)
 }
 
-// Patient makes lists and watches ask again while the API server is away, until their context ends. It calls failed with
-// each error that it waits out.
+// Patient returns a ListerWatcher that retries while the API server is unavailable, until the context ends. It calls
+// failed with each error after which it retries.
 func Patient(source *cache.ListWatch, failed func(error)) cache.ListerWatcher {
 	return &patient{ListWatch: source, failed: failed}
 }
 
-// ListWithContext returns what an API server answers, or the error of the context.
+// ListWithContext returns the response of the API server, or an error if the context ends.
 func (p *patient) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	return Persist(ctx, p.failed, func() (runtime.Object, error) { return p.ListWatch.ListWithContext(ctx, o) })
 }
@@ -37,8 +37,8 @@ func (p *patient) WatchWithContext(ctx context.Context, o metav1.ListOptions) (w
 	return Persist(ctx, p.failed, func() (watch.Interface, error) { return p.ListWatch.WatchWithContext(ctx, o) })
 }
 
-// Persist asks until an API server answers, or the context ends: then the error is that of the last answer, too. It calls
-// failed with each error that it waits out.
+// Persist calls ask until the API server responds or the context ends. In the latter case, the error also contains the
+// last error of ask. It calls failed with each error after which it retries.
 func Persist[T any](ctx context.Context, failed func(error), ask func() (T, error)) (T, error) {
 	pause := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 15 * time.Second}
 	for {
@@ -53,7 +53,7 @@ func Persist[T any](ctx context.Context, failed func(error), ask func() (T, erro
 	}
 }
 
-// Pause returns after a time, or with an error as soon as the context ends.
+// Pause waits for a duration. It returns an error as soon as the context ends.
 func Pause(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -63,8 +63,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Away says that there was no answer, or one of a server that is overloaded or has lost its storage. Every other
-// answer decides how the reflector goes on.
+// Away reports whether the API server did not respond, is overloaded, or has an internal error. After any other
+// response, the reflector decides how to continue.
 func Away(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
