@@ -1,5 +1,5 @@
-// Package status writes to Kubernetes what became of its objects: the addresses of the ingress to the status of Ingresses, and
-// problems as Events. One replica writes, the holder of a Lease.
+// Package status writes results to Kubernetes: the addresses of the controller to the status of Ingresses, and problems
+// as Events. Only one replica writes: the holder of a Lease.
 package status
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Addresses returns the addresses that clients reach the ingress at: the given ones, or else the addresses of the Service, in
-// order and without duplicates. None means that they are unknown, and that no status is written.
+// Addresses returns the addresses at which clients reach the controller: the given ones, or else the addresses of the
+// Service, sorted and without duplicates. If the result is empty, the addresses are unknown and no status is written.
 func Addresses(s *snapshot.Snapshot, given []string, service ir.Name) []networkingv1.IngressLoadBalancerIngress {
 	if len(given) > 0 {
 		return ordered(entries(given))
@@ -26,7 +26,7 @@ func Addresses(s *snapshot.Snapshot, given []string, service ir.Name) []networki
 	return nil
 }
 
-// ofService follows ingress-nginx's statusAddressFromService.
+// ofService works like ingress-nginx's statusAddressFromService.
 func ofService(service *corev1.Service) []networkingv1.IngressLoadBalancerIngress {
 	switch service.Spec.Type {
 	case corev1.ServiceTypeExternalName:

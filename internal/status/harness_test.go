@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for an expected change.
 const patience = fixture.Patience
 
 // replica is a running writer.
@@ -33,13 +33,13 @@ type replica struct {
 	stop func()
 }
 
-// start runs a writer until stop is called, or the test ends.
+// start runs a writer until stop is called or the test ends.
 func start(t *testing.T, client *fake.Clientset) *replica {
 	t.Helper()
 	return startWith(t, client, func(*status.Options) {})
 }
 
-// startWith starts one with other options.
+// startWith is like start, with changed options.
 func startWith(t *testing.T, client *fake.Clientset, change func(*status.Options)) *replica {
 	t.Helper()
 	o := status.Options{
@@ -69,7 +69,7 @@ func startWith(t *testing.T, client *fake.Clientset, change func(*status.Options
 	return &replica{w, stop}
 }
 
-// objects is a client for the metadata of the objects that the other client has.
+// objects returns a metadata client for the same objects as client.
 func objects(client *fake.Clientset) metadata.Interface {
 	c := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme())
 	c.PrependReactor("*", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -79,7 +79,7 @@ func objects(client *fake.Clientset) metadata.Interface {
 	return c
 }
 
-// leader is a writer that has the Lease.
+// leader returns a writer that holds the Lease.
 func leader(t *testing.T, client *fake.Clientset) *replica {
 	t.Helper()
 	r := start(t, client)
@@ -87,7 +87,7 @@ func leader(t *testing.T, client *fake.Clientset) *replica {
 	return r
 }
 
-// at gives an address.
+// at returns options with one address.
 func at(address string) settings.Config { return settings.Config{PublishAddress: []string{address}} }
 
 func clientOf(all ...*networkingv1.Ingress) *fake.Clientset {
@@ -98,7 +98,7 @@ func clientOf(all ...*networkingv1.Ingress) *fake.Clientset {
 	return fake.NewClientset(objects...)
 }
 
-// addressOf reads the status of an Ingress.
+// addressOf returns the addresses in the status of an Ingress.
 func addressOf(t *testing.T, client *fake.Clientset, name string) string {
 	t.Helper()
 	o, err := client.NetworkingV1().Ingresses("a").Get(t.Context(), name, metav1.GetOptions{})
@@ -117,7 +117,7 @@ func eventsIn(t *testing.T, client *fake.Clientset) []eventsv1.Event {
 	return list.Items
 }
 
-// count returns how many requests there were of a verb on a resource, to an object of a name; "" is any.
+// count returns the number of requests with a verb for a resource and, unless name is empty, an object name.
 func count(client *fake.Clientset, verb, resource, name string) int {
 	n := 0
 	for _, action := range client.Actions() {
@@ -129,7 +129,7 @@ func count(client *fake.Clientset, verb, resource, name string) int {
 	return n
 }
 
-// refuse answers the first requests of a verb on a resource with these errors.
+// refuse makes the first requests with a verb for a resource fail with these errors.
 func refuse(client *fake.Clientset, verb, resource string, errs ...error) {
 	answers := make(chan error, len(errs))
 	for _, err := range errs {

@@ -15,23 +15,23 @@ import (
 	"github.com/k8singress/k8singress/internal/kubeclient"
 )
 
-// Times of a Lease: how long it is good without renewal, how long its holder tries to renew it before it gives up, and
-// how often every replica tries to take it.
+// Times are the durations of leader election: how long a Lease is valid without renewal, how long its holder tries to
+// renew it before it gives up, and the interval at which replicas try to acquire it.
 type Times struct{ Duration, Renew, Retry time.Duration }
 
 // defaultTimes are the times of Kubernetes' own controllers.
 var defaultTimes = Times{Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 2 * time.Second}
 
-// TimesOf returns the times of a Lease that is good for so long, in the proportions of those of Kubernetes' own controllers. Zero stands
-// for the defaults.
+// TimesOf returns the times for a Lease with the given duration, in the same proportions as defaultTimes. A zero
+// duration returns zero Times, which stand for the defaults.
 func TimesOf(duration time.Duration) Times {
 	return Times{Duration: duration, Renew: duration * 2 / 3, Retry: duration * 2 / 15}
 }
 
-// Run waits for the Lease, and writes while it has it, until ctx ends. Then it gives the Lease back, so that the next
-// replica need not wait for it to run out. What was written stays.
+// Run waits for the Lease and writes while it holds the Lease, until ctx ends. Then it releases the Lease, so that the
+// next replica does not have to wait until it expires. Written data is not removed.
 //
-// Without an election it writes at once.
+// Without leader election it writes at once.
 func (w *Writer) Run(ctx context.Context) {
 	if w.options.NoElection {
 		w.options.Log.Info("without an election: this replica writes status and Events")
@@ -81,8 +81,8 @@ func (w *Writer) elect(ctx context.Context) error {
 	return nil
 }
 
-// lease returns the name of the Lease: that of the options, or the fallback where the rights allow only that. It waits until the API server
-// has answered, and until one of both is allowed. When ctx ends before, the name means nothing.
+// lease returns the Lease name: the configured one, or the fallback if RBAC allows only that. It waits until the API
+// server responds and one of them is allowed. If ctx ends first, the result is not valid.
 func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
 	if w.options.LeaseFallback == "" {
 		return w.options.LeaseName
@@ -101,20 +101,20 @@ func (w *Writer) lease(ctx context.Context, pause time.Duration) string {
 			w.options.Log.Warn("no status is written: the rights allow neither Lease", zap.String("lease", w.options.LeaseName),
 				zap.String("fallback", w.options.LeaseFallback), zap.String("namespace", w.options.LeaseNamespace))
 		}
-		_ = kubeclient.Pause(ctx, pause) // The loop asks the context.
+		_ = kubeclient.Pause(ctx, pause) // The loop checks the context.
 	}
 	return ""
 }
 
-// term is the time of one elector, which runs OnStartedLeading in a goroutine that it does not wait for, and which may
-// begin only after the elector has ended.
+// term is the lifetime of one elector. The elector runs OnStartedLeading in a goroutine for which it does not wait, and
+// which may start after the elector has ended.
 type term struct {
 	mu     sync.Mutex
 	over   bool
 	active sync.WaitGroup
 }
 
-// serve calls a function, unless the term is over.
+// serve calls lead unless the term is over.
 func (t *term) serve(lead func()) {
 	t.mu.Lock()
 	if t.over {
@@ -127,7 +127,7 @@ func (t *term) serve(lead func()) {
 	lead()
 }
 
-// end waits until the function has returned.
+// end ends the term and waits until lead has returned.
 func (t *term) end() {
 	t.mu.Lock()
 	t.over = true

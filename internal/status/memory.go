@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// memory holds the newest plan, and which of its writes are done.
+// memory holds the newest plan and records which of its writes are done.
 type memory struct {
 	mu     sync.Mutex
 	plan   map[ir.Ref]*Change
@@ -14,8 +14,8 @@ type memory struct {
 	events map[string]struct{}
 }
 
-// writtenStatus is what was written to an object, and the version that was known of it then: until the object comes
-// back changed, the snapshot does not know of the write.
+// writtenStatus is the status that was written to an object, and the version of the object that was known then. Until
+// the snapshot has a newer version of the object, it does not contain the written status.
 type writtenStatus struct {
 	version string
 	patch   string
@@ -25,15 +25,16 @@ func newMemory() *memory {
 	return &memory{status: map[ir.Ref]writtenStatus{}, events: map[string]struct{}{}}
 }
 
-// newTerm forgets what was planned and written to objects: while another replica led, it may have written over that.
+// newTerm clears the plan and the written statuses, because another replica may have overwritten them while it was the
+// leader.
 func (m *memory) newTerm() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.plan, m.status = nil, map[ir.Ref]writtenStatus{}
 }
 
-// setPlan takes the newest plan, forgets what it does not ask for, and returns the objects of which it says something
-// else than the plan before. The others are written already, or wait for another try.
+// setPlan stores a new plan and returns the objects whose change differs from the previous plan. All other objects are
+// already written or wait for a retry.
 func (m *memory) setPlan(plan map[ir.Ref]*Change) []ir.Ref {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -48,7 +49,7 @@ func (m *memory) setPlan(plan map[ir.Ref]*Change) []ir.Ref {
 	return news
 }
 
-// forget drops what the plan does not ask for.
+// forget removes records that the plan does not need.
 func (m *memory) forget() {
 	for ref, w := range m.status {
 		if c := m.plan[ref]; c == nil || c.Status == "" || c.Version != w.version {
@@ -66,7 +67,8 @@ func (m *memory) forget() {
 	m.events = asked
 }
 
-// change returns what the newest plan says of an object, or nil, and whether its status needs no write.
+// change returns the change for an object in the newest plan, or nil. The second result reports whether its status does
+// not have to be written.
 func (m *memory) change(ref ir.Ref) (*Change, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,14 +79,14 @@ func (m *memory) change(ref ir.Ref) (*Change, bool) {
 	return c, c.Status == "" || m.status[ref] == writtenStatus{c.Version, c.Status}
 }
 
-// wroteStatus notes that the status of a change was written.
+// wroteStatus records that the status of a change was written.
 func (m *memory) wroteStatus(ref ir.Ref, c *Change) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.status[ref] = writtenStatus{c.Version, c.Status}
 }
 
-// hasEvent says whether an Event is known to be written.
+// hasEvent reports whether an Event is known to exist.
 func (m *memory) hasEvent(name string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +94,7 @@ func (m *memory) hasEvent(name string) bool {
 	return ok
 }
 
-// wroteEvent notes that an Event was written, by this replica or another one.
+// wroteEvent records that an Event was written, by this replica or another one.
 func (m *memory) wroteEvent(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,7 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// TestMemoryDoesNotGrow has objects come and go, as they do for as long as a replica leads.
+// TestMemoryDoesNotGrow checks that records of deleted objects are removed, since objects come and go while a replica
+// is the leader.
 func TestMemoryDoesNotGrow(t *testing.T) {
 	m := newMemory()
 	for _, name := range []string{"one", "two", "three"} {

@@ -13,15 +13,15 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// ofOnePod are labels that Kubernetes gives to pods, and that replicas need not have in common.
+// ofOnePod lists labels that Kubernetes adds to pods and that can differ between replicas.
 var ofOnePod = []string{
 	appsv1.DefaultDeploymentUniqueLabelKey, appsv1.ControllerRevisionHashLabelKey, "pod-template-generation",
 	appsv1.StatefulSetPodNameLabel, appsv1.PodIndexLabel, corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
 }
 
-// NodeAddresses returns the addresses of the nodes that the ready pods of the controller run on, in order and without duplicates. pod is
-// one of them; the others have its labels. Of a node counts the first external address, or the first internal one where there is none or
-// where that is wanted.
+// NodeAddresses returns the addresses of the nodes of the controller's ready pods, sorted and without duplicates. pod
+// is one of these pods. The others are in the same namespace and have the same labels. A node is listed with its first
+// external address. If it has none, or if internal is set, its first internal address is used.
 func NodeAddresses(s *snapshot.Snapshot, pod ir.Name, internal bool) []networkingv1.IngressLoadBalancerIngress {
 	pods := snapshot.Of[*corev1.Pod](s)
 	own, ok := pods.Get(pod.Namespace, pod.Name)
@@ -40,7 +40,7 @@ func NodeAddresses(s *snapshot.Snapshot, pod ir.Name, internal bool) []networkin
 	return ordered(entries(slices.DeleteFunc(addresses, func(a string) bool { return a == "" })))
 }
 
-// serves says whether a pod is ready, and is to stay.
+// serves reports whether a pod is ready and not being deleted.
 func serves(p *corev1.Pod) bool {
 	ready := func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue }
 	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && slices.ContainsFunc(p.Status.Conditions, ready)

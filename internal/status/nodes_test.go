@@ -22,7 +22,7 @@ func address(kind corev1.NodeAddressType, text string) corev1.NodeAddress {
 	return corev1.NodeAddress{Type: kind, Address: text}
 }
 
-// pod is a ready one of the controller.
+// pod returns a ready pod of the controller.
 func pod(namespace, name, node string, changes ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{"app": "edge", "pod-template-hash": name}},
@@ -37,7 +37,8 @@ func pod(namespace, name, node string, changes ...func(*corev1.Pod)) *corev1.Pod
 	return p
 }
 
-// twoNodes has pods of the controller on two nodes with an external address each, and one without; on the others nothing serves.
+// twoNodes returns replicas of the controller on two nodes, only the first of which has an external address. All other
+// pods are not ready replicas, or their nodes have no address.
 func twoNodes() []kinds.Object {
 	return []kinds.Object{
 		node("a", address(corev1.NodeHostName, "a.test"), address(corev1.NodeInternalIP, "10.0.0.1"), address(corev1.NodeExternalIP, "192.0.2.1")),
@@ -70,7 +71,7 @@ func TestNodeAddresses(t *testing.T) {
 	}
 }
 
-// TestNodeAddressesWithoutLabels: pods without labels have nothing in common.
+// TestNodeAddressesWithoutLabels checks that pods without common labels are not treated as replicas.
 func TestNodeAddressesWithoutLabels(t *testing.T) {
 	bare := func(p *corev1.Pod) { p.Labels = map[string]string{"pod-template-hash": "x"} }
 	s := taken(node("a", address(corev1.NodeInternalIP, "10.0.0.1")), node("b", address(corev1.NodeInternalIP, "10.0.0.2")),
@@ -80,7 +81,7 @@ func TestNodeAddressesWithoutLabels(t *testing.T) {
 	}
 }
 
-// TestStatusHasTheNodesOfThePods: with publish_nodes, a Service that is given beside it has no say.
+// TestStatusHasTheNodesOfThePods checks that publish_nodes takes precedence over publish_service.
 func TestStatusHasTheNodesOfThePods(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)

@@ -18,22 +18,22 @@ import (
 	"github.com/k8singress/k8singress/internal/serviceports"
 )
 
-// ownService remembers what was written to a Service, and when.
+// ownService records what was written to a Service, and when.
 type ownService struct {
 	uid     types.UID
 	version string
 	ports   []corev1.ServicePort
 	at      time.Time
-	// pause is for how long nothing is written after at.
+	// pause is how long after at nothing is written.
 	pause time.Duration
-	// refused is what became of the last write.
+	// refused is the verdict if the API server has rejected the last write, otherwise nil.
 	refused *report.Verdict
 }
 
-// calm is after how long without a write the next one is no consequence of the last.
+// calm is the time without writes after which the next write is not considered a repetition of the last one.
 const calm = 2 * lastRetry
 
-// apply writes the ports of a plan, and returns after how long it has to be tried again, or 0.
+// apply writes the ports of a plan. It returns the time after which it must be called again, or 0.
 func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Service, plan serviceports.Plan) time.Duration {
 	if service == nil || !plan.Write {
 		o.refused = nil
@@ -61,13 +61,13 @@ func (p *ports) apply(ctx context.Context, o *ownService, service *corev1.Servic
 	return o.pause
 }
 
-// knows reports whether these ports were written already to this version of the Service: the snapshot has them only after the
-// API server has sent the new version.
+// knows reports whether these ports were already written to this version of the Service. The snapshot contains them
+// only after the API server has sent the new version.
 func (o *ownService) knows(service *corev1.Service, ports []corev1.ServicePort) bool {
 	return o.refused == nil && o.uid == service.UID && o.version == service.ResourceVersion && slices.Equal(o.ports, ports)
 }
 
-// note remembers a write. The pause after it grows as long as writes fail, and as long as another writer undoes them.
+// note records a write. The pause after it grows while writes fail and while another writer reverts them.
 func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, err error) {
 	again := err != nil || o.uid == service.UID && slices.Equal(o.ports, ports)
 	if again && time.Since(o.at) < calm {
@@ -82,7 +82,7 @@ func (o *ownService) note(service *corev1.Service, ports []corev1.ServicePort, e
 	}
 }
 
-// refusal is the verdict on an error that the owner of the Service can do something about, or nil.
+// refusal returns the verdict on an error that the owner of the Service can fix, or nil for other errors.
 func refusal(service *corev1.Service, err error) *report.Verdict {
 	switch {
 	case apierrors.IsForbidden(err):
@@ -94,8 +94,9 @@ func refusal(service *corev1.Service, err error) *report.Verdict {
 	return nil
 }
 
-// write applies the ports as a manager of its own, who has no other fields. Without force: ports that another
-// manager has taken over since the plan stay as they are. The UID keeps it from making a Service that is gone by now.
+// write applies the ports with server-side apply under its own field manager, which owns no other fields. It does not
+// use force, so ports that another manager has taken over since the plan are not changed. The UID prevents it from
+// creating a Service that was deleted in the meantime.
 func (p *ports) write(ctx context.Context, service *corev1.Service, entries []corev1.ServicePort) error {
 	object := map[string]any{
 		"apiVersion": "v1", "kind": kinds.Service,

@@ -6,7 +6,8 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// TestEveryStatusHasItsPatcher: the controller has the right to write what the table of kinds says, and no other.
+// TestEveryStatusHasItsPatcher checks that there is a patcher for exactly the kinds with WritesStatus, because RBAC
+// allows the controller to write these.
 func TestEveryStatusHasItsPatcher(t *testing.T) {
 	for _, kind := range kinds.All {
 		if _, ok := patchers[kind.Name]; ok != kind.WritesStatus {

@@ -20,32 +20,33 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Change is what is to be written about one object.
+// Change has the writes that are planned for one object.
 type Change struct {
-	// Status is a JSON merge patch for the status of the object; an empty one leaves the status alone.
+	// Status is a JSON merge patch for the status of the object. If it is empty, the status is not changed.
 	Status string
-	// Events are about the object. Their names are made of their contents, so that an Event is written once.
+	// Events are about the object. Their names are derived from their contents, so that each Event is written only
+	// once.
 	Events []*eventsv1.Event
-	// Version is the resourceVersion of the object that the change was planned from.
+	// Version is the resourceVersion of the object when the change was planned.
 	Version string
 }
 
-// equal reports whether two changes ask for the same. Events are compared by their names.
+// equal reports whether two changes are equal. Events are compared by name.
 func (c *Change) equal(other *Change) bool {
 	return c.Version == other.Version && c.Status == other.Status &&
 		slices.EqualFunc(c.Events, other.Events, func(a, b *eventsv1.Event) bool { return a.Name == b.Name })
 }
 
-// controllerName is how Events name their author.
+// controllerName is the name of the controller in Events.
 const controllerName = "k8singress"
 
-// Limits of the API server, in bytes.
+// These are limits of the API server, in bytes.
 const (
 	maxNote = 1024
 	maxName = 253
 )
 
-// Plan returns what is to be written, without the objects that need nothing. Objects of other controllers get Events only.
+// Plan returns the writes for all objects that need any. Objects that belong to other controllers only get Events.
 func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.IngressLoadBalancerIngress) map[ir.Ref]*Change {
 	plan := map[ir.Ref]*Change{}
 	for rest := r.Verdicts; len(rest) > 0; {
@@ -69,11 +70,13 @@ func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.Ingre
 	return plan
 }
 
-// fewVerdicts is the share of the objects of a kind, as 1 of so many, below which each is looked up.
+// fewVerdicts is the divisor of a kind's number of objects below which each object with a verdict is looked up
+// individually.
 const fewVerdicts = 8
 
-// judged yields verdicts on one kind, which are sorted, with the objects that they are on. Where most objects have a verdict,
-// it goes through both in their order: to look up each of ten thousand Ingresses would be most of what a change costs.
+// judged yields sorted verdicts on one kind together with their objects. If most objects have a verdict, it iterates
+// over both lists in order. Looking up each of ten thousand Ingresses would take most of the time of processing a
+// change.
 func judged(verdicts []*report.Verdict, objects snapshot.Objects[kinds.Object]) iter.Seq2[*report.Verdict, kinds.Object] {
 	return func(yield func(*report.Verdict, kinds.Object) bool) {
 		if len(verdicts) < objects.Len()/fewVerdicts {
@@ -101,17 +104,17 @@ func judged(verdicts []*report.Verdict, objects snapshot.Objects[kinds.Object]) 
 	}
 }
 
-// before reports whether a verdict is on an object that sorts before the one with a namespace and name.
+// before reports whether a verdict is on an object that sorts before the given namespace and name.
 func before(ref ir.Ref, namespace, name string) bool {
 	return ref.Namespace < namespace || ref.Namespace == namespace && ref.Name < name
 }
 
-// maxEvents is how many Events there are about an object: annotations have room for thousands of problems, and every edit makes all of
-// them again.
+// maxEvents is the maximum number of Events about an object. Annotations can contain thousands of problems, and every
+// edit creates new Events for all of them.
 const maxEvents = 20
 
-// eventsOf returns an Event for each problem. Where there are too many, errors come before warnings, and the last Event counts the
-// others.
+// eventsOf returns an Event for each problem. If there are too many, errors come before warnings, and the last Event
+// has the number of the remaining problems.
 func eventsOf(v *report.Verdict, object kinds.Object) []*eventsv1.Event {
 	var errors, warnings []report.Problem
 	for _, p := range v.Problems {
@@ -144,7 +147,7 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	kind, _ := kinds.ByName(ref.Kind)
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s\x00%s", object.GetUID(), object.GetGeneration(), p.Reason, note))
 	return &eventsv1.Event{
-		// kubectl looks here for Events on objects of the whole cluster.
+		// kubectl looks in the namespace default for Events on cluster-scoped objects.
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: cmp.Or(ref.Namespace, metav1.NamespaceDefault), Name: eventName(ref.Name, hex.EncodeToString(sum[:8])),
 		},
@@ -157,7 +160,7 @@ func eventOf(ref ir.Ref, p report.Problem, object kinds.Object) *eventsv1.Event 
 	}
 }
 
-// eventName appends a sum to the name of an object, which it shortens if the result would be too long.
+// eventName appends a hash to the name of an object. It shortens the name if the result would be too long.
 func eventName(object, sum string) string {
 	if most := maxName - len(".") - len(sum); len(object) > most {
 		object = strings.TrimRight(object[:most], ".-")

@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/status"
 )
 
-// taken is a snapshot of these objects.
+// taken returns a snapshot of these objects.
 func taken(objects ...kinds.Object) *snapshot.Snapshot {
 	store := snapshot.NewStore()
 	for _, o := range objects {
@@ -31,7 +31,7 @@ func taken(objects ...kinds.Object) *snapshot.Snapshot {
 	return store.Take()
 }
 
-// ingress is one of namespace a, with these addresses in its status.
+// ingress returns an Ingress of namespace a with these addresses in its status.
 func ingress(name string, addresses ...string) *networkingv1.Ingress {
 	o := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "a", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "7", Generation: 2,
@@ -44,7 +44,7 @@ func ingress(name string, addresses ...string) *networkingv1.Ingress {
 
 func refOf(name string) ir.Ref { return ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: name} }
 
-// reportOn has a verdict on each Ingress of namespace a.
+// reportOn returns a report with a verdict on each of these Ingresses of namespace a.
 func reportOn(names ...string) *report.Report {
 	r := &report.Report{}
 	slices.Sort(names)
@@ -58,7 +58,7 @@ func problem(severity report.Severity, message string) report.Problem {
 	return report.Problem{Severity: severity, Reason: report.ServiceNotFound, Message: message}
 }
 
-// warned is a report on one Ingress with one problem.
+// warned returns a report on one Ingress with one problem.
 func warned(name, message string) *report.Report {
 	r := reportOn(name)
 	r.Verdicts[0].Problems = []report.Problem{problem(report.Warning, message)}
@@ -108,7 +108,8 @@ func TestPlanOfEvents(t *testing.T) {
 	}
 }
 
-// TestEventOnAnObjectOfTheCluster: such Events are in the namespace default, and name no namespace of the object.
+// TestEventOnAnObjectOfTheCluster checks that Events on cluster-scoped objects are in the namespace default, and that
+// their reference to the object has no namespace.
 func TestEventOnAnObjectOfTheCluster(t *testing.T) {
 	ref := ir.Ref{Kind: kinds.IngressClass, Name: "nginx"}
 	r := &report.Report{Verdicts: []*report.Verdict{{Object: ref, Problems: []report.Problem{problem(report.Warning, "no parameters")}}}}
@@ -123,7 +124,8 @@ func TestEventOnAnObjectOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestEventOnAService: Services ask for ports, and their owners look at them with kubectl describe.
+// TestEventOnAService checks that a Service gets an Event. Services can request ports, and their owners find Events
+// with kubectl describe.
 func TestEventOnAService(t *testing.T) {
 	ref := ir.Ref{Kind: kinds.Service, Namespace: "a", Name: "db"}
 	r := &report.Report{Verdicts: []*report.Verdict{{Object: ref, Problems: []report.Problem{
@@ -155,7 +157,8 @@ func wantAbout(t *testing.T, e *eventsv1.Event) {
 	}
 }
 
-// Replicas must find that an Event is written already: its name follows from what it says of what.
+// TestNamesOfEvents checks that the name of an Event depends on its contents and its object, so that replicas detect
+// that it is already written.
 func TestNamesOfEvents(t *testing.T) {
 	name := func(message string, edit func(*networkingv1.Ingress)) string {
 		o := ingress("web")
@@ -201,7 +204,8 @@ func TestEventsFitTheLimitsOfTheAPI(t *testing.T) {
 	}
 }
 
-// Annotations have room for thousands of mistakes.
+// TestTenant10EventsOfAnObject checks that the number of Events is limited if an annotation contains thousands of
+// mistakes.
 func TestTenant10EventsOfAnObject(t *testing.T) {
 	r := reportOn("web")
 	for n := range 1500 {

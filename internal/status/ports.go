@@ -20,21 +20,22 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// ports keeps the ports of the controller's own Service in line with those that are open.
+// ports keeps the ports of the controller's own Service in sync with the open ports.
 type ports struct {
 	client  kubernetes.Interface
 	options Options
 	wake    chan struct{}
 	changed chan struct{}
-	// verdicts are never nil.
+	// verdicts is never nil.
 	verdicts atomic.Pointer[[]*report.Verdict]
 
-	// What follows belongs to the goroutine that leads.
+	// Only the goroutine of lead uses the fields below.
 
-	// services are the Services, that the options have named since the process began. A Service that they
-	// no longer name loses its ports. A process that never had the option removes none: another controller may publish them.
+	// services has all Services that the options have named since the process started. A Service that they no longer
+	// name loses its ports. Services from before the start are not changed, because another controller may publish
+	// their ports.
 	services map[ir.Name]*ownService
-	// pod is the pod that this process runs in, and podKnown says that there is no point in asking again.
+	// pod is the pod of this process, or nil. podKnown is set if it does not have to be read again.
 	pod      *corev1.Pod
 	podKnown bool
 }
@@ -52,7 +53,7 @@ func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 	defer p.setVerdicts(nil)
 	p.podKnown = p.options.Pod == ""
 	for _, service := range p.services {
-		// Another replica may have written other ports while it led.
+		// Another replica may have written other ports while it was the leader.
 		*service = ownService{}
 	}
 	timer := time.NewTimer(0)
@@ -72,7 +73,7 @@ func (p *ports) lead(ctx context.Context, newest *atomic.Pointer[desired]) {
 	}
 }
 
-// reconcile plans and writes, and returns after how long it has to be called again, or 0.
+// reconcile plans and writes. It returns the time after which it must be called again, or 0.
 func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
 	current := d.options.PublishService
 	if d.options.PublishPorts && !current.IsZero() && p.services[current] == nil {
@@ -104,7 +105,8 @@ func (p *ports) reconcile(ctx context.Context, d *desired) time.Duration {
 	return again
 }
 
-// loopbackOnly says that none of the addresses is to be reached from elsewhere. No address stands for all.
+// loopbackOnly reports whether all addresses are loopback addresses. An empty list stands for all addresses, so the
+// result is false.
 func loopbackOnly(addresses []string) bool {
 	return len(addresses) > 0 && !slices.ContainsFunc(addresses, func(text string) bool {
 		address, err := netip.ParseAddr(text)
@@ -117,7 +119,7 @@ func serviceIn(s *snapshot.Snapshot, name ir.Name) *corev1.Service {
 	return service
 }
 
-// setVerdicts publishes the verdicts if they differ from the ones before.
+// setVerdicts publishes the verdicts if they have changed.
 func (p *ports) setVerdicts(verdicts []*report.Verdict) {
 	if !slices.EqualFunc(*p.verdicts.Load(), verdicts, (*report.Verdict).Equal) {
 		p.verdicts.Store(&verdicts)
@@ -125,8 +127,8 @@ func (p *ports) setVerdicts(verdicts []*report.Verdict) {
 	}
 }
 
-// ownPod returns the pod that this process runs in, or nil if it may not read it. It asks once: the spec of a pod does not
-// change.
+// ownPod returns the pod of this process, or nil if it cannot be read. The pod is read only once, because its spec does
+// not change.
 func (p *ports) ownPod(ctx context.Context, d *desired) *corev1.Pod {
 	if p.podKnown || len(d.open) == 0 {
 		return p.pod

@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// edge is the Service of the controller.
+// edge returns the Service of the controller.
 func edge(name string) *corev1.Service {
 	return &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "1"},
@@ -61,7 +61,7 @@ func newPortsTest(t *testing.T, client *fake.Clientset) *portsTest {
 	return &portsTest{t, leader(t, client), client}
 }
 
-// publish hands over what a source would have read by now.
+// publish publishes the objects that a source would have read by now.
 func (p *portsTest) publish(o settings.Config, open []*ir.StreamRoute) {
 	p.Helper()
 	list, err := p.client.CoreV1().Services("a").List(p.Context(), metav1.ListOptions{})
@@ -75,7 +75,7 @@ func (p *portsTest) publish(o settings.Config, open []*ir.StreamRoute) {
 	p.Publish(&report.Report{}, taken(objects...), o, open)
 }
 
-// ports are those of a Service.
+// ports returns the ports of a Service.
 func (p *portsTest) ports(service string) string {
 	p.Helper()
 	o, err := p.client.CoreV1().Services("a").Get(p.Context(), service, metav1.GetOptions{})
@@ -94,7 +94,7 @@ func (p *portsTest) await(service, want string) {
 	fixture.Holds(p.T, service+" has "+want, func() bool { return p.ports(service) == want })
 }
 
-// told waits for verdicts, and returns them in words.
+// told waits for verdicts and returns them as text.
 func (p *portsTest) told(count int) []string {
 	p.Helper()
 	fixture.Holds(p.T, fmt.Sprint(count, " verdicts"), func() bool { return len(p.Verdicts()) == count })
@@ -132,7 +132,8 @@ func TestPortsComeAndGo(t *testing.T) {
 	p.told(0)
 }
 
-// Whoever starts without the option has no business with the ports that another one may have published.
+// TestWithoutTheOptionNothingIsWritten checks that a process without the option does not change ports that another
+// process may have published.
 func TestWithoutTheOptionNothingIsWritten(t *testing.T) {
 	inside := edge("edge")
 	inside.Spec.Type = corev1.ServiceTypeClusterIP
@@ -143,7 +144,7 @@ func TestWithoutTheOptionNothingIsWritten(t *testing.T) {
 	p.told(0)
 	second := &portsTest{t, leader(t, p.client), p.client}
 	second.publish(settings.Config{PublishService: ir.Name{Namespace: "a", Name: "edge"}}, open(6379))
-	// It has been looked at then.
+	// The Service has been processed when its verdict is there.
 	second.told(1)
 	if n := count(p.client, "patch", "services", "edge"); n != 1 {
 		t.Errorf("%d patches", n)
@@ -181,7 +182,8 @@ func TestServiceMadeAnewIsFilledAgain(t *testing.T) {
 	p.told(0)
 }
 
-// Somebody who puts the whole Service back, again and again, does not make the controller write all the time.
+// TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly checks that the controller writes with growing delays if another client
+// keeps replacing the whole Service.
 func TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly(t *testing.T) {
 	p := newPortsTest(t, fake.NewClientset(edge("edge")))
 	begin := time.Now()
@@ -194,7 +196,7 @@ func TestWhoeverUndoesIsAnsweredMoreAndMoreSlowly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// 200 ms before the second time, and twice as much before the third.
+	// The delay is 200 ms before the second write and 400 ms before the third.
 	if took := time.Since(begin); took < 600*time.Millisecond {
 		t.Errorf("three times took %v", took)
 	}
@@ -234,7 +236,7 @@ func TestPortsAreWrittenAgainAfterAFailure(t *testing.T) {
 	p.told(0)
 }
 
-// daemon is the pod that the writer of the tests runs in, with one port of its node.
+// daemon returns the pod of the writer in these tests. It has one host port.
 func daemon() *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "edge-0"}, Spec: corev1.PodSpec{
 		Containers: []corev1.Container{{Ports: []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}}},
@@ -273,7 +275,8 @@ func TestOwnPod(t *testing.T) {
 	})
 }
 
-// TestPortsAtLoopbackAreTold: the Service has them, and whoever asks there is refused.
+// TestPortsAtLoopbackAreTold checks that there is a verdict if ports only listen on loopback addresses. The Service has
+// these ports, but clients cannot connect to them.
 func TestPortsAtLoopbackAreTold(t *testing.T) {
 	p := newPortsTest(t, fake.NewClientset(edge("edge")))
 	o := publishing("edge")

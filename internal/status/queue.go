@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// Statuses and Events are written by so many at the same time; the client's own limit of requests a second comes on top.
-	// Statuses are what others wait for, so Events get less.
+	// statusWriters and eventWriters are the numbers of concurrent writes. The client's rate limit applies in addition.
+	// Events get fewer writers, because other controllers wait for the status.
 	statusWriters = 4
 	eventWriters  = 2
-	// A write that failed is tried again after firstRetry, and then after twice as long each time up to lastRetry.
+	// A failed write is retried after firstRetry. The delay doubles each time, up to lastRetry.
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
 )
@@ -24,19 +24,19 @@ const (
 // task is one kind of write about one object.
 type task struct {
 	object ir.Ref
-	// events says that its Events are to be written, and not its status.
+	// events is set if the Events of the object are to be written instead of its status.
 	events bool
 }
 
-// queue has what is to be written. Statuses do not wait for Events, and in both the namespaces take turns: one whose objects have
-// thousands of problems does not hold up the status of others.
+// queue has the tasks that are to be done. Statuses do not wait for Events, and in both queues the namespaces take
+// turns, so a namespace whose objects have thousands of problems does not delay the status of others.
 type queue struct {
 	kick chan struct{}
 
 	mu       sync.Mutex
 	statuses *turns.Queue[task]
 	events   *turns.Queue[task]
-	// delayed are those that have failed, and failures how often in a row.
+	// delayed has the failed tasks until their retry. failures is how often each of them has failed in a row.
 	delayed  *delayqueue.Queue[task]
 	failures map[task]int
 }
@@ -48,7 +48,7 @@ func newQueue() *queue {
 	}
 }
 
-// add has the status and the Events of an object written.
+// add queues writes of the status and the Events of each object.
 func (q *queue) add(objects []ir.Ref) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +71,7 @@ func (q *queue) of(t task) *turns.Queue[task] {
 	return q.statuses
 }
 
-// run writes until ctx ends, and waits for what is under way.
+// run executes tasks until ctx ends, and then waits for the active ones.
 func (q *queue) run(ctx context.Context, write func(context.Context, task) error) {
 	var writing panics.Group
 	defer writing.Wait()
@@ -93,7 +93,7 @@ func (q *queue) run(ctx context.Context, write func(context.Context, task) error
 	}
 }
 
-// next returns what is to be begun now, and how long to wait for what has failed.
+// next returns the tasks to start now, and how long to wait until the next retry.
 func (q *queue) next(now time.Time) (begun []task, rest time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,7 +111,8 @@ func (q *queue) next(now time.Time) (begun []task, rest time.Duration) {
 	return begun, lastRetry
 }
 
-// done notes how a write has ended. One that failed is tried again, unless there is something else to write of the object already.
+// done records the result of a task. A failed task is retried. If it was added again in the meantime, it is not
+// delayed.
 func (q *queue) done(t task, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

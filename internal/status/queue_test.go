@@ -13,8 +13,8 @@ func objectIn(namespace string, n int) ir.Ref {
 	return ir.Ref{Kind: "Ingress", Namespace: namespace, Name: fmt.Sprint("web-", n)}
 }
 
-// The status of an object waits neither for Events nor for the objects of other namespaces, and Events of one namespace do not wait for
-// all of those of another.
+// TestTenant10StatusBeforeEvents checks that the status of an object does not wait for Events or for objects of other
+// namespaces, and that Events of one namespace do not wait for all Events of another.
 func TestTenant10StatusBeforeEvents(t *testing.T) {
 	q, now := newQueue(), time.Now()
 	var hostile []ir.Ref
@@ -30,7 +30,7 @@ func TestTenant10StatusBeforeEvents(t *testing.T) {
 	q.add([]ir.Ref{victim})
 	seen := map[task]int{}
 	for round := 1; len(seen) < 2 && round < 10; round++ {
-		// All that is under way ends, and as much begins.
+		// All active tasks end, and new ones start.
 		for _, written := range begun {
 			q.done(written, nil)
 		}
@@ -46,7 +46,7 @@ func TestTenant10StatusBeforeEvents(t *testing.T) {
 	}
 }
 
-// Events that cannot be written take no place from statuses.
+// TestStatusWhileEventsHang checks that Events that cannot be written do not delay statuses.
 func TestStatusWhileEventsHang(t *testing.T) {
 	q, now := newQueue(), time.Now()
 	for n := range 100 {
@@ -66,7 +66,7 @@ func TestStatusWhileEventsHang(t *testing.T) {
 	}
 }
 
-// What fails waits longer each time, and no longer when there is something else to write.
+// TestRetries checks that the delay of a failing task grows, and that a new write is not delayed.
 func TestRetries(t *testing.T) {
 	q := newQueue()
 	ref := objectIn("a", 0)

@@ -18,8 +18,8 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// either writes in the usual way, or in the other one where only that is allowed, which it remembers. Where both are forbidden, the error
-// is that of the usual way.
+// either calls usual, or other if usual is forbidden. It remembers in onlyOther which of them is allowed. If both are
+// forbidden, it returns the error of usual.
 func either(onlyOther *atomic.Bool, usual, other func() error) error {
 	var refused error
 	if !onlyOther.Load() {
@@ -35,8 +35,8 @@ func either(onlyOther *atomic.Bool, usual, other func() error) error {
 	return err
 }
 
-// writeStatus writes the status of an object. One that is gone by now needs nothing. The rights of ingress-nginx have the verb update for
-// it, and not patch.
+// writeStatus writes the status of an object. It does nothing if the object was deleted in the meantime. It falls back
+// to an update, because the RBAC rules of ingress-nginx allow the verb update for the status, but not patch.
 func (w *Writer) writeStatus(ctx context.Context, ref ir.Ref, c *Change) error {
 	err := either(&w.updates,
 		func() error { return w.patchStatus(ctx, ref, c.Status) }, func() error { return w.updateIngress(ctx, ref, c.Status) })
@@ -54,8 +54,8 @@ func (w *Writer) patchStatus(ctx context.Context, ref ir.Ref, patch string) erro
 	return err
 }
 
-// updateIngress is for objects whose status is patched, which are Ingresses all. It reads the whole Ingress, since an update of its status
-// sets its metadata, too, and what the snapshot has is trimmed.
+// updateIngress updates the status of an Ingress, the only kind whose status is written. It reads the whole Ingress
+// first, because an update of the status also sets metadata, and objects in the snapshot are trimmed.
 func (w *Writer) updateIngress(ctx context.Context, ref ir.Ref, patch string) error {
 	ingresses := w.client.NetworkingV1().Ingresses(ref.Namespace)
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
@@ -63,7 +63,8 @@ func (w *Writer) updateIngress(ctx context.Context, ref ir.Ref, patch string) er
 		if err != nil {
 			return err
 		}
-		// The patch has all of the status. Without this, entries that were there would be merged with those of the patch.
+		// The patch has the complete status. Without the reset, existing entries would be merged with the entries in
+		// the patch.
 		object.Status = networkingv1.IngressStatus{}
 		if err := json.Unmarshal([]byte(patch), object); err != nil {
 			return fmt.Errorf("applying the patch: %w", err)
@@ -73,7 +74,8 @@ func (w *Writer) updateIngress(ctx context.Context, ref ir.Ref, patch string) er
 	})
 }
 
-// writeEvent writes an Event once, whichever replica has written it. The rights of ingress-nginx are for Events of the core API.
+// writeEvent writes an Event unless this or another replica has already written it. It falls back to the core API,
+// because the RBAC rules of ingress-nginx only allow these Events.
 func (w *Writer) writeEvent(ctx context.Context, event *eventsv1.Event) error {
 	name := event.Namespace + "/" + event.Name
 	if w.memory.hasEvent(name) {

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/status"
 )
 
-// forbid refuses all requests of a verb on a resource; a name after it leaves the others alone.
+// forbid rejects all requests with a verb for a resource. If a name is given, it only rejects requests for this object.
 func forbid(client *fake.Clientset, verb, resource string, names ...string) {
 	client.PrependReactor(verb, resource, func(action clienttesting.Action) (bool, runtime.Object, error) {
 		named, ok := action.(interface{ GetName() string })
@@ -26,7 +26,8 @@ func forbid(client *fake.Clientset, verb, resource string, names ...string) {
 	})
 }
 
-// TestStatusIsUpdatedWherePatchIsForbidden, as with the rights of ingress-nginx. The whole status is written, and nothing else.
+// TestStatusIsUpdatedWherePatchIsForbidden checks the fallback to update, which the RBAC rules of ingress-nginx
+// require. It replaces the whole status and changes nothing else.
 func TestStatusIsUpdatedWherePatchIsForbidden(t *testing.T) {
 	web := ingress("web", "192.0.2.66", "192.0.2.67")
 	web.Labels = map[string]string{"app": "web"}
@@ -53,7 +54,7 @@ func TestStatusIsUpdatedWherePatchIsForbidden(t *testing.T) {
 	}
 }
 
-// TestEventsOfTheCoreAPI, where no others are allowed.
+// TestEventsOfTheCoreAPI checks the fallback to Events of the core API.
 func TestEventsOfTheCoreAPI(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
@@ -77,7 +78,8 @@ func TestEventsOfTheCoreAPI(t *testing.T) {
 	})
 }
 
-// TestFallbackLease: the rights may name the Lease that they allow. It is only used where they do.
+// TestFallbackLease checks that the fallback Lease is used only if the other one is forbidden. RBAC rules may allow
+// only a certain name.
 func TestFallbackLease(t *testing.T) {
 	for _, c := range []struct {
 		forbidden, want string
@@ -95,7 +97,7 @@ func TestFallbackLease(t *testing.T) {
 	}
 }
 
-// TestNeitherLease: it waits for the rights to either.
+// TestNeitherLease checks that the writer waits until one of the Leases is allowed.
 func TestNeitherLease(t *testing.T) {
 	client := clientOf()
 	refusals := make([]error, 5)
@@ -107,7 +109,7 @@ func TestNeitherLease(t *testing.T) {
 	fixture.Holds(t, "the replica leads", r.Leader)
 }
 
-// TestWithoutElection: two replicas write, and neither asks for a Lease.
+// TestWithoutElection checks that two replicas write without a Lease.
 func TestWithoutElection(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)

@@ -25,22 +25,24 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// Options of a Writer.
+// Options configure a Writer.
 type Options struct {
-	// LeaseName and LeaseNamespace name the Lease whose holder writes.
+	// LeaseName and LeaseNamespace are the name and namespace of the Lease whose holder writes.
 	LeaseName, LeaseNamespace string
-	// LeaseFallback, if there is one, is the name of the Lease that is used where that of LeaseName is forbidden, and this one is not.
+	// LeaseFallback is the name of the Lease to use if RBAC forbids LeaseName and allows this one. If it is empty,
+	// there is no fallback.
 	LeaseFallback string
-	// NoElection has this replica write without a Lease.
+	// NoElection makes this replica write without a Lease.
 	NoElection bool
-	// Times of the Lease; the zero value is client-go's own defaults for controllers.
+	// Times configures the Lease. The zero value uses client-go's defaults for controllers.
 	Times Times
-	// Pod and PodNamespace name the pod that this process runs in, if that is known.
+	// Pod and PodNamespace are the name and namespace of this process's pod. They are empty if they are unknown.
 	Pod, PodNamespace string
 	Log               *zap.Logger
 }
 
-// Writer writes what Plan says, as long as it holds the Lease, or at once without an election. Publish may be called from any goroutine.
+// Writer writes the changes that Plan returns while it holds the Lease, or at once without leader election. Publish is
+// safe for concurrent use.
 type Writer struct {
 	client   kubernetes.Interface
 	objects  metadata.Interface
@@ -51,11 +53,12 @@ type Writer struct {
 	wake     chan struct{}
 	memory   *memory
 	ports    *ports
-	// updates says that statuses are updated as a whole, and coreEvents that Events are those of the core API: the rights have nothing else.
+	// updates is set if statuses have to be written with update instead of patch. coreEvents is set if Events have to
+	// be written with the core API. RBAC allows only these in this case.
 	updates, coreEvents atomic.Bool
 }
 
-// desired is what was published last.
+// desired has the arguments of the last Publish.
 type desired struct {
 	report   *report.Report
 	snapshot *snapshot.Snapshot
@@ -63,8 +66,8 @@ type desired struct {
 	open     []*ir.StreamRoute
 }
 
-// New returns a writer that does nothing before Run. Statuses are patched through objects, whatever their kind; everything else
-// goes through client.
+// New returns a writer that does nothing before Run. It uses objects to patch the status of any kind, and client for
+// everything else.
 func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*Writer, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -76,8 +79,8 @@ func New(client kubernetes.Interface, objects metadata.Interface, o Options) (*W
 	}, nil
 }
 
-// Publish hands over the outcome of a run of the pipeline, and the TCP and UDP ports that are open after it. It does not
-// block, and the newest outcome counts.
+// Publish sets the outcome of a pipeline run, and the TCP and UDP ports that are open after it. It does not block. Only
+// the newest outcome is used.
 func (w *Writer) Publish(r *report.Report, s *snapshot.Snapshot, o settings.Config, open []*ir.StreamRoute) {
 	w.desired.Store(&desired{r, s, o, open})
 	signal(w.wake)
@@ -91,16 +94,17 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// Verdicts are on the controller's own Service, where clients cannot reach its ports. Only the leader has some.
+// Verdicts returns verdicts on the controller's own Service if clients cannot reach its ports. Only the leader has
+// verdicts.
 func (w *Writer) Verdicts() []*report.Verdict { return *w.ports.verdicts.Load() }
 
-// Changed receives when Verdicts returns others than before.
+// Changed returns a channel that receives a value when Verdicts has changed.
 func (w *Writer) Changed() <-chan struct{} { return w.ports.changed }
 
-// Leader says whether this replica may write.
+// Leader reports whether this replica is the leader and may write.
 func (w *Writer) Leader() bool { return w.leader.Load() }
 
-// lead writes until ctx ends, which it does when the Lease is lost.
+// lead writes until ctx ends, which is also the case when the Lease is lost.
 func (w *Writer) lead(ctx context.Context) {
 	w.leader.Store(true)
 	defer w.leader.Store(false)
@@ -118,18 +122,18 @@ func (w *Writer) lead(ctx context.Context) {
 		case <-w.wake:
 			begin := time.Now()
 			w.enqueue(queue)
-			_ = kubeclient.Pause(ctx, planShare*time.Since(begin)) // The loop asks the context.
+			_ = kubeclient.Pause(ctx, planShare*time.Since(begin)) // The loop checks the context.
 		}
 	}
 	working.Wait()
 }
 
-// planShare is how many times longer than a plan took the writer pauses after it: in a large cluster that changes all the time,
-// status must not take the processor from requests.
+// planShare limits the share of planning in the processor time: after each plan, the writer pauses planShare times as
+// long as planning took. In a large cluster with constant changes, status must not slow down requests.
 const planShare = 100
 
-// enqueue plans for the newest outcome, and queues the objects of which it differs from the plan before; the others are done or
-// in their backoff.
+// enqueue plans for the newest outcome and queues the objects whose change differs from the previous plan. All other
+// objects are already written or wait for a retry.
 func (w *Writer) enqueue(q *queue) {
 	d := w.desired.Load()
 	if d == nil {
@@ -139,7 +143,7 @@ func (w *Writer) enqueue(q *queue) {
 	q.add(w.memory.setPlan(plan))
 }
 
-// addressesOf are those that are to be written; none leaves the status alone.
+// addressesOf returns the addresses to write. If it returns none, the status is not changed.
 func (w *Writer) addressesOf(d *desired) []networkingv1.IngressLoadBalancerIngress {
 	switch {
 	case d.options.Status == settings.StatusOff:
@@ -151,7 +155,7 @@ func (w *Writer) addressesOf(d *desired) []networkingv1.IngressLoadBalancerIngre
 	return Addresses(d.snapshot, d.options.PublishAddress, d.options.PublishService)
 }
 
-// write does what the newest plan says of one object.
+// write executes a task for the newest plan.
 func (w *Writer) write(ctx context.Context, t task) error {
 	err := w.try(ctx, t)
 	if err != nil && ctx.Err() == nil {
@@ -160,7 +164,7 @@ func (w *Writer) write(ctx context.Context, t task) error {
 	return err
 }
 
-// try does a task. An Event that fails does not keep the others from being written.
+// try executes a task. If an Event fails, the others are still written.
 func (w *Writer) try(ctx context.Context, t task) error {
 	change, done := w.memory.change(t.object)
 	switch {
@@ -178,17 +182,18 @@ func (w *Writer) try(ctx context.Context, t task) error {
 	return w.writeStatus(ctx, t.object, change)
 }
 
-// patcher returns the JSON merge patch that gives an object the status that follows from the verdict on it, or an empty string
-// if it has that status.
+// patcher returns the JSON merge patch for the status of an object according to its verdict. It returns "" if the
+// object already has that status.
 type patcher func(v *report.Verdict, object kinds.Object) string
 
-// patchers has a row for each kind with kinds.Kind.WritesStatus. A row gets the addresses of the ingress, and returns the patcher
-// for all objects of its kind.
+// patchers has a row for each kind with kinds.Kind.WritesStatus. A row takes the addresses of the controller and
+// returns the patcher for all objects of its kind.
 var patchers = map[string]func(addresses []networkingv1.IngressLoadBalancerIngress) patcher{
 	kinds.Ingress: ingressPatcher,
 }
 
-// ingressPatcher writes the addresses to each Ingress of this controller. As long as none is known, the status stays as it is.
+// ingressPatcher writes the addresses to each Ingress of this controller. If no addresses are known, the status is not
+// changed.
 func ingressPatcher(addresses []networkingv1.IngressLoadBalancerIngress) patcher {
 	patch := mergePatch(map[string]any{"loadBalancer": networkingv1.IngressLoadBalancerStatus{Ingress: addresses}})
 	return func(v *report.Verdict, object kinds.Object) string {

@@ -41,7 +41,8 @@ func TestStatusIsPatchedOnce(t *testing.T) {
 	}
 }
 
-// Whoever writes something else gives the object another version.
+// TestStatusThatSomebodyElseWroteIsWrittenAgain checks that a status is written again if another client has overwritten
+// it, which changes the object's version.
 func TestStatusThatSomebodyElseWroteIsWrittenAgain(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
@@ -59,7 +60,7 @@ func TestNewestAddressWins(t *testing.T) {
 	client := clientOf(web)
 	r := leader(t, client)
 	s := taken(web)
-	// The snapshot does not know of the first write yet.
+	// The snapshot does not contain the first write yet.
 	for _, address := range []string{"192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.3"} {
 		r.Publish(reportOn("web"), s, at(address), nil)
 		fixture.Holds(t, address+" is written", func() bool { return addressOf(t, client, "web") == "["+address+"]" })
@@ -111,7 +112,8 @@ func TestObjectThatIsGoneIsNoError(t *testing.T) {
 	fixture.Holds(t, "the other one is written", func() bool { return addressOf(t, client, "zz") == "[192.0.2.2]" })
 }
 
-// Events are written although the status cannot be, such as without the permission.
+// TestEventsDoNotWaitForTheStatus checks that Events are written even if the status cannot be written, for example
+// without permission.
 func TestEventsDoNotWaitForTheStatus(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
@@ -182,7 +184,8 @@ func TestRunReturnsWhenTheLeaseCannotBeUsed(t *testing.T) {
 	}
 }
 
-// A Lease in the name of this replica that it cannot renew is no reason to wait for a leader who never began.
+// TestRunReturnsWhenTheLeaseIsLostForGood checks that Run returns when it is stopped while it cannot renew its Lease.
+// It must not wait for a leader that never started.
 func TestRunReturnsWhenTheLeaseIsLostForGood(t *testing.T) {
 	client := clientOf()
 	var away atomic.Bool
@@ -197,7 +200,7 @@ func TestRunReturnsWhenTheLeaseIsLostForGood(t *testing.T) {
 	r.stop()
 }
 
-// Publish and Leader are called by others than Run.
+// TestPublishFromManyGoroutines checks that Publish and Leader can be called concurrently with Run.
 func TestPublishFromManyGoroutines(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
@@ -225,7 +228,8 @@ func TestReportWithoutObjectsWritesNothing(t *testing.T) {
 	}
 }
 
-// An outcome is published each time that any object changes. That is no reason to try again what cannot be written.
+// TestBackoffHoldsWhileOthersChange checks that failed writes keep their retry delay, although an outcome is published
+// whenever any object changes.
 func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	web, busy := ingress("web"), ingress("busy")
 	client := clientOf(web, busy)
@@ -247,7 +251,7 @@ func TestBackoffHoldsWhileOthersChange(t *testing.T) {
 	}
 }
 
-// While another replica led, it may have written something else.
+// TestWhoLeadsAgainWritesEverythingAgain checks that everything is written again after another replica was the leader.
 func TestWhoLeadsAgainWritesEverythingAgain(t *testing.T) {
 	web := ingress("web")
 	client := clientOf(web)
