@@ -2,7 +2,9 @@ package featuretests
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +40,46 @@ func TestRefusalBeforeTheBody(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestRefusalWithinTheBody: a body of unknown length that grows too long is refused while it comes in. A client that
+// goes on sending, or that waits with the rest of its body, gets the whole answer in every version of HTTP.
+func TestRefusalWithinTheBody(t *testing.T) {
+	ip, port := endpointOf(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // It breaks off.
+		fmt.Fprint(w, "all of it has come")
+	})
+	page := string(pattern(100_000))
+	pages, pagesPort := endpointOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/octet-stream")
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+		fmt.Fprint(w, page)
+	})
+	objects := class + service("one", port, ip) + service("pages", pagesPort, pages)
+	bodies := map[string]string{}
+	for _, buffering := range []string{"on", "off"} {
+		limits := []string{"proxy-body-size", "64k", "proxy-request-buffering", buffering}
+		bare, paged := "bare-"+buffering, "paged-"+buffering
+		errorPage := append(slices.Clip(limits), "custom-http-errors", "413", "default-backend", "pages")
+		objects += annotated(bare, bare+".example", "one", limits...) + annotated(paged, paged+".example", "one", errorPage...)
+		bodies[bare], bodies[paged] = "", page
+	}
+	in := start(t, objects)
+	piece := strings.Repeat("x", 16<<10)
+	for what, pieces := range map[string]int{"waits": 5, "goes on": 32} {
+		for name, want := range bodies {
+			t.Run(what+", "+name, func(t *testing.T) {
+				in.byEachVersion(t, func(t *testing.T, in *ingress) {
+					q := question{method: http.MethodPost, host: name + ".example", open: true}
+					q.body = slices.Repeat([]string{piece}, pieces)
+					got := in.exchange(q.usual())
+					if got.status != http.StatusRequestEntityTooLarge || got.broken != "" || got.body != want {
+						t.Errorf("got %d, %s, with %d of %d bytes", got.status, got.broken, len(got.body), len(want))
+					}
+				})
+			})
+		}
 	}
 }
 
