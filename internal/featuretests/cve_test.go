@@ -12,9 +12,8 @@ import (
 )
 
 // TestCVE serves the manifests of testdata/cves.yaml, each of which attacks another controller of Ingresses as an advisory says, and holds
-// that none has an effect: what an author writes is refused or stays text, and what cannot be read lets nobody in. Others of these attacks
-// need more than a manifest: see TestErrorPagesLetNobodyIn for CVE-2026-24513, TestHeaderNamesOfTheService for CVE-2026-39858, and
-// TestExternalAuthFails for CVE-2026-26998.
+// that none has an effect: what an author writes is refused or stays text, and what cannot be read lets nobody in. TestCVEOfOthers has the
+// attacks that need more than a manifest.
 func TestCVE(t *testing.T) {
 	manifests, err := os.ReadFile("testdata/cves.yaml")
 	if err != nil {
@@ -38,7 +37,7 @@ func TestCVE(t *testing.T) {
 		"cve-2025-15566": {"/owned", http.StatusServiceUnavailable, "", "InvalidAnnotation"},
 		"cve-2026-1580":  {"/owned", http.StatusServiceUnavailable, "", "InvalidAnnotation"},
 		"cve-2026-3288":  {"/owned", http.StatusOK, "web /owned", "InvalidAnnotation"},
-		"ghsa-4mr2":      {"/owned", http.StatusServiceUnavailable, "", "SecretNotFound"},
+		"cve-2026-54762": {"/owned", http.StatusServiceUnavailable, "", "SecretNotFound"},
 		"cve-2026-67309": {"/api..%2fadmin", http.StatusBadRequest, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
