@@ -31,7 +31,8 @@ type object interface {
 	metav1.Object
 }
 
-// apiServer keeps Secrets and Leases as an API server does: versions, conflicts, preconditions, lists and watches.
+// apiServer stores Secrets and Leases as an API server does, with versions, conflicts, preconditions, lists and
+// watches.
 type apiServer struct {
 	http *httptest.Server
 
@@ -41,9 +42,9 @@ type apiServer struct {
 	history []event
 	oldest  int
 	changed chan struct{}
-	// held keeps the news from watches until it is closed.
+	// held delays watch events until it is closed.
 	held chan struct{}
-	// lost is called with each write, and says that its answer does not arrive.
+	// lost is called for each write and reports whether its response is lost.
 	lost func(r *http.Request) bool
 }
 
@@ -64,7 +65,7 @@ func startAPIServer(t testing.TB) *apiServer {
 	return s
 }
 
-// hold lets no watch hear of anything before release.
+// hold delays all watch events until release is called.
 func (s *apiServer) hold() (release func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,14 +79,14 @@ func (s *apiServer) hold() (release func()) {
 	})
 }
 
-// lose lets the answers to some writes get lost.
+// lose makes the responses to selected writes get lost.
 func (s *apiServer) lose(which func(*http.Request) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lost = which
 }
 
-// cut ends all watches, and forgets what they could go on from.
+// cut ends all watches and deletes the history, so that they cannot be continued.
 func (s *apiServer) cut() {
 	s.mu.Lock()
 	s.version++
@@ -94,7 +95,7 @@ func (s *apiServer) cut() {
 	s.http.CloseClientConnections()
 }
 
-// request is what a path and a query ask for.
+// request is a parsed path and query.
 type request struct {
 	w                         http.ResponseWriter
 	r                         *http.Request
@@ -175,7 +176,7 @@ func (q *request) group() schema.GroupResource {
 
 func (q *request) id(name string) string { return q.resource + "/" + q.namespace + "/" + name }
 
-// one answers a request for one object.
+// one handles a request for one object.
 func (s *apiServer) one(q *request, body []byte) (runtime.Object, error) {
 	known := s.objects[q.id(q.name)]
 	if known == nil && q.name != "" {
@@ -229,7 +230,7 @@ func (s *apiServer) put(q *request, o object, change watch.EventType) (runtime.O
 	return o, nil
 }
 
-// valid is what an API server checks, of what could happen here.
+// valid performs the validation of an API server that is relevant here. It returns an error message or "".
 func valid(o object) string {
 	if errs := validation.IsDNS1123Subdomain(o.GetName()); len(errs) > 0 {
 		return errs[0]

@@ -21,7 +21,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// authority is a small CA.
+// authority is a small certificate authority.
 type authority struct {
 	key    crypto.Signer
 	root   *x509.Certificate
@@ -55,7 +55,7 @@ func (a *authority) Issue(_ context.Context, csr *x509.CertificateRequest) (*cer
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// configOf is certmagic as Caddy uses it, on the storage of a process.
+// configOf returns a certmagic configuration like Caddy's that uses the storage of a process.
 func configOf(t *testing.T, p *process, a *authority) *certmagic.Config {
 	t.Helper()
 	var config *certmagic.Config
@@ -69,7 +69,8 @@ func configOf(t *testing.T, p *process, a *authority) *certmagic.Config {
 	return config
 }
 
-// TestCertmagic: of three processes that want the same certificates at once, one asks for each, and all have it.
+// TestCertmagic checks that if three processes need the same certificates at the same time, each is requested only
+// once, and all processes get it.
 func TestCertmagic(t *testing.T) {
 	w := newWorld(t)
 	a := newAuthority(t)
@@ -103,7 +104,8 @@ func TestCertmagic(t *testing.T) {
 	}
 }
 
-// TestCertmagicRenews: a renewed certificate reaches the others, and expired ones are cleaned up.
+// TestCertmagicRenews checks that a renewed certificate reaches the other processes, and that expired certificates are
+// deleted.
 func TestCertmagicRenews(t *testing.T) {
 	w := newWorld(t)
 	a := newAuthority(t)

@@ -16,26 +16,27 @@ import (
 )
 
 const (
-	// issuing begins the names of certmagic's locks for hosts that get a certificate.
+	// issuing is the prefix of the names of certmagic's locks for obtaining certificates.
 	issuing = "issue_cert_"
-	// lookupsPerSecond is how many tokens per second are looked up at the API server, for all hosts together, and
-	// lookupBurst how many at once. lookupInterval is how soon the token of one host is looked up once more.
+	// lookupsPerSecond is the maximum rate of token look-ups at the API server, for all hosts together, and lookupBurst
+	// the maximum burst. lookupInterval is the minimum time between two look-ups for one host.
 	lookupsPerSecond, lookupBurst = 20, 40
 	lookupInterval                = 200 * time.Millisecond
-	// recentLookups is how many hosts lookupInterval is kept for; the hosts that get a certificate at one time are fewer.
+	// recentLookups is the maximum number of hosts for which the last look-up is remembered. Fewer hosts than this get
+	// a certificate at the same time.
 	recentLookups = 1000
 )
 
-// challengeHost returns the host in a key like acme/ISSUER/challenge_tokens/HOST.json.
+// challengeHost returns the host in a key such as acme/ISSUER/challenge_tokens/HOST.json.
 func challengeHost(key string) (string, bool) {
 	folder, file := path.Split(key)
 	host, isJSON := strings.CutSuffix(file, ".json")
 	return host, isJSON && strings.HasSuffix(folder, "/challenge_tokens/")
 }
 
-// SetWanted names the hosts for which tokens of challenges are expected, besides those that a lock is held for. The function
-// is called for every challenge that is not known, and must be quick. The host is in the form that it has in keys, as
-// certmagic.StorageKeys.Safe makes it.
+// SetWanted sets a function that reports whether a challenge token is expected for a host. Tokens are also expected for
+// hosts for which a lock is held. The function is called for every unknown challenge and must be fast. The host has the
+// form that certmagic.StorageKeys.Safe returns.
 func (s *Storage) SetWanted(wanted func(host string) bool) { s.lookups.wanted.Store(&wanted) }
 
 // lookups limits the requests for tokens.
@@ -53,7 +54,7 @@ func newLookups() *lookups {
 	}
 }
 
-// allow returns whether a key may be looked up now, and counts it.
+// allow reports whether a key may be looked up now, and counts the look-up.
 func (l *lookups) allow(key string) bool {
 	_, recently := l.recent.Get(key)
 	if recently || !l.limiter.TryAccept() {
@@ -63,15 +64,15 @@ func (l *lookups) allow(key string) bool {
 	return true
 }
 
-// expected looks up a token at the API server, if there is reason to believe that another process has written it this
-// very moment. Any client can send requests with made up challenges, and these cost no request to the API server.
+// expected looks up a token at the API server if another process may have just written it. Clients can send requests
+// with invented challenges; these cause no request to the API server.
 func (s *Storage) expected(ctx context.Context, key string) ([]byte, bool) {
 	host, ok := challengeHost(key)
 	if !ok || !s.wants(host) {
 		return nil, false
 	}
 	p := placeOf(key)
-	// Other requests wait for the same answer, and must not lose it when this one ends.
+	// Other calls wait for the same response, so it must not be canceled with the context of this call.
 	detached := context.WithoutCancel(ctx)
 	done := s.lookups.running.DoChan(key, func() (any, error) {
 		if s.lookups.allow(key) {

@@ -11,7 +11,7 @@ import (
 
 func tokenKey(host string) string { return "acme/" + issuer + "/challenge_tokens/" + host + ".json" }
 
-// TestUnknownChallengesCostNothing: any client can send requests with made up challenges.
+// TestUnknownChallengesCostNothing checks that requests with invented challenges cause no request to the API server.
 func TestUnknownChallengesCostNothing(t *testing.T) {
 	p := newPretended(t).start(t)
 	p.SetWanted(func(host string) bool { return host == "wanted.example" })
@@ -34,7 +34,8 @@ func TestUnknownChallengesCostNothing(t *testing.T) {
 	}
 }
 
-// TestTokensOfOthers: another process has stored a token, and the challenge comes here before the news of it.
+// TestTokensOfOthers checks that a challenge works if another process has stored the token and the watch event has not
+// arrived yet.
 func TestTokensOfOthers(t *testing.T) {
 	for name, expect := range map[string]func(writer, reader *process) error{
 		"by a lock": func(writer, _ *process) error { return writer.Lock(t.Context(), "issue_cert_*.A.example") },
@@ -76,7 +77,7 @@ func TestTokensOfOthers(t *testing.T) {
 	}
 }
 
-// TestLookUpsEndWithTheLock: the look-ups end with the lock.
+// TestLookUpsEndWithTheLock checks that tokens are not looked up any more after the lock is released.
 func TestLookUpsEndWithTheLock(t *testing.T) {
 	w := newWorld(t)
 	writer, reader := w.start(t), w.start(t)
@@ -90,7 +91,8 @@ func TestLookUpsEndWithTheLock(t *testing.T) {
 	fixture.Holds(t, "the end of the lock", func() bool { return !reader.wants("a.example") })
 }
 
-// TestFloodOfExpectedChallenges: a client that knows a host that gets a certificate now costs a few requests per second.
+// TestFloodOfExpectedChallenges checks that many challenge requests for a host that is getting a certificate cause only
+// a few requests per second.
 func TestFloodOfExpectedChallenges(t *testing.T) {
 	p := newPretended(t).start(t)
 	var asked atomic.Int32

@@ -30,7 +30,8 @@ var (
 	info = certmagic.StorageKeys.SiteMeta(issuer, "a.example")
 )
 
-// both calls a test with the process that wrote, before and after the watch events of its writes, and with another process.
+// both runs a test with the process that wrote, before and after the watch events of its writes, and with another
+// process.
 func both(t *testing.T, w *world, writer *process, check func(t *testing.T, p *process)) {
 	t.Helper()
 	other := w.start(t)
@@ -195,7 +196,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteBeforeTheWatchEvent: another process deletes a value that its watch has not shown yet.
+// TestDeleteBeforeTheWatchEvent checks that a process can delete a value that its watch has not reported yet.
 func TestDeleteBeforeTheWatchEvent(t *testing.T) {
 	w := newPretended(t)
 	writer, other := w.start(t), w.start(t)
@@ -209,7 +210,8 @@ func TestDeleteBeforeTheWatchEvent(t *testing.T) {
 	}
 }
 
-// TestSite: the keys of a site come in any order, and are one Secret that other programs can use.
+// TestSite checks that the keys of a site can be written in any order and are stored in one Secret that other programs
+// can use.
 func TestSite(t *testing.T) {
 	parts := map[string]string{key: "the key", crt: "the certificate", info: "{}"}
 	for _, order := range [][]string{{key, crt, info}, {crt, key, info}, {info, key, crt}} {
@@ -259,7 +261,7 @@ func TestOtherKeysOfASite(t *testing.T) {
 	})
 }
 
-// TestWritersAtOnce: each part of a site survives the writes of other processes to the same Secret.
+// TestWritersAtOnce checks that concurrent writes of several processes to the same Secret do not lose a part of a site.
 func TestWritersAtOnce(t *testing.T) {
 	w := newWorld(t)
 	processes := []*process{w.start(t), w.start(t), w.start(t)}
@@ -321,7 +323,7 @@ func TestBadKeys(t *testing.T) {
 	}
 }
 
-// TestForeignSecrets: a Secret without the label of the storage is neither read nor changed.
+// TestForeignSecrets checks that a Secret without the label of the storage is neither read nor changed.
 func TestForeignSecrets(t *testing.T) {
 	w := newWorld(t)
 	foreign := &corev1.Secret{
@@ -345,7 +347,8 @@ func TestForeignSecrets(t *testing.T) {
 	}
 }
 
-// TestMisplacedSecrets: a Secret with our label under a name of its own says nothing, and does not hide the right one.
+// TestMisplacedSecrets checks that a Secret with the label but a wrong name is ignored and does not hide the right
+// Secret.
 func TestMisplacedSecrets(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t)
@@ -408,7 +411,7 @@ func TestSubscribe(t *testing.T) {
 	expect(crt)
 	store(t, writer, "a", "1")
 	expect("a")
-	// The certificate stays what it was: nothing has happened to it.
+	// The certificate in the same Secret does not change, so its key is not reported.
 	store(t, writer, key, "1")
 	expect(key)
 	if err := writer.Delete(t.Context(), "a"); err != nil {

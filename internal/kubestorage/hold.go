@@ -16,25 +16,25 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// errLost says that another process holds, or held, a lock that was held here.
+// errLost means that another process holds or has held a lock that this process held.
 var errLost = errors.New("its Lease was not renewed in time, and another process may have held the lock meanwhile")
 
-// hold is a lock that is held. Its Lease is renewed in the background.
+// hold is a lock that this process holds. Its Lease is renewed in the background.
 type hold struct {
 	*claim
-	// stop ends the renewal, and renewal is done when it has ended.
+	// stop ends the renewal. renewal waits until it has ended.
 	stop    context.CancelFunc
 	renewal panics.Group
 
 	mu sync.Mutex
-	// lease is its newest state, and renewed when it was asked for.
+	// lease is its newest state. renewed is the time when the last successful renewal was sent.
 	lease   *coordinationv1.Lease
 	renewed time.Time
 	overdue bool
 	lost    bool
 }
 
-// hold starts to renew a Lease, until end, whatever becomes of the context.
+// hold starts renewing a Lease until end is called. The end of the context does not stop the renewal.
 func (c *claim) hold(ctx context.Context, lease *coordinationv1.Lease, renewed time.Time) *hold {
 	h := &hold{claim: c, lease: lease, renewed: renewed}
 	ctx, h.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -57,7 +57,7 @@ func (h *hold) keep(ctx context.Context) {
 	}
 }
 
-// renew reports that the lock is still held. As long as no other process took it, it is not lost, however late that is.
+// renew renews the Lease. A late renewal still succeeds if no other process has taken the lock.
 func (h *hold) renew(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -75,8 +75,9 @@ func (h *hold) renew(ctx context.Context) error {
 	return err
 }
 
-// update changes the Lease, unless the lock is lost. After a conflict it reads the Lease, and tries again if the lock is
-// still held: the answer to an update from here was lost, or a person put a label on the Lease.
+// update changes the Lease unless the lock is lost. After a conflict it reads the Lease, and retries if the lock is
+// still held. A conflict can occur without a loss: the response to an earlier update was lost, or a user has changed
+// the labels of the Lease.
 func (h *hold) update(ctx context.Context, edit func(*coordinationv1.Lease)) error {
 	for !h.lost {
 		next, now := h.lease.DeepCopy(), metav1.NowMicro()
@@ -103,8 +104,8 @@ func (h *hold) update(ctx context.Context, edit func(*coordinationv1.Lease)) err
 	return errLost
 }
 
-// catchUp waits until the cache has what was written under the lock before. Without it there is an error: rather no
-// certificate now than one more for the same host.
+// catchUp waits until the cache contains the previous holder's writes under the lock. It returns an error if they do
+// not arrive in time, because failing now is better than requesting another certificate for the same host.
 func (h *hold) catchUp(ctx context.Context) error {
 	h.mu.Lock()
 	written := h.lease.Annotations[writtenAnnotation]
@@ -120,7 +121,8 @@ func (h *hold) catchUp(ctx context.Context) error {
 	return nil
 }
 
-// end stops the renewal and gives the Lease back. It stays for a while, for the next holder to know what was written.
+// end stops the renewal and releases the Lease. The Lease is kept for a while, because it tells the next holder what
+// was written.
 func (h *hold) end(ctx context.Context) error {
 	h.stop()
 	h.renewal.Wait()
@@ -131,7 +133,7 @@ func (h *hold) end(ctx context.Context) error {
 	_, err := ask(ctx, func(ctx context.Context) (struct{}, error) {
 		err := h.update(ctx, h.release)
 		if h.lost {
-			// It is no use to ask again.
+			// The lock is lost, so retrying is useless.
 			err = nil
 		}
 		return struct{}{}, err
@@ -142,7 +144,7 @@ func (h *hold) end(ctx context.Context) error {
 	case h.lost && h.lease.Annotations[releasedAnnotation] != h.identity:
 		return errLost
 	}
-	// Released, perhaps by an earlier request whose answer was lost.
+	// The Lease is released, perhaps by an earlier request whose response was lost.
 	return nil
 }
 

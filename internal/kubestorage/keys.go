@@ -14,44 +14,44 @@ import (
 )
 
 const (
-	// Label is on every Secret and every Lease of a storage. Objects without it are never read or changed.
+	// Label is the label on every Secret and Lease of a storage. Objects without it are never read or changed.
 	Label = "k8singress.io/storage"
 	// LabelValue is the value of Label.
 	LabelValue = "certmagic"
 	selector   = Label + "=" + LabelValue
 
-	// keyAnnotation says which key a Secret holds, siteAnnotation which folder of three keys, and lockAnnotation which lock
-	// a Lease is: the names of the objects are hashes of them.
+	// keyAnnotation is the key in a Secret, siteAnnotation the folder of the three keys of a site in a Secret, and
+	// lockAnnotation the lock of a Lease. They are necessary because the names of the objects are hashes.
 	keyAnnotation  = "k8singress.io/storage-key"
 	siteAnnotation = "k8singress.io/storage-site"
 	lockAnnotation = "k8singress.io/storage-lock"
 
-	// writtenAnnotation is on the Lease of a lock that was released: the version of the last Secret that was written before.
-	// releasedAnnotation says by whom it was released.
+	// writtenAnnotation is on the Lease of a released lock. Its value is the version of the last Secret that was
+	// written before the release. releasedAnnotation is the identity of the holder that released the lock.
 	writtenAnnotation  = "k8singress.io/storage-written"
 	releasedAnnotation = "k8singress.io/storage-released-by"
 
-	// longestKey keeps the annotations of an object below what Kubernetes allows.
+	// longestKey is the maximum length of a key in bytes. It keeps annotations below the limit of Kubernetes.
 	longestKey = 4096
-	// readable is how much of a key is in the name of its object.
+	// readable is the maximum number of bytes of a key that are part of the object's name.
 	readable = 40
 
 	valueField = "value"
 	metaField  = "certmagic.json"
 )
 
-// siteFields are the fields of a site's Secret, by the last part of the key.
+// siteFields are the fields of a site's Secret, by the extension of the key.
 var siteFields = map[string]string{".crt": corev1.TLSCertKey, ".key": corev1.TLSPrivateKeyKey, ".json": metaField}
 
-// place is where a key is kept.
+// place is the location of a key's value.
 type place struct {
-	// secret is the name of the Secret, and field that of the value in it.
+	// secret is the name of the Secret, and field the field of the value.
 	secret, field string
-	// annotation is the one that says what the Secret holds, and owner what it says.
+	// annotation is the annotation that identifies the contents of the Secret, and owner its value.
 	annotation, owner string
 }
 
-// placeOf takes a clean key. The certificate of a site, its private key and its metadata share a Secret.
+// placeOf returns the place of a clean key. The certificate of a site, its private key and its metadata share a Secret.
 func placeOf(key string) place {
 	if folder, ending, ok := siteOf(key); ok {
 		return place{nameOf("cert", path.Base(folder), folder), siteFields[ending], siteAnnotation, folder}
@@ -59,7 +59,7 @@ func placeOf(key string) place {
 	return place{nameOf("value", path.Base(key), key), valueField, keyAnnotation, key}
 }
 
-// siteOf recognizes certificates/ISSUER/DOMAIN/DOMAIN.crt, and the same with .key and .json.
+// siteOf parses certificates/ISSUER/DOMAIN/DOMAIN.crt, and the same with .key and .json. ok is false for other keys.
 func siteOf(key string) (folder, ending string, ok bool) {
 	folder, file := path.Split(key)
 	folder = strings.TrimSuffix(folder, "/")
@@ -70,10 +70,10 @@ func siteOf(key string) (folder, ending string, ok bool) {
 	return folder, ending, strings.TrimSuffix(file, ending) == path.Base(folder)
 }
 
-// siteKey is the key of a field of a site's Secret.
+// siteKey returns the key of a field of a site's Secret.
 func siteKey(folder, ending string) string { return folder + "/" + path.Base(folder) + ending }
 
-// nameOf makes the name of an object: what it is, a part that people recognize, and a hash that tells it from all others.
+// nameOf returns the name of an object: its kind, a readable part of the key, and a hash that makes it unique.
 func nameOf(kind, hint, key string) string {
 	sum := sha256.Sum256([]byte(kind + ":" + key))
 	name := "k8singress-" + kind + "-"
@@ -90,8 +90,7 @@ func slugOf(hint string) string {
 	return strings.Trim(slug[:min(len(slug), readable)], "-")
 }
 
-// cleanKey brings a key into the form of a path without a slash at either end, as a file system does. The empty key is
-// the root.
+// cleanKey normalizes a key to a path without a slash at either end. The empty key is the root.
 func cleanKey(key string) (string, error) {
 	if len(key) > longestKey {
 		return "", fmt.Errorf("a key of %d bytes is too long: at most %d are possible", len(key), longestKey)
@@ -102,7 +101,7 @@ func cleanKey(key string) (string, error) {
 	return path.Clean("/" + key)[1:], nil
 }
 
-// cleanFile is cleanKey for a key that has a value, which the root has not.
+// cleanFile is like cleanKey, but rejects the root, which has no value.
 func cleanFile(key string) (string, error) {
 	clean, err := cleanKey(key)
 	if err == nil && clean == "" {

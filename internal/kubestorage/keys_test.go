@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// TestNames: they are in clusters, and must never change.
+// TestNames checks that the names of objects do not change, because existing clusters contain them.
 func TestNames(t *testing.T) {
 	for key, want := range map[string]string{
 		certmagic.StorageKeys.SiteCert(issuer, "Shop.example"): "k8singress-cert-shop-example-aecdb8f0482d48e4796a",

@@ -13,23 +13,24 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// byHost is the index of Leases by the host that a certificate is asked for under the lock.
+// byHost is the index of Leases by the host for which a certificate is obtained under the lock.
 const byHost = "host"
 
-// leaseCache holds the Leases that an informer has listed, and for each Lease the time since when it has not changed. A lock
-// whose Lease has not been renewed for its duration, by the clock here and not by the times that others wrote into it, may
-// be taken over.
+// leaseCache holds the Leases that an informer has listed, and records for each Lease when it last changed. A lock may
+// be taken over if its Lease was not renewed for its duration. This is measured with the local clock and not with the
+// times in the Lease, which other processes have written.
 type leaseCache struct {
 	informer cache.Controller
 	listed   cache.Indexer
 
 	mu       sync.Mutex
 	observed map[string]observation
-	// waiting are the channels of whenFree by the name of the Lease: one goroutine of the process waits for each.
+	// waiting has the channels of whenFree by the name of the Lease. Only one goroutine of the process waits for each
+	// Lease.
 	waiting map[string]chan struct{}
 }
 
-// observation is the newest state of a Lease, and when it was first seen.
+// observation is the newest state of a Lease and the time when it was first seen.
 type observation struct {
 	lease *coordinationv1.Lease
 	since time.Time
@@ -45,14 +46,14 @@ func (s *Storage) newLeaseCache(client rest.Interface) *leaseCache {
 	return c
 }
 
-// recordOf reads a Lease as client-go's leader election does.
+// recordOf decodes a Lease as client-go's leader election does.
 func recordOf(lease *coordinationv1.Lease) *resourcelock.LeaderElectionRecord {
 	return resourcelock.LeaseSpecToLeaderElectionRecord(&lease.Spec)
 }
 
 func holderOf(lease *coordinationv1.Lease) string { return recordOf(lease).HolderIdentity }
 
-// durationOf is how long a Lease is good without renewal, as its holder wants it.
+// durationOf returns how long a Lease is valid without renewal, as set by its holder.
 func durationOf(lease *coordinationv1.Lease) time.Duration {
 	if seconds := recordOf(lease).LeaseDurationSeconds; seconds > 0 {
 		return time.Duration(seconds) * time.Second
@@ -60,7 +61,8 @@ func durationOf(lease *coordinationv1.Lease) time.Duration {
 	return defaultTimes.Duration
 }
 
-// hostsOf is a cache.IndexFunc: the host that the holder of a Lease asks a certificate for, in the form that it has in keys.
+// hostsOf is a cache.IndexFunc. It returns the host for which the holder of a Lease obtains a certificate, in the form
+// that is used in keys.
 func hostsOf(object any) ([]string, error) {
 	lease := object.(*coordinationv1.Lease)
 	if name, ok := strings.CutPrefix(lease.Annotations[lockAnnotation], issuing); ok && holderOf(lease) != "" {
@@ -83,7 +85,7 @@ func (c *leaseCache) OnUpdate(_, object any) {
 	}
 }
 
-// OnDelete is called by the informer, which may know no more than the key.
+// OnDelete is called by the informer. The object may be a tombstone that only has the key.
 func (c *leaseCache) OnDelete(object any) {
 	key, err := cache.DeletionHandlingObjectToName(object)
 	if err != nil {
@@ -95,7 +97,8 @@ func (c *leaseCache) OnDelete(object any) {
 	c.wake(key.Name)
 }
 
-// remaining takes a Lease as it is now, and returns how long it must not change until its lock is free.
+// remaining returns how long the Lease has to stay unchanged from now until its lock is free. The argument is the
+// current state of the Lease.
 func (c *leaseCache) remaining(lease *coordinationv1.Lease) time.Duration {
 	if holderOf(lease) == "" {
 		return 0
@@ -105,7 +108,8 @@ func (c *leaseCache) remaining(lease *coordinationv1.Lease) time.Duration {
 	return max(0, durationOf(lease)-time.Since(c.observe(lease)))
 }
 
-// observe returns since when a Lease was neither taken nor renewed. Changes of its labels do not count.
+// observe records a state of a Lease and returns the time since when it was neither acquired nor renewed. Changes of
+// labels are ignored.
 func (c *leaseCache) observe(lease *coordinationv1.Lease) time.Time {
 	since := time.Now()
 	known, ok := c.observed[lease.Name]
@@ -116,7 +120,7 @@ func (c *leaseCache) observe(lease *coordinationv1.Lease) time.Time {
 	return since
 }
 
-// has returns whether the Lease has been seen, and not its deletion.
+// has reports whether the Lease exists as far as the cache knows.
 func (c *leaseCache) has(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,13 +128,13 @@ func (c *leaseCache) has(name string) bool {
 	return ok
 }
 
-// issues returns whether a lock is held, here or elsewhere, under which a certificate is asked for a host.
+// issues reports whether this or another process holds the lock for obtaining a certificate for a host.
 func (c *leaseCache) issues(host string) bool {
 	names, _ := c.listed.IndexKeys(byHost, host)
 	return len(names) > 0
 }
 
-// whenFree returns a channel that receives a value when a Lease is deleted, or has no holder any more.
+// whenFree returns a channel that receives a value when the Lease is deleted or has no holder any more.
 func (c *leaseCache) whenFree(name string) (free <-chan struct{}, cancel func()) {
 	woken := make(chan struct{}, 1)
 	c.mu.Lock()
@@ -150,7 +154,7 @@ func (c *leaseCache) wake(name string) {
 	}
 }
 
-// expired returns the Leases that have not changed for some time after their duration, with or without a holder.
+// expired returns the Leases, with or without a holder, that have not changed for their duration plus the given time.
 func (c *leaseCache) expired(after time.Duration) []*coordinationv1.Lease {
 	c.mu.Lock()
 	defer c.mu.Unlock()

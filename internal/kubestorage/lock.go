@@ -22,20 +22,21 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// Times are those of a lock: how long it is good when its holder renews it no more, how often the holder renews it, and how
-// often a waiting process asks whether it is free. The watch wakes up a waiting process earlier, if it works.
+// Times are the durations of a lock: how long it stays valid if its holder stops renewing it, how often the holder
+// renews it, and how often a waiting process checks whether it is free. The watch usually wakes a waiting process
+// earlier.
 type Times struct{ Duration, Renew, Poll time.Duration }
 
 var defaultTimes = Times{Duration: 15 * time.Second, Renew: 5 * time.Second, Poll: 3 * time.Second}
 
-// errForeign says that an object with the name of a Lease of the storage does not belong to the storage.
+// errForeign means that an object with the name of a Lease of the storage does not belong to the storage.
 var errForeign = errors.New("it lacks the label " + selector)
 
-// sweepAfter is how long a Lease without a holder stays. Until then it has the version of the last write under the lock.
+// sweepAfter is how long a Lease without a holder is kept. It contains the version of the last write under the lock.
 const sweepAfter = 10 * time.Minute
 
-// Lock waits until the lock is free, here and in other processes. A lock whose holder has died is free when it has run
-// out. It is renewed until Unlock.
+// Lock waits until the lock is free in this and all other processes, and acquires it. A lock whose holder has died is
+// free when its Lease has expired. The lock is renewed until Unlock.
 func (s *Storage) Lock(ctx context.Context, name string) error {
 	if _, err := s.locks.lock(ctx, name, true); err != nil {
 		return fmt.Errorf("waiting for the lock %s: %w", name, err)
@@ -43,8 +44,8 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 	return nil
 }
 
-// TryLock is Lock that gives up in place of waiting. A lock whose holder has died is free only if this process has seen
-// for long enough that it is not renewed.
+// TryLock is like Lock, but returns false instead of waiting. It acquires a dead holder's lock only if this process has
+// observed for long enough that the lock was not renewed.
 func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	ok, err := s.locks.lock(ctx, name, false)
 	if err != nil {
@@ -53,8 +54,8 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	return ok, err
 }
 
-// Unlock gives a lock back. It is an error if the lock was lost meanwhile, and others may have had it: then what was done
-// under it was not done alone.
+// Unlock releases a lock. It returns an error if the lock was lost in the meantime, because another process may have
+// worked under the same lock at the same time.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	if err := s.locks.unlock(ctx, name); err != nil {
 		return fmt.Errorf("releasing the lock %s: %w", name, err)
@@ -62,8 +63,9 @@ func (s *Storage) Unlock(ctx context.Context, name string) error {
 	return nil
 }
 
-// RenewLockLease is an error if the lock is not held any more. The duration does not matter: a lock is renewed as long as it
-// is held, and when its holder dies, others need not wait until a long duration has passed.
+// RenewLockLease renews a lock. It returns an error if this process does not hold the lock any more. It ignores the
+// duration: a lock is renewed automatically while it is held, and if its holder dies, others do not have to wait for a
+// long duration.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	h := s.locks.find(name)
 	if h == nil {
@@ -75,19 +77,19 @@ func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Durati
 	return nil
 }
 
-// locks are those of one process.
+// locks manages the locks of one process.
 type locks struct {
 	api     client.LeaseInterface
 	leases  *leaseCache
 	secrets *secretCache
 	times   Times
-	// process is in the identities of all holds of this process.
+	// process is a part of the identities of all holds of this process.
 	process string
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// turns let one goroutine of this process at a time compete with other processes for a lock, and hold it: the channel is
-	// closed when its turn ends.
+	// turns ensures that only one goroutine of this process competes for a lock or holds it. The channel is closed when
+	// its turn ends.
 	turns map[string]chan struct{}
 	held  map[string]*hold
 }
@@ -96,7 +98,7 @@ func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCach
 	if times == (Times{}) {
 		times = defaultTimes
 	}
-	// Without a name it is no less unique.
+	// The identity is unique even without a host name.
 	host, _ := os.Hostname()
 	return &locks{
 		api: api, leases: leases, secrets: secrets, times: times, process: host + "_" + rand.Text(), log: log,
@@ -104,10 +106,10 @@ func newLocks(api client.LeaseInterface, leases *leaseCache, secrets *secretCach
 	}
 }
 
-// lock returns whether the lock is held now. Unless it may wait, it gives up when the lock is held elsewhere.
+// lock reports whether it has acquired the lock. Without wait, it gives up if the lock is held elsewhere.
 //
-// A new holder first checks whether the holder before has done the work already. So it gets the lock only when the cache
-// has the writes of the holder before.
+// A new holder first checks whether the previous holder has already done the work. Therefore lock returns only when the
+// cache contains the writes of the previous holder.
 func (l *locks) lock(ctx context.Context, name string, wait bool) (bool, error) {
 	if ok, err := l.beginTurn(ctx, name, wait); !ok {
 		return false, err
@@ -126,7 +128,8 @@ func (l *locks) lock(ctx context.Context, name string, wait bool) (bool, error) 
 	return true, nil
 }
 
-// beginTurn returns false if it is the turn of another goroutine, and this one may not wait or its context has ended.
+// beginTurn waits until no other goroutine of this process uses the lock. It returns false if another goroutine does
+// and wait is false, or if the context ends.
 func (l *locks) beginTurn(ctx context.Context, name string, wait bool) (bool, error) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -172,7 +175,7 @@ func (l *locks) unlock(ctx context.Context, name string) error {
 	return h.end(ctx)
 }
 
-// acquire competes with other processes, until it wins if it may wait, and else once.
+// acquire competes with other processes for the lock. Without wait, it tries only once.
 func (l *locks) acquire(ctx context.Context, name string, wait bool) (*hold, error) {
 	c := l.claim(name)
 	free, cancel := l.leases.whenFree(c.lease)
@@ -192,7 +195,8 @@ func (l *locks) acquire(ctx context.Context, name string, wait bool) (*hold, err
 	return nil, ctx.Err()
 }
 
-// next returns the time until the next attempt: spread over processes, and not much later than the Lease expires.
+// next returns the time until the next attempt. It is random, so that processes do not try at the same time, and not
+// much longer than the remaining validity of the Lease.
 func (l *locks) next(left time.Duration, err error) time.Duration {
 	switch poll := l.times.Poll; {
 	case err != nil:
@@ -204,14 +208,15 @@ func (l *locks) next(left time.Duration, err error) time.Duration {
 	}
 }
 
-// claim is the wish of one goroutine for a lock.
+// claim is the attempt of one goroutine to acquire a lock.
 type claim struct {
 	*locks
 	name string
-	// lease is the name of the Lease, and exists whether there probably is one.
+	// lease is the name of the Lease. exists is set if the Lease probably exists.
 	lease  string
 	exists bool
-	// identity is the claim's own, so that no answer of the API server to an earlier request can be mistaken for one to this.
+	// identity is unique for this claim, so that a Lease that an earlier request has acquired is not mistaken for this
+	// claim's.
 	identity string
 }
 
@@ -220,14 +225,15 @@ func (l *locks) claim(name string) *claim {
 	return &claim{locks: l, name: name, lease: lease, exists: l.leases.has(lease), identity: l.process + "_" + rand.Text()}
 }
 
-// attempt returns a hold if the claim won, and otherwise the time until the Lease of another process expires.
+// attempt returns a hold if it acquires the lock. Otherwise it returns the time until another process's Lease expires.
 func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	begun := time.Now()
 	found, err := c.read(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	// The Lease is ours if the answer to its creation was lost. It may have run out since, so it is no other case.
+	// The Lease may have our identity, if it was created but the response was lost. It may have expired since, so it is
+	// taken again like any other Lease.
 	if left := c.leases.remaining(found); left > 0 && holderOf(found) != c.identity {
 		return nil, left, nil
 	}
@@ -246,7 +252,7 @@ func (c *claim) attempt(ctx context.Context) (*hold, time.Duration, error) {
 	return nil, 0, err
 }
 
-// read returns the Lease as it is now, or a new one if there is none.
+// read returns the current Lease, or a new Lease if none exists.
 func (c *claim) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	fresh := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{
 		Name: c.lease, Labels: map[string]string{Label: LabelValue},
@@ -269,7 +275,7 @@ func (c *claim) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	return found, err
 }
 
-// take writes this claim into a Lease that is free, or creates it. It is an error if another process was faster.
+// take creates the Lease, or acquires a free one. It returns an error if another process was faster.
 func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -284,7 +290,7 @@ func (c *claim) take(ctx context.Context, found *coordinationv1.Lease) (*coordin
 	return lease, err
 }
 
-// taken returns a Lease as this claim writes it.
+// taken returns a copy of a Lease with this claim as the holder.
 func (c *claim) taken(found *coordinationv1.Lease) *coordinationv1.Lease {
 	now, lease := metav1.Now(), found.DeepCopy()
 	lease.Spec = resourcelock.LeaderElectionRecordToLeaseSpec(&resourcelock.LeaderElectionRecord{
@@ -294,7 +300,7 @@ func (c *claim) taken(found *coordinationv1.Lease) *coordinationv1.Lease {
 	return lease
 }
 
-// undo removes the Lease that a request may have made although its caller gave up.
+// undo deletes the Lease that a canceled request may have created.
 func (c *claim) undo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -304,10 +310,10 @@ func (c *claim) undo(ctx context.Context) {
 	}
 }
 
-// sweep deletes Leases without a holder, some time after they were released or expired. It has a client of its own: locks
-// that are held must not wait for it.
+// sweep deletes Leases some time after they were released or have expired. It uses its own client, so that held locks
+// do not wait for it.
 func (l *locks) sweep(ctx context.Context, api client.LeaseInterface) {
-	// All replicas sweep, at random times; the deletions of the first one suffice.
+	// All replicas sweep at random times. Each Lease has to be deleted only once.
 	for kubeclient.Pause(ctx, sweepAfter/2+random.N(sweepAfter)) == nil {
 		for _, lease := range l.leases.expired(sweepAfter) {
 			err := api.Delete(ctx, lease.Name, exactly(lease))

@@ -32,7 +32,8 @@ func (w *world) leases(t testing.TB) int {
 	return len(list.Items)
 }
 
-// TestOneHolder: many goroutines of several processes, some of which give up, and never two have the lock.
+// TestOneHolder checks that a lock never has two holders, with many goroutines of several processes, some of which give
+// up.
 func TestOneHolder(t *testing.T) {
 	w := newWorld(t)
 	var holders, turns atomic.Int32
@@ -108,7 +109,7 @@ func TestLocksOfOtherNames(t *testing.T) {
 	}
 }
 
-// TestLockIsRenewed: it stays held for longer than it would last.
+// TestLockIsRenewed checks that a lock can be held for longer than the duration of its Lease.
 func TestLockIsRenewed(t *testing.T) {
 	w := newWorld(t)
 	holder, other := w.start(t), w.start(t)
@@ -137,7 +138,7 @@ func TestLockIsRenewed(t *testing.T) {
 	}
 }
 
-// TestWaiterIsWoken: with the watch, it does not wait for its next poll.
+// TestWaiterIsWoken checks that the watch wakes a waiting process before its next poll.
 func TestWaiterIsWoken(t *testing.T) {
 	w := newPretended(t)
 	holder, other := w.start(t), w.start(t)
@@ -168,7 +169,8 @@ func TestWaiterIsWoken(t *testing.T) {
 	}
 }
 
-// TestLostLock: a process that cannot reach the API server any more loses its lock to another one, and is told.
+// TestLostLock checks that a process that cannot reach the API server loses its lock to another process, and that
+// Unlock reports it.
 func TestLostLock(t *testing.T) {
 	w := newWorld(t)
 	holder, other := w.start(t), w.start(t)
@@ -201,7 +203,8 @@ func TestLostLock(t *testing.T) {
 	}
 }
 
-// TestOutageLosesNoLock: the API server was away for longer than a lock lasts, and no other process took it.
+// TestOutageLosesNoLock checks that a lock is not lost if the API server was unavailable for longer than the lock's
+// duration and no other process has taken it.
 func TestOutageLosesNoLock(t *testing.T) {
 	w := newWorld(t)
 	p := w.start(t)
@@ -221,7 +224,8 @@ func TestOutageLosesNoLock(t *testing.T) {
 	}
 }
 
-// TestClocksDoNotMatter: a Lease from tomorrow, or from last year, is free once it has not changed for its duration.
+// TestClocksDoNotMatter checks that a Lease with times in the future or the past is free after it has not changed for
+// its duration.
 func TestClocksDoNotMatter(t *testing.T) {
 	for name, offset := range map[string]time.Duration{"ahead": 24 * time.Hour, "behind": -9000 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +259,8 @@ func TestClocksDoNotMatter(t *testing.T) {
 	}
 }
 
-// TestOneTakesOver: of many processes that wait for a lock whose holder is dead, one gets it.
+// TestOneTakesOver checks that of several processes that wait for the lock of a dead holder, only one at a time holds
+// it.
 func TestOneTakesOver(t *testing.T) {
 	w := newWorld(t)
 	dead := w.start(t)
@@ -289,7 +294,7 @@ func TestOneTakesOver(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: a Lease was taken or released, and the answer of the API server was lost.
+// TestLostAnswers checks that a lock works if a Lease was acquired or released but the response was lost.
 func TestLostAnswers(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
@@ -316,7 +321,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// holdVariable makes this test binary a process that takes a lock and says so. Its value is the namespace.
+// holdVariable makes this test binary acquire a lock and print a message. Its value is the namespace.
 const holdVariable = "K8SINGRESS_STORAGE_HOLD"
 
 func holdLock() {
@@ -332,7 +337,7 @@ func holdLock() {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// TestKilledHolder: another process had the lock, renewed it, and was killed.
+// TestKilledHolder checks that the lock of a killed process can be acquired.
 func TestKilledHolder(t *testing.T) {
 	w := newWorld(t)
 	command := exec.CommandContext(t.Context(), os.Args[0])

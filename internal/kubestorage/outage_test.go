@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// TestLostWatch: changes during a lost watch are known after the next list.
+// TestLostWatch checks that changes during a lost watch are known after the next list.
 func TestLostWatch(t *testing.T) {
 	w := newPretended(t)
 	writer, other := w.start(t), w.start(t)
@@ -41,7 +41,7 @@ func TestLostWatch(t *testing.T) {
 	writer.awaitOwnWrites(t)
 }
 
-// TestOutage: values can be read from memory while the API server is away, and a write waits for it.
+// TestOutage checks that values can be read while the API server is unavailable, and that a write waits for it.
 func TestOutage(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
@@ -62,7 +62,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestStartWithoutAPIServer: a reader waits until its context ends, and gets the value once the API server is back.
+// TestStartWithoutAPIServer checks that a reader waits until its context ends if the API server is unavailable at the
+// start, and gets the value when it is available again.
 func TestStartWithoutAPIServer(t *testing.T) {
 	w := newPretended(t)
 	store(t, w.start(t), "a", "1")
@@ -79,7 +80,7 @@ func TestStartWithoutAPIServer(t *testing.T) {
 	}
 }
 
-// TestLostAnswersToWrites: the API server did what it was asked, and its answer was lost.
+// TestLostAnswersToWrites checks writes that the API server has processed, but whose response was lost.
 func TestLostAnswersToWrites(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
@@ -97,7 +98,8 @@ func TestLostAnswersToWrites(t *testing.T) {
 	}
 }
 
-// TestLockWaitsForPreviousWrites: the next holder of a lock reads what the holder before wrote, even if watch events are late.
+// TestLockWaitsForPreviousWrites checks that the next holder of a lock reads the writes of the previous holder, even if
+// watch events are late.
 func TestLockWaitsForPreviousWrites(t *testing.T) {
 	w := newPretended(t)
 	first, second, third := w.start(t), w.start(t), w.start(t)
@@ -137,7 +139,7 @@ func TestLockWaitsForPreviousWrites(t *testing.T) {
 	group.Wait()
 }
 
-// TestOldLeases: the sweeper finds Leases without a holder, and no others.
+// TestOldLeases checks that a released Lease becomes old and can be deleted, and that a held Lease does not.
 func TestOldLeases(t *testing.T) {
 	w := newPretended(t)
 	p, other := w.start(t), w.start(t)
@@ -162,7 +164,7 @@ func TestOldLeases(t *testing.T) {
 	}
 }
 
-// TestManyCertificates: three requests per certificate, and none to read it.
+// TestManyCertificates checks that storing a certificate takes three requests, and reading it none.
 func TestManyCertificates(t *testing.T) {
 	w := newPretended(t)
 	p := w.start(t)
@@ -193,7 +195,7 @@ func TestManyCertificates(t *testing.T) {
 	}
 }
 
-// TestMissingNamespace says so at once.
+// TestMissingNamespace checks that a missing namespace causes an error at once.
 func TestMissingNamespace(t *testing.T) {
 	w := newWorld(t)
 	if w.api != nil {

@@ -22,10 +22,11 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// realAPI names a kubeconfig: then the tests that can, use a real API server.
+// realAPI is the environment variable with the path of a kubeconfig. If it is set, tests use this API server where
+// possible.
 const realAPI = "K8SINGRESS_STORAGE_KUBECONFIG"
 
-// limit is how long a test waits for anything.
+// limit is how long a test waits for a condition.
 const limit = fixture.Patience
 
 func TestMain(m *testing.M) {
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if os.Getenv(realAPI) != "" {
-		// Connections to it stay open for the next client.
+		// Connections to the real API server stay open for the next client, so goroutines are not checked.
 		os.Exit(m.Run())
 	}
 	goleak.VerifyTestMain(m)
@@ -45,11 +46,11 @@ type world struct {
 	config    *rest.Config
 	namespace string
 	admin     kubernetes.Interface
-	// api is nil if it is a real one.
+	// api is nil if a real API server is used.
 	api *apiServer
 }
 
-// newWorld uses a real API server if there is one.
+// newWorld uses a real API server if realAPI is set.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	path := os.Getenv(realAPI)
@@ -67,7 +68,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// newPretended is for tests of what a real API server would not do when it is asked to.
+// newPretended uses a simulated API server. It is for tests in which the API server has to misbehave.
 func newPretended(t testing.TB) *world {
 	t.Helper()
 	api := startAPIServer(t)
@@ -103,7 +104,7 @@ func (w *world) secrets(t testing.TB) []corev1.Secret {
 	return list.Items
 }
 
-// process is what a process has: a storage, with a link of its own to the API server.
+// process simulates a process: it has a storage with its own link to the API server.
 type process struct {
 	*Storage
 	link *link
@@ -111,7 +112,7 @@ type process struct {
 	stop func()
 }
 
-// short are times with which a test need not wait long.
+// short are short times that keep tests fast.
 var short = Times{Duration: 2 * time.Second, Renew: 250 * time.Millisecond, Poll: 200 * time.Millisecond}
 
 func (w *world) start(t testing.TB) *process {
@@ -119,7 +120,7 @@ func (w *world) start(t testing.TB) *process {
 	return w.startWith(t, &link{})
 }
 
-// startWith has a link that may be broken from the beginning.
+// startWith starts a process with a link that may already be broken.
 func (w *world) startWith(t testing.TB, l *link) *process {
 	t.Helper()
 	core, log := observer.New(zap.InfoLevel)
@@ -145,7 +146,7 @@ func (w *world) startWith(t testing.TB, l *link) *process {
 	return p
 }
 
-// awaitOwnWrites waits until the watch has shown all writes and deletions of the process.
+// awaitOwnWrites waits until the watch has reported all writes and deletions of the process.
 func (p *process) awaitOwnWrites(t testing.TB) {
 	t.Helper()
 	fixture.Holds(t, "the news", func() bool {
@@ -155,7 +156,7 @@ func (p *process) awaitOwnWrites(t testing.TB) {
 	})
 }
 
-// link counts requests, and can be broken.
+// link counts requests and can be broken.
 type link struct {
 	next http.RoundTripper
 
@@ -183,7 +184,7 @@ func (l *link) cut(broken bool) {
 	l.broken = broken
 }
 
-// count is the number of requests since the last call, of those whose method and path have a part.
+// count returns the number of requests since the last call whose method and path contain part.
 func (l *link) count(part string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +207,7 @@ func store(t testing.TB, s *process, pairs ...string) {
 	}
 }
 
-// has says what a key has: the empty string is an absent one.
+// has returns the value of a key, or "" if the key is absent.
 func has(t testing.TB, s *process, key string) string {
 	t.Helper()
 	value, err := s.Load(t.Context(), key)

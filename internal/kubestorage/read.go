@@ -12,12 +12,12 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// syncTimeout is how long a reader waits for the first list of Secrets, and a new holder of a lock for the watch events of
-// the writes before. An API server that is away when Caddy starts must
-// not keep it from starting for ever.
+// syncTimeout limits how long a reader waits for the first list of Secrets, and a new holder of a lock for the watch
+// events of previous writes. Caddy must be able to start while the API server is unavailable.
 const syncTimeout = 15 * time.Second
 
-// Load returns the value of a key. It asks the API server nothing, but for tokens of challenges that are expected now.
+// Load returns the value of a key. It sends no request to the API server, except for challenge tokens that are expected
+// at this time.
 func (s *Storage) Load(ctx context.Context, key string) ([]byte, error) {
 	key, err := cleanFile(key)
 	if err != nil {
@@ -39,14 +39,14 @@ func (s *Storage) Load(ctx context.Context, key string) ([]byte, error) {
 	return append([]byte{}, value...), nil
 }
 
-// Exists returns whether a key has a value, or is a folder of others. It is false if that cannot be found out.
+// Exists reports whether a key has a value or is a folder. It returns false if this is unknown.
 func (s *Storage) Exists(ctx context.Context, key string) bool {
 	_, err := s.Stat(ctx, key)
 	return err == nil
 }
 
-// Stat tells a value from a folder. Size and time are those of a value; the time is by the clock of the process that wrote
-// it.
+// Stat returns whether a key is a value or a folder. Size and modification time are only set for values. The time is
+// from the clock of the process that wrote the value.
 func (s *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, error) {
 	clean, err := cleanKey(key)
 	if err == nil {
@@ -66,8 +66,8 @@ func (s *Storage) Stat(ctx context.Context, key string) (certmagic.KeyInfo, erro
 	return certmagic.KeyInfo{}, absent("stat", key)
 }
 
-// List returns what a folder has, values and folders; with recursive, also what these have, and so on. A folder that is
-// not there is an error; one that is a value has nothing.
+// List returns the values and folders in a folder. With recursive, it also returns the contents of these folders at any
+// depth. It returns an error if the folder does not exist. If the key is a value, the list is empty.
 func (s *Storage) List(ctx context.Context, folder string, recursive bool) ([]string, error) {
 	clean, err := cleanKey(folder)
 	if err == nil {
@@ -93,7 +93,7 @@ func (s *Storage) List(ctx context.Context, folder string, recursive bool) ([]st
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// below returns whether a key is below a folder, at any depth.
+// below reports whether a key is inside a folder, at any depth.
 func below(key, folder string) bool { return folder == "" || strings.HasPrefix(key, folder+"/") }
 
 func absent(operation, key string) error {

@@ -15,15 +15,16 @@ import (
 )
 
 const (
-	// modifiedPrefix begins the annotation that says when a field was written. A field without it is absent, whatever
-	// data there is: kubernetes.io/tls wants both of its fields from the beginning, when only one is known.
+	// modifiedPrefix is the prefix of the annotations with the time when a field was written. A field without the
+	// annotation is absent even if it has data, because Secrets of type kubernetes.io/tls must always have both fields,
+	// even when only one value is known.
 	modifiedPrefix = "modified.k8singress.io/"
-	// largest is how many bytes a Secret may hold.
+	// largest is the maximum size of a Secret in bytes.
 	largest = corev1.MaxSecretSize
 )
 
-// check returns an error for a Secret that does not belong to the storage, or that has another name than its
-// annotations call for.
+// check returns an error for a Secret that does not belong to the storage, or whose name does not match its
+// annotations.
 func check(secret *corev1.Secret) error {
 	if secret.Labels[Label] != LabelValue {
 		return fmt.Errorf("the Secret %s/%s does not belong to this storage, whose Secrets have the label %s: "+
@@ -41,7 +42,7 @@ func check(secret *corev1.Secret) error {
 	return nil
 }
 
-// trim is a cache.TransformFunc that drops the part of an object that is the largest and is never read.
+// trim is a cache.TransformFunc that removes the managed fields of an object, which are large and never read.
 func trim(object any) (any, error) {
 	if o, err := meta.Accessor(object); err == nil {
 		o.SetManagedFields(nil)
@@ -49,7 +50,7 @@ func trim(object any) (any, error) {
 	return object, nil
 }
 
-// fieldsOf returns the keys whose values are in a Secret, each with its field. A nil Secret has none.
+// fieldsOf returns the keys whose values are in a Secret, and the field of each key. For nil it returns an empty map.
 func fieldsOf(secret *corev1.Secret) map[string]string {
 	fields := map[string]string{}
 	if secret == nil {
@@ -71,8 +72,8 @@ func written(secret *corev1.Secret, field string) bool {
 	return ok
 }
 
-// foldersOf is a cache.IndexFunc: the folders that the keys of a Secret are in, up to the root, which is the empty string.
-// All keys of a Secret are in the same folder.
+// foldersOf is a cache.IndexFunc. It returns all folders that contain the keys of a Secret, up to the root, which is
+// the empty string. All keys of a Secret are in the same folder.
 func foldersOf(object any) ([]string, error) {
 	for key := range fieldsOf(object.(*corev1.Secret)) {
 		var folders []string
@@ -85,10 +86,11 @@ func foldersOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// parent returns the folder that a key is in.
+// parent returns the folder that contains a key.
 func parent(key string) string { return path.Dir("/" + key)[1:] }
 
-// changedKeys returns the keys that have another value in the second state of a Secret, or a value in one of them only.
+// changedKeys returns the keys whose values differ between two states of a Secret, including keys that exist only in
+// one of them.
 func changedKeys(before, after *corev1.Secret) []string {
 	if before == after {
 		return nil
@@ -104,7 +106,7 @@ func changedKeys(before, after *corev1.Secret) []string {
 	return slices.Collect(maps.Keys(old))
 }
 
-// value returns the value of the place in a Secret, which may be nil, and whether there is one.
+// value returns the value of the place in a Secret and whether it exists. The Secret may be nil.
 func (p place) value(secret *corev1.Secret) ([]byte, bool) {
 	if secret == nil || !written(secret, p.field) {
 		return nil, false
@@ -112,7 +114,7 @@ func (p place) value(secret *corev1.Secret) ([]byte, bool) {
 	return secret.Data[p.field], true
 }
 
-// modified returns when the value of the place was written, by the clock of the process that wrote it.
+// modified returns the time when the value of the place was written, from the clock of the process that wrote it.
 func (p place) modified(secret *corev1.Secret) time.Time {
 	modified, err := time.Parse(time.RFC3339Nano, secret.Annotations[modifiedPrefix+p.field])
 	if err != nil {
@@ -121,19 +123,19 @@ func (p place) modified(secret *corev1.Secret) time.Time {
 	return modified
 }
 
-// newer compares two resource versions. What cannot be compared is not newer.
+// newer reports whether resource version a is newer than b. It returns false if they cannot be compared.
 func newer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }
 
-// exactly returns options that delete an object only if it is still in this state.
+// exactly returns options that delete an object only if it still has the same UID and resource version.
 func exactly(o metav1.Object) metav1.DeleteOptions {
 	uid, version := o.GetUID(), o.GetResourceVersion()
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
 }
 
-// with returns a Secret in which the place has a value: a new one, or a copy of the current one.
+// with returns a Secret in which the place has the value: a new Secret, or a copy of the current one.
 func (p place) with(current *corev1.Secret, value []byte) (*corev1.Secret, error) {
 	next := p.empty()
 	if current != nil {
@@ -166,8 +168,8 @@ func (p place) empty() *corev1.Secret {
 	return s
 }
 
-// without returns a copy that lacks a key and all keys below it, or nil if no value is left. A Secret without them is
-// returned as it is.
+// without returns a copy of a Secret without a key and all keys below it. It returns nil if no value is left, and
+// current itself if it contains none of these keys.
 func without(current *corev1.Secret, key string) *corev1.Secret {
 	fields := fieldsOf(current)
 	kept := maps.Clone(fields)
@@ -192,7 +194,7 @@ func without(current *corev1.Secret, key string) *corev1.Secret {
 	return next
 }
 
-// copyOf shares the values with the original, and nothing else that is written here.
+// copyOf returns a copy that can be modified, except that it shares the bytes of the values with the original.
 func copyOf(s *corev1.Secret) *corev1.Secret {
 	next := *s
 	next.Annotations, next.Data = maps.Clone(s.Annotations), maps.Clone(s.Data)

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// byFolder is the index of Secrets by the folders that their keys are in.
+	// byFolder is the index of Secrets by the folders that contain their keys.
 	byFolder = "folder"
-	// awaitInterval is how often await compares versions.
+	// awaitInterval is the interval at which await compares versions.
 	awaitInterval = 10 * time.Millisecond
 )
 
-// secretCache is a cache.ReflectorStore: it holds the newest state of each Secret that any answer of the API server has
-// shown, to a watch or to another request of this process. Answers to requests are often ahead of the watch.
+// secretCache is a cache.ReflectorStore. It holds the newest state of each Secret from all responses of the API server,
+// to the watch and to other requests of this process. Responses to requests are often ahead of the watch.
 type secretCache struct {
 	log *zap.Logger
-	// changed is called, outside of the lock, with the keys that have another value than before.
+	// changed is called without the lock, with the keys whose values have changed.
 	changed func(keys []string)
 	// synced is closed after the first list.
 	synced chan struct{}
@@ -30,13 +30,13 @@ type secretCache struct {
 
 	mu      sync.Mutex
 	secrets cache.Indexer
-	// version is that of the last list or event of the watch, and empty before the first one.
+	// version is the version of the last list or watch event. It is empty before the first list.
 	version string
-	// gone are Secrets that are deleted, in this state or a later one, and that the watch may still show.
+	// gone has Secrets that were deleted, in this state or a later one, but that the watch may still report.
 	gone map[string]*corev1.Secret
-	// wrote is the greatest version that a write of this process has made.
+	// wrote is the newest version that this process has written.
 	wrote string
-	// keys are changed, which will be called with them by unlock.
+	// keys are the changed keys that unlock will pass to changed.
 	keys []string
 }
 
@@ -48,14 +48,14 @@ func newSecretCache(log *zap.Logger, changed func(keys []string)) *secretCache {
 	}
 }
 
-// get returns the newest known state of a Secret, or nil if there is none. The caller must not change it.
+// get returns the newest known state of a Secret, or nil if it does not exist. The caller must not modify it.
 func (c *secretCache) get(name string) *corev1.Secret {
 	object, _, _ := c.secrets.GetByKey(name)
 	secret, _ := object.(*corev1.Secret)
 	return secret
 }
 
-// within returns the Secrets whose keys are below a folder.
+// within returns the Secrets whose keys are inside a folder.
 func (c *secretCache) within(folder string) []*corev1.Secret {
 	objects, _ := c.secrets.ByIndex(byFolder, folder)
 	secrets := make([]*corev1.Secret, len(objects))
@@ -65,7 +65,7 @@ func (c *secretCache) within(folder string) []*corev1.Secret {
 	return secrets
 }
 
-// onWrite takes the answer to a write of this process.
+// onWrite processes the response to a write of this process.
 func (c *secretCache) onWrite(secret *corev1.Secret) error {
 	err := c.onRead(secret)
 	c.mu.Lock()
@@ -76,7 +76,8 @@ func (c *secretCache) onWrite(secret *corev1.Secret) error {
 	return err
 }
 
-// onRead takes the answer to a request for a Secret. It is an error if the Secret does not belong to the storage.
+// onRead processes the response to a request for a Secret. It returns an error if the Secret does not belong to the
+// storage.
 func (c *secretCache) onRead(secret *corev1.Secret) error {
 	err := check(secret)
 	if err == nil {
@@ -87,14 +88,14 @@ func (c *secretCache) onRead(secret *corev1.Secret) error {
 	return err
 }
 
-// onGone takes the answer that a Secret was deleted, in this state or a later one.
+// onGone processes a response that shows that a Secret was deleted, in this state or a later one.
 func (c *secretCache) onGone(secret *corev1.Secret) {
 	c.mu.Lock()
 	defer c.unlock()
 	known := c.get(secret.Name)
 	switch {
 	case known == nil && c.shown(secret.ResourceVersion):
-		// The watch has already shown the deletion.
+		// The watch has already reported the deletion.
 		return
 	case known != nil && newer(known.ResourceVersion, secret.ResourceVersion):
 		if known.UID != secret.UID {
@@ -106,7 +107,7 @@ func (c *secretCache) onGone(secret *corev1.Secret) {
 	c.drop(secret)
 }
 
-// Add takes an added or changed Secret from the watch. Secrets come in the order of their versions.
+// Add processes an added or changed Secret from the watch. The watch delivers Secrets in the order of their versions.
 func (c *secretCache) Add(object any) error {
 	secret := object.(*corev1.Secret)
 	if c.valid(secret) {
@@ -118,10 +119,10 @@ func (c *secretCache) Add(object any) error {
 	return nil
 }
 
-// Update is Add.
+// Update calls Add.
 func (c *secretCache) Update(object any) error { return c.Add(object) }
 
-// Delete takes a deleted Secret from the watch, with the version of its deletion.
+// Delete processes a deleted Secret from the watch. The Secret has the version of its deletion.
 func (c *secretCache) Delete(object any) error {
 	secret := object.(*corev1.Secret)
 	c.mu.Lock()
@@ -136,8 +137,8 @@ func (c *secretCache) Delete(object any) error {
 	return nil
 }
 
-// Replace takes a list of all Secrets as of a version. Newer states stay; but if the version is older than one that the watch
-// has shown, the API server was restored from a backup, and the list replaces everything.
+// Replace processes a list of all Secrets at a version. Newer states are kept. If the version is older than the last
+// version from the watch, the API server was restored from a backup, and the list replaces everything.
 func (c *secretCache) Replace(objects []any, version string) error {
 	listed := map[string]*corev1.Secret{}
 	for _, object := range objects {
@@ -169,7 +170,7 @@ func (c *secretCache) Replace(objects []any, version string) error {
 	return nil
 }
 
-// Resync has nothing to do.
+// Resync does nothing.
 func (c *secretCache) Resync() error { return nil }
 
 func (c *secretCache) valid(secret *corev1.Secret) bool {
@@ -180,14 +181,14 @@ func (c *secretCache) valid(secret *corev1.Secret) bool {
 	return err == nil
 }
 
-// put takes a state of a Secret, unless a newer one is known.
+// put stores a state of a Secret unless a newer state is known.
 func (c *secretCache) put(secret *corev1.Secret) {
 	known, gone := c.get(secret.Name), c.gone[secret.Name]
 	switch {
 	case known != nil && newer(known.ResourceVersion, secret.ResourceVersion):
 	case gone != nil && (gone.UID == secret.UID || newer(gone.ResourceVersion, secret.ResourceVersion)):
 	case known == nil && c.shown(secret.ResourceVersion):
-		// The watch has already shown its deletion.
+		// The watch has already reported its deletion.
 	default:
 		secret.ManagedFields = nil
 		c.keys = append(c.keys, changedKeys(known, secret)...)
@@ -207,7 +208,7 @@ func (c *secretCache) advance(version string) {
 	}
 }
 
-// unlock ends a change, and reports the keys whose values it changed.
+// unlock ends a change and reports the keys whose values have changed.
 func (c *secretCache) unlock() {
 	keys := c.keys
 	c.keys = nil
@@ -217,7 +218,7 @@ func (c *secretCache) unlock() {
 	}
 }
 
-// await waits until the watch has shown all that was written up to a version.
+// await waits until the watch has reported all writes up to a version.
 func (c *secretCache) await(ctx context.Context, version string) error {
 	return wait.PollUntilContextCancel(ctx, awaitInterval, true, func(context.Context) (bool, error) {
 		c.mu.Lock()
@@ -230,7 +231,7 @@ func (c *secretCache) shown(version string) bool {
 	return c.version == version || newer(c.version, version)
 }
 
-// lastWritten is the version of the newest Secret that this process wrote, or the empty string.
+// lastWritten returns the newest version that this process has written, or "".
 func (c *secretCache) lastWritten() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

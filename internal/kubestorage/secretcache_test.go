@@ -13,15 +13,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// history is an API server whose news arrive late.
+// history simulates an API server whose watch events arrive late.
 type history struct {
 	x *secretCache
-	// now is what there is, and log what happened: nil is a deletion.
+	// now is the current state. log lists all changes; a nil state is a deletion.
 	now map[string]*corev1.Secret
 	log []happened
-	// heard is how much of it was told.
+	// heard is the number of changes that the watch has reported.
 	heard int
-	// mine has the Secrets that the process itself changed last.
+	// mine has the Secrets whose last change was made by the process itself.
 	mine map[string]bool
 }
 
@@ -30,12 +30,12 @@ type happened struct {
 	state *corev1.Secret
 }
 
-// version is that of the API server after some changes. It is never 0.
+// version returns the version of the API server after a number of changes. It is never 0.
 func version(changes int) string { return strconv.Itoa(changes + 1) }
 
 var somewhere = []string{"a", "b", "certificates/i/d/d.crt", "certificates/i/d/d.key"}
 
-// write changes a key at the API server, and returns the state before and after.
+// write changes a key at the API server and returns the states before and after.
 func (h *history) write(t *rapid.T, key, value string) (before, after *corev1.Secret) {
 	p := placeOf(key)
 	before = h.now[p.secret]
@@ -62,12 +62,12 @@ func (h *history) write(t *rapid.T, key, value string) (before, after *corev1.Se
 	return before, after
 }
 
-// own is a write of this process.
+// own simulates a write of this process.
 func (h *history) own(t *rapid.T, key, value string) {
 	known := h.x.get(placeOf(key).secret)
 	before, after := h.write(t, key, value)
 	if before == nil && after == nil && known != nil {
-		// The API server has been asked, and did not find it.
+		// The API server was asked and did not find the Secret.
 		h.x.onGone(known)
 	}
 	if after != nil {
@@ -75,12 +75,12 @@ func (h *history) own(t *rapid.T, key, value string) {
 	} else if before != nil {
 		h.x.onGone(before)
 	}
-	// The answer that there is no Secret has no version: the process may be told of a past in which another Secret, of
-	// which it knows nothing, had the name.
+	// The response that a Secret does not exist has no version. The watch may then still report an older Secret with
+	// the same name that the process does not know about.
 	h.mine[placeOf(key).secret] = before != nil || known != nil && known.UID == h.last(placeOf(key).secret)
 }
 
-// last is the newest Secret that had a name.
+// last returns the UID of the newest Secret with a name.
 func (h *history) last(name string) (uid types.UID) {
 	for _, e := range h.log {
 		if e.name == name && e.state != nil {
@@ -90,7 +90,7 @@ func (h *history) last(name string) (uid types.UID) {
 	return uid
 }
 
-// answer is the answer to a request about one Secret.
+// answer simulates the response to a request for one Secret.
 func (h *history) answer(t *rapid.T, secret *corev1.Secret) {
 	if err := h.x.onRead(secret.DeepCopy()); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func (h *history) hear() {
 	}
 }
 
-// at is what there was after a number of changes.
+// at returns the state after a number of changes.
 func (h *history) at(n int) map[string]*corev1.Secret {
 	all := map[string]*corev1.Secret{}
 	for _, e := range h.log[:n] {
@@ -138,8 +138,8 @@ func (h *history) indexed() map[string]string {
 	return values(all)
 }
 
-// TestSecretCache: whatever the order of writes here, writes elsewhere and late news is, and however often the watch is lost, a
-// process sees its own writes at once, and all others in the end.
+// TestSecretCache checks that a process sees its own writes at once and all other writes eventually, with any order of
+// own writes, other writes, late events and lost watches.
 func TestSecretCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := &history{now: map[string]*corev1.Secret{}, mine: map[string]bool{}}
@@ -175,14 +175,14 @@ func (h *history) step(t *rapid.T) {
 		h.write(t, key, value)
 		delete(h.mine, placeOf(key).secret)
 	case 6:
-		// A question about one object, with an answer that may be late: then it is of a state that is gone.
+		// A request for one object may return an outdated state.
 		if n := rapid.IntRange(h.heard, len(h.log)).Draw(t, "asked"); n > 0 {
 			if r := h.at(n)[placeOf(key).secret]; r != nil {
 				h.answer(t, r)
 			}
 		}
 	case 7:
-		// The watch is lost, and begins again from a list of then or of now.
+		// The watch is lost and starts again from a list, which may be outdated.
 		h.heard = rapid.IntRange(h.heard, len(h.log)).Draw(t, "listed")
 		var list []any
 		for _, secret := range h.at(h.heard) {
@@ -215,7 +215,8 @@ func (h *history) check(t *rapid.T, before map[string]string, told map[string]bo
 	}
 }
 
-// TestRestoredAPIServer: after a restore from a backup, all versions are older, and the list still replaces what is known.
+// TestRestoredAPIServer checks that the list after a restore from a backup replaces the cache, although its versions
+// are older.
 func TestRestoredAPIServer(t *testing.T) {
 	told := map[string]bool{}
 	c := newSecretCache(zap.NewNop(), func(keys []string) {

@@ -1,12 +1,12 @@
-// Package kubestorage keeps what certmagic keeps, such as certificates, accounts and tokens of challenges, in the Secrets of
-// one namespace, and its locks as Leases there. All replicas share it: any of them can answer a challenge that another one
-// has asked for, and has each certificate as soon as it is issued.
+// Package kubestorage is a certmagic storage in a Kubernetes namespace. It stores certificates, accounts and challenge
+// tokens in Secrets, and implements locks with Leases. All replicas share it: each replica can complete a challenge
+// that another one has started, and gets each certificate as soon as it is issued.
 //
-// The certificate of a site, its private key and its metadata are one Secret of type kubernetes.io/tls; any other key has a
-// Secret of its own. Secrets and Leases without the label of this package are never touched.
+// The certificate of a site, its private key and its metadata are stored in one Secret of type kubernetes.io/tls. Every
+// other key has its own Secret. Secrets and Leases without the label of this package are never changed.
 //
-// Reads are served from memory, which has the state of a watch and the writes of this process. While the API server is away,
-// reads go on, and writes wait for it.
+// Reads are served from memory, which contains the state of a watch and the writes of this process. While the API
+// server is unavailable, reads keep working and writes wait.
 package kubestorage
 
 import (
@@ -33,13 +33,13 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// Options say where a storage is.
+// Options select the cluster and the namespace of a storage.
 type Options struct {
 	// Kubeconfig is the path of a kubeconfig file. Empty means the cluster that this process runs in.
 	Kubeconfig string
-	// Namespace has the Secrets and the Leases. Empty means the namespace of the pod, or that of the kubeconfig.
+	// Namespace is the namespace of the Secrets and Leases. Empty means the namespace of the pod or of the kubeconfig.
 	Namespace string
-	// Times are those of the locks. The zero value means defaultTimes.
+	// Times are the times of the locks. The zero value means defaultTimes.
 	Times Times
 }
 
@@ -54,15 +54,15 @@ type Storage struct {
 	leases    *leaseCache
 	locks     *locks
 	lookups   *lookups
-	// sweeper deletes old Leases.
+	// sweeper is the client that deletes old Leases.
 	sweeper coordinationv1.LeaseInterface
 
 	mu          sync.Mutex
 	subscribers map[*func(key string)]bool
 }
 
-// New reads the kubeconfig or the configuration of the pod, and does no other input or output. Nothing can be read from the
-// storage before Run.
+// New reads the kubeconfig or the configuration of the pod. It does no other I/O. Nothing can be read from the storage
+// before Run.
 func New(o Options, log *zap.Logger) (*Storage, error) {
 	kubeclient.QuietKlog(log)
 	found, err := kubeclient.Find(o.Kubeconfig)
@@ -78,8 +78,8 @@ func New(o Options, log *zap.Logger) (*Storage, error) {
 	return newStorage(o, found.Config, log)
 }
 
-// newStorage gives Secrets, Leases, watches and the sweeper a client each, with a limit of requests of its own: a queue of
-// writes must hold up neither the renewal of a lock nor the news.
+// newStorage creates separate clients for Secrets, Leases, watches and the sweeper. Each has its own rate limit, so
+// that a queue of writes delays neither the renewal of a lock nor the watches.
 func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, error) {
 	var clients [4]kubernetes.Interface
 	for i := range clients {
@@ -101,8 +101,8 @@ func newStorage(o Options, config *rest.Config, log *zap.Logger) (*Storage, erro
 	return s, nil
 }
 
-// Run follows the Secrets and Leases until the context ends. It is called once. Locks that are held then stay held, and are
-// renewed, until they are unlocked or the process ends.
+// Run watches the Secrets and Leases until the context ends. It must be called only once. Locks that are held at its
+// end are still renewed until they are unlocked or the process ends.
 func (s *Storage) Run(ctx context.Context) {
 	var group panics.Group
 	group.Go("kubestorage/secrets", func() { s.reflector.RunWithContext(ctx) })
@@ -111,12 +111,12 @@ func (s *Storage) Run(ctx context.Context) {
 	group.Wait()
 }
 
-// String says where the storage is, for logs.
+// String returns the location of the storage for logs.
 func (s *Storage) String() string { return "kubernetes:" + s.namespace }
 
-// Subscribe calls a function with each key whose value is new, changed or gone, whichever process changed it, until cancel
-// is called. At the first list of Secrets these are all keys. Calls come from several goroutines, and hold up all other
-// subscribers: the function must not block, and it must not use the storage to write.
+// Subscribe calls a function with each key whose value was added, changed or removed by any process, until cancel is
+// called. After the first list of Secrets it is called with all keys. The calls come from several goroutines and delay
+// all other subscribers: the function must not block, and must not write to the storage.
 func (s *Storage) Subscribe(changed func(key string)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,11 +145,11 @@ var (
 	_ certmagic.LockLeaseRenewer = (*Storage)(nil)
 )
 
-// logInterval is how long a failing list or watch logs nothing more.
+// logInterval is the minimum time between two logged errors of a list or watch.
 const logInterval = time.Minute
 
-// source lists and watches the objects with the label of the storage in its namespace. It asks again while the API server
-// is away.
+// source returns a ListerWatcher for the objects in the namespace that have the label of the storage. It retries while
+// the API server is unavailable.
 func (s *Storage) source(client rest.Interface, resource string) cache.ListerWatcher {
 	source := cache.NewFilteredListWatchFromClient(client, resource, s.namespace,
 		func(o *metav1.ListOptions) { o.LabelSelector = selector })

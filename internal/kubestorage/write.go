@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// attempts is how often a write is tried in all when other processes write the same Secret.
+	// attempts is the maximum number of attempts if other processes write the same Secret.
 	attempts = 20
-	// retryTimeout is how long a write waits for an API server that is away: its restart must not cost a certificate that has
-	// just been issued.
+	// retryTimeout is how long a write waits while the API server is unavailable. A certificate that was just issued
+	// must not be lost because the API server restarts.
 	retryTimeout = time.Minute
-	// requestTimeout is how long one request to the API server may take.
+	// requestTimeout is the time limit for one request to the API server.
 	requestTimeout = 10 * time.Second
 )
 
-// Store writes a value. The next Load here returns it; a Load of another process does once its watch has shown the write.
+// Store writes a value. The next Load in this process returns it. Other processes return it when their watch has
+// reported the write.
 func (s *Storage) Store(ctx context.Context, key string, value []byte) error {
 	clean, err := cleanFile(key)
 	if err == nil {
@@ -38,7 +39,7 @@ func (s *Storage) Store(ctx context.Context, key string, value []byte) error {
 	return nil
 }
 
-// Delete removes a value, and all that is below the key. It is no error if there is nothing.
+// Delete removes a value and everything below the key. It returns no error if nothing exists.
 func (s *Storage) Delete(ctx context.Context, key string) error {
 	clean, err := cleanFile(key)
 	if err == nil {
@@ -53,7 +54,7 @@ func (s *Storage) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// remove changes the Secret of the key, even if it is not known, and those of all keys below.
+// remove changes the Secret of the key, even if it is not in the cache, and the Secrets of all keys below.
 func (s *Storage) remove(ctx context.Context, key string) error {
 	names := []string{placeOf(key).secret}
 	for _, secret := range s.secrets.within(key) {
@@ -68,9 +69,9 @@ func (s *Storage) remove(ctx context.Context, key string) error {
 	return nil
 }
 
-// change brings a Secret into another state: edit makes it from the current one, and nil is a Secret that is not there.
-// Edit is called again if the Secret turns out to be in yet another state, and if it would change nothing in the known one:
-// another process may have written the Secret a moment ago.
+// change modifies a Secret: edit returns the new state for the current one, and nil means that the Secret does not
+// exist. edit is called again after a conflict. It is also called again with the state from the API server if it
+// changes nothing in the cached state, because another process may have just written the Secret.
 func (s *Storage) change(ctx context.Context, name string, edit func(*corev1.Secret) (*corev1.Secret, error)) error {
 	current := s.secrets.get(name)
 	for attempt := range attempts {
@@ -93,18 +94,19 @@ func (s *Storage) change(ctx context.Context, name string, edit func(*corev1.Sec
 	return fmt.Errorf("gave up after %d conflicts with other writers of the Secret %s/%s", attempts, s.namespace, name)
 }
 
-// contested returns whether an error says that a Secret is not in the state that a write was made for.
+// contested reports whether an error means that the state of a Secret differs from the state on which the write was
+// based.
 func contested(err error) bool {
 	var status apierrors.APIStatus
 	if apierrors.IsNotFound(err) && errors.As(err, &status) {
-		// Otherwise it is the namespace that is missing.
+		// If it is not the Secret that was not found, the namespace does not exist.
 		details := status.Status().Details
 		return details != nil && details.Kind == "secrets"
 	}
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)
 }
 
-// write asks the API server to replace one state by another, and remembers the answer.
+// write sends a request that replaces one state with another, and stores the response in the cache.
 func (s *Storage) write(ctx context.Context, current, to *corev1.Secret) error {
 	saved, err := ask(ctx, func(ctx context.Context) (*corev1.Secret, error) {
 		switch {
@@ -125,7 +127,7 @@ func (s *Storage) write(ctx context.Context, current, to *corev1.Secret) error {
 	return s.secrets.onWrite(saved)
 }
 
-// fetch asks the API server for the state of a Secret, and returns nil if there is none.
+// fetch requests a Secret from the API server. It returns nil if the Secret does not exist.
 func (s *Storage) fetch(ctx context.Context, name string) (*corev1.Secret, error) {
 	known := s.secrets.get(name)
 	secret, err := ask(ctx, func(ctx context.Context) (*corev1.Secret, error) {
@@ -146,7 +148,7 @@ func (s *Storage) fetch(ctx context.Context, name string) (*corev1.Secret, error
 	return secret, nil
 }
 
-// ask repeats a request while the API server is away, for retryTimeout at most.
+// ask retries a request while the API server is unavailable, for at most retryTimeout.
 func ask[T any](ctx context.Context, request func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, retryTimeout)
 	defer cancel()

@@ -11,12 +11,12 @@ import (
 	"github.com/k8singress/k8singress/internal/kinds"
 )
 
-// entriesOf parts the ports of a Service into those of others, and those that kinds.PortsManager has applied. One whose
-// name or target somebody else has taken over is not ours any more.
+// entriesOf splits the ports of a Service into the entries that kinds.PortsManager has applied and the entries of other
+// managers. An entry whose name or target port another manager has taken over is not ours any more.
 func entriesOf(service *corev1.Service) (theirs, own []corev1.ServicePort) {
 	applied := appliedTo(service)
 	for _, entry := range service.Spec.Ports {
-		// It is TCP where it is not said, before the API server has said it.
+		// If the protocol is not set, the API server will set it to TCP.
 		entry.Protocol = cmp.Or(entry.Protocol, corev1.ProtocolTCP)
 		if slices.Contains(applied, listKey{entry.Port, entry.Protocol}) {
 			own = append(own, entry)
@@ -27,13 +27,13 @@ func entriesOf(service *corev1.Service) (theirs, own []corev1.ServicePort) {
 	return theirs, own
 }
 
-// listKey is how the entries of spec.ports are told apart.
+// listKey is the key by which Kubernetes identifies an entry of spec.ports.
 type listKey struct {
 	Port     int32           `json:"port"`
 	Protocol corev1.Protocol `json:"protocol"`
 }
 
-// appliedTo reads the managedFields of a Service.
+// appliedTo returns the keys of the entries that kinds.PortsManager owns according to the managedFields of a Service.
 func appliedTo(service *corev1.Service) []listKey {
 	var keys []listKey
 	for _, managed := range service.ManagedFields {
@@ -45,7 +45,7 @@ func appliedTo(service *corev1.Service) []listKey {
 				Ports map[string]map[string]struct{} `json:"f:ports"`
 			} `json:"f:spec"`
 		}
-		// What cannot be read says nothing.
+		// Entries that cannot be decoded are ignored.
 		_ = json.Unmarshal(managed.FieldsV1.GetRawBytes(), &fields)
 		for text, entry := range fields.Spec.Ports {
 			var key listKey

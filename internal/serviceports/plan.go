@@ -1,5 +1,5 @@
-// Package serviceports plans the ports of the controller's own Service: which entries it is to have for the TCP and UDP
-// ports that are open, and which of those no client reaches all the same. It is pure; package status writes what it says.
+// Package serviceports plans the ports of the controller's own Service: which entries it needs for the open TCP and UDP
+// ports, and which ports clients cannot reach. It does no I/O; package status writes the result.
 package serviceports
 
 import (
@@ -13,33 +13,34 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// Situation is what a plan is made from.
+// Situation is the input of a plan.
 type Situation struct {
-	// Name is that of the controller's own Service.
+	// Name is the name of the controller's own Service.
 	Name ir.Name
-	// Service is nil if there is none of that name. Of its managedFields, those of kinds.PortsManager count.
+	// Service is nil if it does not exist. Only the managedFields of kinds.PortsManager are used.
 	Service *corev1.Service
-	// Publish says that the Service is to have the ports of Routes; otherwise it is to have none that are ours.
+	// Publish adds the ports of Routes to the Service. If it is false, all our entries are removed.
 	Publish bool
-	// Routes are the ports that are open, sorted.
+	// Routes are the routes of the open ports, sorted.
 	Routes []*ir.StreamRoute
-	// Pod is one of the controller's, or nil if nothing is known of them.
+	// Pod is one of the controller's pods, or nil if none is known.
 	Pod *corev1.Pod
-	// Loopback says that the ports are open at loopback addresses only.
+	// Loopback is set if the ports only listen on loopback addresses.
 	Loopback bool
 }
 
-// Plan is what follows from a situation.
+// Plan is the result for a situation.
 type Plan struct {
-	// Ports are all entries of the Service that are to be ours.
+	// Ports are all entries that we want to own in the Service.
 	Ports []corev1.ServicePort
-	// Write says that the Service has others.
+	// Write is set if the entries in the Service differ from Ports.
 	Write bool
-	// Verdicts are on the objects that the ports come from.
+	// Verdicts are on the objects that define the ports.
 	Verdicts []*report.Verdict
 }
 
-// Make plans. Entries of others are left alone, also where one has the number of a port: it may lead where it should.
+// Make returns the plan for a situation. Entries of other managers are not changed, even if they have the number of one
+// of our ports, because they may lead to the right target.
 func Make(s Situation) Plan {
 	p := &planning{Situation: s}
 	if s.Service != nil {
@@ -85,7 +86,7 @@ func (p *planning) publish() {
 	}
 }
 
-// entries fills what is wanted.
+// entries adds the missing entries to wanted.
 func (p *planning) entries() {
 	var elsewhere []*ir.StreamRoute
 	for _, route := range p.Routes {
@@ -100,7 +101,8 @@ func (p *planning) entries() {
 		"another port of the pods: take that entry out, or set its targetPort to the same number")
 }
 
-// entry keeps the name that ours has, because nothing would be gained by another one.
+// entry returns our entry for a port. If we already have an entry for it, its name is kept, because a new name would
+// have no advantage.
 func (p *planning) entry(route *ir.StreamRoute) corev1.ServicePort {
 	entry := corev1.ServicePort{
 		Protocol: protocolOf(route), Port: int32(route.Port), TargetPort: intstr.FromInt32(int32(route.Port)),
@@ -122,13 +124,13 @@ func (p *planning) isTaken(name string) bool {
 	return slices.ContainsFunc(p.theirs, named) || slices.ContainsFunc(p.own, named)
 }
 
-// isServed says that the Service leads to a port, whoever the entry belongs to.
+// isServed reports whether the Service forwards a port to the pods, regardless of the entry's owner.
 func (p *planning) isServed(route *ir.StreamRoute) bool {
 	all := append(slices.Clone(p.theirs), p.wanted...)
 	return slices.ContainsFunc(all, func(e corev1.ServicePort) bool { return isFor(route)(e) && leadsTo(e, route.Port) })
 }
 
-// differs compares what is ours with what is to be, in any order.
+// differs reports whether our current entries differ from the wanted ones. The order does not matter.
 func (p *planning) differs() bool {
 	return len(p.own) != len(p.wanted) || slices.ContainsFunc(p.wanted, func(e corev1.ServicePort) bool {
 		return !slices.ContainsFunc(p.own, func(o corev1.ServicePort) bool {
@@ -137,12 +139,12 @@ func (p *planning) differs() bool {
 	})
 }
 
-// isFor finds the entry of a port among those of a Service.
+// isFor returns a function that reports whether an entry of a Service is for the port of a route.
 func isFor(route *ir.StreamRoute) func(corev1.ServicePort) bool {
 	return func(e corev1.ServicePort) bool { return e.Port == int32(route.Port) && e.Protocol == protocolOf(route) }
 }
 
-// leadsTo takes the word of whoever gave a port of the pods a name.
+// leadsTo reports whether an entry forwards to a port of the pods. It assumes that a named target port is correct.
 func leadsTo(e corev1.ServicePort, port uint16) bool {
 	return e.TargetPort.Type == intstr.String || e.TargetPort.IntVal == int32(port) || e.TargetPort.IntVal == 0 && e.Port == int32(port)
 }

@@ -16,11 +16,11 @@ import (
 	"github.com/k8singress/k8singress/internal/serviceports"
 )
 
-// edge is the Service of the controller.
+// edge is the name of the controller's Service.
 var edge = ir.Name{Namespace: "k8singress", Name: "edge"}
 
-// entry reads "NAME PORT/PROTOCOL TARGET"; "-" is no name, and "ours" behind it an entry that is ours, but for the fields
-// that somebody else has taken over, which follow.
+// entry parses "NAME PORT/PROTOCOL TARGET". The name "-" means no name. A following "ours" makes the entry ours, except
+// for the fields after it, which another manager has taken over.
 func entry(t *testing.T, text string) (corev1.ServicePort, string) {
 	t.Helper()
 	words := strings.Fields(text)
@@ -48,7 +48,7 @@ func entry(t *testing.T, text string) (corev1.ServicePort, string) {
 	return e, fmt.Sprintf("%q:{%s}", key, strings.Join(fields, ","))
 }
 
-// service has these entries, as the API server would keep them.
+// service returns a Service with these entries, in the form in which the API server stores it.
 func service(t *testing.T, kind corev1.ServiceType, entries ...string) *corev1.Service {
 	t.Helper()
 	s := &corev1.Service{
@@ -77,7 +77,7 @@ func service(t *testing.T, kind corev1.ServiceType, entries ...string) *corev1.S
 	return s
 }
 
-// routes reads "PROTOCOL/PORT", with the name of the ConfigMap behind it if that is another one than tcp-services.
+// routes parses "PROTOCOL/PORT", optionally followed by the name of the ConfigMap if it is not tcp-services.
 func routes(t *testing.T, all ...string) []*ir.StreamRoute {
 	t.Helper()
 	var list []*ir.StreamRoute
@@ -99,7 +99,7 @@ func routes(t *testing.T, all ...string) []*ir.StreamRoute {
 	return list
 }
 
-// outcome is a plan in words.
+// outcome is a plan as text.
 type outcome struct {
 	Ports    []string
 	Write    bool
@@ -245,7 +245,7 @@ func TestServicesThatPassNothingOn(t *testing.T) {
 	}
 }
 
-// pod is one of a DaemonSet that takes these ports, "CONTAINERPORT/PROTOCOL", from its node.
+// pod returns a pod of a DaemonSet that uses these ports, "CONTAINERPORT/PROTOCOL", of its node.
 func pod(ports ...corev1.ContainerPort) *corev1.Pod {
 	return &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "helper"}, {Ports: ports}}}}
 }
@@ -294,7 +294,8 @@ func TestPortsThatNodesDoNotPassOn(t *testing.T) {
 	}
 }
 
-// TestPortsAtLoopback: a Service has the ports, and leads to where nobody listens. Outside of a cluster nobody minds.
+// TestPortsAtLoopback checks that ports at loopback addresses get a warning if a Service has them or the process runs
+// in a pod. Outside a cluster there is no warning.
 func TestPortsAtLoopback(t *testing.T) {
 	for name, test := range map[string]struct {
 		published bool

@@ -13,7 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// warn adds one problem for each object that some of the ports come from. %s in the text stands for those ports.
+// warn adds one problem for each object that defines some of the ports. %s in the text is replaced by a list of these
+// ports.
 func (p *planning) warn(reason report.Reason, routes []*ir.StreamRoute, text string) {
 	var origins []ir.Origin
 	of := map[ir.Origin][]*ir.StreamRoute{}
@@ -30,10 +31,10 @@ func (p *planning) warn(reason report.Reason, routes []*ir.StreamRoute, text str
 	}
 }
 
-// mostListed is how many ports a message names.
+// mostListed is the maximum number of ports in a message.
 const mostListed = 10
 
-// listed is such as "the ports 5432/TCP, 53/UDP".
+// listed returns a list of ports for messages, such as "the ports 5432/TCP, 53/UDP".
 func listed(routes []*ir.StreamRoute) string {
 	var words []string
 	for _, route := range routes[:min(len(routes), mostListed)] {
@@ -48,7 +49,7 @@ func listed(routes []*ir.StreamRoute) string {
 	return "the ports " + strings.Join(words, ", ")
 }
 
-// Refused is the verdict on the controller's own Service when it did not get its ports.
+// Refused returns the verdict on the controller's own Service if it did not get its ports.
 func Refused(service *corev1.Service, why string) *report.Verdict {
 	return &report.Verdict{
 		Object:   ir.Ref{Kind: kinds.Service, Namespace: service.Namespace, Name: service.Name},
@@ -56,8 +57,8 @@ func Refused(service *corev1.Service, why string) *report.Verdict {
 	}
 }
 
-// checkNodes looks for ports that do not get from a node to the pods on it. Where pods take ports from their nodes one by
-// one, as those of a DaemonSet with hostPort, a port that is not listed reaches them through a Service only.
+// checkNodes warns about ports that clients cannot reach through the nodes. If the pods use single ports of their
+// nodes, such as the pods of a DaemonSet with hostPort, other ports can only be reached through a Service.
 func (p *planning) checkNodes() {
 	if p.Pod == nil || p.Pod.Spec.HostNetwork {
 		return
@@ -83,7 +84,7 @@ func (p *planning) checkNodes() {
 		"or in a Service of type LoadBalancer or NodePort")
 }
 
-// isPublic says that the Service takes clients from outside of the cluster.
+// isPublic reports whether the Service accepts clients from outside the cluster.
 func (p *planning) isPublic() bool {
 	return p.Service != nil &&
 		(p.Service.Spec.Type == corev1.ServiceTypeLoadBalancer || p.Service.Spec.Type == corev1.ServiceTypeNodePort)
