@@ -20,7 +20,7 @@ const (
 	// goDefault is Go's default of GOGC: how much may be allocated until the next collection, in percent of the live
 	// heap.
 	goDefault = 100
-	// most is the maximum percentage. It limits an almost empty heap.
+	// most is the maximum percentage. It applies if the heap is almost empty.
 	most = 1000
 	// steps sets the precision: a change of less than 1/steps is not applied, because each change stops all goroutines
 	// for a moment.

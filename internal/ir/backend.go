@@ -118,6 +118,6 @@ type HealthCheck struct {
 	GRPC bool `json:"grpc,omitempty"`
 	// TLS sends the request over TLS. Certificates are not verified unless Secured requires it.
 	TLS bool `json:"tls,omitempty"`
-	// Secured is the TLS configuration if the Ingress has one. Without a Secret, it is not used.
+	// Secured has the TLS settings of the Ingress for its endpoints. They are used only if Secured has a Secret.
 	Secured BackendTLS `json:"secured,omitzero"`
 }

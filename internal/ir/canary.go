@@ -3,8 +3,8 @@ package ir
 // Canary configures which requests of a route go to the canary backend (ingress-nginx's canary-* annotations). Package
 // hosts translates it into conditions and weights.
 type Canary struct {
-	// Weight is the share of Total requests that go to the canary. It applies to requests for which neither the header
-	// nor the cookie decides. Total is not zero.
+	// Weight out of every Total requests go to the canary. This applies to requests for which neither the header nor
+	// the cookie decides. Total is not zero.
 	Weight, Total int
 	// Header is the name of a header field. A request goes to the canary if the value of the field is HeaderValue, or
 	// if the RE2 pattern HeaderPattern matches a part of the value. If both are empty, "always" selects the canary and

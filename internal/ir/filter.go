@@ -190,8 +190,8 @@ func (URLRewrite) Guards() bool { return false }
 type RateLimit struct {
 	// Zone is the name of the counter. All filters with the same zone share one counter.
 	Zone string `json:"zone"`
-	// RequestsPerSecond and RequestsPerMinute are the maximum average rates of a client. Burst multiplies them: it is
-	// how many times the rate a client may exceed for a short time.
+	// RequestsPerSecond and RequestsPerMinute are the maximum average rates of a client. Burst allows a client to
+	// exceed the rate for a short time by Burst times the rate.
 	RequestsPerSecond int `json:"requests_per_second,omitempty"`
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
 	Burst             int `json:"burst,omitempty"`

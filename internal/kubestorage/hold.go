@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// errLost means that another process holds or has held a lock that this process held.
+// errLost means that this process has lost a lock, and that another process may have held it.
 var errLost = errors.New("its Lease was not renewed in time, and another process may have held the lock meanwhile")
 
 // hold is a lock that this process holds. Its Lease is renewed in the background.

@@ -32,7 +32,8 @@ var defaultTimes = Times{Duration: 15 * time.Second, Renew: 5 * time.Second, Pol
 // errForeign means that an object with the name of a Lease of the storage does not belong to the storage.
 var errForeign = errors.New("it lacks the label " + selector)
 
-// sweepAfter is how long a Lease without a holder is kept. It contains the version of the last write under the lock.
+// sweepAfter is how long a Lease without a holder is kept. The Lease contains the version of the last write under the
+// lock.
 const sweepAfter = 10 * time.Minute
 
 // Lock waits until the lock is free in this and all other processes, and acquires it. A lock whose holder has died is
@@ -88,8 +89,8 @@ type locks struct {
 	log     *zap.Logger
 
 	mu sync.Mutex
-	// turns ensures that only one goroutine of this process competes for a lock or holds it. The channel is closed when
-	// its turn ends.
+	// turns ensures that only one goroutine of this process at a time competes for a lock or holds it. The channel is
+	// closed when the turn of the goroutine ends.
 	turns map[string]chan struct{}
 	held  map[string]*hold
 }

@@ -99,7 +99,7 @@ func (s *Storage) change(ctx context.Context, name string, edit func(*corev1.Sec
 func contested(err error) bool {
 	var status apierrors.APIStatus
 	if apierrors.IsNotFound(err) && errors.As(err, &status) {
-		// If it is not the Secret that was not found, the namespace does not exist.
+		// If the error is not about the Secret, the namespace is missing.
 		details := status.Status().Details
 		return details != nil && details.Kind == "secrets"
 	}

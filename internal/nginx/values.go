@@ -112,8 +112,8 @@ func Meant(text string, words []string) string {
 	return suggest.Hint(text, words)
 }
 
-// mostNameBytes is the maximum length of a header or cookie name. Names need less than this, and clients and proxies
-// accept more.
+// mostNameBytes is the maximum length of a header or cookie name. No name needs more, and clients and proxies accept
+// this length.
 const mostNameBytes = 128
 
 // Token parses the name of a header or cookie.
@@ -133,8 +133,8 @@ func isAlphanumeric(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9'
 }
 
-// Chars returns a parser for text of at most most bytes that consists of letters, digits and the characters in others,
-// such as ".-".
+// Chars returns a parser for text that consists of letters, digits and the characters in others, such as ".-". The text
+// may be up to most bytes long.
 func Chars(others string, most int) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if len(text) > most {

@@ -41,9 +41,9 @@ type Row[S, V any] struct {
 	Raw bool
 	// Lines allows a value of any length and with several lines.
 	Lines bool
-	// OnError is called if the value is invalid. It rejects the requests that the option would have restricted.
-	// Meanwhile is appended to the error message and describes the behavior until the value is fixed. It is empty if
-	// the option just has no effect.
+	// OnError is called if the value is invalid. It rejects the requests that the option would have restricted. It may
+	// be nil. Meanwhile is appended to the error message and describes the behavior until the value is fixed. It is
+	// empty if an invalid value simply has no effect.
 	OnError   func(*S)
 	Meanwhile string
 	// Check is called after all options are read. It returns a message if the option has no effect, or a surprising

@@ -29,9 +29,9 @@ const (
 	MostOfHost = 50_000
 	// MostOfNamespace is the maximum total size of all patterns of a namespace.
 	MostOfNamespace = 200_000
-	// MostOfNames is the maximum total size of all patterns of a namespace that are host names. Each of them is
-	// searched in every name that matches no other host, in all namespaces. The limit is low, so that NewNameBudget is
-	// sufficient for several namespaces.
+	// MostOfNames is the maximum total size of all patterns of a namespace that are host names. Each of these patterns
+	// is searched in every requested name that no other host matches, even if the name belongs to another namespace.
+	// The limit is low, so that NewNameBudget is sufficient for several namespaces.
 	MostOfNames = 500
 	// MostOfName is the maximum length of a name that is searched. No host name is longer.
 	MostOfName = 253

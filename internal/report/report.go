@@ -199,8 +199,8 @@ func Date(t time.Time) string {
 // MostListed is the maximum number of names in a message. The note of an Event is limited to 1,024 bytes.
 const MostListed = 4
 
-// List joins at most the first most words for a message and adds how many are left out. count is the number of all
-// words. If it is greater than most, words only has to contain the first most words.
+// List joins words for a message. It lists up to most words and adds how many more there are. count is the number of
+// all words. If count is greater than most, words only has to contain the first most words.
 func List(words []string, count, most int) string {
 	if count <= most {
 		return strings.Join(words, ", ")
@@ -225,8 +225,8 @@ const (
 // AnnotationField returns the field of a problem with an annotation.
 func AnnotationField(key string) string { return "metadata.annotations[" + key + "]" }
 
-// Cut shortens a valid UTF-8 text to most bytes, including the three dots at the end. It does not cut inside a
-// character, because an encoder would replace the invalid part with a longer one.
+// Cut shortens a valid UTF-8 text to the given number of bytes, including the three dots at the end. It does not cut
+// inside a character, because an encoder would replace the invalid part with a longer one.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -70,8 +70,8 @@ func Plan(r *report.Report, s *snapshot.Snapshot, addresses []networkingv1.Ingre
 	return plan
 }
 
-// fewVerdicts is the divisor of a kind's number of objects below which each object with a verdict is looked up
-// individually.
+// fewVerdicts decides how judged finds objects: if less than 1/fewVerdicts of the objects of a kind have a verdict,
+// each object is looked up.
 const fewVerdicts = 8
 
 // judged yields sorted verdicts on one kind together with their objects. If most objects have a verdict, it iterates

@@ -111,8 +111,8 @@ func (q *queue) next(now time.Time) (begun []task, rest time.Duration) {
 	return begun, lastRetry
 }
 
-// done records the result of a task. A failed task is retried. If it was added again in the meantime, it is not
-// delayed.
+// done records the result of a task. A failed task is retried after a delay. If it was added again in the meantime, it
+// is done again without a delay.
 func (q *queue) done(t task, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

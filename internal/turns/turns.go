@@ -43,7 +43,7 @@ type place struct {
 	at *list.Element
 }
 
-// New returns an empty queue. At most most values may run at once, and at most share values of one namespace.
+// New returns an empty queue. most is the maximum number of running values, and share the maximum for one namespace.
 func New[T comparable](most, share int) *Queue[T] {
 	return &Queue[T]{
 		most: most, share: share, running: map[T]*running{}, held: map[string]int{}, lines: map[string]*line{}, waiting: map[T]place{},
@@ -135,7 +135,7 @@ func (q *Queue[T]) GiveBack(value T) {
 	}
 }
 
-// mostIdle is the maximum number of namespaces before the ones without values lose their place.
+// mostIdle is the number of namespaces at which the ones without values are removed and lose their place.
 const mostIdle = 4096
 
 func (q *Queue[T]) forgetIdle() {
