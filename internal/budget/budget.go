@@ -39,6 +39,10 @@ type owner struct {
 // New returns a budget of limit units in which one owner alone gets two thirds. A limit of 0 or less means no limit.
 func New(limit int64) *Budget { return newBudget(limit, factor) }
 
+// NewLarge returns a budget of limit units in which one owner alone gets eight ninths. A limit of 0 or less means no
+// limit.
+func NewLarge(limit int64) *Budget { return newBudget(limit, largeFactor) }
+
 func newBudget(limit, factor int64) *Budget {
 	b := &Budget{factor: factor, owners: map[string]*owner{}}
 	b.SetLimit(limit)
@@ -61,6 +65,25 @@ func (b *Budget) Unlimited() bool { return b.Limit() == unlimited }
 
 // Used returns how many units are taken.
 func (b *Budget) Used() int64 { return b.used.Load() }
+
+// Usage is how much of a budget is taken.
+type Usage struct {
+	// Used and Limit are in units; a Limit of 0 means no limit. Refused counts the requests that got nothing, where
+	// they are counted.
+	Used, Limit, Refused int64
+}
+
+// Usage returns how much of the budget is taken at this moment.
+func (b *Budget) Usage() Usage {
+	u := Usage{Used: b.Used(), Limit: b.Limit()}
+	if b.Unlimited() {
+		u.Limit = 0
+	}
+	return u
+}
+
+// HasSpare reports whether at most half of the budget is taken.
+func (b *Budget) HasSpare() bool { return b.Used() <= b.Limit()/2 }
 
 // Take takes n units for no owner, until Give. It returns false, and takes none, if fewer are free.
 func (b *Budget) Take(n int64) bool {
@@ -139,7 +162,7 @@ func (s *Share) TakeSpare(n int64) bool {
 	if !s.Take(n) {
 		return false
 	}
-	if s.budget.Used() <= s.budget.Limit()/2 {
+	if s.budget.HasSpare() {
 		return true
 	}
 	s.Give(n)

@@ -46,6 +46,28 @@ func TestOneAlone(t *testing.T) {
 	}
 }
 
+// TestOneAloneOfALargeBudget checks that one owner alone gets nearly all of a large budget, and that there is still
+// room for another one.
+func TestOneAloneOfALargeBudget(t *testing.T) {
+	b := budget.NewLarge(1000)
+	if got := takeAll(b.Share("a", "")); got < 850 || got > 900 || !b.Share("b", "").Take(1) {
+		t.Errorf("it gets %d of 1000", got)
+	}
+}
+
+// TestUsage checks that a budget without a limit reports 0 as its limit.
+func TestUsage(t *testing.T) {
+	b := budget.New(100)
+	b.Take(51)
+	if got, want := b.Usage(), (budget.Usage{Used: 51, Limit: 100}); got != want || b.HasSpare() {
+		t.Errorf("the usage is %+v, want %+v; half of the budget is free: %v", got, want, b.HasSpare())
+	}
+	b.SetLimit(0)
+	if got := b.Usage(); got.Limit != 0 || !b.HasSpare() {
+		t.Errorf("without a limit, the usage is %+v", got)
+	}
+}
+
 // TestGiven checks that any owner can take what another one has given back, and that equal names mean one account.
 func TestGiven(t *testing.T) {
 	b := budget.New(100)
