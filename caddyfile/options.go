@@ -240,9 +240,11 @@ var options = option.Table[draft, *line]{
 	{
 		Name: "body_files", Values: "<size>",
 		Parse: size(func(d *draft) *int64 { return &d.config.BodyFiles }),
-		Doc: "How much of the bodies of requests and answers, all together, may stand in temporary files at a time, in the folder of the " +
-			"environment variable `TMPDIR`. The files have no name, so tools that add up files do not see them. Without room a body is passed on " +
-			"as it comes in: then a slow client keeps its endpoint waiting, and no other endpoint can be asked.",
+		Doc: "How much of the bodies of requests and answers, all together, may stand in temporary files at a " +
+			"time, in the folder of the environment variable `TMPDIR`. The files have no name, so tools that add " +
+			"up files do not see them. Namespaces share them: one alone gets about eight ninths. Without room a " +
+			"body is passed on as it comes in: then a slow client keeps its endpoint waiting, and no other " +
+			"endpoint can be asked.",
 		Example: "body_files 2GiB", Default: "8GiB",
 	},
 	{

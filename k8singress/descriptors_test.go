@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -179,6 +181,125 @@ func TestTenant15Descriptors(t *testing.T) {
 	if others.Load() > 0 {
 		t.Errorf("%d requests for the silent backend have another end than 503", others.Load())
 	}
+}
+
+// TestHalfSentBodies has ten connections of HTTP/2 send 100 bodies each and stop in the middle, to a process that may
+// have 800 file descriptors. Bodies get memory, files and connections to the endpoint as far as there are any, and
+// 503 otherwise. Meanwhile requests of the same namespace, each on a new connection, are answered.
+func TestHalfSentBodies(t *testing.T) {
+	t.Setenv(filesOfCaddy, "800")
+	// Most bodies find no room in memory.
+	t.Setenv("GOMEMLIMIT", "128MiB")
+	reads := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	t.Cleanup(reads.Close)
+	c, folder := newController(t), t.TempDir()
+	c.write(filepath.Join(folder, "all.yaml"),
+		"kind: IngressClass\napiVersion: networking.k8s.io/v1\nmetadata: {name: nginx}\n"+
+			"spec: {controller: k8s.io/ingress-nginx}\n"+
+			fmt.Sprintf(tenantOfOne, "a", "h", portOf(reads.Listener.Addr().String()))+
+			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global, namespace: a}\n"+
+			"data: {client-body-timeout: \"3600\"}\n")
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	c.write(file, c.caddyfile("health_metrics\nconfigmap a/global\nmanifests "+folder))
+	c.run(file)
+	const connections, each, length, sent = 10, 100, 1 << 20, 70_000
+	settled, refused := make(chan struct{}, connections*each), new(atomic.Int64)
+	for range connections {
+		transport := &http.Transport{
+			ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "h"},
+		}
+		t.Cleanup(transport.CloseIdleConnections)
+		if _, _, err := c.get(&http.Client{Transport: transport}, "https://"+c.https); err != nil {
+			t.Fatal(err)
+		}
+		for range each {
+			body := &halfBody{left: sent, settled: settled, over: t.Context().Done()}
+			go c.sendHalf(transport, body, length, refused)
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for n := 0; n < connections*each; {
+		select {
+		case <-settled:
+			n++
+		default:
+			if status, _, err := c.get(client, "http://"+c.http); status != http.StatusOK {
+				t.Fatalf("after %d bodies, a request gets %d, %v", n, status, err)
+			}
+		}
+	}
+	for range 20 {
+		if status, _, err := c.get(client, "http://"+c.http); status != http.StatusOK {
+			t.Fatalf("with all bodies half sent, a request gets %d, %v", status, err)
+		}
+	}
+	c.counts("k8singress_body_files_refused_total", "k8singress_endpoint_connections_refused_total")
+	if refused.Load() == 0 {
+		t.Error("all bodies have found room, so this test shows nothing")
+	}
+}
+
+// halfBody is a body that ends after a part only with its test.
+type halfBody struct {
+	left    int
+	settled chan<- struct{}
+	once    sync.Once
+	over    <-chan struct{}
+}
+
+// sendHalf sends a part of a body of some length, and counts the response if it is 503.
+func (c *controller) sendHalf(transport *http.Transport, body *halfBody, length int64, refused *atomic.Int64) {
+	request, err := http.NewRequestWithContext(c.Context(), http.MethodPost, "https://"+c.https+"/", body)
+	if err != nil {
+		return
+	}
+	request.Host, request.ContentLength = "h", length
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return
+	}
+	if response.Body.Close(); response.StatusCode == http.StatusServiceUnavailable {
+		refused.Add(1)
+	}
+	body.settle()
+}
+
+// settle reports that the body has been sent as far as it is, or has been answered.
+func (b *halfBody) settle() { b.once.Do(func() { b.settled <- struct{}{} }) }
+
+func (b *halfBody) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		b.settle()
+		<-b.over
+		return 0, io.EOF
+	}
+	n := min(len(p), b.left)
+	b.left -= n
+	return n, nil
+}
+
+// counts waits until the metrics of the process have each of these counters above 0.
+func (c *controller) counts(counters ...string) {
+	c.Helper()
+	c.becomes("counted", func() error {
+		response, err := http.Get("http://" + c.health + "/metrics")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			return err
+		}
+		for _, name := range counters {
+			if match := regexp.MustCompile(`(?m)^` + name + ` ([1-9].*)$`).Find(text); match == nil {
+				return fmt.Errorf("%s is 0", name)
+			}
+		}
+		return nil
+	})
 }
 
 // TestClientConnectionsOfHTTP3: connections of HTTP/3 count as others do, and those that wait end where others come.

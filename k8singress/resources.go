@@ -3,37 +3,62 @@ package k8singress
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
-// resources is what clients take of the process, and what they may take: a prometheus.Collector.
+// resources collects what clients take of the process, and the limits: a prometheus.Collector.
 type resources struct{}
 
+// descriptors is a use of file descriptors as three metrics.
+type descriptors struct{ used, limit, refused *prometheus.Desc }
+
+func newDescriptors(name, used, limit, refused string) descriptors {
+	return descriptors{
+		prometheus.NewDesc(name, used, nil, nil), prometheus.NewDesc(name+"_limit", limit, nil, nil),
+		prometheus.NewDesc(name+"_refused_total", refused, nil, nil),
+	}
+}
+
 var (
-	clientsOpen = prometheus.NewDesc("k8singress_client_connections",
-		"How many connections HTTP clients have.", nil, nil)
-	clientsLimit = prometheus.NewDesc("k8singress_client_connections_limit",
-		"How many connections HTTP clients may have; 0 is any number.", nil, nil)
-	clientsRefused = prometheus.NewDesc("k8singress_client_connections_refused_total",
-		"How many connections of HTTP clients were closed, because there were as many as there may be.", nil, nil)
-	endpointsOpen = prometheus.NewDesc("k8singress_endpoint_connections",
-		"How many connections to endpoints there are for HTTP, idle ones included.", nil, nil)
-	endpointsLimit = prometheus.NewDesc("k8singress_endpoint_connections_limit",
-		"The maximum of k8singress_endpoint_connections. One namespace alone may have about eight ninths of it.", nil, nil)
-	endpointsRefused = prometheus.NewDesc("k8singress_endpoint_connections_refused_total",
-		"How many requests got 503, because the backends of their namespace have as many connections as they may have.", nil, nil)
+	clientConnections = newDescriptors("k8singress_client_connections", "How many connections HTTP clients have.",
+		"How many connections HTTP clients may have; 0 is any number.",
+		"How many connections of HTTP clients were closed, because there were as many as there may be.")
+	endpointConnections = newDescriptors("k8singress_endpoint_connections",
+		"How many connections to endpoints there are for HTTP, idle ones included.",
+		"The maximum of k8singress_endpoint_connections; 0 is any number. One namespace alone may have about "+
+			"eight ninths of it.",
+		"How many requests got 503, because the backends of their namespace have as many connections as they may have.")
+	callConnections = newDescriptors("k8singress_call_connections",
+		"How many connections to services for external authentication and to mirrors there are, idle ones included.",
+		"The maximum of k8singress_call_connections; 0 is any number. One namespace alone may have about eight "+
+			"ninths of it.",
+		"How many calls were not made, because the Ingresses of their namespace have as many connections as they "+
+			"may have: the request for an external authentication got 503, and a mirror got no copy.")
+	bodyFiles = newDescriptors("k8singress_body_files",
+		"How many temporary files there are for bodies of requests and responses.",
+		"The maximum of k8singress_body_files; 0 is any number. One namespace alone may have about eight ninths of it.",
+		"How many bodies were passed on as they came in, because they got no temporary file: the backends of "+
+			"their namespace have as many as they may have, or the file could not be created.")
+	unmeasured = prometheus.NewDesc("k8singress_fastcgi_bodies_refused_total",
+		"How many requests got 503, because FastCGI needs the length of their body, and there was no room to "+
+			"keep the body until its end.", nil, nil)
 	bodyBytes = prometheus.NewDesc("k8singress_body_bytes",
 		"How many bytes are kept of the bodies of requests and answers, in memory and in files.", []string{"place"}, nil)
 	bodyLimit = prometheus.NewDesc("k8singress_body_bytes_limit",
-		"How many bytes may be kept of the bodies of requests and answers, in memory and in files.", []string{"place"}, nil)
+		"How many bytes may be kept of the bodies of requests and answers, in memory and in files. One namespace "+
+			"alone may have about eight ninths of them.", []string{"place"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (resources) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		clientsOpen, clientsLimit, clientsRefused, endpointsOpen, endpointsLimit, endpointsRefused, bodyBytes, bodyLimit,
-	} {
+	for _, d := range []descriptors{clientConnections, endpointConnections, callConnections, bodyFiles} {
+		to <- d.used
+		to <- d.limit
+		to <- d.refused
+	}
+	for _, d := range []*prometheus.Desc{unmeasured, bodyBytes, bodyLimit} {
 		to <- d
 	}
 }
@@ -43,17 +68,20 @@ func (resources) Collect(to chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value int64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
 	}
-	clients := front.Process().Clients()
-	send(clientsOpen, prometheus.GaugeValue, clients.Open)
-	send(clientsLimit, prometheus.GaugeValue, clients.Most)
-	send(clientsRefused, prometheus.CounterValue, clients.Refused)
-	endpoints := proxy.UsedDescriptors()
-	send(endpointsOpen, prometheus.GaugeValue, endpoints.Used)
-	send(endpointsLimit, prometheus.GaugeValue, endpoints.Most)
-	send(endpointsRefused, prometheus.CounterValue, endpoints.Refused)
-	now, most := proxy.KeptBodies()
-	send(bodyBytes, prometheus.GaugeValue, now.Memory, "memory")
-	send(bodyBytes, prometheus.GaugeValue, now.Files, "files")
-	send(bodyLimit, prometheus.GaugeValue, most.Memory, "memory")
-	send(bodyLimit, prometheus.GaugeValue, most.Files, "files")
+	sendUsage := func(d descriptors, u budget.Usage) {
+		send(d.used, prometheus.GaugeValue, u.Used)
+		send(d.limit, prometheus.GaugeValue, u.Limit)
+		send(d.refused, prometheus.CounterValue, u.Refused)
+	}
+	open := front.Process().Clients()
+	sendUsage(clientConnections, budget.Usage{Used: open.Open, Limit: open.Most, Refused: open.Refused})
+	used := proxy.Used()
+	sendUsage(endpointConnections, used.Endpoints)
+	sendUsage(callConnections, used.Calls)
+	sendUsage(bodyFiles, used.BodyFiles)
+	send(unmeasured, prometheus.CounterValue, used.Unmeasured)
+	send(bodyBytes, prometheus.GaugeValue, used.BodyMemory.Used, "memory")
+	send(bodyBytes, prometheus.GaugeValue, used.BodyFileBytes.Used, "files")
+	send(bodyLimit, prometheus.GaugeValue, used.BodyMemory.Limit, "memory")
+	send(bodyLimit, prometheus.GaugeValue, used.BodyFileBytes.Limit, "files")
 }

@@ -3,6 +3,7 @@
 package callout
 
 import (
+	"errors"
 	"time"
 
 	"github.com/k8singress/k8singress/internal/message"
@@ -10,6 +11,10 @@ import (
 
 // MostBytes is how much of an answer is read, where a service does not say otherwise: its head is enough.
 const MostBytes = 64 << 10
+
+// ErrBusy is the error of a call that needs a new connection while its namespace has as many as it may have.
+var ErrBusy = errors.New("the services that Ingresses of the namespace name have as many connections as they may " +
+	"have: raise the limit of open files, or start more replicas")
 
 // Call is a request to a service. It is for the goroutine that makes it.
 type Call struct {
@@ -44,6 +49,8 @@ type Service struct {
 	// Drain has up to so many bytes of an answer read to their end, for as long as the call may take: the service does not notice that nothing
 	// of it is of use. Zero is to leave the connection where the rest of the answer does not come at once.
 	Drain int
+	// Dispensable says that a call can be dropped: it leaves half of the connections to other calls.
+	Dispensable bool
 	// Wants says which fields of an answer are of use; nil is none.
 	Wants func(f *message.Field) bool
 }

@@ -146,7 +146,10 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	}
 	answer, err := h.answer(x)
 	h.skip(x)
-	if err != nil {
+	switch {
+	case errors.Is(err, callout.ErrBusy):
+		return false, exchange.Fail(http.StatusServiceUnavailable, err)
+	case err != nil:
 		return false, exchange.Fail(http.StatusInternalServerError, err)
 	}
 	if !answer.LetsIn() {

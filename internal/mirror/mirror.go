@@ -4,6 +4,7 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -28,14 +29,16 @@ const (
 )
 
 // Service is how mirrors are called.
-var Service = &callout.Service{Purpose: "mirror", Connect: connectTime, Read: mostTime, Write: mostTime, Drain: mostAnswer}
+var Service = &callout.Service{
+	Purpose: "mirror", Connect: connectTime, Read: mostTime, Write: mostTime, Drain: mostAnswer, Dispensable: true,
+}
 
 // Reason is why a request is not copied.
 type Reason string
 
 // The reasons.
 const (
-	// Busy is that as many copies are under way as may be.
+	// Busy is that as many copies are under way, or as many connections open, as may be.
 	Busy Reason = "busy"
 	// Body is that the body is too long, has no room, or has not come to its end.
 	Body Reason = "body"
@@ -133,10 +136,14 @@ func (s *Sender) run(call *callout.Call, ingress string) {
 	var r message.Request
 	r.SetContext(ctx)
 	_, err := s.ask(&r, call)
-	if err == nil {
+	switch {
+	case err == nil:
 		s.sent.WithLabelValues(answered).Inc()
 		return
+	case errors.Is(err, callout.ErrBusy):
+		s.Drop(Busy)
+	default:
+		s.sent.WithLabelValues(failed).Inc()
 	}
-	s.sent.WithLabelValues(failed).Inc()
 	s.log.Debug("a request was not mirrored", zap.String("namespace", call.Namespace), zap.String("ingress", ingress), zap.Error(err))
 }

@@ -3,6 +3,7 @@ package mirror
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -84,6 +85,19 @@ func TestDeadMirrorsLeaveRoom(t *testing.T) {
 	m.Send(callOf("other"), "three")
 	if m.under.Load()+m.slots.Used() != 0 {
 		t.Error("there is one after the end")
+	}
+}
+
+// TestCopyWithoutConnection checks that a copy whose namespace has all of its connections in use counts as dropped,
+// and not as failed.
+func TestCopyWithoutConnection(t *testing.T) {
+	m := newMirrors(t)
+	m.ask = func(*message.Request, *callout.Call) (callout.Answer, error) {
+		return callout.Answer{}, fmt.Errorf("mirror at 192.0.2.1:80: %w", callout.ErrBusy)
+	}
+	m.Send(callOf("shop"), "one")
+	if m.running.Wait(); m.droppedFor(Busy) != 1 {
+		t.Errorf("%d copies are dropped, want 1", m.droppedFor(Busy))
 	}
 }
 

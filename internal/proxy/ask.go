@@ -28,7 +28,9 @@ func NewServicePool(guard *reach.Guard) *Pool {
 		guard.SetName(askedOwn, true)
 		guard.LetAsk(askedOwn)
 	}
-	return NewPool(guard)
+	p := NewPool(guard)
+	p.descriptors = calls
+	return p
 }
 
 // Ask calls a service for a request, whose end ends the call. Of the answer nothing is read behind callout.MostBytes, but for what the
@@ -40,14 +42,17 @@ func (p *Pool) Ask(r *message.Request, q *callout.Call) (callout.Answer, error) 
 		g := p.usual.Load()
 		to.secured, config = g, g.one
 	}
-	if c := p.take(to); c != nil {
+	if c := p.reuse(to, q.Dispensable); c != nil {
 		answer, err := p.askOn(c, r, q)
 		// It may have been closed before the call came. A body is never sent twice.
 		if err == nil || c.touched || len(q.Body) > 0 || isTimeout(err) || context.Cause(r.Context()) != nil {
 			return answer, asked(q, err)
 		}
 	}
-	d := dialing{p, askedName, q.Namespace, q.Connect, func() bool { return true }}
+	d := dialing{
+		pool: p, backend: askedName, namespace: q.Namespace, timeout: q.Connect, spare: q.Dispensable,
+		listed: func() bool { return true },
+	}
 	if _, err := netip.ParseAddrPort(q.Address); err == nil {
 		d.backend = askedAddress
 	} else if q.Own {

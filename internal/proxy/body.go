@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -33,10 +34,14 @@ var (
 
 // body is that of a request. It is kept, so that another endpoint can get it when one fails; or it comes in while it is sent.
 type body struct {
+	// namespace is the namespace of the backend, which the memory and the file count for.
+	namespace string
 	// buffer has the beginning, size bytes of it, and file the rest.
 	buffer pools.Buffer
 	size   int
-	// taken is how much of the room for bodies in memory it has.
+	// room is the namespace's account of memory, and taken is how many bytes the body has taken from it. room is nil
+	// while the body is short.
+	room  *budget.Share
 	taken int64
 	file  *spool
 	filed int64
@@ -64,7 +69,7 @@ func (r *request) takeBody() error {
 	if chunks, ok := r.Body.(limited); ok && most != ir.NoLimit {
 		chunks.Limit(most)
 	}
-	r.body = &body{length: r.Length, rest: &incoming{
+	r.body = &body{namespace: r.Backend.Namespace(), length: r.Length, rest: &incoming{
 		source: r.Body, writer: r.Writer, most: most, length: r.Length, trailed: r.Trailers != nil, framed: r.Major > 1, begun: time.Now(),
 	}}
 	if r.streams() {
@@ -73,8 +78,12 @@ func (r *request) takeBody() error {
 	if err := r.body.read(); err != nil {
 		return readFailed(r.gone(), err)
 	}
-	if r.body.rest == nil {
+	switch {
+	case r.body.rest == nil:
 		r.body.trailers = r.outgoingTrailers()
+	case r.settings.speaksCGI() && r.body.length < 0:
+		unmeasured.Add(1)
+		return exchange.Fail(http.StatusServiceUnavailable, errNoLength)
 	}
 	return nil
 }
@@ -86,6 +95,10 @@ type limited interface{ Limit(most int64) }
 func (r *request) streams() bool {
 	return r.settings.StreamRequest && (!r.settings.speaksCGI() || r.Length >= 0)
 }
+
+// withoutRoom reports whether the body comes in while it is sent only because there was no room to keep it. Clients
+// that send slowly decide for how long such a request keeps its connection to an endpoint.
+func (r *request) withoutRoom() bool { return r.body != nil && r.body.rest != nil && !r.streams() }
 
 // read reads all of the body, or as much as there is room for.
 func (b *body) read() error {
@@ -100,7 +113,7 @@ func (b *body) read() error {
 	}
 	if !b.rest.ended.Load() {
 		var err error
-		if b.file, err = newSpool(); err != nil {
+		if b.file, err = newSpool(b.namespace); err != nil {
 			return nil //nolint:nilerr // Without a file, the body goes on as it comes in.
 		}
 		if b.filed, b.found, err = b.file.fill(b.rest); err != nil || b.found != nil {
@@ -114,16 +127,19 @@ func (b *body) read() error {
 // grow takes a larger buffer for what stands in memory, if there is room for it. One for a long body is taken only where it may hold all.
 func (b *body) grow() bool {
 	had := int64(len(b.buffer.Bytes()))
+	if b.room == nil {
+		b.room = bodyMemory().Share(b.namespace, "")
+	}
 	pool, taken := whole, int64(inMemory)
 	switch {
 	case had > mostInMemory:
 		return false
 	case had > inMemory:
 		pool, taken = longer, mostInMemory-inMemory
-		if b.length > mostInMemory || !memory.takeSpare(taken) {
+		if b.length > mostInMemory || !b.room.TakeSpare(taken) {
 			return false
 		}
-	case !memory.take(taken):
+	case !b.room.Take(taken):
 		return false
 	}
 	b.taken += taken
@@ -222,7 +238,9 @@ func (b *body) close() {
 	if b.file != nil {
 		_ = b.file.Close()
 	}
-	memory.give(b.taken)
+	if b.taken > 0 {
+		b.room.Give(b.taken)
+	}
 	b.taken = 0
 }
 

@@ -20,13 +20,18 @@ type dialing struct {
 	timeout            time.Duration
 	// listed says whether the endpoint is still one. It may be called from any goroutine, also when the request has ended.
 	listed func() bool
+	// spare is true if half of all descriptors are left to others.
+	spare bool
 }
 
 type dialingKey struct{}
 
 // dialing is for the endpoint of the attempt.
 func (r *request) dialing() *dialing {
-	return &dialing{r.pool, r.Backend.ID(), r.Backend.Namespace(), r.settings.Connect, r.Listed()}
+	return &dialing{
+		pool: r.pool, backend: r.Backend.ID(), namespace: r.Backend.Namespace(), timeout: r.settings.Connect,
+		listed: r.Listed(), spare: r.withoutRoom(),
+	}
 }
 
 // lookAgain is how often a connection that does not come about makes sure that its endpoint is still there. A pod that has
@@ -65,7 +70,7 @@ func (d dialFailed) Unwrap() error { return d.error }
 
 // open opens a connection, with TLS on it if there is a configuration. Whoever closes it gives its descriptor back to the share.
 func (d *dialing) open(ctx context.Context, address string, config *tls.Config) (net.Conn, *budget.Share, error) {
-	share, err := d.pool.descriptor(d.namespace)
+	share, err := d.pool.descriptor(d.namespace, d.spare)
 	if err != nil {
 		return nil, nil, dialFailed{err}
 	}

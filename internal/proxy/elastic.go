@@ -6,18 +6,23 @@ import (
 	"io"
 	"sync"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
 // elastic takes an answer off an endpoint as fast as it comes, and gives it away as slowly as it is wanted. What does not fit
 // into memory goes into a file without a name; without a place for one, the endpoint has to wait.
 type elastic struct {
+	// namespace is the namespace of the backend, which the memory and the file count for.
+	namespace string
+
 	mu      sync.Mutex
 	changed *sync.Cond
-	// memory has up to inMemory bytes, and is empty where all others have taken the room: then it has a piece at a time, and only if there is
-	// no file.
+	// memory has up to inMemory bytes, which are taken from room. Without room, inMemory is 0: then it has one piece
+	// at a time, and only if there is no file.
 	memory   bytes.Buffer
 	inMemory int
+	room     *budget.Share
 	file     *spool
 	// full says that there is no room for more in the file, or none for a file.
 	full bool
@@ -35,10 +40,11 @@ const (
 	elasticFile = 1 << 30
 )
 
-// newElastic begins to read from source, until its end or an error. Its own end has to be called.
-func newElastic(source io.Reader) *elastic {
-	e := &elastic{}
-	if memory.take(elasticMemory) {
+// newElastic starts reading the response of a backend of a namespace from source, until its end or an error. The
+// caller calls end.
+func newElastic(namespace string, source io.Reader) *elastic {
+	e := &elastic{namespace: namespace, room: bodyMemory().Share(namespace, "")}
+	if e.room.Take(elasticMemory) {
 		e.inMemory = elasticMemory
 	}
 	e.changed = sync.NewCond(&e.mu)
@@ -92,7 +98,7 @@ func (e *elastic) store(piece []byte) error {
 func (e *elastic) hasFile() bool {
 	if e.file == nil && !e.full {
 		var err error
-		e.file, err = newSpool()
+		e.file, err = newSpool(e.namespace)
 		e.full = err != nil
 	}
 	return !e.full
@@ -147,7 +153,7 @@ func (e *elastic) end(stop func()) {
 			e.changed.Wait()
 		}
 	}
-	memory.give(int64(e.inMemory))
+	e.room.Give(int64(e.inMemory))
 	if e.file != nil {
 		_ = e.file.Close()
 	}

@@ -17,7 +17,7 @@ func TestElasticTakesAllBeforeAnythingIsRead(t *testing.T) {
 		want[i] = byte(rand.Uint32())
 	}
 	ended := make(chan struct{})
-	e := newElastic(io.MultiReader(bytes.NewReader(want), ending{ended}))
+	e := newElastic("shop", io.MultiReader(bytes.NewReader(want), ending{ended}))
 	defer e.end(func() {})
 	fixture.Receive(t, "the end of the answer", ended)
 	got, err := io.ReadAll(e)
@@ -38,7 +38,7 @@ func (e ending) Read([]byte) (int, error) {
 
 func TestElasticPassesPiecesOn(t *testing.T) {
 	source, writer := io.Pipe()
-	e := newElastic(source)
+	e := newElastic("shop", source)
 	defer e.end(func() {})
 	buffer := make([]byte, 10)
 	for _, piece := range []string{"one", "two"} {
@@ -65,7 +65,7 @@ func TestElasticLetsGo(t *testing.T) {
 			}
 		}
 	}()
-	e := newElastic(source)
+	e := newElastic("shop", source)
 	if _, err := e.Read(make([]byte, 10)); err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-var errNoLength = errors.New("the length of the body is not known, which FastCGI demands, and there is no room to wait for its end")
-
 // roundTripCGI asks a FastCGI application, on a connection of its own, which is what nginx does and what a PHP-FPM with few workers
 // needs: a worker keeps to its connection. The end of the context ends whatever that waits for.
 func (r *request) roundTripCGI(d *dialing, to *http.Request) (*http.Response, error) {
-	if to.ContentLength < 0 {
-		return nil, errNoLength
-	}
 	params, err := r.params()
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ func (r *request) converse() error {
 	if r.protocol == ir.HTTPS {
 		to.secured, config = r.generation, r.generation.one
 	}
-	if c := r.pool.take(to); c != nil {
+	if c := r.pool.reuse(to, r.withoutRoom()); c != nil {
 		err := r.on(c)
 		if err == nil || c.touched || !r.sentTwice(err) {
 			return err

@@ -105,10 +105,10 @@ func TestPanicKeepsBodiesApart(t *testing.T) {
 
 // TestPanicFreesTheConnection checks that a panic leaves no descriptor of an endpoint or of a service behind.
 func TestPanicFreesTheConnection(t *testing.T) {
-	before := proxy.UsedDescriptors().Used
+	before := proxy.Used().Endpoints.Used
 	p := pool(t)
 	defer func() {
-		if after := proxy.UsedDescriptors().Used; after != before {
+		if after := proxy.Used().Endpoints.Used; after != before {
 			t.Errorf("%d descriptors are in use, and %d were", after, before)
 		}
 	}()

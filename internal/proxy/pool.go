@@ -35,8 +35,9 @@ type Pool struct {
 	// usual is how TLS and HTTP/2 are spoken where a route says nothing of it. Each request reads it, and it changes with the
 	// configuration only.
 	usual atomic.Pointer[generation]
-	// guard decides which addresses are dialled.
-	guard *reach.Guard
+	// guard decides which addresses are dialled, and descriptors how many connections there are.
+	guard       *reach.Guard
+	descriptors *descriptors
 	// secured are for routes that say how TLS is spoken.
 	secured map[way]*Secured
 }
@@ -66,7 +67,10 @@ const (
 
 // NewPool returns a pool without connections, which dials what the guard lets it.
 func NewPool(guard *reach.Guard) *Pool {
-	p := &Pool{guard: guard, idle: map[key][]*conn{}, of: map[string]int{}, secured: map[way]*Secured{}}
+	p := &Pool{
+		guard: guard, descriptors: endpoints,
+		idle: map[key][]*conn{}, of: map[string]int{}, secured: map[way]*Secured{},
+	}
 	p.Configure(0, 0)
 	return p
 }

@@ -4,17 +4,36 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/k8singress/k8singress/internal/budget"
 )
 
-// spool is a file for what does not fit into memory. It has no name, and ends with its last user.
+// spool is a temporary file for the part of a body that does not fit into memory. The file has no name.
 type spool struct {
 	file *os.File
 	size int64
+	// descriptor and bytes are the accounts of the namespace that the file counts for.
+	descriptor, bytes *budget.Share
 }
 
-var errNoRoom = errors.New("there is no room for more files")
+var errNoRoom = errors.New("there is no room for more bodies in files")
 
-func newSpool() (*spool, error) {
+// newSpool creates a file for a body of a namespace. Its error is counted, and the body is passed on as it comes in.
+func newSpool(namespace string) (*spool, error) {
+	descriptor := bodyFiles.of(namespace)
+	if !descriptor.Take(1) {
+		return nil, bodyFiles.refuse()
+	}
+	file, err := createUnnamed()
+	if err != nil {
+		descriptor.Give(1)
+		bodyFiles.refused.Add(1)
+		return nil, err
+	}
+	return &spool{file: file, descriptor: descriptor, bytes: fileBytes.Share(namespace, "")}, nil
+}
+
+func createUnnamed() (*os.File, error) {
 	file, err := os.CreateTemp("", "k8singress-body-")
 	if err != nil {
 		return nil, err
@@ -23,13 +42,13 @@ func newSpool() (*spool, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	return &spool{file: file}, nil
+	return file, nil
 }
 
 // WriteAt is io.WriterAt. It returns an error when there is no room.
 func (s *spool) WriteAt(b []byte, at int64) (int, error) {
 	if more := at + int64(len(b)) - s.size; more > 0 {
-		if !files.take(more) {
+		if !s.bytes.Take(more) {
 			return 0, errNoRoom
 		}
 		s.size += more
@@ -40,10 +59,12 @@ func (s *spool) WriteAt(b []byte, at int64) (int, error) {
 // ReadAt is io.ReaderAt.
 func (s *spool) ReadAt(b []byte, at int64) (int, error) { return s.file.ReadAt(b, at) }
 
-// Close is for once.
+// Close deletes the file. It is called once.
 func (s *spool) Close() error {
-	files.give(s.size)
-	return s.file.Close()
+	err := s.file.Close()
+	s.bytes.Give(s.size)
+	s.descriptor.Give(1)
+	return err
 }
 
 // fill copies a source into the file. What was read and found no room is left over; the rest of the source is still there.

@@ -7,41 +7,43 @@ import (
 	"testing"
 	"time"
 
+	"github.com/k8singress/k8singress/internal/balancer"
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// withoutRoom lets the files of all others have all of the room.
-func withoutRoom(t *testing.T) {
+// withLimit sets the limit of a budget for the test, and checks that the test gives back all that it takes.
+func withLimit(t *testing.T, b *budget.Budget, limit int64) {
 	t.Helper()
-	leave(t, files, 10<<10)
-}
-
-// leave lets others have all of a room but n bytes.
-func leave(t *testing.T, of *room, n int64) {
-	t.Helper()
-	before := of.used.Load()
-	taken := of.most.Load() - n - before
-	if !of.take(taken) {
-		t.Fatal("there is no room")
-	}
+	used, before := b.Used(), b.Limit()
+	b.SetLimit(limit)
 	t.Cleanup(func() {
-		if of.give(taken); of.used.Load() != before {
-			t.Errorf("%d bytes are left over", of.used.Load()-before)
+		if b.SetLimit(before); b.Used() != used {
+			t.Errorf("%d units are left over", b.Used()-used)
 		}
 	})
+}
+
+// withoutRoom leaves no room for what a body needs at once.
+func withoutRoom(t *testing.T, b *budget.Budget) {
+	t.Helper()
+	withLimit(t, b, 1)
 }
 
 // bodyOf is a request whose body is about to be read.
 func bodyOf(content []byte) *request {
 	r := &message.Request{Method: http.MethodPut, Body: io.MultiReader(bytes.NewReader(content)), Length: -1}
-	return &request{Exchange: &exchange.Exchange{Request: r}, settings: &Settings{Proxy: ir.Proxy{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}}}}
+	return &request{
+		Exchange: &exchange.Exchange{Request: r, Backend: balancer.New("shop/web/80")},
+		settings: &Settings{Proxy: ir.Proxy{Forwarding: ir.Forwarding{MaxBody: ir.NoLimit}}},
+	}
 }
 
 // TestALongBodyWithoutRoom holds that a client gets no error because others fill the disk: the body is sent on as it comes in.
 func TestALongBodyWithoutRoom(t *testing.T) {
-	withoutRoom(t)
+	withoutRoom(t, fileBytes)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 80<<10)
 	r := bodyOf(want)
 	err := r.takeBody()
@@ -59,9 +61,9 @@ func TestALongBodyWithoutRoom(t *testing.T) {
 
 // TestALongAnswerWithoutRoom holds that no answer is cut off then: the endpoint waits.
 func TestALongAnswerWithoutRoom(t *testing.T) {
-	withoutRoom(t)
+	withoutRoom(t, fileBytes)
 	want := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
-	e := newElastic(bytes.NewReader(want))
+	e := newElastic("shop", bytes.NewReader(want))
 	got, err := io.ReadAll(e)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of %d, error %v", len(got), len(want), err)
@@ -71,20 +73,18 @@ func TestALongAnswerWithoutRoom(t *testing.T) {
 
 // TestRoomIsGivenBack holds it for what found room.
 func TestRoomIsGivenBack(t *testing.T) {
-	before := files.used.Load()
+	withLimit(t, fileBytes, 8<<20)
 	r := bodyOf(make([]byte, 2<<20))
-	if err := r.takeBody(); err != nil || r.body.rest != nil || r.body.length != 2<<20 || files.used.Load() == before {
-		t.Fatalf("error %v, and %d bytes stand in files", err, files.used.Load()-before)
+	if err := r.takeBody(); err != nil || r.body.rest != nil || r.body.length != 2<<20 || fileBytes.Used() == 0 {
+		t.Fatalf("error %v, and %d bytes stand in files", err, fileBytes.Used())
 	}
-	if r.body.close(); files.used.Load() != before {
-		t.Errorf("%d bytes of files are left over", files.used.Load()-before)
-	}
+	r.body.close()
 }
 
 // TestWithoutRoomInMemory holds that a body of any length reaches its end, and that what it takes is given back: by a file, and without
 // room for one as it comes in.
 func TestWithoutRoomInMemory(t *testing.T) {
-	leave(t, memory, inMemory-1)
+	withoutRoom(t, bodyMemory())
 	want := bytes.Repeat([]byte("0123456789abcdef"), 3<<10)
 	r := bodyOf(want)
 	err := r.takeBody()
@@ -92,20 +92,20 @@ func TestWithoutRoomInMemory(t *testing.T) {
 		t.Errorf("%d bytes of %d in a file, error %v", len(got), len(want), err)
 	}
 	r.body.close()
-	e := newElastic(bytes.NewReader(want))
+	e := newElastic("shop", bytes.NewReader(want))
 	if got, err := io.ReadAll(e); err != nil || !bytes.Equal(got, want) || e.file == nil {
 		t.Errorf("%d bytes of an answer, error %v", len(got), err)
 	}
 	e.end(func() {})
 
-	withoutRoom(t)
+	withoutRoom(t, fileBytes)
 	r = bodyOf(bytes.Repeat(want, 10))
 	err = r.takeBody()
 	if got, _ := io.ReadAll(r.body.reader()); err != nil || r.body.rest == nil || len(got) != 10*len(want) {
 		t.Errorf("%d bytes come in, error %v", len(got), err)
 	}
 	r.body.close()
-	e = newElastic(bytes.NewReader(bytes.Repeat(want, 10)))
+	e = newElastic("shop", bytes.NewReader(bytes.Repeat(want, 10)))
 	if got, err := io.ReadAll(e); err != nil || len(got) != 10*len(want) {
 		t.Errorf("%d bytes of an answer come in, error %v", len(got), err)
 	}
@@ -114,19 +114,17 @@ func TestWithoutRoomInMemory(t *testing.T) {
 
 // TestRoomInMemoryIsGivenBack: half-sent bodies take no more than there is, and leave nothing behind.
 func TestRoomInMemoryIsGivenBack(t *testing.T) {
-	before := memory.used.Load()
+	withLimit(t, bodyMemory(), 2*inMemory)
 	r := bodyOf(make([]byte, inMemory))
-	if err := r.takeBody(); err != nil || r.body.file != nil || memory.used.Load() != before+inMemory {
-		t.Errorf("error %v, and it takes %d bytes", err, memory.used.Load()-before)
+	if err := r.takeBody(); err != nil || r.body.file != nil || bodyMemory().Used() != inMemory {
+		t.Errorf("error %v, and it takes %d bytes", err, bodyMemory().Used())
 	}
 	r.body.close()
-	e := newElastic(bytes.NewReader(nil))
-	if memory.used.Load() != before+elasticMemory {
-		t.Errorf("an answer takes %d bytes", memory.used.Load()-before)
+	e := newElastic("shop", bytes.NewReader(nil))
+	if bodyMemory().Used() != elasticMemory {
+		t.Errorf("an answer takes %d bytes", bodyMemory().Used())
 	}
-	if e.end(func() {}); memory.used.Load() != before {
-		t.Errorf("%d bytes are left over", memory.used.Load()-before)
-	}
+	e.end(func() {})
 }
 
 // TestBodiesInMemory holds that a body of any length is read to its end, and no further, and that all endpoints get the same.
@@ -153,22 +151,21 @@ func TestBodiesInMemory(t *testing.T) {
 
 // TestLongBodiesInMemory holds that those take no more than half of the room, and nothing where they do not fit as a whole.
 func TestLongBodiesInMemory(t *testing.T) {
-	before := memory.used.Load()
+	withLimit(t, bodyMemory(), 2*mostInMemory)
 	takes := func(length int64) int64 {
 		r := bodyOf(make([]byte, mostInMemory))
 		if r.Length = length; r.takeBody() != nil && length <= mostInMemory {
 			t.Errorf("a body of %d bytes is not read", length)
 		}
 		defer r.body.close()
-		return memory.used.Load() - before
+		return bodyMemory().Used()
 	}
 	for length, want := range map[int64]int64{-1: mostInMemory, mostInMemory: mostInMemory, mostInMemory + 1: inMemory} {
 		if got := takes(length); got != want {
 			t.Errorf("one whose length is %d takes %d bytes, want %d", length, got, want)
 		}
 	}
-	leave(t, memory, memory.most.Load()/2)
-	before = memory.used.Load()
+	withLimit(t, bodyMemory(), mostInMemory*3/2)
 	if got := takes(mostInMemory); got != inMemory {
 		t.Errorf("without room to spare it takes %d bytes", got)
 	}

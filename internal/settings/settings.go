@@ -164,8 +164,8 @@ type Config struct {
 	ServiceMaxConnections int      `json:"service_max_connections,omitempty"`
 	ServiceMaxIdleTimeout Duration `json:"service_max_idle_timeout,omitempty"`
 
-	// BodyFiles is the maximum number of bytes of request and response bodies in temporary files. If the limit is
-	// reached, a body is forwarded while it arrives. Default: 8 GiB.
+	// BodyFiles is the maximum number of bytes of request and response bodies in temporary files, which namespaces
+	// share. If the limit is reached, a body is forwarded while it arrives. Default: 8 GiB.
 	BodyFiles int64 `json:"body_files,omitempty"`
 	// StrictPaths rejects, with 400, every path that servers can interpret in more than one way: with dot segments, two
 	// slashes, a semicolon, a backslash, or an escaped dot, slash, semicolon, backslash or escape. Default: such a path
