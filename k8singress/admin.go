@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/k8singress/k8singress/internal/apply"
 	"github.com/k8singress/k8singress/internal/document"
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/ir"
@@ -24,7 +25,8 @@ func init() { caddy.RegisterModule(new(Admin)) }
 //   - GET /k8singress/config: all that is served, as one Caddy document;
 //   - PUT /k8singress/config: serves such a document, in a process without a source of its own;
 //   - GET /k8singress/status: whether it is ready, and counts;
-//   - GET /k8singress/objects: what the controller says of each object.
+//   - GET /k8singress/objects: what the controller says of each object;
+//   - GET /k8singress/process: a text by which the process recognizes itself.
 //
 // In a process of `caddy k8singress run` it refuses POST /load.
 type Admin struct{}
@@ -40,6 +42,7 @@ func (a *Admin) Routes() []caddy.AdminRoute {
 		{Pattern: "/k8singress/config", Handler: caddy.AdminHandlerFunc(a.config)},
 		{Pattern: "/k8singress/status", Handler: readOnly(a.status)},
 		{Pattern: "/k8singress/objects", Handler: readOnly(a.objects)},
+		apply.ProcessRoute(),
 	}, reloadRoutes()...)
 }
 

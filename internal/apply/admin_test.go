@@ -15,6 +15,17 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
+func init() { caddy.RegisterModule(new(router)) }
+
+// router adds the route by which a client recognizes this process.
+type router struct{}
+
+func (*router) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "admin.api.apply_test", New: func() caddy.Module { return new(router) }}
+}
+
+func (*router) Routes() []caddy.AdminRoute { return []caddy.AdminRoute{apply.ProcessRoute()} }
+
 // runCaddy starts Caddy in this process with nothing but an admin API, and returns a client for it.
 func runCaddy(t *testing.T) (*apply.Admin, string) {
 	t.Helper()
@@ -43,7 +54,6 @@ func client(t *testing.T, address string) *apply.Admin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(admin.Close)
 	return admin
 }
 
@@ -80,9 +90,11 @@ func TestEveryAddress(t *testing.T) {
 		"name":                          {"localhost:PORT", "localhost:PORT", ""},
 		"name, by address":              {"localhost:PORT", "tcp/127.0.0.1:PORT", ""},
 		"name, origin wanted":           {"localhost:PORT", "127.0.0.1:PORT", enforced},
+		"placeholder":                   {"{env.ADMIN_ADDRESS}", "{env.ADMIN_ADDRESS}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			here := strings.NewReplacer("FOLDER", t.TempDir(), "PORT", fixture.Port(t))
+			t.Setenv("ADMIN_ADDRESS", here.Replace("localhost:PORT"))
 			listen(t, here.Replace(c.listen), c.more)
 			changed, err := client(t, here.Replace(c.dial)).Change(t.Context(), addServer)
 			if err != nil || !changed {

@@ -74,7 +74,6 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer admin.Close()
 	// Reading the configuration waits until Caddy has loaded it. The options may be others then.
 	return admin.Change(ctx, func(config map[string]any) error {
 		return structure.Merge(config, e.Settings())
@@ -88,7 +87,6 @@ func LoadStructure(ctx context.Context, admin string, o settings.Config) error {
 	if err != nil {
 		return err
 	}
-	defer client.Close()
 	o.Source, o.Admin = nil, admin
 	_, err = client.Change(ctx, func(config map[string]any) error {
 		if err := structure.Merge(config, o); err != nil {

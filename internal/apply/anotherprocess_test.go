@@ -1,0 +1,121 @@
+package apply_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/k8singress/k8singress/internal/apply"
+	"github.com/k8singress/k8singress/internal/fixture"
+)
+
+// stranger is an admin API of another process. It remembers the requests that it got, except those by which it is recognized.
+type stranger struct {
+	*httptest.Server
+	// process answers GET /k8singress/process.
+	process http.HandlerFunc
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func newStranger(t *testing.T, process http.HandlerFunc) *stranger {
+	t.Helper()
+	s := &stranger{process: process}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/k8singress/process" {
+		s.process(w, r)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, r.Method+" "+r.URL.Path)
+	_, _ = io.WriteString(w, "{}")
+}
+
+// wasLeftAlone fails the test if the stranger was asked for its configuration, or given another one.
+func (s *stranger) wasLeftAlone(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.asked) > 0 {
+		t.Errorf("the other process got %q", s.asked)
+	}
+}
+
+func (s *stranger) address() string { return s.Listener.Addr().String() }
+
+// TestChangeLeavesAnotherProcessAlone checks that no answer makes another process at the address look like this one.
+func TestChangeLeavesAnotherProcessAlone(t *testing.T) {
+	for name, process := range map[string]http.HandlerFunc{
+		"a Caddy without the route": http.NotFound,
+		"the route, another text":   func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("A", 26)) },
+		"no text":                   func(http.ResponseWriter, *http.Request) {},
+		"an endless text":           func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, strings.Repeat("A", 1<<20)) },
+		"another program":           func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) },
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/config/", http.StatusFound)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStranger(t, process)
+			changed, err := client(t, s.address()).Change(t.Context(), addServer)
+			if changed || !errors.Is(err, apply.ErrAnotherProcess) || !strings.Contains(err.Error(), s.address()) {
+				t.Errorf("changed is %v, error %v", changed, err)
+			}
+			s.wasLeftAlone(t)
+		})
+	}
+}
+
+// TestChangeChecksEachConnection checks that a client which has once talked to its own process does not go on with another one: several
+// processes may listen at one address, and each connection reaches one of them.
+func TestChangeChecksEachConnection(t *testing.T) {
+	// At all interfaces, Caddy takes any Host.
+	port := fixture.Port(t)
+	listen(t, ":"+port, "")
+	s := newStranger(t, http.NotFound)
+	shared := fixture.Listen(t)
+	var mu sync.Mutex
+	first := true
+	fixture.Serve(shared, func(conn net.Conn) {
+		mu.Lock()
+		to := s.address()
+		if first {
+			to = "127.0.0.1:" + port
+		}
+		first = false
+		mu.Unlock()
+		oneAnswer(conn, to)
+	})
+	changed, err := client(t, shared.Addr().String()).Change(t.Context(), addServer)
+	if changed || !errors.Is(err, apply.ErrAnotherProcess) {
+		t.Errorf("changed is %v, error %v", changed, err)
+	}
+	s.wasLeftAlone(t)
+}
+
+// oneAnswer passes on what a client and a server say, until the server has said something.
+func oneAnswer(client net.Conn, address string) {
+	server, err := net.Dial("tcp", address)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() { _, _ = io.Copy(server, client) }()
+	answer := make([]byte, 64<<10)
+	n, err := server.Read(answer)
+	if err == nil {
+		_, _ = client.Write(answer[:n])
+	}
+}

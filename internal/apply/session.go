@@ -1,0 +1,168 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// configPath is the route of Caddy's admin API for the whole configuration.
+const configPath = "/config/"
+
+// processPath is the route that answers processToken.
+const processPath = "/k8singress/process"
+
+// processToken is a random text that only this process knows, and those who may read its configuration.
+var processToken = rand.Text()
+
+// ProcessRoute returns the route of the admin API by which a client inside this process finds out that it talks to this process. The
+// server shows the token, and not the client: another process at the address could accept whatever a client shows.
+func ProcessRoute() caddy.AdminRoute {
+	return caddy.AdminRoute{Pattern: "GET " + processPath, Handler: caddy.AdminHandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) error {
+			_, err := io.WriteString(w, processToken)
+			return err
+		},
+	)}
+}
+
+// ErrAnotherProcess is the error of a change at an address at which another process has its admin API.
+var ErrAnotherProcess = errors.New("another process answers there, so nothing is written to it; let \"admin\" of the app k8singress be " +
+	"the address at \"listen\" of \"admin\" in the configuration, and give each process an admin address of its own")
+
+// session is one connection to the admin API. Its requests never go to a process that verify has not seen: several processes may listen
+// at one address, and each connection reaches one of them.
+type session struct {
+	*Admin
+	client    *http.Client
+	transport *http.Transport
+}
+
+var errConnectionLost = fmt.Errorf("%w: the connection was closed", errChanged)
+
+// newSession returns a session whose first request opens the connection. When that has ended, requests fail with errChanged.
+func (a *Admin) newSession() *session {
+	dialer, dialled := &net.Dialer{}, atomic.Bool{}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		if dialled.Swap(true) {
+			return nil, errConnectionLost
+		}
+		return dialer.DialContext(ctx, a.address.Network, a.address.JoinHostPort(0))
+	}}
+	// Caddy redirects none of these requests.
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &session{a, &http.Client{Transport: transport, CheckRedirect: stay, Timeout: adminTimeout}, transport}
+}
+
+func (s *session) close() { s.transport.CloseIdleConnections() }
+
+// verify returns an error unless this process is at the other end of the connection.
+func (s *session) verify(ctx context.Context) error {
+	response, err := s.ask(ctx, http.MethodGet, processPath, nil, "")
+	if err != nil {
+		return fmt.Errorf("looking for the admin API of this process: %w", err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxMessage))
+	switch {
+	case err != nil:
+		return fmt.Errorf("looking for the admin API of this process: %w", err)
+	case response.StatusCode == http.StatusForbidden:
+		return refusal(response, answer)
+	case response.StatusCode != http.StatusOK || string(answer) != processToken:
+		return fmt.Errorf("the admin API at %s: %w", s.address, ErrAnotherProcess)
+	}
+	return nil
+}
+
+func (s *session) get(ctx context.Context) (config []byte, etag string, err error) {
+	response, err := s.do(ctx, http.MethodGet, nil, "")
+	if err != nil {
+		return nil, "", err
+	}
+	defer response.Body.Close()
+	config, err = io.ReadAll(io.LimitReader(response.Body, maxConfig))
+	return config, response.Header.Get("Etag"), err
+}
+
+func (s *session) post(ctx context.Context, config []byte, etag string) error {
+	response, err := s.do(ctx, http.MethodPost, config, etag)
+	if err != nil {
+		return fmt.Errorf("posting the configuration: %w", err)
+	}
+	return response.Body.Close()
+}
+
+// do asks for the configuration. It returns a response with a good status only.
+func (s *session) do(ctx context.Context, method string, body []byte, etag string) (*http.Response, error) {
+	response, err := s.ask(ctx, method, configPath, body, etag)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode < 300 {
+		return response, nil
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusPreconditionFailed {
+		return nil, errChanged
+	}
+	message, _ := io.ReadAll(io.LimitReader(response.Body, maxMessage))
+	return nil, refusal(response, message)
+}
+
+// maxMessage is the maximum size of an error message that is read.
+const maxMessage = 4 << 10
+
+func refusal(response *http.Response, message []byte) error {
+	return fmt.Errorf("caddy answers %s: %s", response.Status, strings.TrimSpace(string(message)))
+}
+
+// ask sends a request, and sends it again with an Origin if that is what Caddy wants.
+func (s *session) ask(ctx context.Context, method, path string, body []byte, etag string) (*http.Response, error) {
+	response, err := s.send(ctx, method, path, body, map[string]string{"If-Match": etag})
+	if err != nil || response.StatusCode != http.StatusForbidden {
+		return response, err
+	}
+	// With enforce_origin Caddy wants an Origin. Without, it checks one that is there, against a list in which the address of a socket,
+	// or that of one interface of many, does not stand. The body is read, or the connection could not be used again.
+	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxMessage))
+	response.Body.Close()
+	return s.send(ctx, method, path, body, map[string]string{"If-Match": etag, "Origin": "http://" + s.host()})
+}
+
+// send leaves out headers without a value.
+func (s *session) send(ctx context.Context, method, path string, body []byte, headers map[string]string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.host()+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		if value != "" {
+			request.Header.Set(name, value)
+		}
+	}
+	response, err := s.client.Do(request)
+	if dropped(err) {
+		return nil, fmt.Errorf("%w: %w", errChanged, err)
+	}
+	return response, err
+}
+
+// dropped reports whether a connection ended without an answer. Caddy has just loaded a configuration then, and given up the listener
+// of the one before with all that waited for it. Should it have been the one that was posted, reading it again shows that.
+func dropped(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
