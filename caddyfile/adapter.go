@@ -74,15 +74,14 @@ func addStructure(adapted []byte) ([]byte, error) {
 	return json.Marshal(config)
 }
 
-// adminAddress is empty where the Caddyfile leaves it to Caddy.
+// adminAddress returns the address that the Caddyfile gives the admin API. It is empty if the Caddyfile leaves it to Caddy, which may
+// have another default where the configuration runs.
 func adminAddress(admin *caddy.AdminConfig) string {
 	switch {
 	case admin == nil:
 		return ""
 	case admin.Disabled:
 		return settings.AdminOff
-	case admin.Listen == caddy.DefaultAdminListen:
-		return ""
 	}
 	return admin.Listen
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/k8singress/k8singress/internal/live"
+	"github.com/k8singress/k8singress/internal/engine"
 )
 
 func init() { caddy.RegisterModule(new(Health)) }
@@ -16,15 +16,15 @@ func init() { caddy.RegisterModule(new(Health)) }
 const healthPath = "/healthz"
 
 // Health answers the probes of a kubelet or of a load balancer: Path with 200 while the process works, or as /readyz with Ready, and
-// /readyz with 200 while new requests should come here. That is once the Ingresses are known, and until the process has to end;
-// otherwise it is 503 with the reason. Every other path that comes here is 404.
+// /readyz with 200 while new requests should come here. That is once the Ingresses are known and the servers of the options http and
+// https run, and until the process has to end; otherwise it is 503 with the reason. Every other path that comes here is 404.
 type Health struct {
 	// Path is the one in place of /healthz. Default: /healthz.
 	Path string `json:"path,omitempty"`
 	// Ready has that path answer as /readyz does. Default: false.
 	Ready bool `json:"ready,omitempty"`
 
-	table *live.Table
+	engine *engine.Engine
 }
 
 // CaddyModule returns the Caddy module information.
@@ -32,13 +32,13 @@ func (*Health) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.k8singress_health", New: func() caddy.Module { return new(Health) }}
 }
 
-// Provision finds the running tables.
+// Provision finds the running engine.
 func (h *Health) Provision(ctx caddy.Context) error {
 	app, err := appOf(ctx)
 	if err != nil {
 		return err
 	}
-	h.table = app.engine.Table()
+	h.engine = app.engine
 	return nil
 }
 
@@ -62,11 +62,11 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 }
 
 func (h *Health) readiness() (status int, text string) {
-	switch {
-	case caddy.Exiting():
+	if caddy.Exiting() {
 		return http.StatusServiceUnavailable, "the process ends\n"
-	case !h.table.Ready():
-		return http.StatusServiceUnavailable, errNotReady.Error() + "\n"
+	}
+	if err := h.engine.Ready(); err != nil {
+		return http.StatusServiceUnavailable, err.Error() + "\n"
 	}
 	return http.StatusOK, "ok\n"
 }

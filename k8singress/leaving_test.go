@@ -76,6 +76,8 @@ type controller struct {
 	http, https, health string
 	// stream is the TCP port in front of the same backend, if there is one.
 	stream string
+	// log is the file with the log of the process.
+	log string
 }
 
 // launch runs `caddy run` with a host "h" in front of a backend, and waits until it is ready.
@@ -132,22 +134,34 @@ func (c *controller) run(file string) {
 // start starts a program with arguments as Caddy, and waits until it is ready.
 func (c *controller) start(program string, arguments ...string) {
 	c.Helper()
+	c.spawn(nil, program, arguments...)
+	c.becomes("ready", func() error { return c.probe("/readyz", http.StatusOK) })
+}
+
+// spawn starts a program with arguments as Caddy, with more variables in its environment.
+func (c *controller) spawn(environment []string, program string, arguments ...string) {
+	c.Helper()
 	log, err := os.Create(filepath.Join(c.TempDir(), "log"))
 	if err != nil {
 		c.Fatal(err)
 	}
+	c.log = log.Name()
 	c.Cleanup(func() { c.finish(log) })
 	c.command = exec.CommandContext(c.Context(), program, arguments...)
 	c.command.Env = append(os.Environ(), asCaddy+"=1", "HOME="+c.TempDir(), "XDG_DATA_HOME="+c.TempDir())
+	c.command.Env = append(c.command.Env, environment...)
 	c.command.Stdout, c.command.Stderr = log, log
 	if err := c.command.Start(); err != nil {
 		c.Fatal(err)
 	}
-	c.becomes("ready", func() error { return c.probe("/readyz", http.StatusOK) })
 }
 
+// finish ends the process, if that has not ended yet, and shows its log where the test has failed.
 func (c *controller) finish(log *os.File) {
 	defer log.Close()
+	// Their errors are that it has ended.
+	_ = c.command.Process.Kill()
+	_ = c.command.Wait()
 	if text, err := os.ReadFile(log.Name()); c.Failed() && err == nil {
 		c.Logf("%s", text)
 	}

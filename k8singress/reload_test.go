@@ -1,6 +1,7 @@
 package k8singress_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -115,17 +116,31 @@ func followed(folder string) string {
 	return fmt.Sprintf(`,"source":{"manifests":{"dir":%q}}`, filepath.ToSlash(folder))
 }
 
+// readiness is what the status of the controller says of it.
+type readiness struct {
+	Ready      bool
+	Reason     string
+	Generation int
+}
+
+// readiness returns an error while the configuration with the controller is still being loaded.
+func (p *process) readiness() (r readiness, err error) {
+	p.Helper()
+	got := p.ask(http.MethodGet, "status", "")
+	if got.status != http.StatusOK {
+		return r, fmt.Errorf("%d %s", got.status, got.body)
+	}
+	return r, json.Unmarshal([]byte(got.body), &r)
+}
+
 func (p *process) awaitReady() {
 	p.Helper()
 	p.eventually("ready", func() error {
-		var status struct {
-			Ready      bool
-			Generation int
-		}
+		r, err := p.readiness()
 		// What is said of the objects follows a moment later.
-		if p.decode("status", &status); !status.Ready || status.Generation == 0 {
-			return fmt.Errorf("it is not: %+v", status)
+		if err == nil && (!r.Ready || r.Generation == 0) {
+			err = fmt.Errorf("it is not: %+v", r)
 		}
-		return nil
+		return err
 	})
 }

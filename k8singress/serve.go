@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/exchange"
 	"github.com/k8singress/k8singress/internal/live"
 	"github.com/k8singress/k8singress/internal/message"
@@ -15,7 +16,6 @@ import (
 const retryAfter = "1"
 
 var (
-	errNotReady = errors.New("the Ingresses are not known yet")
 	errNoHost   = errors.New("no Ingress has this host")
 	errNoPath   = errors.New("the request line has no path")
 	errHost     = errors.New("the host is neither a name nor an address")
@@ -37,7 +37,7 @@ func serve(table *live.Table, x *exchange.Exchange) (live.Outcome, error) {
 	}
 	outcome, err := table.Serve(x)
 	if outcome == live.NotReady {
-		return outcome, exchange.Fail(http.StatusServiceUnavailable, errNotReady)
+		return outcome, exchange.Fail(http.StatusServiceUnavailable, engine.ErrNotReady)
 	}
 	return outcome, err
 }

@@ -80,6 +80,8 @@ type Engine struct {
 	started  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
+	// patchFailure is why the structure could not be completed last; it is nil after success.
+	patchFailure atomic.Pointer[string]
 	// latest is the newest snapshot; it is nil before there is one.
 	latest atomic.Pointer[snapshot.Snapshot]
 }

@@ -110,6 +110,8 @@ type running struct {
 func options() settings.Config {
 	o := settings.Defaults()
 	o.Admin, o.WatchIngressWithoutClass = settings.AdminOff, true
+	// No server runs in these tests.
+	o.HTTP, o.HTTPS = []string{}, []string{}
 	o.ReachAllow = []string{"127.0.0.0/8"}
 	return o
 }

@@ -160,7 +160,7 @@ func (l *loop) adopt(ctx context.Context) {
 		StrictPaths: a.settings.StrictPaths, Via: a.settings.Via, NoAccessLog: a.settings.AccessLog == settings.AccessLogOff,
 	})
 	proxy.SetFiles(cmp.Or(a.settings.BodyFiles, proxy.DefaultFiles))
-	if err := l.live.Adopt(a.ctx, a.settings.Admin); err != nil {
+	if err := l.live.Adopt(a.ctx, adminAddress(a.settings)); err != nil {
 		l.log.Error("providing chains under the new Caddy configuration", zap.Error(err))
 	}
 	ready := l.live.Table.Ready()

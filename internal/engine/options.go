@@ -105,10 +105,13 @@ func reaching(o settings.Config) reach.Options {
 	return options
 }
 
+// adminAddress returns the address of Caddy's admin API, or settings.AdminOff. The environment variable CADDY_ADMIN changes the default.
+func adminAddress(o settings.Config) string { return cmp.Or(o.Admin, caddy.DefaultAdminListen) }
+
 // ownAddresses are those that this process listens on for its administrator, by its options.
 func ownAddresses(o settings.Config) []string {
 	var all []string
-	for _, each := range []string{o.Admin, o.Health} {
+	for _, each := range []string{adminAddress(o), o.Health} {
 		if each != "" && each != settings.AdminOff {
 			all = append(all, each)
 		}
@@ -172,7 +175,7 @@ func reserved(o settings.Config) []streams.ReservedPort {
 		udp bool
 	}{
 		{"http", o.HTTP, false}, {"https", o.HTTPS, o.HTTP3 != settings.HTTP3Off},
-		{"admin", []string{o.Admin}, false}, {"health", []string{o.Health}, false},
+		{"admin", []string{adminAddress(o)}, false}, {"health", []string{o.Health}, false},
 	} {
 		for _, port := range portsOf(own.addresses) {
 			all = append(all, streams.ReservedPort{Protocol: ir.TCP, Port: port, Owner: own.owner})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/streams"
@@ -46,7 +48,7 @@ func TestReservedPorts(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("reserved are %+v", got)
 	}
-	without := options(settings.Config{HTTPS: []string{":8443"}, HTTP3: settings.HTTP3Off}).Streams.Reserved
+	without := options(settings.Config{HTTPS: []string{":8443"}, HTTP3: settings.HTTP3Off, Admin: settings.AdminOff}).Streams.Reserved
 	if !slices.Equal(without, []streams.ReservedPort{{Protocol: ir.TCP, Port: 8443, Owner: "https"}}) {
 		t.Errorf("without HTTP/3, reserved are %+v", without)
 	}
@@ -58,6 +60,20 @@ func TestReservedPorts(t *testing.T) {
 	}
 	if off := options(settings.Config{HTTP: []string{}, HTTPS: []string{}, Admin: settings.AdminOff}).Streams.Reserved; len(off) > 0 {
 		t.Errorf("with everything off, reserved are %+v", off)
+	}
+}
+
+// TestAdminOfTheEnvironment checks that the address of the admin API is by default that of Caddy, which CADDY_ADMIN changes.
+func TestAdminOfTheEnvironment(t *testing.T) {
+	before := caddy.DefaultAdminListen
+	defer func() { caddy.DefaultAdminListen = before }()
+	caddy.DefaultAdminListen = "localhost:12019"
+	for given, want := range map[string]string{"": "localhost:12019", "localhost:2019": "localhost:2019", settings.AdminOff: settings.AdminOff} {
+		// The options of a process were written and read again.
+		o := settings.Config{Admin: given}.WithDefaults().WithoutDefaults().WithDefaults()
+		if got := adminAddress(o); got != want {
+			t.Errorf("%q is %s, want %s", given, got, want)
+		}
 	}
 }
 

@@ -3,16 +3,24 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/k8singress/k8singress/internal/document"
+	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/report"
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
+// ErrNotReady is why requests get 503 before everything there is has been applied once.
+var ErrNotReady = errors.New("the Ingresses are not known yet")
+
 // Status is what GET /k8singress/status answers.
 type Status struct {
-	// Ready says that everything there is has been applied once. Before, every request gets 503.
+	// Ready says that everything there is has been applied once, and that the servers of the options http and https run. Before, every
+	// request gets 503 or finds no server.
 	Ready bool `json:"ready"`
+	// Reason is why Ready is false.
+	Reason string `json:"reason,omitempty"`
 	// Generation grows with everything that is applied.
 	Generation uint64 `json:"generation"`
 	// Leader says that this replica writes the status of objects.
@@ -26,8 +34,9 @@ type Status struct {
 // Status returns the state of the engine.
 func (e *Engine) Status() Status {
 	s := e.state.Load()
+	reason := e.unready()
 	status := Status{
-		Ready: e.live.Table.Ready(), Generation: s.generation, Objects: map[string]int{},
+		Ready: reason == "", Reason: reason, Generation: s.generation, Objects: map[string]int{},
 		Leader: e.publisher != nil && e.publisher.Leader(), Problems: map[report.Severity]int{},
 	}
 	if objects := e.latest.Load(); objects != nil {
@@ -39,6 +48,29 @@ func (e *Engine) Status() Status {
 		}
 	}
 	return status
+}
+
+// Ready returns nil if clients may send requests to this process, or else the reason.
+func (e *Engine) Ready() error {
+	if !e.live.Table.Ready() {
+		return ErrNotReady
+	}
+	if option := missingServer(e.Settings(), front.Process().Runs); option != "" {
+		return fmt.Errorf("no server runs for the option %s", option)
+	}
+	return nil
+}
+
+// unready returns the text of Ready, with the reason why the structure could not be completed.
+func (e *Engine) unready() string {
+	err := e.Ready()
+	if err == nil {
+		return ""
+	}
+	if failure := e.patchFailure.Load(); failure != nil {
+		return fmt.Sprintf("%v: %s", err, *failure)
+	}
+	return err.Error()
 }
 
 // published returns the report that was published last. Before the first one, the source may say why there is none.

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/k8singress/k8singress/internal/apply"
+	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/panics"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
@@ -49,10 +50,12 @@ func (l *loop) onPatched(ctx context.Context, m patched) {
 	l.patching.underWay = false
 	switch {
 	case m.err != nil && ctx.Err() == nil:
-		l.log.Error("applying the structure through Caddy's admin API; trying again", zap.Error(m.err))
-		l.retry.arm()
-	case m.err == nil && !l.live.Pending():
-		l.retry.succeeded()
+		l.patchFailed(m.err)
+	case m.err == nil:
+		l.patchFailure.Store(nil)
+		if !l.live.Pending() {
+			l.retry.succeeded()
+		}
 	}
 	if m.err == nil && m.changed {
 		l.metrics.reloads.Inc()
@@ -62,13 +65,22 @@ func (l *loop) onPatched(ctx context.Context, m patched) {
 	}
 }
 
-// structure puts our part into Caddy's configuration where it is missing or different. A Caddyfile has all of it from
-// the start, so this is for who writes the JSON of the app alone. It returns whether Caddy had to load.
+// patchFailed logs an error as such once, and not again with each retry.
+func (l *loop) patchFailed(err error) {
+	level, text := zap.ErrorLevel, err.Error()
+	if before := l.patchFailure.Swap(&text); before != nil && *before == text {
+		level = zap.DebugLevel
+	}
+	l.log.Log(level, "completing the configuration of Caddy; trying again", zap.Error(err))
+	l.retry.arm()
+}
+
+// structure puts our part into Caddy's configuration where it is missing or different. A Caddyfile has all of it from the start, so this
+// is for configurations whose JSON has the app alone. It returns whether Caddy had to load.
 func (e *Engine) structure(ctx context.Context) (bool, error) {
-	address := e.Settings().Admin
+	address := adminAddress(e.Settings())
 	if address == settings.AdminOff {
-		// The configuration cannot be changed then, and the adapter has put everything into it.
-		return false, nil
+		return false, e.complete()
 	}
 	admin, err := apply.NewAdmin(address)
 	if err != nil {
@@ -78,6 +90,27 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	return admin.Change(ctx, func(config map[string]any) error {
 		return structure.Merge(config, e.Settings())
 	})
+}
+
+// complete returns an error if a server is missing in a configuration that cannot be changed.
+func (e *Engine) complete() error {
+	missing := missingServer(e.Settings(), front.Process().Expects)
+	if missing == "" {
+		return nil
+	}
+	return fmt.Errorf("the configuration has no server for the option %s, and Caddy's admin API, by which it is added, is off: write the "+
+		"configuration as a Caddyfile, or remove \"disabled\" of \"admin\", and \"admin\" of the app k8singress", missing)
+}
+
+// missingServer returns the first option with addresses whose server is not there, or an empty text.
+func missingServer(o settings.Config, isThere func(server string) bool) string {
+	switch {
+	case len(o.HTTP) > 0 && !isThere(structure.HTTPServer):
+		return "http"
+	case len(o.HTTPS) > 0 && !isThere(structure.HTTPSServer):
+		return "https"
+	}
+	return ""
 }
 
 // LoadStructure makes a Caddy without our app one that takes documents: it puts the app with these options, and the

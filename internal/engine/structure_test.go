@@ -3,12 +3,17 @@ package engine_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/k8singress/k8singress/internal/engine"
 	"github.com/k8singress/k8singress/internal/fixture"
@@ -83,6 +88,23 @@ func TestObjectsWhileCaddyLoads(t *testing.T) {
 	fixture.Eventually(t, "the server", func() error { return listens(o.HTTP[0]) })
 	if err := listens(address); err == nil {
 		t.Error("the structure was that of older options first")
+	}
+}
+
+// TestAnotherProcessIsLoggedOnce checks that an error which stays the same is one error in the log, however often the engine tries again.
+func TestAnotherProcessIsLoggedOnce(t *testing.T) {
+	stranger := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(stranger.Close)
+	core, log := observer.New(zap.DebugLevel)
+	o := options()
+	o.Admin = stranger.Listener.Addr().String()
+	e := adoptedBy(t, provisioned(t), engine.New(newSource(), nil, zap.New(core)), o)
+	logged := func(level zapcore.Level) int {
+		return log.FilterMessageSnippet("configuration of Caddy").FilterLevelExact(level).Len()
+	}
+	e.eventually("it tries again", func() bool { return logged(zap.DebugLevel) > 0 })
+	if n := logged(zap.ErrorLevel); n != 1 {
+		t.Errorf("%d errors", n)
 	}
 }
 

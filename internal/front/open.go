@@ -75,6 +75,20 @@ func (f *Front) Addresses(server string, port uint16) ([]caddy.NetworkAddress, e
 	return all, nil
 }
 
+// Runs reports whether a server with this name runs.
+func (f *Front) Runs(server string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.serving(server) != nil
+}
+
+// Expects reports whether a server with this name runs or is about to: Caddy is loading its configuration.
+func (f *Front) Expects(server string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.serving(server) != nil || f.starts(server)
+}
+
 // serving returns the server of a name that runs, or nil. It is called with the lock.
 func (f *Front) serving(name string) *Serving {
 	if g := f.groups[name]; g != nil && len(g.servings) > 0 {

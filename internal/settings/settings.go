@@ -22,7 +22,6 @@ const (
 	DefaultHTTP           = ":80"
 	DefaultHTTPS          = ":443"
 	DefaultElectionID     = "k8singress-leader"
-	DefaultAdmin          = "localhost:2019"
 )
 
 // DefaultShutdownTimeout is the default of ingress-nginx's worker-shutdown-timeout.
@@ -283,7 +282,8 @@ type Config struct {
 	// Default: only the holder of the Lease does.
 	Election string `json:"election,omitempty"`
 
-	// Admin is the address of Caddy's admin API, or "off". Default: localhost:2019.
+	// Admin is the address of Caddy's admin API, as it stands at "listen" of "admin" in the configuration, or "off". Default: that of Caddy,
+	// which is the environment variable CADDY_ADMIN, or localhost:2019.
 	Admin string `json:"admin,omitempty"`
 }
 
@@ -324,7 +324,6 @@ func Defaults() Config {
 		HTTP:           []string{DefaultHTTP},
 		HTTPS:          []string{DefaultHTTPS},
 		ElectionID:     DefaultElectionID,
-		Admin:          DefaultAdmin,
 		HostOwnership:  HostOwnershipShared,
 
 		ShutdownTimeout: DefaultShutdownTimeout,
@@ -338,7 +337,6 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.IngressClass, d.IngressClass)
 	setDefault(&c.ControllerName, d.ControllerName)
 	setDefault(&c.ElectionID, d.ElectionID)
-	setDefault(&c.Admin, d.Admin)
 	setDefault(&c.HostOwnership, d.HostOwnership)
 	setDefault(&c.ShutdownTimeout, d.ShutdownTimeout)
 	if c.HTTP == nil {
@@ -365,7 +363,6 @@ func (c Config) WithoutDefaults() Config {
 	dropDefault(&c.IngressClass, d.IngressClass)
 	dropDefault(&c.ControllerName, d.ControllerName)
 	dropDefault(&c.ElectionID, d.ElectionID)
-	dropDefault(&c.Admin, d.Admin)
 	dropDefault(&c.HostOwnership, d.HostOwnership)
 	dropDefault(&c.ShutdownTimeout, d.ShutdownTimeout)
 	if slices.Equal(c.HTTP, d.HTTP) {
