@@ -12,13 +12,15 @@ import (
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
-// noted is a connection of a TCP port on the way to its line in the access log. A nil one has none.
+// noted is the access log record of one TCP connection. A nil *noted means that the connection is not logged.
 type noted struct {
 	accesslog.Session
 	log *accesslog.Streams
 }
 
-// note begins the line of a connection. Until is or carried says what became of it, its client did not begin as the port demands.
+// note starts the access log record of a connection, or returns nil if there is no access log. The status is
+// StreamUnread until is or carried sets another one: the connection ended before its client sent what the port
+// requires.
 func (p *port) note(conn net.Conn) *noted {
 	log := p.accessLog()
 	if log == nil {
@@ -32,55 +34,55 @@ func (p *port) note(conn net.Conn) *noted {
 
 const notedVar = "k8singress.noted"
 
-// goesWith has a connection of caddy-l4 bring the line along.
+// goesWith attaches the record to a connection of caddy-l4.
 func (n *noted) goesWith(cx *layer4.Connection) {
 	if n != nil {
 		cx.SetVar(notedVar, n)
 	}
 }
 
-// notedOf returns the line that a connection brings along, or nil.
+// notedOf returns the record that is attached to a connection, or nil.
 func notedOf(cx *layer4.Connection) *noted {
 	n, _ := cx.GetVar(notedVar).(*noted)
 	return n
 }
 
-// is says what became of the connection.
+// is sets the status of the connection.
 func (n *noted) is(status int) {
 	if n != nil {
 		n.Status = status
 	}
 }
 
-// comesFrom says who the client is, by a PROXY protocol header.
+// comesFrom sets the client address to the one from a PROXY protocol header.
 func (n *noted) comesFrom(client net.Addr) {
 	if n != nil {
 		n.Client = addressOf(client)
 	}
 }
 
-// goesTo says where the connection goes.
+// goesTo sets the backend of the connection.
 func (n *noted) goesTo(to *balancer.Backend) {
 	if n != nil {
 		n.Backend = to.ID()
 	}
 }
 
-// carried says what an endpoint and the client have said to each other.
+// carried sets the status to StreamServed, and the endpoint and the traffic from l.
 func (n *noted) carried(l *link) {
 	if n != nil {
 		n.Status, n.Endpoint, n.Received, n.Sent = accesslog.StreamServed, l.endpoint.Address(), l.up.Load(), l.down.Load()
 	}
 }
 
-// end writes the line.
+// end writes the record to the access log.
 func (n *noted) end() {
 	if n != nil {
 		n.log.Note(n.Session)
 	}
 }
 
-// noteDatagrams writes the line of a client of a UDP port.
+// noteDatagrams logs an ended session of a UDP client.
 func noteDatagrams(log *accesslog.Streams, of udp.Ended) {
 	status := accesslog.StreamNoEndpoint
 	if of.Served {

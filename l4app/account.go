@@ -14,51 +14,53 @@ import (
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
-// failure is why a connection came to nothing.
+// failure is the reason why a connection was refused or ended early.
 type failure int
 
 const (
-	// tooMany is one beyond the limit of its port.
+	// tooMany: the connection exceeds the limit of its port.
 	tooMany failure = iota
-	// notTrusted is one of a peer that may not say who the client is.
+	// notTrusted: the peer is not allowed to send a PROXY protocol header.
 	notTrusted
-	// noHeader is one without a PROXY protocol header where there has to be one.
+	// noHeader: the connection does not start with the required PROXY protocol header.
 	noHeader
-	// noEndpoint is one for which no endpoint could be reached.
+	// noEndpoint: no endpoint could be reached.
 	noEndpoint
-	// idled is one on which nothing moved for too long.
+	// idled: no bytes were transferred for the idle timeout.
 	idled
-	// drained is one whose endpoint was gone for too long.
+	// drained: the endpoint has been gone for longer than the drain time.
 	drained
-	// unwanted is one whose port was gone for too long.
+	// unwanted: the port has been gone for longer than the drain time.
 	unwanted
-	// unheard is one whose client did not say which host it wants.
+	// unheard: the client did not send a complete ClientHello with the host in time.
 	unheard
-	// noHandshake is one whose client and port did not agree on TLS.
+	// noHandshake: the TLS handshake with the client failed.
 	noHandshake
-	// crowded is one for which its namespace or its port has no file descriptors left.
+	// crowded: the port or its namespace has used up its share of file descriptors.
 	crowded
-	// looped is one that comes from this process.
+	// looped: the connection comes from this process.
 	looped
-	// broken is a fault of our own.
+	// broken: an internal error, such as a panic.
 	broken
 	failures
 )
 
-// reasons are the failures as the metrics have them.
+// reasons are the values of the metric label "reason" for the failures.
 var reasons = [failures]string{
 	"max_connections", "untrusted_peer", "proxy_header", "no_endpoint", "idle", "endpoint_gone", "port_gone", "client_hello", "tls_handshake",
 	"no_descriptors", "loop", "internal",
 }
 
-// quiet is for how long a port says nothing more of a failure that clients can cause as often as they like.
+// quiet is the minimum time between two log lines about the same kind of failure on a port. Clients can cause such
+// failures as often as they like.
 const quiet = 10 * time.Second
 
-// account is what is counted of a port, or of what is passed through at one of HTTPS. It goes on when the port gets other
-// handlers, and when it is opened again while connections of the one before last.
+// account holds the metrics of one port, or of the passthrough connections of an HTTPS port. It is kept when the port
+// gets other handlers, and when the port is closed and opened again while old connections last.
 type account struct {
 	protocol, port string
-	// users are the ports that count here, those included whose last connections have not ended. It belongs to the accounts.
+	// users is the number of ports that use the account, including closed ports whose last connections have not ended.
+	// The mutex of accounts guards it.
 	users int
 
 	opened, active atomic.Int64
@@ -66,11 +68,12 @@ type account struct {
 	failed         [failures]atomic.Uint64
 	warned         [failures]atomic.Int64
 	unwarned       [failures]atomic.Uint64
-	// traffic is that of a UDP port, in place of what is counted of connections.
+	// traffic holds the metrics of a UDP port. TCP ports use the fields above.
 	traffic udp.Traffic
 }
 
-// enter counts a connection as open until leave. It returns false when there are as many as there may be; zero is no limit.
+// enter counts a connection as open until leave is called. It returns false if max connections are open already; zero
+// means no limit.
 func (a *account) enter(most int) bool {
 	if n := a.active.Add(1); most > 0 && n > int64(most) {
 		a.active.Add(-1)
@@ -85,7 +88,7 @@ func (a *account) leave() { a.active.Add(-1) }
 // fail counts a failure.
 func (a *account) fail(f failure) { a.failed[f].Add(1) }
 
-// warn counts a failure, and logs it unless one of the same kind was logged shortly before.
+// warn counts a failure and logs it, unless a failure of the same kind was logged less than quiet ago.
 func (a *account) warn(log *zap.Logger, f failure, message string, fields ...zap.Field) {
 	a.fail(f)
 	now, last := time.Now().UnixNano(), a.warned[f].Load()
@@ -96,14 +99,15 @@ func (a *account) warn(log *zap.Logger, f failure, message string, fields ...zap
 	log.Warn(message, append(fields, zap.Uint64("others_since_the_last_such_line", a.unwarned[f].Swap(0)))...)
 }
 
-// accounts are those of all ports. It is a prometheus.Collector.
+// accounts holds the accounts of all ports. It is a prometheus.Collector.
 type accounts struct {
 	budget *budget.Budget
 	mu     sync.Mutex
 	all    map[string]*account
 }
 
-// use returns the account of a port by its name, until release.
+// use returns the account of the port with the given name, and creates it if necessary. The caller must call release
+// when the port no longer needs it.
 func (a *accounts) use(name string) *account {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -173,7 +177,7 @@ func (a *account) collect(to chan<- prometheus.Metric) {
 	}
 	if a.protocol == string(ir.UDP) {
 		collectTraffic(&a.traffic, send)
-		// All others are of datagrams, and counted as such.
+		// All other failures of a UDP port concern datagrams, and collectTraffic has sent them.
 		send(failuresTotal, prometheus.CounterValue, float64(a.failed[broken].Load()), reasons[broken])
 		return
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// secured is how TLS is spoken with the endpoints of a port. What the Secret says at the moment of a handshake counts;
-// while it is no good there is none.
+// secured is the TLS configuration for connections to the endpoints of a port. The Secret is read at each handshake;
+// while it is invalid, handshakes fail.
 type secured struct {
 	way       ir.BackendTLS
 	authority *trust.Authority
@@ -23,7 +23,7 @@ type secured struct {
 	current atomic.Pointer[generation]
 }
 
-// generation is what the contents of a Secret amount to.
+// generation is the TLS configuration made from one version of a Secret, or the error if the Secret is invalid.
 type generation struct {
 	contents *trust.Contents
 	config   *tls.Config
@@ -48,7 +48,7 @@ func (s *secured) contents() *trust.Contents {
 	return s.authority.Contents()
 }
 
-// nothing is for those who neither verify nor show a certificate.
+// nothing is used if there is no Secret: the endpoint is not verified, and no client certificate is sent.
 var nothing = new(trust.Contents)
 
 func (s *secured) now() *generation {
@@ -66,7 +66,7 @@ func (s *secured) now() *generation {
 	return g
 }
 
-// speak does the handshake on a connection.
+// speak performs the TLS handshake on a connection to an endpoint.
 func (s *secured) speak(ctx context.Context, conn net.Conn) (net.Conn, error) {
 	g := s.now()
 	if g.err != nil {

@@ -12,11 +12,12 @@ import (
 	"github.com/k8singress/k8singress/internal/netaddr"
 )
 
-// takenBy returns what the servers of a configuration listen on. Its apps must have been provisioned; after that they
-// change neither their servers nor the addresses, so they may start or run meanwhile.
+// takenBy returns the addresses on which the servers of a Caddy configuration listen. The apps of the configuration
+// must be provisioned. Provisioned apps change neither their servers nor the addresses, so they may start or run at the
+// same time.
 func takenBy(ctx caddy.Context) []netaddr.Taken {
 	var all []netaddr.Taken
-	// The error is that there is no such app, which takes no addresses then.
+	// An error means that the app is not configured, so it uses no addresses.
 	if app, err := ctx.AppIfConfigured("http"); err == nil {
 		servers := app.(*caddyhttp.App).Servers
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
@@ -33,11 +34,11 @@ func takenBy(ctx caddy.Context) []netaddr.Taken {
 	return all
 }
 
-// appendTaken adds the addresses of a server; one with HTTP/3 has each of them for UDP, too.
+// appendTaken appends the listen addresses of a server. A server with HTTP/3 also uses each of them for UDP.
 func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool) []netaddr.Taken {
 	replacer := caddy.NewReplacer()
 	for _, text := range texts {
-		// The server itself says what is wrong with an address.
+		// The server itself reports an invalid address.
 		address, err := caddy.ParseNetworkAddress(replacer.ReplaceAll(text, ""))
 		if err != nil {
 			continue
@@ -52,8 +53,8 @@ func appendTaken(all []netaddr.Taken, server string, texts []string, http3 bool)
 	return all
 }
 
-// Check returns an error if a server of the configuration, or a port that is open, has an address. It is for who opens addresses beside
-// these ports, on the goroutine that changes them.
+// Check returns an error if a server of the Caddy configuration or an open port uses the address. It is for code that
+// opens addresses beside these ports, and must be called on the goroutine that changes the ports.
 func (p *Ports) Check(address caddy.NetworkAddress) error {
 	if err := p.check([]string{address.String()}); err != nil {
 		return err
@@ -75,8 +76,8 @@ func (p *Ports) Check(address caddy.NetworkAddress) error {
 	return nil
 }
 
-// check returns an error if a server of the configuration has one of the addresses. Caddy would share them without a
-// word, and each would get a part of the connections.
+// check returns an error if a server of the Caddy configuration uses one of the addresses. Without the check, Caddy
+// would silently share the address, and each side would get a part of the connections.
 func (p *Ports) check(addresses []string) error {
 	for _, text := range addresses {
 		address, err := caddy.ParseNetworkAddress(text)

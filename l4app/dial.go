@@ -14,31 +14,34 @@ import (
 )
 
 const (
-	// idleTimeout is ingress-nginx's proxy-stream-timeout.
+	// idleTimeout is ingress-nginx's default of proxy-stream-timeout.
 	idleTimeout = 600 * time.Second
-	// connectTimeout is how long one endpoint has to accept: ingress-nginx's proxy-connect-timeout, which is for HTTP. It has
-	// none for streams, where nginx's own 60 seconds count, which is longer than most clients wait for three endpoints.
+	// connectTimeout is the time that one endpoint has to accept a connection: ingress-nginx's proxy-connect-timeout
+	// for HTTP. ingress-nginx has no such setting for streams and uses nginx's default of 60 seconds. Most clients do
+	// not wait that long for three endpoints.
 	connectTimeout = 5 * time.Second
-	// tries is how many endpoints are asked: ingress-nginx's proxy-stream-next-upstream-tries.
+	// tries is the maximum number of endpoints to try: ingress-nginx's default of proxy-stream-next-upstream-tries.
 	tries = 3
-	// triesTimeout is for how long another one is asked: ingress-nginx's proxy-stream-next-upstream-timeout.
+	// triesTimeout is the time after which no further endpoint is tried: ingress-nginx's default of
+	// proxy-stream-next-upstream-timeout.
 	triesTimeout = 600 * time.Second
 )
 
-// attempt is the search for an endpoint that takes a client's connection.
+// attempt is the search for an endpoint that accepts the connection of one client.
 type attempt struct {
 	handler *Handler
 	to      *balancer.Backend
 	client  balancer.Address
-	// greeting is what each endpoint hears first.
+	// greeting is sent first on each connection to an endpoint: a PROXY protocol header, or nothing.
 	greeting []byte
 }
 
-// dial connects to an endpoint. The choice that it returns is under way.
+// dial connects to an endpoint of the backend, and tries other endpoints after a failure. The returned choice has
+// begun; the caller must call its End method.
 func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 	err, policy := balancer.ErrNoEndpoint, &a.handler.Policy
 	if a.handler.secured != nil {
-		// That is no fault of an endpoint.
+		// An invalid Secret is not the fault of an endpoint, so no endpoint is tried.
 		if err := a.handler.secured.now().err; err != nil {
 			return nil, balancer.Choice{}, err
 		}
@@ -63,8 +66,8 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, balancer.Choice, error) {
 	return nil, balancer.Choice{}, err
 }
 
-// try connects to one endpoint. What counts as its latency is the time until it accepts: a connection lasts as long as
-// the client likes.
+// try connects to one endpoint. The balancer gets the connect time as the endpoint's latency, because the client
+// decides how long a connection lasts.
 func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, error) {
 	begin := time.Now()
 	choice.Begin()
@@ -79,14 +82,15 @@ func (a *attempt) try(ctx context.Context, choice balancer.Choice) (net.Conn, er
 	return conn, err
 }
 
-// connect has an endpoint ready for what the client says.
+// connect connects to an endpoint, sends the greeting and performs the TLS handshake, so that the client's bytes can
+// follow.
 func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error) {
 	deadline := time.Now().Add(cmp.Or(a.handler.Policy.ConnectTimeout, connectTimeout))
 	conn, err := a.open(ctx, address, deadline)
 	if err != nil {
 		return nil, err
 	}
-	// At once: it may lead back to a port of ours.
+	// Add the address immediately: the connection may lead back to one of our own ports.
 	local := addressOf(conn.LocalAddr())
 	a.handler.outgoing.Add(local)
 	ready, err := a.greet(ctx, conn, deadline)
@@ -98,7 +102,7 @@ func (a *attempt) connect(ctx context.Context, address string) (net.Conn, error)
 	return ready, nil
 }
 
-// greet says what an endpoint hears first, and begins TLS where it is spoken.
+// greet sends the greeting to an endpoint, and then performs the TLS handshake if the endpoint uses TLS.
 func (a *attempt) greet(ctx context.Context, conn net.Conn, deadline time.Time) (net.Conn, error) {
 	if len(a.greeting) > 0 {
 		if _, err := conn.Write(a.greeting); err != nil {
@@ -113,8 +117,8 @@ func (a *attempt) greet(ctx context.Context, conn net.Conn, deadline time.Time) 
 	return a.handler.secured.speak(ctx, conn)
 }
 
-// open connects, where the endpoint may be dialled. One that is gone without a word is noticed where endpoints are, and needs no probes of
-// its own.
+// open connects to an endpoint if the guard allows its address. TCP keep-alive is off, because the watch ends the
+// connections of endpoints that have disappeared.
 func (a *attempt) open(ctx context.Context, address string, deadline time.Time) (net.Conn, error) {
 	return a.handler.guard.Dial(ctx, net.Dialer{Deadline: deadline, KeepAlive: -1}, a.to.ID(), address)
 }

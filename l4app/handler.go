@@ -25,29 +25,29 @@ import (
 
 func init() { caddy.RegisterModule(new(Handler)) }
 
-// Handler passes a connection, or the datagrams of a client, to an endpoint of one of its backends. It is the last handler of a
-// port that a Kubernetes object asks for. When an endpoint does not answer, another one is asked.
+// Handler forwards a TCP connection, or the datagrams of a UDP client, to an endpoint of one of its backends. It is the
+// last handler of a port that a Kubernetes object defines. If an endpoint does not respond, another endpoint is tried.
 type Handler struct {
 	document.StreamBackends
-	// ProxyProtocol is "v1" or "v2" to send the endpoint the address of the client in a PROXY protocol header first. It is
-	// for TCP. Default: none is sent.
+	// ProxyProtocol is "v1" or "v2" to send a PROXY protocol header with the client's address to the endpoint first. It
+	// is for TCP only. Default: no header is sent.
 	ProxyProtocol ir.ProxyVersion `json:"proxy_protocol,omitempty"`
-	// Policy has the timeouts and limits.
+	// Policy holds the timeouts and limits.
 	Policy ir.StreamPolicy `json:"policy,omitzero"`
-	// TLS is how TLS is spoken with the endpoints. It is for TCP. Default: it is not.
+	// TLS configures TLS to the endpoints. It is for TCP only. Default: no TLS.
 	TLS *ir.BackendTLS `json:"tls,omitempty"`
 
 	backends *split.Split[*balancer.Backend]
 	secured  *secured
 	account  *account
-	// accessLog is for UDP: connections of TCP bring their line along.
+	// accessLog is used for UDP only: TCP connections carry their access log record with them.
 	accessLog func() *accesslog.Streams
 	outgoing  *loops.Sockets
 	guard     *reach.Guard
 	share     *budget.Share
 	workers   *workerPool
 	watch     *watch
-	// ends is over when connections have to end, even those that have no endpoint yet.
+	// ends is cancelled when all connections must end, including those that still have no endpoint.
 	ends context.Context //nolint:containedctx // a connection has none of its own
 	log  *zap.Logger
 }
@@ -57,7 +57,7 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress", New: func() caddy.Module { return new(Handler) }}
 }
 
-// Provision finds the endpoints.
+// Provision validates the settings and looks up the backends.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	scope := scopeOf(ctx)
 	if scope == nil {
@@ -87,7 +87,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// check refuses what can mean nothing.
+// check rejects negative values.
 func check(p *ir.StreamPolicy) error {
 	for name, value := range map[string]int64{
 		"idle_timeout": int64(p.IdleTimeout), "connect_timeout": int64(p.ConnectTimeout), "tries": int64(p.Tries),
@@ -128,7 +128,8 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	local := addressOf(backend.LocalAddr())
 	defer h.outgoing.Remove(local)
 	l := &link{client: client, backend: sideOf(backend), endpoint: choice.Endpoint}
-	// Once the client has said all nobody reads from it, and closing its socket alone would tell nobody.
+	// Closing only the client's socket is not enough: once the client has sent everything, no goroutine reads from that
+	// socket and would notice.
 	defer panics.AfterContext(h.ends, "l4app/link", l.close)()
 	h.watch.add(l)
 	begin := time.Now()
@@ -139,7 +140,7 @@ func (h *Handler) pass(cx *layer4.Connection, to *balancer.Backend) error {
 	return nil
 }
 
-// unreachable says that a connection has found no endpoint. Nobody is told when it was closed from our side.
+// unreachable logs that there was no endpoint for a connection. It logs nothing if we ended the connection ourselves.
 func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err error) error {
 	if h.ends.Err() != nil {
 		return nil
@@ -149,7 +150,7 @@ func (h *Handler) unreachable(cx *layer4.Connection, to *balancer.Backend, err e
 	return nil
 }
 
-// ended says what became of a connection.
+// ended records in metrics and logs why a connection ended.
 func (h *Handler) ended(cx *layer4.Connection, to *balancer.Backend, l *link, took time.Duration, err error) {
 	switch {
 	case errors.Is(err, errIdle):

@@ -21,25 +21,25 @@ import (
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
-// Passage hands connections that no port of ours has accepted to endpoints.
+// Passage forwards TLS connections that another server has accepted to endpoints, without terminating TLS.
 type Passage struct {
 	account *account
 	policy  func() ir.StreamPolicy
 	drain   func() time.Duration
 	log     *zap.Logger
-	// name is that of the port, for its part of the budget.
+	// name is the name of the port, such as "tcp/443". It identifies the port's share of the budget.
 	name     string
 	budget   *budget.Budget
 	outgoing *loops.Sockets
 	guard    *reach.Guard
-	// newest is what the last connection was taken under.
+	// newest holds the conditions of the most recent connection.
 	newest atomic.Pointer[conditions]
 }
 
-// Passage returns one for the connections that somebody else accepts at an address. It asks for the policy with each new one;
-// those that are open go on as they began. They are counted as those of a port. The account stays, also when nobody listens
-// there any more: its connections last longer, and the next one that listens there goes on counting. It may be called on any
-// goroutine.
+// Passage returns a Passage for the connections that another server accepts at an address. It calls policy for each new
+// connection; open connections keep their policy. The connections appear in the metrics of that port. The account of
+// the port is never released: connections can outlive the listener, and the next listener on the port continues its
+// counters. Passage may be called on any goroutine.
 func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Logger) *Passage {
 	name := at.Network() + "/" + portOf(at)
 	return &Passage{
@@ -48,7 +48,7 @@ func (p *Ports) Passage(at net.Addr, policy func() ir.StreamPolicy, log *zap.Log
 	}
 }
 
-// portOf is what is counted of an address: its port, if it has one.
+// portOf returns the port of an address for the metrics. If the address has no TCP port, it returns the whole address.
 func portOf(at net.Addr) string {
 	if tcp, ok := at.(*net.TCPAddr); ok {
 		return strconv.Itoa(tcp.Port)
@@ -56,10 +56,10 @@ func portOf(at net.Addr) string {
 	return at.String()
 }
 
-// Unheard counts a connection whose client did not say in time, or in few enough words, which host it wants.
+// Unheard counts a connection whose client did not send its ClientHello in time, or sent one that is too long.
 func (p *Passage) Unheard() { p.account.fail(unheard) }
 
-// conditions are what connections are taken under that come between two changes of the policy.
+// conditions are the policy and the watch shared by all connections that start between two changes of the policy.
 type conditions struct {
 	policy ir.StreamPolicy
 	watch  watch
@@ -72,7 +72,7 @@ func (p *Passage) now() *conditions {
 		newest = &conditions{policy: policy, watch: watch{
 			idle: cmp.Or(policy.IdleTimeout, idleTimeout), drain: p.drain, account: p.account,
 		}}
-		// Of two that come at once, each may have its own.
+		// Two connections that start at the same time may each get their own conditions, which is harmless.
 		p.newest.Store(newest)
 	}
 	return newest
@@ -87,7 +87,7 @@ type Passed struct {
 	End context.CancelFunc
 }
 
-// Take makes a connection one of the passage. ahead is what has been read of it before.
+// Take adds a connection to the passage. ahead holds the bytes that were already read from it.
 func (p *Passage) Take(conn net.Conn, ahead []byte, to *balancer.Backend) *Passed {
 	cx := layer4.WrapConnection(conn, ahead, p.log)
 	ends, end := context.WithCancel(cx.Context)
@@ -98,7 +98,8 @@ func (p *Passage) Take(conn net.Conn, ahead []byte, to *balancer.Backend) *Passe
 	}}
 }
 
-// Pass hands the connection to an endpoint of its backend, as Handler does, and returns when it has ended. It is closed then.
+// Pass forwards the connection to an endpoint of its backend, as Handler does. It returns after the connection has
+// ended and is closed.
 func (c *Passed) Pass() (err error) {
 	defer c.End()
 	defer c.cx.Close()
@@ -109,7 +110,7 @@ func (c *Passed) Pass() (err error) {
 		return nil
 	}
 	defer h.share.Give(perConnection)
-	// A panic ends this connection alone.
+	// A panic ends only this connection.
 	if p := panics.Try(func() { err = h.pass(c.cx, c.to) }); p != nil {
 		h.account.fail(broken)
 		h.log.Error("passing a connection through panicked", zap.Any("panic", p.Value), zap.ByteString("stack", p.Stack))

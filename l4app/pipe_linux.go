@@ -10,27 +10,27 @@ import (
 )
 
 const (
-	// spliced is how many bytes one call of splice moves at most, and the size that pipes are asked for. The kernel gives a
-	// process without privileges smaller ones once it has 64 of these.
+	// spliced is the maximum number of bytes per splice call, and the requested size of a pipe. Once an unprivileged
+	// process has 64 pipes of this size, the kernel gives it smaller ones.
 	spliced = 1 << 20
-	// idlePipes is how many pipes are kept for later. Each one costs two file descriptors.
+	// idlePipes is the maximum number of idle pipes to keep. Each pipe uses two file descriptors.
 	idlePipes = 64
-	// withoutWaiting is SPLICE_F_NONBLOCK: a socket that has nothing to say says so.
+	// withoutWaiting is SPLICE_F_NONBLOCK: splice returns EAGAIN if the socket has no data.
 	withoutWaiting = 2
 )
 
-// pipe is where bytes are on their way from one socket to another without coming into this process. It is empty while
-// nobody has it, and belongs to one direction of one connection only while bytes are in it, so that connections on which
-// nothing is said have none.
+// pipe is a kernel pipe through which splice moves bytes from one socket to another, without copying them into this
+// process. An idle pipe is empty. A pipe belongs to one direction of one connection only while it holds bytes, so idle
+// connections have no pipes.
 type pipe struct{ in, out int }
 
 var pipes = make(chan pipe, idlePipes)
 
-// pipeShare is where the descriptors of pipes come from. They have a budget of their own: a connection whose bytes find no pipe copies
-// them, and a client who takes no bytes holds one.
+// pipeShare is the budget for the file descriptors of pipes. They have a separate budget because clients can hold pipes
+// by not reading; connections that get no pipe copy their bytes instead.
 var pipeShare = sync.OnceValue(func() *budget.Share { return budget.Pipes.Budget().Share("", "") })
 
-// perPipe is how many file descriptors a pipe costs.
+// perPipe is the number of file descriptors per pipe.
 const perPipe = 2
 
 func takePipe() (pipe, error) {
@@ -47,12 +47,12 @@ func takePipe() (pipe, error) {
 		pipeShare().Give(perPipe)
 		return pipe{}, err
 	}
-	// A smaller one works, with more calls.
+	// A failure is harmless: a smaller pipe only needs more calls.
 	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(ends[0]), syscall.F_SETPIPE_SZ, spliced)
 	return pipe{in: ends[1], out: ends[0]}, nil
 }
 
-// give takes a pipe back that is empty.
+// give returns an empty pipe to the idle pipes.
 func (p pipe) give() {
 	select {
 	case pipes <- p:
@@ -66,20 +66,20 @@ func (p pipe) close() {
 	pipeShare().Give(perPipe)
 }
 
-// splicer moves what one TCP connection says to another one.
+// splicer moves the bytes that arrive on one TCP connection to another.
 type splicer struct {
 	from, to syscall.RawConn
 	note     func(int)
 	pipe     pipe
-	// full is how much is in the pipe; moved and err are what became of the last call.
+	// full is the number of bytes in the pipe. moved and err are the results of the last splice call.
 	full, moved int
 	err         error
-	// readable and writable are fill and drain as functions, which are made once.
+	// readable and writable are the method values fill and drain, stored to avoid an allocation per call.
 	readable, writable func(uintptr) bool
 }
 
-// splice moves bytes in the kernel until the source has said all, and tells of each lot that has gone. With
-// errors.ErrUnsupported nothing is lost, and somebody has to copy the rest.
+// splice moves bytes in the kernel until the source reaches EOF. It calls note with the number of bytes after each
+// write. If it returns errors.ErrUnsupported, no bytes are lost, and the caller must copy the rest.
 func splice(to, from *net.TCPConn, note func(int)) error {
 	source, err := from.SyscallConn()
 	if err != nil {
@@ -98,7 +98,7 @@ func splice(to, from *net.TCPConn, note func(int)) error {
 	}
 }
 
-// step moves what there is to be moved.
+// step moves the bytes that are available in the source, and waits until there are some.
 func (s *splicer) step() error {
 	if err := s.from.Read(s.readable); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (s *splicer) step() error {
 			err = s.err
 		}
 		if err != nil {
-			// What is in it would come out at somebody else's.
+			// Do not reuse the pipe: its bytes would end up on another connection.
 			s.pipe.close()
 			return deafError{err}
 		}
@@ -121,7 +121,7 @@ func (s *splicer) step() error {
 	return nil
 }
 
-// fill moves from the source into a pipe. It returns false when there is nothing yet.
+// fill moves bytes from the source socket into a pipe. It returns false if the socket has no data yet.
 func (s *splicer) fill(socket uintptr) bool {
 	if s.pipe, s.err = takePipe(); s.err != nil {
 		s.err = errors.ErrUnsupported
@@ -137,13 +137,14 @@ func (s *splicer) fill(socket uintptr) bool {
 		s.err = nil
 		return false
 	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EPERM):
-		// Not for this kind of socket, or not for us.
+		// The kernel cannot splice this kind of socket, or does not allow it for this process.
 		s.err = errors.ErrUnsupported
 	}
 	return true
 }
 
-// drain moves from the pipe to the destination. It returns false when that takes nothing more for now.
+// drain moves bytes from the pipe to the destination socket. It returns false if the socket accepts no more bytes at
+// the moment.
 func (s *splicer) drain(socket uintptr) bool {
 	for s.full > 0 {
 		moved, err := transfer(int(socket), s.pipe.out)

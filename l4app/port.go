@@ -30,28 +30,27 @@ import (
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
-// chain is a provisioned caddy-l4 server without its listeners. Those are ours, because caddy-l4's own know neither which
-// connections are open nor how to get other handlers, and its loop for UDP cuts datagrams and keeps the clients of a
-// socket that is closed.
+// chain is a provisioned caddy-l4 server without its listeners. This package opens the listeners itself, because
+// caddy-l4's listeners neither track the open connections nor allow replacing the handlers. In addition, caddy-l4's UDP
+// loop truncates datagrams and keeps the clients of a closed socket.
 type chain struct {
 	log       *zap.Logger
 	addresses []string
-	// udp is set for a UDP port, which has no handler.
+	// udp holds the settings of a UDP port, which has no handler. It is nil for a TCP port.
 	udp         *udp.Settings
 	handler     layer4.Handler
 	cancel      context.CancelFunc
 	connections *connections
-	// end is called when the connections have to end, before they are closed.
+	// end is called when the connections must end, before they are closed.
 	end context.CancelFunc
-	// most is how many connections the port may have; zero is any number. share is where their file descriptors come from, and outgoing
-	// has the sockets of our own.
+	// most is the maximum number of connections of the port; zero means no limit. share is the budget for their file
+	// descriptors, and outgoing holds the addresses of our own sockets to endpoints.
 	most     int
 	share    *budget.Share
 	outgoing *loops.Sockets
 }
 
-// newChain provisions a server. What its handlers are to know of the port is in of, and what they want of it comes to stand
-// there.
+// newChain provisions a server. The handlers read their port's data from the scope, and set its limits there.
 func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, error) {
 	var s layer4.Server
 	if err := caddy.StrictUnmarshalJSON(server, &s); err != nil {
@@ -82,8 +81,8 @@ func newChain(ctx caddy.Context, server json.RawMessage, of *scope) (*chain, err
 	return c, nil
 }
 
-// provision makes one handler of the routes of a server. Where nothing has to be matched, as on our own ports, it goes
-// straight to what they handle connections with.
+// provision returns one handler for the routes of a server. If there is nothing to match, as on our own ports, it calls
+// the handlers directly, without caddy-l4's matching.
 func provision(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (layer4.Handler, error) {
 	unhandled := layer4.HandlerFunc(func(*layer4.Connection) error { return nil })
 	if len(s.Routes) == 1 && len(s.Routes[0].MatcherSetsRaw) == 0 {
@@ -111,16 +110,16 @@ func inTurn(modules []any, last layer4.Handler) layer4.Handler {
 	return last
 }
 
-// close ends the connections that are there.
+// close ends all open connections.
 func (c *chain) close() {
 	c.end()
 	c.connections.close()
 }
 
-// buffers hold what caddy-l4 reads while it looks for a route.
+// buffers holds the bytes that caddy-l4 reads while it matches a route.
 var buffers = pools.NewBuffers("l4app: matching", 2<<10)
 
-// serve handles a connection. A panic ends this connection alone.
+// serve handles a connection. A panic ends only this connection.
 func (c *chain) serve(conn net.Conn, account *account, n *noted) {
 	buffer := buffers.Get()
 	var err error
@@ -138,9 +137,10 @@ func (c *chain) serve(conn net.Conn, account *account, n *noted) {
 	}
 }
 
-// port is what listens on the addresses of a chain. The chain can be replaced by another one with the same addresses.
+// port is an open port: the listeners on the addresses of a chain. The chain can be replaced by another chain with the
+// same addresses.
 type port struct {
-	// wanted is what the port was made from. It belongs to Ports.
+	// wanted is the definition of the port. It belongs to Ports.
 	wanted    *document.Port
 	addresses []string
 	account   *account
@@ -148,14 +148,15 @@ type port struct {
 	accessLog func() *accesslog.Streams
 	chain     atomic.Pointer[chain]
 	listeners []io.Closer
-	// forwarders are those of a UDP port.
+	// forwarders are the forwarders of a UDP port, one for each socket.
 	forwarders []*udp.Forwarder
-	// serving are the loops that accept or forward, and the connections under way.
+	// serving tracks the goroutines that accept or forward, and those that serve connections.
 	serving panics.Group
-	// gone is closed when the port is, and back when there is a port of that name again.
+	// gone is closed when this port is closed. back is closed when a port with the same name is opened afterwards.
 	gone, back chan struct{}
-	// name is that of the port, successor the next one of that name, and waiting how many chains wait for their connections to end,
-	// those of ports before it included. They belong to Ports.
+	// name is the name of the port, and successor is the next port with the same name. waiting is the number of retired
+	// chains whose connections have not ended, including chains of earlier ports with this name. These fields belong to
+	// Ports.
 	name      string
 	successor *port
 	waiting   int
@@ -200,8 +201,8 @@ func openPort(ctx caddy.Context, c *chain, of *scope) (*port, error) {
 	return p, nil
 }
 
-// bind listens on an address, through Caddy, which knows how to get at privileged ports. Caddy shares ports with whoever
-// else allows it, without a word; so the address is tried for ourselves alone before.
+// bind listens on an address through Caddy, which knows how to open privileged ports. Caddy silently shares a port with
+// any process that allows it, so bind first checks that it can have the address exclusively.
 func bind(ctx caddy.Context, address string) ([]any, error) {
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil {
@@ -217,12 +218,12 @@ func bind(ctx caddy.Context, address string) ([]any, error) {
 	return sockets, nil
 }
 
-// close ends the listeners, and takes no clients any more. The connections go on, and so do the clients of a UDP port with
-// whom something moves: they are among the connections of the chain then.
+// close closes the listeners and accepts no new clients. Open connections continue. The active clients of a UDP port
+// continue, too, and are then among the connections of the chain.
 func (p *port) close() {
 	close(p.gone)
 	for _, listener := range p.listeners {
-		// What can go wrong is that it is closed already.
+		// The only possible error is that the listener is already closed.
 		_ = listener.Close()
 	}
 	known := p.chain.Load().connections
@@ -233,7 +234,7 @@ func (p *port) close() {
 	}
 }
 
-// free gives the addresses of a port free that is closed. Clients of a UDP port that go on do so no longer.
+// free releases the addresses of a closed port. It ends the remaining clients of a UDP port.
 func (p *port) free() {
 	for _, f := range p.forwarders {
 		_ = f.Close()
@@ -258,7 +259,7 @@ func (p *port) accept(listener net.Listener) {
 			})
 			continue
 		}
-		// Out of file descriptors, for example: that passes.
+		// Errors such as running out of file descriptors are temporary.
 		if !p.pauses(err, pause) {
 			return
 		}
@@ -266,7 +267,7 @@ func (p *port) accept(listener net.Listener) {
 	}
 }
 
-// pauses waits after an error. It returns false when there is nothing to wait for, because the port is gone.
+// pauses waits after an error. It returns false if the port is gone, and accepting must stop.
 func (p *port) pauses(err error, pause time.Duration) bool {
 	if errors.Is(err, net.ErrClosed) {
 		return false
@@ -280,12 +281,12 @@ func (p *port) pauses(err error, pause time.Duration) bool {
 	}
 }
 
-// handle serves a connection by the chain of this moment.
+// handle serves a connection with the current chain.
 func (p *port) handle(conn net.Conn) {
 	defer conn.Close()
 	c := p.chain.Load()
 	for !c.connections.add(conn) {
-		// It was replaced between those two lines, or the port is gone.
+		// The chain was replaced after it was loaded, or the port is gone.
 		next := p.chain.Load()
 		if next == c {
 			return
@@ -310,10 +311,10 @@ func (p *port) handle(conn net.Conn) {
 	c.serve(conn, p.account, n)
 }
 
-// perConnection is how many file descriptors a connection costs: one for the client, one for the endpoint.
+// perConnection is the number of file descriptors per connection: one for the client, one for the endpoint.
 const perConnection = 2
 
-// peerOf is who is at the other end, whatever a PROXY protocol header says.
+// peerOf returns the address of the peer's socket, whatever a PROXY protocol header says.
 func peerOf(conn net.Conn) netip.AddrPort {
 	if socket, ok := socketOf(conn).(net.Conn); ok {
 		conn = socket
@@ -321,7 +322,8 @@ func peerOf(conn net.Conn) netip.AddrPort {
 	return addressOf(conn.RemoteAddr())
 }
 
-// admit takes the file descriptors of a connection. It returns false for one that is to be closed.
+// admit takes the file descriptors of a connection from share. It returns false if the caller must close the
+// connection.
 func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own *loops.Sockets) bool {
 	if own.Has(peerOf(conn)) {
 		a.warn(log, looped, "closing a connection that comes from this process: the endpoint of a port is a port of ours",
@@ -336,13 +338,13 @@ func (a *account) admit(log *zap.Logger, conn net.Conn, share *budget.Share, own
 	return true
 }
 
-// connections are those that a chain serves.
+// connections is the set of open connections of a chain.
 type connections struct {
 	mu      sync.Mutex
 	open    map[io.Closer]struct{}
 	refused bool
 	closed  bool
-	// ended is closed when no connection is there and none may come.
+	// ended is closed when new connections are refused and no connection is left.
 	ended chan struct{}
 }
 
@@ -350,7 +352,7 @@ func newConnections() *connections {
 	return &connections{open: map[io.Closer]struct{}{}, ended: make(chan struct{})}
 }
 
-// add returns false when no new connection is taken.
+// add adds a connection. It returns false if new connections are refused.
 func (c *connections) add(conn io.Closer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -368,7 +370,8 @@ func (c *connections) remove(conn io.Closer) {
 	c.end()
 }
 
-// refuse takes no new connection any more. The channel is closed when the last one has ended. It is called once.
+// refuse makes add refuse new connections. The returned channel is closed when the last connection has ended. It is
+// called once.
 func (c *connections) refuse() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -377,12 +380,12 @@ func (c *connections) refuse() <-chan struct{} {
 	return c.ended
 }
 
-// close closes those that are there.
+// close closes all open connections.
 func (c *connections) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for conn := range c.open {
-		// Whoever reads from it finds out; there is nobody else to tell.
+		// The goroutine that reads from the connection gets the error.
 		_ = conn.Close()
 	}
 }
@@ -394,31 +397,33 @@ func (c *connections) end() {
 	}
 }
 
-// Tables are what the handlers of ports look endpoints, certificates and authorities up in.
+// Tables hold the endpoints, certificates and certificate authorities that the handlers of ports use.
 type Tables struct {
 	Endpoints    *endpoints.Table
 	Certificates *certs.Store
 	Trust        *trust.Store
-	// Budget has the file descriptors of all ports and of passthrough; nil means budget.Streams.
+	// Budget limits the file descriptors of all ports and of passthrough; nil means budget.Streams.
 	Budget *budget.Budget
-	// AccessLog returns where connections are noted now: nil is nowhere, and nil in its place, too.
+	// AccessLog returns the current access log of connections. A nil function or a nil result disables the log.
 	AccessLog func() *accesslog.Streams
 }
 
-// scope is what the handlers of a port know of it, and what they tell it.
+// scope carries data between a port and its handlers: the handlers read the port's data, and set most and their limits
+// during provisioning.
 type scope struct {
 	tables  *Tables
 	account *account
 	log     *zap.Logger
 	workers *workerPool
-	// share is where file descriptors come from, and outgoing has the sockets towards endpoints, of TCP or of UDP.
+	// share is the budget for file descriptors. outgoing holds the addresses of the sockets to endpoints, either for
+	// TCP or for UDP.
 	share    *budget.Share
 	outgoing *loops.Sockets
-	// most is how many connections there may be at once. It is said by a handler while it is provisioned.
+	// most is the maximum number of open connections; zero means no limit. A handler sets it while it is provisioned.
 	most int
-	// ends is over when open connections have to end.
+	// ends is cancelled when open connections must end.
 	ends context.Context //nolint:containedctx // it is the one of the port, for those who are provisioned with it
-	// drain returns for how long a connection may go on that nobody wants any more.
+	// drain returns how long a connection may last after its port or endpoint is gone.
 	drain func() time.Duration
 }
 
@@ -428,7 +433,7 @@ func withScope(ctx context.Context, s *scope) context.Context {
 	return context.WithValue(ctx, scopeKey{}, s)
 }
 
-// scopeOf returns nil for a handler on a port that is none of ours.
+// scopeOf returns the scope of a handler, or nil if the port was not opened by this package.
 func scopeOf(ctx context.Context) *scope {
 	s, _ := ctx.Value(scopeKey{}).(*scope)
 	return s

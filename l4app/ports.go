@@ -24,45 +24,45 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// drainTime is how long the connections of a port that is gone may last: ingress-nginx's worker-shutdown-timeout.
+// drainTime is how long the connections of a closed port may last by default: ingress-nginx's worker-shutdown-timeout.
 const drainTime = 240 * time.Second
 
-// Refusal is a port that is not served, and why.
+// Refusal is a port that is not served, with the error.
 type Refusal struct {
 	// Name is the key of the port in the document, such as "tcp/5432".
 	Name string
-	// Origin is the object that the port comes from.
+	// Origin is the object that defines the port.
 	Origin ir.Ref
 	Err    error
 }
 
-// Ports are the TCP and UDP ports that are open. Opening, changing or closing one touches no other. One goroutine may
-// call the methods, but for those that say otherwise; connections are served on their own.
+// Ports is the set of open TCP and UDP ports. Opening, changing or closing a port does not affect the others. Only one
+// goroutine may call the methods, except where a method says otherwise. Connections are served on other goroutines.
 type Ports struct {
 	log      *zap.Logger
 	tables   Tables
 	accounts *accounts
 	workers  workerPool
 	budget   *budget.Budget
-	// tcp and udp are the sockets towards endpoints.
+	// tcp and udp hold the addresses of our sockets to endpoints.
 	tcp, udp loops.Sockets
-	// drain is in nanoseconds.
+	// drain is the drain time in nanoseconds.
 	drain atomic.Int64
 
-	// mu is for open, and for left, which says that nothing is to be opened any more.
+	// mu guards open, leaving and left. left means that no port may be opened any more.
 	mu   sync.Mutex
 	open map[string]*port
-	// leaving are ports that are gone, but for their last connections.
+	// leaving are closed ports whose last connections have not ended.
 	leaving map[string]*port
 	left    bool
-	// outlasts says that Close leaves everything to Leave.
+	// outlasts means that Close does nothing, because Drain ends the ports later.
 	outlasts atomic.Bool
 	refused  map[string]*document.Port
-	// taken are the addresses of the Caddy configuration.
+	// taken are the listen addresses of the Caddy configuration.
 	taken []netaddr.Taken
-	// running is what has not ended yet of ports and chains that were let go.
+	// running tracks the closed ports and the replaced chains that have not ended.
 	running panics.Group
-	// closing is closed when what is open has to end now.
+	// closing is closed when all connections must end now.
 	closing chan struct{}
 }
 
@@ -80,7 +80,7 @@ func New(log *zap.Logger, tables Tables) *Ports {
 	return p
 }
 
-// SetDrain says how long connections may last whose port or endpoint is gone; zero is four minutes.
+// SetDrain sets how long connections may last after their port or endpoint is gone. Zero means four minutes.
 func (p *Ports) SetDrain(d time.Duration) { p.drain.Store(int64(cmp.Or(d, drainTime))) }
 
 func (p *Ports) drainTime() time.Duration { return time.Duration(p.drain.Load()) }
@@ -88,9 +88,9 @@ func (p *Ports) drainTime() time.Duration { return time.Duration(p.drain.Load())
 // Collector returns the metrics of all ports.
 func (p *Ports) Collector() prometheus.Collector { return p.accounts }
 
-// Adopt makes room for the servers of another Caddy configuration, whose apps are all provisioned: a port that one of them
-// listens on is closed and returned. Its connections go on as those of a port that is gone. Nothing is opened; Retry
-// opens what was refused because of the configuration before.
+// Adopt makes room for the servers of a new Caddy configuration, whose apps must all be provisioned. It closes and
+// returns each port whose address one of these servers uses; open connections of the port are drained. Adopt opens no
+// ports. Retry opens the ports that were refused because of the previous configuration.
 func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 	p.taken = takenBy(ctx)
 	var refusals []Refusal
@@ -112,12 +112,12 @@ func (p *Ports) Adopt(ctx caddy.Context) []Refusal {
 	return refusals
 }
 
-// Update opens and changes ports, by name, and closes those that are nil. Their modules are provisioned under ctx, which
-// has to outlive them.
+// Update opens and changes the ports in changes, by name, and closes the ports whose value is nil. It provisions their
+// modules under ctx, which must outlive them.
 //
-// A changed port keeps its listeners if its addresses stay: new connections get the new handlers, open ones keep theirs.
-// The connections of a port that is gone may last another four minutes. A port that Caddy or the system refuses is
-// returned, and is closed if it was open; all others are in effect.
+// A changed port keeps its listeners if its addresses stay the same: new connections get the new handlers, and open
+// connections keep the old ones. The connections of a closed port may last for the drain time. Update returns the ports
+// that Caddy or the operating system rejects; such a port is closed if it was open. All other changes are in effect.
 func (p *Ports) Update(ctx caddy.Context, changes map[string]*document.Port) []Refusal {
 	names := slices.Sorted(maps.Keys(changes))
 	for _, name := range names {
@@ -135,21 +135,21 @@ func (p *Ports) Update(ctx caddy.Context, changes map[string]*document.Port) []R
 	return refusals
 }
 
-// Retry tries the ports again that were refused, and returns those that are still.
+// Retry tries to open the refused ports again. It returns the ports that are still refused.
 func (p *Ports) Retry(ctx caddy.Context) []Refusal {
 	again := p.refused
 	p.refused = map[string]*document.Port{}
 	return p.Update(ctx, again)
 }
 
-// Names returns the names of the ports that are open, sorted.
+// Names returns the sorted names of the open ports.
 func (p *Ports) Names() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Sorted(maps.Keys(p.open))
 }
 
-// Addresses returns the addresses of the ports that are open.
+// Addresses returns the addresses of the open ports.
 func (p *Ports) Addresses() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,8 @@ func (p *Ports) Addresses() []string {
 	return all
 }
 
-// Close closes all ports and their connections, and waits until they have ended. The set cannot be used after it.
+// Close closes all ports and their connections, and waits until they have ended. The set must not be used afterwards.
+// After Outlast, Close does nothing.
 func (p *Ports) Close() {
 	if !p.outlasts.Load() {
 		p.end()
@@ -186,7 +187,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	}
 	var c *chain
 	var err error
-	// A module that panics ends its own port only.
+	// A module that panics affects only its own port.
 	if caught := panics.Try(func() { c, err = newChain(ctx, wanted.Server, of) }); caught != nil {
 		err = fmt.Errorf("provisioning it panicked: %w", caught)
 	}
@@ -219,7 +220,7 @@ func (p *Ports) set(ctx caddy.Context, name string, wanted *document.Port) error
 	return nil
 }
 
-// outgoing are the sockets of a port's protocol.
+// outgoing returns the sockets to endpoints for the protocol of the port.
 func (p *Ports) outgoing(name string) *loops.Sockets {
 	if strings.HasPrefix(name, string(ir.UDP)+"/") {
 		return &p.udp
@@ -227,7 +228,7 @@ func (p *Ports) outgoing(name string) *loops.Sockets {
 	return &p.tcp
 }
 
-// swap gives a port other handlers. It returns false if the port is not open at their addresses.
+// swap replaces the handlers of an open port. It returns false if the port is not open at the addresses of c.
 func (p *Ports) swap(name string, wanted *document.Port, c *chain) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,7 +247,7 @@ func (p *Ports) find(name string) *port {
 	return p.open[name]
 }
 
-// add takes a port that has been opened. It is closed again, and false returned, if nothing is to be open any more.
+// add adds an opened port. If no port may be opened any more, it closes the port and returns false.
 func (p *Ports) add(name string, opened *port) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -265,14 +266,14 @@ func (p *Ports) add(name string, opened *port) bool {
 	return true
 }
 
-// remove closes a port if it is open. Its connections go on.
+// remove closes a port if it is open. Its connections are drained.
 func (p *Ports) remove(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(name)
 }
 
-// drop is remove for whoever holds the mutex.
+// drop is remove for callers that hold the mutex.
 func (p *Ports) drop(name string) {
 	gone := p.open[name]
 	if gone == nil {
@@ -293,7 +294,7 @@ func (p *Ports) going() map[string]*port {
 	return maps.Clone(p.leaving)
 }
 
-// clear gives the addresses free of a port that is leaving, if it is.
+// clear releases the addresses of a leaving port, if there is one with this name.
 func (p *Ports) clear(name string) {
 	p.mu.Lock()
 	gone := p.leaving[name]
@@ -303,7 +304,7 @@ func (p *Ports) clear(name string) {
 	}
 }
 
-// waitsNoMore notes that a chain waits no more, which was one of a port or of those that it is the successor of.
+// waitsNoMore records that a retired chain of a port, or of one of its predecessors, has ended.
 func (p *Ports) waitsNoMore(of *port) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -315,8 +316,9 @@ func (p *Ports) waitsNoMore(of *port) {
 	}
 }
 
-// retire lets go of a chain when the last of its connections has ended. They have to when its port has been gone for too long,
-// or all is closed. A port that comes back has its connections back.
+// retire cancels a chain after the last of its connections has ended. It closes the remaining connections when the port
+// has been gone for the drain time, or when everything is closed. If the port is opened again before that, the
+// connections may continue.
 func (p *Ports) retire(of *port, c *chain) {
 	ended := c.connections.refuse()
 	of.waiting++
@@ -348,12 +350,12 @@ func (p *Ports) retire(of *port, c *chain) {
 	})
 }
 
-// Outlast says that the process ends, and that Close, which comes when Caddy has stopped its apps, is to leave everything as
-// it is for Leave. It may be called on any goroutine.
+// Outlast announces that the process is ending: Close, which Caddy calls when it stops its apps, then does nothing, and
+// Drain ends the connections. Outlast may be called on any goroutine.
 func (p *Ports) Outlast() { p.outlasts.Store(true) }
 
-// Refuse closes all ports, and lets none be opened any more; connections go on. It may be called on any goroutine, and more
-// than once.
+// Refuse closes all ports and prevents new ones from being opened. Open connections continue. It may be called on any
+// goroutine, and more than once.
 func (p *Ports) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -363,8 +365,8 @@ func (p *Ports) Refuse() {
 	}
 }
 
-// Drain does what Refuse does, and waits until all connections have ended; when ctx is over it ends those that are left. The
-// set cannot be used after it. It is called once, after Outlast.
+// Drain calls Refuse and waits until all connections have ended. When ctx ends, it closes the remaining connections.
+// The set must not be used afterwards. Drain is called once, after Outlast.
 func (p *Ports) Drain(ctx context.Context) {
 	p.Refuse()
 	ended := make(chan struct{})
@@ -381,7 +383,7 @@ func (p *Ports) Drain(ctx context.Context) {
 	p.workers.close()
 }
 
-// end does it at once.
+// end closes all ports and connections without draining.
 func (p *Ports) end() {
 	p.Refuse()
 	close(p.closing)

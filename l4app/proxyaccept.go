@@ -23,14 +23,14 @@ import (
 
 func init() { caddy.RegisterModule(new(ProxyAccept)) }
 
-// ProxyAccept reads the PROXY protocol header (version 1 or 2) that each connection has to begin with; the address in it
-// is the client's from then on. Connections without one are closed, and so are those of peers that are not trusted. A
-// header that names no TCP client, as those of health checks (LOCAL, UNKNOWN), leaves the address of the peer. What follows
-// the header is moved in the kernel where the next handler can do that, which it cannot behind caddy-l4's own handler.
+// ProxyAccept reads the PROXY protocol header (version 1 or 2) with which each connection must start. Later handlers
+// see the address in the header as the client's address. Connections without a header, and connections from untrusted
+// peers, are closed. If a header has no TCP client, such as in health checks (LOCAL, UNKNOWN), the peer's address is
+// kept. Unlike after caddy-l4's own handler, the next handler can move the bytes after the header in the kernel.
 type ProxyAccept struct {
-	// Trusted are the networks, as CIDRs or addresses, whose word counts. Default: everybody.
+	// Trusted are the networks, as CIDRs or addresses, whose PROXY protocol headers are trusted. Default: all networks.
 	Trusted []string `json:"trusted,omitempty"`
-	// Timeout is how long the header may take. Default: 5s.
+	// Timeout is the maximum time to receive the header. Default: 5s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
 
 	trusted *peers.Policy
@@ -43,7 +43,7 @@ func (*ProxyAccept) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_proxy_protocol", New: func() caddy.Module { return new(ProxyAccept) }}
 }
 
-// Provision reads the networks.
+// Provision parses the networks.
 func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 	for _, text := range p.Trusted {
 		if _, err := netip.ParsePrefix(text); err == nil {
@@ -64,7 +64,7 @@ func (p *ProxyAccept) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Handle reads the header.
+// Handle reads the header and calls the next handler with the client's address.
 func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	peer := zap.Stringer("client", cx.RemoteAddr())
 	if !p.trusted.Trusts(addressOf(cx.RemoteAddr()).Addr()) {
@@ -81,7 +81,7 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	}
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			// Load balancers look in like that.
+			// Load balancers check the port by connecting without sending a byte.
 			return nil
 		}
 		p.account.warn(p.log, noHeader, "closing a connection without the PROXY protocol header that is demanded", peer, zap.Error(err))
@@ -91,7 +91,7 @@ func (p *ProxyAccept) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	return next.Handle(cx.Wrap(conn))
 }
 
-// addressOf returns the zero value for an address that is not of IP.
+// addressOf returns the IP address and port of a network address. It returns the zero value if the address has no IP.
 func addressOf(address net.Addr) netip.AddrPort {
 	if tcp, ok := address.(*net.TCPAddr); ok {
 		return tcp.AddrPort()
@@ -100,16 +100,16 @@ func addressOf(address net.Addr) netip.AddrPort {
 	return parsed
 }
 
-// headed is a connection that began with a header.
+// headed is a connection whose PROXY protocol header has been read.
 type headed struct {
 	net.Conn
-	// source and destination are what the header says.
+	// source and destination are the addresses in the header.
 	source, destination net.Addr
-	// ahead was read with the header and comes after it.
+	// ahead holds the bytes after the header that were read together with it.
 	ahead []byte
 }
 
-// Read returns what came with the header first.
+// Read returns the bytes in ahead first, and then reads from the connection.
 func (h *headed) Read(b []byte) (int, error) {
 	if len(h.ahead) > 0 {
 		n := copy(b, h.ahead)
@@ -119,28 +119,29 @@ func (h *headed) Read(b []byte) (int, error) {
 	return h.Conn.Read(b)
 }
 
-// RemoteAddr is the address of the client.
+// RemoteAddr returns the address of the client.
 func (h *headed) RemoteAddr() net.Addr { return h.source }
 
-// LocalAddr is the address that the client has asked for.
+// LocalAddr returns the address to which the client connected.
 func (h *headed) LocalAddr() net.Addr { return h.destination }
 
-// CloseWrite tells the client that nothing more comes.
+// CloseWrite closes the connection for writing.
 func (h *headed) CloseWrite() error { return closeWrite(h.Conn) }
 
 const (
-	// usualHeader is enough for most headers, with something of what comes after them.
+	// usualHeader is the initial buffer size in bytes. It is enough for most headers and some of the bytes after them.
 	usualHeader = 512
-	// fixedPart is what each header of version 2 begins with: signature, command, family and the length of the rest.
+	// fixedPart is the length of the fixed start of a version 2 header: signature, command, family and the length of
+	// the rest.
 	fixedPart = 16
-	// longestLine is the longest header of version 1.
+	// longestLine is the maximum length of a version 1 header.
 	longestLine = 107
 )
 
-// readHeader reads the header of a connection, however small the pieces are in which it comes. The error is io.EOF if the peer
-// closes the connection without a word.
+// readHeader reads the header of a connection, however small the packets are. It returns io.EOF if the peer closes the
+// connection without sending a byte.
 func readHeader(cx *layer4.Connection) (net.Conn, error) {
-	// All that caddy-l4 has read, so that it keeps nothing which would come before the rest.
+	// First read all bytes that caddy-l4 has buffered, so that it does not return them before the rest.
 	data := make([]byte, len(cx.MatchingBytes()), max(usualHeader, len(cx.MatchingBytes())))
 	if _, err := io.ReadFull(cx, data); err != nil {
 		return nil, err
@@ -169,7 +170,8 @@ func readHeader(cx *layer4.Connection) (net.Conn, error) {
 	}
 }
 
-// headerLength returns how long the header is that data begins with. Zero is that more has to be read to know.
+// headerLength returns the length of the header at the start of data. It returns zero if more bytes are needed to
+// determine it.
 func headerLength(data []byte) (int, error) {
 	switch {
 	case begins(data, proxyproto.SIGV2):
@@ -191,13 +193,13 @@ func headerLength(data []byte) (int, error) {
 	return 0, proxyproto.ErrNoProxyProtocol
 }
 
-// begins says whether data begins with a signature, or may do so with more of it.
+// begins reports whether data starts with a signature, or could do so once more bytes arrive.
 func begins(data, signature []byte) bool {
 	n := min(len(data), len(signature))
 	return bytes.Equal(data[:n], signature[:n])
 }
 
-// unspecified is a header of version 2 for a connection that is proxied, of which nothing is said.
+// unspecified is the command and family of a version 2 header for a proxied connection without addresses.
 var unspecified = []byte{0x21, 0}
 
 func newHeaded(conn net.Conn, data []byte, length int) (net.Conn, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// greeting returns the PROXY protocol header for the endpoint of a client's connection; none for no version. Where one
-// address is of IPv4 and the other one of IPv6, both are written as IPv6.
+// greeting returns the PROXY protocol header to send to the endpoint of a client's connection. It returns nil if
+// version is empty. If one address is IPv4 and the other IPv6, both are written as IPv6.
 func greeting(version ir.ProxyVersion, cx *layer4.Connection) ([]byte, error) {
 	if version == "" {
 		return nil, nil
@@ -38,7 +38,7 @@ func greeting(version ir.ProxyVersion, cx *layer4.Connection) ([]byte, error) {
 	return data, nil
 }
 
-// plain is an IP address without a zone, which means nothing to another host.
+// plain returns a TCP address without its zone, because a zone has no meaning on another host.
 func plain(address net.Addr) net.Addr {
 	if tcp, ok := address.(*net.TCPAddr); ok && tcp.Zone != "" {
 		return &net.TCPAddr{IP: tcp.IP, Port: tcp.Port}
@@ -46,7 +46,8 @@ func plain(address net.Addr) net.Addr {
 	return address
 }
 
-// extras are the name that the client has asked for, if it is known, and an identifier of the connection.
+// extras returns the additional fields of a version 2 header: the server name that the client requested, if it is
+// known, and a unique ID of the connection.
 func extras(cx *layer4.Connection) []proxyproto.TLV {
 	var all []proxyproto.TLV
 	if name := serverName(cx); name != "" {
@@ -55,7 +56,8 @@ func extras(cx *layer4.Connection) []proxyproto.TLV {
 	return append(all, proxyproto.TLV{Type: proxyproto.PP2_TYPE_UNIQUE_ID, Value: []byte(uniqueID())})
 }
 
-// serverName is the name of the ClientHello: of TLS that ended here, or that a matcher has looked at.
+// serverName returns the server name in the ClientHello, if TLS was terminated here or a matcher has read the
+// ClientHello. Otherwise it returns "".
 func serverName(cx *layer4.Connection) string {
 	if secure, ok := cx.Conn.(*tls.Conn); ok {
 		return secure.ConnectionState().ServerName
@@ -73,5 +75,5 @@ var (
 	serial atomic.Uint64
 )
 
-// uniqueID is of this connection among those of all processes.
+// uniqueID returns an ID that no other connection of any process has.
 func uniqueID() string { return processID + "-" + strconv.FormatUint(serial.Add(1), 16) }

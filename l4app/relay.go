@@ -19,27 +19,28 @@ import (
 var (
 	errIdle = errors.New("nothing was said for too long")
 	errGone = errors.New("the endpoint has been gone for longer than connections are drained")
-	// errUnwanted is for those of passthrough, too.
+	// errUnwanted is used for passthrough connections, too.
 	errUnwanted = errors.New("the port, or what passed the connection through, has been gone for longer than connections are drained")
 )
 
-// link is a client's connection with an endpoint.
+// link connects a client's connection with a connection to an endpoint.
 type link struct {
 	client, backend side
 	endpoint        *balancer.Endpoint
-	// up and down count the bytes that have gone to the endpoint and to the client. They are what tells that something moves.
+	// up and down are the numbers of bytes sent to the endpoint and to the client. The watch uses them to detect idle
+	// connections.
 	up, down atomic.Uint64
-	// cause is why it was ended, if it did not end by itself.
+	// cause is the reason why we ended the link. It is nil if the link ended by itself.
 	cause atomic.Pointer[error]
 
-	// What follows belongs to the watch.
+	// The following fields belong to the watch.
 	counted   [2]uint64
 	moved     time.Time
 	goneSince time.Time
 }
 
-// carry copies both ways until both sides have said all. When one has, the other one is told so and may go on. What is in
-// ahead was read of the client before.
+// carry copies in both directions until both sides have sent everything. When one side has sent everything, the other
+// side is closed for writing and may continue to send. ahead holds the bytes already read from the client.
 func (l *link) carry(ahead []byte, by *workerPool) error {
 	if len(ahead) > 0 {
 		if _, err := l.backend.Write(ahead); err != nil {
@@ -60,7 +61,7 @@ func (l *link) carry(ahead []byte, by *workerPool) error {
 	return back
 }
 
-// answer is pump for what the endpoint sends. It has a goroutine of its own, so it catches its panics itself.
+// answer copies from the endpoint to the client. It runs on its own goroutine, so it catches its own panics.
 func (l *link) answer() (err error) {
 	if caught := panics.Try(func() { err = l.pump(l.client, l.backend, &l.down) }); caught != nil {
 		l.close()
@@ -69,13 +70,14 @@ func (l *link) answer() (err error) {
 	return err
 }
 
-// deafError is about a side that takes nothing more.
+// deafError wraps an error from writing to a side that no longer accepts bytes.
 type deafError struct{ error }
 
 func (e deafError) Unwrap() error { return e.error }
 
-// pump copies one way. A side that takes nothing more may have said something before, which gets to the other one, and then
-// the end of it; when a side cannot be read, nothing said in the other direction is of use any more.
+// pump copies in one direction and then closes the destination for writing. If a write fails, the other direction
+// continues, because the side that no longer reads may have sent data before. If a read fails, pump closes the link,
+// because the other direction is useless then.
 func (l *link) pump(to, from side, count *atomic.Uint64) error {
 	err := move(to.Conn, from.Conn, func(n int) { count.Add(uint64(n)) })
 	if err == nil {
@@ -85,14 +87,14 @@ func (l *link) pump(to, from side, count *atomic.Uint64) error {
 		return err
 	}
 	if tcp, ok := to.socket.(*net.TCPConn); ok && errors.Is(err, syscall.ECONNRESET) {
-		// An end would say that this was all.
+		// Reset the connection as well: a normal close would suggest that the data is complete.
 		_ = tcp.SetLinger(0)
 	}
 	l.close()
 	return err
 }
 
-// end closes the connection for a reason. The first one counts.
+// end closes the link and records the cause. Only the first cause is kept.
 func (l *link) end(cause error) {
 	l.cause.CompareAndSwap(nil, &cause)
 	l.close()
@@ -100,8 +102,8 @@ func (l *link) end(cause error) {
 
 func (l *link) close() { _, _ = l.client.socket.Close(), l.backend.socket.Close() }
 
-// move copies until the source has said all, and tells of each lot that has gone. Between two sockets without anything in
-// between, the bytes do not come into this process.
+// move copies until the source reaches EOF, and calls note with the number of bytes after each write. Between two plain
+// TCP sockets the kernel moves the bytes without copying them into this process.
 func move(to, from net.Conn, note func(int)) error {
 	destination, plain := to.(*net.TCPConn)
 	if source, ok := from.(*net.TCPConn); ok && plain {
@@ -115,7 +117,7 @@ func move(to, from net.Conn, note func(int)) error {
 	return err
 }
 
-// copyWith is move with a buffer.
+// copyWith does the same as move, through a buffer.
 func copyWith(buffer []byte, to, from net.Conn, note func(int)) error {
 	for {
 		n, err := from.Read(buffer)
@@ -134,21 +136,21 @@ func copyWith(buffer []byte, to, from net.Conn, note func(int)) error {
 	}
 }
 
-// copying are the buffers for what cannot be moved in the kernel. They hold two records of TLS.
+// copying holds the buffers for bytes that cannot be moved in the kernel. Each buffer has room for two TLS records.
 var copying = pools.NewBuffers("l4app: copying", 32<<10)
 
 // side is one end of a link.
 type side struct {
 	net.Conn
-	// socket is what is closed to end the connection, whatever is spoken on it.
+	// socket is the connection below all layers, such as TLS. Closing it ends the connection.
 	socket io.Closer
 }
 
 func sideOf(conn net.Conn) side { return side{conn, socketOf(conn)} }
 
-// clientOf returns the client's side of a connection, and what was read of it while caddy-l4 looked for a route and with
-// the headers in front. It is the socket itself if nothing is in between, so that the bytes do not pass through this
-// process.
+// clientOf returns the client's side of a connection, and the bytes that were already read from it: by caddy-l4 for
+// matching, and together with a PROXY protocol header. If no other layer is in between, the side is the socket itself,
+// so that the kernel can move the bytes.
 func clientOf(cx *layer4.Connection) (side, []byte, error) {
 	ahead := make([]byte, len(cx.MatchingBytes()))
 	if _, err := io.ReadFull(cx, ahead); err != nil {
@@ -160,7 +162,7 @@ func clientOf(cx *layer4.Connection) (side, []byte, error) {
 	return sideOf(cx.Conn), ahead, nil
 }
 
-// socketOf returns what is below all layers.
+// socketOf returns the socket below all layers of a connection.
 func socketOf(conn net.Conn) io.Closer {
 	for {
 		switch layer := conn.(type) {
@@ -178,7 +180,7 @@ func socketOf(conn net.Conn) io.Closer {
 	}
 }
 
-// closeWrite tells a side that the other one has said all. One that cannot be told is closed.
+// closeWrite closes a connection for writing. If the connection does not support this, closeWrite closes it completely.
 func closeWrite(conn net.Conn) error {
 	switch conn := conn.(type) {
 	case interface{ CloseWrite() error }:

@@ -1,6 +1,5 @@
-// Package l4app is the layer-4 half: it renders stream routes as caddy-l4 servers, opens and closes their TCP and UDP
-// ports while everything else runs on, and holds the caddy-l4 handler that passes connections to the endpoints of a
-// backend.
+// Package l4app serves TCP and UDP. It renders stream routes as caddy-l4 servers, opens and closes their ports while
+// the others continue, and contains the caddy-l4 handler that forwards connections to the endpoints of a backend.
 package l4app
 
 import (
@@ -16,15 +15,14 @@ import (
 )
 
 const (
-	// datagramIdle is when a UDP client that sends and gets nothing is forgotten. Each one costs a socket, and most ask
-	// one question only.
+	// datagramIdle is the time after which an idle UDP client is forgotten. Each client uses a socket, and most send
+	// only one request.
 	datagramIdle = time.Minute
 )
 
-// Render makes the port of a stream route. It listens on the addresses in bind, or on all of them without any.
+// Render returns the port of a stream route. It listens on the addresses in bind, or on all addresses if bind is empty.
 //
-// A client that has to send a PROXY protocol header and does not is turned away: without the header there is no telling
-// who it is.
+// If the route requires a PROXY protocol header, a client without one is rejected, because its real address is unknown.
 func Render(r *ir.StreamRoute, bind []string) *document.Port {
 	server := layer4.Server{Listen: addresses(r, bind)}
 	if r.Protocol == ir.UDP {

@@ -18,15 +18,17 @@ import (
 
 func init() { caddy.RegisterModule(new(TLS)) }
 
-// tlsTime is how long a handshake may take, as that of HTTPS.
+// tlsTime is the maximum duration of a handshake, the same as for HTTPS.
 const tlsTime = 10 * time.Second
 
-// TLS ends the TLS of clients, and hands what is inside of it to the next handler. The certificate is looked up for each
-// handshake, so that another one takes effect without a change of the port. While there is none, every handshake fails: what
-// was meant to be private is never passed on without TLS, and no other certificate takes the place of the one that is meant.
+// TLS terminates the TLS of clients and passes the decrypted connection to the next handler. It looks up the
+// certificate at each handshake, so a new certificate takes effect without a change of the port. While there is no
+// certificate, every handshake fails: private data is never forwarded without TLS, and no other certificate is used
+// instead.
 //
-// TLS 1.2 and 1.3 are spoken. A client that offers one application protocol (ALPN) gets it: some clients insist on an answer,
-// and who reads the bytes is known by the port. Of several none is chosen.
+// TLS 1.2 and 1.3 are supported. If a client offers exactly one application protocol (ALPN), that protocol is accepted,
+// because some clients require a response and the port determines who reads the bytes. If it offers several, none is
+// chosen.
 type TLS struct {
 	ir.StreamTLS
 
@@ -42,7 +44,7 @@ func (*TLS) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "layer4.handlers.k8singress_tls", New: func() caddy.Module { return new(TLS) }}
 }
 
-// Provision finds the certificates.
+// Provision looks up the certificate's Secret or host.
 func (h *TLS) Provision(ctx caddy.Context) error {
 	scope := scopeOf(ctx)
 	switch {
@@ -59,7 +61,7 @@ func (h *TLS) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// Handle does the handshake.
+// Handle performs the handshake and calls the next handler.
 func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	if err := cx.SetDeadline(time.Now().Add(tlsTime)); err != nil {
 		return err
@@ -67,7 +69,7 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	secure := tls.Server(cx, h.config)
 	if err := secure.HandshakeContext(cx.Context); err != nil {
 		if errors.Is(err, io.EOF) {
-			// Load balancers look in like that.
+			// Load balancers check the port by connecting without sending a byte.
 			return nil
 		}
 		h.account.warn(h.log, noHandshake, "closing a connection without a TLS handshake",
@@ -77,13 +79,14 @@ func (h *TLS) Handle(cx *layer4.Connection, next layer4.Handler) error {
 	if err := cx.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	// Not what cx has read ahead: that was TLS.
+	// Do not pass on the bytes that cx has buffered: they are TLS records.
 	inner := layer4.WrapConnection(secure, nil, cx.Logger)
 	notedOf(cx).goesWith(inner)
 	return next.Handle(inner)
 }
 
-// configFor fails where there is no certificate, for sessions that are resumed, too, of which nobody asks for one.
+// configFor returns an error if there is no certificate. This also covers resumed sessions, for which GetCertificate is
+// not called.
 func (h *TLS) configFor(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	if _, err := h.certificate(hello); err != nil || len(hello.SupportedProtos) != 1 {
 		return nil, err

@@ -14,14 +14,15 @@ import (
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
-// mostSessions is how many clients a UDP port remembers. Each one costs a socket towards an endpoint, and their addresses may
-// be forged, so there has to be a limit.
+// mostSessions is the default maximum number of clients of a UDP port. A limit is necessary because each client uses a
+// socket to an endpoint, and client addresses can be forged.
 const mostSessions = 16 << 10
 
 var errOneHandler = errors.New("a UDP port has one route, with the handler k8singress alone and no matcher; " +
 	"whatever needs more can be a server of the layer4 app in the Caddy configuration")
 
-// udpSettings provisions the server of a UDP port. It does without caddy-l4, which makes each client a connection.
+// udpSettings provisions the server of a UDP port. The port does not use caddy-l4's server, which would create a
+// connection for each client.
 func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Settings, error) {
 	if len(s.Routes) != 1 || len(s.Routes[0].MatcherSetsRaw) > 0 || len(s.Routes[0].HandlersRaw) != 1 {
 		return nil, errOneHandler
@@ -47,7 +48,7 @@ func udpSettings(ctx caddy.Context, s *layer4.Server, log *zap.Logger) (*udp.Set
 	}, nil
 }
 
-// isPacketAddress says whether an address is one of UDP.
+// isPacketAddress reports whether an address is a UDP address.
 func isPacketAddress(text string) bool {
 	address, err := caddy.ParseNetworkAddress(text)
 	return err == nil && netaddr.Transport(address.Network) == "udp"

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	// leastTick and mostTick are how often all connections of a port are looked at: eight times within the idle timeout, and
-	// soon enough to see that an endpoint has gone.
+	// leastTick and mostTick limit the interval between two checks of all connections of a port. The interval is an
+	// eighth of the idle timeout, and short enough to notice that an endpoint is gone.
 	leastTick = 5 * time.Millisecond
 	mostTick  = 5 * time.Second
 )
 
-// watch ends the connections of a port on which nothing moves, and does so sooner where the endpoint has been gone for long:
-// one that is busy stays, since an endpoint that gets no new connections may be well, such as one that is not ready. One
-// look from time to time at all of them costs less than timers of their own. It has no timer while there is none.
+// watch ends the idle connections of a port. If the endpoint of a connection is gone, it ends the connection after a
+// shorter idle time. A busy connection continues, since its endpoint may still work, for example if it is only not
+// ready. One periodic check of all connections costs less than a timer for each. Without connections there is no timer.
 type watch struct {
-	// idle is for how long nothing may move.
+	// idle is the time without traffic after which a connection is ended.
 	idle time.Duration
-	// drain returns for how long connections may last whose endpoint has gone.
+	// drain returns how long idle connections may last after their endpoint is gone.
 	drain   func() time.Duration
 	account *account
 
@@ -31,7 +31,7 @@ type watch struct {
 
 func (w *watch) tick() time.Duration { return min(max(w.idle/8, leastTick), mostTick) }
 
-// add looks after a link until remove.
+// add watches a link until remove is called.
 func (w *watch) add(l *link) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *watch) remove(l *link) {
 	w.count(l)
 }
 
-// checkAll checks each of them, and goes on doing so for as long as there are any.
+// checkAll checks all links, and schedules the next check while there are any.
 func (w *watch) checkAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,7 @@ func (w *watch) check(l *link, now time.Time, drain time.Duration) {
 	}
 }
 
-// count counts the bytes that have moved since the last time, and returns whether there are any.
+// count adds the bytes that were moved since the last call to the account, and reports whether there were any.
 func (w *watch) count(l *link) bool {
 	up, down := l.up.Load(), l.down.Load()
 	w.account.up.Add(up - l.counted[0])

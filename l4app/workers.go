@@ -6,18 +6,18 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// workerPool runs functions on goroutines that it keeps for later. A new goroutine begins with a small stack, which is copied
-// again and again until it is as large as a connection needs: that is a tenth of what a short connection costs.
+// workerPool runs functions on goroutines that it reuses. A new goroutine starts with a small stack, which is copied
+// repeatedly until it is large enough for a connection. These copies take a tenth of the time of a short connection.
 type workerPool struct {
 	mu     sync.Mutex
 	idle   []chan func()
 	closed bool
 }
 
-// maxIdleWorkers is how many idle goroutines are kept.
+// maxIdleWorkers is the maximum number of idle goroutines to keep.
 const maxIdleWorkers = 128
 
-// run runs f at once, and does not wait. A nil pool keeps no goroutines.
+// run runs f on another goroutine without waiting for it. A nil pool keeps no goroutines.
 func (p *workerPool) run(f func()) {
 	if p == nil {
 		panics.Go("l4app/connection", f)
@@ -37,7 +37,7 @@ func (p *workerPool) wake() chan func() {
 	if last < 0 {
 		return nil
 	}
-	// The one that was busy last has the largest stack.
+	// The goroutine that was busy last has the largest stack.
 	next := p.idle[last]
 	p.idle = p.idle[:last]
 	return next
@@ -54,7 +54,8 @@ func (p *workerPool) work(f func()) {
 	}
 }
 
-// park keeps a goroutine. It returns false when there are enough.
+// park adds a goroutine to the idle ones. It returns false if the goroutine must end, because there are enough or the
+// pool is closed.
 func (p *workerPool) park(next chan func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,7 +66,7 @@ func (p *workerPool) park(next chan func()) bool {
 	return true
 }
 
-// close ends the idle goroutines, and keeps no others.
+// close ends the idle goroutines. No goroutine is kept afterwards.
 func (p *workerPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
