@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// GetCertificate returns the certificate for the name that a client asks for: that of the name, else that of the
-// wildcard of its parent, else the default one. A certificate that is not good for the name is passed over, as in
-// ingress-nginx, and so is that of a wildcard of another namespace where the name is to have one of its own. It takes no lock.
+// GetCertificate returns the certificate for the server name that a client requests: the certificate of the name, else
+// of the wildcard of its parent domain, else the default one. As in ingress-nginx, a certificate that does not cover
+// the name is skipped. The wildcard certificate of another namespace is not used for a name that has its own entry.
+// GetCertificate takes no lock.
 func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if c := s.Find(hello); c != nil {
 		return c, nil
@@ -27,8 +28,7 @@ func (s *Store) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, er
 	return s.selfSigned(), nil
 }
 
-// Find is like GetCertificate for a client that is to be shown neither the default certificate nor a self-signed one: it
-// returns nil then.
+// Find returns the same certificate as GetCertificate, but nil in place of the default or the self-signed certificate.
 func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
 	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
 	if name == "" {
@@ -43,8 +43,8 @@ func (s *Store) Find(hello *tls.ClientHelloInfo) *tls.Certificate {
 	return nil
 }
 
-// mayStandIn says whether the certificate of a wildcard may be shown for a name whose own cannot. It may not where the name is to have
-// one by the word of another namespace.
+// mayStandIn reports whether the certificate of a wildcard may be used for a name that has no usable certificate of its
+// own. It may not if an entry of another namespace names a certificate for the name.
 func (s *Store) mayStandIn(wildcard, name string) bool {
 	own, ok := s.hosts.Load(name)
 	if !ok {
@@ -54,7 +54,7 @@ func (s *Store) mayStandIn(wildcard, name string) bool {
 	return ok && above.(*host).origin.Namespace == own.(*host).origin.Namespace
 }
 
-// Own returns the certificate of a host itself, never that of a wildcard, or nil.
+// Own returns the certificate of the host itself, never a wildcard's. It returns nil if there is none.
 func (s *Store) Own(host string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	return s.find(host, host, hello)
 }
@@ -73,8 +73,9 @@ func (s *Store) find(entry, name string, hello *tls.ClientHelloInfo) *tls.Certif
 	return choose(hello, first, h.second.goodFor(name))
 }
 
-// choose returns the better one of two for a client; either may be nil. One that the client cannot use or that is not
-// valid now is worse than any other, and an RSA key is worse than an ECDSA key, which costs a tenth of the time.
+// choose returns the better of two certificates for a client. Either may be nil. A certificate that the client cannot
+// use, or that is not valid now, is worse than any other. An RSA key is worse than an ECDSA key, because an ECDSA
+// signature takes a tenth of the time.
 func choose(hello *tls.ClientHelloInfo, first, second *tls.Certificate) *tls.Certificate {
 	switch {
 	case first == nil:
@@ -86,7 +87,7 @@ func choose(hello *tls.ClientHelloInfo, first, second *tls.Certificate) *tls.Cer
 }
 
 func worth(hello *tls.ClientHelloInfo, c *tls.Certificate) (points int) {
-	// Whether it is for the name is known, and crypto/tls does not know of common names.
+	// goodFor has already compared the name, and crypto/tls ignores common names, so check without the name.
 	nameless := *hello
 	nameless.ServerName = ""
 	if nameless.SupportsCertificate(c) == nil {
@@ -101,7 +102,7 @@ func worth(hello *tls.ClientHelloInfo, c *tls.Certificate) (points int) {
 	return points
 }
 
-// goodFor returns what may be shown for a name, or nil.
+// goodFor returns the certificate that may be used for a name, or nil.
 func (s *secret) goodFor(name string) *tls.Certificate { return s.good().goodFor(name) }
 
 func (c *shown) goodFor(name string) *tls.Certificate {
@@ -111,8 +112,8 @@ func (c *shown) goodFor(name string) *tls.Certificate {
 	return nil
 }
 
-// makeSelfSigned makes the certificate for names that no other one is for. It has the name that ingress-nginx gives its
-// own, by which people know that none was found.
+// makeSelfSigned returns the certificate for names without any other certificate. It has the same subject as
+// ingress-nginx's fake certificate, so that users recognize it.
 func makeSelfSigned() *tls.Certificate {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// UpdateListener says which Secrets have the certificates of a listener, by its name. None removes the listener. The contents of a Secret
-// that nothing named before come by SetSecret after this.
+// UpdateListener sets the Secrets with the certificates of a listener, by the listener's name. No Secrets remove the
+// listener. If a Secret was not in use before, the caller must call SetSecret for it afterwards.
 func (s *Store) UpdateListener(name string, origin ir.Ref, secrets []ir.Name) {
 	var all []*secret
 	for _, of := range secrets {
@@ -41,8 +41,9 @@ func (s *Store) UpdateListener(name string, origin ir.Ref, secrets []ir.Name) {
 	s.forgetUnused()
 }
 
-// FindFor returns the certificate of a listener for the name that a client asks for, or else its first one. It is nil for a listener that
-// has none of its own, or none that can be shown. It takes no lock.
+// FindFor returns the certificate of a listener for the server name that a client requests. If there is none for the
+// name, it returns the listener's first certificate. It returns nil if the listener has no certificates of its own or
+// none is usable. It takes no lock.
 func (s *Store) FindFor(listener string, hello *tls.ClientHelloInfo) *tls.Certificate {
 	all, ok := s.listeners.Load(listener)
 	if !ok {
@@ -66,7 +67,7 @@ func (s *Store) FindFor(listener string, hello *tls.ClientHelloInfo) *tls.Certif
 	return best
 }
 
-// listenerVerdicts says what is wrong with a Secret, to the objects whose listeners name it.
+// listenerVerdicts returns the problems of a Secret for the objects whose listeners name it.
 func (s *secret) listenerVerdicts(store *Store) (all []*report.Verdict) {
 	origins := map[ir.Ref][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.listeners)) {

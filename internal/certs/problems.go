@@ -14,8 +14,8 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// Problems returns a verdict for each object that names a Secret which is no good, or not good for a host or for now.
-// That a Secret of spec.tls is missing is said by the translation; of all others it is said here.
+// Problems returns a verdict for each object that names a Secret that is invalid, does not cover a host, or is not
+// valid now. A missing Secret of spec.tls is reported by the translation; other missing Secrets are reported here.
 func (s *Store) Problems() []*report.Verdict {
 	s.asked = time.Now()
 	var all []*report.Verdict
@@ -31,7 +31,7 @@ func (s *Store) Problems() []*report.Verdict {
 	return all
 }
 
-// Stale says whether Problems would return something else by now, for no other reason than that time has passed.
+// Stale reports whether Problems would return a different result now, only because time has passed.
 func (s *Store) Stale() bool {
 	if s.asked.IsZero() {
 		return false
@@ -45,7 +45,7 @@ func (s *Store) Stale() bool {
 	return false
 }
 
-// bad yields the Secrets that there is something to say of, which are few.
+// bad yields the Secrets with problems. There are usually few.
 func (s *Store) bad() iter.Seq[*secret] {
 	return func(yield func(*secret) bool) {
 		for _, of := range s.secrets {
@@ -59,7 +59,8 @@ func (s *Store) bad() iter.Seq[*secret] {
 	}
 }
 
-// current is the validity of what the Secret holds. While that cannot be read there is nothing to say of it.
+// current returns the validity of the certificate in the Secret. It returns Valid if the Secret cannot be read, because
+// other problems report this.
 func (s *secret) current(now time.Time) tlssecret.Validity {
 	if s.outdated {
 		return tlssecret.Valid
@@ -67,7 +68,7 @@ func (s *secret) current(now time.Time) tlssecret.Validity {
 	return s.valid.At(now)
 }
 
-// origins returns the hosts of each object that names the Secret, sorted.
+// origins returns, for each object that names the Secret, the sorted hosts for which it does.
 func (s *secret) origins(of *Store) map[ir.Ref][]string {
 	all := map[ir.Ref][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.hosts)) {
@@ -78,7 +79,7 @@ func (s *secret) origins(of *Store) map[ir.Ref][]string {
 	return all
 }
 
-// verdict says what is wrong with a Secret, to the object that names it for these hosts.
+// verdict returns the problems of a Secret for the object that names it for these hosts.
 func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdict {
 	v := &report.Verdict{Object: object}
 	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
@@ -103,7 +104,7 @@ func (s *Store) verdict(of *secret, object ir.Ref, hosts []string) *report.Verdi
 // sayer adds a problem to a verdict.
 type sayer func(severity report.Severity, reason report.Reason, format string, args ...any)
 
-// subject is how a message begins.
+// subject returns the start of a message: the Secret, and the option if it is the default certificate.
 func (s *secret) subject(hosts []string) string {
 	if hosts[0] == "" {
 		return "the option default_certificate names Secret " + s.source.secret.String()
@@ -111,7 +112,7 @@ func (s *secret) subject(hosts []string) string {
 	return "Secret " + s.source.secret.String()
 }
 
-// instead is what clients get while the Secret cannot be read.
+// instead returns the part of a message that says which certificate clients get while the Secret is invalid.
 func (s *Store) instead(of *secret, hosts []string) string {
 	switch {
 	case of.good() != nil:
@@ -126,7 +127,7 @@ func (s *Store) instead(of *secret, hosts []string) string {
 
 const otherShown = "that of the host's other Secret is shown"
 
-// paired says whether each of the hosts has another Secret with a certificate that is good for it.
+// paired reports whether each of the hosts has another Secret with a certificate that covers it.
 func (s *Store) paired(of *secret, hosts []string) bool {
 	return !slices.ContainsFunc(hosts, func(name string) bool {
 		value, _ := s.hosts.Load(name)
@@ -138,7 +139,7 @@ func (s *Store) paired(of *secret, hosts []string) bool {
 	})
 }
 
-// wild says whether the wildcard of a name's parent has a certificate for it.
+// wild reports whether the wildcard of the name's parent domain has a certificate for the name.
 func (s *Store) wild(name string) bool {
 	_, parent, ok := strings.Cut(name, ".")
 	if !ok {

@@ -1,5 +1,5 @@
-// Package certs holds the certificates that are shown to TLS clients: parsed once, kept while they are good, and found by
-// the name that a client asks for.
+// Package certs stores the certificates for TLS handshakes and finds them by the server name that a client requests. A
+// certificate is parsed once, and it stays in use if its Secret becomes invalid.
 package certs
 
 import (
@@ -15,73 +15,75 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// Store holds the certificates of hosts, which come from Secrets or from issuers. The methods that change it are for one
-// goroutine; GetCertificate, Find, Own and Ends are for all.
+// Store holds the certificates of hosts, which come from Secrets or from issuers. Only one goroutine may call the
+// methods that change it. GetCertificate, Find, FindFor, Own and Ends may be called on any goroutine.
 type Store struct {
-	// hosts has a *host for each name; "" is the default certificate.
+	// hosts maps each name to its *host; the name "" is the default certificate.
 	hosts sync.Map
-	// secrets are those that a host or a listener names.
+	// secrets holds the Secrets, and the certificates of issuers, that a host or a listener names.
 	secrets map[source]*secret
-	// listeners has a []*secret for each listener with certificates of its own, by name.
+	// listeners maps the name of each listener with its own certificates to a []*secret.
 	listeners sync.Map
-	// selfSigned answers where there is nothing else.
+	// selfSigned returns the certificate to use if there is no other.
 	selfSigned func() *tls.Certificate
-	// ends has, by its source, when the certificate ends that is shown.
+	// ends maps each source to the expiry time of the certificate in use.
 	ends sync.Map
-	// asked is when Problems was called last.
+	// asked is the time of the last call of Problems.
 	asked time.Time
 }
 
-// host is the entry for one name. The Secret stays the same value for as long as the host names it.
+// host is the entry for one name. It refers to the same *secret for as long as the host names that Secret.
 type host struct {
 	secret *secret
-	// second is nil but for a host with two Secrets.
+	// second is the second Secret of a host with two Secrets, otherwise nil.
 	second *secret
 	origin ir.Origin
-	// before goes on to be shown until the contents of the Secret are told, or until it has expired. It is nil for a Secret that
-	// is known.
+	// before is the previous Secret. Its certificate is used until the contents of the new Secret are known, or until
+	// it expires. It is nil if the new Secret is known.
 	before *secret
 }
 
-// secret is one Secret that at least one host or listener names, or the certificate of an issuer for a host.
+// secret is one Secret that at least one host or listener names, or the certificate that an issuer issued for a host.
 type secret struct {
 	source source
 	hosts  map[string]struct{}
-	// listeners are the origins of the listeners that name it, by their names. It is nil where there are none.
+	// listeners maps the names of the listeners that use the Secret to their origins. It is nil if there are none.
 	listeners map[string]ir.Ref
-	// strays are those of the hosts that the certificate in the Secret is not for. It is nil where there are none.
+	// strays are the hosts that the certificate does not cover. It is nil if there are none.
 	strays map[string]struct{}
-	// valid is that of the certificate that is shown. It stands here too because Problems looks at it for each Secret.
+	// valid is the validity period of the certificate in use. It is copied here because Problems reads it for each
+	// Secret.
 	valid tlssecret.Period
-	// outdated says that the certificate is no longer what the Secret holds.
+	// outdated means that the Secret no longer contains the certificate in use.
 	outdated bool
-	// shown is nil before the first good pair.
+	// shown is the certificate in use. It is nil before the first valid one.
 	shown atomic.Pointer[shown]
-	// known says that SetSecret was called, if only to say that there is no such Secret.
+	// known means that SetSecret or SetIssued was called, even if the Secret does not exist.
 	known bool
-	// missing says that there is no such Secret.
+	// missing means that the Secret does not exist.
 	missing bool
-	// parsed says that contents were parsed, sum is the sum of the last ones, and problem what came of them.
+	// parsed means that contents were parsed. sum is the checksum of the last contents, and problem is the error from
+	// parsing them.
 	parsed  bool
 	sum     [sha256.Size]byte
 	problem error
 }
 
-// shown is the last good pair of a Secret.
+// shown is the last valid certificate and key of a Secret.
 type shown struct {
 	pair  *tls.Certificate
 	names tlssecret.Names
-	// old says that the Secret holds something else by now, or is gone.
+	// old means that the Secret has other contents now, or is deleted.
 	old bool
 }
 
-// NewStore returns a store that knows no host, and answers with a self-signed certificate.
+// NewStore returns an empty store, which uses a self-signed certificate for every name.
 func NewStore() *Store {
 	return &Store{secrets: map[source]*secret{}, selfSigned: sync.OnceValue(makeSelfSigned)}
 }
 
-// Update changes which Secret is for which host; nil removes a host. The contents of a Secret that no host named before
-// come by SetSecret after this.
+// Update sets the Secrets of the hosts in changes; a nil value removes a host. If a Secret was not in use before, the
+// caller must call SetSecret for it afterwards.
 func (s *Store) Update(changes map[string]*ir.Certificate) {
 	for name, c := range changes {
 		if c == nil {
@@ -105,7 +107,7 @@ func (s *Store) forgetUnused() {
 	})
 }
 
-// use replaces the entry of a host at once, so that no handshake misses it.
+// use replaces the entry of a host in one step, so that each handshake finds either the old or the new entry.
 func (s *Store) use(name string, c *ir.Certificate) {
 	entry := &host{secret: s.named(sourceOf(name, c)), origin: c.Origin}
 	if !c.SecondSecret.IsZero() {
@@ -125,7 +127,7 @@ func (s *Store) use(name string, c *ir.Certificate) {
 	s.hosts.Store(name, entry)
 }
 
-// named returns the secret of a source, new if no host has named it yet.
+// named returns the secret of a source, and creates it if it is not in use yet.
 func (s *Store) named(from source) *secret {
 	used := s.secrets[from]
 	if used == nil {
@@ -141,7 +143,7 @@ func (s *Store) forget(name string) {
 	}
 }
 
-// drop says that a name no longer has the Secrets of its entry.
+// drop removes the name from the Secrets of its entry.
 func (h *host) drop(name string) {
 	h.secret.drop(name)
 	if h.second != nil {
@@ -165,7 +167,8 @@ func (s *secret) pardon(name string) {
 	}
 }
 
-// judge notes whether the certificate in the Secret is for the host. The default one need not be for any.
+// judge records whether the certificate in the Secret covers the host. The default certificate does not have to cover a
+// name.
 func (s *secret) judge(name string) {
 	last := s.shown.Load()
 	if name == "" || last == nil || last.old || last.names.Cover(name) {
@@ -178,9 +181,8 @@ func (s *secret) judge(name string) {
 	s.strays[name] = struct{}{}
 }
 
-// SetSecret sets the contents of a Secret; present is false for a Secret that does not exist. It does nothing for a Secret
-// that no host names. With contents that are no good, or none, the last good certificate goes on to be shown for as long
-// as it is valid.
+// SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing for a Secret
+// that is not in use. If the contents are missing or invalid, the last valid certificate is used until it expires.
 func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	of := s.secrets[source{secret: name}]
 	if of == nil {
@@ -207,7 +209,7 @@ func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	s.ends.Store(of.source, pair.Leaf.NotAfter)
 }
 
-// takeOver ends the time in which the hosts of a Secret show the one before it.
+// takeOver makes the hosts of a Secret stop using their previous Secret.
 func (s *Store) takeOver(of *secret) {
 	if of.known {
 		return
@@ -221,7 +223,7 @@ func (s *Store) takeOver(of *secret) {
 	}
 }
 
-// age notes that the last good pair is no longer what the Secret holds.
+// age records that the Secret no longer contains the certificate in use.
 func (s *secret) age() {
 	if last := s.shown.Load(); last != nil {
 		s.show(&shown{pair: last.pair, names: last.names, old: true})
@@ -236,7 +238,7 @@ func (s *secret) show(next *shown) {
 	}
 }
 
-// known returns the Secret that the host shows.
+// known returns the Secret whose certificate the host uses.
 func (h *host) known() *secret {
 	if h.before != nil {
 		return h.before
@@ -244,8 +246,8 @@ func (h *host) known() *secret {
 	return h.secret
 }
 
-// good returns what the host shows, or nil. That of the Secret before is no longer what the host is to have: nobody renews it
-// for the host, so that it goes when it has expired.
+// good returns the certificate that the host uses, or nil. An expired certificate of the previous Secret is not used,
+// because nobody renews it for this host.
 func (h *host) good() *shown {
 	if h.before == nil {
 		return h.secret.good()
@@ -256,7 +258,8 @@ func (h *host) good() *shown {
 	return nil
 }
 
-// good returns what may be shown, or nil. What the Secret holds is shown even when it has expired, as ingress-nginx does.
+// good returns the usable certificate, or nil. As in ingress-nginx, a certificate that the Secret still contains is
+// used even after it expired.
 func (s *secret) good() *shown {
 	last := s.shown.Load()
 	if last == nil || last.old && last.expired() {
@@ -267,17 +270,18 @@ func (s *secret) good() *shown {
 
 func (c *shown) expired() bool { return time.Now().After(c.pair.Leaf.NotAfter) }
 
-// End is when a certificate ends that is shown.
+// End is the expiry time of one certificate in use.
 type End struct {
-	// Namespace is that of the Secret, or that of the object which the host comes from.
+	// Namespace is the namespace of the Secret, or of the object that defines the host.
 	Namespace string
-	// Secret is the name of the Secret; it is empty for a certificate that was issued for Host, which is empty otherwise. One
-	// field for both would take a host for a Secret with the same name.
+	// Secret is the name of the Secret. It is empty for an issued certificate, which has Host set instead. Two fields
+	// are needed because a Secret can have the same name as a host.
 	Secret, Host string
 	At           time.Time
 }
 
-// Ends yields when certificates end, of each Secret and each host with one, in no particular order. It is for any goroutine.
+// Ends yields the expiry times of the certificates of all Secrets and of all hosts with an issued certificate, in no
+// particular order. It may be called on any goroutine.
 func (s *Store) Ends() iter.Seq[End] {
 	return func(yield func(End) bool) {
 		s.ends.Range(func(of, at any) bool {
@@ -297,7 +301,8 @@ func (s *Store) end(of source) (end End, ok bool) {
 	return end, ok
 }
 
-// namespaceOf returns the namespace that a host comes from; it is empty where the document does not say.
+// namespaceOf returns the namespace of the object that defines a host. It is empty if the document does not name the
+// object. The second result is false if there is no such host.
 func (s *Store) namespaceOf(name string) (string, bool) {
 	value, ok := s.hosts.Load(name)
 	if !ok {
@@ -306,10 +311,10 @@ func (s *Store) namespaceOf(name string) (string, bool) {
 	return value.(*host).origin.Namespace, true
 }
 
-// source is where a certificate comes from: a Secret, or an issuer.
+// source identifies the origin of a certificate: a Secret, or an issuer.
 type source struct {
 	secret ir.Name
-	// issued says that it is the issuer, and host what it is asked for.
+	// issued means that the certificate comes from an issuer; host is the name in the order.
 	issued bool
 	host   string
 }
@@ -321,8 +326,8 @@ func sourceOf(host string, c *ir.Certificate) source {
 	return source{secret: c.Secret}
 }
 
-// SetIssued tells the certificate that an issuer has given for a host. It does nothing for a host that has its certificate
-// from elsewhere. Until the first one is told, the host shows what it showed before.
+// SetIssued sets the certificate that an issuer has issued for a host. It does nothing for a host whose certificate
+// does not come from an issuer. Until the first call, the host uses its previous certificate.
 func (s *Store) SetIssued(name string, pair *tls.Certificate) {
 	of := s.secrets[source{issued: true, host: name}]
 	if of == nil {

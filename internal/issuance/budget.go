@@ -13,35 +13,36 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// budgetsFolder has, for each namespace, the new names of the last day.
+// budgetsFolder is the storage folder with, for each namespace, the new names of the last day.
 const budgetsFolder = "k8singress/budgets/"
 
-// budgetPeriod is how long a name counts that an issuer was asked for.
+// budgetPeriod is how long an ordered name uses up the budget of its namespace.
 const budgetPeriod = 24 * time.Hour
 
-// budgets bound for how many new names of each namespace issuers are asked in a day: authorities count the orders of an account, and
-// a namespace that replaces its hosts all the time would use them up for all. A name that has a certificate, or has been asked for in
-// that time, is not new. The storage has the names, so that neither a restart nor another replica begins anew; only the one that leads
-// writes there.
+// budgets limit the number of new names per namespace for which certificates are ordered in a day. Certificate
+// authorities limit the orders of an account, and a namespace that keeps replacing its hosts would use up that limit
+// for all. A name that already has a certificate, or was ordered within that time, is not new. The names are in the
+// storage, so that neither a restart nor another replica resets the limit. Only the leader writes them.
 type budgets struct {
 	mu sync.Mutex
 	of map[string]*budget
 }
 
-// budget is that of one namespace.
+// budget is the budget of one namespace.
 type budget struct {
 	mu   sync.Mutex
 	read bool
-	// names are by the sum of the name, with the time when an issuer was asked first, in seconds.
+	// names maps the hash of each name to the time of its first order, in Unix seconds.
 	names map[string]int64
 }
 
-// storedBudget is what the storage has of a budget.
+// storedBudget is the stored form of a budget.
 type storedBudget struct {
 	Names map[string]int64 `json:"names"`
 }
 
-// forget makes the budgets read again: another replica may have written to them.
+// forget drops all budgets from memory, so that they are read again. Another replica may have changed them in the
+// storage.
 func (b *budgets) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,11 +65,12 @@ func budgetKey(namespace string) string {
 	return budgetsFolder + certmagic.StorageKeys.Safe(namespace) + ".json"
 }
 
-// newName is a name without a certificate, and the namespace that wants one.
+// newName is a name without a certificate, with the namespace that requests it.
 type newName struct{ namespace, name string }
 
-// spend takes a new name from the budget of its namespace, which is so many names. Where that has no room, it says why, and until when; an error is
-// about the storage, and keeps nothing from being asked for.
+// spend takes a new name from the budget of its namespace, which allows most names. If the budget is used up, it
+// returns a failure with the reason and the time of the next attempt. An error is about the storage and must not
+// prevent the order.
 func (b *budgets) spend(ctx context.Context, s certmagic.Storage, n newName, most int, now time.Time) (*failure, error) {
 	one := b.get(n.namespace)
 	one.mu.Lock()

@@ -15,29 +15,30 @@ import (
 	"go.uber.org/zap"
 )
 
-// Folders of what replicas tell each other.
+// Storage folders of the data that replicas share.
 const (
 	failuresFolder = "k8singress/failures/"
 	pausesFolder   = "k8singress/pauses/"
 )
 
-// failure is what the storage remembers of a host whose certificate could not be got. Changing the Ingress does not undo
-// it: an authority that is asked too often refuses all orders.
+// failure is the stored record of a failed attempt to get a certificate for a host. Changing the Ingress does not
+// delete it, because an authority that gets too many orders rejects all of them.
 type failure struct {
-	// Attempts counts those in a row.
+	// Attempts is the number of consecutive failed attempts.
 	Attempts int `json:"attempts"`
-	// NotBefore is when an issuer may be asked again.
+	// NotBefore is the earliest time of the next attempt.
 	NotBefore time.Time `json:"not_before"`
-	// Reason is what the issuers say.
+	// Reason is the error text of the issuers.
 	Reason string `json:"reason"`
-	// Issuers is the mark of the issuers that were asked. Only the administrator changes those, and a host need not wait
-	// for others than they are.
+	// Issuers is the mark of the issuers that failed. Only the administrator changes the issuers, and a host need not
+	// wait for issuers that were replaced.
 	Issuers string `json:"issuers,omitempty"`
-	// Limits are the times before which single issuers want to hear nothing of the host, by key.
+	// Limits maps the key of an issuer to the time before which it accepts no orders for the host.
 	Limits map[string]time.Time `json:"limits,omitempty"`
 }
 
-// under is what is left of a failure for the issuers with a mark: if they are others, only what single ones have said.
+// under returns the part of a failure that applies to the issuers with a mark. If the mark differs, only the limits of
+// individual issuers apply.
 func (f *failure) under(mark string) *failure {
 	if f.Issuers == mark {
 		return f
@@ -45,7 +46,7 @@ func (f *failure) under(mark string) *failure {
 	return &failure{Limits: f.Limits}
 }
 
-// pause is what the storage remembers of an issuer that wants to hear nothing of any host.
+// pause is the stored record of an issuer that accepts no orders for any host until a given time.
 type pause struct {
 	Until  time.Time `json:"until"`
 	Reason string    `json:"reason"`
@@ -57,8 +58,8 @@ func pauseKey(issuer string) string {
 	return pausesFolder + certmagic.StorageKeys.Safe(issuer) + ".json"
 }
 
-// recall reads a value of the storage. It returns false when there is none, or none that can be read: without a
-// failure, an issuer is asked once too often at worst.
+// recall reads a value from the storage. It returns false if the value does not exist or is invalid. This is
+// acceptable: without a stored failure, an issuer gets at most one extra order.
 func recall(ctx context.Context, s certmagic.Storage, key string, into any) (bool, error) {
 	data, err := s.Load(ctx, key)
 	switch {
@@ -82,15 +83,16 @@ func remember(ctx context.Context, s certmagic.Storage, key string, value any) e
 }
 
 const (
-	// sweepEvery is how often the storage is looked through for what is of no use any more.
+	// sweepEvery is the interval between two searches for obsolete data in the storage.
 	sweepEvery = time.Hour
-	// keepFailures is how long a failure is remembered for a host that is not wanted any more.
+	// keepFailures is how long the failure of an unwanted host is kept after its NotBefore.
 	keepFailures = 24 * time.Hour
-	// mostFailures is how many are remembered of such hosts, those that count for longest.
+	// mostFailures is the maximum number of failures of unwanted hosts to keep: those with the latest NotBefore.
 	mostFailures = 1000
 )
 
-// sweep deletes the failures of hosts that are not wanted any more: a tenant who may create hosts must not fill the storage.
+// sweep deletes old failures of hosts that are no longer wanted, so that a tenant who creates many hosts cannot fill
+// the storage.
 func (m *Manager) sweep(ctx context.Context, s *setup) {
 	keys, err := s.storage.List(ctx, strings.TrimSuffix(failuresFolder, "/"), true)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +119,7 @@ func (m *Manager) sweep(ctx context.Context, s *setup) {
 	}
 }
 
-// keptFailure is one of a host that is not wanted any more.
+// keptFailure is the failure of a host that is no longer wanted.
 type keptFailure struct {
 	key       string
 	notBefore time.Time

@@ -13,28 +13,28 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// host is one that is to have a certificate.
+// host is a host that needs a certificate from an issuer.
 type host struct {
-	// name is that of the document; subject is what the issuer is asked for; stored is its name in the storage.
+	// name is the name in the document, subject is the name to order, and stored is the name in the storage.
 	name, subject, stored string
 	origin                ir.Ref
 	since                 time.Time
 
-	// read says that the storage has been asked at least once.
+	// read means that the storage was searched at least once.
 	read bool
-	// issued is what the storage has; nil is nothing.
+	// issued is the certificate in the storage, or nil.
 	issued *issued
-	// lastError is why there is no certificate, or no new one; nil is no known reason.
+	// lastError is the reason why there is no certificate or no renewed one. Nil means that no reason is known.
 	lastError *failure
-	// misses counts how often the storage had nothing.
+	// misses is the number of consecutive searches that found no certificate in the storage.
 	misses int
 
-	// busy says that a task works on the host, ordering that the task is an order; again that its certificate is to be read once
-	// more after the task.
+	// busy means that a task is working on the host, and ordering that this task is an order. again means that the
+	// certificate must be read once more after the task.
 	busy, ordering, again bool
-	// ordered is when an issuer was asked for the certificate last, polled when for the time of the renewal.
+	// ordered is the time of the last order, and polled the time of the last query for the renewal time.
 	ordered, polled time.Time
-	// got is the result of the last order, whose certificate has not been read from the storage yet; empty is none.
+	// got is the result of the last order, until its certificate has been read from the storage. Otherwise it is empty.
 	got  string
 	gone bool
 }
@@ -42,7 +42,7 @@ type host struct {
 func newHost(name string, origin ir.Ref) *host {
 	subject, err := idna.ToASCII(name)
 	if err != nil {
-		// The issuer says what is wrong with it.
+		// The issuer will report the invalid name.
 		subject = name
 	}
 	return &host{
@@ -50,10 +50,12 @@ func newHost(name string, origin ir.Ref) *host {
 	}
 }
 
-// wildcard says that only the DNS-01 challenge, or an authority of one's own, proves that the host may have a certificate.
+// wildcard reports whether the host is a wildcard, for which an order needs the DNS-01 challenge or a private
+// authority.
 func (h *host) wildcard() bool { return strings.HasPrefix(h.subject, "*.") }
 
-// hostOf returns the name in the storage of the host that a key is about.
+// hostOf returns the storage name of the host to which a storage key belongs. It returns false for keys that are not of
+// certificates.
 func hostOf(key string) (string, bool) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 4 || parts[0] != certificatesFolder {
@@ -62,7 +64,7 @@ func hostOf(key string) (string, bool) {
 	return parts[2], true
 }
 
-// certificatesFolder is the first part of the keys of certificates.
+// certificatesFolder is the first element of the storage keys of certificates.
 var certificatesFolder = path.Dir(certmagic.StorageKeys.CertsPrefix("issuer"))
 
 // issued is a certificate from the storage.
@@ -72,16 +74,16 @@ type issued struct {
 	renewal   renewal
 }
 
-// Times between two looks into the storage.
+// Intervals between two reads of the storage.
 const (
-	// calm is for hosts that have what they need. The storage tells most changes by itself.
+	// calm is the interval for hosts that have a certificate. The storage reports most changes itself.
 	calm = time.Hour
-	// Replicas that do not order read the certificate of a host without one less and less often.
+	// A replica that does not order reads the certificate of a host without one at growing intervals.
 	firstPoll = time.Second
 	lastPoll  = time.Minute
 )
 
-// nextRead returns when the certificate is to be read again, in a replica that does not order it now.
+// nextRead returns when to read the certificate again, in a replica that is not ordering it now.
 func (h *host) nextRead(now time.Time, leads bool) time.Time {
 	if h.issued == nil {
 		return now.Add(min(firstPoll<<min(h.misses, 10), lastPoll))
@@ -93,10 +95,11 @@ func (h *host) nextRead(now time.Time, leads bool) time.Time {
 	return at
 }
 
-// jitter returns between nine tenths of a time and all of it, so that what began together does not stay together.
+// jitter returns a random duration between 90% and 100% of d, so that hosts with the same start do not stay in step.
 func jitter(d time.Duration) time.Duration { return d - time.Duration(rand.Int64N(int64(d)/10+1)) }
 
-// forgetOtherIssuers forgets the last error unless it is of the issuers with a mark, so that these are asked at once.
+// forgetOtherIssuers clears the last error unless it came from the issuers with the given mark, so that new issuers are
+// used at once.
 func (h *host) forgetOtherIssuers(mark string) {
 	if h.lastError != nil && h.lastError.Issuers != mark {
 		h.lastError, h.ordered = nil, time.Time{}

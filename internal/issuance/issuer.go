@@ -14,19 +14,19 @@ import (
 	"github.com/k8singress/k8singress/internal/caddyinternals"
 )
 
-// issuer is one issuer of the options, in their order.
+// issuer is one configured issuer. Issuers are tried in the order of the option.
 type issuer struct {
 	certmagic.Issuer
 	key string
-	// module is the issuer itself where it speaks ACME, and inside is certmagic's part of it. Both are nil for another one, and
-	// inside is nil as well where this version of Caddy keeps it elsewhere.
+	// module is the issuer if it uses ACME, and inside is certmagic's part of it. Both are nil for other issuers.
+	// inside is also nil if this version of Caddy keeps it in another place.
 	module    *caddytls.ACMEIssuer
 	inside    *certmagic.ACMEIssuer
 	listening listening
 }
 
-// newIssuer takes a module that knows its configuration. Where certmagic's part of it is not found, the log says what that
-// costs, and the module is used as it is.
+// newIssuer wraps a provisioned issuer. If certmagic's part of it is not found, newIssuer logs which features are
+// missing and uses the module as it is.
 func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
 	n := &issuer{Issuer: i, key: i.IssuerKey(), listening: l}
 	if m, ok := i.(interface{ GetACMEIssuer() *caddytls.ACMEIssuer }); ok {
@@ -40,12 +40,13 @@ func newIssuer(i certmagic.Issuer, l listening, log *zap.Logger) *issuer {
 	return n
 }
 
-// wildcards returns whether the issuer can issue certificates for wildcards: ACME needs the DNS-01 challenge for it.
+// wildcards reports whether the issuer can issue certificates for wildcards, for which ACME needs the DNS-01 challenge.
 func (i *issuer) wildcards() bool {
 	return i.module == nil || i.module.Challenges != nil && i.module.Challenges.DNS != nil
 }
 
-// name is how people know the issuer: the host of the certificate authority.
+// name returns the name of the issuer for messages: the host of the certificate authority if the issuer uses ACME,
+// otherwise its key.
 func (i *issuer) name() string {
 	if i.module != nil {
 		if u, err := url.Parse(cmp.Or(i.module.CA, certmagic.DefaultACME.CA)); err == nil && u.Host != "" {
@@ -55,7 +56,7 @@ func (i *issuer) name() string {
 	return i.key
 }
 
-// once returns the issuer for one order, which writes to log.
+// once returns the issuer for one order, which writes its log lines to log.
 func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 	switch {
 	case i.module == nil:
@@ -66,17 +67,17 @@ func (i *issuer) once(log *zap.Logger) certmagic.Issuer {
 	one := *i.inside
 	one.Logger = log
 	if one.Email == "" {
-		// certmagic trims it. Without it, certmagic prompts for an address at the terminal.
+		// certmagic trims the space. With an empty address it would prompt for one at the terminal.
 		one.Email = " "
 	}
 	i.listening.configure(&one)
 	return &one
 }
 
-// unprompted is an issuer that never prompts for an e-mail address at the terminal.
+// unprompted wraps an issuer so that it never prompts for an e-mail address at the terminal.
 type unprompted struct{ certmagic.Issuer }
 
-// PreCheck checks names as the issuer does.
+// PreCheck checks names as the issuer does, without a prompt.
 func (u unprompted) PreCheck(ctx context.Context, names []string, _ bool) error {
 	if checker, ok := u.Issuer.(certmagic.PreChecker); ok {
 		return checker.PreCheck(ctx, names, false)
@@ -84,14 +85,15 @@ func (u unprompted) PreCheck(ctx context.Context, names []string, _ bool) error 
 	return nil
 }
 
-// listening is where this process answers challenges. certmagic opens a listener of its own elsewhere, so it has to know.
+// listening is the address at which this process handles ACME challenges. On any other address, certmagic would open
+// its own listener.
 type listening struct {
 	host        string
 	http, https int
 }
 
-// listeningAt takes the first TCP address of each list. The hosts of both become one, as certmagic knows only one: where they
-// differ, and neither stands for all addresses, nothing is begun over TLS.
+// listeningAt returns the first TCP address of each list. certmagic supports only one host for both. If the two hosts
+// differ and neither means all addresses, challenges over TLS are disabled.
 func listeningAt(o Options) listening {
 	var l listening
 	var other string
@@ -120,8 +122,8 @@ func firstTCP(addresses []string) (host string, port int) {
 	return "", 0
 }
 
-// configure restricts an issuer to the challenges that are answered by what listens already, unless the administrator has set
-// where certmagic listens.
+// configure limits an issuer to the challenges that the existing listeners can handle, unless the administrator has
+// configured where certmagic listens.
 func (l listening) configure(i *certmagic.ACMEIssuer) {
 	if i.ListenHost == "" {
 		i.ListenHost = l.host

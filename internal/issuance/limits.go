@@ -17,39 +17,40 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// Times between two attempts for one host.
+// Delays between two attempts for one host.
 const (
 	firstRetry = time.Minute
 	lastRetry  = 6 * time.Hour
 )
 
-// backoff returns how long to wait after so many attempts in a row have failed.
+// backoff returns the delay after the given number of consecutive failed attempts.
 func backoff(first time.Duration, attempts int) time.Duration {
 	d := min(first<<min(max(attempts, 1)-1, 20), lastRetry)
 	return d*3/4 + time.Duration(rand.Int64N(int64(d)/2))
 }
 
-// limit is what an authority says of being asked too often.
+// limit is a rate limit that an authority has reported.
 type limit struct {
 	until time.Time
-	// all says that it is about everything that we ask for, not about one host.
+	// all means that the limit applies to all our orders, not to one host.
 	all bool
 }
 
-// unsaid is how long an authority rests that does not say for how long.
+// unsaid is how long to pause an authority that does not say for how long its limit lasts.
 const unsaid = 15 * time.Minute
 
-// longest is for how long an authority is believed at most, whose answer may be garbled.
+// longest is the maximum pause. An authority can send a wrong time.
 const longest = 8 * 24 * time.Hour
 
-// limitOf reads an error for a host and what came with it. It returns nil for an error that is no limit.
+// limitOf returns the rate limit in an error for a host, or nil if the error is not a rate limit. status and after are
+// the status code and the Retry-After time of the last response.
 func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	var p acme.Problem
 	isProblem := errors.As(err, &p)
 	switch {
 	case isProblem && p.Type == acme.ProblemTypeRateLimited:
 	case isProblem && p.Status != status:
-		// What came with the answer is not about this problem, such as one of a challenge.
+		// The status code belongs to another response than this problem, such as the problem of a challenge.
 		return nil
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable && !after.IsZero():
 	default:
@@ -62,22 +63,23 @@ func limitOf(host string, err error, status int, after, now time.Time) *limit {
 	return &limit{until: earlier(after, now.Add(longest)), all: !about(host, p)}
 }
 
-// times are how authorities write the end of a limit into the text for people.
+// times matches the end of a rate limit in the error texts of authorities.
 var times = regexp.MustCompile(`(?i)retry after (\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d) ?(?:Z|UTC)`)
 
-// saidIn finds the time in a text such as "too many certificates already issued, retry after 2026-01-02 15:04:05 UTC".
+// saidIn returns the time in a text such as "too many certificates already issued, retry after 2026-01-02 15:04:05
+// UTC", or the zero time.
 func saidIn(detail string) time.Time {
 	found := times.FindStringSubmatch(detail)
 	if found == nil {
 		return time.Time{}
 	}
-	// With an error it is zero.
+	// The time is zero after an error.
 	at, _ := time.Parse(time.DateTime, found[1]+" "+found[2])
 	return at
 }
 
-// about says whether a problem is about a host or a domain above it. If it were taken for one of everything, the
-// owner of one host could stop the certificates of all others.
+// about reports whether a problem concerns the host or one of its parent domains. Without this check, the owner of one
+// host could stop the orders for all others.
 func about(host string, p acme.Problem) bool {
 	if len(p.Subproblems) > 0 {
 		return true
@@ -94,13 +96,13 @@ func about(host string, p acme.Problem) bool {
 	return false
 }
 
-// most is how much of the words of an authority is repeated, in bytes. The note of an Event has 1,024.
+// most is the maximum length, in bytes, of an authority's text in a message. The note of an Event is limited to 1,024.
 const most = 400
 
-// answer is what an issuer says, or why it could not be asked, in words for the owner of a host.
+// answer returns the error of an issuer, or why the issuer could not be reached, worded for the owner of a host.
 func answer(issuer string, err error) string {
 	var unasked *url.Error
-	// A DNS provider is asked by HTTP, too.
+	// Requests to a DNS provider also use HTTP, so compare the URL with the issuer.
 	if !errors.As(err, &unasked) || !strings.Contains(unasked.URL, "//"+issuer+"/") {
 		return issuer + " says: " + words(err)
 	}
@@ -112,7 +114,7 @@ func answer(issuer string, err error) string {
 	return said
 }
 
-// words are those of an error that its reader can do something with.
+// words returns the part of an error that helps the reader.
 func words(err error) string {
 	said := err.Error()
 	var p acme.Problem
@@ -125,7 +127,7 @@ func words(err error) string {
 	return clean(said)
 }
 
-// clean makes the text of an authority fit for a line of a log.
+// clean makes the text of an authority safe for a line of a log: it replaces control characters and shortens the text.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if nginx.IsControl(r) {

@@ -1,5 +1,6 @@
-// Package issuance asks certificate authorities for the certificates of hosts, keeps them fresh, and reads those that
-// other replicas have got from the storage that all share. It never answers a handshake: the server takes what changed.
+// Package issuance orders certificates for hosts from certificate authorities and renews them. It also reads
+// certificates that other replicas have ordered from the shared storage. It is not involved in TLS handshakes: the
+// server takes changed certificates from it.
 package issuance
 
 import (
@@ -15,63 +16,66 @@ import (
 	"github.com/k8singress/k8singress/internal/turns"
 )
 
-// How many hosts are worked on at once. A certificate authority may take its time; the storage should not.
+// The maximum numbers of hosts processed at the same time. Certificate authorities may be slow; the storage should not
+// be.
 const (
 	maxOrders   = 16
 	maxReads    = 8
 	maxARIPolls = 2
-	// maxRenewals are under way beside those orders, so that new names do not hold them up.
+	// maxRenewals is the maximum number of concurrent renewals. It is separate from maxOrders, so that orders for new
+	// names do not delay renewals.
 	maxRenewals = 4
-	// ordersPerNamespace is how many orders one namespace may have under way. An order takes minutes where the DNS or the server of
-	// its owner does not answer: the other places are kept free for other namespaces, later ones included.
+	// ordersPerNamespace is the maximum number of concurrent orders of one namespace. An order takes minutes if the
+	// owner's DNS or web server does not respond, so the other slots are kept for other namespaces.
 	ordersPerNamespace = maxOrders / 2
 )
 
-// beat is how often a Manager checks whether this replica leads, and whether a host has waited for long.
+// beat is the interval at which a Manager checks whether this replica leads, and whether a host has waited for too
+// long.
 const beat = time.Second
 
-// Manager has the hosts whose certificates come from issuers. Its methods may be called from any goroutine.
+// Manager manages the hosts whose certificates come from issuers. Its methods may be called from any goroutine.
 type Manager struct {
 	log     *zap.Logger
 	metrics *metrics
-	// retry is how long a host waits after its first failure.
+	// retry is the delay after the first failure of a host.
 	retry time.Duration
-	// kick wakes Run; changed is Changed.
+	// kick wakes Run. changed is the channel that Changed returns.
 	kick    chan struct{}
 	changed chan struct{}
 
 	mu    sync.Mutex
 	setup *setup
 	hosts map[string]*host
-	// stored finds a host by the name that its certificate has in the storage.
+	// stored finds a host by its name in the storage.
 	stored map[string]*host
-	// delayed are the hosts whose certificate is to be read at a later time.
+	// delayed holds the hosts whose certificate must be read at a later time.
 	delayed *delayqueue.Queue[*host]
-	// reads are the hosts whose certificate is to be read from the storage, orders the hosts whose certificate is to be ordered
-	// from an issuer, and ariPolls the hosts whose issuer is to be asked for the time of the renewal (ARI).
+	// reads holds the hosts whose certificate must be read from the storage, orders the hosts whose certificate must be
+	// ordered from an issuer, and ariPolls the hosts whose issuer must be queried for the renewal time (ARI).
 	reads  *turns.Queue[*host]
 	orders *turns.Queue[*host]
-	// renewals are orders for hosts that have a certificate.
+	// renewals holds orders for hosts that already have a certificate.
 	renewals *turns.Queue[*host]
 	ariPolls *turns.Queue[*host]
-	// fresh are the hosts with a certificate that Take has not returned yet.
+	// fresh holds the hosts with a new certificate that Take has not returned yet.
 	fresh map[string]*host
-	// problematic are the hosts that have a problem, or may have one.
+	// problematic holds the hosts that have, or may have, a problem.
 	problematic map[string]*host
-	// unread counts the hosts whose certificate has not been looked for yet; read is closed while there are none.
+	// unread is the number of hosts whose certificate has not been looked up yet. read is closed while it is zero.
 	unread int
 	read   chan struct{}
 	leads  bool
-	// swept is when the storage was looked through last.
+	// swept is the time of the last sweep of the storage.
 	swept time.Time
 	ended bool
 	pace  pace
-	// careful is until when orders are made one by one, after an authority wanted none at all for a while.
+	// careful is the time until which orders are made one at a time, after an authority rejected orders for all hosts.
 	careful time.Time
 	budgets budgets
 }
 
-// New returns a manager that does nothing before Run.
+// New returns a manager that does nothing until Run is called.
 func New(log *zap.Logger) *Manager {
 	m := &Manager{
 		log: log, retry: firstRetry, kick: make(chan struct{}, 1), changed: make(chan struct{}, 1),
@@ -85,8 +89,8 @@ func New(log *zap.Logger) *Manager {
 	return m
 }
 
-// Configure makes the issuers anew under a Caddy configuration. What is under way ends with those before. ctx must
-// outlive the configuration. Where the issuers cannot be made, those before stay.
+// Configure creates the issuers under a new Caddy configuration. Tasks that are running finish with the old issuers.
+// ctx must outlive the configuration. On an error, the old issuers stay in use.
 func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 	next, err := newSetup(ctx, o, m)
 	if err != nil {
@@ -109,7 +113,8 @@ func (m *Manager) Configure(ctx caddy.Context, o Options) error {
 	return nil
 }
 
-// Want changes which hosts are to have a certificate; nil, or one that does not come from an issuer, is one that is not.
+// Want sets which hosts need a certificate. A nil value, or a certificate that does not come from an issuer, removes
+// the host.
 func (m *Manager) Want(changes map[string]*ir.Certificate) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +157,7 @@ func (m *Manager) forget(h *host) {
 	m.wasRead(h)
 }
 
-// wasRead notes that the certificate of a host has been looked for.
+// wasRead records that the certificate of a host has been looked up.
 func (m *Manager) wasRead(h *host) {
 	if h.read {
 		return
@@ -163,8 +168,8 @@ func (m *Manager) wasRead(h *host) {
 	}
 }
 
-// readSoon has the certificate of a host read from the storage as soon as possible, before anything else that the host waits
-// for: one task at a time works on a host.
+// readSoon schedules reading the certificate of a host from the storage as soon as possible, before any other task for
+// the host. Only one task at a time works on a host.
 func (m *Manager) readSoon(h *host) {
 	if h.busy {
 		h.again = true
@@ -177,7 +182,8 @@ func (m *Manager) readSoon(h *host) {
 	m.reads.Push(h.origin.Namespace, h, true)
 }
 
-// Read waits until the certificates of all hosts have been looked for in the storage once, or ctx ends.
+// Read waits until the certificates of all hosts have been looked up in the storage once, or ctx ends. It returns at
+// once if there is no configuration.
 func (m *Manager) Read(ctx context.Context) {
 	m.mu.Lock()
 	read := m.read
@@ -192,7 +198,7 @@ func (m *Manager) Read(ctx context.Context) {
 	}
 }
 
-// Changed has a value when there are other certificates, or other problems.
+// Changed returns a channel that receives a value after certificates or problems have changed.
 func (m *Manager) Changed() <-chan struct{} { return m.changed }
 
 // wake makes Run check its queues.
@@ -219,7 +225,7 @@ func (m *Manager) onStorageEvent(key string) {
 	}
 }
 
-// mayBeChallenged returns whether a replica may be ordering the certificate of a host at this moment.
+// mayBeChallenged reports whether a replica may be ordering the certificate of a host at this moment.
 func (m *Manager) mayBeChallenged(stored string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,21 +2,21 @@ package issuance
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics of a manager. They outlive Caddy's configurations, and are registered with each.
+// metrics are the metrics of a manager. They outlive Caddy configurations, and are registered with each of them.
 type metrics struct {
 	orders  *prometheus.CounterVec
 	refused *prometheus.CounterVec
 	waiting prometheus.GaugeFunc
 }
 
-// How an attempt ends.
+// Results of an order.
 const (
 	issuedResult  = "issued"
 	renewedResult = "renewed"
 	failedResult  = "failed"
 )
 
-// Why an order is not made.
+// Reasons for not making an order.
 const (
 	overBudget     = "new_hosts_per_day"
 	leadsElsewhere = "check_host_dns"
@@ -44,7 +44,7 @@ func newMetrics(m *Manager) *metrics {
 	}, m.waiting)}
 }
 
-// waiting counts the hosts without a certificate, all of which are problematic.
+// waiting returns the number of hosts without a certificate, all of which are in problematic.
 func (m *Manager) waiting() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *Manager) waiting() float64 {
 	return float64(count)
 }
 
-// Collectors returns the metrics, to be registered with the registry of a Caddy configuration.
+// Collectors returns the metrics, for registration with the registry of a Caddy configuration.
 func (m *Manager) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.metrics.orders, m.metrics.refused, m.metrics.waiting}
 }

@@ -7,15 +7,15 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// reservedFor is the part of the pace, as one of so many, that is kept for renewals: who orders new names all the time is not to let
-// the certificates of others expire.
+// reservedFor is the share of the rate limit that is reserved for renewals, as a divisor: 5 reserves a fifth. Orders
+// for new names must not let existing certificates expire.
 const reservedFor = 5
 
-// pace keeps to the number of orders that certmagic allows one certificate authority in a short time. A host that had to
-// wait there would keep another host from its turn.
+// pace applies certmagic's rate limit for orders from one certificate authority before a host gets its turn. A host
+// that waited inside certmagic would hold a slot that another host could use.
 type pace struct{ begun []time.Time }
 
-// ready returns whether another order may begin, which is a renewal or not, and if not, how long that takes.
+// ready reports whether another order, or renewal, may start now. If not, it returns how long to wait.
 func (p *pace) ready(now time.Time, renewal bool) (time.Duration, bool) {
 	p.begun = slices.DeleteFunc(p.begun, func(t time.Time) bool { return now.Sub(t) >= certmagic.RateLimitEventsWindow })
 	most := certmagic.RateLimitEvents
@@ -30,7 +30,7 @@ func (p *pace) ready(now time.Time, renewal bool) (time.Duration, bool) {
 
 func (p *pace) began(now time.Time) { p.begun = append(p.begun, now) }
 
-// refund takes back the last beginning, because no issuer was asked.
+// refund removes the last start, because no issuer was contacted.
 func (p *pace) refund() {
 	if len(p.begun) > 0 {
 		p.begun = p.begun[:len(p.begun)-1]

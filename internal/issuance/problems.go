@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// Take returns the certificates that are new since the last call, by host.
+// Take returns the new certificates since the last call, by host.
 func (m *Manager) Take() map[string]*tls.Certificate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -27,13 +27,14 @@ func (m *Manager) Take() map[string]*tls.Certificate {
 }
 
 const (
-	// soon is how long a host may be without a certificate before something is said of it: most come within seconds.
+	// soon is how long a host may be without a certificate before a problem is reported. Most certificates arrive
+	// within seconds.
 	soon = 15 * time.Second
-	// mostSaid is how many hosts of one object something is said of, each by itself.
+	// mostSaid is the maximum number of hosts of one object with a separate problem.
 	mostSaid = 4
 )
 
-// wakeForPending signals Changed when a host has become a problem only because it has waited for long.
+// wakeForPending signals Changed when a host becomes a problem only because it has waited too long.
 func (m *Manager) wakeForPending() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,13 +47,13 @@ func (m *Manager) wakeForPending() {
 	}
 }
 
-// Problems returns a verdict for each object with hosts that have no certificate, or one that is not renewed.
+// Problems returns a verdict for each object with hosts that have no certificate, or whose certificate is not renewed.
 func (m *Manager) Problems() []*report.Verdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	objects := map[ir.Ref][]*host{}
 	for _, h := range m.problematic {
-		// A document need not say which object a host comes from.
+		// A document may omit the object that defines a host.
 		if h.origin.Kind != "" && (h.lastError != nil || time.Since(h.since) >= soon) {
 			objects[h.origin] = append(objects[h.origin], h)
 		}

@@ -13,15 +13,16 @@ import (
 	"github.com/mholt/acmez/v3/acme"
 )
 
-// renewal says when a certificate is to be renewed.
+// renewal holds the time at which to renew a certificate.
 type renewal struct {
 	at time.Time
-	// info is what the authority says of it; nil is nothing.
+	// info is the authority's renewal information (ARI), or nil.
 	info *acme.RenewalInfo
 }
 
-// renewalOf follows the rules of certmagic, which looks again whether a certificate is to be renewed when it is asked to: the
-// time that the authority suggests, but not when the end is very near; without one, when a third of the lifetime is left.
+// renewalOf follows certmagic's rules, because certmagic itself checks whether a renewal is due. The time is the one
+// that the authority suggests, or when a third of the lifetime is left without a suggestion. In both cases it is before
+// the certificate is about to expire.
 func renewalOf(leaf *x509.Certificate, meta []byte) renewal {
 	var r renewal
 	if _, issuer, err := decodeMeta(meta); err == nil {
@@ -47,10 +48,10 @@ func earlier(a, b time.Time) time.Time { return slices.MinFunc([]time.Time{a, b}
 
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
-// pollEvery is how often an authority that does not say is asked when it wants a renewal.
+// pollEvery is the interval between two queries for the renewal time if the authority does not set one.
 const pollEvery = 6 * time.Hour
 
-// poll returns when the authority is to be asked whether it wants another time, if it is.
+// poll returns when to query the authority for a changed renewal time. It returns false if the authority provides none.
 func (r *renewal) poll(last time.Time) (time.Time, bool) {
 	switch {
 	case r.info == nil || !r.info.HasWindow():
@@ -61,7 +62,8 @@ func (r *renewal) poll(last time.Time) (time.Time, bool) {
 	return later(*r.info.RetryAfter, last.Add(renewCheck)), true
 }
 
-// askRenewal asks the authority of a certificate when it is to be renewed, and keeps the answer where certmagic reads it.
+// askRenewal queries the authority of a certificate for the renewal time, and stores the response where certmagic reads
+// it.
 func (s *setup) askRenewal(ctx context.Context, h *host, of *issued) error {
 	for _, i := range s.issuers {
 		getter, ok := i.Issuer.(certmagic.RenewalInfoGetter)
@@ -80,7 +82,7 @@ func (s *setup) askRenewal(ctx context.Context, h *host, of *issued) error {
 	return nil
 }
 
-// decodeMeta reads what certmagic stores besides a certificate, and the part of it that is of the issuer.
+// decodeMeta decodes the metadata that certmagic stores with a certificate, and the issuer's part of it.
 func decodeMeta(data []byte) (m certmagic.CertificateResource, issuer acme.Certificate, err error) {
 	if err = json.Unmarshal(data, &m); err == nil {
 		err = json.Unmarshal(m.IssuerData, &issuer)

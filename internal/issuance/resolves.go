@@ -14,10 +14,10 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// resolvePatience is how long the DNS may take for one host.
+// resolvePatience is the maximum time for the DNS lookups for one host.
 const resolvePatience = 10 * time.Second
 
-// resolverOf asks these DNS servers by turns, or those of the system.
+// resolverOf returns a resolver that uses these DNS servers in turn, or the system's resolver if there are none.
 func resolverOf(servers []string) *net.Resolver {
 	if len(servers) == 0 {
 		return net.DefaultResolver
@@ -33,8 +33,8 @@ func resolverOf(servers []string) *net.Resolver {
 	}}
 }
 
-// elsewhere says why an authority that asks for a host would not come to this controller; it is empty where it would, and where that is
-// not to be checked. A wildcard has no address.
+// elsewhere returns why an authority would not reach this controller under the host's name. It returns "" if the
+// authority would, and also if the check is disabled. Wildcards are not checked, because they have no address.
 func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	if s.addresses == nil || h.wildcard() {
 		return ""
@@ -61,7 +61,7 @@ func (s *setup) elsewhere(ctx context.Context, h *host) string {
 	return ""
 }
 
-// ours are the addresses of this controller; those that are names are looked up.
+// ours returns the addresses of this controller. Names among them are resolved.
 func (s *setup) ours(ctx context.Context) (all []netip.Addr, failed error) {
 	for _, address := range s.addresses() {
 		if a, err := netip.ParseAddr(address); err == nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/turns"
 )
 
-// Run works until ctx ends, and then waits for what is under way. Other replicas with the same storage do too: leads says
-// whether this is the one that asks issuers.
+// Run runs the manager until ctx ends, and then waits for running tasks. Other replicas with the same storage also call
+// Run; leads reports whether this replica orders certificates.
 func (m *Manager) Run(ctx context.Context, leads func() bool) {
 	var running panics.Group
 	defer running.Wait()
@@ -32,7 +32,7 @@ func (m *Manager) Run(ctx context.Context, leads func() bool) {
 	}
 }
 
-// end cleans up the setup that is current. There is none after it.
+// end releases the current setup. The manager has no setup afterwards.
 func (m *Manager) end() {
 	m.mu.Lock()
 	last := m.setup
@@ -43,7 +43,7 @@ func (m *Manager) end() {
 	}
 }
 
-// dispatch begins what there is to do and room for, and returns when to come back at the latest.
+// dispatch starts the due tasks for which there are free slots. It returns the maximum time until the next call.
 func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads bool) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -65,7 +65,8 @@ func (m *Manager) dispatch(ctx context.Context, running *panics.Group, leads boo
 	return rest
 }
 
-// setLeads sets whether this replica orders certificates. When it begins to, it reads first what other replicas have got.
+// setLeads sets whether this replica orders certificates. A replica that becomes the leader first reads the
+// certificates that other replicas have ordered.
 func (m *Manager) setLeads(leads bool) {
 	if m.leads == leads {
 		return
@@ -77,7 +78,7 @@ func (m *Manager) setLeads(leads bool) {
 		m.readSoon(h)
 	}
 	for _, h := range m.hosts {
-		// This replica, which asks from now on, learns better why something failed.
+		// This replica orders from now on and will find out the errors itself.
 		h.lastError = nil
 		if h.issued == nil || !h.issued.renewal.at.After(time.Now().Add(calm)) {
 			m.readSoon(h)
@@ -85,7 +86,7 @@ func (m *Manager) setLeads(leads bool) {
 	}
 }
 
-// beginSweep looks through the storage now and then, in the replica that leads, once it knows its hosts.
+// beginSweep starts a sweep of the storage if one is due, on the leader only and after all hosts have been read.
 func (m *Manager) beginSweep(ctx context.Context, running *panics.Group, now time.Time) {
 	if !m.leads || m.unread > 0 || len(m.hosts) == 0 || now.Sub(m.swept) < sweepEvery {
 		return
@@ -99,7 +100,7 @@ func (m *Manager) beginSweep(ctx context.Context, running *panics.Group, now tim
 	})
 }
 
-// task works on a host, without the lock.
+// task performs work for a host. It runs without the lock.
 type task func(ctx context.Context, s *setup, h *host)
 
 func (m *Manager) begin(ctx context.Context, running *panics.Group, q *turns.Queue[*host], do task) {
@@ -108,7 +109,8 @@ func (m *Manager) begin(ctx context.Context, running *panics.Group, q *turns.Que
 	}
 }
 
-// beginOrders begins as many orders as the authority may be asked for now, renewals first.
+// beginOrders starts as many orders as the rate limit allows now, renewals first. It returns how long to wait at most
+// before the next call.
 func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now time.Time) time.Duration {
 	rest := time.Minute
 	for _, q := range []*turns.Queue[*host]{m.renewals, m.orders} {
@@ -129,14 +131,14 @@ func (m *Manager) beginOrders(ctx context.Context, running *panics.Group, now ti
 	return rest
 }
 
-// mayOrder says whether another order may begin. For a while after an authority wanted none of any host, which may be because of what one
-// namespace has ordered, there is one at a time, and not before all hosts that waited are in their lines: what the authority takes
-// then is shared out by turns.
+// mayOrder reports whether another order may start. After an authority has rejected orders for all hosts, possibly
+// because of the orders of one namespace, orders are made one at a time for a while. The next one starts only after all
+// waiting hosts are in their queues, so that the namespaces share the remaining orders fairly.
 func (m *Manager) mayOrder(now time.Time) bool {
 	return !now.Before(m.careful) || m.orders.Running()+m.renewals.Running()+m.reads.Running()+m.reads.Len() == 0
 }
 
-// carefulFor is how long that is.
+// carefulFor is the duration of that period after the authority's pause.
 const carefulFor = time.Hour
 
 func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Queue[*host], h *host, do task) {
@@ -151,7 +153,7 @@ func (m *Manager) start(ctx context.Context, running *panics.Group, q *turns.Que
 	})
 }
 
-// finish takes a host from the task that has ended, also from one that panicked.
+// finish removes a host from the task that has ended. It also runs after a panic.
 func (m *Manager) finish(q *turns.Queue[*host], h *host) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -159,14 +161,14 @@ func (m *Manager) finish(q *turns.Queue[*host], h *host) {
 	m.next(h)
 }
 
-// next queues a host for what follows the task that has ended.
+// next queues a host for the next task after one has ended.
 func (m *Manager) next(h *host) {
 	asked := h.ordering
 	h.busy, h.ordering = false, false
 	switch {
 	case h.gone:
 	case h.again || asked && h.lastError == nil:
-		// The certificate is read back from the storage, the same way other replicas get it.
+		// Read the certificate back from the storage, as other replicas do.
 		h.again = false
 		m.readSoon(h)
 	default:
@@ -174,7 +176,7 @@ func (m *Manager) next(h *host) {
 	}
 }
 
-// plan puts a host where it has to wait.
+// plan puts a host into the queue in which it has to wait.
 func (m *Manager) plan(h *host, now time.Time) {
 	if !m.leads {
 		m.delayed.Set(h, h.nextRead(now, false))
@@ -187,7 +189,7 @@ func (m *Manager) plan(h *host, now time.Time) {
 	if h.lastError != nil {
 		due = later(due, h.lastError.NotBefore)
 	} else {
-		// What was got may be due again at once.
+		// A new certificate may be due again immediately; order at most once per renewCheck.
 		due = later(due, h.ordered.Add(renewCheck))
 	}
 	if !due.After(now) {

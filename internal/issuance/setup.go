@@ -21,36 +21,37 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// Options of a Manager.
+// Options configures a Manager.
 type Options struct {
-	// Issuers are modules of Caddy's namespace tls.issuance; none are those that Caddy has by default.
+	// Issuers are modules of Caddy's namespace tls.issuance. If empty, Caddy's default issuers are used.
 	Issuers []json.RawMessage
-	// KeyType is that of new keys, as Caddy names it; empty is Caddy's default.
+	// KeyType is the type of new keys, with Caddy's names. If empty, Caddy's default is used.
 	KeyType string
-	// HTTP and HTTPS are the addresses that this process answers challenges at.
+	// HTTP and HTTPS are the addresses at which this process handles challenges.
 	HTTP, HTTPS []string
-	// NewHostsPerDay is for how many new names of one namespace issuers are asked in 24 hours. Zero is no bound.
+	// NewHostsPerDay is the maximum number of new names of one namespace to order within 24 hours. Zero means no limit.
 	NewHostsPerDay int
-	// Addresses are those that clients reach this controller at, as IP addresses or names. Nil asks issuers for all names, wherever
-	// they lead; otherwise for those that lead to one of the addresses.
+	// Addresses returns the addresses at which clients reach this controller, as IP addresses or names. Certificates
+	// are then ordered only for names that resolve to one of them. If Addresses is nil, they are ordered for all names.
 	Addresses func() []string
-	// Resolvers are the DNS servers for that, with or without a port; empty means those of the system.
+	// Resolvers are the DNS servers for that check, with or without a port. If empty, the system's servers are used.
 	Resolvers []string
 }
 
-// setup is what certificates are asked with, under one Caddy configuration. But for what is counted, it is immutable.
+// setup holds everything that is needed for orders under one Caddy configuration. It is immutable except for pauses and
+// users.
 type setup struct {
 	storage certmagic.Storage
 	issuers []*issuer
-	// mark tells these issuers, and all that the administrator says of them, from others.
+	// mark identifies these issuers and their configuration.
 	mark string
-	// config is the one that the issuers know. Each attempt has a copy, with a log of its own.
+	// config is the configuration that the issuers were given. Each attempt uses a copy with its own logger.
 	config *certmagic.Config
-	// pauses has, by the key of an issuer, the newest pause that it asked for.
+	// pauses maps the key of an issuer to the newest pause that it requested.
 	pauses sync.Map
-	// retry is how long a host waits after its first failure.
+	// retry is the delay after the first failure of a host.
 	retry time.Duration
-	// newHostsPerDay and addresses are those of Options.
+	// newHostsPerDay and addresses are copied from Options.
 	newHostsPerDay int
 	addresses      func() []string
 	resolver       *net.Resolver
@@ -58,22 +59,24 @@ type setup struct {
 	cache       *certmagic.Cache
 	unsubscribe func()
 	cancel      func()
-	// users counts the work under way, and one more while it is current. At zero it is cleaned up.
+	// users is the number of running tasks, plus one while the setup is current. At zero the setup is cleaned up.
 	users atomic.Int64
 }
 
-// subscriber is a storage that reports each key whose value changes, also by other replicas.
+// subscriber is implemented by a storage that reports each key whose value changes, including changes by other
+// replicas.
 type subscriber interface {
 	Subscribe(func(key string)) (unsubscribe func())
 }
 
-// challengeStorage is a storage that looks up unknown challenge tokens only for hosts that may be challenged.
+// challengeStorage is implemented by a storage that looks up unknown challenge tokens only for hosts that may be
+// challenged.
 type challengeStorage interface {
 	SetWanted(func(host string) bool)
 }
 
-// renewCheck is how precisely renewals are on time. certmagic renews a certificate by so much before the time it chose, and
-// by five times as much before the certificate expires.
+// renewCheck is certmagic's check interval. certmagic renews a certificate this long before the time it chose, and no
+// later than five times this long before the certificate expires.
 const renewCheck = time.Minute
 
 func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
@@ -88,7 +91,7 @@ func newSetup(ctx caddy.Context, o Options, m *Manager) (*setup, error) {
 		newHostsPerDay: o.NewHostsPerDay, addresses: o.Addresses, resolver: resolverOf(o.Resolvers),
 	}
 	s.cache = certmagic.NewCache(certmagic.CacheOptions{
-		// Nothing is ever in it: certmagic wants one.
+		// certmagic requires the function, but the cache stays empty.
 		GetConfigForCert:   func(certmagic.Certificate) (*certmagic.Config, error) { return s.config, nil },
 		RenewCheckInterval: renewCheck, Logger: zap.NewNop(),
 	})
@@ -125,7 +128,7 @@ func markOf(issuers []json.RawMessage) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// provision makes the issuers.
+// provision loads the issuers.
 func provision(ctx caddy.Context, modules []json.RawMessage) ([]certmagic.Issuer, error) {
 	if len(modules) == 0 {
 		return caddytls.DefaultIssuersProvisioned(ctx)
@@ -147,7 +150,8 @@ func provision(ctx caddy.Context, modules []json.RawMessage) ([]certmagic.Issuer
 	return all, nil
 }
 
-// without leaves a field out of an object, as Caddy does with the name of a module before it decodes strictly.
+// without removes a field from a JSON object, as Caddy does with the name of a module before it decodes the object
+// strictly.
 func without(raw json.RawMessage, field string) json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
@@ -161,10 +165,11 @@ func without(raw json.RawMessage, field string) json.RawMessage {
 	return rest
 }
 
-// acquire keeps the setup until release. It is to be current: its last user is who replaces it.
+// acquire keeps the setup alive until release is called. The setup must be current: otherwise it may already be cleaned
+// up.
 func (s *setup) acquire() { s.users.Add(1) }
 
-// release is not to be called with the lock of the manager: a storage that tells of a key wants it.
+// release must not be called with the manager's lock held, because a storage that reports a key takes that lock.
 func (s *setup) release() {
 	if s.users.Add(-1) == 0 {
 		s.unsubscribe()
@@ -173,13 +178,13 @@ func (s *setup) release() {
 	}
 }
 
-// paced says whether orders go to an authority that wants few of them in a short time.
+// paced reports whether orders go to an authority with a rate limit, that is, by ACME.
 func (s *setup) paced() bool {
 	return len(s.issuers) > 0 && s.issuers[0].module != nil
 }
 
-// load reads the newest certificate for a host that one of the issuers has given; nil when there is none. An error is about
-// a certificate that cannot be read, where no other can.
+// load returns the newest certificate that one of the issuers has issued for a host, or nil. It returns an error only
+// if there is no readable certificate and one could not be read.
 func (s *setup) load(ctx context.Context, h *host) (*issued, error) {
 	var newest *issued
 	var failed error

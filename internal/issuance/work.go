@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// storagePatience is how long the storage may take for one host.
+	// storagePatience is the maximum time for the storage operations for one host.
 	storagePatience = 30 * time.Second
-	// patience is how long all issuers together may take for one host.
+	// patience is the maximum time for all issuers together for one host.
 	patience = 10 * time.Minute
 )
 
-// patientReads is how often a certificate may be unreadable, as it is while another replica writes it.
+// patientReads is how often a certificate may be unreadable before this is an error. It is unreadable while another
+// replica writes it.
 const patientReads = 2
 
-// fetch reads the certificate of a host.
+// fetch reads the certificate of a host from the storage.
 func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	ctx, cancel := context.WithTimeout(ctx, storagePatience)
 	defer cancel()
@@ -37,7 +38,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	}
 	m.wasRead(h)
 	if found == nil {
-		// What was there once goes on to be served: it is as good as it was.
+		// A certificate that was read before stays in use.
 		if h.misses++; err != nil && h.issued == nil && h.misses > patientReads {
 			m.fail(h, &failure{Reason: clean(err.Error()), NotBefore: time.Now().Add(m.retry)})
 		}
@@ -57,7 +58,7 @@ func (m *Manager) fetch(ctx context.Context, s *setup, h *host) {
 	}
 }
 
-// announce logs that a certificate was got that this replica has asked for. The others only read it.
+// announce logs that a certificate was issued, if this replica ordered it. The other replicas only read it.
 func (m *Manager) announce(s *setup, h *host) {
 	if h.got == "" {
 		return
@@ -72,12 +73,13 @@ func (m *Manager) announce(s *setup, h *host) {
 	h.got = ""
 }
 
-// announcements has, by result, what is logged of a certificate. The words are those of Caddy, which people look for.
+// announcements maps each result to its log message. The messages are the same as Caddy's, because users search for
+// them.
 var announcements = map[string]string{
 	issuedResult: "certificate obtained successfully", renewedResult: "certificate renewed successfully",
 }
 
-// poll asks when a certificate is to be renewed.
+// poll queries the authority for the renewal time of a certificate.
 func (m *Manager) poll(ctx context.Context, s *setup, h *host) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -94,7 +96,7 @@ func (m *Manager) poll(ctx context.Context, s *setup, h *host) {
 	h.again = err == nil
 }
 
-// order gets a certificate for a host from an issuer, or sets its last error.
+// order orders a certificate for a host from an issuer, or sets the host's last error.
 func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -115,7 +117,7 @@ func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	}
 	errs := s.attempt(ctx, h, usable, m.log)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		// The process ends.
+		// The process is ending.
 		return
 	}
 	var failed *failure
@@ -132,7 +134,7 @@ func (m *Manager) order(ctx context.Context, s *setup, h *host) {
 	m.noteOrder(h, failed, rest)
 }
 
-// postpone sets why no issuer may be asked for a host now.
+// postpone records why no certificate can be ordered for a host now.
 func (m *Manager) postpone(h *host, why *failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +149,8 @@ func (m *Manager) giveBack(h *host) {
 	m.renewals.GiveBack(h)
 }
 
-// refusal says why no issuer is asked for a host, though issuers could be; nil is that one is asked. It costs the namespace a new name.
+// refusal returns why no certificate is ordered for a host although issuers are available, or nil if one may be
+// ordered. It may take a new name from the budget of the namespace.
 func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 	if h.issued != nil {
 		return nil
@@ -174,7 +177,8 @@ func (m *Manager) refusal(ctx context.Context, s *setup, h *host) *failure {
 	return over
 }
 
-// noteOrder sets the outcome of an order: why it failed, or nil; and until when an issuer wants to hear nothing of any host, or zero.
+// noteOrder records the result of an order. failed is the failure, or nil. rest is the time until which an issuer
+// accepts no orders for any host, or zero.
 func (m *Manager) noteOrder(h *host, failed *failure, rest time.Time) {
 	result := issuedResult
 	m.mu.Lock()
@@ -197,7 +201,7 @@ func (m *Manager) noteOrder(h *host, failed *failure, rest time.Time) {
 	m.fail(h, failed)
 }
 
-// fail notes why a host has to wait; nil is that it need not.
+// fail sets the reason why a host has to wait; nil clears it.
 func (m *Manager) fail(h *host, why *failure) {
 	h.lastError = why
 	if why != nil && !h.gone {
@@ -206,18 +210,19 @@ func (m *Manager) fail(h *host, why *failure) {
 	}
 }
 
-// logStorageError logs that the outcome of an order was not stored. It does not delay the next one.
+// logStorageError logs that the storage failed for an order. The error does not delay the next order.
 func (m *Manager) logStorageError(err error, h *host) {
 	if err != nil {
 		m.log.Error("the storage does not remember how an attempt ended", zap.String("host", h.name), zap.Error(err))
 	}
 }
 
-// errNeedsDNS is why a wildcard is not ordered.
+// errNeedsDNS is the reason why a wildcard is not ordered.
 const errNeedsDNS = "a wildcard needs an issuer with the DNS-01 challenge: give the option issuer a DNS provider, or name a " +
 	"Secret with a certificate"
 
-// usable returns the issuers that may be asked for a host now. If there are none, it returns why.
+// usable returns the issuers that may be used for a host now. If there are none, it returns the reason and the time of
+// the next attempt.
 func (s *setup) usable(ctx context.Context, h *host, f *failure) ([]*issuer, *failure) {
 	resting := &failure{Attempts: f.Attempts, Reason: errNeedsDNS, NotBefore: time.Now().Add(calm)}
 	var all []*issuer
@@ -250,14 +255,14 @@ func (s *setup) pauseOf(ctx context.Context, issuer string) pause {
 	return p
 }
 
-// attemptError is what one issuer said.
+// attemptError is the error of one issuer.
 type attemptError struct {
 	issuer *issuer
 	err    error
 	log    *caddyinternals.LogTap
 }
 
-// attempt asks the issuers, one after the other. It returns nothing when one has issued.
+// attempt tries the issuers one after the other. It returns nil as soon as one has issued the certificate.
 func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap.Logger) []attemptError {
 	log = log.Named("issuance")
 	own, said := caddyinternals.TapLog(log)
@@ -289,8 +294,8 @@ func (s *setup) attempt(ctx context.Context, h *host, usable []*issuer, log *zap
 	return all
 }
 
-// judge makes of the errors what is to be remembered, of the host and of issuers that want a rest. It returns until when the last of
-// those wants one.
+// judge turns the errors into a failure of the host, and stores a pause for each issuer with a rate limit for all
+// hosts. It returns the time at which the last of these pauses ends, or zero.
 func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemptError, now time.Time) (*failure, time.Time) {
 	var rest time.Time
 	f := &failure{Attempts: last.Attempts + 1, Issuers: s.mark, Limits: map[string]time.Time{}}
@@ -307,7 +312,7 @@ func (s *setup) judge(ctx context.Context, h *host, last *failure, errs []attemp
 			p := pause{Until: l.until, Reason: reasons[len(reasons)-1]}
 			s.pauses.Store(e.issuer.key, p)
 			rest = later(rest, p.Until)
-			// A replica that does not read it asks once more, and gets the same answer.
+			// A replica that does not read the pause sends one more request and gets the same error.
 			_ = remember(ctx, s.storage, pauseKey(e.issuer.key), p)
 		default:
 			f.Limits[e.issuer.key] = l.until

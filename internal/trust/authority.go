@@ -1,5 +1,5 @@
-// Package trust knows the certificate authorities that clients and endpoints are verified with, and the lists of revoked
-// certificates. They come from Secrets, and are read when a Secret changes.
+// Package trust reads the certificate authorities and certificate revocation lists with which clients and endpoints are
+// verified. They come from Secrets and are read again when a Secret changes.
 package trust
 
 import (
@@ -15,20 +15,21 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// Authority is the certificate authority in one Secret: ca.crt, with the certificates of issuers; ca.crl, with the lists of
-// certificates that they revoked; and the pair tls.crt and tls.key, to show to a server. It stays the same value while
-// something refers to the Secret, and its contents are replaced as a whole when the Secret changes. A part that cannot be
-// read is an error, which has to keep out all that was to be verified: no other authority ever takes its place, and least
-// of all those of the system.
+// Authority is the certificate authority in one Secret. The Secret contains ca.crt with the CA certificates, ca.crl
+// with their certificate revocation lists, and the pair tls.crt and tls.key to present to servers. The *Authority stays
+// the same while something refers to the Secret; its contents are replaced as a whole when the Secret changes. If a
+// part is invalid, reading it returns an error, and the caller must reject all that needs verification. It must never
+// use another authority instead, least of all the system's.
 type Authority struct {
 	name     ir.Name
 	contents atomic.Pointer[Contents]
 }
 
-// Contents are those of an Authority at one moment. They are immutable, and another value with each change of the Secret, so
-// that the result of a verification may be kept for as long as Authority.Contents returns them.
+// Contents are the contents of an Authority at one moment. They are immutable, and each change of the Secret creates a
+// new value. The result of a verification may be cached while Authority.Contents returns the same value.
 type Contents struct {
-	// everything has all certificates of ca.crt; tops are those that no other one in it has issued, and inner are the rest.
+	// everything contains all certificates of ca.crt. tops contains those whose issuer is not in ca.crt, and inner
+	// contains the others.
 	everything, tops, inner *x509.CertPool
 	authorities             []*x509.Certificate
 	lists                   []*revocations
@@ -43,7 +44,7 @@ var (
 	errMissing = errors.New("the Secret does not exist")
 )
 
-// unread are the contents of a Secret that is missing or has not been read yet.
+// unread returns the contents for a Secret that is missing or has not been read yet.
 func unread(err error) *Contents { return &Contents{trustErr: err, pairErr: err} }
 
 // Contents returns the current contents, which are never nil.
@@ -85,11 +86,11 @@ const (
 
 var errNoPair = errors.New("there is neither " + tlssecret.CertificateKey + " nor " + tlssecret.PrivateKey)
 
-// ReadContents reads a Secret. Errors are worded for its owner.
+// ReadContents parses a Secret. The errors in the result are worded for the owner of the Secret.
 func ReadContents(data map[string][]byte) *Contents {
 	c := &Contents{pairErr: errNoPair}
 	if c.trustErr = c.readTrust(data); c.trustErr != nil {
-		// Half of it is not to be used by mistake.
+		// Drop the parts that were parsed, so that they are not used by mistake.
 		*c = Contents{trustErr: c.trustErr, pairErr: errNoPair}
 	}
 	if cert, key := data[tlssecret.CertificateKey], data[tlssecret.PrivateKey]; len(cert) > 0 || len(key) > 0 {
@@ -119,8 +120,8 @@ func (c *Contents) readTrust(data map[string][]byte) error {
 	return err
 }
 
-// pools separates the certificates that others in the bundle have issued from those at the top, because only certificates
-// between the client and the top count for the depth.
+// pools separates the top certificates from those that another certificate in the bundle has issued, because only the
+// certificates between the client and the top count towards the depth.
 func (c *Contents) pools() {
 	c.everything, c.tops, c.inner = x509.NewCertPool(), x509.NewCertPool(), x509.NewCertPool()
 	names := make(map[string][]*x509.Certificate, len(c.authorities))

@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// Problems returns a verdict for each object that refers to a Secret which lacks what the reference needs.
+// Problems returns a verdict for each object that refers to a Secret without the required contents.
 func (s *Store) Problems() []*report.Verdict {
 	now := time.Now()
 	s.asked = now
@@ -30,7 +30,8 @@ func (s *Store) Problems() []*report.Verdict {
 	return all
 }
 
-// byOrigin groups the references to an authority that differ in nothing but their user, in the order of objects and fields.
+// byOrigin groups the references to an authority that have the same object and field, and differ only in their user.
+// The result is sorted by object and field.
 func (s *Store) byOrigin(e *entry) [][]*reference {
 	var refs []*reference
 	for user := range e.users {
@@ -65,7 +66,8 @@ func usersOf(refs []*reference) string {
 // sayer adds a problem to a verdict.
 type sayer func(severity report.Severity, reason report.Reason, format string, args ...any)
 
-// check returns the problems of a Secret for a group of references, of which ref is the first; names lists their users.
+// check returns the problems of a Secret for a group of references. ref is the first of the group, and names lists the
+// users of all of them.
 func (e *entry) check(ref *reference, names string, now time.Time) []report.Problem {
 	var found []report.Problem
 	say := func(severity report.Severity, reason report.Reason, format string, args ...any) {
@@ -89,7 +91,8 @@ func (e *entry) check(ref *reference, names string, now time.Time) []report.Prob
 	return found
 }
 
-// checkPair adds the problems of the pair, for a reference that needs it or takes it if there is one.
+// checkPair adds the problems of tls.crt and tls.key, if the reference requires them or uses them when they are
+// present.
 func (e *entry) checkPair(ref *reference, names string, now time.Time, say sayer) {
 	if !ref.pair && !ref.client {
 		return
@@ -101,7 +104,7 @@ func (e *entry) checkPair(ref *reference, names string, now time.Time, say sayer
 	}
 	switch {
 	case !ref.pair && ref.ca && errors.Is(err, errNoPair):
-		// The problems of ca.crt are there already, and it is all that is needed.
+		// Only ca.crt is needed, and its problems are already in the list.
 	case err != nil:
 		say(report.Error, report.InvalidTLSSecret, ": %v; %s for %s until it is mended", err, ref.effect, names)
 	case pair != nil:
@@ -145,7 +148,7 @@ func sayExpiry(cert *x509.Certificate, now time.Time, key, effect string, say sa
 	}
 }
 
-// Stale says whether Problems would return something else by now, for no other reason than that time has passed.
+// Stale reports whether Problems would return a different result now, only because time has passed.
 func (s *Store) Stale() bool {
 	if s.asked.IsZero() {
 		return false
@@ -160,7 +163,7 @@ func (s *Store) Stale() bool {
 	return false
 }
 
-// turned says whether a period of the contents has begun or ended at a moment that has passed.
+// turned reports whether a validity period in the contents started or ended at a moment for which passed returns true.
 func (c *Contents) turned(passed func(time.Time) bool) bool {
 	certificates := c.authorities
 	if c.pair != nil {

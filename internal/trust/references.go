@@ -13,22 +13,23 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// reference is what a part of the document needs from a Secret, besides the certificate of a host. It can be compared.
+// reference is the use of a Secret by a part of the document, except as the certificate of a host. It is comparable.
 type reference struct {
 	secret ir.Name
-	// origin is the object that asks for it; field is where in that object. A reference without an origin gives no verdict.
+	// origin is the object that names the Secret, and field is the position in that object. A reference without an
+	// origin gets no verdict.
 	origin ir.Ref
 	field  string
-	// ca says that ca.crt is needed, pair that tls.crt and tls.key are. client takes the pair if there is one: it must be
-	// good then, and one of ca.crt and the pair must be there.
+	// ca means that ca.crt is required, and pair that tls.crt and tls.key are required. client uses the pair if there
+	// is one: the pair must then be valid, and the Secret must contain ca.crt or the pair.
 	ca, pair, client bool
-	// user is what needs the Secret, such as a host, and effect what happens to it while the Secret is no good, such as
-	// "403 is the answer to every request". Verdicts have both.
+	// user is the part that uses the Secret, such as a host. effect describes what happens while the Secret is invalid,
+	// such as "403 is the answer to every request". Verdicts contain both.
 	user, effect string
 }
 
-// references yields the references of each part of the document that changes, by a name of the part: none for a part that
-// refers to no Secret.
+// references yields the name and the references of each changed part of the document. The references are nil for a part
+// that uses no Secret.
 func references(d *document.Delta) iter.Seq2[string, []*reference] {
 	return func(yield func(string, []*reference) bool) {
 		for name, h := range d.Hosts {
@@ -67,14 +68,14 @@ func ofHost(name string, h *document.Host) []*reference {
 		})
 	}
 	for _, r := range h.Routes {
-		// All destinations of a route have the same.
+		// All backends of a route have the same TLS settings.
 		t := r.First().TLS
 		if t == nil || t.Secret.IsZero() {
 			continue
 		}
 		next := ofBackendTLS(t, "502 is the answer to every request")
 		next.origin, next.field, next.user = ir.ParseRef(r.Origin), report.AnnotationField(report.BackendTLSSecret), user
-		// An Ingress has many routes, and all of them refer to the same.
+		// An Ingress usually has several routes with the same reference.
 		if !slices.ContainsFunc(all, func(known *reference) bool { return *known == *next }) {
 			all = append(all, next)
 		}
@@ -92,7 +93,8 @@ func ofGroup(g *document.ListenerGroup) (all []*reference) {
 	return all
 }
 
-// ofBackend returns the reference of the health check. It has no origin: the verdict goes to the routes of the backend.
+// ofBackend returns the reference of the health check. It has no origin, because the routes of the backend get the
+// verdict.
 func ofBackend(id string, b *document.Backend) []*reference {
 	if b == nil || b.LoadBalancing == nil || b.LoadBalancing.HealthCheck == nil || b.LoadBalancing.HealthCheck.Secured.Secret.IsZero() {
 		return nil
@@ -118,8 +120,8 @@ func ofPort(name string, p *document.Port) []*reference {
 	return all
 }
 
-// at sets the origin and the field: an annotation of the Service, which the text names where another object asks for the
-// port.
+// at sets the origin, the field and the user. If the origin is a Service, the field is its annotation. Otherwise user
+// names the annotation of the Service, because another object defines the port.
 func (r *reference) at(p *document.Port, name, annotation string) *reference {
 	r.origin, r.user = p.Origin, "port "+name
 	if p.Origin.Kind == kinds.Service {

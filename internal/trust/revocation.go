@@ -12,16 +12,16 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// revocations is one list of certificates that their issuer has revoked.
+// revocations is one certificate revocation list.
 type revocations struct {
 	list *x509.RevocationList
-	// signer is the certificate of the bundle that has signed the list, if it is there.
+	// signer is the certificate in ca.crt that signed the list, or nil.
 	signer *x509.Certificate
-	// serials are those of the certificates.
+	// serials are the serial numbers of the revoked certificates, as bytes.
 	serials map[string]struct{}
 }
 
-// Errors of a verification that a list is the cause of.
+// Verification errors because of a revocation list.
 var (
 	errRevoked     = errors.New("certificate revoked")
 	errNoList      = errors.New("unable to get certificate CRL")
@@ -29,7 +29,7 @@ var (
 	errListTooSoon = errors.New("CRL is not yet valid")
 )
 
-// readRevocations reads all lists of ca.crl.
+// readRevocations parses all revocation lists in ca.crl.
 func readRevocations(data []byte, authorities []*x509.Certificate) ([]*revocations, error) {
 	if len(data) > tlssecret.MaxFile {
 		return nil, fmt.Errorf("%s has %d bytes, and at most %d are read", revocationKey, len(data), tlssecret.MaxFile)
@@ -75,7 +75,7 @@ func readRevocation(der []byte, authorities []*x509.Certificate) (*revocations, 
 	return r, nil
 }
 
-// of says whether the list is the issuer's.
+// of reports whether the list belongs to the issuer.
 func (r *revocations) of(issuer *x509.Certificate) bool {
 	if !bytes.Equal(r.list.RawIssuer, issuer.RawSubject) {
 		return false
@@ -83,8 +83,9 @@ func (r *revocations) of(issuer *x509.Certificate) bool {
 	return r.signer != nil && r.signer.Equal(issuer) || r.list.CheckSignatureFrom(issuer) == nil
 }
 
-// revoked returns an error unless each certificate of a chain, but for the last, has a list of its issuer that it is not
-// in. until is brought forward to the moment at which that may be another answer.
+// revoked checks each certificate of a chain, except the last, against the lists of its issuer. It returns an error if
+// a certificate is revoked or there is no valid list for it. It sets *until to the time at which the result may change,
+// if that is earlier.
 func (c *Contents) revoked(chain []*x509.Certificate, now time.Time, until *time.Time) error {
 	if len(c.lists) == 0 {
 		return nil
@@ -97,7 +98,7 @@ func (c *Contents) revoked(chain []*x509.Certificate, now time.Time, until *time
 	return nil
 }
 
-// checkLists asks all lists of the issuer: of two, the newer one need not be the one that comes first.
+// checkLists checks a certificate against all lists of its issuer, because a newer list may come after an older one.
 func (c *Contents) checkLists(cert, issuer *x509.Certificate, now time.Time, until *time.Time) error {
 	result := errNoList
 	for _, r := range c.lists {
@@ -118,7 +119,7 @@ func (c *Contents) checkLists(cert, issuer *x509.Certificate, now time.Time, unt
 	return result
 }
 
-// at says whether the list is in force.
+// at returns an error if the list is not valid at the given time.
 func (r *revocations) at(now time.Time) error {
 	switch {
 	case now.Before(r.list.ThisUpdate):
@@ -129,7 +130,7 @@ func (r *revocations) at(now time.Time) error {
 	return nil
 }
 
-// sooner sets a moment to another one that comes before it.
+// sooner sets *until to other if other is earlier. A zero other is ignored.
 func sooner(until *time.Time, other time.Time) {
 	if !other.IsZero() && other.Before(*until) {
 		*until = other

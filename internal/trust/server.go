@@ -14,12 +14,12 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// ClientConfig returns the configuration with which a client speaks TLS to endpoints. Application protocols are for the
-// caller to add. An error says that the Secret is no good for it, and nothing is to be sent then. A caller that keeps the
-// result has to call again when Authority.Contents returns others, and to give up sessions and connections made with it:
-// they belong to an old pair, or to a server that is not trusted any more.
+// ClientConfig returns the TLS configuration for connections to endpoints. The caller adds application protocols
+// (ALPN). If ClientConfig returns an error, the Secret is invalid, and nothing may be sent. A caller that keeps the
+// result must call again when Authority.Contents returns a new value. It must then drop the sessions and connections
+// made with the old configuration: they use an old pair, or a server that is no longer trusted.
 func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
-	// First, so that a Secret for verification only is not said to have no pair.
+	// Check this first: for a Secret that is used only for verification, a missing pair is not the problem to report.
 	if o.Verify && c.trustErr != nil {
 		return nil, c.trustErr
 	}
@@ -28,8 +28,8 @@ func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 		return nil, err
 	}
 	config := &tls.Config{
-		// What Go would do is done by VerifyConnection, which is called for resumed sessions too: Go knows no depth, no lists of
-		// revoked certificates and no common names.
+		// VerifyConnection verifies instead of Go, and is also called for resumed sessions. Go supports no verification
+		// depth, no revocation lists and no common names.
 		InsecureSkipVerify: true,
 		MinVersion:         version(o.MinVersion), MaxVersion: version(o.MaxVersion), CipherSuites: suites(o.Ciphers),
 		ClientSessionCache: tls.NewLRUClientSessionCache(0),
@@ -43,13 +43,13 @@ func (c *Contents) ClientConfig(o *ir.BackendTLS) (*tls.Config, error) {
 		config.ServerName = o.Name
 	}
 	if pair != nil {
-		// As nginx, whatever authorities the server names.
+		// As in nginx, send the certificate whatever authorities the server names.
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }
 	}
 	return config, nil
 }
 
-// pairForServers returns nil without an error for a Secret that is for verification only.
+// pairForServers returns the pair, or nil without an error if the Secret contains only ca.crt.
 func (c *Contents) pairForServers() (*tls.Certificate, error) {
 	if errors.Is(c.pairErr, errNoPair) && c.trustErr == nil {
 		return nil, nil
@@ -57,8 +57,8 @@ func (c *Contents) pairForServers() (*tls.Certificate, error) {
 	return c.Pair()
 }
 
-// verifyServer says whether a chain, as a server shows it, leads from its own certificate, which comes first, to one of
-// ca.crt, and whether that is for a name.
+// verifyServer verifies the chain that a server sent, with the server's certificate first. It returns an error unless
+// the chain leads to a certificate in ca.crt and the server's certificate covers name.
 func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth int, now time.Time) error {
 	if len(chain) == 0 {
 		return errors.New("the endpoint shows no certificate")
@@ -70,7 +70,7 @@ func (c *Contents) verifyServer(chain []*x509.Certificate, name string, depth in
 		return fmt.Errorf("the certificate of the endpoint is for %s, not for %s", tlssecret.NamesOf(chain[0]), tlssecret.Quote(name))
 	}
 	if len(chain[0].DNSNames) == 0 && slices.ContainsFunc(slices.Concat(chain[1:], c.authorities), constrained) {
-		// Go compares names with constraints, but not common names.
+		// Go checks name constraints only for DNS names, not for common names.
 		return errors.New("the certificate of the endpoint has a common name only, and its issuers are limited to certain names")
 	}
 	return nil
@@ -80,7 +80,8 @@ func constrained(authority *x509.Certificate) bool {
 	return len(authority.PermittedDNSDomains)+len(authority.ExcludedDNSDomains) > 0
 }
 
-// isFor takes the common name of a certificate that has no other, as nginx does.
+// isFor reports whether a certificate covers a name. As in nginx, the common name is used if the certificate has no
+// other names.
 func isFor(leaf *x509.Certificate, name string) bool {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	if _, err := netip.ParseAddr(name); err == nil {
@@ -89,7 +90,7 @@ func isFor(leaf *x509.Certificate, name string) bool {
 	return tlssecret.NamesOf(leaf).Cover(name)
 }
 
-// version is zero, which is Go's choice, for a name that is none.
+// version returns the TLS version with a name, or zero, which selects Go's default, for an unknown name.
 func version(name string) uint16 {
 	if i := slices.Index(ir.TLSVersions, name); i >= 0 {
 		return tls.VersionTLS10 + uint16(i)
@@ -97,7 +98,7 @@ func version(name string) uint16 {
 	return 0
 }
 
-// suites returns nil, which is Go's choice, for no names.
+// suites returns the IDs of the named cipher suites. Without any it returns nil, which selects Go's defaults.
 func suites(names string) []uint16 {
 	var ids []uint16
 	for _, suite := range slices.Concat(tls.CipherSuites(), tls.InsecureCipherSuites()) {

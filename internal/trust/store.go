@@ -12,24 +12,24 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// Store holds the authorities that parts of the document refer to. Authority may be called on any goroutine; the other
-// methods are for one.
+// Store holds the authorities to which parts of the document refer. Authority may be called on any goroutine; only one
+// goroutine may call the other methods.
 type Store struct {
-	// mu is for authorities, which Authority reads on any goroutine.
+	// mu guards authorities, which Authority reads on any goroutine.
 	mu          sync.RWMutex
 	authorities map[ir.Name]*entry
-	// references are by the part of the document that refers.
+	// references holds the references by the name of the part of the document.
 	references map[string][]*reference
-	// asked is when Problems was called last.
+	// asked is the time of the last call of Problems.
 	asked time.Time
-	// changed is called with the name of a Secret whose contents have changed.
+	// changed is called with the name of a Secret after its contents have changed. It may be nil.
 	changed func(secret ir.Name)
 }
 
-// entry is an authority with what only the store needs to know of it.
+// entry is an authority with the data that only the store needs.
 type entry struct {
 	*Authority
-	// users are the parts of the document that refer to it.
+	// users are the names of the parts of the document that refer to the authority.
 	users  map[string]struct{}
 	parsed bool
 	sum    [sha256.Size]byte
@@ -40,13 +40,13 @@ func NewStore() *Store {
 	return &Store{authorities: map[ir.Name]*entry{}, references: map[string][]*reference{}}
 }
 
-// OnChange has f called with the name of a Secret when the contents of its Authority have changed. f runs on the goroutine
-// that changes the store.
+// OnChange sets the function that is called with the name of a Secret after the contents of its Authority have changed.
+// f runs on the goroutine that changes the store.
 func (s *Store) OnChange(f func(secret ir.Name)) { s.changed = f }
 
-// Update changes which parts of the document refer to which Secrets. It returns the Secrets that no part has referred to
-// before: until SetSecret sets their contents every verification with them fails, so call it before the delta is in
-// effect. A Secret without a reference is forgotten; its Authority stays as it was.
+// Update sets which parts of the document refer to which Secrets. It returns the Secrets that are new. Until SetSecret
+// sets their contents, every verification with them fails, so call Update before the delta takes effect. A Secret
+// without references is forgotten; its Authority keeps its last contents.
 func (s *Store) Update(d *document.Delta) (added []ir.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +81,8 @@ func (s *Store) refer(user string, ref *reference) (added bool) {
 	return added
 }
 
-// Authority returns the authority of a Secret. With that of a Secret that nothing refers to, every verification fails, now
-// and later.
+// Authority returns the authority of a Secret. If no part of the document refers to the Secret, every verification with
+// the result fails, now and later.
 func (s *Store) Authority(secret ir.Name) *Authority {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -92,8 +92,8 @@ func (s *Store) Authority(secret ir.Name) *Authority {
 	return newAuthority(secret)
 }
 
-// SetSecret sets the contents of a Secret; present is false for a Secret that does not exist. It does nothing for a Secret
-// that nothing refers to. Contents are read only if they differ from the last ones.
+// SetSecret sets the contents of a Secret; present is false if the Secret does not exist. It does nothing for a Secret
+// without references. It parses the contents only if they differ from the last ones.
 func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	e := s.authorities[name]
 	if e == nil {

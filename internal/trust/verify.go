@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// refusalTime is how long a failed verification may be kept.
+// refusalTime is how long a failed verification may be cached.
 const refusalTime = 10 * time.Second
 
-// VerifyClient says whether a chain, as a client shows it, leads from the certificate of the client, which comes first, to
-// one of ca.crt, with no more than depth others between them, and whether none of them is revoked. The answer holds with
-// these contents until the time that comes with it. Its error is short, and in the words of OpenSSL where there are any,
-// because backends get to see it.
+// VerifyClient verifies the chain that a client sent, with the client's certificate first. It returns an error unless
+// the chain leads to a certificate in ca.crt with at most depth others between them and no certificate is revoked. The
+// result is valid for these contents until the returned time. The error is short and uses the words of OpenSSL where
+// possible, because backends receive it.
 func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.Time) (until time.Time, err error) {
 	if c.trustErr != nil {
 		return now.Add(refusalTime), c.trustErr
@@ -29,8 +29,8 @@ func (c *Contents) VerifyClient(chain []*x509.Certificate, depth int, now time.T
 	return until, nil
 }
 
-// ErrIssuer says that no authority in ca.crt has issued a certificate, nor has the name of its issuer. Nothing else is wrong
-// with it.
+// ErrIssuer means that no authority in ca.crt has issued the certificate or has the name of its issuer. There is no
+// other fault.
 var ErrIssuer = errors.New("unable to verify the first certificate")
 
 var (
@@ -66,12 +66,12 @@ func (c *Contents) verify(chain []*x509.Certificate, usage x509.ExtKeyUsage, dep
 	return now, err
 }
 
-// mostSignatures bounds what one chain of a client may cost, as crypto/x509 does.
+// mostSignatures is the maximum number of signatures to check for one chain, as in crypto/x509.
 const mostSignatures = 100
 
-// unknown says whether a chain comes to a certificate whose issuer is neither in ca.crt nor in the chain by its name, with
-// true signatures up to there. A certificate that only claims an issuer in ca.crt is not of an unknown issuer: a backend
-// must not be told of it.
+// unknown reports whether a chain ends at a certificate whose issuer's name is neither in ca.crt nor in the chain, with
+// valid signatures up to there. A certificate that falsely claims an issuer in ca.crt does not have an unknown issuer:
+// backends must not see its data.
 func (c *Contents) unknown(chain []*x509.Certificate) bool {
 	cert, left := chain[0], mostSignatures
 	others := slices.Concat(c.authorities, chain[1:])
@@ -100,7 +100,7 @@ func (c *Contents) unknown(chain []*x509.Certificate) bool {
 	}
 }
 
-// end is when the first certificate of a chain expires.
+// end returns the time at which the first certificate of a chain expires.
 func end(chain []*x509.Certificate) time.Time {
 	until := chain[0].NotAfter
 	for _, cert := range chain[1:] {
@@ -109,7 +109,7 @@ func end(chain []*x509.Certificate) time.Time {
 	return until
 }
 
-// worded turns an error of crypto/x509 into one of the errors above.
+// worded translates an error of crypto/x509 into one of the errors above.
 func worded(err error, leaf *x509.Certificate, now time.Time) error {
 	var unknown x509.UnknownAuthorityError
 	var invalid x509.CertificateInvalidError
