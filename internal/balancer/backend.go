@@ -14,50 +14,53 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// goneTime is how long an endpoint is remembered that has left the list: as long as it may be ejected.
+// goneTime is how long a removed endpoint is remembered: as long as the longest ejection.
 const goneTime = longestEjection
 
-// Backend is the endpoints of one backend, and how one of them is chosen. Its methods may be called from any goroutine.
+// Backend holds the endpoints of one backend and chooses one of them for each request. Its methods may be called from
+// any goroutine.
 type Backend struct {
 	id, namespace string
 
 	state atomic.Pointer[state]
-	// turn is for round robin.
+	// turn is the round-robin counter.
 	turn atomic.Uint64
-	// slowUntil is when the last endpoint that starts slowly has its full share; zero is that all have.
+	// slowUntil is the time at which the slow start of the last endpoint ends. Zero means that no endpoint is in slow
+	// start.
 	slowUntil atomic.Int64
-	// out counts the endpoints that are ejected or unhealthy; nextTrial is when the first of the ejected is to be tried.
+	// out is the number of endpoints that are ejected or unhealthy. nextTrial is the time of the next trial of an
+	// ejected endpoint.
 	out       atomic.Int32
 	nextTrial atomic.Int64
-	// now is in nanoseconds, and never zero.
+	// now returns the current time in nanoseconds. It is never zero.
 	now func() int64
 
-	// mu is for whoever changes state or the health of an endpoint.
+	// mu guards changes of state and of the health of endpoints.
 	mu sync.Mutex
-	// gone are endpoints that have left the list, by address, and swept is when those that may be forgotten were.
+	// gone holds the removed endpoints by address. swept is the time at which old ones were last deleted from it.
 	gone    map[string]*Endpoint
 	swept   int64
 	ejected int
-	// round counts the lists.
+	// round is incremented with each new list.
 	round uint32
 }
 
-// state is what a choice reads. It is immutable.
+// state holds the data that Pick reads. It is immutable.
 type state struct {
 	list      []ir.Endpoint
 	endpoints []*Endpoint
 	policy    *policy
-	// ring and byLabel are there if the policy needs them.
+	// ring and byLabel are nil if the policy does not need them.
 	ring    *ring
 	byLabel map[string]*Endpoint
 }
 
-// policy is ir.LoadBalancing, read.
+// policy is the parsed form of ir.LoadBalancing.
 type policy struct {
 	ir.LoadBalancing
-	// hashBy is nil if there is nothing to hash.
+	// hashBy is the template of the hash key, or nil.
 	hashBy *nginx.Template
-	// tag ends the session cookies of this backend.
+	// tag is the suffix of this backend's session cookies.
 	tag string
 	// clients is nil without Service session affinity.
 	clients *clients
@@ -68,11 +71,11 @@ var (
 	epoch      = time.Now().Add(-time.Hour)
 )
 
-// New returns a backend without endpoints that takes them in turn.
+// New returns a backend without endpoints that uses round robin.
 func New(id string) *Backend {
 	namespace, _, _ := strings.Cut(id, "/")
 	b := &Backend{id: id, namespace: namespace, now: func() int64 { return int64(time.Since(epoch)) }}
-	// The replicas of the controller should not all begin with the same endpoint.
+	// Start at a random position, so that the replicas of the controller do not all start with the same endpoint.
 	b.turn.Store(rand.Uint64())
 	b.state.Store(&state{policy: roundRobin})
 	return b
@@ -81,21 +84,21 @@ func New(id string) *Backend {
 // ID returns the backend's ID, "namespace/service/port".
 func (b *Backend) ID() string { return b.id }
 
-// Namespace returns the one of the backend.
+// Namespace returns the namespace of the backend.
 func (b *Backend) Namespace() string { return b.namespace }
 
-// Endpoints returns the current list. Nobody may change it.
+// Endpoints returns the current list. The caller must not change it.
 func (b *Backend) Endpoints() []ir.Endpoint { return b.state.Load().list }
 
-// Empty says whether there is no endpoint.
+// Empty reports whether the backend has no endpoints.
 func (b *Backend) Empty() bool { return len(b.Endpoints()) == 0 }
 
-// Ready says whether there is an endpoint that is not about to end.
+// Ready reports whether there is an endpoint that is not terminating.
 func (b *Backend) Ready() bool {
 	return slices.ContainsFunc(b.Endpoints(), func(e ir.Endpoint) bool { return !e.Terminating })
 }
 
-// SetEndpoints replaces the list, and takes a copy of it. What is known of an address stays.
+// SetEndpoints replaces the list with a copy of list. Addresses that stay keep their statistics and health.
 func (b *Backend) SetEndpoints(list []ir.Endpoint) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +110,8 @@ func (b *Backend) SetEndpoints(list []ir.Endpoint) {
 	b.publish(&state{list: slices.Clone(list), endpoints: all, policy: old.policy, ring: old.ring, byLabel: old.byLabel}, added)
 }
 
-// adopt returns the endpoints of a list, each address once, and those of them that were not there before.
+// adopt returns the endpoints of a list without duplicate addresses. added are the endpoints that were not in the old
+// list.
 func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endpoint) {
 	now, known := b.now(), newFinder(old, list)
 	b.round++
@@ -132,7 +136,7 @@ func (b *Backend) adopt(old []*Endpoint, list []ir.Endpoint) (all, added []*Endp
 	return all, added
 }
 
-// come returns the endpoint of an address that was not in the list, with what is still known of it.
+// come returns the endpoint for a new address. If the address was removed recently, its old endpoint is returned.
 func (b *Backend) come(address string, old []*Endpoint, now int64) *Endpoint {
 	if e := b.gone[address]; e != nil {
 		delete(b.gone, address)
@@ -143,7 +147,8 @@ func (b *Backend) come(address string, old []*Endpoint, now int64) *Endpoint {
 	return e
 }
 
-// retire keeps what is known of endpoints that have gone for a while, and while requests are under way to them.
+// retire moves the endpoints that have left the list to gone. They are kept for goneTime, and as long as they have
+// requests in flight.
 func (b *Backend) retire(old []*Endpoint, now int64) {
 	for _, e := range old {
 		if e.round == b.round {
@@ -156,21 +161,22 @@ func (b *Backend) retire(old []*Endpoint, now int64) {
 		}
 		b.gone[e.address] = e
 	}
-	// Where endpoints change all the time there are many, and not every change need look at them all.
+	// gone can be large if endpoints change often, so it is not searched at every change.
 	if now-b.swept >= int64(goneTime/8) {
 		b.swept = now
 		maps.DeleteFunc(b.gone, func(_ string, e *Endpoint) bool { return e.InFlight() == 0 && now-e.goneAt >= int64(goneTime) })
 	}
 }
 
-// finder finds endpoints by their addresses. Lists come sorted from EndpointSlices, and need no map then.
+// finder finds endpoints by their addresses. It needs no map if both lists are sorted, as lists from EndpointSlices
+// are.
 type finder struct {
 	sorted    []*Endpoint
 	byAddress map[string]*Endpoint
 	last      *Endpoint
 }
 
-// newFinder finds what is in old, for somebody who asks for the addresses of a list in its order.
+// newFinder returns a finder for the endpoints in old. The caller must look up the addresses in the order of list.
 func newFinder(old []*Endpoint, list []ir.Endpoint) *finder {
 	if slices.IsSortedFunc(old, func(a, b *Endpoint) int { return strings.Compare(a.address, b.address) }) &&
 		slices.IsSortedFunc(list, func(a, b ir.Endpoint) int { return strings.Compare(a.Address, b.Address) }) {
@@ -199,7 +205,7 @@ func (f *finder) find(address string) *Endpoint {
 	return nil
 }
 
-// add lets an endpoint be found that was not there: a list may have its address twice.
+// add makes a new endpoint findable, because a list may contain its address twice.
 func (f *finder) add(e *Endpoint) {
 	if f.byAddress != nil {
 		f.byAddress[e.address] = e
@@ -207,7 +213,8 @@ func (f *finder) add(e *Endpoint) {
 	f.last = e
 }
 
-// join notes when an endpoint came. The first ones of a backend have nobody who could take their share meanwhile.
+// join sets the start of the endpoint's slow start. The first endpoints of a backend have no slow start, because no
+// other endpoint could take their share.
 func (e *Endpoint) join(now int64, others bool) {
 	if !others {
 		now = 0
@@ -215,7 +222,7 @@ func (e *Endpoint) join(now int64, others bool) {
 	e.since.Store(now)
 }
 
-// meanLatency is where new endpoints start: from zero they would get everything at once.
+// meanLatency returns the initial latency of new endpoints. With zero they would get all requests at once.
 func meanLatency(endpoints []*Endpoint, now int64) float64 {
 	sum := 0.0
 	for _, e := range endpoints {
@@ -224,8 +231,8 @@ func meanLatency(endpoints []*Endpoint, now int64) float64 {
 	return sum / float64(max(len(endpoints), 1))
 }
 
-// SetPolicy says how endpoints are chosen from now on; nil is round robin. Nobody may change it afterwards. A HashBy that
-// is no template is none.
+// SetPolicy sets how endpoints are chosen; nil means round robin. The caller must not change lb afterwards. An invalid
+// HashBy is ignored.
 func (b *Backend) SetPolicy(lb *ir.LoadBalancing) {
 	if lb == nil {
 		lb = &roundRobin.LoadBalancing
@@ -261,7 +268,8 @@ func (b *Backend) newPolicy(lb *ir.LoadBalancing, old *policy) *policy {
 	return p
 }
 
-// publish lets requests see a state whose ring and labels are still those before.
+// publish completes a state and makes it the current one. next contains the ring and the labels of the old state; added
+// are the new endpoints.
 func (b *Backend) publish(next *state, added []*Endpoint) {
 	switch {
 	case next.policy.hashBy == nil && next.policy.SessionCookie == nil:
@@ -277,7 +285,7 @@ func (b *Backend) publish(next *state, added []*Endpoint) {
 	b.slowUntil.Store(next.slowUntil())
 }
 
-// labels is what cookies call the endpoints, where they do.
+// labels returns the endpoints by their names in session cookies, or nil without persistent cookies.
 func (b *Backend) labels(next *state, added []*Endpoint) map[string]*Endpoint {
 	if s := next.policy.SessionCookie; s == nil || !s.Persistent {
 		return nil

@@ -9,17 +9,19 @@ import (
 
 const (
 	clientShards = 16
-	// maxClients is how many clients of a backend are remembered; the one that was away for the longest time is forgotten.
+	// maxClients is the maximum number of remembered clients per backend. When it is reached, the client with the
+	// oldest request is forgotten.
 	maxClients = 64 << 10
 )
 
-// clients remembers the endpoint of each client address, for Service session affinity. A hash of the address would not
-// do: the time counts from the last request, and no new endpoint moves a client before.
+// clients maps client addresses to endpoints, for Service session affinity. A hash of the address would not be enough:
+// the timeout starts with the last request, and a new endpoint must not move clients before it has passed.
 type clients struct{ shards [clientShards]clientShard }
 
 type clientShard struct {
 	mu sync.Mutex
-	// byAddress finds an element of recent, whose value is a *client; the one that was there last is in front.
+	// byAddress maps addresses to elements of recent, whose values are *client. The client with the latest request is
+	// at the front.
 	byAddress map[string]*list.Element
 	recent    list.List
 }
@@ -32,7 +34,8 @@ type client struct {
 
 func (c *clients) shard(address string) *clientShard { return &c.shards[hash(address)%clientShards] }
 
-// get returns the endpoint of a client that was here within the timeout, and counts it as here now. Else it returns nil.
+// get returns the endpoint of a client whose last request is within the timeout, and restarts the timeout. Otherwise it
+// returns nil.
 func (c *clients) get(address string, now int64, timeout time.Duration) *Endpoint {
 	s := c.shard(address)
 	s.mu.Lock()
@@ -51,7 +54,7 @@ func (c *clients) get(address string, now int64, timeout time.Duration) *Endpoin
 	return found.endpoint
 }
 
-// put gives a client an endpoint.
+// put assigns an endpoint to a client.
 func (c *clients) put(address string, e *Endpoint, now int64, timeout time.Duration) {
 	s := c.shard(address)
 	s.mu.Lock()
@@ -66,12 +69,13 @@ func (c *clients) put(address string, e *Endpoint, now int64, timeout time.Durat
 		s.byAddress = map[string]*list.Element{}
 	}
 	s.makeRoom(now, timeout)
-	// The address may be part of a longer string.
+	// Clone the address, because it may be part of a longer string.
 	address = strings.Clone(address)
 	s.byAddress[address] = s.recent.PushFront(&client{address: address, endpoint: e, last: now})
 }
 
-// makeRoom drops the oldest clients: a few whose time is over, so that they become fewer again, and one more if need be.
+// makeRoom drops at most two expired clients, so that their number shrinks again. If the shard is still full, it drops
+// the oldest client.
 func (s *clientShard) makeRoom(now int64, timeout time.Duration) {
 	for range 2 {
 		oldest := s.recent.Back()

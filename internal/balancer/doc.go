@@ -1,5 +1,7 @@
-// Package balancer chooses one endpoint of a backend for each request, and remembers how the endpoints do.
+// Package balancer chooses one endpoint of a backend for each request, and tracks the latency and the failures of
+// endpoints.
 //
-// What is known of an endpoint belongs to its address, and outlives every change of the list and of the policy. A choice
-// takes no lock, but for the clients of Service session affinity; it reads one immutable state and a few counters.
+// The statistics of an endpoint belong to its address and are kept when the list or the policy changes. Choosing an
+// endpoint usually takes no lock: it reads an immutable state and some atomic counters. Service session affinity and
+// trials of ejected endpoints do take locks.
 package balancer

@@ -8,32 +8,34 @@ import (
 )
 
 const (
-	// ejectAfter is how many failures in a row eject an endpoint where the policy does not say.
+	// ejectAfter is the default number of consecutive failures that eject an endpoint.
 	ejectAfter = 3
-	// firstEjection is how long it is passed over then. Each failed trial doubles it, up to longestEjection.
+	// firstEjection is the duration of the first ejection. Each failed trial doubles it, up to longestEjection.
 	firstEjection   = time.Second
 	longestEjection = time.Minute
-	// trialTime is when another trial may begin although the one before has not ended: it may be a stream that never does.
+	// trialTime is the time after which another trial may start even if the previous one has not ended. That one may be
+	// an endless stream.
 	trialTime = 10 * time.Second
 )
 
-// health is whether an endpoint is passed over, and why. An ejected one is half open when its time is over: one request
-// is let through, and decides.
+// health is the health of an endpoint. When the ejection time of an endpoint is over, it is half open: one request goes
+// to it as a trial, whose result decides whether the endpoint returns.
 type health struct {
-	// failures are those in a row.
+	// failures is the number of consecutive failures.
 	failures atomic.Int32
-	// until is when the time of an ejected endpoint is over; zero is not ejected. trial is when the latest trial began.
+	// until is the end of the ejection time; zero means that the endpoint is not ejected. trial is the start of the
+	// latest trial.
 	until, trial atomic.Int64
-	// unhealthy is what a checker says.
+	// unhealthy is the result of the health check.
 	unhealthy atomic.Bool
-	// spells are the ejections in a row. They belong to the writer.
+	// spells is the number of consecutive ejections. The mutex of the Backend guards it.
 	spells int
 }
 
-// out says whether the endpoint is passed over while there are others.
+// out reports whether the endpoint is ejected or unhealthy. Such an endpoint is skipped while there are others.
 func (e *Endpoint) out() bool { return e.health.until.Load() != 0 || e.health.unhealthy.Load() }
 
-// claim says whether the caller's request is the trial of an ejected endpoint.
+// claim reports whether the caller's request becomes the trial of the ejected endpoint.
 func (e *Endpoint) claim(now int64) bool {
 	until, trial := e.health.until.Load(), e.health.trial.Load()
 	if until == 0 || now < until || e.health.unhealthy.Load() || trial != 0 && now-trial < int64(trialTime) {
@@ -59,8 +61,8 @@ func (e *Endpoint) failed(trial bool) {
 	}
 }
 
-// eject passes an endpoint over for a while, unless too many are already: when half of them fail, the cause is most likely
-// something that they share, and the rest could not take all of the load.
+// eject ejects an endpoint for a while, unless half of the endpoints are ejected already. When half of them fail, the
+// cause is probably something that they share, and the others could not take all of the load.
 func (b *Backend) eject(e *Endpoint, trial bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,7 +71,7 @@ func (b *Backend) eject(e *Endpoint, trial bool) {
 	case until == 0 && (trial || !e.listed.Load() || 2*(b.ejected+1) > len(s.endpoints)):
 		return
 	case until != 0 && (!trial || now < until):
-		// What was under way when it was ejected fails, too.
+		// The failure belongs to a request that started before the ejection.
 		return
 	}
 	spell := min(firstEjection<<min(e.health.spells, 10), longestEjection)
@@ -93,9 +95,9 @@ func (e *Endpoint) forgive() {
 	e.health.trial.Store(0)
 }
 
-// SetHealthy says what a health check found out about an address. One that is unhealthy is passed over while there are
-// others. Addresses that are not known are ignored, and new ones are healthy until this says otherwise. One that has left is
-// known for a while, and comes back as what this said last.
+// SetHealthy sets the result of the health check for an address. An unhealthy endpoint is skipped while there are
+// others. Unknown addresses are ignored, and new endpoints are healthy until SetHealthy is called. The health of a
+// removed endpoint is kept while the endpoint is remembered.
 func (b *Backend) SetHealthy(address string, healthy bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +113,7 @@ func (b *Backend) SetHealthy(address string, healthy bool) {
 	b.recount(s)
 }
 
-// recount brings up to date how many endpoints are out, and when the next one is to be tried.
+// recount updates out, ejected and nextTrial.
 func (b *Backend) recount(s *state) {
 	next, out := int64(math.MaxInt64), 0
 	b.ejected = 0
@@ -135,14 +137,14 @@ func (b *Backend) recount(s *state) {
 	b.out.Store(int32(out))
 }
 
-// due returns an endpoint whose trial the caller's request is, or nil.
+// due returns an endpoint for which the caller's request becomes the trial, or nil.
 func (b *Backend) due(now int64) *Endpoint {
 	if now < b.nextTrial.Load() {
 		return nil
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// The caller's list may have been replaced meanwhile: to count that one would pass over nobody, or somebody for nothing.
+	// Load the state again under the lock: the caller's state may be outdated, and its counts would be wrong.
 	s := b.state.Load()
 	defer b.recount(s)
 	for _, e := range s.endpoints {

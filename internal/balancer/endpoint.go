@@ -10,64 +10,65 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// Endpoint is one address of a backend with what is known of it. It is the same one for as long as the address is in the
-// list, and for a while after.
+// Endpoint is one address of a backend with its statistics and health. The same value is used while the address is in
+// the list, and for a while afterwards.
 type Endpoint struct {
 	address string
 	backend *Backend
 
 	inFlight atomic.Int32
-	// round is that of the list in which it was last. It belongs to the writer.
+	// round is the round of the last list that contained the endpoint. The mutex of the Backend guards it.
 	round   uint32
 	latency latency
 	health  health
-	// since is when it joined others, from when slow start counts; zero is for those that were there from the start.
+	// since is the time when the endpoint joined others, at which its slow start begins. Zero means no slow start.
 	since atomic.Int64
-	// listed says that it is in the current list.
+	// listed means that the endpoint is in the current list.
 	listed atomic.Bool
-	// goneAt is when it left the list. It belongs to the writer.
+	// goneAt is the time when the endpoint left the list. The mutex of the Backend guards it.
 	goneAt int64
 }
 
-// Address returns host:port.
+// Address returns the address as host:port.
 func (e *Endpoint) Address() string { return e.address }
 
-// Listed says whether it is in the current list of its backend.
+// Listed reports whether the endpoint is in the current list of its backend.
 func (e *Endpoint) Listed() bool { return e.listed.Load() }
 
-// InFlight returns how many requests are under way.
+// InFlight returns the number of requests in flight.
 func (e *Endpoint) InFlight() int { return int(e.inFlight.Load()) }
 
 // Choice is the endpoint for one attempt.
 type Choice struct {
 	Endpoint *Endpoint
-	// Cookie is the value of the session cookie to set; empty is none. Session is how to set it, and nil for a backend
-	// without session cookie.
+	// Cookie is the value of the session cookie to set; if empty, no cookie is set. Session holds its settings. It is
+	// nil for a backend without session cookies.
 	Cookie  string
 	Session *ir.SessionCookie
-	// trial says that the endpoint was ejected when it was chosen. Only what such a request meets decides on its return.
+	// trial means that the endpoint was ejected when it was chosen. Only the result of such a request decides whether
+	// the endpoint returns.
 	trial bool
 }
 
-// Begin counts the attempt as under way, until End.
+// Begin counts the attempt as in flight until End is called.
 func (c Choice) Begin() { c.Endpoint.inFlight.Add(1) }
 
-// End says that the attempt is over. Each Begin has one.
+// End ends the attempt. It must be called once for each Begin.
 func (c Choice) End() { c.Endpoint.inFlight.Add(-1) }
 
-// Observe tells what became of the attempt: how long the endpoint took, and whether it failed. Without it the attempt says
-// nothing of the endpoint. A client that does not wait for the answer is no failure of the endpoint.
+// Observe records the result of the attempt: how long the endpoint took, and whether it failed. It need not be called.
+// If the client does not wait for the response, this is not a failure of the endpoint.
 func (c Choice) Observe(took time.Duration, failed bool) {
 	c.Endpoint.latency.observe(c.Endpoint.backend.now(), took, failed)
 	c.Judge(failed)
 }
 
-// Measure is the first half of Observe, for an answer that has begun and may not end for long: how long it took.
+// Measure records only the latency. It is for a response that has started and may take long to end; Judge must follow.
 func (c Choice) Measure(took time.Duration) {
 	c.Endpoint.latency.observe(c.Endpoint.backend.now(), took, false)
 }
 
-// Judge is the other half: whether the endpoint failed.
+// Judge records only whether the endpoint failed.
 func (c Choice) Judge(failed bool) {
 	if failed {
 		c.Endpoint.failed(c.trial)
@@ -76,10 +77,10 @@ func (c Choice) Judge(failed bool) {
 	c.Endpoint.succeeded(c.trial)
 }
 
-// ErrNoEndpoint is why a connection, or a datagram, goes nowhere when Pick returns no endpoint.
+// ErrNoEndpoint is the error for a connection or datagram if Pick returns no endpoint.
 var ErrNoEndpoint = errors.New("there is no endpoint that is ready")
 
-// Address is the Asker for a TCP or UDP client, of which nothing is known but its address.
+// Address is the Asker for a TCP or UDP client, of which only the address is known.
 type Address netip.AddrPort
 
 // Hash implements Asker.

@@ -6,13 +6,15 @@ import (
 )
 
 const (
-	// maxSubset is how many endpoints may share a hash; LoadBalancing.HashSubset beyond it counts as this.
+	// maxSubset is the maximum number of endpoints that share a hash. A larger LoadBalancing.HashSubset is reduced to
+	// it.
 	maxSubset = 64
-	// maxWalk is how far along the ring an endpoint is looked for. Nearly all would have to be out to come so far.
+	// maxWalk is the maximum number of ring points to search for an endpoint. The limit is reached only if nearly all
+	// endpoints are out.
 	maxWalk = 32 * pointsPerEndpoint
 )
 
-// along returns the first endpoint along the ring that the request may go to, or nil.
+// along returns the first usable endpoint along the ring, or nil.
 func (p *pick) along() *Endpoint {
 	if size := p.state.policy.HashSubset; size > 1 && p.state.policy.hashBy != nil && p.state.policy.SessionCookie == nil {
 		if e := p.oneOf(min(size, maxSubset, len(p.state.endpoints))); e != nil {
@@ -32,7 +34,8 @@ func (p *pick) along() *Endpoint {
 	return p.scan(int(p.at % uint64(len(p.state.endpoints))))
 }
 
-// oneOf returns one of the first endpoints along the ring, at random. So a new endpoint changes few of the subsets.
+// oneOf returns a random usable endpoint among the first size endpoints along the ring, or nil. With this choice a new
+// endpoint changes few of the subsets.
 func (p *pick) oneOf(size int) *Endpoint {
 	var found [maxSubset]*Endpoint
 	r, n := p.state.ring, 0

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// decay is how long it takes until what was measured counts 1/e of what it did: ingress-nginx's constant.
+// decay is the time after which the weight of a measurement has fallen to 1/e: ingress-nginx's constant.
 const decay = 10 * time.Second
 
-// latency is an average of how long an endpoint takes, in which the latest counts most. A rise counts at once, so that an
-// endpoint that begins to stall is left alone from its first slow answer on. Nothing measured lets it sink, so that it is
-// tried again.
+// latency is an exponentially weighted moving average of an endpoint's response time. A higher value replaces the
+// average at once, so that a stalling endpoint is avoided from its first slow response on. Without measurements the
+// average falls, so that the endpoint is tried again.
 //
-// It is one word, to be read and changed without a lock: seconds as a float32, and the milliseconds of the last change,
-// which may wrap.
+// It is one word, so that it can be read and changed without a lock: the seconds as a float32, and the time of the last
+// change in milliseconds, which may wrap.
 type latency struct{ bits atomic.Uint64 }
 
 func pack(seconds float64, now int64) uint64 {
@@ -23,7 +23,7 @@ func pack(seconds float64, now int64) uint64 {
 
 func milliseconds(now int64) uint32 { return uint32(now / int64(time.Millisecond)) }
 
-// unpack returns what an average is worth now, in seconds, and how much of it what comes now is to replace.
+// unpack returns the decayed average in seconds, and the weight of the next measurement.
 func unpack(bits uint64, now int64) (seconds, fresh float64) {
 	age := time.Duration(milliseconds(now)-uint32(bits)) * time.Millisecond
 	stays := math.Exp(-float64(age) / float64(decay))
@@ -36,10 +36,10 @@ func (l *latency) read(now int64) float64 {
 	return seconds
 }
 
-// start sets the average of an endpoint about which nothing is known yet.
+// start sets the average of an endpoint without measurements.
 func (l *latency) start(now int64, seconds float64) { l.bits.Store(pack(seconds, now)) }
 
-// observe adds one measurement. A failure never makes an endpoint look better: to refuse is quick.
+// observe adds a measurement. A failure never lowers the average, because an endpoint may fail quickly.
 func (l *latency) observe(now int64, took time.Duration, failed bool) {
 	for {
 		bits := l.bits.Load()

@@ -8,22 +8,22 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// Asker is what a choice may know of a request.
+// Asker provides the data of a request that a choice may depend on.
 type Asker interface {
-	// Hash returns a template with the values of the request.
+	// Hash expands a template with the values of the request.
 	Hash(t *nginx.Template) string
-	// Cookie returns the value of a cookie, or nothing.
+	// Cookie returns the value of a cookie, or "".
 	Cookie(name string) string
-	// ClientIP returns the address of the client, or nothing.
+	// ClientIP returns the address of the client, or "".
 	ClientIP() string
 }
 
-// draws is how often an endpoint is drawn that is not wanted before all are looked at.
+// draws is the maximum number of random draws before all endpoints are searched in order.
 const draws = 16
 
-// Pick chooses an endpoint. It passes over those in tried, which have failed for this request, and over those that are
-// ejected or unhealthy, as long as there is another one. It returns false only if there is no endpoint at all. Without an
-// asker there is nothing to hash, and no session.
+// Pick chooses an endpoint. It skips the endpoints in tried, which have failed for this request, and endpoints that are
+// ejected or unhealthy, as long as there is another one. It returns false only if the backend has no endpoints. If a is
+// nil, there is no hash and no session.
 func (b *Backend) Pick(a Asker, tried []*Endpoint) (Choice, bool) {
 	s := b.state.Load()
 	if len(s.endpoints) == 0 {
@@ -36,24 +36,24 @@ func (b *Backend) Pick(a Asker, tried []*Endpoint) (Choice, bool) {
 	return c, true
 }
 
-// pick is one choice.
+// pick is the state of one call of Pick.
 type pick struct {
 	backend *Backend
 	state   *state
 	asker   Asker
 	tried   []*Endpoint
-	// time is zero until it is asked for.
+	// time is the current time. It is zero until now is called.
 	time int64
-	// health says to pass over endpoints that are out, slow that some start slowly.
+	// health means that endpoints that are out are skipped. slow means that some endpoints are in slow start.
 	health, slow bool
-	// at is the place of the request on the ring, if it is keyed.
+	// at is the position of the request on the ring. It is valid if keyed is set.
 	at    uint64
 	keyed bool
 }
 
 func (p *pick) begin() {
 	out := int(p.backend.out.Load())
-	// When all are out, that says more about what finds them so.
+	// If all endpoints are out, the checks are more likely to be wrong than all endpoints, so ignore them.
 	p.health = out > 0 && out < len(p.state.endpoints)
 	if until := p.backend.slowUntil.Load(); until != 0 {
 		if p.slow = p.now() < until; !p.slow {
@@ -76,7 +76,7 @@ func (p *pick) choose() Choice {
 	return Choice{Endpoint: p.byClient()}
 }
 
-// byClient keeps a client at its endpoint, if the Service asks for it.
+// byClient keeps a client at its endpoint if the Service has session affinity.
 func (p *pick) byClient() *Endpoint {
 	known := p.state.policy.clients
 	if known == nil || p.asker == nil {
@@ -92,7 +92,7 @@ func (p *pick) byClient() *Endpoint {
 			return e
 		}
 		if slices.Contains(p.tried, e) {
-			// It failed this once, and the session is still there.
+			// The endpoint failed only for this request, so keep the affinity.
 			return p.byPolicy()
 		}
 	}
@@ -106,7 +106,7 @@ func (p *pick) byPolicy() *Endpoint {
 		return p.state.endpoints[0]
 	}
 	if t := p.state.policy.hashBy; t != nil && p.asker != nil {
-		// As in nginx, an empty key is none.
+		// As in nginx, an empty key is not hashed.
 		if key := p.asker.Hash(t); key != "" {
 			return p.byKey(hash(key))
 		}
@@ -119,13 +119,14 @@ func (p *pick) byPolicy() *Endpoint {
 	return p.relax()
 }
 
-// byKey chooses by a place on the ring.
+// byKey chooses an endpoint by a position on the ring.
 func (p *pick) byKey(at uint64) *Endpoint {
 	p.at, p.keyed = at, true
 	return p.relax()
 }
 
-// relax asks for less until there is an endpoint: it may be out, then it may be one that was tried.
+// relax lowers the requirements until there is an endpoint: first it allows endpoints that are out, then those that
+// were tried.
 func (p *pick) relax() *Endpoint {
 	for {
 		if e := p.once(); e != nil {
@@ -152,18 +153,19 @@ func (p *pick) once() *Endpoint {
 	return p.inTurn()
 }
 
-// may says whether the request may go to an endpoint.
+// may reports whether the request may go to an endpoint.
 func (p *pick) may(e *Endpoint) bool {
 	return (!p.health || !e.out()) && (len(p.tried) == 0 || !slices.Contains(p.tried, e))
 }
 
-// mayKeyed is may for an endpoint that belongs to the key of the request, which is also the one to try it again with.
-// A request that has failed before is not put at risk once more.
+// mayKeyed is like may, but for the endpoint that belongs to the request's key. If that endpoint is ejected, the
+// request may become its trial, unless the request has failed before.
 func (p *pick) mayKeyed(e *Endpoint) bool {
 	return p.may(e) || p.health && len(p.tried) == 0 && e.claim(p.now())
 }
 
-// ripe says whether it is the turn of an endpoint that may still start slowly.
+// ripe reports whether an endpoint may be chosen now. An endpoint in slow start is chosen with a probability that grows
+// with time.
 func (p *pick) ripe(e *Endpoint) bool {
 	if !p.slow {
 		return true
@@ -176,7 +178,8 @@ func (p *pick) ripe(e *Endpoint) bool {
 	return age >= 1 || rand.Float64() < 0.1+0.9*age
 }
 
-// inTurn takes another turn for each endpoint that it passes over, so that no neighbour gets what another one does not.
+// inTurn takes another turn for each endpoint that it skips. Otherwise the next endpoint would get all requests of the
+// skipped one.
 func (p *pick) inTurn() *Endpoint {
 	list, turn := p.state.endpoints, uint64(0)
 	for range len(list) + draws {
@@ -198,7 +201,7 @@ func (p *pick) drawn() *Endpoint {
 	return p.scan(rand.IntN(len(list)))
 }
 
-// scan returns the first endpoint, from an index on, that the request may go to, or nil.
+// scan returns the first usable endpoint, starting at an index, or nil.
 func (p *pick) scan(first int) *Endpoint {
 	list := p.state.endpoints
 	for i := range list {
@@ -209,7 +212,7 @@ func (p *pick) scan(first int) *Endpoint {
 	return nil
 }
 
-// two draws two endpoints, which are different if there are.
+// two draws two random endpoints, which differ if possible.
 func (p *pick) two() (*Endpoint, *Endpoint) {
 	list := p.state.endpoints
 	if !p.health && !p.slow && len(p.tried) == 0 && len(list) > 1 {
@@ -226,7 +229,8 @@ func (p *pick) two() (*Endpoint, *Endpoint) {
 	return a, b
 }
 
-// better returns the one of two that is likely to answer first. Either may be nil: health changes between two draws.
+// better returns the endpoint that is likely to respond first. Either may be nil, because health can change between two
+// draws.
 func (p *pick) better(a, b *Endpoint) *Endpoint {
 	if a == nil || a == b {
 		return b
@@ -246,7 +250,8 @@ func (p *pick) better(a, b *Endpoint) *Endpoint {
 	return a
 }
 
-// cost is how long the next request to an endpoint may take. Where nothing is known yet, what is under way decides.
+// cost estimates the duration of the next request to an endpoint. Without measurements the number of requests in flight
+// decides.
 func (e *Endpoint) cost(now int64) float64 {
 	const least = 1e-6
 	return (e.latency.read(now) + least) * float64(e.inFlight.Load()+1)

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// pointsPerEndpoint is a compromise: more of them share the keys more evenly, and cost memory. It is the same for any number
-// of endpoints, because another number would move all keys.
+// pointsPerEndpoint is a compromise: more points distribute the keys more evenly, but use more memory. It does not
+// depend on the number of endpoints, because another value would move all keys.
 const pointsPerEndpoint = 160
 
-// ring is a consistent hash: a key belongs to the endpoint of the first point at or after its position. All replicas of
-// the controller have the same points. It is immutable; nil is none.
+// ring is a consistent hash ring: a key belongs to the endpoint of the first point at or after its position. All
+// replicas of the controller compute the same points. A ring is immutable; nil means that there is no ring.
 //
-// With a thousand endpoints a ring is large, and each change of one endpoint makes another one. So a point is one word
-// without a pointer, which need not be looked at when garbage is collected.
+// A ring for a thousand endpoints is large, and each change of an endpoint creates a new one. Therefore a point is one
+// word without a pointer, which the garbage collector need not scan.
 type ring struct {
 	points []point
-	// slots has the endpoints that points refer to, and nil where there is none.
+	// slots holds the endpoints to which points refer. Unused slots are nil.
 	slots []*Endpoint
 }
 
@@ -31,8 +31,8 @@ func newRing(endpoints []*Endpoint) *ring {
 	return r
 }
 
-// with returns a ring without the endpoints that are no longer listed, and with those that were added. It takes time for
-// a copy, not for a sort.
+// with returns a ring without the endpoints that are no longer listed, and with the added ones. It copies the points
+// and does not sort them again.
 func (r *ring) with(added []*Endpoint) *ring {
 	next := &ring{slots: slices.Clone(r.slots)}
 	var gone, fresh []point
@@ -68,8 +68,8 @@ func (r *ring) with(added []*Endpoint) *ring {
 	return next
 }
 
-// replaced returns sorted points without those that have gone, and with the fresh ones. What lies between them is copied in
-// one piece: to look at each point would take most of the time.
+// replaced returns sorted points without the gone points and with the fresh ones. It copies the points in between as
+// blocks, because looking at each point would take most of the time.
 func (r *ring) replaced(points, gone, fresh []point) []point {
 	result := make([]point, 0, len(points)-len(gone)+len(fresh))
 	for len(gone) > 0 || len(fresh) > 0 {
@@ -84,7 +84,7 @@ func (r *ring) replaced(points, gone, fresh []point) []point {
 	return append(result, points...)
 }
 
-// appendPoints adds the points of one endpoint.
+// appendPoints appends the points of one endpoint.
 func (r *ring) appendPoints(points []point, slot uint32) []point {
 	seed := hash(r.slots[slot].address)
 	for i := range uint64(pointsPerEndpoint) {
@@ -93,10 +93,11 @@ func (r *ring) appendPoints(points []point, slot uint32) []point {
 	return points
 }
 
-// position is the place of a hash on the ring.
+// position returns the position of a hash on the ring.
 func position(hash uint64) uint32 { return uint32(hash >> 32) }
 
-// compare orders points alike on all replicas, whose slots are not the same.
+// compare orders points with the same position by address, so that all replicas use the same order although their slots
+// differ.
 func (r *ring) compare(p, q point) int {
 	if p.at != q.at {
 		return cmp.Compare(p.at, q.at)
@@ -110,7 +111,7 @@ func (r *ring) compare(p, q point) int {
 // at returns the endpoint of a point.
 func (r *ring) at(i int) *Endpoint { return r.slots[r.points[i].slot] }
 
-// find returns the index of the point that a hash belongs to.
+// find returns the index of the point to which a hash belongs.
 func (r *ring) find(hash uint64) int {
 	at := position(hash)
 	low, high := 0, len(r.points)
@@ -127,7 +128,8 @@ func (r *ring) find(hash uint64) int {
 	return low
 }
 
-// hash is FNV-1a, mixed: its own high bits say too little of short strings. It is no secret, and the same everywhere.
+// hash returns the FNV-1a hash of s, mixed, because the high bits of FNV-1a depend too little on short strings. It uses
+// no secret, and all replicas compute the same value.
 func hash(s string) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for i := range len(s) {
@@ -136,7 +138,7 @@ func hash(s string) uint64 {
 	return mix(h)
 }
 
-// mix spreads each bit over all of them: the last step of SplitMix64.
+// mix spreads each bit over all bits. It is the last step of SplitMix64.
 func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

@@ -10,21 +10,22 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// A session cookie is "key|tag", as that of ingress-nginx. The tag is the hash of the backend: cookies of one name may come
-// from several. The key is the hash of an address with a persistent cookie, and else random, a key for the ring. So every
-// replica finds the endpoint, and no client reads an address in it; whoever knows some can still tell which one it is.
+// A session cookie has the form "key|tag", as in ingress-nginx. The tag is a hash of the backend, because several
+// backends may use cookies with the same name. The key is the hash of the endpoint's address for a persistent cookie,
+// otherwise a random key for the ring. So every replica finds the endpoint, and the cookie does not contain an address.
+// A client that knows some addresses can still find out which one it uses.
 
-// maxKey is how long a key may be. Ours are 32 bytes.
+// maxKey is the maximum length of a key in bytes. Our own keys have at most 32 bytes.
 const maxKey = 64
 
-// label is what cookies call an endpoint, or, without an address, a backend.
+// label returns the name of an endpoint in cookies, or the tag of a backend if address is empty.
 func label(backend, address string) string {
 	sum := sha256.Sum256([]byte(backend + "\x00" + address))
 	return hex.EncodeToString(sum[:16])
 }
 
-// HasSession says whether a client has a session cookie of this backend, whether its endpoint is still there or not. cookie
-// returns the value of the client's cookie with a name, or nothing.
+// HasSession reports whether a client has a session cookie of this backend, even if the endpoint no longer exists.
+// cookie returns the value of the client's cookie with a name, or "".
 func (b *Backend) HasSession(cookie func(name string) string) bool {
 	p := b.state.Load().policy
 	if p.SessionCookie == nil {
@@ -34,7 +35,7 @@ func (b *Backend) HasSession(cookie func(name string) string) bool {
 	return key != "" && tag == p.tag
 }
 
-// bySession keeps a client at the endpoint that its cookie tells.
+// bySession keeps a client at the endpoint in its session cookie.
 func (p *pick) bySession(session *ir.SessionCookie) Choice {
 	c := Choice{Session: session}
 	key, own := p.owner(session)
@@ -42,7 +43,7 @@ func (p *pick) bySession(session *ir.SessionCookie) Choice {
 	case own != nil && p.mayKeyed(own):
 		c.Endpoint = own
 	case own != nil && !session.ChangeOnFailure:
-		// The cookie stays, and with it the client comes back.
+		// Do not change the cookie, so that the client returns to its endpoint later.
 		c.Endpoint = p.byKey(hash(key))
 	default:
 		key, c.Endpoint = p.newSession(session)
@@ -53,7 +54,7 @@ func (p *pick) bySession(session *ir.SessionCookie) Choice {
 	return c
 }
 
-// owner returns the key of the client's cookie, and the endpoint that it tells, or nil.
+// owner returns the key in the client's cookie, and the endpoint to which it belongs, or nil.
 func (p *pick) owner(session *ir.SessionCookie) (string, *Endpoint) {
 	key, tag, _ := strings.Cut(p.asker.Cookie(session.Name), "|")
 	if tag != p.state.policy.tag || key == "" || len(key) > maxKey {
@@ -67,7 +68,7 @@ func (p *pick) owner(session *ir.SessionCookie) (string, *Endpoint) {
 
 func (p *pick) place(at uint64) *Endpoint { return p.state.ring.at(p.state.ring.find(at)) }
 
-// newSession chooses an endpoint for a client that has none.
+// newSession chooses an endpoint for a client without a session.
 func (p *pick) newSession(session *ir.SessionCookie) (key string, e *Endpoint) {
 	if session.Persistent {
 		e = p.byClient()
@@ -82,7 +83,8 @@ func (p *pick) newSession(session *ir.SessionCookie) (key string, e *Endpoint) {
 	return key, p.byKey(hash(key))
 }
 
-// randomKey need not be a secret: whoever makes one up gets an endpoint, too.
+// randomKey returns a random key. It need not be secret, because a client that invents a key also only gets an
+// endpoint.
 func randomKey() string {
 	return strconv.FormatUint(rand.Uint64(), 36) + strconv.FormatUint(rand.Uint64(), 36)
 }

@@ -9,17 +9,19 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// MostOfNamespace is how many endpoints the backends of a namespace may have together, which is many times the pods of large ones. An
-// EndpointSlice of 40 KB stands for 100,000, by its ports, and with consistent hashing each of them takes more than 1 KB.
+// MostOfNamespace is the maximum number of endpoints of all backends of a namespace together. This is many times the
+// number of pods in large namespaces. An EndpointSlice of 40 KB can define 100,000 endpoints through its ports, and
+// with consistent hashing each of them uses more than 1 KB.
 const MostOfNamespace = 50_000
 
-// quota is what the backends of a namespace have of MostOfNamespace, by ID, and how many endpoints of each are left out.
+// quota counts the endpoints of the backends of a namespace. has and left are, by backend ID, the numbers of endpoints
+// in use and left out.
 type quota struct {
 	total     int
 	has, left map[string]int
 }
 
-// admit returns the endpoints of a list that there is room for in the namespace of a backend. The mutex of setting is held.
+// admit returns the endpoints of a list that fit into the quota of the backend's namespace. The caller holds setting.
 func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 	t.withdraw(id)
 	if len(list) == 0 {
@@ -39,7 +41,7 @@ func (t *Table) admit(id string, list []ir.Endpoint) []ir.Endpoint {
 	return list[:n]
 }
 
-// withdraw makes room. The mutex of setting is held.
+// withdraw removes the endpoints of a backend from the quota. The caller holds setting.
 func (t *Table) withdraw(id string) {
 	namespace, _, _ := strings.Cut(id, "/")
 	q := t.quotas[namespace]
@@ -54,7 +56,7 @@ func (t *Table) withdraw(id string) {
 	}
 }
 
-// LeftOut is how many endpoints of a backend there is no room for in its namespace.
+// LeftOut returns the number of endpoints of a backend that are left out because the quota of its namespace is used up.
 func (t *Table) LeftOut(id string) int {
 	t.setting.Lock()
 	defer t.setting.Unlock()
@@ -65,7 +67,8 @@ func (t *Table) LeftOut(id string) int {
 	return 0
 }
 
-// Short yields the backends of which endpoints are left out while there is room for some. They are to be set again.
+// Short yields the backends with endpoints that are left out although the quota has room again. The caller must set
+// their endpoints again.
 func (t *Table) Short() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, id := range t.short() {

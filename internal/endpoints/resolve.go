@@ -1,5 +1,5 @@
-// Package endpoints turns EndpointSlices into the addresses of a backend, and holds the current addresses of every
-// backend where requests and connections pick one.
+// Package endpoints translates EndpointSlices into the addresses of a backend, and holds the current addresses of all
+// backends.
 package endpoints
 
 import (
@@ -17,16 +17,16 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Resolve returns the endpoints that serve a backend, given the slices of its Service. They are sorted and without
-// duplicates, so that equal slices give an equal list.
+// Resolve returns the endpoints of a backend from the slices of its Service. They are sorted and without duplicates, so
+// that equal slices give an equal list.
 //
-// Ready endpoints are taken; where the Service publishes those that are not ready, all count as such. When there is none,
-// those that still serve while they terminate are: a last answer is better than none. Only IP addresses count; whoever
-// names an endpoint by a host name asks for DNS, which is not asked. A backend that uses its virtual address has no other
-// endpoint, and one that stands for a name has none here: those are looked up by who serves it.
+// It returns the ready endpoints. If the Service publishes endpoints that are not ready, all of them are treated as
+// ready. If there are no ready endpoints, it returns those that are terminating but still serving. Only IP addresses
+// are used: endpoints with a host name would need DNS and are ignored. A backend that uses its virtual address has only
+// this endpoint. A backend for an external name has no endpoints here, because package resolver looks up the name.
 //
-// Of ready endpoints only those for zone are taken, where all of them have hints and some are for it: kube-proxy's rule.
-// An empty zone takes them all.
+// As in kube-proxy, only the ready endpoints with a hint for zone are returned, if all of them have hints and at least
+// one is for zone. If zone is empty, hints are ignored.
 func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend, zone string) []ir.Endpoint {
 	if b.Missing || b.ExternalName != "" {
 		return nil
@@ -67,8 +67,8 @@ func Resolve(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend,
 	return slices.Compact(ready)
 }
 
-// hints tells the endpoints of one zone. They count only if each endpoint has some: without, there is no saying whether
-// those of the zone can take all of its load.
+// hints matches the endpoints of one zone. Hints are used only if each endpoint has some. Otherwise it is unknown
+// whether the endpoints of the zone can take its load.
 type hints struct {
 	zone     string
 	complete bool
@@ -82,12 +82,13 @@ func (h *hints) match(endpoint *discoveryv1.Endpoint) bool {
 	return slices.ContainsFunc(endpoint.Hints.ForZones, func(z discoveryv1.ForZone) bool { return z.Name == h.zone })
 }
 
-// isVirtual says whether the Service itself is the only endpoint. A headless one has no address for that.
+// isVirtual reports whether the virtual address of the Service is the only endpoint. A headless Service has no virtual
+// address.
 func isVirtual(b *ir.Backend) bool {
 	return b.LoadBalancing.UseVirtualAddress && b.VirtualAddress != ""
 }
 
-// PortGone says whether a Service has endpoints, and none of its slices has the port of a backend.
+// PortGone reports whether a Service has endpoints, but none of its slices has the port of the backend.
 func PortGone(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend) bool {
 	some := false
 	if b.Missing || b.ExternalName != "" || isVirtual(b) {
@@ -102,8 +103,8 @@ func PortGone(endpointSlices iter.Seq[*discoveryv1.EndpointSlice], b *ir.Backend
 	return some
 }
 
-// portOf returns the target port of a backend in one slice. Pods of one Service may differ in it; then they are in
-// different slices.
+// portOf returns the target port of a backend in one slice. If pods of a Service use different target ports, they are
+// in different slices.
 func portOf(slice *discoveryv1.EndpointSlice, b *ir.Backend) (string, bool) {
 	if slice.AddressType == discoveryv1.AddressTypeFQDN {
 		return "", false
@@ -124,7 +125,7 @@ func protocolOf(p *discoveryv1.EndpointPort) ir.Protocol {
 	return ir.Protocol(strings.ToLower(string(value(p.Protocol, corev1.ProtocolTCP))))
 }
 
-// isReady takes an unknown state for ready, as the API asks its consumers to.
+// isReady treats an unknown state as ready, as the API requires.
 func isReady(c *discoveryv1.EndpointConditions) bool { return value(c.Ready, true) }
 
 func isTerminating(c *discoveryv1.EndpointConditions) bool {

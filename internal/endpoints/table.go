@@ -21,24 +21,24 @@ import (
 
 // Table holds the endpoints of all backends by ID. Its methods may be called from any goroutine.
 //
-// An ID has one *balancer.Backend for as long as anybody holds it, whether it was set, deleted or set again in the
-// meantime: a route keeps the pointer, and sees every later list without a look-up.
+// An ID keeps the same *balancer.Backend for as long as there is a reference to it, even if it is deleted and set
+// again. A route keeps the pointer and sees every later list without a look-up.
 type Table struct {
 	mu sync.Mutex
-	// set keeps the backends alive that were set or configured; known finds those too that only a route holds.
+	// set keeps the backends alive that were set or configured. known also finds backends that only a route refers to.
 	set   map[string]*balancer.Backend
 	known map[string]weak.Pointer[balancer.Backend]
 
 	guard *reach.Guard
-	// setting is held while endpoints are set, so that Sift meets no older list. It belongs to refused, too, which has those that are
-	// left out, by the ID of the backend.
+	// setting guards refused and quotas. It is held while endpoints are set, so that Sift and Set do not mix different
+	// lists. refused holds the endpoints that are left out, by backend ID.
 	setting sync.Mutex
 	refused map[string][]Refused
-	// quotas are by namespace, and belong to setting, too.
+	// quotas holds the quotas by namespace. setting guards it.
 	quotas map[string]*quota
 }
 
-// Refused is an endpoint that is left out, because its address must not be dialled.
+// Refused is an endpoint that is left out because connecting to its address is not allowed.
 type Refused struct {
 	ir.Endpoint
 	Reason reach.Reason
@@ -52,17 +52,17 @@ func NewTable() *Table {
 	}
 }
 
-// Guard decides which addresses are dialled. Whoever changes it calls Sift.
+// Guard returns the guard that decides to which addresses connections are allowed. After changing it, call Sift.
 func (t *Table) Guard() *reach.Guard { return t.guard }
 
-// Backend returns the backend of an ID. One that was never set has no endpoints until it is.
+// Backend returns the backend of an ID. A backend that was never set has no endpoints.
 func (t *Table) Backend(id string) *balancer.Backend {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.backend(id)
 }
 
-// Split returns the backends of connections, which share them by weight.
+// Split returns the backends of a TCP or UDP port, which share connections by weight.
 func (t *Table) Split(to document.StreamBackends) *split.Split[*balancer.Backend] {
 	if len(to.Split) == 0 {
 		return split.Only(t.Backend(to.Backend))
@@ -74,16 +74,16 @@ func (t *Table) Split(to document.StreamBackends) *split.Split[*balancer.Backend
 	return split.New((*balancer.Backend).Empty, shares...)
 }
 
-// Set replaces the endpoints of a backend. A table that routes use has every backend set before the routes that refer
-// to it are served, with an empty list if it has no endpoints. Those that must not be dialled are left out, and those
-// that there is no room for in their namespace.
+// Set replaces the endpoints of a backend. Endpoints to which connections are not allowed, and endpoints over the quota
+// of the namespace, are left out. Before routes are served, Set must be called for each of their backends, with an
+// empty list if there are no endpoints.
 func (t *Table) Set(id string, list []ir.Endpoint) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	t.sift(id, t.keep(id), t.admit(id, list))
 }
 
-// Sift judges the endpoints of all backends again, because the Guard has changed.
+// Sift checks the endpoints of all backends again. It must be called after the Guard has changed.
 func (t *Table) Sift() {
 	t.setting.Lock()
 	defer t.setting.Unlock()
@@ -103,7 +103,7 @@ func (t *Table) Sift() {
 	}
 }
 
-// sift gives a backend the endpoints of a list that may be dialled.
+// sift sets the allowed endpoints of a list as the endpoints of a backend.
 func (t *Table) sift(id string, b *balancer.Backend, list []ir.Endpoint) {
 	var left []Refused
 	allowed := list
@@ -125,10 +125,11 @@ func (t *Table) sift(id string, b *balancer.Backend, list []ir.Endpoint) {
 	b.SetEndpoints(allowed)
 }
 
-// overUDP ends the IDs of the backends of UDP ports.
+// overUDP is the suffix of the IDs of backends of UDP ports.
 const overUDP = "/udp"
 
-// judge says why an endpoint is left out. A name, which a document may have that was written by hand, is judged when it is dialled.
+// judge returns the reason why an endpoint is left out, or "". A host name, which a handwritten document may contain,
+// is checked when a connection is opened.
 func (t *Table) judge(id, address string) reach.Reason {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -152,18 +153,18 @@ func (t *Table) Refused(id string) []Refused {
 	return t.refused[id]
 }
 
-// AllRefused returns those of all backends, by ID.
+// AllRefused returns the endpoints of all backends that are left out, by backend ID.
 func (t *Table) AllRefused() map[string][]Refused {
 	t.setting.Lock()
 	defer t.setting.Unlock()
 	return maps.Clone(t.refused)
 }
 
-// Configure says how the endpoints of a backend are chosen; nil is round robin. A table that routes use has it said before
-// the routes are served. What was said stays until the backend is let go of.
+// Configure sets how the endpoints of a backend are chosen; nil means round robin. It must be called before the routes
+// to the backend are served. The setting stays until the backend is released.
 func (t *Table) Configure(id string, lb *ir.LoadBalancing) { t.keep(id).SetPolicy(lb) }
 
-// keep returns the backend of an ID, and keeps it alive until Delete.
+// keep returns the backend of an ID, and keeps it alive until Delete is called.
 func (t *Table) keep(id string) *balancer.Backend {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -172,15 +173,15 @@ func (t *Table) keep(id string) *balancer.Backend {
 	return b
 }
 
-// Keep holds a backend as Set does, with the endpoints that it has. It is for one whose endpoints come later.
+// Keep keeps a backend alive as Set does, but does not change its endpoints. It is for backends whose endpoints arrive
+// later.
 func (t *Table) Keep(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.set[id] = t.backend(id)
 }
 
-// Delete lets go of a backend. Whoever still holds it keeps its last endpoints: requests that are on their way to it
-// arrive.
+// Delete releases a backend. Existing references keep its last endpoints, so that requests in flight can finish.
 func (t *Table) Delete(id string) {
 	t.setting.Lock()
 	defer t.setting.Unlock()
@@ -191,7 +192,7 @@ func (t *Table) Delete(id string) {
 	delete(t.set, id)
 }
 
-// Addresses yields the addresses of the endpoints that the backends have which were set; one may come more than once.
+// Addresses yields the endpoint addresses of all backends that were set. An address may occur more than once.
 func (t *Table) Addresses() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		t.mu.Lock()
@@ -223,7 +224,7 @@ type known struct {
 	pointer weak.Pointer[balancer.Backend]
 }
 
-// forget removes an ID whose backend nobody holds any more, unless it has a new one.
+// forget removes an ID whose backend has been garbage-collected, unless it has a new backend.
 func (t *Table) forget(k known) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,22 +15,23 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// method is the standard one of gRPC's health checking protocol, by which each server tells how a service of it is.
+// method is the method of gRPC's standard health checking protocol.
 const method = "/grpc.health.v1.Health/Check"
 
 const (
-	// frameHead is a flag and a length, in front of each message.
+	// frameHead is the length of the prefix of each message: a flag and the message length.
 	frameHead = 5
-	// serviceField is the only field of the question, statusField that of the answer, in the encoding of protocol buffers.
+	// serviceField is the tag of the request's only field in protocol buffers, and statusField the tag of the
+	// response's.
 	serviceField, statusField = 0x0a, 0x08
 	serving                   = 1
 )
 
-// servings are the words for what a server says of a service.
+// servings are the names of the service states, by their numbers in the protocol.
 var servings = []string{"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"}
 
-// askGRPC asks the health service of an endpoint. It returns nil if the service that the path names is served; without a name
-// that is the server as a whole.
+// askGRPC queries the gRPC health service of an endpoint. It returns nil if the service named in the path is serving.
+// An empty name stands for the server as a whole.
 func (c *Checker) askGRPC(ctx context.Context, address string, check *ir.HealthCheck) error {
 	service := strings.TrimPrefix(check.Path, "/")
 	message := binary.AppendUvarint([]byte{serviceField}, uint64(len(service)))
@@ -82,7 +83,7 @@ func judgeGRPC(response *http.Response, body []byte) error {
 	return nil
 }
 
-// statusOf reads the answer, in which zero is left out.
+// statusOf returns the status in a response. Protocol buffers omit a zero status.
 func statusOf(body []byte) uint64 {
 	if len(body) < frameHead+2 || body[0] != 0 || body[frameHead] != statusField {
 		return 0

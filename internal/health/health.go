@@ -1,5 +1,5 @@
-// Package health asks endpoints again and again whether they are well, where an Ingress wants that. An endpoint that does not
-// answer as it should is passed over until it does.
+// Package health runs active health checks of endpoints, if an Ingress configures them. An unhealthy endpoint gets no
+// requests until it is healthy again.
 package health
 
 import (
@@ -24,50 +24,50 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// Backend is what is asked: its endpoints at this moment, and who wants to know.
+// Backend is a backend to check. Endpoints returns its current endpoints, and SetHealthy receives the results.
 type Backend interface {
 	Endpoints() []ir.Endpoint
 	SetHealthy(address string, healthy bool)
 }
 
-// Checker asks the endpoints of backends. Its methods may be called from any goroutine.
+// Checker runs the health checks of all backends. Its methods may be called from any goroutine.
 type Checker struct {
-	// client asks over HTTP, h2c and grpcs the health service of gRPC, with and without TLS.
+	// client is used for HTTP checks. h2c and grpcs are used for gRPC checks, without and with TLS.
 	client, h2c, grpcs *http.Client
-	// guard decides which addresses are dialled.
+	// guard decides to which addresses connections are allowed.
 	guard *reach.Guard
-	// authority finds the contents of a Secret.
+	// authority returns the contents of a Secret.
 	authority func(secret ir.Name) *trust.Authority
 
 	mu      sync.Mutex
 	running map[string]*round
 	all     panics.Group
-	// asking has the slots of each namespace, for as long as there is a round for it.
+	// asking holds the slots of each namespace that has a round.
 	asking map[string]*slots
 }
 
-// slots are the questions of one namespace that are under way at a time, and rounds how many rounds have them.
+// slots limits the concurrent probes of one namespace. rounds is the number of rounds that use it.
 type slots struct {
 	free   chan struct{}
 	rounds int
 }
 
-// round is one backend that is asked.
+// round is the health check of one backend.
 type round struct {
 	check  ir.HealthCheck
 	cancel context.CancelFunc
-	// slots are those of its namespace.
+	// slots are the slots of the backend's namespace.
 	slots chan struct{}
-	// next says that another round goes on from what this one knows. It is set before cancel.
+	// next means that another round continues with the results of this one. It is set before cancel is called.
 	next atomic.Bool
-	// known is for the goroutine of the round, until done is closed.
+	// known holds the results by address. It belongs to the round's goroutine until done is closed.
 	known map[string]*streak
 	done  chan struct{}
 	state atomic.Pointer[State]
 }
 
-// New returns a checker that asks no endpoint yet, and dials what the guard lets it. authority says where the contents of Secrets are found,
-// for checks that verify endpoints or show them a certificate.
+// New returns a checker without checks. It opens only connections that guard allows. authority returns the contents of
+// Secrets, for checks that verify endpoints or send them a client certificate.
 func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *Checker {
 	c := &Checker{guard: guard, authority: authority, running: map[string]*round{}, asking: map[string]*slots{}}
 	c.client = c.speaking((*http.Protocols).SetHTTP1, careless())
@@ -76,17 +76,17 @@ func New(guard *reach.Guard, authority func(secret ir.Name) *trust.Authority) *C
 	return c
 }
 
-// backendKey is for the ID of the backend that is asked, in the context of a question.
+// backendKey is the context key for the ID of the checked backend.
 type backendKey struct{}
 
-// speaking returns a client that speaks one protocol.
+// speaking returns a client that uses one protocol.
 func (c *Checker) speaking(speaks func(*http.Protocols, bool), secure *tls.Config) *http.Client {
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			backend, _ := ctx.Value(backendKey{}).(string)
 			return c.guard.Dial(ctx, net.Dialer{}, backend, address)
 		},
-		// A connection that is kept would say that the endpoint was well once.
+		// Each probe opens a new connection: an old one would only show that the endpoint was healthy earlier.
 		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: secure, Protocols: new(http.Protocols),
 	}
 	speaks(t.Protocols, true)
@@ -96,9 +96,9 @@ func (c *Checker) speaking(speaks func(*http.Protocols, bool), secure *tls.Confi
 	}
 }
 
-// Set says how the endpoints of a backend are asked; nil is not any more, and so is a check without an interval. The id tells
-// backends apart. A check that is as it was goes on, and one that is another goes on from what is known: who failed before
-// has to answer well first.
+// Set sets the health check of the backend with an ID. A nil check, or a check without an interval, stops it. An
+// unchanged check continues. A changed check starts with the known results: an endpoint that was unhealthy must first
+// pass its probes.
 func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	if check == nil || check.Interval <= 0 {
 		return
 	}
-	// A check belongs to no request: it ends with Set or Close.
+	// A check does not belong to a request: it ends with Set or Close.
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), backendKey{}, id)) //nolint:forbidigo // see above
 	r := &round{check: *check, cancel: cancel, known: map[string]*streak{}, done: make(chan struct{})}
 	c.running[id] = r
@@ -128,7 +128,7 @@ func (c *Checker) Set(id string, b Backend, check *ir.HealthCheck) {
 	})
 }
 
-// hold returns the slots of a namespace, until release. The mutex is held.
+// hold returns the slots of a namespace until release is called. The caller holds the mutex.
 func (c *Checker) hold(namespace string) chan struct{} {
 	s := c.asking[namespace]
 	if s == nil {
@@ -148,7 +148,7 @@ func (c *Checker) release(namespace string) {
 	}
 }
 
-// inherit waits for the round before, which has been told to end, and takes what it knows.
+// inherit waits until the previous round, which was cancelled, has ended, and takes over its results.
 func (r *round) inherit(old *round) {
 	if old != nil {
 		<-old.done
@@ -156,7 +156,7 @@ func (r *round) inherit(old *round) {
 	}
 }
 
-// Close ends all checks, and waits for those under way.
+// Close ends all checks, and waits for running probes.
 func (c *Checker) Close() {
 	c.mu.Lock()
 	for id, r := range c.running {
@@ -167,11 +167,11 @@ func (c *Checker) Close() {
 	c.all.Wait()
 }
 
-// follow checks all endpoints of a backend once in each interval. An endpoint that is no longer checked counts as healthy. Each
-// backend has a goroutine and a timer of its own rather than a place in one queue for all, and only those of one namespace wait for each
-// other: a bound on the checks of all would let the time limits of one tenant's dead endpoints delay the checks of another tenant.
+// follow checks all endpoints of a backend once per interval. An endpoint that is no longer checked becomes healthy.
+// Each backend has its own goroutine and timer, and only the probes of one namespace wait for each other. With a common
+// queue or limit, the timeouts of one tenant's dead endpoints would delay the checks of other tenants.
 func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
-	// The replicas of the controller should not all ask at once.
+	// Use a random delay, so that the replicas of the controller do not all send probes at the same time.
 	timer := time.NewTimer(rand.N(min(r.check.Interval, time.Second)))
 	defer timer.Stop()
 	for {
@@ -193,11 +193,11 @@ func (c *Checker) follow(ctx context.Context, b Backend, r *round) {
 	}
 }
 
-// most is how many endpoints of one backend are asked at the same time, mostOfNamespace how many of all backends of a namespace: each
-// question is a connection.
+// most is the maximum number of concurrent probes of one backend, and mostOfNamespace of all backends of a namespace.
+// Each probe uses a connection.
 const most, mostOfNamespace = 16, 64
 
-// ask asks each endpoint once.
+// ask probes each endpoint once.
 func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
 	list, check, known := b.Endpoints(), &r.check, r.known
 	there := make(map[string]bool, len(list))
@@ -226,7 +226,8 @@ func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
 			if ctx.Err() != nil {
 				return
 			}
-			// One that is ill is named each time: the backend forgets those that were away for a while.
+			// Report an unhealthy endpoint each time, because the backend forgets endpoints that were removed for a
+			// while.
 			if changed := s.add(err, check); changed || !s.healthy {
 				b.SetHealthy(e.Address, s.healthy)
 			}
@@ -236,22 +237,22 @@ func (c *Checker) ask(ctx context.Context, b Backend, r *round) {
 	for address := range known {
 		if !there[address] {
 			delete(known, address)
-			// It may come back, and is asked anew then.
+			// If the endpoint comes back, it is checked as a new one.
 			b.SetHealthy(address, true)
 		}
 	}
 }
 
-// streak is how an endpoint has answered lately.
+// streak holds the recent results of an endpoint.
 type streak struct {
 	healthy bool
-	// against counts the answers in a row that say otherwise.
+	// against is the number of consecutive results that contradict healthy.
 	against int
-	// reason is how it failed last.
+	// reason is the error of the last failed probe.
 	reason string
 }
 
-// add notes an answer. It returns true when the endpoint changes by it.
+// add adds the result of a probe. It returns true if the health of the endpoint changes.
 func (s *streak) add(failure error, check *ir.HealthCheck) bool {
 	well := failure == nil
 	if !well {
@@ -273,12 +274,12 @@ func (s *streak) add(failure error, check *ir.HealthCheck) bool {
 	return true
 }
 
-// longestAnswer is how much of an answer is read: a health check says little.
+// longestAnswer is the maximum number of bytes to read from a response body.
 const longestAnswer = 64 << 10
 
 const userAgent = "k8singress-health-check"
 
-// probe asks one endpoint. It returns why that one is not well.
+// probe sends one probe to an endpoint. It returns an error if the probe fails.
 func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthCheck) error {
 	ctx, cancel := context.WithTimeout(ctx, check.Timeout)
 	defer cancel()
@@ -292,7 +293,7 @@ func (c *Checker) probe(ctx context.Context, address string, check *ir.HealthChe
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("there is no answer within %v", check.Timeout)
 	case errors.As(err, &in):
-		// The rest of it is the address.
+		// Omit the URL, which only repeats the address.
 		return in.Err
 	}
 	return err
@@ -339,15 +340,16 @@ func (c *Checker) askHTTP(ctx context.Context, address string, check *ir.HealthC
 	return nil
 }
 
-// State is what the last round of checks found out about a backend.
+// State is the result of the last round of probes of a backend.
 type State struct {
-	// Endpoints are all that were asked, Unhealthy those of them that are passed over.
+	// Endpoints is the number of endpoints probed; Unhealthy is how many of them are skipped.
 	Endpoints, Unhealthy int
-	// Address is one that is unhealthy, and Reason is how it failed last.
+	// Address is the address of one unhealthy endpoint, and Reason its last error.
 	Address, Reason string
 }
 
-// State returns that of a backend, or false if nobody checks it, or its first round has not ended.
+// State returns the state of a backend. It returns false if the backend is not checked, or its first round has not
+// ended.
 func (c *Checker) State(id string) (State, bool) {
 	c.mu.Lock()
 	r := c.running[id]
@@ -358,7 +360,7 @@ func (c *Checker) State(id string) (State, bool) {
 	return *r.state.Load(), true
 }
 
-// States yields those of all backends.
+// States yields the states of all checked backends.
 func (c *Checker) States() iter.Seq2[string, State] {
 	return func(yield func(string, State) bool) {
 		c.mu.Lock()
@@ -375,14 +377,14 @@ func (c *Checker) States() iter.Seq2[string, State] {
 	}
 }
 
-// publish makes what a round knows its state.
+// publish stores the results of a round as its state.
 func (r *round) publish() {
 	s := &State{Endpoints: len(r.known)}
 	for address, k := range r.known {
 		if k.healthy {
 			continue
 		}
-		// Of several, always the same one.
+		// Always name the smallest address, so that the state does not change between rounds.
 		if s.Unhealthy++; s.Address == "" || address < s.Address {
 			s.Address, s.Reason = address, k.reason
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// clientFor returns who asks as a check wants it.
+// clientFor returns the HTTP client for a check.
 func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 	switch {
 	case check.TLS && !check.Secured.Secret.IsZero():
@@ -21,7 +21,8 @@ func (c *Checker) clientFor(check *ir.HealthCheck) (*http.Client, error) {
 	return c.client, nil
 }
 
-// secured makes a client for one question: no connection is kept anyway, and the Secret may change until the next one.
+// secured returns a client for one probe. Connections are not reused anyway, and the Secret may change before the next
+// probe.
 func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	config, err := c.authority(check.Secured.Secret).Contents().ClientConfig(&check.Secured)
 	if err != nil {
@@ -33,5 +34,5 @@ func (c *Checker) secured(check *ir.HealthCheck) (*http.Client, error) {
 	return c.speaking((*http.Protocols).SetHTTP1, config), nil
 }
 
-// careless is the TLS of endpoints that are not verified when requests go there either.
+// careless returns the TLS configuration for endpoints that are not verified. Requests to them are not verified either.
 func careless() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }

@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// datagram is how large an answer over UDP may be: what passes every network in one piece.
+	// datagram is the maximum size of a DNS response over UDP, in bytes. It passes through all networks without
+	// fragmentation.
 	datagram = 1232
-	// mostAliases is how many answers may lead to another name.
+	// mostAliases is the maximum number of further queries for aliases.
 	mostAliases = 8
 )
 
-// chase asks for the addresses of one family, and for those of the alias that an answer ends with. Most servers follow
-// aliases themselves.
+// chase queries the addresses of one family. If the response ends with an alias, it queries the alias. Most servers
+// follow aliases themselves.
 func (c *client) chase(ctx context.Context, name string, family uint16) (answer, error) {
 	ttl := mostTTL
 	for range mostAliases {
@@ -46,7 +47,8 @@ func (c *client) chase(ctx context.Context, name string, family uint16) (answer,
 	return answer{}, fmt.Errorf("its aliases lead from one to the next, more than %d times", mostAliases)
 }
 
-// read follows the aliases of an answer, and returns the addresses that they end with, or the last alias.
+// read follows the aliases in a response. It returns the addresses of the last name, or the last name itself if there
+// are none.
 func read(m *dns.Msg, name string, family uint16) (answer, string) {
 	a := answer{ttl: mostTTL}
 	for range len(m.Answer) + 1 {
@@ -87,7 +89,7 @@ func addressOf(record dns.RR) (netip.Addr, bool) {
 	return a.Unmap(), ok
 }
 
-// ask puts a question to one server after the other, until one knows an answer.
+// ask sends a query to one server after the other, until one returns a usable response.
 func (c *client) ask(ctx context.Context, name string, family uint16) (*dns.Msg, error) {
 	question := new(dns.Msg)
 	question.SetQuestion(name, family)
@@ -113,10 +115,10 @@ func (c *client) ask(ctx context.Context, name string, family uint16) (*dns.Msg,
 	return nil, failure
 }
 
-// exchange asks one server, by TCP when the answer does not fit into a datagram.
+// exchange queries one server over UDP, and over TCP if the response is truncated.
 func (c *client) exchange(ctx context.Context, question *dns.Msg, server string) (*dns.Msg, error) {
 	m, err := c.over(ctx, "udp", question, server)
-	// The end of one that is cut off may not be readable.
+	// Check m, not err: a truncated message may not be parseable.
 	if m != nil && m.Truncated {
 		m, err = c.over(ctx, "tcp", question, server)
 	}
@@ -133,13 +135,13 @@ func (c *client) over(ctx context.Context, network string, question *dns.Msg, se
 		return nil, err
 	}
 	defer conn.Close()
-	// Reading ends at a deadline only, not with the context.
+	// A read ends only at its deadline, not when the context ends.
 	defer panics.AfterContext(ctx, "resolver/question", func() { conn.Close() })()
 	m, _, err := asker.ExchangeWithConnContext(ctx, question, conn)
 	return m, err
 }
 
-// useless says why an answer is none, so that another server is asked.
+// useless returns an error if another server must be queried, because the response is unusable.
 func useless(question, m *dns.Msg) error {
 	asked := question.Question[0]
 	switch {

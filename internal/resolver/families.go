@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// reachable leaves out the IPv6 addresses of a name that has others, on a machine that speaks IPv4 only: each would cost
-// requests a failure first.
+// reachable removes the IPv6 addresses of a name that also has IPv4 addresses, on a machine without IPv6. Otherwise
+// requests would first have to fail at each of them.
 func reachable(found, own []netip.Addr) []netip.Addr {
 	isIPv4 := func(a netip.Addr) bool { return a.Is4() }
 	speaksIPv6 := func(a netip.Addr) bool { return a.Is6() && !a.IsLoopback() && !a.IsLinkLocalUnicast() }

@@ -14,9 +14,9 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// client looks names up. It is immutable.
+// client resolves names. It is immutable.
 type client struct {
-	// servers are host:port.
+	// servers are the DNS servers, as host:port.
 	servers  []string
 	search   []string
 	ndots    int
@@ -26,11 +26,11 @@ type client struct {
 	hosts    map[string][]netip.Addr
 }
 
-// answer is what a name leads to. The addresses are sorted and without duplicates.
+// answer is the result of a look-up. The addresses are sorted and without duplicates.
 type answer struct {
 	addresses []netip.Addr
 	ttl       time.Duration
-	// fixed says that it did not come from the DNS, and holds as long as the client does.
+	// fixed means that the result does not come from DNS and stays valid as long as the client is in use.
 	fixed bool
 }
 
@@ -39,7 +39,7 @@ var (
 	errNoAddress  = errors.New("the DNS has the name, but no address for it")
 )
 
-// lookup returns the addresses of a host, at least one.
+// lookup returns the addresses of a host, at least one, or an error.
 func (c *client) lookup(ctx context.Context, host string) (answer, error) {
 	if list := c.known(host); len(list) > 0 {
 		return answer{addresses: sorted(list), fixed: true}, nil
@@ -59,14 +59,14 @@ func (c *client) lookup(ctx context.Context, host string) (answer, error) {
 				result = err
 			}
 		default:
-			// Another name of the list could be somebody else's.
+			// Do not try the next candidate: it may belong to somebody else.
 			return answer{}, err
 		}
 	}
 	return answer{}, result
 }
 
-// known returns what is not looked up: literals, the names of this machine, and those of the hosts file.
+// known returns the addresses that need no query: of IP literals, of localhost, and of names in the hosts file.
 func (c *client) known(host string) []netip.Addr {
 	if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
 		return []netip.Addr{a.Unmap()}
@@ -81,7 +81,8 @@ func (c *client) known(host string) []netip.Addr {
 	return nil
 }
 
-// isName is strict, because package dns reads escapes where others see a backslash.
+// isName reports whether a host is a valid DNS name. It is strict, because package dns interprets a backslash as an
+// escape, unlike others.
 func isName(host string) bool {
 	for _, c := range host {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
@@ -92,7 +93,7 @@ func isName(host string) bool {
 	return ok && host != "." && !strings.HasPrefix(host, ".") && !strings.Contains(host, "..")
 }
 
-// candidates are the names to try, in the order of resolv.conf(5).
+// candidates returns the names to query, in the order of resolv.conf(5).
 func (c *client) candidates(host string) []string {
 	list := (&dns.ClientConfig{Search: c.search, Ndots: c.ndots}).NameList(host)
 	return slices.DeleteFunc(list, func(name string) bool {
@@ -101,7 +102,7 @@ func (c *client) candidates(host string) []string {
 	})
 }
 
-// addresses asks for those of both families at once. One family is enough.
+// addresses queries both address families at the same time. The addresses of one family are enough.
 func (c *client) addresses(ctx context.Context, name string) (answer, error) {
 	types := [...]uint16{dns.TypeA, dns.TypeAAAA}
 	var answers [len(types)]answer
@@ -130,7 +131,7 @@ func (c *client) addresses(ctx context.Context, name string) (answer, error) {
 	return answer{}, worst(errs[:])
 }
 
-// worst returns the error that says most: a failure before the word that there is nothing.
+// worst returns the most informative error: a failed query rather than a response without addresses.
 func worst(errs []error) error {
 	result := errNoSuchName
 	for _, err := range errs {

@@ -1,8 +1,8 @@
-// Package resolver follows DNS names: it keeps the addresses of ExternalName Services, and looks a name up again when the
-// TTL of the answer has passed.
+// Package resolver resolves the DNS names of ExternalName Services. It looks up each name again when the TTL of the
+// response has passed.
 //
-// It asks with package dns because net.Resolver does not return the TTL: a name that fails over within seconds and one
-// that never changes would have to be asked for equally often.
+// It uses package dns because net.Resolver does not return the TTL. Without the TTL, names that fail over within
+// seconds would have to be queried as rarely as names that never change.
 package resolver
 
 import (
@@ -24,29 +24,30 @@ import (
 	"github.com/k8singress/k8singress/internal/turns"
 )
 
-// Access says which addresses an answer may have. Who may create a Service chooses the name, and who owns the name
-// chooses the addresses, so both could point at what only this machine reaches.
+// Access limits the addresses that a name may have. The author of a Service chooses the name, and the owner of the name
+// chooses the addresses. Both could choose addresses that only this machine can reach.
 type Access int
 
 const (
-	// Usual leaves out what no other machine has for an address, what is this machine's own, and where clouds and the
-	// cluster keep their own interfaces. Private networks are allowed: that is where Services are.
+	// Usual rejects addresses that are not unique between machines, the machine's own addresses, and the addresses of
+	// internal interfaces of clouds and the cluster. Private networks are allowed, because Services are there.
 	Usual Access = iota
-	// Everything leaves nothing out.
+	// Everything allows all addresses.
 	Everything
-	// Nothing looks up no name.
+	// Nothing disables all look-ups.
 	Nothing
 )
 
-// Options are what may change while names are followed.
+// Options are the settings that may change while names are followed.
 type Options struct {
-	// Servers are the IP addresses of the DNS servers, with or without a port. Empty means those of /etc/resolv.conf.
+	// Servers are the IP addresses of the DNS servers, with or without a port. If empty, the servers in
+	// /etc/resolv.conf are used.
 	Servers []string
 	Access  Access
 }
 
-// Resolver keeps the addresses of names. Its methods may be called from any goroutine. Names are looked up while Run
-// runs, and not before Configure.
+// Resolver keeps the addresses of names up to date. Its methods may be called from any goroutine. Names are looked up
+// while Run runs, and only after Configure was called.
 type Resolver struct {
 	log   *zap.Logger
 	set   func(id string, addresses []string)
@@ -56,48 +57,51 @@ type Resolver struct {
 
 	mu      sync.Mutex
 	options Options
-	// client is nil until Configure.
+	// client is nil until Configure is called.
 	client *client
 	names  map[string]*name
 	ids    map[string]target
-	// queue has the names by the time when they are to be looked up, due those that wait for their turn, or are looked up.
+	// queue holds the names by the time of their next look-up. due holds the names that wait for their turn or are
+	// being looked up.
 	queue *delayqueue.Queue[*name]
 	due   *turns.Queue[turn]
 }
 
-// target is what a backend's "name:port" says.
+// target is the parsed "name:port" of a backend.
 type target struct{ host, port string }
 
-// name is one host name, and who wants its addresses.
+// name is one host name, with the backends that use it.
 type name struct {
 	host string
-	// ports has the port by backend ID.
+	// ports maps backend IDs to ports.
 	ports map[string]string
 
-	// asked says that a look-up has ended.
+	// asked means that at least one look-up has ended.
 	asked bool
-	// found is the last answer, use what of it may be used, and refused what may not.
+	// found are the addresses of the last response, use those of them that may be used, and refused the others with the
+	// reasons.
 	found    []netip.Addr
 	use      []netip.Addr
 	refused  []string
 	warned   bool
 	err      error
 	failures int
-	// waiting are the namespaces in whose lines it waits for its turn.
+	// waiting are the namespaces in whose queues the name waits for its turn.
 	waiting []string
 }
 
-// turn is a name in the line of one of the namespaces that have it. It is looked up when the first of them has its turn, so that no
-// other namespace can hold it up.
+// turn is a name in the queue of one of the namespaces that use it. A name is looked up as soon as the first of these
+// namespaces has its turn, so that other namespaces cannot delay it.
 type turn struct {
 	*name
 	namespace string
 }
 
-// New returns a resolver that follows no name.
+// New returns a resolver that follows no names.
 //
-// It calls set for a backend with its addresses, host:port each and sorted, after the first look-up of its name and
-// whenever they change. No call comes after Unfollow has returned. Set must not call the resolver.
+// The resolver calls set for a backend after the first look-up of its name and whenever the addresses change. The
+// addresses are sorted and have the form host:port. After Unfollow has returned, set is no longer called for the
+// backend. set must not call the resolver.
 func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	return &Resolver{
 		log: log, set: set, wake: make(chan struct{}, 1), files: theSystem, own: reach.MachineAddresses,
@@ -105,7 +109,7 @@ func New(set func(id string, addresses []string), log *zap.Logger) *Resolver {
 	}
 }
 
-// Configure reads the files of the system, and looks all names up again if they or the options are others than before.
+// Configure reads the system's files. If these or the options have changed, it looks up all names again.
 func (r *Resolver) Configure(o Options) {
 	c := newClient(o.Servers, r.files)
 	r.mu.Lock()
@@ -119,7 +123,7 @@ func (r *Resolver) Configure(o Options) {
 		if n.asked || o.Access == Nothing {
 			r.sift(n, n.found)
 		}
-		// One that is not queued is being looked up, and is queued again when that ends.
+		// A name that is not queued is being looked up, and is queued again afterwards.
 		if r.queue.Contains(n) {
 			r.queue.Set(n, now)
 		}
@@ -135,8 +139,8 @@ func (r *Resolver) rouse() {
 	}
 }
 
-// Follow keeps the addresses of a backend, given its "name:port". What the backend had before stays until the first
-// look-up of the name has ended.
+// Follow starts resolving the name of a backend, given as "name:port". The backend keeps its old addresses until the
+// first look-up has ended.
 func (r *Resolver) Follow(id, external string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,7 +163,7 @@ func (r *Resolver) Follow(id, external string) {
 	}
 }
 
-// Unfollow ends Follow for a backend. It need not be followed.
+// Unfollow stops resolving the name of a backend. It does nothing if the backend is not followed.
 func (r *Resolver) Unfollow(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +184,7 @@ func (r *Resolver) unfollow(id string) {
 	}
 }
 
-// forgetTurns takes a name out of the lines in which it waits.
+// forgetTurns removes a name from the queues in which it waits.
 func (r *Resolver) forgetTurns(n *name) {
 	for _, namespace := range n.waiting {
 		r.due.Remove(turn{n, namespace})
@@ -188,7 +192,7 @@ func (r *Resolver) forgetTurns(n *name) {
 	n.waiting = nil
 }
 
-// namespaces are those of the backends that have the name.
+// namespaces returns the namespaces of the backends that use the name.
 func (n *name) namespaces() []string {
 	var all []string
 	for id := range n.ports {
@@ -199,16 +203,16 @@ func (n *name) namespaces() []string {
 	return slices.Compact(all)
 }
 
-// State is how the name of a backend stands.
+// State is the state of the name of a backend.
 type State struct {
 	Name string
-	// Err is how the last look-up failed. The addresses of the one before it are used then.
+	// Err is the error of the last look-up, or nil. After an error the previous addresses stay in use.
 	Err error
-	// Refused are addresses of the name that are left out, with the reason.
+	// Refused are the addresses of the name that are not used, with the reasons.
 	Refused []string
 }
 
-// State returns that of a backend, and false for one that is not followed.
+// State returns the state of a backend's name. It returns false if the backend is not followed.
 func (r *Resolver) State(id string) (State, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,7 +229,7 @@ func (r *Resolver) State(id string) (State, bool) {
 	return State{Name: n.host, Err: n.err, Refused: n.refused}, true
 }
 
-// sift takes an answer into use, but for what is refused; nothing of it, when that cannot be told.
+// sift puts the allowed addresses of a response into use. If it cannot be determined which are allowed, none is used.
 func (r *Resolver) sift(n *name, found []netip.Addr) {
 	use, refused, err := r.allowed(found)
 	if err != nil {
@@ -246,7 +250,7 @@ func (r *Resolver) sift(n *name, found []netip.Addr) {
 	}
 }
 
-// allowed divides an answer into what may be used, and what may not.
+// allowed splits the addresses of a response into those that may be used, and the rejected ones with the reasons.
 func (r *Resolver) allowed(found []netip.Addr) (use []netip.Addr, refused []string, err error) {
 	switch r.options.Access {
 	case Everything:
@@ -279,7 +283,7 @@ func (r *Resolver) publish(n *name, id string) {
 	r.set(id, list)
 }
 
-// split reads "name:port". The port is empty when it is none.
+// split parses "name:port". The port is empty if it is invalid.
 func split(external string) target {
 	host, port, err := net.SplitHostPort(external)
 	if err != nil {

@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// atOnce is how many names are looked up at the same time, and share how many of one namespace: names whose servers do not answer
-	// take all of their time.
+	// atOnce is the maximum number of concurrent look-ups, and share the maximum for one namespace. A namespace whose
+	// DNS servers do not respond must not occupy all slots.
 	atOnce = 16
 	share  = atOnce / 4
-	// An answer holds for its TTL, but for no less and no more than this.
+	// Minimum and maximum time to use a response. Within these limits its TTL decides.
 	leastTTL = 5 * time.Second
 	mostTTL  = 5 * time.Minute
-	// After a failure a name is asked for again, each time twice as late.
+	// Failed look-ups are retried; the delay doubles each time.
 	firstRetry = 5 * time.Second
 	lastRetry  = time.Minute
-	// patience is how long one look-up may take, with all its questions.
+	// patience is the maximum duration of one look-up, with all its queries.
 	patience = 20 * time.Second
-	// idle is how long Run waits when no name does.
+	// idle is how long Run waits if no name is queued.
 	idle = time.Hour
 )
 
-// Run looks names up until ctx ends. When it has returned, nothing runs any more.
+// Run looks up names until ctx ends. It returns after all look-ups have ended.
 func (r *Resolver) Run(ctx context.Context) {
 	var looking panics.Group
 	defer looking.Wait()
@@ -48,8 +48,8 @@ func (r *Resolver) Run(ctx context.Context) {
 	}
 }
 
-// next returns a name that is due and whose turn it is, or says how long to wait for one. Of the names of a namespace, those that
-// have failed come last.
+// next returns a due name that has its turn. If there is none, it returns how long to wait. Within a namespace, names
+// whose last look-up failed come last.
 func (r *Resolver) next() (turn, *client, time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +73,7 @@ func (r *Resolver) next() (turn, *client, time.Duration) {
 	return turn{}, nil, idle
 }
 
-// ask asks for a name, and notes the answer. The host of a name does not change.
+// ask looks up a name and records the result. It reads n.host without the lock, because the host never changes.
 func (r *Resolver) ask(ctx context.Context, of turn, c *client) {
 	n := of.name
 	limited, cancel := context.WithTimeout(ctx, patience)
@@ -88,7 +88,7 @@ func (r *Resolver) ask(ctx context.Context, of turn, c *client) {
 	r.due.Done(of)
 	r.rouse()
 	if ctx.Err() != nil || r.names[n.host] != n {
-		// It is not followed any more.
+		// The name is no longer followed, or Run is ending.
 		return
 	}
 	wait := min(max(a.ttl, leastTTL), mostTTL)
@@ -101,14 +101,14 @@ func (r *Resolver) ask(ctx context.Context, of turn, c *client) {
 	case c != r.client:
 		r.queue.Set(n, time.Now())
 	case err == nil && a.fixed:
-		// It stays in the queue for Configure.
+		// Keep the name in the queue, so that Configure finds it.
 		r.queue.Set(n, time.Now().Add(forever))
 	default:
 		r.queue.Set(n, time.Now().Add(wait))
 	}
 }
 
-// forever is when a name is looked up again that is no name of the DNS.
+// forever is the retry interval for names that do not come from DNS, such as IP addresses.
 const forever = 10 * 365 * 24 * time.Hour
 
 func (r *Resolver) answered(n *name, a answer) {
@@ -119,7 +119,7 @@ func (r *Resolver) answered(n *name, a answer) {
 	r.sift(n, a.addresses)
 }
 
-// failed keeps the last answer, and returns when to ask again.
+// failed keeps the last addresses, and returns when to retry.
 func (r *Resolver) failed(n *name, err error) time.Duration {
 	if n.failures == 0 {
 		r.log.Warn("looking up a name failed; what it led to before, if anything, stays in use", zap.String("name", n.host),

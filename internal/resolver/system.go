@@ -12,7 +12,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// systemFiles are where the system says how names are looked up.
+// systemFiles are the paths of the system's files for name resolution.
 type systemFiles struct{ resolvConf, hosts string }
 
 var theSystem = systemFiles{resolvConf: "/etc/resolv.conf", hosts: "/etc/hosts"}
@@ -23,8 +23,8 @@ const (
 	mostAttempts = 5
 )
 
-// newClient makes a client of what the files say now. A file that cannot be read counts as an empty one, as it does
-// for every other resolver.
+// newClient returns a client with the current contents of the files. As in other resolvers, an unreadable file counts
+// as empty.
 func newClient(servers []string, files systemFiles) *client {
 	text, _ := os.ReadFile(files.resolvConf)
 	config, err := dns.ClientConfigFromReader(bytes.NewReader(text))
@@ -52,7 +52,7 @@ func newClient(servers []string, files systemFiles) *client {
 	return c
 }
 
-// withPort adds the port of the DNS to an address that has none.
+// withPort adds the DNS port to an address without a port.
 func withPort(server string) string {
 	if _, _, err := net.SplitHostPort(server); err == nil {
 		return server
@@ -60,7 +60,7 @@ func withPort(server string) string {
 	return net.JoinHostPort(strings.Trim(server, "[]"), "53")
 }
 
-// rotates says whether the option is there, which package dns does not read.
+// rotates reports whether the option "rotate" is set, which package dns does not parse.
 func rotates(resolvConf string) bool {
 	for line := range strings.Lines(resolvConf) {
 		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "options" && slices.Contains(fields[1:], "rotate") {
@@ -70,7 +70,7 @@ func rotates(resolvConf string) bool {
 	return false
 }
 
-// readHosts reads lines of an address and its names. That is where Kubernetes writes the hostAliases of a pod.
+// readHosts parses a hosts file. Kubernetes writes the hostAliases of a pod there.
 func readHosts(text string, into map[string][]netip.Addr) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")

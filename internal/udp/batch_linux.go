@@ -11,17 +11,17 @@ import (
 )
 
 const (
-	// datagramSize is more than the largest UDP datagram.
+	// datagramSize is larger than the largest UDP datagram.
 	datagramSize = 64 << 10
-	// batchSize is how many datagrams one system call takes or gives at most.
+	// batchSize is the maximum number of messages per system call.
 	batchSize = 64
-	// stride is how far apart the datagrams of a batch are in memory. Were it a power of two, all of them would fight for
-	// the same lines of the processor's cache.
+	// stride is the distance of the datagrams of a batch in memory. It is not a power of two, because all datagrams
+	// would then compete for the same cache lines.
 	stride = datagramSize + 17*64
 )
 
-// message is the kernel's struct mmsghdr. golang.org/x/net has these calls as well, but sets up each message of a batch
-// for each call, and makes an address of each datagram.
+// message is the kernel's struct mmsghdr. golang.org/x/net also has these calls, but it sets up every message of a
+// batch for each call and allocates an address for each datagram.
 type message struct {
 	unix.Msghdr
 	length uint32
@@ -31,12 +31,12 @@ func receiveMessages(socket int, into []message) (int, error) {
 	return exchangeMessages(unix.SYS_RECVMMSG, socket, into)
 }
 
-// sendMessages returns how many messages were sent; the error is about the one after them.
+// sendMessages returns the number of messages that were sent. An error is about the message after them.
 func sendMessages(socket int, messages []message) (int, error) {
 	return exchangeMessages(unix.SYS_SENDMMSG, socket, messages)
 }
 
-// exchangeMessages does not wait.
+// exchangeMessages sends or receives without blocking.
 func exchangeMessages(call uintptr, socket int, messages []message) (int, error) {
 	for {
 		n, _, errno := unix.Syscall6(call, uintptr(socket), uintptr(unsafe.Pointer(&messages[0])), uintptr(len(messages)), unix.MSG_DONTWAIT, 0, 0)
@@ -49,26 +49,27 @@ func exchangeMessages(call uintptr, socket int, messages []message) (int, error)
 	}
 }
 
-// name is a socket address as the kernel has it: of IPv6, or of IPv4 and shorter.
+// name is a socket address in the kernel's format, for IPv6 or the shorter one for IPv4.
 type name [unix.SizeofSockaddrInet6]byte
 
-// batch holds the messages of one pass of a forwarder. Only the pages of it that hold datagrams use memory.
+// batch holds the messages of one pass of a forwarder. Only the pages that contain datagrams use memory.
 type batch struct {
 	memory  []byte
 	vectors [batchSize]unix.Iovec
-	// requests are received with names, responses without. Both have the same memory.
+	// requests are received with the addresses of their senders, responses without. Both use the same memory.
 	requests, responses [batchSize]message
 	names               [batchSize]name
 	controls            [batchSize]control
-	// sizes are those of the datagrams in each message: where GRO joined several, the last one may be smaller.
+	// sizes are the sizes of the datagrams in each message. If GRO joined several datagrams, the last one may be
+	// smaller.
 	sizes [batchSize]int
-	// next chains the requests of one session; responded is how many responses there are.
+	// next links the requests of one session. responded is the number of responses.
 	next      [batchSize]int
 	responded int
 
-	// outgoing are the messages to send.
+	// outgoing holds the messages to send.
 	outgoing outgoing
-	// gathered are the requests of one session in a row, and gatheredSizes the sizes of the datagrams in them.
+	// gathered are the requests of one session in order, and gatheredSizes the sizes of their datagrams.
 	gathered      [batchSize]unix.Iovec
 	gatheredSizes [batchSize]int
 }
@@ -82,7 +83,7 @@ func newBatch() *batch {
 	return b
 }
 
-// reset makes one place ready for the next datagram.
+// reset prepares one slot for the next datagram.
 func (b *batch) reset(i int) {
 	b.vectors[i].SetLen(datagramSize)
 	m := unix.Msghdr{Iov: &b.vectors[i], Iovlen: 1, Control: (*byte)(unsafe.Pointer(&b.controls[i]))}
@@ -92,8 +93,8 @@ func (b *batch) reset(i int) {
 	b.requests[i].Msghdr = m
 }
 
-// parse notes the length of a message that was received, and the size of the datagrams in it. It returns the local address
-// that it was sent to, which is invalid without packet info.
+// parse sets the length of a received message, and the size of the datagrams in it. It returns the local address to
+// which the message was sent, which is invalid without packet info.
 func (b *batch) parse(i int, m *message) (local netip.Addr) {
 	b.sizes[i] = int(m.length)
 	b.vectors[i].SetLen(b.sizes[i])
@@ -113,7 +114,7 @@ func (b *batch) parse(i int, m *message) (local netip.Addr) {
 	return local
 }
 
-// carried returns what a received message carries.
+// carried returns the numbers of datagrams and bytes in a received message.
 func (b *batch) carried(i int) load { return loadOf(int(b.vectors[i].Len), b.sizes[i]) }
 
 // key returns the session key of a request that was sent to a local address.
@@ -130,8 +131,8 @@ func (b *batch) key(i int, local netip.Addr) key {
 	return key{client: netip.AddrPortFrom(address, port), local: local}
 }
 
-// batches are the unused ones. There are as many as goroutines that forwarded datagrams at the same time: a goroutine has
-// none while it waits.
+// batches holds the unused batches. There are as many batches as goroutines that ever forwarded datagrams at the same
+// time. A goroutine that waits has no batch.
 var batches struct {
 	mu   sync.Mutex
 	free []*batch

@@ -6,19 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// phase is how far the end of a forwarder has come. The zero value is a forwarder that takes new clients.
+// phase is the phase of a forwarder's shutdown. Zero means that the forwarder accepts new clients.
 type phase int32
 
 const (
-	// draining takes no new clients, and ends when the sessions of all others are idle.
+	// draining means that new clients are rejected and the forwarder ends when all its sessions have ended.
 	draining phase = iota + 1
 	closing
 )
 
-// drainIdle is the idle timeout of sessions while a forwarder drains: most DNS clients wait as long for a response.
+// drainIdle is the idle timeout of sessions while a forwarder drains. Most DNS clients wait this long for a response.
 const drainIdle = 5 * time.Second
 
-// finished brings the phase up to date, and says whether the loop is to end.
+// finished updates the phase, and reports whether the loop must end.
 func (f *Forwarder) finished() bool {
 	if f.phase = phase(f.requested.Load()); f.phase == draining {
 		select {
@@ -33,14 +33,15 @@ func (f *Forwarder) finished() bool {
 	return f.phase == closing || f.phase == draining && len(f.sessions.byKey) == 0
 }
 
-// Close ends a running forwarder, and soon after that all of its sessions. The address is free when it returns.
+// Close stops a running forwarder and ends all its sessions. When Close returns, the address is free; the sessions end
+// soon afterwards.
 func (f *Forwarder) Close() error {
 	f.enter(closing)
 	<-f.closed
 	return nil
 }
 
-// Drain lets active sessions go on, and takes no new clients. It returns true when there are no sessions; the address is
+// Drain rejects new clients and lets active sessions continue. It returns true if there are no sessions; the address is
 // free then.
 func (f *Forwarder) Drain() bool {
 	f.enter(draining)
@@ -52,7 +53,7 @@ func (f *Forwarder) Drain() bool {
 	}
 }
 
-// Closed is closed when the socket is.
+// Closed returns a channel that is closed when the socket is closed.
 func (f *Forwarder) Closed() <-chan struct{} { return f.closed }
 
 // enter requests a phase. It may be called on any goroutine.
@@ -61,11 +62,11 @@ func (f *Forwarder) enter(p phase) {
 	f.wake()
 }
 
-// wake ends the wait of the loop. It fails only when the loop has ended.
+// wake interrupts the loop's wait. It fails only if the loop has ended.
 func (f *Forwarder) wake() { _ = f.epoll.SetReadDeadline(time.Unix(1, 0)) }
 
-// wait sets until when the loop waits for a socket to be ready; zero is without end. A phase that was requested meanwhile
-// ends the wait.
+// wait sets how long the loop waits for a socket to be ready; zero means without a limit. If another phase was
+// requested in the meantime, the wait ends at once.
 func (f *Forwarder) wait(until time.Time) {
 	_ = f.epoll.SetReadDeadline(until)
 	if phase(f.requested.Load()) != f.phase {
@@ -83,7 +84,7 @@ func (f *Forwarder) close() {
 	_ = f.epoll.Close()
 }
 
-// reset ends all sessions. It does not rely on the lists of them, which may be damaged.
+// reset ends all sessions. It does not use the lists of sessions, which may be damaged.
 func (f *Forwarder) reset() {
 	for _, s := range f.sessions.byKey {
 		s.disconnect()

@@ -1,5 +1,5 @@
-// Package udp forwards the datagrams of UDP ports to endpoints, and the responses back to the clients. A session is a client
-// of a port with the socket towards its endpoint.
+// Package udp forwards the datagrams of UDP ports to endpoints, and the responses back to the clients. A session is one
+// client of a port, with a socket to its endpoint.
 package udp
 
 import (
@@ -19,29 +19,29 @@ import (
 )
 
 const (
-	// queueBytes is how much may wait at the socket of a port, in each direction, where the system allows that much.
+	// queueBytes is the requested size of a port's socket buffer in each direction.
 	queueBytes = 4 << 20
-	// leastSweep and mostSweep are how often idle sessions are ended.
+	// leastSweep and mostSweep are the minimum and maximum interval between two searches for idle sessions.
 	leastSweep = time.Second
 	mostSweep  = 5 * time.Second
-	// faultPause is how long a forwarder rests after a fault.
+	// faultPause is how long a forwarder pauses after an internal error.
 	faultPause = 5 * time.Millisecond
 )
 
-// Forwarder forwards the datagrams of one socket. One goroutine, that of Run, does all of it: nothing is locked, and many
-// sessions cost no more than a socket each. It waits in the scheduler of Go on an epoll that has all of its sockets; those
-// that are ready are read and written without waiting.
+// Forwarder forwards the datagrams of one socket. The goroutine of Run does all the work, so no locks are needed, and
+// each session costs only a socket. The goroutine waits in Go's scheduler on an epoll instance that contains all
+// sockets, and reads and writes the ready ones without blocking.
 type Forwarder struct {
-	// current returns the settings; settings are those of the batch.
+	// current returns the current settings. settings are used for the current batch.
 	current  func() *Settings
 	settings *Settings
 	traffic  *Traffic
 	socket   int
-	// address is what the socket is bound to.
+	// address is the local address of the socket.
 	address netip.AddrPort
-	// packetInfo says that messages have the address that a datagram was sent to.
+	// packetInfo means that received messages contain the address to which they were sent.
 	packetInfo bool
-	// gso says that the kernel knows UDP_SEGMENT.
+	// gso means that the kernel supports UDP_SEGMENT.
 	gso    bool
 	epoll  *os.File
 	number int
@@ -51,27 +51,28 @@ type Forwarder struct {
 	ready  int
 	// failed is the error of epoll_wait.
 	failed error
-	// requested is the phase that other goroutines ask for, and phase the one that the loop is in.
+	// requested is the phase that other goroutines have requested, and phase is the current phase of the loop.
 	requested atomic.Int32
 	phase     phase
-	// drains is closed when the forwarder drains with sessions left, and closed when the socket is.
+	// drains is closed when draining has started and there are sessions left. closed is closed when the socket is
+	// closed.
 	drains, closed chan struct{}
 
 	sessions sessions
-	// bySocket finds the session of a socket towards an endpoint.
+	// bySocket finds a session by its socket to the endpoint.
 	bySocket map[int32]*session
 	batch    *batch
-	// queued are the sessions that have requests in the batch.
+	// queued are the sessions with requests in the batch.
 	queued []*session
 	now    time.Duration
 	swept  bool
 }
 
-// start is what times are since.
+// start is the reference point of all times.
 var start = time.Now()
 
-// New returns a forwarder in place of a socket, which it closes. settings is called for each batch of datagrams; with nil
-// settings the forwarder is refused.
+// New returns a forwarder that takes over a socket, and closes the original. settings is called for each batch of
+// datagrams. If it returns nil now, New returns an error.
 func New(listening net.PacketConn, settings func() *Settings, traffic *Traffic) (*Forwarder, error) {
 	f := &Forwarder{
 		current: settings, settings: settings(), traffic: traffic, bySocket: map[int32]*session{},
@@ -98,7 +99,7 @@ func New(listening net.PacketConn, settings func() *Settings, traffic *Traffic) 
 	return f, nil
 }
 
-// adopt takes the socket out of Go's poller, which would wake up a goroutine for each datagram.
+// adopt duplicates the socket and removes it from Go's poller, which would wake a goroutine for each datagram.
 func (f *Forwarder) adopt(listening net.PacketConn) error {
 	if wrapped, ok := listening.(interface{ Unwrap() net.PacketConn }); ok {
 		listening = wrapped.Unwrap()
@@ -118,7 +119,7 @@ func (f *Forwarder) adopt(listening net.PacketConn) error {
 		if f.socket, refused = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0); refused != nil {
 			return
 		}
-		// The system may allow less.
+		// Ignore errors: the system may allow only smaller buffers.
 		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_RCVBUF, queueBytes)
 		_ = unix.SetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_SNDBUF, queueBytes)
 		_, unknown := unix.GetsockoptInt(f.socket, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
@@ -135,8 +136,8 @@ func (f *Forwarder) adopt(listening net.PacketConn) error {
 	return err
 }
 
-// enablePacketInfo asks for the address that a datagram was sent to: a node has many addresses, and clients ignore a
-// response from another one.
+// enablePacketInfo makes the kernel report the address to which a datagram was sent. A node has several addresses, and
+// clients ignore responses from another address.
 func (f *Forwarder) enablePacketInfo() error {
 	domain, err := unix.GetsockoptInt(f.socket, unix.SOL_SOCKET, unix.SO_DOMAIN)
 	if err == nil && domain == unix.AF_INET {
@@ -152,7 +153,7 @@ func (f *Forwarder) watch(socket int) error {
 	return os.NewSyscallError("epoll_ctl", err)
 }
 
-// Run forwards datagrams until Close, or until Drain has ended the last session.
+// Run forwards datagrams until Close is called, or until the last session has ended after Drain.
 func (f *Forwarder) Run() {
 	defer f.close()
 	for !f.finished() {
@@ -161,7 +162,7 @@ func (f *Forwarder) Run() {
 			err = fmt.Errorf("panic: %w at %s", caught, caught.Stack)
 		}
 		if err != nil {
-			// One client must not take all others down with it, nor the port. The sessions may be damaged.
+			// End all sessions, because they may be damaged, but keep the port open for new ones.
 			f.settings.Broken("forwarding datagrams; all sessions of the port have ended", zap.Error(err))
 			f.reset()
 			<-time.After(faultPause)
@@ -169,7 +170,7 @@ func (f *Forwarder) Run() {
 	}
 }
 
-// step waits for sockets that are ready, and forwards their datagrams.
+// step waits for ready sockets and forwards their datagrams.
 func (f *Forwarder) step() error {
 	f.failed = nil
 	err := errors.Join(f.raw.Read(f.poll), f.failed)
@@ -184,7 +185,7 @@ func (f *Forwarder) step() error {
 	return err
 }
 
-// pollOnce finds the sockets that are ready. It returns false if there is none, so that Go waits for one.
+// pollOnce finds the ready sockets. It returns false if there are none, so that Go waits for one.
 func (f *Forwarder) pollOnce(epoll uintptr) bool {
 	n, err := unix.EpollWait(int(epoll), f.events[:], 0)
 	f.ready = max(n, 0)
@@ -194,7 +195,7 @@ func (f *Forwarder) pollOnce(epoll uintptr) bool {
 	return f.ready > 0 || f.failed != nil
 }
 
-// process forwards the datagrams of the sockets that are ready.
+// process forwards the datagrams of the ready sockets.
 func (f *Forwarder) process() {
 	f.batch, f.settings = takeBatch(), f.current()
 	requests := false
@@ -216,12 +217,12 @@ func (f *Forwarder) process() {
 	}
 }
 
-// receiveRequests receives the datagrams of clients, and forwards them.
+// receiveRequests receives the datagrams of clients and forwards them.
 func (f *Forwarder) receiveRequests() {
 	b := f.batch
 	n, err := receiveMessages(f.socket, b.requests[:])
 	if err != nil {
-		// Another process may have received the datagram, or it was damaged.
+		// The error is harmless: another process has received the datagram, or it was damaged.
 		return
 	}
 	for i := range n {
@@ -237,7 +238,7 @@ func (f *Forwarder) receiveRequests() {
 	}
 }
 
-// queue puts one datagram of a client into the list of its session.
+// queue adds one datagram of a client to the list of its session.
 func (f *Forwarder) queue(i int) {
 	b := f.batch
 	k := b.key(i, b.parse(i, &b.requests[i]))
@@ -257,10 +258,10 @@ func (f *Forwarder) queue(i int) {
 	s.last = i
 }
 
-// admit makes the session of a new client, unless there is no room for it.
+// admit creates the session of a new client. It returns nil if the client cannot be accepted.
 func (f *Forwarder) admit(k key, i int) *session {
 	traffic := f.traffic
-	// Nothing can be sent to port 0.
+	// A response to port 0 cannot be sent.
 	if k.client.Port() == 0 {
 		traffic.lose(NotSendable, f.batch.carried(i).datagrams)
 		return nil
@@ -294,7 +295,7 @@ func (f *Forwarder) admit(k key, i int) *session {
 	return s
 }
 
-// evict ends a session to make room for another one. It returns false if there is none to end.
+// evict ends a session to make room for another one. It returns false if no session can be ended.
 func (f *Forwarder) evict() bool {
 	s := f.sessions.evictable(f.now)
 	if s == nil {
@@ -322,7 +323,8 @@ func (f *Forwarder) forward(s *session) {
 	b.outgoing.count, s.first = 0, -1
 }
 
-// send does not wait: datagrams for which there is no room are lost.
+// send sends the outgoing messages to the endpoint of a session. It does not wait: datagrams that do not fit into the
+// send buffer are lost.
 func (f *Forwarder) send(s *session) {
 	o, again, refusals := &f.batch.outgoing, false, 0
 	for at := 0; at < o.count; {
@@ -338,7 +340,7 @@ func (f *Forwarder) send(s *session) {
 			again, refusals = false, 0
 		case isUnreachable(err):
 			f.onRefused(s, err)
-			// An endpoint without a route to it that is tried again because there is no other one refuses each time.
+			// If there is only one endpoint, and no route to it, every attempt fails.
 			if refusals++; refusals > f.settings.Tries {
 				f.traffic.lose(NoEndpoint, o.total(at, o.count).datagrams)
 				return
@@ -355,13 +357,13 @@ func (f *Forwarder) send(s *session) {
 			f.traffic.lose(NotSendable, 1)
 			at, again = at+1, false
 		default:
-			// It may be about a datagram before.
+			// The error may concern an earlier datagram, so try once more.
 			again = true
 		}
 	}
 }
 
-// onRefused notes that a datagram for the endpoint of a session came back.
+// onRefused records that a datagram for the endpoint of a session was rejected with an ICMP message.
 func (f *Forwarder) onRefused(s *session, err error) {
 	f.traffic.lose(EndpointRefused, 1)
 	f.settings.NoEndpoint("an endpoint refuses datagrams",
@@ -369,7 +371,7 @@ func (f *Forwarder) onRefused(s *session, err error) {
 	s.markRefused(f.now)
 }
 
-// countSent counts datagrams that went to an endpoint.
+// countSent counts datagrams that were sent to an endpoint.
 func (f *Forwarder) countSent(s *session, sent load) {
 	if sent.datagrams > 0 {
 		s.countRequests(sent.datagrams, f.now)
@@ -377,7 +379,7 @@ func (f *Forwarder) countSent(s *session, sent load) {
 	}
 }
 
-// connect finds an endpoint for a session. Another session is ended when there are no sockets left.
+// connect finds an endpoint for a session. If there are no sockets left, it ends another session.
 func (f *Forwarder) connect(s *session) bool {
 	before, to := s.upstream, f.settings.backendOf(s)
 	s.asked = to
@@ -465,7 +467,7 @@ func (f *Forwarder) remove(s *session) {
 	f.traffic.Sessions.Add(-1)
 }
 
-// note tells of a session that ends.
+// note reports an ended session to the Ended callback.
 func (f *Forwarder) note(s *session) {
 	e := Ended{Client: s.key.client, Server: f.address, Received: s.received, Sent: s.sent, Began: start.Add(s.began)}
 	if s.key.local.IsValid() {
@@ -481,7 +483,7 @@ func (f *Forwarder) note(s *session) {
 	f.settings.Ended(e)
 }
 
-// sweep ends the sessions that are idle, and sets when the loop is to do so again.
+// sweep ends idle sessions, and schedules the next sweep.
 func (f *Forwarder) sweep() {
 	idle := f.current().IdleTimeout
 	if f.phase == draining {

@@ -7,7 +7,8 @@ import (
 	"net"
 )
 
-// errNotLinux is why a UDP port is not served. Elsewhere the module is for development: TCP ports and HTTP are served.
+// errNotLinux is returned for each UDP port on other systems. There, the module is meant for development and serves
+// only HTTP and TCP ports.
 var errNotLinux = errors.New("UDP ports are served on Linux only")
 
 // Forwarder is not available on this system.
@@ -19,10 +20,10 @@ func New(net.PacketConn, func() *Settings, *Traffic) (*Forwarder, error) { retur
 // Close does nothing.
 func (*Forwarder) Close() error { return nil }
 
-// Drain does nothing.
+// Drain does nothing and returns true.
 func (*Forwarder) Drain() bool { return true }
 
-// Closed returns a channel that is never closed.
+// Closed returns a nil channel, which is never closed.
 func (*Forwarder) Closed() <-chan struct{} { return nil }
 
 // Run does nothing.

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxGSOBytes is how many bytes a GSO message may have: as many as one datagram.
+// maxGSOBytes is the maximum number of bytes in a GSO message, the same as in one datagram.
 const maxGSOBytes = 65535 - 40 - 8
 
-// control is room for the control messages of a message: the source address, and the size of the datagrams that the kernel
-// is to segment it into.
+// control is a buffer for the control messages of a message: the source address, and the segment size for GSO.
 type control [64 / 8]uint64
 
-// add appends a control message at an offset, and returns the offset of the next one.
+// add writes a control message header at an offset. It returns a pointer to the data, and the offset of the next
+// control message.
 func (c *control) add(at, level, kind, size int) (data unsafe.Pointer, end int) {
 	header := (*unix.Cmsghdr)(unsafe.Add(unsafe.Pointer(c), at))
 	header.Level, header.Type = int32(level), int32(kind)
@@ -38,34 +38,34 @@ func (c *control) from(address netip.Addr) int {
 	}
 }
 
-// destination is how datagrams are sent to a client or an endpoint. The zero value is for a connected socket.
+// destination describes how to send datagrams to a client or an endpoint. The zero value is for a connected socket.
 type destination struct {
 	name          name
 	nameLength    uint32
 	control       control
 	controlLength int
-	// noGSO says that the kernel refused a GSO message.
+	// noGSO means that the kernel does not accept GSO messages for this destination.
 	noGSO bool
 }
 
-// outgoing are messages to send. Datagrams of one size and destination make one GSO message (generic segmentation offload):
-// the kernel carries it as one, and segments it where it leaves the system, or for a receiver without GRO. The last
-// datagram may be smaller.
+// outgoing holds messages to send. Datagrams of the same size and destination form one GSO message (generic
+// segmentation offload). The kernel processes it as one packet and splits it only where it leaves the system, or for a
+// receiver without GRO. The last datagram may be smaller.
 type outgoing struct {
 	messages     [batchSize]message
 	controls     [batchSize]control
 	destinations [batchSize]*destination
 	loads        [batchSize]load
-	// sizes are those of the datagrams in each message.
+	// sizes are the sizes of the datagrams in each message.
 	sizes [batchSize]int
 	count int
-	// segments are the datagrams of a GSO message that was refused, and segmentBytes their bytes.
+	// segments are the datagrams of a rejected GSO message, and segmentBytes point to their bytes.
 	segments     [batchSize]message
 	segmentBytes [batchSize]unix.Iovec
 }
 
-// add adds datagrams, or several that GRO joined, each in a vector, with the sizes of the datagrams. Their memory must stay
-// as it is until they are sent.
+// add adds datagrams for a destination. Each vector holds one datagram, or several that GRO joined; sizes are the sizes
+// of the datagrams. The memory must not change until the messages are sent.
 func (o *outgoing) add(vectors []unix.Iovec, sizes []int, d *destination) {
 	for len(vectors) > 0 {
 		n, carried := 1, loadOf(int(vectors[0].Len), sizes[0])
@@ -77,12 +77,12 @@ func (o *outgoing) add(vectors []unix.Iovec, sizes []int, d *destination) {
 	}
 }
 
-// coalesce returns how many vectors the first GSO message may have, and what it carries.
+// coalesce returns how many vectors fit into the first GSO message, and its load.
 func coalesce(vectors []unix.Iovec, sizes []int) (n int, carried load) {
 	size := sizes[0]
 	carried = loadOf(int(vectors[0].Len), size)
 	for n = 1; n < len(vectors); n++ {
-		// A smaller one is the last, and an empty one would be lost.
+		// A smaller datagram must be the last, and an empty one would be lost.
 		if size == 0 || carried.bytes%size != 0 || vectors[n].Len == 0 {
 			break
 		}
@@ -113,7 +113,7 @@ func (o *outgoing) put(vectors []unix.Iovec, size int, carried load, d *destinat
 	m.SetControllen(length)
 }
 
-// address sets where a message goes.
+// address sets the destination of a message.
 func (d *destination) address(m *message, c *control) {
 	m.Msghdr = unix.Msghdr{}
 	if d.nameLength > 0 {
@@ -126,10 +126,10 @@ func (d *destination) address(m *message, c *control) {
 	}
 }
 
-// isGSO says whether a message has more than one datagram.
+// isGSO reports whether a message contains more than one datagram.
 func (o *outgoing) isGSO(i int) bool { return o.loads[i].datagrams > 1 }
 
-// total returns what the messages from one index to another carry.
+// total returns the sum of the loads of the messages in a range of indexes.
 func (o *outgoing) total(from, to int) (sum load) {
 	for i := from; i < to; i++ {
 		sum.add(o.loads[i])
@@ -137,8 +137,8 @@ func (o *outgoing) total(from, to int) (sum load) {
 	return sum
 }
 
-// sendSegments sends the datagrams of a GSO message that was refused one by one, and has its destination get no other GSO
-// message. It returns what was sent.
+// sendSegments sends the datagrams of a rejected GSO message one by one, and disables GSO for their destination. It
+// returns the load that was sent.
 func (o *outgoing) sendSegments(socket, i int) (sent load) {
 	o.destinations[i].noGSO = true
 	n, size := 0, o.sizes[i]
@@ -160,7 +160,7 @@ func (o *outgoing) sendSegments(socket, i int) (sent load) {
 	return sent
 }
 
-// sendEach skips the datagrams that are refused.
+// sendEach sends segments one by one, and skips those that are rejected.
 func (o *outgoing) sendEach(socket, n int) (sent load) {
 	for at := 0; at < n; {
 		passed, err := sendMessages(socket, o.segments[at:n])

@@ -17,51 +17,52 @@ import (
 )
 
 const (
-	// unverifiedTime is for how long a new client may wait for its response before it makes room for another one.
+	// unverifiedTime is how long a new client may wait for its response before its session can be evicted.
 	unverifiedTime = time.Second
-	// quietTime is after how long without a datagram a verified client may make room for a new one.
+	// quietTime is the idle time after which the session of a verified client can be evicted.
 	quietTime = 10 * time.Second
 )
 
-// key identifies a session: the client, and the local address that it sends to, which responses have to come from.
+// key identifies a session: the client, and the local address to which it sends. Responses must come from that address.
 type key struct {
 	client netip.AddrPort
 	local  netip.Addr
 }
 
-// session is a client of a port, with its endpoint.
+// session is one client of a port, with its endpoint.
 type session struct {
 	key key
-	// share is what its socket was taken from.
+	// share is the budget from which the session's socket was taken.
 	share *budget.Share
-	// backend is where choice comes from. There is a choice while upstream is open.
+	// backend is the backend of choice. choice is valid while upstream is open.
 	backend *balancer.Backend
-	// asked is the backend that an endpoint was looked for in; nil is none.
+	// asked is the backend in which an endpoint was last searched, or nil.
 	asked    *balancer.Backend
 	choice   balancer.Choice
 	upstream upstreamConn
-	// toEndpoint and toClient are how datagrams are sent to the endpoint and to the client.
+	// toEndpoint and toClient are the destinations of requests and responses.
 	toEndpoint, toClient destination
-	// refused says that the endpoint's system sent a datagram back.
+	// refused means that an ICMP message rejected a datagram to the endpoint.
 	refused bool
-	// requests and responses are how many datagrams went to the endpoint and came from it; waitingSince is when the first
-	// request went.
+	// requests and responses are the numbers of datagrams to and from the endpoint. waitingSince is the time of the
+	// first request.
 	requests, responses int64
 	waitingSince        time.Duration
 
-	// began is when the session did, and received and sent are the bytes that came from its client, and those for it.
+	// began is the start of the session. received and sent are the numbers of bytes from the client and from endpoints.
 	began          time.Duration
 	received, sent uint64
-	// active is when a datagram went either way.
+	// active is the time of the last datagram in either direction.
 	active time.Duration
-	// verified says that the client has sent a datagram after a response: its address is not forged.
+	// verified means that the client has sent a datagram after a response, so its address is not forged.
 	verified bool
 	place    *list.Element
-	// first and last are the requests of this session in a batch; first is -1 for none.
+	// first and last are the indexes of the session's first and last request in the batch. first is -1 if there are
+	// none.
 	first, last int
 }
 
-// disconnect gives up the endpoint.
+// disconnect closes the socket to the endpoint.
 func (s *session) disconnect() {
 	if !s.upstream.isOpen() {
 		return
@@ -72,7 +73,7 @@ func (s *session) disconnect() {
 	s.requests, s.responses = 0, 0
 }
 
-// markRefused notes that the endpoint refused a datagram.
+// markRefused records that the endpoint rejected a datagram.
 func (s *session) markRefused(now time.Duration) {
 	if !s.refused && s.upstream.isOpen() {
 		s.refused = true
@@ -80,7 +81,7 @@ func (s *session) markRefused(now time.Duration) {
 	}
 }
 
-// countRequests counts datagrams that went to the endpoint.
+// countRequests counts datagrams that were sent to the endpoint.
 func (s *session) countRequests(n int, now time.Duration) {
 	if s.requests == 0 {
 		s.waitingSince = now
@@ -88,8 +89,8 @@ func (s *session) countRequests(n int, now time.Duration) {
 	s.requests += int64(n)
 }
 
-// countResponses counts datagrams that came from the endpoint. It returns whether the session is complete: perRequest
-// responses have come for each request; zero is never.
+// countResponses counts datagrams from the endpoint. It reports whether the session is complete, which means that
+// perRequest responses have arrived for each request. If perRequest is zero, a session is never complete.
 func (s *session) countResponses(n int, now time.Duration, perRequest int64) (complete bool) {
 	if s.responses == 0 && s.requests > 0 {
 		s.choice.Observe(now-s.waitingSince, false)
@@ -98,14 +99,14 @@ func (s *session) countResponses(n int, now time.Duration, perRequest int64) (co
 	return perRequest > 0 && s.responses >= s.requests*perRequest
 }
 
-// sessions are the sessions of one socket. Times are since any fixed point.
+// sessions holds the sessions of one socket. Times are relative to any fixed point.
 type sessions struct {
 	byKey map[key]*session
-	// unverified and verified list them, the one that has been idle for the longest time first.
+	// unverified and verified list the sessions, with the longest idle session first.
 	unverified, verified list.List
 }
 
-// find returns nil for a client that is not known.
+// find returns the session with a key, or nil.
 func (ss *sessions) find(k key) *session { return ss.byKey[k] }
 
 func (ss *sessions) add(k key, now time.Duration) *session {
@@ -130,13 +131,13 @@ func (ss *sessions) of(s *session) *list.List {
 	return &ss.unverified
 }
 
-// touch notes that a session is active.
+// touch records that a session is active.
 func (ss *sessions) touch(s *session, now time.Duration) {
 	s.active = now
 	ss.of(s).MoveToBack(s.place)
 }
 
-// verify notes that the address of a session's client is not forged.
+// verify records that the address of a session's client is not forged.
 func (ss *sessions) verify(s *session) {
 	if s.verified {
 		return
@@ -146,8 +147,8 @@ func (ss *sessions) verify(s *session) {
 	s.place = ss.verified.PushBack(s)
 }
 
-// idlest returns the session that has been idle for the longest time, or nil. It passes over sessions with requests in the
-// batch, which are few.
+// idlest returns the session that has been idle for the longest time, or nil. It skips the few sessions with requests
+// in the batch.
 func idlest(of *list.List) *session {
 	for e := of.Front(); e != nil; e = e.Next() {
 		if s := e.Value.(*session); s.first < 0 {
@@ -157,7 +158,7 @@ func idlest(of *list.List) *session {
 	return nil
 }
 
-// oldest is like idlest, with those sessions included.
+// oldest is like idlest, but includes sessions with requests in the batch.
 func oldest(of *list.List) *session {
 	if e := of.Front(); e != nil {
 		return e.Value.(*session)
@@ -165,8 +166,8 @@ func oldest(of *list.List) *session {
 	return nil
 }
 
-// evictable returns the session that ends when there is no room for a new client, or nil. Addresses may be forged, and be
-// many: a verified client stays as long as it is active.
+// evictable returns the session to end if there is no room for a new client, or nil. Client addresses may be forged in
+// large numbers, so a verified client is kept as long as it is active.
 func (ss *sessions) evictable(now time.Duration) *session {
 	unverified, verified := idlest(&ss.unverified), idlest(&ss.verified)
 	switch {
@@ -178,7 +179,7 @@ func (ss *sessions) evictable(now time.Duration) *session {
 	return unverified
 }
 
-// expired returns a session that has been idle for as long as idle, or nil.
+// expired returns a session that has been idle for at least the given time, or nil.
 func (ss *sessions) expired(now, idle time.Duration) *session {
 	for _, s := range []*session{oldest(&ss.unverified), oldest(&ss.verified)} {
 		if s != nil && now-s.active >= idle {
@@ -188,7 +189,7 @@ func (ss *sessions) expired(now, idle time.Duration) *session {
 	return nil
 }
 
-// untilExpiry returns how long it takes until a session expires.
+// untilExpiry returns the time until the next session expires.
 func (ss *sessions) untilExpiry(now, idle time.Duration) time.Duration {
 	left := idle
 	for _, s := range []*session{oldest(&ss.unverified), oldest(&ss.verified)} {
@@ -199,44 +200,47 @@ func (ss *sessions) untilExpiry(now, idle time.Duration) time.Duration {
 	return left
 }
 
-// Settings are how the datagrams of a port are forwarded. They are immutable.
+// Settings configure how the datagrams of a port are forwarded. They are immutable.
 type Settings struct {
-	// Backends share the sessions.
+	// Backends are the backends among which sessions are divided.
 	Backends *split.Split[*balancer.Backend]
-	// IdleTimeout is after how long without a datagram a session ends.
+	// IdleTimeout is the time without datagrams after which a session ends.
 	IdleTimeout time.Duration
-	// Responses is after how many responses to each request a session ends; zero is never.
+	// Responses is the number of responses per request after which a session ends. Zero means no limit.
 	Responses int64
-	// MaxSessions is how many sessions a port may have. Each one costs a socket, for which Share has to have room.
+	// MaxSessions is the maximum number of sessions of a port. Each session also takes one file descriptor from Share.
 	MaxSessions int64
 	Share       *budget.Share
-	// Outgoing are the sockets towards endpoints, of all ports. A datagram from one of them goes in a circle, and is dropped.
+	// Outgoing holds the addresses of all our sockets to endpoints. A datagram from one of them is part of a loop and
+	// is dropped.
 	Outgoing *loops.Sockets
-	// Guard decides which addresses are dialled.
+	// Guard decides to which addresses sockets may be connected.
 	Guard *reach.Guard
-	// Tries is how many endpoints are tried for a session.
+	// Tries is the maximum number of endpoints to try for a session.
 	Tries int
-	// NoEndpoint is called when an endpoint refuses datagrams or cannot be found, and Broken after a fault of the forwarder.
+	// NoEndpoint is called when an endpoint rejects datagrams or cannot be found. Broken is called after an internal
+	// error.
 	NoEndpoint, Broken func(message string, fields ...zap.Field)
-	// Ended is called when a session has ended, unless by a fault of the forwarder.
+	// Ended is called after a session has ended, except after an internal error.
 	Ended func(Ended)
 }
 
-// Ended is a session that has ended.
+// Ended describes a session that has ended.
 type Ended struct {
-	// Client and Server are its two ends.
+	// Client and Server are the remote and the local address.
 	Client, Server netip.AddrPort
-	// Backend is the ID of its last backend, and Endpoint the address of its last endpoint; empty is none.
+	// Backend is the ID of the last backend, and Endpoint the address of the last endpoint. They are empty if there was
+	// none.
 	Backend, Endpoint string
-	// Served says that an endpoint has taken its datagrams, as far as that can be known: it has answered, or there was no answer to wait for
-	// and its system refused none.
+	// Served means that an endpoint accepted the datagrams, as far as this can be known. Either it sent a response, or
+	// no responses were expected and no datagram was rejected.
 	Served bool
-	// Received and Sent count the bytes that came from the client, and those for it that came from endpoints.
+	// Received and Sent are the numbers of bytes from the client and from endpoints.
 	Received, Sent uint64
 	Began          time.Time
 }
 
-// connected says whether a session has an endpoint that its next datagrams may go to.
+// connected reports whether a session has an endpoint to which its next datagrams may be sent.
 func (c *Settings) connected(s *session) bool {
 	return s.upstream.isOpen() && c.has(s.backend) && !s.refused && s.choice.Endpoint.Listed()
 }
@@ -245,7 +249,7 @@ func (c *Settings) has(b *balancer.Backend) bool {
 	return slices.ContainsFunc(c.Backends.Shares, func(s split.Share[*balancer.Backend]) bool { return s.To == b })
 }
 
-// backendOf returns the backend of a session, which stays with the one that it has as long as that has endpoints.
+// backendOf returns the backend of a session. A session keeps its backend as long as the backend has endpoints.
 func (c *Settings) backendOf(s *session) *balancer.Backend {
 	if c.has(s.backend) && !s.backend.Empty() {
 		return s.backend
@@ -253,7 +257,8 @@ func (c *Settings) backendOf(s *session) *balancer.Backend {
 	return c.Backends.Next()
 }
 
-// connect finds an endpoint for a session that is not connected: another one than that which refused it, if there is one.
+// connect finds an endpoint for a session that is not connected. If an endpoint has rejected datagrams, it prefers
+// another one.
 func (c *Settings) connect(s *session, to *balancer.Backend) error {
 	var tried []*balancer.Endpoint
 	if s.upstream.isOpen() && s.refused {
@@ -266,7 +271,7 @@ func (c *Settings) connect(s *session, to *balancer.Backend) error {
 			break
 		}
 		if s.upstream.isOpen() && s.choice.Endpoint == choice.Endpoint {
-			// It may accept datagrams again by now.
+			// It is the only endpoint, and may accept datagrams again.
 			s.refused = false
 			return nil
 		}

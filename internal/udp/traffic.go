@@ -2,44 +2,46 @@ package udp
 
 import "sync/atomic"
 
-// Loss is why a datagram was not forwarded.
+// Loss is the reason why a datagram was not forwarded.
 type Loss int
 
-// The losses there are.
+// The possible losses.
 const (
-	// NoEndpoint is the loss of a datagram for which there was no endpoint.
+	// NoEndpoint: there was no endpoint for the datagram.
 	NoEndpoint Loss = iota
-	// TooManySessions is that of a new client at a port with as many sessions as it may have.
+	// TooManySessions: the datagram came from a new client, but the port had its maximum number of sessions.
 	TooManySessions
-	// EndpointRefused is that of a datagram that the endpoint's system sent back.
+	// EndpointRefused: the system or network of the endpoint rejected the datagram.
 	EndpointRefused
-	// EndpointBusy and ClientBusy are those of datagrams for which a send buffer had no room.
+	// EndpointBusy and ClientBusy: the send buffer was full.
 	EndpointBusy
 	ClientBusy
-	// NotSendable is that of a datagram that the system refused to send.
+	// NotSendable: the operating system refused to send the datagram.
 	NotSendable
-	// PortClosing is that of a new client at a port that drains.
+	// PortClosing: the datagram came from a new client while the port was draining.
 	PortClosing
-	// NoDescriptors is that of a new client at a port, or in a namespace, with as many file descriptors as it may have.
+	// NoDescriptors: the datagram came from a new client, but the port or its namespace had used up its file
+	// descriptors.
 	NoDescriptors
-	// Loop is that of a datagram that comes from a socket of our own towards an endpoint.
+	// Loop: the datagram came from one of our own sockets to endpoints.
 	Loop
-	// Losses is how many there are.
+	// Losses is the number of losses.
 	Losses
 )
 
-// String returns the reason as metrics have it.
+// String returns the reason as a metric label.
 func (l Loss) String() string {
 	return [Losses]string{
 		"no_endpoint", "max_sessions", "endpoint_refused", "endpoint_busy", "client_busy", "not_sendable", "port_closing", "no_descriptors", "loop",
 	}[l]
 }
 
-// Traffic counts the sessions and datagrams of a port. The forwarder counts by batches.
+// Traffic holds the metrics of a port. The forwarder updates them once per batch.
 type Traffic struct {
-	// Sessions are the current ones, Opened all that there ever were, and Evicted those that had to make room for others.
+	// Sessions is the number of current sessions. Opened and Evicted are the total numbers of sessions, and of sessions
+	// that were ended to make room for others.
 	Sessions, Opened, Evicted atomic.Int64
-	// In went to endpoints, Out to clients.
+	// In counts the datagrams sent to endpoints, and Out those sent to clients.
 	In, Out Tally
 	Lost    [Losses]atomic.Uint64
 }
@@ -54,10 +56,10 @@ func (t *Tally) add(l load) {
 
 func (t *Traffic) lose(why Loss, n int) { t.Lost[why].Add(uint64(n)) }
 
-// load is what messages carry.
+// load is a number of datagrams with their bytes.
 type load struct{ datagrams, bytes int }
 
-// loadOf returns the load of bytes that are datagrams of one size; the last datagram may be smaller.
+// loadOf returns the load of bytes that consist of datagrams of one size. The last datagram may be smaller.
 func loadOf(bytes, size int) load {
 	if bytes <= size {
 		return load{1, bytes}

@@ -14,20 +14,21 @@ import (
 // upstreamConn is a socket that is connected to the endpoint of a session. The zero value is not open.
 type upstreamConn struct {
 	socket int
-	// local is its own address, which is in known while it is open.
+	// local is the socket's own address. It is in known while the socket is open.
 	local netip.AddrPort
 	known *loops.Sockets
 }
 
 func (u upstreamConn) isOpen() bool { return u.socket > 0 }
 
-// close removes it from the epoll, too.
+// close closes the socket, which also removes it from the epoll instance.
 func (u upstreamConn) close() {
 	u.known.Remove(u.local)
 	_ = unix.Close(u.socket)
 }
 
-// dial opens a socket that is connected to an endpoint of a backend, and is one of Outgoing until it is closed.
+// dial opens a socket that is connected to an endpoint of a backend. The socket's address is in Outgoing until the
+// socket is closed.
 func (c *Settings) dial(backend, address string) (upstreamConn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err == nil {
@@ -58,7 +59,7 @@ func (c *Settings) dial(backend, address string) (upstreamConn, error) {
 	return u, nil
 }
 
-// localOf returns the address that the system has given a connected socket.
+// localOf returns the local address of a connected socket.
 func localOf(socket int) netip.AddrPort {
 	name, err := unix.Getsockname(socket)
 	if err != nil {
@@ -73,21 +74,21 @@ func localOf(socket int) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// enableGRO lets the kernel return datagrams of one sender and size as one message. Kernels that do not know it return one
-// datagram each.
+// enableGRO lets the kernel return several datagrams of the same sender and size as one message. Kernels without GRO
+// return each datagram separately.
 func enableGRO(socket int) { _ = unix.SetsockoptInt(socket, unix.IPPROTO_UDP, unix.UDP_GRO, 1) }
 
-// isUnreachable says that an ICMP message came back: the port, the host or the network of the endpoint is unreachable.
+// isUnreachable reports whether err is from an ICMP message: the port, host or network of the endpoint is unreachable.
 func isUnreachable(err error) bool { return isOneOf(err, unreachable) }
 
 var unreachable = []error{unix.ECONNREFUSED, unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENOPROTOOPT}
 
-// isBusy says that a send buffer has no room for a datagram.
+// isBusy reports whether err means that the send buffer is full.
 func isBusy(err error) bool { return isOneOf(err, busy) }
 
 var busy = []error{unix.EAGAIN, unix.ENOBUFS, unix.ENOMEM}
 
-// isExhausted says that this process, or the system, has no sockets left.
+// isExhausted reports whether err means that this process or the system has no sockets left.
 func isExhausted(err error) bool { return isOneOf(err, exhausted) }
 
 var exhausted = []error{unix.EMFILE, unix.ENFILE, unix.ENOBUFS, unix.ENOMEM, unix.EAGAIN, unix.EADDRNOTAVAIL, unix.ENOSPC}
