@@ -3,8 +3,10 @@ package k8singress_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -230,10 +232,8 @@ func TestHalfSentBodies(t *testing.T) {
 			}
 		}
 	}
-	for range 20 {
-		if status, _, err := c.get(client, "http://"+c.http); status != http.StatusOK {
-			t.Fatalf("with all bodies half sent, a request gets %d, %v", status, err)
-		}
+	if status, _, err := c.get(client, "http://"+c.http); status != http.StatusOK {
+		t.Fatalf("with all bodies half sent, a request gets %d, %v", status, err)
 	}
 	c.counts("k8singress_body_files_refused_total", "k8singress_endpoint_connections_refused_total")
 	if refused.Load() == 0 {
@@ -300,6 +300,80 @@ func (c *controller) counts(counters ...string) {
 		}
 		return nil
 	})
+}
+
+// TestSlowReadersOfBrotli has 40 clients ask a process with little memory for a long response, and read its head alone.
+// Few of them get it compressed, because encoders have 16 MiB; another client gets all of it. When the clients have
+// left, responses are compressed again.
+func TestSlowReadersOfBrotli(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "256MiB")
+	text := make([]byte, 24<<20)
+	for i := range text {
+		text[i] = 'a' + byte(rand.IntN(64))
+	}
+	long := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = w.Write(text)
+	}))
+	t.Cleanup(long.Close)
+	c, folder := newController(t), t.TempDir()
+	c.write(filepath.Join(folder, "all.yaml"),
+		"kind: IngressClass\napiVersion: networking.k8s.io/v1\nmetadata: {name: nginx}\n"+
+			"spec: {controller: k8s.io/ingress-nginx}\n"+
+			fmt.Sprintf(tenantOfOne, "a", "h", portOf(long.Listener.Addr().String()))+
+			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: global, namespace: a}\n"+
+			"data: {enable-brotli: \"true\", brotli-level: \"4\"}\n")
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	c.write(file, c.caddyfile("health_metrics\nconfigmap a/global\nmanifests "+folder))
+	c.run(file)
+	compressed := 0
+	var slow []*http.Response
+	for range 40 {
+		response := c.asksForBrotli()
+		slow = append(slow, response) //nolint:bodyclose // It is closed below, with all others.
+		if response.Header.Get("Vary") != "Accept-Encoding" {
+			t.Fatalf("the head is %v", response.Header)
+		}
+		if response.Header.Get("Content-Encoding") == "br" {
+			compressed++
+		}
+	}
+	if compressed == 0 || compressed > 4 {
+		t.Errorf("%d responses are compressed", compressed)
+	}
+	c.counts("k8singress_encoder_bytes_refused_total")
+	response := c.asksForBrotli()
+	defer response.Body.Close()
+	if n, err := io.Copy(io.Discard, response.Body); n != int64(len(text)) || err != nil {
+		t.Errorf("another client gets %d bytes of %d, %v", n, len(text), err)
+	}
+	for _, response := range slow {
+		response.Body.Close()
+	}
+	c.becomes("compressed again", func() error {
+		response := c.asksForBrotli()
+		response.Body.Close()
+		if response.Header.Get("Content-Encoding") != "br" {
+			return errors.New("the response is not compressed")
+		}
+		return nil
+	})
+}
+
+// asksForBrotli returns the response on a connection of its own, whose body is not read.
+func (c *controller) asksForBrotli() *http.Response {
+	c.Helper()
+	request, err := http.NewRequestWithContext(c.Context(), http.MethodGet, "http://"+c.http+"/", nil)
+	if err != nil {
+		c.Fatal(err)
+	}
+	request.Host = "h"
+	request.Header.Set("Accept-Encoding", "br")
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(request)
+	if err != nil {
+		c.Fatal(err)
+	}
+	return response
 }
 
 // TestClientConnectionsOfHTTP3: connections of HTTP/3 count as others do, and those that wait end where others come.

@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/k8singress/k8singress/internal/budget"
+	"github.com/k8singress/k8singress/internal/compress"
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/proxy"
 )
@@ -11,32 +12,32 @@ import (
 // resources collects what clients take of the process, and the limits: a prometheus.Collector.
 type resources struct{}
 
-// descriptors is a use of file descriptors as three metrics.
-type descriptors struct{ used, limit, refused *prometheus.Desc }
+// usage is a use of file descriptors or memory as three metrics.
+type usage struct{ used, limit, refused *prometheus.Desc }
 
-func newDescriptors(name, used, limit, refused string) descriptors {
-	return descriptors{
+func newUsage(name, used, limit, refused string) usage {
+	return usage{
 		prometheus.NewDesc(name, used, nil, nil), prometheus.NewDesc(name+"_limit", limit, nil, nil),
 		prometheus.NewDesc(name+"_refused_total", refused, nil, nil),
 	}
 }
 
 var (
-	clientConnections = newDescriptors("k8singress_client_connections", "How many connections HTTP clients have.",
+	clientConnections = newUsage("k8singress_client_connections", "How many connections HTTP clients have.",
 		"How many connections HTTP clients may have; 0 is any number.",
 		"How many connections of HTTP clients were closed, because there were as many as there may be.")
-	endpointConnections = newDescriptors("k8singress_endpoint_connections",
+	endpointConnections = newUsage("k8singress_endpoint_connections",
 		"How many connections to endpoints there are for HTTP, idle ones included.",
 		"The maximum of k8singress_endpoint_connections; 0 is any number. One namespace alone may have about "+
 			"eight ninths of it.",
 		"How many requests got 503, because the backends of their namespace have as many connections as they may have.")
-	callConnections = newDescriptors("k8singress_call_connections",
+	callConnections = newUsage("k8singress_call_connections",
 		"How many connections to services for external authentication and to mirrors there are, idle ones included.",
 		"The maximum of k8singress_call_connections; 0 is any number. One namespace alone may have about eight "+
 			"ninths of it.",
 		"How many calls were not made, because the Ingresses of their namespace have as many connections as they "+
 			"may have: the request for an external authentication got 503, and a mirror got no copy.")
-	bodyFiles = newDescriptors("k8singress_body_files",
+	bodyFiles = newUsage("k8singress_body_files",
 		"How many temporary files there are for bodies of requests and responses.",
 		"The maximum of k8singress_body_files; 0 is any number. One namespace alone may have about eight ninths of it.",
 		"How many bodies were passed on as they came in, because they got no temporary file: the backends of "+
@@ -44,6 +45,10 @@ var (
 	unmeasured = prometheus.NewDesc("k8singress_fastcgi_bodies_refused_total",
 		"How many requests got 503, because FastCGI needs the length of their body, and there was no room to "+
 			"keep the body until its end.", nil, nil)
+	encoderBytes = newUsage("k8singress_encoder_bytes",
+		"How many bytes the encoders of compressed responses take.",
+		"The maximum of k8singress_encoder_bytes; 0 is any number. One namespace alone may have about eight ninths of it.",
+		"How many responses were not compressed, because there was no room for an encoder.")
 	bodyBytes = prometheus.NewDesc("k8singress_body_bytes",
 		"How many bytes are kept of the bodies of requests and answers, in memory and in files.", []string{"place"}, nil)
 	bodyLimit = prometheus.NewDesc("k8singress_body_bytes_limit",
@@ -53,7 +58,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (resources) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []descriptors{clientConnections, endpointConnections, callConnections, bodyFiles} {
+	for _, d := range []usage{clientConnections, endpointConnections, callConnections, bodyFiles, encoderBytes} {
 		to <- d.used
 		to <- d.limit
 		to <- d.refused
@@ -68,7 +73,7 @@ func (resources) Collect(to chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value int64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, float64(value), labels...)
 	}
-	sendUsage := func(d descriptors, u budget.Usage) {
+	sendUsage := func(d usage, u budget.Usage) {
 		send(d.used, prometheus.GaugeValue, u.Used)
 		send(d.limit, prometheus.GaugeValue, u.Limit)
 		send(d.refused, prometheus.CounterValue, u.Refused)
@@ -79,6 +84,7 @@ func (resources) Collect(to chan<- prometheus.Metric) {
 	sendUsage(endpointConnections, used.Endpoints)
 	sendUsage(callConnections, used.Calls)
 	sendUsage(bodyFiles, used.BodyFiles)
+	sendUsage(encoderBytes, compress.EncoderUsage())
 	send(unmeasured, prometheus.CounterValue, used.Unmeasured)
 	send(bodyBytes, prometheus.GaugeValue, used.BodyMemory.Used, "memory")
 	send(bodyBytes, prometheus.GaugeValue, used.BodyFileBytes.Used, "files")

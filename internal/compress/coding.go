@@ -26,6 +26,8 @@ type coding struct {
 	name  string
 	least int64
 	types map[string]bool
+	// bytes is how much memory an encoder takes.
+	bytes int64
 	// encoders are used again.
 	encoders *pools.Pool[encoder]
 }
@@ -42,20 +44,24 @@ type encoder struct {
 
 func newGzip(of *ir.Coding) *coding {
 	level := cmp.Or(of.Level, ir.GzipLevel)
-	return newCoding(gzipName, of, ir.GzipTypes, ir.GzipLeast, func(out *bufio.Writer) encoder {
+	c := newCoding(gzipName, of, ir.GzipTypes, ir.GzipLeast, func(out *bufio.Writer) encoder {
 		to, err := gzip.NewWriterLevel(out, level)
 		if err != nil {
 			to = gzip.NewWriter(out) // The level was read by its key.
 		}
 		return encoder{to, out}
 	})
+	c.bytes = kibibytes(gzipKiB[:], level)
+	return c
 }
 
 func newBrotli(of *ir.Coding) *coding {
 	level := max(0, cmp.Or(of.Level, ir.BrotliLevel))
-	return newCoding(brotliName, of, ir.BrotliTypes, ir.BrotliLeast, func(out *bufio.Writer) encoder {
+	c := newCoding(brotliName, of, ir.BrotliTypes, ir.BrotliLeast, func(out *bufio.Writer) encoder {
 		return encoder{brotli.NewWriterOptions(out, brotli.WriterOptions{Quality: level, LGWin: window}), out}
 	})
+	c.bytes = kibibytes(brotliKiB[:], level)
+	return c
 }
 
 func newCoding(name string, of *ir.Coding, types []string, least int, create func(*bufio.Writer) encoder) *coding {

@@ -30,6 +30,8 @@ func (c *client) Trailer(message.Fields) error        { return nil }
 func (c *client) Abort()                              { c.aborted = true }
 func (c *client) field(name string) string            { v, _ := c.head.Fields.Joined(name); return v }
 
+func shop() string { return "shop" }
+
 func asked(accept string) *message.Request {
 	return &message.Request{Method: "GET", Major: 1, Minor: 1, Fields: message.Fields{message.NewField("Accept-Encoding", accept)}}
 }
@@ -65,7 +67,8 @@ func TestCodings(t *testing.T) {
 		"xgzip, deflate": "", "identity": "", "*": "",
 	} {
 		c, text := &client{}, strings.Repeat("text ", 5000)
-		w := both().Writer(c, asked(accept))
+		w := both().Writer(c, asked(accept), shop)
+		defer w.Close()
 		head := &message.Response{Status: 200, Length: int64(len(text)), Fields: message.Fields{
 			message.ContentType.Field("Text/Plain; charset=utf-8"), message.NewField("ETag", `"x"`), message.NewField("Accept-Ranges", "bytes"),
 		}}
@@ -110,7 +113,8 @@ func TestLeftAlone(t *testing.T) {
 		c, r := &client{}, asked("gzip")
 		a := &message.Response{Status: 200, Length: 1000, Fields: message.Fields{message.ContentType.Field("text/html")}}
 		change(r, a)
-		w := New(&ir.Compression{Gzip: ir.Coding{On: true}, GzipDisable: "old"}).Writer(c, r)
+		w := New(&ir.Compression{Gzip: ir.Coding{On: true}, GzipDisable: "old"}).Writer(c, r, shop)
+		defer w.Close()
 		if err := w.Head(a); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +133,7 @@ func TestLeftAlone(t *testing.T) {
 			t.Errorf("with msie6, %q gets no gzip: %v", agent, got)
 		}
 	}
-	if (*Policy)(nil).Writer(&client{}, asked("gzip")) != nil || New(&ir.Compression{}) != nil {
+	if (*Policy)(nil).Writer(&client{}, asked("gzip"), shop) != nil || New(&ir.Compression{}) != nil {
 		t.Error("something is compressed where nobody asks for it")
 	}
 }
@@ -137,7 +141,8 @@ func TestLeftAlone(t *testing.T) {
 // TestPieces holds that a piece arrives with a flush, and that a body that breaks off has no end.
 func TestPieces(t *testing.T) {
 	c := &client{}
-	w := both().Writer(c, asked("gzip"))
+	w := both().Writer(c, asked("gzip"), shop)
+	defer w.Close()
 	if err := w.Head(&message.Response{Status: 200, Length: 2000, Fields: message.Fields{message.ContentType.Field("text/html")}}); err != nil {
 		t.Fatal(err)
 	}

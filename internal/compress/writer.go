@@ -6,15 +6,21 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// Writer compresses the body of an answer if the head of the answer says that it may. End has to be called.
+// Writer compresses the body of an answer if the head of the answer says that it may. End and then Close have to be
+// called.
 type Writer struct {
 	message.Writer
 	policy   *Policy
 	accepted [2]*coding
+	// namespace returns the namespace of the backend that responds. taken bytes of encoders count for share.
+	namespace func() string
+	share     *budget.Share
+	taken     int64
 	// encoder owns nothing while the body goes out as it is.
 	encoder pools.Handle[encoder]
 	// left is how much of the body is to come; less than zero is not known.
@@ -31,11 +37,12 @@ var (
 )
 
 // Writer returns a writer for the answer to a request as it comes from the client; nil is that no answer to it is compressed. p may be nil.
-func (p *Policy) Writer(w message.Writer, r *message.Request) *Writer {
+// namespace returns the namespace of the backend that responds, once the head of the response is written.
+func (p *Policy) Writer(w message.Writer, r *message.Request, namespace func() string) *Writer {
 	if p == nil || r.Method == http.MethodHead || r.NamesUpgrade() != "" {
 		return nil
 	}
-	return &Writer{Writer: w, policy: p, accepted: p.accepted(r)}
+	return &Writer{Writer: w, policy: p, accepted: p.accepted(r), namespace: namespace}
 }
 
 // Head decides whether the body is compressed. Caches are told that this depends on the client in any case.
@@ -67,16 +74,46 @@ func (w *Writer) Head(a *message.Response) error {
 }
 
 // choose returns the coding for an answer, which is nil for none, and whether another client would get another answer.
+// It takes the memory for an encoder: without room, the next coding is tried.
 func (w *Writer) choose(a *message.Response) (with *coding, depends bool) {
+	full := false
 	for i, c := range w.policy.codings {
 		if !c.takes(a) {
 			continue
 		}
-		if depends = true; with == nil {
-			with = w.accepted[i]
+		depends = true
+		switch accepted := w.accepted[i]; {
+		case with != nil || accepted == nil:
+		case w.take(accepted.bytes):
+			with = accepted
+		default:
+			full = true
 		}
 	}
+	if full && with == nil {
+		uncompressed.Add(1)
+	}
 	return with, depends
+}
+
+// take takes the memory of an encoder. It returns false if there is no room.
+func (w *Writer) take(bytes int64) bool {
+	if w.share == nil {
+		w.share = encoderMemory().Share(w.namespace(), "")
+	}
+	if !w.share.Take(bytes) {
+		return false
+	}
+	w.taken += bytes
+	return true
+}
+
+// Close gives back the memory of the encoder. It is called after a panic, too.
+func (w *Writer) Close() {
+	if w.taken > 0 {
+		w.share.Give(w.taken)
+		w.taken = 0
+	}
 }
 
 func names(list, name string) bool {

@@ -121,6 +121,14 @@ func (r *Route) Submatch(path string) []int {
 	return r.Regex.Submatch(path)
 }
 
+// Namespace returns the namespace of the backend. It is empty for a request without one.
+func (x *Exchange) Namespace() string {
+	if x.Backend == nil {
+		return ""
+	}
+	return x.Backend.Namespace()
+}
+
 // AtEnd has a function called when the exchange is over, and the stream that it may have become.
 func (x *Exchange) AtEnd(fn func()) { x.atEnd = append(x.atEnd, fn) }
 

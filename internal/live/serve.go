@@ -33,11 +33,15 @@ var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("requests of thi
 // is filled in here. With any outcome but Served nothing has been written. An error has the status of exchange.StatusOf, and nothing
 // has been written either, unless it is exchange.ErrCut.
 func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
-	client := x.Writer
-	w := t.global.compress.Load().Writer(client, x.Request)
+	client, policy := x.Writer, t.global.compress.Load()
+	if policy == nil {
+		return t.serve(x)
+	}
+	w := policy.Writer(client, x.Request, x.Namespace)
 	if w == nil {
 		return t.serve(x)
 	}
+	defer w.Close()
 	x.Writer = w
 	outcome, err = t.serve(x)
 	x.Writer = client
