@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// Compose joins both halves to one Caddy document. The source of the objects is not part of it: whoever takes the
-// document serves what it says.
+// Compose joins the structure and the live part into one Caddy document. The document does not contain the source of
+// the objects, because a process that loads it serves only its contents.
 func Compose(o settings.Config, live *document.Live) map[string]any {
 	o.Source = nil
 	whole := structure.Structure(o)
@@ -27,7 +27,8 @@ func Compose(o settings.Config, live *document.Live) map[string]any {
 	return whole
 }
 
-// wholeDocument is what Split reads of a Caddy document. The servers and policies in it follow from the options of the app.
+// wholeDocument is the part of a Caddy document that Split reads. The servers and policies in it follow from the
+// options of the app.
 type wholeDocument struct {
 	Apps struct {
 		K8singress *struct {
@@ -37,7 +38,7 @@ type wholeDocument struct {
 	} `json:"apps"`
 }
 
-// Split takes a document apart, as Compose joined it. One that names a source is refused.
+// Split is the inverse of Compose. It returns an error if the document names a source.
 func Split(raw []byte) (settings.Config, *document.Live, error) {
 	var whole wholeDocument
 	if err := json.Unmarshal(raw, &whole); err != nil {
@@ -53,7 +54,7 @@ func Split(raw []byte) (settings.Config, *document.Live, error) {
 	return app.Config, app.Live, nil
 }
 
-// Offline is what a folder of manifests becomes.
+// Offline is the result of processing a folder of manifests.
 type Offline struct {
 	Objects  *snapshot.Snapshot
 	Settings settings.Config
@@ -61,7 +62,7 @@ type Offline struct {
 	Report   *report.Report
 }
 
-// RunOffline reads a folder of manifests, and carries it as Carry does.
+// RunOffline reads a folder of manifests and processes the objects with Carry.
 func RunOffline(folder string, o settings.Config) (*Offline, error) {
 	s, verdicts, err := files.Load(folder)
 	if err != nil {
@@ -70,8 +71,8 @@ func RunOffline(folder string, o settings.Config) (*Offline, error) {
 	return Carry(s, verdicts, o), nil
 }
 
-// Carry carries objects through the same pipeline that a running controller has, up to the point where they would be
-// applied. verdicts are those of the source. It changes no object.
+// Carry processes objects with the same pipeline as a running controller, except that nothing is applied. verdicts are
+// the verdicts of the source. Carry does not change the objects.
 func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) *Offline {
 	t := options(o)
 	t.Ingress.Folder, t.Streams.Services.Folder = true, true
@@ -83,7 +84,7 @@ func Carry(s *snapshot.Snapshot, verdicts []*report.Verdict, o settings.Config) 
 	}
 }
 
-// checkCertificates reads the Secrets that the document names.
+// checkCertificates returns the verdicts on the Secrets that the document names.
 func checkCertificates(s *snapshot.Snapshot, d *document.Live) []*report.Verdict {
 	secrets := apply.NewSecrets()
 	secrets.Certificates.Update(d.Certificates)

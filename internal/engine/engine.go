@@ -1,5 +1,5 @@
-// Package engine is the one loop: it takes snapshots from a source of objects and carries what changed through
-// translation, rendering and apply to status. It is the only package that knows all the others.
+// Package engine contains the main loop. It takes snapshots from a source of objects, translates, renders and applies
+// the changes, and publishes the status. It is the only package that knows all other packages.
 package engine
 
 import (
@@ -26,40 +26,41 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// Source is where objects come from: a cluster or a folder.
+// Source is the source of objects: a cluster or a folder.
 type Source interface {
-	// Run follows the objects until ctx ends.
+	// Run watches the objects until ctx ends.
 	Run(ctx context.Context)
-	// Store holds the objects.
+	// Store returns the store that holds the objects.
 	Store() *snapshot.Store
-	// Synced is closed when the store has held every object once.
+	// Synced returns a channel that is closed when the store has received all objects once.
 	Synced() <-chan struct{}
 }
 
-// Reporter is a source that has verdicts of its own, such as on files that cannot be read.
+// Reporter is a source with its own verdicts, for example on files that cannot be read.
 type Reporter interface {
 	Verdicts() []*report.Verdict
 }
 
-// Follower is a source that reads Secrets only when it is asked to.
+// Follower is a source that reads only the requested Secrets.
 type Follower interface {
-	// Follow says which Secrets are to be read from now on, and whether all of them have been: found, or known to be missing
-	// or out of reach. The store wakes its reader when the last one has.
+	// Follow sets which Secrets to read from now on. It reports whether all of them have been read: each was found, or
+	// is known to be missing or inaccessible. If it returns false, the store wakes its reader when the last Secret has
+	// been read.
 	Follow(secrets iter.Seq[ir.Ref]) (read bool)
 }
 
-// Publisher writes the status of objects, with the TCP and UDP ports that are open. Publish does not block, and the newest
-// value wins.
+// Publisher writes the status of objects, with the open TCP and UDP ports. Publish does not block; if several values
+// are pending, the newest is used.
 type Publisher interface {
 	Reporter
 	Run(ctx context.Context)
 	Publish(*report.Report, *snapshot.Snapshot, settings.Config, []*ir.StreamRoute)
 	Leader() bool
-	// Changed receives when the Verdicts have changed.
+	// Changed returns a channel that receives a value when the Verdicts have changed.
 	Changed() <-chan struct{}
 }
 
-// Engine holds the tables that requests are served from, and starts the loop that changes them. It outlives the Caddy
+// Engine holds the tables from which requests are served, and runs the loop that changes them. It outlives the Caddy
 // configurations that use it. Its methods may be called on any goroutine.
 type Engine struct {
 	log       *zap.Logger
@@ -80,39 +81,39 @@ type Engine struct {
 	started  chan struct{}
 	loads    chan load
 	state    atomic.Pointer[state]
-	// patchFailure is why the structure could not be completed last; it is nil after success.
+	// patchFailure is the last error from completing the structure. It is nil after success.
 	patchFailure atomic.Pointer[string]
-	// latest is the newest snapshot; it is nil before there is one.
+	// latest is the newest snapshot, or nil if there is none yet.
 	latest atomic.Pointer[snapshot.Snapshot]
 }
 
-// adoption is a Caddy configuration that begins to use the engine.
+// adoption is a Caddy configuration that starts to use the engine.
 type adoption struct {
 	ctx      caddy.Context
 	settings settings.Config
-	// document is what an engine without source serves until it is given another one.
+	// document is served by an engine without a source until Load replaces it.
 	document *document.Live
 }
 
-// load is a document to be served by an engine without source. served is closed when it is.
+// load is a document for an engine without a source. served is closed when the document is served.
 type load struct {
 	document *document.Live
 	served   chan struct{}
 }
 
-// state is what the admin API serves. It is immutable.
+// state is the data for the admin API. It is immutable.
 type state struct {
 	generation uint64
 	document   func() *document.Live
-	// config is the result of the translation; without a source it is empty.
+	// config is the result of the translation. Without a source it is empty.
 	config *ir.Config
 	report *report.Report
 	// changed is closed when there is a newer state.
 	changed chan struct{}
 }
 
-// New makes an engine that does nothing yet. A nil source makes one that takes documents by Load; a nil publisher one
-// that writes no status.
+// New returns an engine that does nothing until Adopt is called. If source is nil, the engine gets its documents
+// through Load. If publisher is nil, it writes no status.
 func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 	table := endpoints.NewTable()
 	e := &Engine{
@@ -132,20 +133,21 @@ func New(source Source, publisher Publisher, log *zap.Logger) *Engine {
 	return e
 }
 
-// Table serves the HTTP requests.
+// Table returns the table that serves HTTP requests.
 func (e *Engine) Table() *live.Table { return e.live.Table }
 
-// Certificates answers the TLS handshakes.
+// Certificates returns the store with the certificates for TLS handshakes.
 func (e *Engine) Certificates() *certs.Store { return e.live.Certificates }
 
-// HasSource says whether the engine follows a cluster or a folder.
+// HasSource reports whether the engine watches a cluster or a folder.
 func (e *Engine) HasSource() bool { return e.source != nil }
 
-// Adopt tells the engine that a Caddy configuration uses it from now on, and starts it with the first one. It does not
-// wait: it is called while Caddy loads the configuration. An engine without source serves the document d, which may be
-// nil, until Load gives it another one.
+// Adopt makes the engine use a new Caddy configuration. The first call starts the engine. Adopt does not wait, because
+// it is called while Caddy loads the configuration. An engine without a source serves the document d, which may be nil,
+// until Load replaces it.
 func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
-	// What is provisioned under the configuration has to outlive it: requests go on while Caddy loads the next one.
+	// Modules provisioned under the configuration must outlive it, because requests continue while Caddy loads the next
+	// one.
 	ctx.Context = context.WithoutCancel(ctx.Context)
 	e.adoption.Store(&adoption{ctx: ctx, settings: s, document: d})
 	select {
@@ -155,8 +157,8 @@ func (e *Engine) Adopt(ctx caddy.Context, s settings.Config, d *document.Live) {
 	e.start.Do(e.run)
 }
 
-// ServerStarted tells the engine that a server of a Caddy configuration listens from now on, to which listeners of documents belong. It
-// does not wait.
+// ServerStarted tells the engine that a server of a Caddy configuration now listens. Listeners of documents belong to
+// such servers. ServerStarted does not wait.
 func (e *Engine) ServerStarted() {
 	select {
 	case e.started <- struct{}{}:
@@ -164,8 +166,8 @@ func (e *Engine) ServerStarted() {
 	}
 }
 
-// Destruct ends the engine when no Caddy configuration uses it any more. It does not wait: what runs may itself be
-// waiting for Caddy.
+// Destruct stops the engine after the last Caddy configuration has stopped using it. It does not wait, because the
+// engine's goroutines may themselves be waiting for Caddy.
 func (e *Engine) Destruct() error {
 	e.startNoMore()
 	if e.cancel != nil {
@@ -174,21 +176,21 @@ func (e *Engine) Destruct() error {
 	return nil
 }
 
-// startNoMore ends an engine that has not been started. After it, what run sets may be read.
+// startNoMore marks an engine that has not been started as ended. Afterwards the fields that run sets may be read.
 func (e *Engine) startNoMore() { e.start.Do(func() { close(e.done) }) }
 
-// Ports are those of TCP and UDP, for what may be called on any goroutine.
+// Ports returns the TCP and UDP ports. The caller may use only those methods that may be called on any goroutine.
 func (e *Engine) Ports() *l4app.Ports { return e.live.Ports() }
 
-// Done is closed when everything has ended after Destruct.
+// Done returns a channel that is closed when everything has ended after Destruct.
 func (e *Engine) Done() <-chan struct{} { return e.done }
 
-// resignTime is how long Resign waits for the API server.
+// resignTime is the maximum time that Resign waits for the API server.
 const resignTime = 3 * time.Second
 
-// Resign ends the writing of status, and gives the Lease back, because the process ends: the next replica need not wait
-// for the Lease to run out. The tables go on serving. It waits a short while. An engine that has not been started never
-// will be. The TCP and UDP ports outlast the engine then, until Ports.Leave.
+// Resign stops writing status and releases the Lease, because the process is ending. The next replica then need not
+// wait until the Lease expires. Resign waits at most resignTime; the tables continue to serve. An engine that has not
+// been started can no longer be started. The TCP and UDP ports then outlive the engine, until they are drained.
 func (e *Engine) Resign() {
 	e.Ports().Outlast()
 	e.startNoMore()
@@ -203,7 +205,7 @@ func (e *Engine) Resign() {
 }
 
 func (e *Engine) run() {
-	// The engine belongs to no configuration, so its context comes from none.
+	// The engine belongs to no configuration, so it uses its own context.
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // see above
 	e.cancel = cancel
 	var running panics.Group

@@ -15,9 +15,9 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// refreshEndpoints brings the backends of one Service up to date. It returns false, and leaves them as they are, when the
-// port of one has gone from all slices: most often it has been renamed. The translation finds the new name, and until then
-// requests go to the old endpoints.
+// refreshEndpoints updates the endpoints of the backends of one Service. If the port of a backend is missing from all
+// slices, it changes nothing and returns false. The port was most likely renamed; the translation finds the new name,
+// and until then requests go to the old endpoints.
 func (l *loop) refreshEndpoints(s *snapshot.Snapshot, namespace, service string) bool {
 	all := l.backendsOf(namespace, service)
 	for _, b := range all {
@@ -29,7 +29,7 @@ func (l *loop) refreshEndpoints(s *snapshot.Snapshot, namespace, service string)
 	return true
 }
 
-// setChangedEndpoints does what refreshEndpoints left to the pipeline.
+// setChangedEndpoints updates the endpoints that refreshEndpoints left to the pipeline.
 func (l *loop) setChangedEndpoints(s *snapshot.Snapshot) {
 	for _, ref := range s.Changed {
 		if ref.Kind == kinds.EndpointSlice {
@@ -43,7 +43,7 @@ func (l *loop) setEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 	l.fillUp(s)
 }
 
-// fillUp sets the endpoints again that there was no room for in their namespace, where others have gone.
+// fillUp sets the endpoints again that were left out because of a namespace's quota, if the quota has room now.
 func (l *loop) fillUp(s *snapshot.Snapshot) {
 	for id := range l.endpoints.Short() {
 		i, found := slices.BinarySearchFunc(l.config.Backends, id, func(b *ir.Backend, id string) int { return strings.Compare(b.ID, id) })
@@ -57,7 +57,7 @@ func (l *loop) resolveEndpoints(s *snapshot.Snapshot, all []*ir.Backend) {
 	zone := zoneOf(l.settings)
 	for _, b := range all {
 		if b.ExternalName != "" {
-			// Its endpoints come from the DNS.
+			// Its endpoints come from DNS.
 			continue
 		}
 		l.endpoints.Set(b.ID, resolve(s, b, zone))
@@ -69,7 +69,7 @@ func (l *loop) backendsOf(namespace, service string) []*ir.Backend {
 	return withPrefix(l.config.Backends, backends.Prefix(namespace, service))
 }
 
-// withPrefix returns the backends whose ID begins with prefix; they are neighbours in the sorted list.
+// withPrefix returns the backends whose IDs start with prefix. They are adjacent in the sorted list.
 func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 	low, _ := slices.BinarySearchFunc(all, prefix, func(b *ir.Backend, prefix string) int { return strings.Compare(b.ID, prefix) })
 	high := low
@@ -79,8 +79,8 @@ func withPrefix(all []*ir.Backend, prefix string) []*ir.Backend {
 	return all[low:high]
 }
 
-// refreshSecret brings the contents of a Secret up to date. It returns false when the translation may depend on
-// the change, because the Secret has come or gone, or has the certificate of a wildcard that other hosts rely on.
+// refreshSecret loads the contents of a Secret. It returns false if the translation may depend on the change: the
+// Secret was added or removed, or the translation reads its contents.
 func (l *loop) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
 	if name := (ir.Name{Namespace: ref.Namespace, Name: ref.Name}); l.refersTo(name) {
 		loadSecret(l.live.Secrets, now, name)
@@ -94,7 +94,7 @@ func (l *loop) refreshSecret(before, now *snapshot.Snapshot, ref ir.Ref) bool {
 	return was == is && before.Denied(ref) == now.Denied(ref)
 }
 
-// refersTo says whether the configuration in effect refers to a Secret. In a cluster most Secrets have other uses.
+// refersTo reports whether the current configuration refers to a Secret. Most Secrets in a cluster have other uses.
 func (l *loop) refersTo(secret ir.Name) bool {
 	if l.secrets == nil {
 		l.secrets = map[ir.Name]bool{}
@@ -105,7 +105,7 @@ func (l *loop) refersTo(secret ir.Name) bool {
 	return l.secrets[secret]
 }
 
-// loadSecrets sets the contents of the Secrets that certificates come from now.
+// loadSecrets loads the contents of the Secrets of the given certificates.
 func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string]*ir.Certificate) {
 	for _, c := range certificates {
 		if c == nil {
@@ -116,7 +116,7 @@ func loadSecrets(to apply.Secrets, s *snapshot.Snapshot, certificates map[string
 	}
 }
 
-// loadListenerSecrets sets those of the Secrets that the listeners of groups name.
+// loadListenerSecrets loads the contents of the Secrets that the listeners of groups name.
 func loadListenerSecrets(to apply.Secrets, s *snapshot.Snapshot, groups map[string]*document.ListenerGroup) {
 	for _, g := range groups {
 		if g == nil {
@@ -130,7 +130,7 @@ func loadListenerSecrets(to apply.Secrets, s *snapshot.Snapshot, groups map[stri
 	}
 }
 
-// loadSecret sets the contents of a Secret.
+// loadSecret loads the contents of a Secret from the snapshot.
 func loadSecret(to apply.Secrets, s *snapshot.Snapshot, name ir.Name) {
 	secret, ok := snapshot.Of[*corev1.Secret](s).Get(name.Namespace, name.Name)
 	if !ok {

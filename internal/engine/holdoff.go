@@ -3,7 +3,8 @@ package engine
 import "time"
 
 const (
-	// quiet is how long nothing may change before the pipeline runs, longest how long changes may put it off.
+	// quiet is the time without changes before the pipeline runs. longest is the maximum time by which further changes
+	// can delay it.
 	quiet   = 50 * time.Millisecond
 	longest = 500 * time.Millisecond
 
@@ -11,11 +12,11 @@ const (
 	lastRetry  = time.Minute
 )
 
-// holdoff gathers changes that come together into one run of the pipeline.
+// holdoff combines changes that arrive together into one run of the pipeline.
 type holdoff struct {
-	// timer fires when the pipeline is to run.
+	// timer fires when the pipeline must run.
 	timer *time.Timer
-	// first is when the oldest change came that has not been worked on; it is zero when there is none.
+	// first is the time of the oldest unprocessed change, or zero.
 	first time.Time
 }
 
@@ -27,7 +28,7 @@ func stoppedTimer() *time.Timer {
 	return timer
 }
 
-// change notes a change.
+// change records a change and schedules the pipeline.
 func (h *holdoff) change() {
 	now := time.Now()
 	if h.first.IsZero() {
@@ -36,16 +37,16 @@ func (h *holdoff) change() {
 	h.timer.Reset(min(quiet, max(0, h.first.Add(longest).Sub(now))))
 }
 
-// now lets the pipeline run at once.
+// now makes the pipeline run at once.
 func (h *holdoff) now() { h.timer.Reset(0) }
 
-// done says that the pipeline has run.
+// done resets the holdoff after the pipeline has run.
 func (h *holdoff) done() {
 	h.timer.Stop()
 	h.first = time.Time{}
 }
 
-// backoff is when what failed is tried again: after a second, then twice as long each time, at most a minute.
+// backoff schedules retries after failures. The first delay is a second; it doubles each time, up to a minute.
 type backoff struct {
 	timer *time.Timer
 	next  time.Duration
@@ -54,7 +55,7 @@ type backoff struct {
 
 func newBackoff() backoff { return backoff{timer: stoppedTimer(), next: firstRetry} }
 
-// arm has what failed tried again, unless it is to be already.
+// arm schedules a retry, unless one is scheduled.
 func (b *backoff) arm() {
 	if !b.armed {
 		b.timer.Reset(b.next)

@@ -13,12 +13,11 @@ import (
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
-// leads says whether this replica asks issuers for certificates: one of those that share a Lease does, and every one that
-// has none.
+// leads reports whether this replica orders certificates. Of the replicas that share a Lease, only the leader does; a
+// replica without a Lease always does.
 func (e *Engine) leads() bool { return e.publisher == nil || e.publisher.Leader() }
 
-// configureIssuance makes the issuers of a Caddy configuration the ones that are asked. They are those that answer its
-// challenges.
+// configureIssuance creates the issuers of a Caddy configuration. The same configuration also handles their challenges.
 func (l *loop) configureIssuance(a *adoption) {
 	err := l.issuance.Configure(a.ctx, issuance.Options{
 		Issuers: structure.Issuers(a.settings), KeyType: a.settings.KeyType, HTTP: a.settings.HTTP, HTTPS: a.settings.HTTPS,
@@ -29,12 +28,14 @@ func (l *loop) configureIssuance(a *adoption) {
 	}
 }
 
-// newHostsPerDay lets a namespace replace all of its hosts a few times.
+// newHostsPerDay returns the maximum number of new names per namespace and day. By default a namespace can replace all
+// of its hosts a few times.
 func newHostsPerDay(o settings.Config) int {
 	return cmp.Or(o.NewHostsPerDay, 4*cmp.Or(o.HostsPerNamespace, settings.DefaultHostsPerNamespace))
 }
 
-// reachedAt returns the addresses that clients reach the controller at. It is nil where names need not lead there.
+// reachedAt returns a function for the addresses at which clients reach the controller. It returns nil if names need
+// not resolve to them.
 func (l *loop) reachedAt(o settings.Config) func() []string {
 	if !o.CheckHostDNS {
 		return nil
@@ -51,7 +52,7 @@ func (l *loop) reachedAt(o settings.Config) func() []string {
 	}
 }
 
-// takeIssued shows the certificates that are new.
+// takeIssued puts new certificates into use.
 func (l *loop) takeIssued() {
 	for host, pair := range l.issuance.Take() {
 		l.live.Certificates.SetIssued(host, pair)
@@ -59,13 +60,13 @@ func (l *loop) takeIssued() {
 	}
 }
 
-// storageTime is how long a process that starts waits for the storage. Without it, it would be sent clients whose
-// certificates it has not read yet.
+// storageTime is how long a starting process waits for the storage. Without waiting, it would become ready before it
+// has read the certificates of its hosts.
 const storageTime = 10 * time.Second
 
-// awaitIssued shows what the storage has for the first hosts there are.
+// awaitIssued loads the stored certificates of the first hosts.
 func (l *loop) awaitIssued() {
-	// The loop has no context: it ends with the process.
+	// The loop has no context here: it ends with the process.
 	ctx, cancel := context.WithTimeout(context.Background(), storageTime) //nolint:forbidigo // see above
 	defer cancel()
 	l.issuance.Read(ctx)

@@ -19,30 +19,30 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// statusPeriod is how often the status of objects is compared with the one they should have. A change of a status alone does
-// not run the loop.
+// statusPeriod is the interval at which the status of objects is compared with the wanted status. A change of a status
+// alone does not run the loop.
 const statusPeriod = time.Minute
 
-// loop carries changes through the pipeline. All of it belongs to the goroutine of run: Engine, whose methods run on others,
-// has no way to it.
+// loop processes changes with the pipeline. All fields belong to the goroutine of run. The methods of Engine, which run
+// on other goroutines, cannot access them.
 type loop struct {
 	*Engine
 	settings   settings.Config
 	translator *translate.Translator
-	// config and translated are the last result of the translator, and document what becomes of config.
+	// config and translated are the last result of the translator. document returns the document for config.
 	config     *ir.Config
 	translated *report.Report
 	document   func() *document.Live
-	// slices are the verdicts on the EndpointSlices of a folder.
+	// slices holds the verdicts on the EndpointSlices of a folder.
 	slices sliceChecks
-	// open are the ports that were published last.
+	// open are the ports that were last published.
 	open []*ir.StreamRoute
-	// pending has the changes that the pipeline has not worked on.
+	// pending holds the changes that the pipeline has not processed, or nil.
 	pending *snapshot.Snapshot
-	// secrets are the Secrets that config refers to; nil before the first question for one.
+	// secrets are the Secrets to which config refers. It is nil until refersTo needs it.
 	secrets     map[ir.Name]bool
 	secretsWait secretsWait
-	// applied says that something is in effect that has not been published.
+	// applied means that a change is in effect that has not been published.
 	applied  bool
 	hold     holdoff
 	retry    backoff
@@ -57,11 +57,11 @@ func newLoop(e *Engine) *loop {
 	}
 }
 
-// run runs until ctx ends.
+// run processes changes until ctx ends.
 func (l *loop) run(ctx context.Context) {
 	defer l.live.Close()
 	defer l.patching.running.Wait()
-	// The first Adopt has started the loop.
+	// The loop was started by the first Adopt, so there is always a value.
 	<-l.adopted
 	l.adopt(ctx)
 	var synced <-chan struct{}
@@ -80,7 +80,8 @@ func (l *loop) run(ctx context.Context) {
 		case <-l.started:
 			l.startListeners()
 		case <-synced:
-			// Not before: an Ingress whose Secret has not arrived is not an Ingress without a Secret.
+			// Start only now: before, an Ingress whose Secret has not arrived would look like an Ingress without a
+			// Secret.
 			synced, changed = nil, l.source.Store().Changed()
 			l.observe()
 			l.hold.now()
@@ -107,7 +108,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// startListeners opens the listeners of a server that has started.
+// startListeners opens the listeners of documents after their server has started.
 func (l *loop) startListeners() {
 	if !l.live.IsEarly() {
 		return
@@ -117,7 +118,7 @@ func (l *loop) startListeners() {
 	l.publish()
 }
 
-// publisherChanged receives when the verdicts of the publisher have changed.
+// publisherChanged returns a channel that receives a value when the publisher's verdicts have changed.
 func (l *loop) publisherChanged() <-chan struct{} {
 	if l.publisher == nil {
 		return nil
@@ -125,7 +126,7 @@ func (l *loop) publisherChanged() <-chan struct{} {
 	return l.publisher.Changed()
 }
 
-// checkDrift finds changes without an event: a status that another client has written, and certificates that have expired.
+// checkDrift finds changes without an event: a status that another client has overwritten, and expired certificates.
 func (l *loop) checkDrift() {
 	if !l.live.Table.Ready() {
 		return
@@ -142,11 +143,12 @@ func (l *loop) checkDrift() {
 func (l *loop) adopt(ctx context.Context) {
 	a := l.adoption.Load()
 	if !slices.Equal(l.settings.StreamBind, a.settings.StreamBind) {
-		// Another address to listen on is not part of a port, and with another pointer it is rendered again.
+		// The address to listen on is not part of a port's definition. New pointers make the renderer render the ports
+		// again.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.StreamRoutes = copies(c.StreamRoutes) })
 	}
 	if l.settings.Zone != a.settings.Zone {
-		// Likewise, endpoints are resolved again for another zone.
+		// Likewise, new pointers make the renderer resolve the endpoints again for the new zone.
 		l.config = withCopies(l.config, func(c *ir.Config) { c.Backends = copies(c.Backends) })
 	}
 	l.settings, l.slices = a.settings, sliceChecks{}
@@ -177,11 +179,11 @@ func (l *loop) adopt(ctx context.Context) {
 	l.patchStructure(ctx)
 }
 
-// observe takes the changes from the source. Endpoints and the contents of Secrets go into effect at once; all others wait
-// for the pipeline.
+// observe takes the changes from the source. Changed endpoints and Secrets take effect at once if possible; all other
+// changes wait for the pipeline.
 func (l *loop) observe() {
 	s := l.source.Store().Take()
-	// The list of changes is long at first, and the latest snapshot does not need it.
+	// Drop the list of changes: it is long at first, and the latest snapshot does not need it.
 	latest := *s
 	latest.Changed = nil
 	before := l.latest.Swap(&latest)
@@ -203,12 +205,12 @@ func (l *loop) observe() {
 	case l.applied:
 		l.publish()
 	case reports && len(s.Changed) == 0:
-		// A wake without a change says that the verdicts of the source have changed.
+		// A wake-up without a change means that the verdicts of the source have changed.
 		l.publish()
 	}
 }
 
-// postpone leaves a snapshot to the pipeline, with the changes of the snapshots before that it has not worked on.
+// postpone passes a snapshot to the pipeline, together with the unprocessed changes of earlier snapshots.
 func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 	work := *s
 	work.Changed = changed
@@ -218,7 +220,7 @@ func (l *loop) postpone(s *snapshot.Snapshot, changed []ir.Ref) {
 	l.pending = &work
 }
 
-// retryFailed tries again to open ports that another process held, and to patch the structure.
+// retryFailed tries again to open refused ports and to patch the structure.
 func (l *loop) retryFailed(ctx context.Context) {
 	l.retry.armed = false
 	l.live.RetryPorts()

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// metrics of the pipeline. They outlive Caddy's configurations, and are registered with each.
+// metrics are the metrics of the pipeline. They outlive Caddy configurations, and are registered with each of them.
 type metrics struct {
 	reloads         prometheus.Counter
 	endpointUpdates prometheus.Counter
@@ -49,12 +49,12 @@ func newMetrics() *metrics {
 				"open it, or its entry in a ConfigMap is invalid.",
 		}, []string{"reason"}),
 	}
-	// So that the metrics are there, and zero, from the start.
+	// Create the label values, so that the metrics exist with zero from the start.
 	m.countProblems(&report.Report{}, &settings.Config{})
 	return m
 }
 
-// Collectors returns the metrics of the engine, to be registered with the registry of a Caddy configuration.
+// Collectors returns the metrics of the engine, for registration with the registry of a Caddy configuration.
 func (e *Engine) Collectors() []prometheus.Collector {
 	own := []prometheus.Collector{
 		e.metrics.reloads, e.metrics.endpointUpdates, e.metrics.applySeconds, e.metrics.certificates, e.metrics.ports,
@@ -64,7 +64,7 @@ func (e *Engine) Collectors() []prometheus.Collector {
 	return slices.Concat(own, e.issuance.Collectors(), e.live.Table.Shared().Mirrors.Collectors())
 }
 
-// unhealthy counts what fails its health check, when the metrics are read.
+// unhealthy counts the unhealthy endpoints when the metrics are scraped.
 type unhealthy struct{ checker *health.Checker }
 
 var unhealthyEndpoints = prometheus.NewDesc("k8singress_unhealthy_endpoints",
@@ -80,7 +80,7 @@ func (u unhealthy) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// refused counts the endpoints that are left out, when the metrics are read.
+// refused counts the endpoints that are left out when the metrics are scraped.
 type refused struct{ table *endpoints.Table }
 
 var refusedEndpoints = prometheus.NewDesc("k8singress_refused_endpoints",
@@ -103,17 +103,17 @@ func (r refused) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// ofCertificates are the reasons of problems with a Secret that certificates, or those who are to verify them, come from.
+// ofCertificates are the reasons of problems with Secrets that contain certificates or certificate authorities.
 var ofCertificates = []report.Reason{
 	report.SecretNotFound, report.InvalidTLSSecret, report.CertificateMismatch, report.CertificateExpired, report.CertificateNotYetValid,
 	report.InvalidCA, report.RevocationListExpired,
 }
 
-// ofPorts are the reasons for which a port that is asked for is not open.
+// ofPorts are the reasons why a requested port is not open.
 var ofPorts = []report.Reason{report.PortConflict, report.PortNotAllowed, report.InvalidEntry}
 
-// countProblems brings the metrics up to date with what is published. Of entries that cannot be read, only those of the
-// ConfigMaps of TCP and UDP ports are ports.
+// countProblems updates the metrics from a published report. An InvalidEntry counts as a port only in the ConfigMaps of
+// TCP and UDP ports.
 func (m *metrics) countProblems(r *report.Report, o *settings.Config) {
 	counts := map[report.Reason]int{}
 	for _, v := range r.Verdicts {
@@ -139,7 +139,8 @@ var expiry = prometheus.NewDesc("k8singress_certificate_expire_time_seconds",
 	"When a certificate that clients are shown expires, in seconds since 1970. It is from a Secret, or issued for a host.",
 	[]string{"namespace", "secret", "host"}, nil)
 
-// expiries collects when certificates end. The table is asked at each scrape, so that a change costs nothing.
+// expiries collects the expiry times of certificates. It reads the table at each scrape, so that changes of
+// certificates cost nothing.
 type expiries struct{ store *certs.Store }
 
 func (expiries) Describe(all chan<- *prometheus.Desc) { all <- expiry }

@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/translate"
 )
 
-// options are those of the controller that matter to a translation.
+// options returns the controller's options that affect the translation.
 func options(o settings.Config) translate.Options {
 	var t translate.Options
 	t.Ingress.ControllerName, t.Ingress.ClassName = o.ControllerName, o.IngressClass
@@ -56,7 +56,7 @@ func options(o settings.Config) translate.Options {
 	return t
 }
 
-// issuing says for which hosts an issuer is asked.
+// issuing returns the options that decide for which hosts certificates are ordered from an issuer.
 func issuing(o settings.Config) ingress.Issuance {
 	able := structure.AbilitiesOf(o)
 	return ingress.Issuance{
@@ -65,7 +65,7 @@ func issuing(o settings.Config) ingress.Issuance {
 	}
 }
 
-// owning says which namespaces may have hosts. A word that is none is taken for the strictest.
+// owning returns the policy for the ownership of hosts. An unknown value is treated as the strictest one.
 func owning(o settings.Config) ownership.Policy {
 	return ownership.Policy{
 		Exclusive: o.HostOwnership != "" && o.HostOwnership != settings.HostOwnershipShared,
@@ -73,7 +73,7 @@ func owning(o settings.Config) ownership.Policy {
 	}
 }
 
-// naming are the options that matter to the looking up of names. A word that is none is taken for the strictest.
+// naming returns the options of the resolver. An unknown value of external_names is treated as the strictest one.
 func naming(o settings.Config) resolver.Options {
 	access := resolver.Nothing
 	switch o.ExternalNames {
@@ -85,8 +85,8 @@ func naming(o settings.Config) resolver.Options {
 	return resolver.Options{Servers: o.Resolvers, Access: access}
 }
 
-// reaching are the options that matter to which addresses are dialled. A network that cannot be read, which the Caddyfile refuses, is
-// not opened; where one to be closed cannot be read, all are closed.
+// reaching returns the options that decide to which addresses connections are allowed. The Caddyfile adapter rejects
+// invalid networks. In JSON, an invalid network in reach_allow is ignored, and one in reach_deny denies all networks.
 func reaching(o settings.Config) reach.Options {
 	options := reach.Options{AnyName: o.ExternalNames == settings.ExternalNamesAll}
 	for _, text := range o.ReachAllow {
@@ -105,10 +105,11 @@ func reaching(o settings.Config) reach.Options {
 	return options
 }
 
-// adminAddress returns the address of Caddy's admin API, or settings.AdminOff. The environment variable CADDY_ADMIN changes the default.
+// adminAddress returns the address of Caddy's admin API, or settings.AdminOff. The environment variable CADDY_ADMIN
+// changes the default.
 func adminAddress(o settings.Config) string { return cmp.Or(o.Admin, caddy.DefaultAdminListen) }
 
-// ownAddresses are those that this process listens on for its administrator, by its options.
+// ownAddresses returns the addresses on which this process listens for its administrator.
 func ownAddresses(o settings.Config) []string {
 	var all []string
 	for _, each := range []string{adminAddress(o), o.Health} {
@@ -119,7 +120,7 @@ func ownAddresses(o settings.Config) []string {
 	return all
 }
 
-// serverAddresses are those that it listens on for clients. HTTP/3 is on UDP.
+// serverAddresses returns the addresses on which this process listens for clients, including UDP for HTTP/3.
 func serverAddresses(o settings.Config) []string {
 	all := slices.Concat(o.HTTP, o.HTTPS)
 	if o.HTTP3 == settings.HTTP3Off {
@@ -134,8 +135,8 @@ func serverAddresses(o settings.Config) []string {
 	return all
 }
 
-// namespaces selects those whose Ingresses are served; nil selects all. A selector that cannot be read, which a source
-// refuses, selects none.
+// namespaces returns the selector of the namespaces whose Ingresses are served, or nil for all. An invalid selector,
+// which the source rejects, selects none.
 func namespaces(o settings.Config) labels.Selector {
 	if o.Source == nil || o.Source.Kubernetes == nil || o.Source.Kubernetes.NamespaceSelector == "" {
 		return nil
@@ -147,7 +148,8 @@ func namespaces(o settings.Config) labels.Selector {
 	return selector
 }
 
-// servicePorts are those that Services may open. A range that cannot be read, which the Caddyfile refuses, has none.
+// servicePorts returns the options for the ports that Services may open. An invalid range, which the Caddyfile adapter
+// rejects, is ignored.
 func servicePorts(o settings.Config, namespaces labels.Selector) streams.ServicePorts {
 	read := func(texts []string) []settings.PortRange {
 		var ranges []settings.PortRange
@@ -165,13 +167,14 @@ func servicePorts(o settings.Config, namespaces labels.Selector) streams.Service
 	}
 }
 
-// reserved are the ports that this process itself listens on. Caddy would share them without an error.
+// reserved returns the ports on which this process listens itself. Without this list, Caddy would share them without an
+// error.
 func reserved(o settings.Config) []streams.ReservedPort {
 	var all []streams.ReservedPort
 	for _, own := range []struct {
 		owner     string
 		addresses []string
-		// HTTP/3 is on UDP.
+		// HTTP/3 uses UDP.
 		udp bool
 	}{
 		{"http", o.HTTP, false}, {"https", o.HTTPS, o.HTTP3 != settings.HTTP3Off},
@@ -187,7 +190,7 @@ func reserved(o settings.Config) []streams.ReservedPort {
 	return all
 }
 
-// listeners are those of the HTTP and HTTPS servers.
+// listeners returns the listeners of the HTTP and HTTPS servers.
 func listeners(o settings.Config) []ir.Listener {
 	var all []ir.Listener
 	for _, port := range portsOf(o.HTTP) {
@@ -199,7 +202,7 @@ func listeners(o settings.Config) []ir.Listener {
 	return all
 }
 
-// portsOf returns the ports of network addresses; one that cannot be read has none, and Caddy says what is wrong.
+// portsOf returns the ports of network addresses. An invalid address is ignored here, because Caddy reports it.
 func portsOf(addresses []string) []uint16 {
 	var ports []uint16
 	for _, address := range addresses {
@@ -214,5 +217,6 @@ func portsOf(addresses []string) []uint16 {
 	return ports
 }
 
-// zoneOf returns the zone that the process runs in. It comes from the administrator, who may name an environment variable.
+// zoneOf returns the zone in which the process runs. The administrator's option may contain placeholders, such as an
+// environment variable.
 func zoneOf(o settings.Config) string { return caddy.NewReplacer().ReplaceAll(o.Zone, "") }

@@ -13,8 +13,9 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// guardService has nobody dial the controller's own Service: its virtual addresses, those of its load balancer, and its pods, which are the
-// other replicas. Requests would go round, and come back with the address of a pod, which many networks trust.
+// guardService forbids connections to the controller's own Service: to its virtual addresses, its load balancer, and
+// its pods, which are the other replicas. Such requests would loop, and would arrive with the address of a pod, which
+// many networks trust.
 func (l *loop) guardService(s *snapshot.Snapshot) {
 	service := l.settings.PublishService
 	concerned := func(ref ir.Ref) bool {
@@ -25,7 +26,7 @@ func (l *loop) guardService(s *snapshot.Snapshot) {
 	}
 }
 
-// listeningOf is where a Service listens, in the order of its objects.
+// listeningOf returns the addresses on which a Service listens, in the order of its objects.
 func listeningOf(s *snapshot.Snapshot, name ir.Name) []reach.Listening {
 	var all []reach.Listening
 	if service, ok := snapshot.Of[*corev1.Service](s).Get(name.Namespace, name.Name); ok {
@@ -52,7 +53,7 @@ func listeningOf(s *snapshot.Snapshot, name ir.Name) []reach.Listening {
 	return all
 }
 
-// virtualAddresses are those by which a Service is reached.
+// virtualAddresses returns the cluster IPs, external IPs and load balancer IPs of a Service.
 func virtualAddresses(service *corev1.Service) []string {
 	all := slices.Concat(service.Spec.ClusterIPs, []string{service.Spec.ClusterIP}, service.Spec.ExternalIPs)
 	for i := range service.Status.LoadBalancer.Ingress {
@@ -62,7 +63,8 @@ func virtualAddresses(service *corev1.Service) []string {
 	return slices.Compact(all)
 }
 
-// appendListening leaves out what is no address, such as the None of a headless Service.
+// appendListening appends a port on each of the hosts. It skips hosts that are not IP addresses, such as the None of a
+// headless Service.
 func appendListening(all []reach.Listening, hosts []string, protocol corev1.Protocol, port int32) []reach.Listening {
 	for _, text := range hosts {
 		if host, err := netip.ParseAddr(text); err == nil && port > 0 && port < 1<<16 {

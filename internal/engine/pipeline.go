@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// pipeline carries what is pending through translation, rendering and apply. It does nothing before there are objects.
+// pipeline translates, renders and applies the pending changes. It does nothing before the first snapshot.
 func (l *loop) pipeline() {
 	if l.latest.Load() == nil {
 		return
@@ -54,14 +54,14 @@ func (l *loop) pipeline() {
 	}
 }
 
-// unchanged returns the latest snapshot without changes, for a run because the options have changed.
+// unchanged returns the latest snapshot without changes. It is used if only the options have changed.
 func (l *loop) unchanged() *snapshot.Snapshot {
 	s := *l.latest.Load()
 	s.Changed, s.Since = nil, s.Sequence
 	return &s
 }
 
-// newRenderer returns a renderer with the endpoints of a snapshot; without one, backends have none.
+// newRenderer returns a renderer with the endpoints of a snapshot. If s is nil, backends get no endpoints.
 func newRenderer(o settings.Config, s *snapshot.Snapshot) *render.Renderer {
 	r := &render.Renderer{Ports: func(r *ir.StreamRoute) *document.Port { return l4app.Render(r, o.StreamBind) }}
 	if s != nil {
@@ -71,14 +71,14 @@ func newRenderer(o settings.Config, s *snapshot.Snapshot) *render.Renderer {
 	return r
 }
 
-// withCopies returns an edited copy of the configuration, which is immutable.
+// withCopies returns an edited copy of the configuration, which itself is immutable.
 func withCopies(config *ir.Config, edit func(*ir.Config)) *ir.Config {
 	other := *config
 	edit(&other)
 	return &other
 }
 
-// copies returns other pointers to equal values. What a pointer stands for is rendered again when it is another one.
+// copies returns new pointers to equal values. The renderer renders a value again if its pointer has changed.
 func copies[T any](list []*T) []*T {
 	all := make([]*T, 0, len(list))
 	for _, old := range list {
@@ -100,7 +100,7 @@ func addresses(list []ir.Endpoint) []string {
 	return result
 }
 
-// apply changes the live tables. Parts that they refuse are reported, and all others are in effect.
+// apply changes the live tables. Parts that they reject are reported, and all others are in effect.
 func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.loadReferred(delta, s)
 	l.live.Apply(delta)
@@ -114,22 +114,22 @@ func (l *loop) apply(delta *document.Delta, s *snapshot.Snapshot) {
 	l.becomeReady()
 }
 
-// becomeReady has the process say that it is ready, once everything is in effect. Listeners whose server starts with the first
-// configuration come after that.
+// becomeReady marks the process as ready once everything is in effect. If the server of some listeners has not started
+// yet, it waits for them.
 func (l *loop) becomeReady() {
 	if l.live.Table.Ready() || l.live.IsEarly() {
 		return
 	}
 	l.awaitIssued()
-	// The garbage of the start is as large as the heap that stays. An idle process would keep it for minutes, and no request is
-	// served yet that a collection could delay.
+	// Startup leaves as much garbage as the heap that is kept, and an idle process would keep it for minutes. No
+	// request is served yet that a garbage collection could delay.
 	debug.FreeOSMemory()
 	l.live.Table.MarkReady()
 	l.log.Info("ready: everything there is has been applied for the first time")
 }
 
-// loadReferred reads the Secrets that something refers to for the first time. It comes before the tables change: no client is to be
-// refused by a host that has not read its certificate authority, or its users, yet.
+// loadReferred loads the Secrets that are new in the delta. It runs before the tables change, so that no host rejects
+// clients because its certificate authority or its users are not loaded yet.
 func (l *loop) loadReferred(delta *document.Delta, s *snapshot.Snapshot) {
 	for _, secret := range l.live.Secrets.Update(delta) {
 		l.secrets = nil

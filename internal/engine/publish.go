@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// publish hands the verdicts on all objects to the log, the publisher and the admin API. It returns false when there is
-// nothing new: nothing has been applied since, and no verdict has changed.
+// publish passes the verdicts on all objects to the log, the publisher and the admin API. It returns false if there is
+// nothing new: nothing was applied, and no verdict has changed.
 func (l *loop) publish() bool {
 	if l.live.Pending() {
 		l.retry.arm()
@@ -37,7 +37,7 @@ func (l *loop) publish() bool {
 	return true
 }
 
-// verdicts merges those of all stages.
+// verdicts merges the verdicts of all stages.
 func (l *loop) verdicts() *report.Report {
 	merged := l.translated.With(l.live.Verdicts()).With(l.issuance.Problems())
 	if r, ok := l.source.(Reporter); ok {
@@ -52,15 +52,15 @@ func (l *loop) verdicts() *report.Report {
 	return merged
 }
 
-// publishStatus hands over the newest objects with the verdicts on them.
+// publishStatus passes the newest snapshot and its verdicts to the publisher.
 func (l *loop) publishStatus() {
 	if s := l.latest.Load(); l.publisher != nil && s != nil {
 		l.publisher.Publish(l.state.Load().report, s, l.settings, l.openRoutes())
 	}
 }
 
-// openRoutes returns the TCP and UDP ports that are open. When the process ends, its ports close, and those of the other
-// replicas do not: the result stays as it was then.
+// openRoutes returns the open TCP and UDP ports. While the process is ending, it returns the ports from before: this
+// process closes its ports, but the other replicas keep theirs open.
 func (l *loop) openRoutes() []*ir.StreamRoute {
 	var open []*ir.StreamRoute
 	if len(l.config.StreamRoutes) > 0 {
@@ -71,22 +71,23 @@ func (l *loop) openRoutes() []*ir.StreamRoute {
 			}
 		}
 	}
-	// They close after this is true, and not before.
+	// Caddy sets Exiting before it closes the ports.
 	if !caddy.Exiting() {
 		l.open = open
 	}
 	return l.open
 }
 
-// matterToStatus says whether the status of objects may depend on an object by more than a verdict.
+// matterToStatus reports whether the status of objects may depend on the changed object in other ways than through a
+// verdict.
 func matterToStatus(changed ir.Ref) bool { return changed.Kind != kinds.Secret }
 
-// levels are those of the log.
+// levels maps severities to log levels.
 var levels = map[report.Severity]zapcore.Level{
 	report.Error: zapcore.ErrorLevel, report.Warning: zapcore.WarnLevel, report.Info: zapcore.InfoLevel,
 }
 
-// logChanges writes each new problem once.
+// logChanges logs each new problem once.
 func (l *loop) logChanges(before, now *report.Report) {
 	for _, v := range report.Changed(before, now) {
 		var known []report.Problem

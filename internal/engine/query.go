@@ -11,23 +11,23 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// ErrNotReady is why requests get 503 before everything there is has been applied once.
+// ErrNotReady is the reason for status 503 before all objects have been applied once.
 var ErrNotReady = errors.New("the Ingresses are not known yet")
 
-// Status is what GET /k8singress/status answers.
+// Status is the response of GET /k8singress/status.
 type Status struct {
-	// Ready says that everything there is has been applied once, and that the servers of the options http and https run. Before, every
-	// request gets 503 or finds no server.
+	// Ready means that all objects have been applied once, and that the servers of the options http and https run.
+	// Before that, requests get 503 or there is no server for them.
 	Ready bool `json:"ready"`
-	// Reason is why Ready is false.
+	// Reason is the reason why Ready is false.
 	Reason string `json:"reason,omitempty"`
-	// Generation grows with everything that is applied.
+	// Generation increases with each applied change.
 	Generation uint64 `json:"generation"`
-	// Leader says that this replica writes the status of objects.
+	// Leader means that this replica writes the status of objects.
 	Leader bool `json:"leader"`
-	// Objects counts the objects that the source holds, by kind.
+	// Objects is the number of objects in the source, by kind.
 	Objects map[string]int `json:"objects"`
-	// Problems counts the problems that /k8singress/objects lists, by severity.
+	// Problems is the number of problems that /k8singress/objects lists, by severity.
 	Problems map[report.Severity]int `json:"problems"`
 }
 
@@ -50,7 +50,7 @@ func (e *Engine) Status() Status {
 	return status
 }
 
-// Ready returns nil if clients may send requests to this process, or else the reason.
+// Ready returns nil if clients may send requests to this process, otherwise the reason why not.
 func (e *Engine) Ready() error {
 	if !e.live.Table.Ready() {
 		return ErrNotReady
@@ -61,7 +61,8 @@ func (e *Engine) Ready() error {
 	return nil
 }
 
-// unready returns the text of Ready, with the reason why the structure could not be completed.
+// unready returns the error of Ready as text, with the reason why the structure could not be completed. It returns ""
+// if the process is ready.
 func (e *Engine) unready() string {
 	err := e.Ready()
 	if err == nil {
@@ -73,7 +74,8 @@ func (e *Engine) unready() string {
 	return err.Error()
 }
 
-// published returns the report that was published last. Before the first one, the source may say why there is none.
+// published returns the last published report. Before the process is ready, it adds the verdicts of the source, which
+// may explain the delay.
 func (e *Engine) published() *report.Report {
 	s := e.state.Load()
 	if r, ok := e.source.(Reporter); ok && !e.live.Table.Ready() {
@@ -82,19 +84,19 @@ func (e *Engine) published() *report.Report {
 	return s.report
 }
 
-// Report returns the verdicts on all objects, with a problem for those whose backends have no endpoints at this moment.
-// Endpoints come and go without the pipeline, so they are looked up for each call.
+// Report returns the verdicts on all objects, and problems for objects whose backends have no endpoints now. These are
+// computed for each call, because endpoints change without the pipeline.
 func (e *Engine) Report() *report.Report {
 	return e.published().With(e.live.EndpointProblems(e.state.Load().config))
 }
 
-// Document returns the live half as it was applied last.
+// Document returns the live part of the configuration as it is in effect.
 func (e *Engine) Document() *document.Live {
 	d := e.state.Load().document()
 	now := *d
 	now.Backends = make(map[string]*document.Backend, len(d.Backends))
 	for id, b := range d.Backends {
-		// Endpoints change without the pipeline.
+		// Use the current endpoints, which change without the pipeline.
 		current := *b
 		current.Endpoints = addresses(e.endpoints.Backend(id).Endpoints())
 		now.Backends[id] = &current
@@ -102,8 +104,8 @@ func (e *Engine) Document() *document.Live {
 	return &now
 }
 
-// Settings returns the options of the newest Caddy configuration that uses the engine, from its Adopt on. Before the
-// first one they are the zero value.
+// Settings returns the options of the newest Caddy configuration that was adopted. Before the first one, it returns the
+// zero value.
 func (e *Engine) Settings() settings.Config {
 	if a := e.adoption.Load(); a != nil {
 		return a.settings
@@ -111,11 +113,11 @@ func (e *Engine) Settings() settings.Config {
 	return settings.Config{}
 }
 
-// Generation grows with everything that is applied, with other verdicts, and with another Caddy configuration, once that
-// is in effect. Endpoints alone do not count.
+// Generation returns a number that increases with each applied change, each change of verdicts, and each new Caddy
+// configuration that is in effect. Changes of endpoints alone do not increase it.
 func (e *Engine) Generation() uint64 { return e.state.Load().generation }
 
-// Await waits until the generation is at least this, or ctx ends.
+// Await waits until the generation is at least the given one, or ctx ends.
 func (e *Engine) Await(ctx context.Context, generation uint64) error {
 	for {
 		s := e.state.Load()
@@ -130,11 +132,11 @@ func (e *Engine) Await(ctx context.Context, generation uint64) error {
 	}
 }
 
-// ErrHasSource is why Load refuses a document.
+// ErrHasSource is the error of Load for an engine with a source.
 var ErrHasSource = errors.New("this process follows a cluster or a folder of manifests, and takes no documents; " +
 	"set \"source none\" for one that does")
 
-// Load serves a document in place of what was served before. It waits until the document is in effect.
+// Load replaces the served document. It waits until the document is in effect.
 func (e *Engine) Load(ctx context.Context, d *document.Live) error {
 	if e.HasSource() {
 		return ErrHasSource
@@ -151,7 +153,7 @@ func (e *Engine) Load(ctx context.Context, d *document.Live) error {
 	}
 }
 
-// serveDocument applies a document that came from outside.
+// serveDocument applies a document from Load or from the Caddy configuration.
 func (l *loop) serveDocument(d *document.Live) {
 	l.apply(document.Diff(l.document(), d), nil)
 	l.document = func() *document.Live { return d }

@@ -9,30 +9,30 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// secretsTimeout is how long a change waits for the Secrets that it refers to. At the start there is no limit.
+// secretsTimeout is how long a change waits for the Secrets to which it refers. During startup there is no limit.
 const secretsTimeout = 2 * time.Second
 
-// secretsWait is the wait for Secrets: a source may begin to read them only when an Ingress refers to them. Without the wait
-// a Secret would be reported, and served, as missing until then.
+// secretsWait is the state of a wait for Secrets. A source may read Secrets only after an Ingress refers to them.
+// Without waiting, such a Secret would be treated and reported as missing until it is read.
 type secretsWait struct {
-	// since is when the wait began; it is zero without one.
+	// since is the start of the wait, or zero if there is none.
 	since time.Time
-	// changed are the objects that were translated meanwhile, and wait to be applied.
+	// changed are the objects that were translated during the wait and must still be applied.
 	changed []ir.Ref
-	// gaveUp says that the wait took too long. There is no other one until all Secrets have been read.
+	// gaveUp means that the wait timed out. No new wait starts until all Secrets have been read.
 	gaveUp bool
 }
 
 func (u *secretsWait) waiting() bool { return !u.since.IsZero() }
 
-// takeChanged returns the objects that wait, and forgets them.
+// takeChanged returns the waiting objects and clears the list.
 func (u *secretsWait) takeChanged() []ir.Ref {
 	changed := u.changed
 	u.changed = nil
 	return changed
 }
 
-// secretsRead asks the source for the Secrets that are needed, and says whether the pipeline may go on.
+// secretsRead requests the needed Secrets from the source, and reports whether the pipeline may continue.
 func (l *loop) secretsRead() bool {
 	u := &l.secretsWait
 	source, ok := l.source.(Follower)
@@ -60,14 +60,14 @@ func (l *loop) waitForSecrets(s *snapshot.Snapshot) {
 	l.hold.timer.Reset(secretsTimeout)
 }
 
-// restartPipeline ends the wait: the Secrets that were read last may be newer than the snapshot.
+// restartPipeline ends the wait and runs the pipeline again, because the Secrets may be newer than the snapshot.
 func (l *loop) restartPipeline(s *snapshot.Snapshot) {
 	l.postponeApply(s)
 	l.observe()
 	l.hold.now()
 }
 
-// postponeApply keeps the objects that were translated until they are applied.
+// postponeApply keeps the list of translated objects until they are applied.
 func (l *loop) postponeApply(s *snapshot.Snapshot) {
 	l.secretsWait.changed = s.Changed
 	rest := *s
@@ -75,15 +75,15 @@ func (l *loop) postponeApply(s *snapshot.Snapshot) {
 	l.pending = &rest
 }
 
-// releaseSecrets has the source forget the Secrets that only the previous configuration needed.
+// releaseSecrets makes the source forget the Secrets that only the previous configuration needed.
 func (l *loop) releaseSecrets() {
 	if source, ok := l.source.(Follower); ok {
 		source.Follow(l.needed())
 	}
 }
 
-// needed yields the Secrets that Ingresses and options refer to, and those of the configuration in effect: a source forgets a
-// Secret that it is not asked for, and no client is to be refused for the lack of one during a wait.
+// needed yields the Secrets to which Ingresses and options refer, and those of the configuration in effect. The latter
+// are included because a source forgets Secrets that are not requested, and clients must not be rejected during a wait.
 func (l *loop) needed() iter.Seq[ir.Ref] {
 	return func(yield func(ir.Ref) bool) {
 		for name := range l.config.Secrets() {

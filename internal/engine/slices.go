@@ -14,14 +14,14 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// sliceChecks are the verdicts on the EndpointSlices of a folder, for as long as those and the options are the same.
+// sliceChecks caches the verdicts on the EndpointSlices of a folder while these and the options do not change.
 type sliceChecks struct {
 	of       snapshot.Objects[*discoveryv1.EndpointSlice]
 	verdicts []*report.Verdict
 	known    bool
 }
 
-// check checks them again if one has changed.
+// check returns the verdicts. It checks the slices again if one has changed.
 func (c *sliceChecks) check(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
 	if of := snapshot.Of[*discoveryv1.EndpointSlice](s); !c.known || c.of != of {
 		*c = sliceChecks{of: of, verdicts: checkSlices(s, o), known: true}
@@ -29,8 +29,8 @@ func (c *sliceChecks) check(s *snapshot.Snapshot, o settings.Config) []*report.V
 	return c.verdicts
 }
 
-// checkSlices checks the EndpointSlices of a folder, as the API server does those of a cluster: none has an address that only the machine
-// itself, or its link, reaches. What the option reach_allow opens is let in, and what reach_deny closes is not.
+// checkSlices checks the EndpointSlices of a folder like the API server checks those of a cluster: they may not contain
+// addresses that only the machine itself, or its local link, can reach. In addition, reach_allow and reach_deny apply.
 func checkSlices(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
 	policy := reach.NewPolicy(reaching(o))
 	var all []*report.Verdict
@@ -52,7 +52,8 @@ func checkSlices(s *snapshot.Snapshot, o settings.Config) []*report.Verdict {
 	return all
 }
 
-// checkAddress is nil for one that may be reached. What is no IP address is no endpoint in any case.
+// checkAddress returns a problem if connections to an address are not allowed, otherwise nil. Text that is not an IP
+// address is ignored, because it is never an endpoint.
 func checkAddress(policy *reach.Policy, text string) *report.Problem {
 	a, err := netip.ParseAddr(text)
 	if err != nil {

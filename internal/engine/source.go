@@ -16,8 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/status"
 )
 
-// Fixed returns those of the options that a source, with the writer of status that goes with it, is made from. It cannot
-// follow them later: where they are others, another engine is needed.
+// Fixed returns only the options that define a source and its status writer. Neither can be changed later: if these
+// options change, a new engine is necessary.
 func Fixed(o settings.Config) settings.Config {
 	if o.Source == nil || o.Source.Kubernetes == nil {
 		return settings.Config{Source: o.Source}
@@ -27,7 +27,7 @@ func Fixed(o settings.Config) settings.Config {
 		ElectionNamespace: o.ElectionNamespace, ElectionTTL: o.ElectionTTL, PublishNodes: o.PublishNodes,
 	}
 	if len(o.Source.Kubernetes.Namespaces) == 0 {
-		// All objects are read then, and with them those that options name.
+		// All objects are read in this case, including those that options name.
 		return fixed
 	}
 	fixed.ConfigMap, fixed.TCPServices, fixed.UDPServices = o.ConfigMap, o.TCPServices, o.UDPServices
@@ -36,10 +36,10 @@ func Fixed(o settings.Config) settings.Config {
 	return fixed
 }
 
-// NewSource returns the source that the options name, and the writer of status that goes with a cluster. Options without
-// a source give none. Nothing is read before the source runs, but a kubeconfig.
+// NewSource returns the source that the options define, and the status writer for a cluster. Without a source in the
+// options it returns nil. It reads nothing except a kubeconfig; the source starts reading when it runs.
 func NewSource(o settings.Config, log *zap.Logger) (Source, Publisher, error) {
-	// What is not fixed must not be looked at here.
+	// Make sure that only the fixed options are used here.
 	o = Fixed(o)
 	switch {
 	case o.Source == nil:
@@ -89,7 +89,7 @@ func fromCluster(o settings.Config, log *zap.Logger) (Source, Publisher, error) 
 	return c, writer, nil
 }
 
-// named are the objects that the options name; they are read whatever namespaces are followed.
+// named returns the objects that the options name. They are read whatever namespaces are watched.
 func named(o settings.Config) []ir.Ref {
 	var refs []ir.Ref
 	for kind, names := range map[string][]ir.Name{

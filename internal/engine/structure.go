@@ -13,21 +13,22 @@ import (
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
-// patching is the work on the structure. It waits for Caddy, so it has a goroutine of its own, one at a time.
+// patching is the state of changes to the structure. A change waits for Caddy, so it runs on its own goroutine, one at
+// a time.
 type patching struct {
 	running panics.Group
 	ended   chan patched
-	// again says to patch once more after the patch under way.
+	// again means that another change must follow the running one.
 	underWay, again bool
 }
 
-// patched is the result of a patch.
+// patched is the result of a change to the structure.
 type patched struct {
 	changed bool
 	err     error
 }
 
-// patchStructure begins to put our part of the structure into Caddy's configuration where it is missing.
+// patchStructure starts adding the missing parts of our structure to Caddy's configuration.
 func (l *loop) patchStructure(ctx context.Context) {
 	m := &l.patching
 	if m.underWay {
@@ -45,7 +46,7 @@ func (l *loop) patchStructure(ctx context.Context) {
 	})
 }
 
-// onPatched notes the result of a patch, and counts it if Caddy has loaded its configuration again.
+// onPatched handles the result of patchStructure. It counts a reload if Caddy has loaded its configuration again.
 func (l *loop) onPatched(ctx context.Context, m patched) {
 	l.patching.underWay = false
 	switch {
@@ -65,7 +66,7 @@ func (l *loop) onPatched(ctx context.Context, m patched) {
 	}
 }
 
-// patchFailed logs an error as such once, and not again with each retry.
+// patchFailed logs an error once at error level, and repetitions at debug level. It schedules a retry.
 func (l *loop) patchFailed(err error) {
 	level, text := zap.ErrorLevel, err.Error()
 	if before := l.patchFailure.Swap(&text); before != nil && *before == text {
@@ -75,8 +76,8 @@ func (l *loop) patchFailed(err error) {
 	l.retry.arm()
 }
 
-// structure puts our part into Caddy's configuration where it is missing or different. A Caddyfile has all of it from the start, so this
-// is for configurations whose JSON has the app alone. It returns whether Caddy had to load.
+// structure adds the missing or different parts of our structure to Caddy's configuration. A Caddyfile always contains
+// all of it, so this is for JSON configurations that contain only the app. It reports whether Caddy had to reload.
 func (e *Engine) structure(ctx context.Context) (bool, error) {
 	address := adminAddress(e.Settings())
 	if address == settings.AdminOff {
@@ -86,13 +87,14 @@ func (e *Engine) structure(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// Reading the configuration waits until Caddy has loaded it. The options may be others then.
+	// Read the settings inside: reading the configuration waits until Caddy has loaded it, and the options may have
+	// changed by then.
 	return admin.Change(ctx, func(config map[string]any) error {
 		return structure.Merge(config, e.Settings())
 	})
 }
 
-// complete returns an error if a server is missing in a configuration that cannot be changed.
+// complete returns an error if a server is missing from a configuration that cannot be changed.
 func (e *Engine) complete() error {
 	missing := missingServer(e.Settings(), front.Process().Expects)
 	if missing == "" {
@@ -102,7 +104,7 @@ func (e *Engine) complete() error {
 		"configuration as a Caddyfile, or remove \"disabled\" of \"admin\", and \"admin\" of the app k8singress", missing)
 }
 
-// missingServer returns the first option with addresses whose server is not there, or an empty text.
+// missingServer returns the first option with addresses whose server is missing, or "".
 func missingServer(o settings.Config, isThere func(server string) bool) string {
 	switch {
 	case len(o.HTTP) > 0 && !isThere(structure.HTTPServer):
@@ -113,8 +115,8 @@ func missingServer(o settings.Config, isThere func(server string) bool) string {
 	return ""
 }
 
-// LoadStructure makes a Caddy without our app one that takes documents: it puts the app with these options, and the
-// structure that goes with them, into its configuration. admin is the address of its admin API.
+// LoadStructure adds our app, with the given options and the structure for them, to a running Caddy that lacks it. The
+// app then accepts documents. admin is the address of Caddy's admin API.
 func LoadStructure(ctx context.Context, admin string, o settings.Config) error {
 	client, err := apply.NewAdmin(admin)
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 // Transport is the protocol of a port.
 type Transport string
 
-// The protocols.
+// The supported protocols.
 const (
 	TCP Transport = "tcp"
 	UDP Transport = "udp"
 )
 
-// Refusal is why an address is not dialled. It is no fault of whoever would have answered there, so it is neither a reason to eject
-// an endpoint nor to ask it again.
+// Refusal is the error for an address to which connections are not allowed. The endpoint is not at fault, so a Refusal
+// must not count as its failure.
 type Refusal struct {
 	Address netip.Addr
 	Reason  Reason
@@ -33,7 +33,7 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s is not dialled: it is %s", r.Address, r.Reason.predicate())
 }
 
-// predicate is the reason as a part of a sentence.
+// predicate returns the reason as a predicate for "it is".
 func (r Reason) predicate() string {
 	if r == Loopback || r == Unspecified || r == LinkLocal || r == Multicast {
 		return "a " + string(r) + " address"
@@ -41,17 +41,18 @@ func (r Reason) predicate() string {
 	return string(r)
 }
 
-// Listening is some ports on which this process listens, or another replica, or what stands in front of them. A Host that is not valid,
-// or unspecified, stands for each address of this machine.
+// Listening is a range of ports on which this process, another replica, or a load balancer in front of them listens. If
+// Host is invalid or unspecified, it stands for all addresses of this machine.
 type Listening struct {
 	Transport   Transport
 	Host        netip.Addr
 	First, Last uint16
-	// Public says that clients ask there.
+	// Public means that clients connect there.
 	Public bool
 }
 
-// listened are the addresses that this process listens on, by port. A zero address stands for each of this machine.
+// listened maps each port to the addresses on which this process listens. A zero address stands for all addresses of
+// this machine.
 type listened map[port][]netip.Addr
 
 type port struct {
@@ -59,24 +60,26 @@ type port struct {
 	number    uint16
 }
 
-// Guard decides what is dialled. Its methods may be called from any goroutine. A nil Guard refuses what is usually refused.
+// Guard decides to which addresses connections are allowed. Its methods may be called from any goroutine. A nil Guard
+// applies the default policy.
 type Guard struct {
 	policy atomic.Pointer[Policy]
 	own    atomic.Pointer[listened]
-	// public has those of own where clients ask, and clients are the IDs of what may ask there as they do.
+	// public is the part of own that is for clients. clients holds the IDs whose connections to public addresses are
+	// allowed.
 	public  atomic.Pointer[listened]
 	clients sync.Map
-	// names are the IDs of backends whose endpoints are the addresses of a DNS name.
+	// names holds the IDs of the backends whose endpoints are the addresses of a DNS name.
 	names     sync.Map
 	machine   *machine
 	apiServer netip.Addr
 
 	mu sync.Mutex
-	// parts are what makes up own, by who says it.
+	// parts holds the addresses in own, by the component that listens on them.
 	parts map[string][]Listening
 }
 
-// NewGuard returns a guard that refuses what is usually refused, until Configure.
+// NewGuard returns a guard with the default policy, which applies until Configure is called.
 func NewGuard() *Guard {
 	g := &Guard{machine: newMachine(MachineAddresses), apiServer: apiServer(), parts: map[string][]Listening{}}
 	g.policy.Store(standard)
@@ -85,10 +88,10 @@ func NewGuard() *Guard {
 	return g
 }
 
-// Configure replaces the policy, for what is dialled from now on.
+// Configure replaces the policy for new connections.
 func (g *Guard) Configure(o Options) { g.policy.Store(NewPolicy(o)) }
 
-// Listen says what a part of this process listens on, in place of what it said before. It returns false where that is the same.
+// Listen replaces the addresses that one component of this process listens on. It returns false if they did not change.
 func (g *Guard) Listen(part string, all []Listening) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,11 +123,12 @@ func (l listened) add(of Listening) {
 	}
 }
 
-// LetAsk lets what is dialled under an ID ask this process where clients do: as with ingress-nginx, a service that decides about requests
-// may stand behind the host that it decides for. Requests end that come back again and again.
+// LetAsk allows the connections for an ID to the addresses where this process serves clients. As with ingress-nginx, a
+// service for external authentication may be behind the same host whose requests it decides on. Such requests cannot
+// loop forever: other code ends them.
 func (g *Guard) LetAsk(id string) { g.clients.Store(id, nil) }
 
-// SetName says whether the endpoints of a backend are the addresses of a DNS name.
+// SetName sets whether the endpoints of a backend are the addresses of a DNS name.
 func (g *Guard) SetName(backend string, isName bool) {
 	if isName {
 		g.names.Store(backend, nil)
@@ -133,10 +137,10 @@ func (g *Guard) SetName(backend string, isName bool) {
 	}
 }
 
-// kubernetes begins the IDs of the backends of the API server's own Service.
+// kubernetes is the prefix of the backend IDs of the API server's own Service.
 const kubernetes = "default/kubernetes/"
 
-// Check returns a *Refusal for an address that must not be dialled for a backend, given its ID, and nil for one that may.
+// Check returns a *Refusal if connections to an address are not allowed for the backend with an ID, otherwise nil.
 func (g *Guard) Check(backend string, over Transport, to netip.AddrPort) error {
 	if g == nil {
 		return refusal(to.Addr(), standard.Endpoint(to.Addr()))
@@ -181,7 +185,8 @@ func (g *Guard) isName(backend string) bool {
 	return ok
 }
 
-// isOneOf says whether somebody who dials an address gets to one of the hosts. The unspecified address leads to this machine.
+// isOneOf reports whether a connection to an address would reach one of the hosts. The unspecified address reaches this
+// machine.
 func (g *Guard) isOneOf(hosts []netip.Addr, a netip.Addr) bool {
 	for _, host := range hosts {
 		if host == a || a.IsUnspecified() || !host.IsValid() && g.machine.has(a) {
@@ -191,7 +196,8 @@ func (g *Guard) isOneOf(hosts []netip.Addr, a netip.Addr) bool {
 	return false
 }
 
-// Dial opens a TCP connection to the address of an endpoint, host:port. Where the host is a name, each address that it has is checked.
+// Dial opens a TCP connection to an endpoint's address, host:port. If the host is a name, each of its addresses is
+// checked.
 func (g *Guard) Dial(ctx context.Context, d net.Dialer, backend, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

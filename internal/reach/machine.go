@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// lifetime is for how long the list of this machine's addresses is believed. It costs a call for each, and hardly ever changes.
+// lifetime is how long the list of this machine's addresses is cached. Listing them takes a system call, and they
+// hardly ever change.
 const lifetime = 5 * time.Second
 
-// MachineAddresses returns the addresses of the network interfaces: the pod's own, when this is one.
+// MachineAddresses returns the addresses of the network interfaces. In a pod, these are the pod's own.
 func MachineAddresses() ([]netip.Addr, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -25,7 +26,7 @@ func MachineAddresses() ([]netip.Addr, error) {
 	return own, nil
 }
 
-// machine keeps them for a while.
+// machine caches the addresses of this machine.
 type machine struct {
 	list func() ([]netip.Addr, error)
 
@@ -36,7 +37,8 @@ type machine struct {
 
 func newMachine(list func() ([]netip.Addr, error)) *machine { return &machine{list: list} }
 
-// addresses returns them. When they cannot be listed, those of the last time count.
+// addresses returns the addresses of this machine. If listing them fails, it returns the previous ones, or an error if
+// there are none.
 func (m *machine) addresses() (map[netip.Addr]bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +61,7 @@ func (m *machine) addresses() (map[netip.Addr]bool, error) {
 	return m.known, nil
 }
 
-// has says whether an address is one of this machine. Not to know is no reason to go there.
+// has reports whether an address belongs to this machine. If the addresses are unknown, it returns true to be safe.
 func (m *machine) has(a netip.Addr) bool {
 	if a.IsLoopback() {
 		return true

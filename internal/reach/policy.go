@@ -1,7 +1,9 @@
-// Package reach decides which addresses are dialled for requests, streams and health checks: whoever writes an EndpointSlice, or owns
-// a DNS name, must not get at what only this machine reaches, nor at what this process listens on.
+// Package reach decides to which addresses requests, streams and health checks may connect. The author of an
+// EndpointSlice, or the owner of a DNS name, must not reach addresses that only this machine can reach, nor addresses
+// on which this process listens.
 //
-// One function decides, Guard.Check, on the address that is dialled, after every lookup. Every dialer of the data path asks it.
+// The decision is made in one function, Guard.Check, for the final address after each lookup. Every dialer for client
+// traffic calls it.
 package reach
 
 import (
@@ -11,10 +13,10 @@ import (
 	"slices"
 )
 
-// Reason is why an address is refused. It is a label of a metric, too.
+// Reason is the reason why an address is not allowed. It is also the value of a metric label.
 type Reason string
 
-// The reasons.
+// The possible reasons.
 const (
 	Loopback    Reason = "loopback"
 	Unspecified Reason = "unspecified"
@@ -27,13 +29,13 @@ const (
 	Denied      Reason = "in reach_deny"
 )
 
-// rule is what is said of a network. An empty reason allows it.
+// rule allows or rejects the addresses of a network. An empty reason allows them.
 type rule struct {
 	network netip.Prefix
 	reason  Reason
 }
 
-// usual are the networks that no endpoint has. Private networks are not among them: Services are there.
+// usual are the networks that are rejected by default. Private networks are not among them, because Services are there.
 var usual = []rule{
 	{netip.MustParsePrefix("127.0.0.0/8"), Loopback},
 	{netip.MustParsePrefix("::1/128"), Loopback},
@@ -44,7 +46,7 @@ var usual = []rule{
 	{netip.MustParsePrefix("224.0.0.0/4"), Multicast},
 	{netip.MustParsePrefix("255.255.255.255/32"), Multicast},
 	{netip.MustParsePrefix("ff00::/8"), Multicast},
-	// Where clouds answer every machine, and every pod, with its own secrets.
+	// The metadata services of clouds, which give secrets to every machine and every pod.
 	{netip.MustParsePrefix("169.254.169.254/32"), Metadata},
 	{netip.MustParsePrefix("169.254.170.2/32"), Metadata},
 	{netip.MustParsePrefix("169.254.170.23/32"), Metadata},
@@ -55,27 +57,29 @@ var usual = []rule{
 	{netip.MustParsePrefix("168.63.129.16/32"), Metadata},
 }
 
-// Policy says which networks may be reached. Of the networks that an address is in, the narrowest counts; of equal ones Deny counts
-// before Allow, and Allow before what is usual. So a wide network opens nothing that is usually closed: that has to be named. A Policy
-// is immutable.
+// Policy defines which networks may be reached. The narrowest network that contains an address decides. For equal
+// networks Deny takes precedence over Allow, and Allow over the defaults. So allowing a wide network does not allow a
+// narrower one that is rejected by default: it must be named itself. A Policy is immutable.
 type Policy struct {
-	// endpoints are the rules for endpoints, names those for addresses of DNS names; the narrowest network is the first.
+	// endpoints are the rules for endpoints, and names the rules for addresses of DNS names. The narrowest networks
+	// come first.
 	endpoints, names []rule
-	// anyName is that of the options, and differs says that names and endpoints have different rules.
+	// anyName is copied from the options. differs means that names and endpoints have different rules.
 	anyName, differs bool
 }
 
-// Options are what administrators say.
+// Options are the administrator's settings.
 type Options struct {
-	// Allow opens networks that are usually closed. It counts for endpoints only: who owns a DNS name may be anybody.
+	// Allow allows networks that are rejected by default. It applies only to endpoints, because anybody may own a DNS
+	// name.
 	Allow []netip.Prefix
-	// Deny closes networks.
+	// Deny rejects networks.
 	Deny []netip.Prefix
-	// AnyName opens for names what is usually closed.
+	// AnyName allows DNS names to have addresses that are rejected by default.
 	AnyName bool
 }
 
-// NewPolicy reads the options.
+// NewPolicy returns the policy for the options.
 func NewPolicy(o Options) *Policy {
 	denied, allowed := rules(o.Deny, Denied), rules(o.Allow, "")
 	p := &Policy{
@@ -96,18 +100,19 @@ func rules(networks []netip.Prefix, reason Reason) []rule {
 	return all
 }
 
-// ordered joins lists of rules, of which the first counts among equal networks.
+// ordered joins lists of rules, narrowest networks first. For equal networks the rule of the first list comes first.
 func ordered(lists ...[]rule) []rule {
 	all := slices.Concat(lists...)
 	slices.SortStableFunc(all, func(a, b rule) int { return b.network.Bits() - a.network.Bits() })
 	return all
 }
 
-// Endpoint says why an address may not be that of an endpoint; it is empty when it may.
+// Endpoint returns the reason why an endpoint may not have an address, or "" if it may.
 func (p *Policy) Endpoint(a netip.Addr) Reason { return refused(p.endpoints, a) }
 
-// Name says why a DNS name may not lead to an address, whatever its port, where AnyName does not say otherwise; it is empty when it may.
-// That is stricter than what counts for endpoints: no name leads to this machine, whose addresses are own.
+// Name returns the reason why a DNS name may not have an address, whatever the port, or "" if it may. It applies the
+// rules without AnyName. They are stricter than the rules for endpoints: a name must not resolve to an address of this
+// machine. own are the addresses of this machine.
 func Name(a netip.Addr, own []netip.Addr) Reason {
 	inner := Innermost(a)
 	switch reason := refused(standard.names, a); {
@@ -123,7 +128,8 @@ func Name(a netip.Addr, own []netip.Addr) Reason {
 
 var standard = NewPolicy(Options{})
 
-// apiServer is the address that Kubernetes gives each pod for it; outside of a pod it is not valid.
+// apiServer returns the address of the API server, which Kubernetes passes to each pod. Outside of a pod the result is
+// invalid.
 func apiServer() netip.Addr {
 	a, err := netip.ParseAddr(os.Getenv("KUBERNETES_SERVICE_HOST"))
 	if err != nil {
@@ -132,7 +138,7 @@ func apiServer() netip.Addr {
 	return Innermost(a)
 }
 
-// refused judges an address, and the one that it has inside.
+// refused applies the rules to an address, and to the IPv4 address that is embedded in it.
 func refused(all []rule, a netip.Addr) Reason {
 	a = a.WithZone("").Unmap()
 	inner := Innermost(a)
@@ -151,7 +157,7 @@ func first(all []rule, a netip.Addr) Reason {
 	return ""
 }
 
-// Networks whose addresses have an IPv4 address inside, which is where a packet may end.
+// Networks whose IPv6 addresses embed the IPv4 address to which packets may be delivered.
 var (
 	translated      = netip.MustParsePrefix("64:ff9b::/96")
 	translatedHere  = netip.MustParsePrefix("64:ff9b:1::/48")
@@ -161,7 +167,7 @@ var (
 	teredo          = netip.MustParsePrefix("2001::/32")
 )
 
-// Innermost returns the IPv4 address that an IPv6 one stands for, or the address itself.
+// Innermost returns the IPv4 address that is embedded in an IPv6 address, or the address itself.
 func Innermost(a netip.Addr) netip.Addr {
 	a = a.WithZone("").Unmap()
 	if !a.Is6() || a.IsUnspecified() || a.IsLoopback() {
@@ -179,7 +185,7 @@ func Innermost(a netip.Addr) netip.Addr {
 	return a
 }
 
-// ParseNetwork reads a network such as 10.0.0.0/8, or one address.
+// ParseNetwork parses a network such as 10.0.0.0/8, or a single address.
 func ParseNetwork(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
 		a = a.Unmap()

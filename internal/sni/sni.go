@@ -1,5 +1,5 @@
-// Package sni reads the server name out of the first message of a TLS connection, so that the connection can be handed to
-// the backend that ends its TLS, with all of its bytes.
+// Package sni reads the server name from the first message of a TLS connection. The connection can then be passed, with
+// all of its bytes, to the backend that terminates TLS.
 package sni
 
 import (
@@ -9,21 +9,22 @@ import (
 )
 
 var (
-	// ErrTooLong is about a client whose hello does not fit into the buffer.
+	// ErrTooLong means that the client's ClientHello does not fit into the buffer.
 	ErrTooLong = errors.New("the TLS client hello is too long")
-	// ErrNoHello is about a client that does not begin with a hello, or with one that crypto/tls refuses. A TLS server should
-	// send it the alert.
+	// ErrNoHello means that the client did not send a ClientHello, or sent one that crypto/tls rejects. A TLS server
+	// should send the client an alert.
 	ErrNoHello = errors.New("the connection does not begin with a TLS client hello")
 )
 
-// Read reads from a connection until the TLS client hello is complete, and returns the server name as crypto/tls reads it; it
-// is empty where the client names none. The first n bytes of buffer are what was read, which may be more than the hello.
+// Read reads from a connection until the TLS ClientHello is complete. It returns the server name as crypto/tls parses
+// it, or "" if the client sends none. The first n bytes of buffer are the bytes that were read, which may be more than
+// the ClientHello.
 //
-// The error is ErrTooLong, ErrNoHello, or that of the connection, such as os.ErrDeadlineExceeded. Nothing is written to the
-// connection, and its deadlines stay as they are.
+// The error is ErrTooLong, ErrNoHello, or an error of the connection, such as os.ErrDeadlineExceeded. Read writes
+// nothing to the connection and does not change its deadlines.
 func Read(conn net.Conn, buffer []byte) (name string, n int, err error) {
 	h := &hello{Conn: conn, buffer: buffer}
-	// It fails in any case.
+	// The handshake always fails: it only parses the ClientHello.
 	_ = tls.Server(h, readHello).Handshake()
 	switch {
 	case h.complete:
@@ -36,8 +37,8 @@ func Read(conn net.Conn, buffer []byte) (name string, n int, err error) {
 
 var errRead = errors.New("the hello is read")
 
-// readHello ends a handshake when the hello is there. It is shared: what crypto/tls prepares for each configuration costs
-// more than a hello.
+// readHello aborts a handshake after the ClientHello. All connections share it, because crypto/tls prepares each new
+// configuration, which takes longer than parsing a ClientHello.
 var readHello = &tls.Config{
 	GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
 		h := info.Conn.(*hello)
@@ -46,14 +47,14 @@ var readHello = &tls.Config{
 	},
 }
 
-// hello is a connection to crypto/tls, which keeps what was read.
+// hello is the connection for crypto/tls. It keeps the bytes that were read.
 type hello struct {
 	net.Conn
 	buffer   []byte
 	n        int
 	name     string
 	complete bool
-	// err is what the connection failed with.
+	// err is the error of the connection, or ErrTooLong.
 	err error
 }
 
@@ -68,5 +69,5 @@ func (h *hello) Read(b []byte) (n int, err error) {
 	return n, h.err
 }
 
-// Write drops the alert that ends the handshake.
+// Write discards the alert with which crypto/tls ends the handshake.
 func (*hello) Write(b []byte) (int, error) { return len(b), nil }

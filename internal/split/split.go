@@ -1,4 +1,4 @@
-// Package split shares requests and connections out by weight.
+// Package split divides requests and connections by weight.
 package split
 
 import (
@@ -8,28 +8,29 @@ import (
 	"sync/atomic"
 )
 
-// Share is one of those that a split chooses from.
+// Share is one of the targets of a split.
 type Share[T any] struct {
 	To T
-	// Weight is its part of the sum of all weights; less than zero is none.
+	// Weight is the share's part of the sum of all weights. A negative weight means zero.
 	Weight int
-	// Fallback gets, besides its part, what would go to shares that are empty. Of several the first counts.
+	// Fallback means that the share also gets the requests for shares that are empty. If several shares have it set,
+	// the first is used.
 	Fallback bool
 }
 
 // Split chooses one share at a time. Its methods may be called from any goroutine.
 type Split[T any] struct {
-	// Shares are not to be changed.
+	// Shares must not be changed.
 	Shares []Share[T]
 	// total is the sum of the weights.
 	total uint64
-	// fallback may be nil.
+	// fallback is the share with Fallback set, or nil.
 	fallback *Share[T]
 	empty    func(T) bool
 	turn     atomic.Uint64
 }
 
-// New returns a split. It asks empty where there is a fallback.
+// New returns a split. empty reports whether a share is empty. It may be nil if no share is a fallback.
 func New[T any](empty func(T) bool, shares ...Share[T]) *Split[T] {
 	s := &Split[T]{Shares: shares, empty: empty}
 	for i := range shares {
@@ -38,15 +39,15 @@ func New[T any](empty func(T) bool, shares ...Share[T]) *Split[T] {
 			s.fallback = &shares[i]
 		}
 	}
-	// The replicas of the controller should not all begin with the same share.
+	// Start at a random position, so that the replicas of the controller do not all start with the same share.
 	s.turn.Store(rand.Uint64())
 	return s
 }
 
-// Only returns a split with one share, which gets everything.
+// Only returns a split with a single share.
 func Only[T any](to T) *Split[T] { return New(nil, Share[T]{To: to, Weight: 1}) }
 
-// Check returns an error if Next has nothing to choose from.
+// Check returns an error if no share has a weight, so that Next cannot choose one.
 func (s *Split[T]) Check() error {
 	if s.total == 0 {
 		return errors.New("no share of the split has a weight")
@@ -54,11 +55,11 @@ func (s *Split[T]) Check() error {
 	return nil
 }
 
-// golden is the golden ratio as a part of 2^64. Its multiples are spread so evenly that any number of choices in a row, or
-// every second one, is shared out as the weights say, which chance alone would do for many only.
+// golden is 2^64 divided by the golden ratio. Its multiples are spread so evenly that even short runs of choices, and
+// every second choice, match the weights. Random choices would match them only in large numbers.
 const golden = 0x9e3779b97f4a7c15
 
-// Next chooses a share. It panics for a split that Check refuses.
+// Next chooses a share. It panics if Check returns an error.
 func (s *Split[T]) Next() T {
 	at, _ := bits.Mul64(s.turn.Add(golden), s.total)
 	chosen := s.Shares

@@ -13,20 +13,20 @@ import (
 	"strings"
 )
 
-// What keys are taken. crypto/tls makes no handshake with a shorter RSA key, and its clients take no longer one: a
-// handshake with that would cost the time of more than a hundred others.
+// Limits for RSA keys, in bits. crypto/tls rejects shorter keys in handshakes, and its clients reject longer ones, with
+// which a handshake would also take as long as a hundred others.
 const (
 	minRSA = 1024
 	maxRSA = 8192
-	// maxKey is the room in bytes that an RSA key of maxRSA needs, and some more. To read a key means to compute with it,
-	// so that one of megabytes must not get that far.
+	// maxKey is the maximum size of a key in bytes: an RSA key of maxRSA bits, with some reserve. It is checked first,
+	// because parsing a key involves computations, which would take too long for a key of megabytes.
 	maxKey = 8 << 10
 )
 
 var errUnusable = errors.New("TLS cannot use the key in " + PrivateKey + ": make an RSA or ECDSA key")
 
-// readKey returns the first private key in PEM. Blocks before it, such as the EC PARAMETERS that openssl writes, are
-// passed over, as crypto/tls does.
+// readKey returns the first private key in PEM data. As in crypto/tls, other blocks before it, such as the EC
+// PARAMETERS that openssl writes, are skipped.
 func readKey(data []byte) (crypto.Signer, error) {
 	block, rest := pem.Decode(data)
 	if block == nil {
@@ -66,7 +66,7 @@ func parseKey(block *pem.Block) (crypto.Signer, error) {
 	return usable(key)
 }
 
-// usable refuses the keys that every handshake would fail with.
+// usable rejects keys with which every handshake would fail.
 func usable(key any) (crypto.Signer, error) {
 	switch k := key.(type) {
 	case *rsa.PrivateKey:

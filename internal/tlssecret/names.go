@@ -9,14 +9,14 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// Names are the names that a certificate is for, made for being asked at each handshake.
+// Names are the names that a certificate covers, in a form for fast look-ups during handshakes.
 type Names struct {
-	// exact and parents are sorted; parents are what stands behind "*." in wildcards.
+	// exact holds the names without a wildcard, and parents the parts after "*." of the wildcards. Both are sorted.
 	exact, parents []string
 }
 
-// NamesOf returns the names of a certificate. One without DNS names is for its common name, as in ingress-nginx and
-// unlike in crypto/x509: it is what `openssl req -subj /CN=host` makes.
+// NamesOf returns the names of a certificate. As in ingress-nginx, and unlike in crypto/x509, the common name is used
+// if there are no DNS names. `openssl req -subj /CN=host` creates such certificates.
 func NamesOf(leaf *x509.Certificate) Names {
 	all := leaf.DNSNames
 	if len(all) == 0 && leaf.Subject.CommonName != "" {
@@ -36,8 +36,8 @@ func NamesOf(leaf *x509.Certificate) Names {
 	return n
 }
 
-// Cover says whether a host is among the names. A wildcard stands for one label, and covers itself. The host is in lower
-// case and has no dot at its end.
+// Cover reports whether the names include a host. A wildcard matches exactly one label, and also the wildcard itself.
+// The host must be in lower case and without a trailing dot.
 func (n Names) Cover(host string) bool {
 	if _, found := slices.BinarySearch(n.exact, host); found {
 		return host != ""
@@ -50,10 +50,10 @@ func (n Names) Cover(host string) bool {
 	return found
 }
 
-// HasWildcards says whether one of the names is a wildcard.
+// HasWildcards reports whether one of the names is a wildcard.
 func (n Names) HasWildcards() bool { return len(n.parents) > 0 }
 
-// String lists the names for people.
+// String returns the list of names for messages.
 func (n Names) String() string {
 	quoted := make([]string, 0, report.MostListed)
 	for _, name := range n.exact[:min(len(n.exact), report.MostListed)] {
@@ -68,10 +68,10 @@ func (n Names) String() string {
 	return report.List(quoted, len(n.exact)+len(n.parents), report.MostListed)
 }
 
-// longest is how much of a name a message has room for.
+// longest is the maximum length of a name in a message, in bytes.
 const longest = 64
 
-// Quote makes a name of a certificate, which may be anything, fit for a terminal and a line of a log.
+// Quote quotes a name from a certificate, which may contain anything, so that it is safe for terminals and log lines.
 func Quote(name string) string {
 	if len(name) > longest {
 		return fmt.Sprintf("%q...", name[:longest])

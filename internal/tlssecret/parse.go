@@ -1,4 +1,5 @@
-// Package tlssecret reads the certificates and private keys of Secrets. Its errors are worded for the owner of the Secret.
+// Package tlssecret parses the certificates and private keys in Secrets. Its errors are worded for the owner of the
+// Secret.
 package tlssecret
 
 import (
@@ -20,19 +21,21 @@ const (
 	PrivateKey     = "tls.key"
 )
 
-// MaxFile is what a Secret of a cluster has room for, in bytes; a file of manifests could hold more.
+// MaxFile is the maximum size in bytes of a value in a Secret. Kubernetes limits Secrets to this size, but a file of
+// manifests could contain more.
 const MaxFile = 1 << 20
 
-// maxChain is the longest chain in bytes that clients with OpenSSL take. It is sent in each handshake.
+// maxChain is the maximum length in bytes of a chain that clients with OpenSSL accept. The chain is sent in each
+// handshake.
 const maxChain = 100 << 10
 
 func tooLong(name string, length, most int) error {
 	return fmt.Errorf("%s has %d bytes, and at most %d are read: leave there only what belongs to this certificate", name, length, most)
 }
 
-// Parse reads a certificate chain and its private key in PEM. The chain may be in any order, and may have other PEM blocks
-// or text around it: the certificate that the key belongs to comes first in the result, each issuer after what it issued.
-// Leaf is set.
+// Parse parses a certificate chain and its private key in PEM. The chain may be in any order, with other PEM blocks or
+// text around it. In the result the certificate of the key comes first, and each issuer comes after the certificate
+// that it issued. Leaf is set.
 func Parse(cert, key []byte) (*tls.Certificate, error) {
 	switch {
 	case len(bytes.TrimSpace(cert)) == 0:
@@ -55,7 +58,7 @@ func Parse(cert, key []byte) (*tls.Certificate, error) {
 	return pair(certificates, signer)
 }
 
-// ParseCertificates reads the certificates in PEM that a Secret holds under a key. None is an error.
+// ParseCertificates parses the PEM certificates under a key of a Secret. It returns an error if there are none.
 func ParseCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 	var all []*x509.Certificate
 	for {
@@ -80,8 +83,8 @@ func ParseCertificates(key string, data []byte) ([]*x509.Certificate, error) {
 
 var errMismatch = errors.New("the key in " + PrivateKey + " belongs to none of the certificates in " + CertificateKey)
 
-// pair finds the certificate that the key belongs to. It compares public keys, because crypto/tls would read the key
-// again for each certificate, and a Secret has room for thousands.
+// pair finds the certificate for the key. It compares public keys itself, because crypto/tls would parse the key again
+// for each certificate, and a Secret can contain thousands.
 func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) {
 	public := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	i := slices.IndexFunc(all, func(c *x509.Certificate) bool { return public.Equal(c.PublicKey) })
@@ -101,7 +104,8 @@ func pair(all []*x509.Certificate, key crypto.Signer) (*tls.Certificate, error) 
 	return result, nil
 }
 
-// inOrder puts each issuer after what it issued. Certificates that issued none of them are left out.
+// inOrder returns the chain with each issuer after the certificate that it issued. Certificates that are not part of
+// the chain are omitted.
 func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certificate {
 	chain := []*x509.Certificate{leaf}
 	for last := leaf; ; last = chain[len(chain)-1] {
@@ -114,34 +118,34 @@ func inOrder(leaf *x509.Certificate, others []*x509.Certificate) []*x509.Certifi
 	}
 }
 
-// Issued says whether the names of two certificates fit, as those of an issuer and of what it issued, and their key
-// identifiers where both have them: an authority that changed its key has two certificates of one name. It verifies no
+// Issued reports whether issuer appears to have issued c: the names must match, and also the key identifiers if both
+// certificates have them. An authority that changed its key has two certificates with the same name. Issued verifies no
 // signature.
 func Issued(issuer, c *x509.Certificate) bool {
 	if !bytes.Equal(issuer.RawSubject, c.RawIssuer) || bytes.Equal(issuer.Raw, c.Raw) {
 		return false
 	}
 	if len(c.AuthorityKeyId) == 0 {
-		// One that signs itself need not name its key.
+		// A self-signed certificate may omit the identifier of its key.
 		return !bytes.Equal(c.RawSubject, c.RawIssuer)
 	}
 	return len(issuer.SubjectKeyId) == 0 || bytes.Equal(issuer.SubjectKeyId, c.AuthorityKeyId)
 }
 
-// Validity is where a moment stands to the time that a certificate is valid for.
+// Validity tells whether a moment is before, in or after the validity period of a certificate.
 type Validity int
 
-// What a certificate may be at a moment.
+// The possible values of Validity.
 const (
 	NotYetValid Validity = iota
 	Valid
 	Expired
 )
 
-// Period is the time that a certificate is valid for. The zero value, which stands for no certificate, has no end.
+// Period is the validity period of a certificate. The zero value is for no certificate, and is always valid.
 type Period struct{ From, Until time.Time }
 
-// PeriodOf returns that of a certificate.
+// PeriodOf returns the validity period of a certificate.
 func PeriodOf(c *x509.Certificate) Period { return Period{c.NotBefore, c.NotAfter} }
 
 // At returns the validity at a moment.
@@ -157,7 +161,7 @@ func (p *Period) At(t time.Time) Validity {
 	return Valid
 }
 
-// Sum returns a checksum of parts of a Secret, by which a reader knows without a copy that they are the same as before.
+// Sum returns a checksum of parts of a Secret, with which a caller can detect changes without keeping a copy.
 func Sum(parts ...[]byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	for _, part := range parts {
