@@ -10,10 +10,12 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/flags"
 	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/settings"
 	"github.com/k8singress/k8singress/internal/structure"
+	"github.com/k8singress/k8singress/internal/suggest"
 )
 
 // name is that of the global option, of the directive, of the app and of the handler.
@@ -161,4 +163,14 @@ func (b *draft) source() *settings.Source {
 	return &settings.Source{Kubernetes: &settings.Kubernetes{
 		Kubeconfig: b.kubeconfig, Namespaces: b.namespaces, NamespaceSelector: b.selector, Secrets: b.secrets,
 	}}
+}
+
+// nearestOption returns the end of the message on an unknown option: the one that was probably meant, or nothing. It may be a flag
+// of ingress-nginx.
+func nearestOption(word string) string {
+	word, _, _ = strings.Cut(strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_"), "=")
+	if flag := flags.Table.Find(strings.ReplaceAll(word, "_", "-")); flag != nil && flag.Scope != "" {
+		return "; did you mean " + string(flag.Scope) + "?"
+	}
+	return suggest.Hint(word, options.Names())
 }

@@ -2,16 +2,13 @@ package caddyfile
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/k8singress/k8singress/internal/flags"
 	"github.com/k8singress/k8singress/internal/ir"
 	"github.com/k8singress/k8singress/internal/option"
 	"github.com/k8singress/k8singress/internal/settings"
-	"github.com/k8singress/k8singress/internal/suggest"
 )
 
 // line is one option as it stands in the Caddyfile.
@@ -128,6 +125,14 @@ var options = option.Table[draft, *line]{
 		Doc: "Lets clients begin with HTTP/2 at the addresses of `http`, without TLS and without having asked, as a load balancer or a client of " +
 			"gRPC without TLS does.",
 		Example: "h2c", Default: "such clients get 400",
+	},
+	{
+		Name: "share_ports", Parse: enable(func(d *draft) *bool { return &d.config.SharePorts }),
+		Doc: "Lets another process listen at the addresses of `http` and `https` at the same time, with HTTP/3. The kernel gives each process a " +
+			"part of the connections. Write it in both processes where a new one replaces an old one on the same machine without a gap. " +
+			"Clients of HTTP/3 may have to connect again then. Ports of `tcp_services` and `udp_services` are not shared, and Unix sockets " +
+			"belong to the process that has opened them last.",
+		Example: "share_ports", Default: "a process does not start while another one listens there",
 	},
 	{
 		Name: "health", Values: "<address>",
@@ -499,14 +504,4 @@ var options = option.Table[draft, *line]{
 			"with one replica that may use no Lease.",
 		Example: "election off", Default: "the holder of the Lease writes",
 	},
-}
-
-// nearestOption returns the end of the message on an unknown option: the one that was probably meant, or nothing. It may be a flag
-// of ingress-nginx.
-func nearestOption(word string) string {
-	word, _, _ = strings.Cut(strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_"), "=")
-	if flag := flags.Table.Find(strings.ReplaceAll(word, "_", "-")); flag != nil && flag.Scope != "" {
-		return "; did you mean " + string(flag.Scope) + "?"
-	}
-	return suggest.Hint(word, options.Names())
 }

@@ -2,6 +2,7 @@ package k8singress_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -27,14 +28,16 @@ func run(t *testing.T, arguments ...string) ran {
 	return runCaddy(t, append([]string{"k8singress"}, arguments...)...)
 }
 
-// runCaddy runs the caddy command with arguments.
+// runCaddy runs the caddy command with arguments, and ends it if it does not end by itself.
 func runCaddy(t *testing.T, arguments ...string) ran {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), program, arguments...)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	command := exec.CommandContext(ctx, program, arguments...)
 	command.Env = append(os.Environ(), asCaddy+"=1", "HOME="+t.TempDir())
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr

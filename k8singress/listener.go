@@ -78,7 +78,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	l.shortcut = newShortcut(server, app.engine, ctx.Logger())
 	l.serving = &front.Serving{
 		Context: ctx, Server: server, Admit: l.admit, Handshake: l.table.Handshake,
-		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C,
+		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.SharePorts,
 		Adjust: func(of front.Limits) front.Limits { return adjust(of, &l.table.Global().Connections) },
 	}
 	if l.HandshakeTimeout > 0 {

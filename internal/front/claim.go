@@ -1,12 +1,14 @@
 package front
 
 import (
+	"context"
 	"net"
 	"sync"
 	"sync/atomic"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
@@ -30,6 +32,18 @@ type claim struct {
 	// closed belongs to the lock of the front, too.
 	closed bool
 	done   chan struct{}
+}
+
+// tryAddress returns an error if the address may not be opened, because another listener uses it.
+func (c *claim) tryAddress(ctx context.Context) error {
+	switch address := netaddr.OffFront(c.address); {
+	case c.live:
+		return netaddr.TryAlone(ctx, address)
+	case c.of.SharePorts:
+		return nil
+	default:
+		return netaddr.TryOthers(ctx, address)
+	}
 }
 
 // attach begins to serve connections. It is called with the lock of the front.

@@ -149,10 +149,8 @@ func (f *Front) claim(ctx context.Context, c *claim, config net.ListenConfig) er
 		<-s.ended
 	}
 	defer f.mu.Unlock()
-	if c.live {
-		if err := netaddr.TryAlone(ctx, netaddr.OffFront(c.address)); err != nil {
-			return err
-		}
+	if err := c.tryAddress(ctx); err != nil {
+		return err
 	}
 	s, err := openSocket(ctx, f, c, config)
 	if err != nil {

@@ -59,6 +59,11 @@ func (f *Front) listenQUIC(ctx context.Context, network, host, ports string, off
 		return nil, err
 	}
 	address.Network = "udp" + suffix
+	if !of.SharePorts {
+		if err := netaddr.TryOthers(ctx, address.At(offset)); err != nil {
+			return nil, err
+		}
+	}
 	opened, err := address.Listen(ctx, offset, config)
 	if err != nil || len(of.Server.PacketConnWrappersRaw) > 0 {
 		// What wraps datagrams is Caddy's, and so is HTTP/3 then.

@@ -49,6 +49,8 @@ type Serving struct {
 	Handshake func(port uint16, server string, config *tls.Config) *tls.Config
 	// HandshakeTimeout is how long a TLS handshake may take. 0 is as long as the head of a request.
 	HandshakeTimeout time.Duration
+	// SharePorts allows another process to listen on the addresses of Server, too. Otherwise they are not opened then.
+	SharePorts bool
 	// H2C lets clients speak HTTP/2 without TLS, as "h2c" among the protocols of Server does.
 	H2C bool
 

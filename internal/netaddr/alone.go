@@ -24,6 +24,46 @@ func TryAlone(ctx context.Context, a caddy.NetworkAddress) error {
 	return nil
 }
 
+// ErrOthers means that another process listens on an address that a server is to have.
+var ErrOthers = errors.New("another process listens there, and each of the two would get a part of the requests: end that process, choose " +
+	"another address, or write the option share_ports if both are to answer")
+
+// TryOthers returns an error with ErrOthers if another process listens on an address. Other listeners of this process do not count: Caddy
+// opens the addresses of a configuration before it closes those of the one before. Unix sockets are left alone, since the file of one
+// outlives its process.
+func TryOthers(ctx context.Context, a caddy.NetworkAddress) error {
+	if transport := Transport(a.Network); transport != "tcp" && transport != "udp" || a.StartPort == 0 || isOurs(a) {
+		return nil
+	}
+	if err := tryAlone(ctx, a); errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("listening on %s: %w", a, ErrOthers)
+	}
+	return nil
+}
+
+// isOurs reports whether Caddy has a listener in this process whose address overlaps with that of a, which has one port. The list of its
+// listeners cannot be read here, because Caddy locks parts of it while it opens one; so each address of the machine is looked up.
+func isOurs(a caddy.NetworkAddress) bool {
+	hosts := []string{a.Host, "", "0.0.0.0", "::", "localhost"}
+	// Without the addresses of the interfaces, those that stand for all of them are still found.
+	interfaces, _ := net.InterfaceAddrs()
+	for _, each := range interfaces {
+		if network, ok := each.(*net.IPNet); ok {
+			hosts = append(hosts, network.IP.String())
+		}
+	}
+	for _, host := range hosts {
+		for _, suffix := range []string{"", "4", "6"} {
+			other := a
+			other.Network, other.Host = Transport(a.Network)+suffix, host
+			if Overlap(a, other) && caddy.ListenerUsage(other.Network, other.JoinHostPort(0)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func tryAlone(ctx context.Context, a caddy.NetworkAddress) error {
 	var config net.ListenConfig
 	for _, each := range a.Expand() {

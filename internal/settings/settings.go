@@ -126,6 +126,10 @@ type Config struct {
 	// H2C enables HTTP/2 without TLS at the HTTP addresses: h2c with prior knowledge. Default: false.
 	H2C bool `json:"h2c,omitempty"`
 
+	// SharePorts allows another process to listen on the addresses of HTTP and HTTPS at the same time; each gets a part of the requests.
+	// Default: a process does not start while another one listens there.
+	SharePorts bool `json:"share_ports,omitempty"`
+
 	// Health is the address that serves /healthz and /readyz. Default: none.
 	Health string `json:"health,omitempty"`
 	// HealthPath is the path of the liveness probe at that address. Default: /healthz.

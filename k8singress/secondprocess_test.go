@@ -1,0 +1,134 @@
+package k8singress_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/fixture"
+)
+
+// TestSecondProcess checks that a process does not start on an address that another one has, and says which it is and what to do. Each of
+// the two would get half of the requests.
+func TestSecondProcess(t *testing.T) {
+	c := launch(t, newOrigin(t), "")
+	for option, address := range map[string]string{"http": c.http, "https": c.https} {
+		t.Run(option, func(t *testing.T) {
+			second := newController(t)
+			if option == "http" {
+				second.http = address
+			} else {
+				second.https = address
+			}
+			file := filepath.Join(t.TempDir(), "Caddyfile")
+			second.write(file, second.caddyfile("manifests "+t.TempDir()))
+			got := runCaddy(t, "run", "--config", file)
+			if got.status == 0 || !strings.Contains(got.stderr, address) || !strings.Contains(got.stderr, "share_ports") {
+				t.Errorf("status %d, and it says %s", got.status, got.stderr)
+			}
+			// A configuration may be checked meanwhile.
+			if got := runCaddy(t, "validate", "--config", file); got.status != 0 {
+				t.Errorf("caddy validate: status %d, %s", got.status, got.stderr)
+			}
+		})
+	}
+	for range 20 {
+		// Each request has a connection of its own, since the kernel chooses the process for each connection.
+		status, _, err := c.get(&http.Client{Transport: &http.Transport{}}, "http://"+c.http+"/")
+		if err != nil || status != http.StatusOK {
+			t.Errorf("the first process answers %d, %v", status, err)
+		}
+	}
+}
+
+// TestSecondProcessOfHTTP3 checks the same for UDP, which only HTTP/3 needs.
+func TestSecondProcessOfHTTP3(t *testing.T) {
+	c := newController(t)
+	address, err := caddy.ParseNetworkAddress("udp/" + c.https)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Caddy listens as it does in another process, so that the port can be shared.
+	held, err := address.Listen(t.Context(), 0, net.ListenConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.(io.Closer).Close()
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	c.write(file, c.caddyfile("manifests "+t.TempDir()))
+	if got := runCaddy(t, "run", "--config", file); got.status == 0 || !strings.Contains(got.stderr, "udp/"+c.https) {
+		t.Errorf("status %d, and it says %s", got.status, got.stderr)
+	}
+	c.write(file, c.caddyfile("http3 off\nmanifests "+t.TempDir()))
+	c.run(file)
+}
+
+// TestSharedPorts checks that a new process may take over from an old one on the same machine without a gap, with share_ports.
+func TestSharedPorts(t *testing.T) {
+	o := newOrigin(t)
+	c := launch(t, o, "http3 off\nshare_ports")
+	second := newController(t)
+	second.http, second.https, second.stream = c.http, c.https, c.stream
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	c.write(file, second.caddyfile("http3 off\nshare_ports\nmanifests "+second.manifests(o)))
+	second.run(file)
+	c.terminate()
+	c.ends()
+	if err := second.serves(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRestart checks that a process starts at once on the addresses of one that has just ended.
+func TestRestart(t *testing.T) {
+	o := newOrigin(t)
+	c := launch(t, o, "")
+	if err := c.serves(); err != nil {
+		t.Error(err)
+	}
+	c.terminate()
+	c.ends()
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	c.write(file, c.caddyfile("manifests "+c.manifests(o)))
+	c.run(file)
+	if err := c.serves(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAddressesMoveWithinAProcess checks that a configuration may take over addresses from the one before: from one interface to all of
+// them, from all to one, and between a site of Caddy and the controller.
+func TestAddressesMoveWithinAProcess(t *testing.T) {
+	port, health := fixture.Port(t), fixture.Address(t)
+	one, all := "127.0.0.1:"+port, ":"+port
+	p := start(t, socket(t), `{}`)
+	c := &controller{T: t, health: health}
+	for _, step := range []struct{ http, site string }{{one, ""}, {all, ""}, {one, ""}, {"", all}, {one, ""}, {"", one}, {all, ""}} {
+		site := ""
+		if step.site != "" {
+			site = fmt.Sprintf(`"http":{"servers":{"site":{"listen":[%q],"routes":[{"handle":[{"handler":"static_response","status_code":404}]}]}}},`,
+				step.site)
+		}
+		http1 := "[]"
+		if step.http != "" {
+			http1 = fmt.Sprintf("[%q]", step.http)
+		}
+		if err := p.reload(`{"k8singress":{"http":`+http1+`,"https":[]`+followed(t.TempDir())+ofAdmin(p.address)+`}}`, site, ""); err != nil {
+			t.Fatalf("%+v: %v", step, err)
+		}
+		p.awaitReady()
+		p.eventually("an answer", func() error {
+			status, _, err := c.get(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+one+"/")
+			if status != http.StatusNotFound {
+				return fmt.Errorf("%d, %w", status, err)
+			}
+			return nil
+		})
+	}
+}
