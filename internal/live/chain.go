@@ -17,40 +17,44 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// chain is a list of Caddy routes, interned by its JSON: all routes with equal JSON share it.
+// chain is a list of Caddy routes. Chains are interned by their JSON: all routes with equal JSON share one chain.
 type chain struct {
 	id chainID
-	// source is the JSON, which is that of a document.
+	// source is the JSON of the chain, as in the document.
 	source []byte
 	shared *sharedSteps
-	// users counts the routes in the table that have it. It belongs to the table's writer.
+	// users is the number of routes in the table that use the chain. Only the table's writer reads or changes it.
 	users int
-	// refused is why the chain answers 503 in place of what it says; it is nil for one that works. It belongs to the table's
-	// writer.
+	// refused is the reason why the chain returns 503 instead of running its handlers. It is nil for a chain that
+	// works. Only the table's writer reads or changes it.
 	refused error
-	// current changes when Caddy loads a new configuration; requests that began with the old one end with it.
+	// current changes when Caddy loads a new configuration. Requests that started with the old instance also end with
+	// it.
 	current atomic.Pointer[instance]
 }
 
-// chainID is the digest of a chain's JSON.
+// chainID is the SHA-256 digest of a chain's JSON.
 type chainID [sha256.Size]byte
 
-// instance is a chain provisioned under one Caddy configuration. With handlers of Caddy it has a sub-context of its own.
+// instance is a chain that was provisioned under one Caddy configuration. If it contains Caddy handlers, it has its own
+// sub-context.
 type instance struct {
 	steps  []step
 	cancel func()
 	parts  *configDigest
-	// shared are those of its steps that other chains may have, too. They belong to the table's writer.
+	// shared holds those steps that other chains may use too. Only the table's writer reads or changes it.
 	shared []*sharedStep
-	// holders counts the requests in it, and one more while it is current. At zero it is cleaned up, and stays zero.
+	// holders is the number of requests that use the instance, plus one while it is current. When it reaches zero, the
+	// instance is cleaned up and the count stays at zero.
 	holders atomic.Int64
 }
 
-// configDigest are what a chain takes from the configuration. See NoteConfig. Instances that follow each other with the same share one.
+// configDigest identifies the parts of the configuration that a chain uses; see NoteConfig. Successive instances with
+// the same parts share one pointer.
 type configDigest struct{ digest string }
 
-// provision makes an instance of a chain. ctx is the context of the app; it must not be cancelled when Caddy loads a new configuration,
-// because requests may go on.
+// provision creates an instance of a chain. ctx is the context of the app. It must not be canceled when Caddy loads a
+// new configuration, because requests may still use the instance.
 func provision(ctx caddy.Context, source []byte, shared *sharedSteps) (*instance, error) {
 	var routes caddyhttp.RouteList
 	if err := caddy.StrictUnmarshalJSON(source, &routes); err != nil {
@@ -69,8 +73,8 @@ func provision(ctx caddy.Context, source []byte, shared *sharedSteps) (*instance
 
 type partsKey struct{}
 
-// NoteConfig is for a handler that takes a part of what it does from the configuration: it says in Provision what that is. A
-// route with such a handler is another one for its streams when the configuration says something else.
+// NoteConfig records a part of the configuration that a handler depends on. Handlers call it in Provision. If the
+// recorded parts change, the streams of the routes with this handler end after the drain time.
 func NoteConfig(ctx context.Context, part []byte) {
 	if sum, ok := ctx.Value(partsKey{}).(hash.Hash); ok {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
@@ -79,13 +83,14 @@ func NoteConfig(ctx context.Context, part []byte) {
 
 type sharedKey struct{}
 
-// SharedFrom returns what a filter shares that is provisioned in a chain; it is nil elsewhere.
+// SharedFrom returns the resources that filters share, for a filter that is provisioned in a chain. It returns nil for
+// other contexts.
 func SharedFrom(ctx context.Context) *filter.Shared {
 	shared, _ := ctx.Value(sharedKey{}).(*filter.Shared)
 	return shared
 }
 
-// newChain returns the chain for some JSON. One that Caddy refuses is closed.
+// newChain returns the chain for some JSON. If Caddy rejects the JSON, the chain returns 503.
 func newChain(ctx caddy.Context, id chainID, source []byte, shared *sharedSteps) *chain {
 	i, err := provision(ctx, source, shared)
 	c := &chain{users: 1}
@@ -102,7 +107,7 @@ func refusedByCaddy(err error) error {
 	return fmt.Errorf("the handler chain was rejected by Caddy: %w", err)
 }
 
-// newClosed returns a chain that answers 503.
+// newClosed returns a chain that returns 503 because of why.
 func newClosed(why error) *chain {
 	i := &instance{steps: closed, cancel: func() {}, parts: &configDigest{}}
 	i.holders.Store(1)
@@ -111,13 +116,14 @@ func newClosed(why error) *chain {
 	return c
 }
 
-// needsCaddy says whether an instance has handlers of Caddy. Another configuration makes no difference to one without.
+// needsCaddy reports whether an instance has Caddy handlers. An instance without them does not depend on the Caddy
+// configuration.
 func (i *instance) needsCaddy() bool {
 	return slices.ContainsFunc(i.steps, func(s step) bool { return s.handler != nil })
 }
 
-// provisionAgain makes another instance under another configuration the current one. It says whether the chain lets in
-// others now than before. With an error the chain is what it was.
+// provisionAgain replaces the current instance by one that is provisioned under ctx. changed reports whether the
+// handlers now depend on different parts of the configuration. If it returns an error, the chain stays as it was.
 func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	if c.refused == nil && !c.current.Load().needsCaddy() {
 		return false, nil
@@ -138,18 +144,18 @@ func (c *chain) provisionAgain(ctx caddy.Context) (changed bool, err error) {
 	return changed, nil
 }
 
-// closed answers in place of a chain that Caddy refuses.
+// closed holds the steps of a chain that Caddy rejected.
 var closed = []step{{filter: unavailable{}}}
 
 type unavailable struct{}
 
-// Apply answers 503. The Refusal has said why, once; the log need not, each time.
+// Apply returns 503. The reason is reported once as a Refusal and not logged for each request.
 func (unavailable) Apply(x *exchange.Exchange) (bool, error) {
 	return true, x.Respond(http.StatusServiceUnavailable, "")
 }
 
-// acquire returns the instance that a new request is to use, until release. It returns nil when the chain is no longer in
-// the table: the request has to look its route up again.
+// acquire returns the instance for a new request. The caller releases it. acquire returns nil if the chain is no longer
+// in the table; the request then has to look up its route again.
 func (c *chain) acquire() *instance {
 	for {
 		i := c.current.Load()
@@ -157,7 +163,7 @@ func (c *chain) acquire() *instance {
 			return nil
 		}
 		holders := i.holders.Load()
-		// At zero it has just been replaced, and the next one is already there.
+		// At zero the instance has just been replaced, and the next one is already current.
 		if holders > 0 && i.holders.CompareAndSwap(holders, holders+1) {
 			return i
 		}
@@ -166,12 +172,13 @@ func (c *chain) acquire() *instance {
 
 func (i *instance) release() {
 	if i.holders.Add(-1) == 0 {
-		// Not on the request's time: the cleanup of modules may wait.
+		// The cleanup of modules runs in a goroutine, so that the request does not wait for it.
 		panics.Go("live/chain", i.cancel)
 	}
 }
 
-// replace makes another instance, or none, the current one. The old one ends with its last request.
+// replace makes next the current instance; nil removes the current one. The old instance is cleaned up after its last
+// request.
 func (c *chain) replace(next *instance) {
 	if old := c.current.Swap(next); old != nil {
 		c.shared.forget(old.shared)

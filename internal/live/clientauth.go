@@ -9,15 +9,15 @@ import (
 	"github.com/k8singress/k8singress/internal/mtls"
 )
 
-// AsksClient says whether the handshake that comes by a port for a server name is to ask the client for a certificate. The name is as
-// the client wrote it, or empty.
+// AsksClient reports whether the TLS handshake for a server name on a port should request a client certificate. The
+// name is as the client sent it, or empty.
 func (t *Table) AsksClient(port uint16, name string) bool {
 	name = message.Hostname(name)
 	x := t.at(port, name)
 	return x.asking > 0 && x.find(name).asksClient()
 }
 
-// asking is one for a host that has a policy for the certificates of its clients.
+// asking returns 1 for a host with a policy for client certificates, otherwise 0. The host may be nil.
 func (h *host) asking() int {
 	if h == nil || h.clients == nil {
 		return 0
@@ -27,7 +27,8 @@ func (h *host) asking() int {
 
 func (h *host) asksClient() bool { return h != nil && h.clients != nil && h.clients.Asks() }
 
-// admitsLike says whether two hosts let in the same clients, so that a stream may go on from one to the other.
+// admitsLike reports whether two hosts accept the same clients, so that a stream may continue when one host replaces
+// the other.
 func (h *host) admitsLike(other *host) bool {
 	a, b := h.clientAuth, other.clientAuth
 	if a == nil || b == nil {
@@ -38,9 +39,10 @@ func (h *host) admitsLike(other *host) bool {
 	return x == y
 }
 
-// admit returns the answer that a request gets in place of everything else: if the connection that it comes by was made for another
-// host, and one of the two asks for certificates, or if the client is not to be let in. Otherwise it is nil, and on a host that wants
-// to know who the client is, that stands in the exchange and in the fields of the request.
+// admit returns the response for a request that must not reach its route, or nil. A request is rejected if its
+// connection was made for another host and one of the two hosts requests client certificates, or if the host does not
+// accept the client. If the host has a client policy and the client is accepted, admit stores the client in the
+// exchange and sets the client header fields of the request.
 func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) *mtls.Refusal {
 	if q.TLS() != nil && x.misdirected(q.TLS().ServerName, name, h) {
 		return mtls.Misdirected
@@ -57,8 +59,8 @@ func (x *index) admit(q *exchange.Exchange, name string, h *host, route *Route) 
 	return nil
 }
 
-// misdirected compares the name of the handshake with the host of the request: the handshake has asked for a certificate, or
-// not, as the one wants it. A client that names nobody has been served as the host for everybody else.
+// misdirected reports whether the handshake of the connection was for another host than the request, and one of the two
+// hosts requests client certificates. A client without a server name was served as the fallback host.
 func (x *index) misdirected(server, name string, h *host) bool {
 	server = message.Hostname(server)
 	if server == name {
@@ -71,8 +73,8 @@ func (x *index) misdirected(server, name string, h *host) bool {
 	return h.asksClient() || served.asksClient()
 }
 
-// checkStreams ends, when their time is over, the streams of clients whom a Secret lets in no longer. Until then it may let
-// them in again.
+// checkStreams ends the streams of clients that a changed Secret no longer accepts, after the drain time. The check is
+// repeated then, because the Secret may have changed again.
 func (t *Table) checkStreams(secret ir.Name) {
 	var list []endingStreams
 	t.hostsThatAsk(func(h *host) {
@@ -86,17 +88,18 @@ func (t *Table) checkStreams(secret ir.Name) {
 	t.drain(list)
 }
 
-// keepsOut says whether the client of a stream would not be let in by now.
+// keepsOut reports whether the client of a stream would be rejected now.
 func (h *host) keepsOut(s stream) bool {
 	_, refusal := h.clients.Check(s.connection)
 	return refusal != nil && !s.anybody
 }
 
-// challenges is where authorities look for the answers to their challenges.
+// challenges is the path below which certificate authorities fetch ACME HTTP-01 challenges.
 const challenges = "/.well-known/acme-challenge"
 
-// answersChallenges says whether a request is for such an answer, and the route for nothing else: an authority has no
-// certificate to show. That a regular expression begins like that does not say that its requests do.
+// answersChallenges reports whether a request fetches an ACME challenge and the route serves only challenges.
+// Certificate authorities present no client certificate. The path of the request is checked too, because a regular
+// expression that begins with the prefix may match other paths.
 func (r *Route) answersChallenges(request *message.Request) bool {
 	return r != nil && strings.HasPrefix(r.Path, challenges) && strings.HasPrefix(message.CleanPath(request.Path), challenges+"/")
 }

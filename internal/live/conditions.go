@@ -10,22 +10,22 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// conditions are ir.Conditions, ready to be compared.
+// conditions is a compiled ir.Conditions.
 type conditions struct {
 	method                  string
 	headers, query, cookies []valueMatch
-	// session is the backend that the session must be one of; nil asks for none.
+	// session is the backend to which the request's session must belong. Nil means that the session does not matter.
 	session *balancer.Backend
 }
 
-// valueMatch is an ir.ValueMatch, ready to be compared.
+// valueMatch is a compiled ir.ValueMatch.
 type valueMatch struct {
 	name, value string
-	// regex is nil where the value is compared as a whole.
+	// regex is nil if the whole value is compared with value.
 	regex *pattern.Pattern
 }
 
-// newConditions returns nil for no conditions.
+// newConditions compiles the conditions of a route. It returns nil if c is nil.
 func newConditions(c *ir.Conditions, backend *balancer.Backend) (*conditions, error) {
 	if c == nil {
 		return nil, nil
@@ -53,7 +53,8 @@ func newConditions(c *ir.Conditions, backend *balancer.Backend) (*conditions, er
 	return all, nil
 }
 
-// hold says whether a request meets all of the conditions. A value that would take too long to search in meets none.
+// hold reports whether a request meets all conditions. A value that would take too long to search does not meet its
+// condition.
 func (c *conditions) hold(r *message.Request, b *pattern.Budget) bool {
 	return (c.method == "" || c.method == r.Method) && (c.session == nil || c.session.HasSession(valueOf(r.Cookie))) &&
 		all(c.headers, headerOf(r), b) && all(c.query, r.QueryValue, b) && all(c.cookies, r.Cookie, b)
@@ -62,7 +63,7 @@ func (c *conditions) hold(r *message.Request, b *pattern.Budget) bool {
 // lookup finds a value by its name.
 type lookup func(name string) (string, bool)
 
-// valueOf is a lookup of what is empty where it is not there.
+// valueOf turns a lookup into a function that returns an empty string for a missing value.
 func valueOf(find lookup) func(name string) string {
 	return func(name string) string {
 		value, _ := find(name)
@@ -81,7 +82,7 @@ func all(matches []valueMatch, find lookup, b *pattern.Budget) bool {
 	return true
 }
 
-// headerOf joins the fields of a name, as nginx does.
+// headerOf returns a lookup for the header fields of a request. Like nginx, it joins fields with the same name.
 func headerOf(r *message.Request) lookup {
 	return func(name string) (string, bool) {
 		if strings.EqualFold(name, "Host") {

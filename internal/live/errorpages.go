@@ -14,11 +14,11 @@ import (
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
-// errorPages are what clients of a route get in place of errors.
+// errorPages configures the error pages of a route.
 type errorPages struct {
 	statuses []int
 	ownOnly  bool
-	// own is the backend that the route names for them; it may be nil.
+	// own is the error page backend that the route names. It may be nil.
 	own *balancer.Backend
 }
 
@@ -33,7 +33,8 @@ func (t *Table) errorPages(d *document.ErrorPages) *errorPages {
 	return p
 }
 
-// backendFor returns who is asked for the pages, or nil if there is none.
+// backendFor returns the backend that serves the error pages, or nil if there is none. It is the route's own backend,
+// otherwise the default backend.
 func (t *Table) backendFor(p *errorPages) *balancer.Backend {
 	if p.own != nil && !p.own.Empty() {
 		return p.own
@@ -44,7 +45,8 @@ func (t *Table) backendFor(p *errorPages) *balancer.Backend {
 	return nil
 }
 
-// pagesOf are the statuses of answers of the controller itself that clients get a page for: none while there is no backend for pages.
+// pagesOf returns the statuses for which the controller's own responses are replaced by an error page. It returns nil
+// while no backend can serve pages.
 func (t *Table) pagesOf(p *errorPages) []int {
 	if t.backendFor(p) == nil {
 		return nil
@@ -52,7 +54,8 @@ func (t *Table) pagesOf(p *errorPages) []int {
 	return p.statuses
 }
 
-// replaced are the statuses of answers that do not reach the client. There are none while nobody can be asked for a page.
+// replaced returns the statuses for which responses of endpoints are replaced by an error page. It returns nil while no
+// backend can serve pages.
 func (t *Table) replaced(p *errorPages) []int {
 	if p.ownOnly || t.backendFor(p) == nil {
 		return nil
@@ -60,7 +63,8 @@ func (t *Table) replaced(p *errorPages) []int {
 	return p.statuses
 }
 
-// asking is how pages are asked for: with less patience than requests are served, because the client has waited already.
+// asking holds the proxy settings for error pages. The timeouts are shorter than for requests, because the client has
+// already waited.
 var asking = mustSettings(ir.Proxy{
 	Attempts: ir.Attempts{Connect: 2 * time.Second, Read: 10 * time.Second, Write: 10 * time.Second, Tries: 2, Total: 10 * time.Second},
 })
@@ -73,7 +77,8 @@ func mustSettings(p ir.Proxy) *proxy.Settings {
 	return s
 }
 
-// serveErrorPage answers a request that has failed with the page of its error. Without one the error stays what it is.
+// serveErrorPage responds to a failed request with the error page for its status. If there is no page, it returns err
+// unchanged.
 func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) error {
 	if errors.Is(err, exchange.ErrCut) || x.Writer.Started() || x.Context().Err() != nil {
 		return err
@@ -101,7 +106,8 @@ func (t *Table) serveErrorPage(x *exchange.Exchange, p *errorPages, err error) e
 	return fmt.Errorf("%w; asking for the error page: %w", err, failed)
 }
 
-// setDefault replaces the default backend. Requests under way end with the one that they began with.
+// setDefault replaces the default backend; an empty id removes it. Requests in flight end with the backend that they
+// started with.
 func (t *Table) setDefault(id string) {
 	old := t.global.fallback.Load()
 	if old != nil && old.backend.ID() == id {
@@ -128,7 +134,8 @@ func (t *Table) newDefault(id string) *Route {
 	}
 }
 
-// serveDefault leaves a request that no route is for to the default backend. Where that does not answer, it is as if there were none.
+// serveDefault forwards a request without a route to the default backend. If the default backend fails, the outcome is
+// NoHost, as without a default backend.
 func (t *Table) serveDefault(x *exchange.Exchange) (Outcome, error) {
 	route := t.global.fallback.Load()
 	if route == nil || x.PassesOn || x.Conn.Listener != ServerPorts || route.backend.Empty() {

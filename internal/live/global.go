@@ -16,10 +16,10 @@ import (
 	"github.com/k8singress/k8singress/internal/tracing"
 )
 
-// defaultDrain is ingress-nginx's worker-shutdown-timeout.
+// defaultDrain is the default of ingress-nginx's worker-shutdown-timeout.
 const defaultDrain = 240 * time.Second
 
-// global is what holds for every request.
+// global holds the settings that apply to every request.
 type global struct {
 	clients atomic.Pointer[realip.Policy]
 	options atomic.Pointer[ir.Global]
@@ -27,18 +27,19 @@ type global struct {
 	block   atomic.Pointer[filter.Block]
 	log     atomic.Pointer[accesslog.Log]
 	streams atomic.Pointer[accesslog.Streams]
-	// compress is nil while no answer is compressed.
+	// compress is nil if compression is disabled.
 	compress atomic.Pointer[compress.Policy]
 	status   atomic.Pointer[statusReaders]
-	// tracer is nil where nothing is traced.
+	// tracer is nil if tracing is disabled.
 	tracer atomic.Pointer[tracing.Tracer]
 
 	handshakes atomic.Pointer[handshakes]
-	// fallback is the route to the default backend; nil is without.
+	// fallback is the route to the default backend, or nil if there is no default backend.
 	fallback atomic.Pointer[Route]
 }
 
-// SetGlobal replaces what holds for every request, from the next one on; nil is ingress-nginx's defaults.
+// SetGlobal replaces the settings that apply to every request. New requests use them. Nil means ingress-nginx's
+// defaults.
 func (t *Table) SetGlobal(g *ir.Global) {
 	if g == nil {
 		g = &ir.Global{}
@@ -57,7 +58,8 @@ func (t *Table) SetGlobal(g *ir.Global) {
 	t.connections.Configure(g.KeepAlive, g.KeepAliveTimeout)
 }
 
-// setAccessLog opens the logs that the options and the ConfigMap ask for; their files stay open.
+// setAccessLog opens the access logs that the options and the ConfigMap configure. Files that are already open stay
+// open.
 func (t *Table) setAccessLog(g *ir.Global) {
 	if t.options.Load().NoAccessLog {
 		t.global.log.Store(nil)
@@ -68,7 +70,7 @@ func (t *Table) setAccessLog(g *ir.Global) {
 	t.global.streams.Store(accesslog.NewStreams(&g.StreamLog, t.logs))
 }
 
-// setTracer replaces what sends spans where it is for another collector. Requests under way end with the one that they began with.
+// setTracer replaces the tracer if the collector changed. Requests in flight keep the tracer that they started with.
 func (t *Table) setTracer(of *ir.Collector) {
 	if t.global.tracer.Load().Sends(of) {
 		return
@@ -76,34 +78,35 @@ func (t *Table) setTracer(of *ir.Collector) {
 	t.global.tracer.Swap(tracing.New(of, t.spans)).Retire()
 }
 
-// Spans says what becomes of spans, with metrics.
+// Spans returns the exporter of spans, which also has its metrics.
 func (t *Table) Spans() *tracing.Exports { return t.spans }
 
-// AccessLogs are the files of the access log, with their metrics.
+// AccessLogs returns the files of the access log, with their metrics.
 func (t *Table) AccessLogs() *accesslog.Files { return t.logs }
 
-// AccessLog is where requests are noted; nil is nowhere.
+// AccessLog returns the log of HTTP requests. Nil means that requests are not logged.
 func (t *Table) AccessLog() *accesslog.Log { return t.global.log.Load() }
 
-// StreamLog is where connections of TCP and UDP ports are noted; nil is nowhere.
+// StreamLog returns the log of TCP and UDP connections. Nil means that they are not logged.
 func (t *Table) StreamLog() *accesslog.Streams { return t.global.streams.Load() }
 
-// Global is what SetGlobal was given last. It is never nil, and nobody may change it.
+// Global returns the settings last passed to SetGlobal. They are never nil, and callers must not change them.
 func (t *Table) Global() *ir.Global { return t.global.options.Load() }
 
-// Clients tells where requests come from.
+// Clients returns the policy that determines the client address of a request.
 func (t *Table) Clients() *realip.Policy { return t.global.clients.Load() }
 
-// HSTS is the value of the Strict-Transport-Security header for answers over TLS; empty is without.
+// HSTS returns the value of the Strict-Transport-Security header for responses over TLS. An empty value means that
+// there is no such header.
 func (t *Table) HSTS() string { return t.global.answers.Load().hsts }
 
-// StreamPolicy is how connections are passed on that no port of their own has: those of Passthrough.
+// StreamPolicy returns the settings for TLS passthrough connections, which have no port of their own.
 func (t *Table) StreamPolicy() ir.StreamPolicy { return t.Global().Streams }
 
-// DrainTime is how long streams go on after their route has gone.
+// DrainTime returns how long streams may continue after their route was removed.
 func (t *Table) DrainTime() time.Duration { return cmp.Or(t.Global().Drain, defaultDrain) }
 
-// answers are the changes to all answers: those over TLS, and the others.
+// answers holds the header changes for all responses: secure for those over TLS, plain for the others.
 type answers struct {
 	hsts          string
 	headers       *exchange.Headers
@@ -131,7 +134,7 @@ func newAnswers(g *ir.Global, o *Options) *answers {
 	return a
 }
 
-// Always are the changes to the answers of requests that come with TLS, or without.
+// Always returns the header changes for all responses. secure selects the responses to requests over TLS.
 func (t *Table) Always(secure bool) exchange.Changes {
 	if secure {
 		return t.global.answers.Load().secure

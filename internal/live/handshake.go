@@ -8,10 +8,10 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// handshake is an ir.TLSPolicy, ready for handshakes.
+// handshake is an ir.TLSPolicy that is prepared for TLS handshakes.
 type handshake struct {
 	versions string
-	// ciphers are those of TLS 1.2; nil are Caddy's.
+	// ciphers are the TLS 1.2 cipher suites. Nil means Caddy's defaults.
 	ciphers   []uint16
 	onlyHTTP1 bool
 }
@@ -26,9 +26,9 @@ func newHandshake(p *ir.TLSPolicy) *handshake {
 	return h
 }
 
-// handshakes is what ir.Global says of them.
+// handshakes holds the TLS settings of ir.Global.
 type handshakes struct {
-	// usual is for hosts without a policy of their own.
+	// usual applies to hosts without their own TLS policy.
 	usual             *handshake
 	reject, onlyHTTP1 bool
 }
@@ -37,9 +37,9 @@ func newHandshakes(g *ir.Global) *handshakes {
 	return &handshakes{newHandshake(&g.TLS), g.RejectUnknown, g.OnlyHTTP1}
 }
 
-// Speaks says whether the handshake that comes by a port for a server name is one of the TLS versions that TLSPolicy.Versions names. The
-// server name is as the client wrote it, or empty. A name that no host has may have to be refused, and one that no listener of the port
-// has is; no versions are right for it then.
+// Speaks reports whether the TLS versions for a server name on a port are versions, as TLSPolicy.Versions names them.
+// server is as the client sent it, or empty. It returns false for all versions if the handshake must be rejected: if no
+// listener of the port covers the name, or if unknown names are rejected and no host has this name.
 func (t *Table) Speaks(port uint16, server, versions string) bool {
 	name := message.Hostname(server)
 	if port != ServerPorts && t.listeners.Load().find(port, name) == nil {
@@ -53,8 +53,8 @@ func (t *Table) Speaks(port uint16, server, versions string) bool {
 	return g.of(h).versions == versions
 }
 
-// Handshake returns what TLS is to agree on with a client that asks by a port for a server name: config itself, or a copy with the ciphers
-// and protocols of the host.
+// Handshake returns the TLS configuration for a server name on a port: config itself, or a copy with the ciphers and
+// protocols of the host. server is as the client sent it, or empty.
 func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.Config {
 	name := message.Hostname(server)
 	g := t.global.handshakes.Load()
@@ -73,7 +73,7 @@ func (t *Table) Handshake(port uint16, server string, config *tls.Config) *tls.C
 	return config
 }
 
-// of returns that of a host, which may be nil.
+// of returns the TLS settings of a host, which may be nil.
 func (g *handshakes) of(h *host) *handshake {
 	if h == nil || h.handshake == nil {
 		return g.usual

@@ -23,33 +23,35 @@ import (
 type Route struct {
 	exchange.Route
 
-	// redirect is for requests without TLS; it may be nil.
+	// redirect configures the redirect to HTTPS for requests without TLS. It may be nil.
 	redirect *ir.HTTPSRedirect
 	streams  *streams
-	// position is that of the route in its host. begin is the text with which every path begins that its regular expression matches.
+	// position is the index of the route in its host. begin is the literal prefix of every path that the regular
+	// expression matches.
 	position int
 	begin    string
-	// conditions are nil for a route that takes every request with its path; next is the one that is tried where they do not
-	// hold, and nil behind the last route of the path.
+	// conditions are nil for a route that takes all requests for its path. next is the route that is tried if the
+	// conditions do not hold. It is nil for the last route of the path.
 	conditions *conditions
 	next       *Route
 
-	// errors is nil for a route whose clients get errors as they are.
+	// errors configures the error pages. Nil means that clients get errors unchanged.
 	errors *errorPages
 	// tracing is nil for a route whose requests are not traced.
 	tracing *tracing.Route
 
-	// destination is the only one of most routes, and the first one of those with a split.
+	// destination is the only destination of a route without a split, and the first destination of a route with a
+	// split.
 	destination
 	split *split.Split[*destination]
 }
 
-// destination is where a request goes, and what it meets on its way.
+// destination is a backend with the handler chain that requests pass on their way to it.
 type destination struct {
-	// backend is nil for a chain that answers by itself.
+	// backend is nil for a chain that responds by itself.
 	backend *balancer.Backend
 	chain   *chain
-	// secured are the connections to endpoints over TLS; nil is those that others use as well.
+	// secured configures the TLS connections to endpoints. If it is nil, the destination uses the shared connections.
 	secured *proxy.Secured
 	// access and users are as in the document.
 	access string
@@ -62,29 +64,30 @@ type host struct {
 	exact  map[string]*Route
 	prefix prefixes
 	regex  []*Route
-	// aliasOf is the host that answers in place of this one; it is empty for nearly all. expression is for a name that is one, or nil.
+	// aliasOf is the name of the host that serves the requests for this host. It is usually empty. expression is the
+	// compiled name of the host if the name is a regular expression, otherwise nil.
 	aliasOf    string
 	expression *pattern.Pattern
 	// aliasBy and aliasSince are as in the document.
 	aliasBy    string
 	aliasSince int64
-	// uniform is isUniform, once all routes are there.
+	// uniform is the result of isUniform. It is set after all routes are added.
 	uniform bool
 	// all has every route once, in the order of the document.
 	all []*Route
-	// handshake is nil for a host that has what the global options say.
+	// handshake is nil for a host that uses the global TLS settings.
 	handshake *handshake
-	// clients is nil for a host that asks its clients for no certificate.
+	// clients is the policy for client certificates. Nil means that the host does not request them.
 	clients *mtls.Policy
-	// clientAuth is what clients was made of.
+	// clientAuth is the configuration from which clients was created.
 	clientAuth *ir.ClientAuth
-	// passthrough is nil for a host whose TLS ends here.
+	// passthrough is nil for a host whose TLS is terminated here.
 	passthrough *Passthrough
 }
 
-// find returns the route for a request and its clean path, or nil: the exact path, else the longest prefix, else the first regular
-// expression that matches. Where a host has both kinds, a regular expression that stands before that path or prefix in the document
-// comes first. It fails where that would take too long.
+// find returns the route for a request and its clean path, or nil. An exact path wins over the longest prefix, and the
+// longest prefix wins over the first regular expression that matches. Regular expressions that come before that exact
+// path or prefix in the document are tried first. find returns an error if matching would take too long.
 func (h *host) find(path string, r *message.Request) (*Route, error) {
 	budget := pattern.NewBudget()
 	plain := h.exact[path].first(r, &budget)
@@ -103,11 +106,13 @@ func (h *host) find(path string, r *message.Request) (*Route, error) {
 	return plain, nil
 }
 
-// errTooLong is for a path that patterns of the host need too much time for. Any of them may guard it, so none is passed over.
+// errTooLong is the error for a path that takes too long to match against the regular expressions of the host. Any of
+// these expressions may protect the path, so none of them may be skipped.
 var errTooLong = exchange.Fail(http.StatusRequestURITooLong, errors.New("the path is too long for the regular expressions of its host"))
 
-// search returns the first of some routes with regular expressions that matches, or nil. Those are passed over that cannot match by how
-// they begin, so that the expressions of one namespace use up no time for the paths of another one.
+// search returns the first of routes whose regular expression matches, or nil. It skips expressions whose literal
+// prefix the path does not have, so that the expressions of one namespace do not use up the time for the paths of
+// another one.
 func search(routes []*Route, path string, r *message.Request, b *pattern.Budget) (*Route, error) {
 	for _, route := range routes {
 		if !pattern.MayBegin(path, route.begin) {
@@ -126,7 +131,7 @@ func search(routes []*Route, path string, r *message.Request, b *pattern.Budget)
 	return nil, nil
 }
 
-// first returns the first of the routes of one path whose conditions hold, or nil.
+// first returns the first route of a path whose conditions hold, or nil. r is the first route of the list.
 func (r *Route) first(of *message.Request, b *pattern.Budget) *Route {
 	for r != nil && r.conditions != nil && !r.conditions.hold(of, b) {
 		r = r.next
@@ -134,7 +139,7 @@ func (r *Route) first(of *message.Request, b *pattern.Budget) *Route {
 	return r
 }
 
-// add puts a route into the index. Routes of one path and type are tried in the order in which they are added.
+// add adds a route to the index. Routes with equal path and type are tried in the order in which they were added.
 func (h *host) add(r *Route) error {
 	if !strings.HasPrefix(r.Path, "/") && r.Type != "regex" {
 		return fmt.Errorf("the path %q does not begin with a slash", r.Path)
@@ -172,7 +177,7 @@ func (h *host) addRegex(r *Route) error {
 	return nil
 }
 
-// with returns the first of the routes of one path when another one has been added. r may be nil.
+// with appends next to the routes of a path and returns the first one. r may be nil.
 func (r *Route) with(next *Route) *Route {
 	if r == nil {
 		return next
@@ -181,8 +186,8 @@ func (r *Route) with(next *Route) *Route {
 	return r
 }
 
-// append puts a route behind those of the same path. Those that let in the same clients have their streams in common: a
-// request may find another one of them when weights or conditions change, and no stream is to end for that.
+// append adds a route after the others of the same path. Routes that accept the same clients share their streams. A
+// request may match a different one of them after weights or conditions change, and this must not end its stream.
 func (r *Route) append(next *Route) {
 	for last := r; ; last = last.next {
 		if last.admits() == next.admits() {

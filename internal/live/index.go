@@ -10,24 +10,25 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// index finds the virtual host of a request. It is immutable: with returns another one and shares what did not change,
-// so that a change costs the same with ten hosts as with ten thousand.
+// index finds the virtual host of a request. It is immutable. The method with returns a new index that shares the
+// unchanged parts, so the cost of a change does not depend on the number of hosts.
 type index struct {
 	exact hosts
-	// wildcard has "*.example.com" as ".example.com", which is a part of the name that is looked up.
+	// wildcard stores "*.example.com" as ".example.com", which is a substring of the name that is looked up.
 	wildcard hosts
-	// deep has "**.example.com" as ".example.com": it is for names with any number of labels before that. They are few.
+	// deep stores "**.example.com" as ".example.com". Such a host matches names with any number of labels before the
+	// suffix. There are only few of them.
 	deep map[string]*host
-	// expressions are hosts whose names are regular expressions, the oldest first. They are few.
+	// expressions are the hosts whose names are regular expressions, oldest first. There are only few of them.
 	expressions []*host
 	fallback    *host
-	// asking is how many hosts have a policy for the certificates of clients.
+	// asking is the number of hosts with a policy for client certificates.
 	asking int
-	// passing is how many hosts have a backend that ends their TLS.
+	// passing is the number of hosts with TLS passthrough.
 	passing int
 }
 
-// hosts is a map in shards, of which a change copies one.
+// hosts is a map that is split into shards. A change copies only one shard.
 type hosts [256]map[string]*host
 
 var seed = maphash.MakeSeed()
@@ -36,8 +37,8 @@ func shard(name string) int { return int(maphash.String(seed, name) & 0xff) }
 
 func (h *hosts) get(name string) *host { return h[shard(name)][name] }
 
-// set changes a name in a shard that is not shared with another index: one of the given shards, or a copy, which is one of
-// them from then on. A nil host removes the name.
+// set changes the host of a name. own marks the shards that no other index shares. If the shard of the name is not
+// marked, set copies and marks it first. A nil value removes the name.
 func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 	i := shard(name)
 	if !own[i] {
@@ -53,7 +54,7 @@ func (h *hosts) set(name string, value *host, own *[len(hosts{})]bool) {
 	}
 }
 
-// with returns an index in which the given hosts are different; nil is one that is gone.
+// with returns an index with the given hosts changed. A nil host is removed.
 func (x *index) with(changed map[string]*host) *index {
 	next := *x
 	var exact, wildcard [len(hosts{})]bool
@@ -83,7 +84,7 @@ func (x *index) with(changed map[string]*host) *index {
 	return &next
 }
 
-// withExpression returns a list in which the host of a name is another one; nil is one that is gone.
+// withExpression returns a list in which h replaces the host with this name. A nil h removes it.
 func withExpression(list []*host, name string, h *host) []*host {
 	list = slices.DeleteFunc(slices.Clone(list), func(h *host) bool { return h.name == name })
 	if h != nil {
@@ -93,12 +94,13 @@ func withExpression(list []*host, name string, h *host) []*host {
 	return list
 }
 
-// olderName sorts as objects are sorted: by age, then the object whose namespace and name come last.
+// olderName sorts hosts by age, as objects are sorted. Of hosts of the same age, the one whose object has the last
+// namespace and name comes first.
 func olderName(a, b *host) int {
 	return cmp.Or(cmp.Compare(a.aliasSince, b.aliasSince), cmp.Compare(b.aliasBy, a.aliasBy), cmp.Compare(a.name, b.name))
 }
 
-// find returns the virtual host that answers for a name in lower case, or nil.
+// find returns the virtual host that serves a name, or nil. The name is in lower case.
 func (x *index) find(name string) *host {
 	h := x.lookup(name)
 	if h == nil || h.aliasOf == "" {
@@ -110,7 +112,8 @@ func (x *index) find(name string) *host {
 	return h
 }
 
-// lookup returns the host of a name: the exact one, that of the longest wildcard, that of the oldest regular expression, else the fallback.
+// lookup returns the host for a name: the exact host, otherwise the host of the longest wildcard, otherwise the oldest
+// regular expression that matches, otherwise the fallback.
 func (x *index) lookup(name string) *host {
 	if h := x.exact.get(name); h != nil {
 		return h
@@ -135,8 +138,9 @@ func (x *index) lookup(name string) *host {
 	return x.fallback
 }
 
-// search returns the host of the first regular expression that is found in a name. ok is false where none is. Where it would take too
-// long to tell, there is no host: the fallback is for names that no other host has.
+// search returns the host of the first regular expression that matches a name. ok is false if no expression matches. If
+// matching would take too long, search returns no host and true: the fallback is only for names that match no other
+// host.
 func (x *index) search(name string) (found *host, ok bool) {
 	budget := pattern.NewNameBudget()
 	for _, h := range x.expressions {

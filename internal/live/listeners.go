@@ -11,13 +11,13 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// ServerPorts stands for all ports of the servers, where requests see the virtual hosts of all Ingresses.
+// ServerPorts represents all ports of the servers. On these ports the virtual hosts of all Ingresses are served.
 const ServerPorts uint16 = 0
 
-// group has the virtual hosts of one listener group.
+// group holds the virtual hosts of one listener group.
 type group struct {
 	index atomic.Pointer[index]
-	// refused are the routes, by host, that are not served as their document says.
+	// refused holds, by host, the routes that are not served as their document defines them.
 	refused map[string][]refused
 }
 
@@ -26,7 +26,8 @@ func (g *group) init() {
 	g.refused = map[string][]refused{}
 }
 
-// UpdateGroup changes hosts of a listener group, as Update does for those of Ingresses. The group begins to be with its first change.
+// UpdateGroup changes hosts of a listener group, as Update does for the hosts of Ingresses. The first update creates
+// the group.
 func (t *Table) UpdateGroup(name string, changes map[string]*document.Host) {
 	g := t.groups[name]
 	if g == nil {
@@ -37,7 +38,7 @@ func (t *Table) UpdateGroup(name string, changes map[string]*document.Host) {
 	t.update(g, changes)
 }
 
-// RemoveGroup ends a listener group, to which no listener belongs any more.
+// RemoveGroup removes a listener group and its hosts. No listener may belong to it any more.
 func (t *Table) RemoveGroup(name string) {
 	g := t.groups[name]
 	if g == nil {
@@ -49,28 +50,30 @@ func (t *Table) RemoveGroup(name string) {
 	delete(t.groups, name)
 }
 
-// Listener is a port beside those of the servers, or the part of one that is for some names, and whose hosts are served there.
+// Listener is a port in addition to the server ports, or the part of such a port that serves certain host names. It
+// serves the hosts of its group.
 type Listener struct {
 	// Name is unique.
 	Name string
 	Port uint16
 	// Hostname is as in the document.
 	Hostname string
-	// Group is the name of a group.
+	// Group is the name of a listener group.
 	Group string
 }
 
-// listener is one of those of a port.
+// listener is one listener of a port.
 type listener struct {
 	name, hostname string
 	group          *group
 }
 
-// listeners are all, by port. Those of a port are in the order in which they are tried. The value is immutable.
+// listeners holds all listeners by port. The listeners of a port are in the order in which they are tried. The value is
+// immutable.
 type listeners map[uint16][]*listener
 
-// SetListeners says which groups the ports beside those of the servers belong to. Of several listeners of one port a request or a
-// handshake gets the one whose host name is the nearest to its own.
+// SetListeners replaces the listeners of all ports except the server ports. If a port has several listeners, a request
+// or a handshake uses the listener with the most specific host name that covers its name.
 func (t *Table) SetListeners(all []Listener) {
 	next := listeners{}
 	for _, l := range all {
@@ -84,7 +87,8 @@ func (t *Table) SetListeners(all []Listener) {
 	t.listeners.Store(&next)
 }
 
-// nearer orders host names: those without a wildcard come first, then the longer ones, and last the one for every host.
+// nearer sorts host names by how specific they are: names without a wildcard first, then longer names, and last the
+// empty name, which covers every host.
 func nearer(a, b string) int {
 	wild := func(name string) int { return strings.LastIndexByte(name, '*') + 1 }
 	if a == "" || b == "" {
@@ -103,8 +107,8 @@ func (l *listeners) find(port uint16, name string) *listener {
 	return nil
 }
 
-// covers says whether a host name of a document is for a name: "*.example.com" for those with one more label, "**.example.com" for those
-// with any number, and an empty one for all.
+// covers reports whether a host name of a document covers a name. "*.example.com" covers names with one more label,
+// "**.example.com" names with any number of additional labels, and an empty host name covers all names.
 func covers(hostname, name string) bool {
 	if suffix, ok := strings.CutPrefix(hostname, "**"); ok {
 		return len(name) > len(suffix) && strings.HasSuffix(name, suffix)
@@ -116,8 +120,8 @@ func covers(hostname, name string) bool {
 	return hostname == "" || hostname == name
 }
 
-// ListenerFor returns the name of the listener of a port for a server name, as the client wrote it, or empty; it is empty for
-// ServerPorts, and where no listener covers the name.
+// ListenerFor returns the name of the listener of a port for a server name. server is as the client sent it, or empty.
+// The result is empty for ServerPorts and if no listener covers the name.
 func (t *Table) ListenerFor(port uint16, server string) string {
 	if l := t.listeners.Load().find(port, message.Hostname(server)); l != nil {
 		return l.name
@@ -125,10 +129,10 @@ func (t *Table) ListenerFor(port uint16, server string) string {
 	return ""
 }
 
-// none is for names that no listener of their port covers.
+// none is the index for names that no listener of their port covers.
 var none = &index{}
 
-// at returns the virtual hosts for a connection that comes by a port and a name in lower case.
+// at returns the virtual hosts for a port and a name in lower case.
 func (t *Table) at(port uint16, name string) *index {
 	if port == ServerPorts {
 		return t.index.Load()
@@ -139,8 +143,8 @@ func (t *Table) at(port uint16, name string) *index {
 	return none
 }
 
-// misdirected says whether a connection was made for another listener of its port than that of a request, whose certificates and policies
-// are others.
+// misdirected reports whether the connection was made for a different listener of its port than the request. That
+// listener may have other certificates and policies.
 func (t *Table) misdirected(conn *message.Conn, name string) bool {
 	if conn.Listener == ServerPorts || conn.TLS == nil {
 		return false
@@ -149,7 +153,7 @@ func (t *Table) misdirected(conn *message.Conn, name string) bool {
 	return all.find(conn.Listener, message.Hostname(conn.TLS.ServerName)) != all.find(conn.Listener, name)
 }
 
-// allGroups yields every group. It is for the goroutine that changes the table, as are allHosts and hostsThatAsk.
+// allGroups yields every group. Only the goroutine that changes the table may call it, and allHosts and hostsThatAsk.
 func (t *Table) allGroups(yield func(*group) bool) {
 	if !yield(&t.group) {
 		return
@@ -168,7 +172,8 @@ func (t *Table) allHosts(yield func(*host)) {
 	}
 }
 
-// hostsThatAsk calls yield with those that want certificates of their clients, and maybe others.
+// hostsThatAsk calls yield with every host that has a policy for client certificates. It may call it with other hosts
+// too.
 func (t *Table) hostsThatAsk(yield func(*host)) {
 	for g := range t.allGroups {
 		if x := g.index.Load(); x.asking > 0 {

@@ -12,16 +12,16 @@ import (
 	"github.com/k8singress/k8singress/internal/split"
 )
 
-// Passthrough is what becomes of the TLS connections of a host whose backend ends TLS itself.
+// Passthrough handles the TLS connections of a host whose backend terminates TLS.
 type Passthrough struct {
-	// Backends share them. There is always one to choose.
+	// Backends selects the backend of a connection. It always has at least one.
 	Backends *split.Split[*balancer.Backend]
 
 	streams *streams
 }
 
-// passthrough is nil for a host whose TLS ends here. Where no backend has a weight the connections are closed: the owner of
-// the host does not want their TLS to end here either.
+// passthrough returns nil for a host whose TLS is terminated here. If no backend has a weight, connections are closed:
+// the owner of the host does not want TLS to be terminated here either.
 func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthrough {
 	if d.Passthrough == "" && len(d.PassthroughSplit) == 0 {
 		return nil
@@ -35,8 +35,8 @@ func (t *Table) passthrough(g *group, name string, d *document.Host) *Passthroug
 	return &Passthrough{Backends: to, streams: &streams{all: &t.open}}
 }
 
-// PassesAny says whether there is a host whose TLS ends elsewhere, for connections that come by a port. Without one nobody need look
-// at names.
+// PassesAny reports whether a port has a host with TLS passthrough. If there is none, the server name does not have to
+// be read from connections.
 func (t *Table) PassesAny(port uint16) bool {
 	if port == ServerPorts {
 		return t.index.Load().passing > 0
@@ -44,8 +44,8 @@ func (t *Table) PassesAny(port uint16) bool {
 	return slices.ContainsFunc((*t.listeners.Load())[port], func(l *listener) bool { return l.group.index.Load().passing > 0 })
 }
 
-// Passthrough returns what becomes of a TLS connection that comes by a port for a server name, as the client wrote it, or empty. It is
-// nil where TLS ends here: that is so for all names that nobody has.
+// Passthrough returns the passthrough of a server name on a port. server is as the client sent it, or empty. It returns
+// nil if TLS is terminated here, as for all unknown names.
 func (t *Table) Passthrough(port uint16, server string) *Passthrough {
 	x := t.at(port, message.Hostname(server))
 	if x.passing == 0 || server == "" {
@@ -58,14 +58,13 @@ func (t *Table) Passthrough(port uint16, server string) *Passthrough {
 	return h.passthrough
 }
 
-// Follow notes that a connection has begun. It has end called some time after the host has ceased to pass connections
-// through, as streams of HTTP end with their route. The function that it returns is to be called when the connection has
-// ended.
+// Follow registers a connection. end is called some time after the host stops passing connections through, as HTTP
+// streams end after their route is removed. The caller calls the returned function when the connection has ended.
 func (p *Passthrough) Follow(end context.CancelFunc) (ended func()) {
 	return p.streams.enter(end, stream{})
 }
 
-// passing is one for a host whose TLS ends elsewhere.
+// passing returns 1 for a host with TLS passthrough, otherwise 0. The host may be nil.
 func (h *host) passing() int {
 	if h == nil || h.passthrough == nil {
 		return 0
@@ -73,8 +72,8 @@ func (h *host) passing() int {
 	return 1
 }
 
-// inheritPassthrough gives a host the connections that were passed through for it before, whoever gets them from now on, and
-// returns them if nobody has them.
+// inheritPassthrough hands the passthrough connections of the previous version of a host to h, even if the backend
+// changed. If h has no passthrough, it returns these connections, which have to end.
 func (h *host) inheritPassthrough(before *host) []endingStreams {
 	switch {
 	case before.passthrough == nil:
@@ -86,7 +85,7 @@ func (h *host) inheritPassthrough(before *host) []endingStreams {
 	return nil
 }
 
-// endPassthrough ends what was passed through, when its time is over.
+// endPassthrough ends all passthrough connections after the drain time.
 func (t *Table) endPassthrough() {
 	var list []endingStreams
 	t.allHosts(func(h *host) { list = append(list, (*host)(nil).inheritPassthrough(h)...) })

@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Bounds of a path that servers read in more than one way, where guards depend on it: each reading costs a look at the routes. The key of
-// an object has at most 1024 bytes in S3, which are 3072 when each of them is escaped.
+// Limits for a path that servers may read in more than one way, on hosts where this affects access control. Each
+// reading costs a route lookup. An S3 object key has at most 1024 bytes, which become 3072 if each byte is escaped.
 const (
 	longestAmbiguous = 4 << 10
 	mostReadings     = 16
@@ -21,8 +21,8 @@ var (
 	errStrict    = errors.New("servers read the path in more than one way, and strict_paths is on")
 )
 
-// checkPath refuses a request whose path an endpoint may take for one that other guards stand in front of. The endpoint gets the path as
-// the client sent it, and may decode and clean it in another way than it was routed by.
+// checkPath rejects a request whose path an endpoint may read as another path with different access rules. The endpoint
+// gets the path as the client sent it, and may decode and clean it differently from the router.
 func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
 	strict := t.options.Load().StrictPaths
 	if !strict && (route == nil || h.uniform) || !message.Ambiguous(x.EscapedPath) {
@@ -51,8 +51,9 @@ func (t *Table) checkPath(x *exchange.Exchange, h *host, route *Route) error {
 	return nil
 }
 
-// admitsAll says whether all clients that the route lets in may come to a path that leads to another one, or to none. A path without a
-// route is for no client, but one that is still ambiguous names nothing that an endpoint would serve.
+// admitsAll reports whether every client that the route accepts may also access path, which leads to the route other,
+// or to no route if other is nil. No client may access a path without a route. A path that is still ambiguous is
+// allowed, because no endpoint would serve anything for it.
 func (r *Route) admitsAll(path string, other *Route) bool {
 	if other == nil {
 		return message.Ambiguous(path)
@@ -61,16 +62,17 @@ func (r *Route) admitsAll(path string, other *Route) bool {
 	return guards == "" || guards == r.guards()
 }
 
-// guards is the same for routes that let in the same clients, and empty for a route that lets in all.
+// guards identifies the access rules of a route. It is equal for routes that accept the same clients, and empty for a
+// route that accepts all clients.
 func (r *Route) guards() string {
 	if r.refused() != nil {
-		// What it answers 503 for may be what should guard it.
+		// The part of the configuration that is rejected may be the part that protects the route.
 		return "refused"
 	}
 	return strings.Trim(r.admits(), ",")
 }
 
-// isUniform says whether each path of a host leads to a route, and all routes let in the same clients.
+// isUniform reports whether each path of a host leads to a route, and all routes accept the same clients.
 func (h *host) isUniform() bool {
 	root := h.prefix.routes
 	if root == nil || h.clients != nil {

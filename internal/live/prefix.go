@@ -7,19 +7,19 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// prefixes has the routes of a host that match a path and all below it, element by element. A lookup looks at each element of the
-// path of a request once, and no further than there are routes.
+// prefixes is a tree with the prefix routes of a host, one level for each path element. A lookup reads each element of
+// a request path once and stops at the last level that has routes.
 type prefixes struct {
-	// routes are nil for an element that routes lead through only.
+	// routes is nil for an element that only leads to longer prefixes.
 	routes *Route
 	above  *prefixes
-	// most elements have one below, which stands in name and only. below is for several.
+	// Most elements have a single child, which is stored in name and only. below is used for several children.
 	name  string
 	only  *prefixes
 	below map[string]*prefixes
 }
 
-// at returns the place of a path, which it makes if there is none.
+// at returns the node for a path. It creates the node if there is none.
 func (p *prefixes) at(path string) *prefixes {
 	for element, rest := "", strings.TrimSuffix(path, "/"); rest != ""; {
 		element, rest = cut(rest)
@@ -33,7 +33,7 @@ func (p *prefixes) at(path string) *prefixes {
 	return p
 }
 
-// cut returns the first element of a path, which begins with a slash, and what comes behind it.
+// cut splits a path, which begins with a slash, into its first element and the rest.
 func cut(path string) (element, rest string) {
 	path = path[1:]
 	if end := strings.IndexByte(path, '/'); end >= 0 {

@@ -8,20 +8,21 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// HealthPath and StatusPath are what load balancers and monitors ask for at hosts that nobody has, as ingress-nginx answers them.
+// HealthPath and StatusPath are the paths that load balancers and monitors request on unknown hosts. ingress-nginx
+// serves the same paths.
 const (
 	HealthPath = "/healthz"
 	StatusPath = "/nginx_status"
 )
 
-// probes are the routes of these requests, which stay out of the access log.
+// probes are the routes of these requests. They are not logged in the access log.
 var probes = map[string]*exchange.Route{
 	HealthPath: {Path: HealthPath, Type: "exact", Unlogged: true},
 	StatusPath: {Path: StatusPath, Type: "exact", Unlogged: true},
 }
 
-// probe says whether a request is for the controller itself. A path of an Ingress for all hosts goes before it where it would in nginx: if
-// it is a regular expression, or says more than "/" of the path.
+// probe reports whether a request is for the controller itself. As in nginx, an Ingress for all hosts takes precedence
+// if its path is a regular expression or longer than "/".
 func (t *Table) probe(x *exchange.Exchange, index *index, h *host, route *Route, path string) bool {
 	if h != nil && h != index.fallback || x.PassesOn || x.Conn.Listener != ServerPorts || probes[path] == nil {
 		return false
@@ -33,7 +34,7 @@ func (t *Table) probe(x *exchange.Exchange, index *index, h *host, route *Route,
 	return true
 }
 
-// statusReaders are the networks whose clients may read the status.
+// statusReaders holds the networks whose clients may read the status page.
 type statusReaders []netip.Prefix
 
 func newStatusReaders(of *ir.StatusPage) (all statusReaders) {
@@ -51,7 +52,7 @@ func newStatusReaders(of *ir.StatusPage) (all statusReaders) {
 	return all
 }
 
-// ReadsStatus says whether the client of a request may read the status.
+// ReadsStatus reports whether the client of a request may read the status page.
 func (t *Table) ReadsStatus(x *exchange.Exchange) bool {
 	ip, err := netip.ParseAddr(x.Client().IP)
 	ip = ip.Unmap().WithZone("")

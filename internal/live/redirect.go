@@ -10,8 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// redirect answers a request that came without TLS with the way to HTTPS. It does not answer if the request came by HTTPS to
-// a proxy in front, whose word counts.
+// redirect redirects a request without TLS to HTTPS. It does nothing if a trusted proxy received the request over
+// HTTPS.
 func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (answered bool, err error) {
 	client := x.Client()
 	if client.Proto != "http" {
@@ -19,7 +19,8 @@ func redirect(x *exchange.Exchange, to *ir.HTTPSRedirect) (answered bool, err er
 	}
 	host := client.Hostname()
 	if host == "" {
-		// HTTP/1.0 need not say whom it asks. There is no other place to send it to, and it may not stay here.
+		// An HTTP/1.0 request may have no host. The redirect then has no target, and the request must not be served
+		// without TLS.
 		return true, x.Respond(http.StatusBadRequest, "")
 	}
 	if to.Port != 0 {

@@ -6,15 +6,14 @@ import (
 	"slices"
 )
 
-// Refusal is a part of a document that is not served. Everything else is.
+// Refusal describes a part of a document that is not served. All other parts are served.
 type Refusal struct {
-	// Host and Path say where it stands, Origin which object it comes from. There may be no path.
+	// Host and Path identify the route. Path may be empty. Origin is the object from which the route comes.
 	Host, Path, Origin string
 	Err                error
 }
 
-// refused is a route that is left out because of err, or closed because its chain is refused. That may change with the
-// chain.
+// refused is a route that is left out because of err. If err is nil, the route returns 503 while its chain is rejected.
 type refused struct {
 	route *Route
 	err   error
@@ -24,8 +23,8 @@ func (g *group) refuse(r *Route, err error) {
 	g.refused[r.Host] = append(g.refused[r.Host], refused{r, err})
 }
 
-// Refused returns what is not served at present, in the order of hosts and their routes, so that all replicas report alike.
-// It is for the goroutine that changes the table.
+// Refused returns the parts that are not served at present, ordered by host and route, so that all replicas report the
+// same. Only the goroutine that changes the table may call it.
 func (t *Table) Refused() []Refusal {
 	all := t.group.appendRefused(nil)
 	for _, name := range slices.Sorted(maps.Keys(t.groups)) {
@@ -50,7 +49,7 @@ func (r *refused) why() error {
 	if r.err != nil || refused == nil {
 		return r.err
 	}
-	// Without a route, its requests would go to the one with the next shorter path, which may lead to the same backend and not
-	// have what keeps them out here.
+	// The route stays in the table and returns 503. Without the route, its requests would go to the next shorter path,
+	// which may lead to the same backend without the access rules of this route.
 	return fmt.Errorf("requests get 503, because %w", refused)
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
-// step is a part of a chain: a filter, a handler of Caddy, or the end, where the request goes to an endpoint. One of them is set.
+// step is a part of a chain: a filter, a Caddy handler, or the final proxy step that forwards the request to an
+// endpoint. Exactly one field is set.
 type step struct {
 	filter  filter.Filter
 	handler caddyhttp.MiddlewareHandler
 	proxy   *proxy.Settings
 }
 
-// Visit is an exchange in a chain. Handlers of Caddy inside of the chain find it in the context.
+// Visit is the run of one exchange through a handler chain. Caddy handlers in the chain find it in the request context.
 type Visit struct {
 	x           *exchange.Exchange
 	connections *proxy.Pool
@@ -30,10 +31,10 @@ type Visit struct {
 	to          *destination
 }
 
-// visits are used again, but for those of exchanges that are kept.
+// visits is a pool of Visit values. Visits of exchanges that are kept do not return to it.
 var visits = pools.NewStructs[Visit]("live: visit")
 
-// run lets a request through the steps of its chain, from one on.
+// run runs the steps of the chain, starting with the step at index from.
 func (v *Visit) run(from int) error {
 	steps := v.instance.steps
 	for n := from; n < len(steps); n++ {
@@ -51,22 +52,23 @@ func (v *Visit) run(from int) error {
 	return exchange.Fail(http.StatusNotFound, nil)
 }
 
-// from returns run as a function. It stands apart, so that only visits with handlers of Caddy pay for one.
+// from returns a function that calls run. It is a separate method, so that only visits with Caddy handlers allocate the
+// closure.
 func (v *Visit) from(step int) func() error { return func() error { return v.run(step) } }
 
 type visitKey struct{}
 
-// VisitFrom returns the visit that a request of a handler of Caddy belongs to, or nil.
+// VisitFrom returns the Visit in the context of a request that a Caddy handler received, or nil.
 func VisitFrom(ctx context.Context) *Visit {
 	v, _ := ctx.Value(visitKey{}).(*Visit)
 	return v
 }
 
-// Exchange returns what the visit is of.
+// Exchange returns the exchange of the visit.
 func (v *Visit) Exchange() *exchange.Exchange { return v.x }
 
-// through lets the request through a handler of Caddy, and through what is behind it, if the handler asks for that. What Caddy does
-// for each request is done here, and only here.
+// through runs a Caddy handler. behind runs the remaining steps when the handler calls the next handler. All
+// per-request setup that Caddy handlers need is done here.
 func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error) error {
 	x := v.x
 	x.Kept = true
@@ -90,7 +92,8 @@ func (v *Visit) through(handler caddyhttp.MiddlewareHandler, behind func() error
 	return errors.Join(err, w.Finish())
 }
 
-// enter has fn work on the exchange with what handlers of Caddy have made of the request, and with their answer.
+// enter calls fn after it copied the changes that Caddy handlers made to the request into the exchange. During the
+// call, responses are written to w.
 func (v *Visit) enter(w http.ResponseWriter, r *http.Request, fn func() error) error {
 	x := v.x
 	writer, target, conn := x.Writer, x.Target, x.Conn
@@ -105,7 +108,7 @@ func (v *Visit) enter(w http.ResponseWriter, r *http.Request, fn func() error) e
 	return err
 }
 
-// Apply lets a request that comes from a handler of Caddy through a filter, and to what is behind it.
+// Apply applies a filter to a request that comes from a Caddy handler, and then calls next unless the filter responded.
 func (v *Visit) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return v.enter(w, r, func() error {
 		answered, err := f.Apply(v.x)
@@ -116,19 +119,19 @@ func (v *Visit) Apply(f filter.Filter, w http.ResponseWriter, r *http.Request, n
 	})
 }
 
-// Forward sends a request that comes from a handler of Caddy to an endpoint.
+// Forward sends a request that comes from a Caddy handler to an endpoint.
 func (v *Visit) Forward(s *proxy.Settings, w http.ResponseWriter, r *http.Request) error {
 	return v.enter(w, r, func() error { return v.connections.Forward(v.x, s, v.to.secured) })
 }
 
-// last is a handler behind which nothing stands.
+// last is a handler that ignores its next handler.
 type last struct{ caddyhttp.Handler }
 
 func (l last) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	return l.Handler.ServeHTTP(w, r)
 }
 
-// failureOf keeps the status that a handler of Caddy has said.
+// failureOf keeps the status of an error that a Caddy handler returned.
 func failureOf(err error) error {
 	var theirs caddyhttp.HandlerError
 	if errors.As(err, &theirs) && !errors.As(err, new(*exchange.Failure)) {

@@ -11,27 +11,27 @@ import (
 	"github.com/k8singress/k8singress/internal/mtls"
 )
 
-// Outcome of a lookup.
+// Outcome is the result of Table.Serve.
 type Outcome int
 
 const (
-	// Served means that a chain answered, or failed.
+	// Served means that a chain responded or failed.
 	Served Outcome = iota
 	// NotReady means that the table is not complete yet.
 	NotReady
 	// NoHost means that no route matches the host and the path.
 	NoHost
-	// Probe means that nobody has the host, and that the request is for the controller itself: the path of its route is HealthPath or
-	// StatusPath.
+	// Probe means that no Ingress owns the host and the request is for the controller itself: the path of its route is
+	// HealthPath or StatusPath.
 	Probe
 )
 
-// errBlocked is for a request that the options refuse wherever it goes.
+// errBlocked is returned for a request that the global block lists reject, regardless of its route.
 var errBlocked = exchange.Fail(http.StatusForbidden, errors.New("requests of this kind are not let in"))
 
-// Serve lets the chain of the matching route answer. The request and the writer of the exchange are set; what is known of the route
-// is filled in here. With any outcome but Served nothing has been written. An error has the status of exchange.StatusOf, and nothing
-// has been written either, unless it is exchange.ErrCut.
+// Serve routes the request and runs the chain of its route. The caller sets the request and the writer of the exchange;
+// Serve fills in the route. Unless the outcome is Served, nothing was written. The status of an error is
+// exchange.StatusOf(err). If there is an error, nothing was written, unless it is exchange.ErrCut.
 func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	client, policy := x.Writer, t.global.compress.Load()
 	if policy == nil {
@@ -52,7 +52,7 @@ func (t *Table) Serve(x *exchange.Exchange) (outcome Outcome, err error) {
 	return outcome, err
 }
 
-// serve is Serve for a writer that compresses, or for one that does not.
+// serve does the work of Serve. The writer of the exchange may compress.
 func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	if !t.ready.Load() {
 		return NotReady, nil
@@ -92,7 +92,7 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 		to := route.to()
 		i := to.chain.acquire()
 		if i == nil {
-			// Replaced between the lookup and here.
+			// The chain was removed after the lookup.
 			continue
 		}
 		x.Route, x.Backend = &route.Route, to.backend
@@ -100,17 +100,17 @@ func (t *Table) serve(x *exchange.Exchange) (Outcome, error) {
 	}
 }
 
-// beforeRoute answers what no chain is asked for: requests that have to come by TLS, or by another connection, and clients that are
-// not let in.
+// beforeRoute responds to requests that must not reach a chain: those that are redirected to HTTPS, that came over a
+// connection for another host, or whose client is not accepted.
 func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *host, route *Route) (answered bool, err error) {
-	// First: without TLS there is no certificate to ask for.
+	// The redirect comes first, because there is no client certificate without TLS.
 	if x.TLS() == nil && route != nil && route.redirect != nil {
 		if answered, err := redirect(x, route.redirect); answered {
 			return true, err
 		}
 	}
 	if x.TLS() != nil && h.passing() > 0 {
-		// The TLS of the host ends elsewhere, and this connection was made for another one.
+		// The backend terminates the TLS of this host, so this connection was made for another host.
 		return true, refuse(x, mtls.Misdirected)
 	}
 	if index.asking == 0 {
@@ -123,7 +123,7 @@ func (t *Table) beforeRoute(x *exchange.Exchange, index *index, name string, h *
 	return true, refuse(x, refusal)
 }
 
-// refuse answers a client that is not let in.
+// refuse writes the response for a client that is not accepted.
 func refuse(x *exchange.Exchange, why *mtls.Refusal) error {
 	answer := &message.Response{Status: why.Status, Fields: why.Fields(), Length: int64(len(why.Body())), Close: why.Leave}
 	if err := x.Head(answer); err != nil {
@@ -156,8 +156,8 @@ func (t *Table) serveOn(x *exchange.Exchange, i *instance, route *Route, to *des
 	return t.serveErrorPage(x, route.errors, err)
 }
 
-// withoutEndpoints turns the failure of a request that had no endpoint left to go to into 503: its last one has gone meanwhile, or
-// was about to end.
+// withoutEndpoints changes the status of a failure from 502 or 504 to 503 if the backend no longer has a ready
+// endpoint. Its last endpoint was removed during the request, or is terminating.
 func withoutEndpoints(x *exchange.Exchange, err error) error {
 	if err == nil || x.Backend == nil || x.Backend.Ready() {
 		return err

@@ -5,7 +5,7 @@ import (
 	"github.com/k8singress/k8singress/internal/split"
 )
 
-// newSplit is for a document with more than one share.
+// newSplit creates the split of a document with more than one share.
 func newSplit(shares []*document.Share, to func(*document.Destination) destination) *split.Split[*destination] {
 	all := make([]split.Share[*destination], len(shares))
 	for i, d := range shares {
@@ -15,10 +15,11 @@ func newSplit(shares []*document.Share, to func(*document.Destination) destinati
 	return split.New((*destination).empty, all...)
 }
 
-// empty says whether there is no endpoint to answer.
+// empty reports whether the destination has a backend without endpoints.
 func (d *destination) empty() bool { return d.backend != nil && d.backend.Empty() }
 
-// to chooses the destination of a request. A split without weights is refused when it is added, so there is one.
+// to chooses the destination of a request. It always finds one, because a split without weights is rejected when its
+// route is added.
 func (r *Route) to() *destination {
 	if r.split == nil {
 		return &r.destination
@@ -26,7 +27,7 @@ func (r *Route) to() *destination {
 	return r.split.Next()
 }
 
-// destinations yields all of a route.
+// destinations yields all destinations of a route.
 func (r *Route) destinations(yield func(*destination) bool) {
 	if r.split == nil {
 		yield(&r.destination)
@@ -39,7 +40,7 @@ func (r *Route) destinations(yield func(*destination) bool) {
 	}
 }
 
-// admits is the same for routes that let in the same clients.
+// admits identifies the access rules of a route. The result is equal for routes that accept the same clients.
 func (r *Route) admits() string {
 	all := r.access
 	for d := range r.destinations {
@@ -50,7 +51,7 @@ func (r *Route) admits() string {
 	return all
 }
 
-// refused returns why the first of the destinations that answers 503 does so, or nil.
+// refused returns the reason why a destination returns 503, for the first such destination. It returns nil if all work.
 func (r *Route) refused() error {
 	for d := range r.destinations {
 		if d.chain.refused != nil {

@@ -18,19 +18,19 @@ import (
 	"github.com/k8singress/k8singress/internal/proxy"
 )
 
-// sharedSteps are the steps that are made of their JSON alone. All chains with equal JSON for a step share it: where a cluster has many
-// chains, most differ in one step. It belongs to the table's writer.
+// sharedSteps holds the steps that depend only on their JSON. All chains with equal JSON for a step share it, because
+// in a cluster with many chains most of them differ in a single step. Only the table's writer uses it.
 type sharedSteps struct {
-	// filters is what filters have in common.
+	// filters holds the resources that filters share.
 	filters *filter.Shared
 	all     map[string]*sharedStep
 }
 
-// sharedStep is one of them, by its JSON.
+// sharedStep is one shared step with its JSON.
 type sharedStep struct {
 	step
 	source string
-	// users counts the instances of chains that have it.
+	// users is the number of chain instances that use the step.
 	users int
 }
 
@@ -38,14 +38,15 @@ func newSharedSteps(filters *filter.Shared) *sharedSteps {
 	return &sharedSteps{filters: filters, all: map[string]*sharedStep{}}
 }
 
-// keep has a step found by its JSON.
+// keep stores a step under its JSON.
 func (s *sharedSteps) keep(of step, raw json.RawMessage) *sharedStep {
 	one := &sharedStep{step: of, source: string(raw)}
 	s.all[one.source] = one
 	return one
 }
 
-// forget takes one user off each step. Those without any are forgotten; requests that are in them go on.
+// forget decrements the users of each step and removes the steps without users. Requests that are using a removed step
+// continue.
 func (s *sharedSteps) forget(steps []*sharedStep) {
 	for _, one := range steps {
 		if one.users--; one.users == 0 {
@@ -54,20 +55,21 @@ func (s *sharedSteps) forget(steps []*sharedStep) {
 	}
 }
 
-// building makes the steps of an instance of a chain.
+// building builds the steps of a chain instance.
 type building struct {
 	parent caddy.Context
 	shared *sharedSteps
-	// sub is the context of handlers of Caddy. It is nil until the first of them: it costs more than all else that a chain has.
+	// sub is the context for Caddy handlers. It is nil until the first handler needs it, because it costs more than all
+	// other parts of a chain.
 	sub    *caddy.Context
 	cancel func()
-	// sum digests what handlers take from the configuration.
+	// sum digests the parts of the configuration that handlers use.
 	sum   hash.Hash
 	steps []step
 	taken []*sharedStep
 }
 
-// context makes the context on its first call.
+// context returns the context for Caddy handlers. The first call creates it.
 func (b *building) context() caddy.Context {
 	if b.sub == nil {
 		b.sum = sha256.New()
@@ -79,7 +81,7 @@ func (b *building) context() caddy.Context {
 	return *b.sub
 }
 
-// nothingOfConfig is what a chain without handlers of Caddy takes from the configuration.
+// nothingOfConfig is the digest of a chain without Caddy handlers.
 var nothingOfConfig = &configDigest{}
 
 func (b *building) digest() *configDigest {
@@ -89,8 +91,8 @@ func (b *building) digest() *configDigest {
 	return &configDigest{string(b.sum.Sum(nil))}
 }
 
-// compile makes steps of routes. Routes with matchers are left to Caddy, with all that is in them. A panic of a module becomes an
-// error: one bad chain must not end the process.
+// compile turns routes into steps. If a route has matchers, the whole list becomes one step that Caddy evaluates. A
+// panic of a module becomes an error, because one faulty chain must not end the process.
 func (b *building) compile(routes caddyhttp.RouteList) (err error) {
 	if caught := panics.Try(func() {
 		if slices.ContainsFunc(routes, conditional) {
@@ -116,22 +118,22 @@ func (b *building) compile(routes caddyhttp.RouteList) (err error) {
 	return err
 }
 
-// conditional says whether a route is not for every request, or ends the list for some.
+// conditional reports whether a route applies only to some requests or is terminal.
 func conditional(r caddyhttp.Route) bool {
 	return len(r.MatcherSetsRaw) > 0 || r.Group != "" || r.Terminal
 }
 
-// matched are routes that Caddy has to choose from.
+// matched is a route list with matchers, which Caddy evaluates.
 type matched struct{ routes caddyhttp.RouteList }
 
 func (m matched) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	return m.routes.Compile(next).ServeHTTP(w, r)
 }
 
-// proxyHandler is the name of the handler at the end of a chain.
+// proxyHandler is the name of the last handler of a chain.
 const proxyHandler = "k8singress_proxy"
 
-// add makes the next step, or takes one that another chain has.
+// add appends the step for a handler. It reuses a shared step with the same JSON.
 func (b *building) add(raw json.RawMessage) error {
 	if one := b.shared.all[string(raw)]; one != nil {
 		b.take(one)
@@ -160,7 +162,7 @@ func (b *building) take(one *sharedStep) {
 	b.steps, b.taken = append(b.steps, one.step), append(b.taken, one)
 }
 
-// newStep says as well whether other chains may have the step, too.
+// newStep creates the step for a handler. shareable reports whether other chains may use the step too.
 func (b *building) newStep(name string, raw json.RawMessage) (_ step, shareable bool, err error) {
 	if name == proxyHandler {
 		settings, err := filter.Decode[ir.Proxy](raw)

@@ -13,38 +13,39 @@ import (
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
-// streams are the requests of one route that may last for ever: upgraded connections and streams of events. They stay with
-// the route through all its changes but those of who gets in.
+// streams holds the open requests of one route that may never end, such as upgraded connections and event streams. A
+// route keeps its streams through all changes, except changes of the clients that it accepts.
 type streams struct {
-	// all counts those of every route.
+	// all counts the streams of all routes.
 	all  *drainGroup
 	mu   sync.Mutex
 	open map[*context.CancelFunc]stream
 }
 
-// stream is what is remembered of one.
+// stream describes one open stream.
 type stream struct {
-	// of is what its chain took from the configuration.
+	// of identifies the parts of the configuration that the chain used when the stream started.
 	of *configDigest
 	// connection is nil without TLS.
 	connection *tls.ConnectionState
-	// anybody says that it is let in whatever certificate it comes with.
+	// anybody is true if the stream is accepted with any client certificate, or without one.
 	anybody bool
-	// began is before it was asked who its client is.
+	// began is the time before the client of the stream was authenticated.
 	began time.Time
 }
 
-// isStream says whether a request asks for something that need not end.
+// isStream reports whether the response to a request may never end.
 func isStream(r *message.Request) bool {
 	return r.Fields.Has(message.Upgrade) || strings.Contains(r.Fields.Get(message.Accept), "text/event-stream")
 }
 
-// isCall says whether a request is a call of gRPC. Most of them end soon, and any may be a stream.
+// isCall reports whether a request is a gRPC call. Most calls are short, but any of them may be a stream.
 func isCall(r *message.Request) bool {
 	return strings.HasPrefix(r.Fields.Get(message.ContentType), "application/grpc")
 }
 
-// follow gives the request a context that ends with its streams, and returns what to call when it has been served.
+// follow registers a request as a stream and gives it a context that is canceled when the streams of the route end. The
+// caller calls the returned function when the request has been served.
 func (s *streams) follow(r *message.Request, is stream) (ended func()) {
 	ctx, cancel := context.WithCancel(r.Context())
 	left := s.enter(cancel, is)
@@ -55,7 +56,8 @@ func (s *streams) follow(r *message.Request, is stream) (ended func()) {
 	}
 }
 
-// enter has cancel called with the end of the streams, and returns what to call when the stream has ended.
+// enter registers a stream. cancel is called when the streams of the route end. The caller calls the returned function
+// when the stream has ended.
 func (s *streams) enter(cancel context.CancelFunc, is stream) (left func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,20 +74,21 @@ func (s *streams) enter(cancel context.CancelFunc, is stream) (left func()) {
 	}
 }
 
-// now returns those that are open.
+// now returns a copy of the open streams.
 func (s *streams) now() map[*context.CancelFunc]stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.open)
 }
 
-// endingStreams are streams that are to end: all of a route, or those that has, if it is not nil, says it of.
+// endingStreams are streams that have to end: all streams of a route, or, if has is not nil, those for which it returns
+// true.
 type endingStreams struct {
 	streams *streams
 	has     func(stream) bool
 }
 
-// close ends those that are open.
+// close ends the selected streams that are open.
 func (e endingStreams) close() {
 	for cancel, s := range e.streams.now() {
 		if e.has == nil || e.has(s) {
@@ -94,7 +97,7 @@ func (e endingStreams) close() {
 	}
 }
 
-// none says whether none is open.
+// none reports whether none of the selected streams is open.
 func (e endingStreams) none() bool {
 	for _, s := range e.streams.now() {
 		if e.has == nil || e.has(s) {
@@ -104,8 +107,8 @@ func (e endingStreams) none() bool {
 	return true
 }
 
-// keepStreams gives the routes of a host the streams of those before with the same path, if they let in the same clients. It
-// returns the streams that nobody has then.
+// keepStreams hands the streams of the previous version of a host to the routes of h with the same path, if they accept
+// the same clients. It returns the streams that no route takes over. h may be nil.
 func (h *host) keepStreams(before *host) []endingStreams {
 	if before == nil {
 		return nil
@@ -115,7 +118,7 @@ func (h *host) keepStreams(before *host) []endingStreams {
 	for _, r := range before.all {
 		k := key{r.Type, r.Path, r.admits()}
 		if _, ok := left[k]; !ok {
-			// Others with the same key have the same streams, or no requests.
+			// Other routes with the same key share these streams, or get no requests.
 			left[k] = r.streams
 		}
 	}
@@ -137,7 +140,7 @@ func (h *host) keepStreams(before *host) []endingStreams {
 	return list
 }
 
-// streamsOf are the streams of chains that had these digests.
+// streamsOf returns the streams of the chains in before whose configuration digest is the given one.
 func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	var list []endingStreams
 	if len(before) == 0 {
@@ -155,10 +158,11 @@ func (t *Table) streamsOf(before map[*chain]*configDigest) []endingStreams {
 	return list
 }
 
-// settled is when a request that found its route before that was gone has begun its stream.
+// settled is the time after which each request that still found a removed route has registered its stream.
 const settled = 10 * time.Second
 
-// drain ends streams when their time is over. That may be a year: routes without streams are not remembered for so long.
+// drain ends streams after the drain time. Because the drain time may be very long, lists without open streams are
+// dropped after at most the time settled.
 func (t *Table) drain(list []endingStreams) {
 	if len(list) == 0 {
 		return
@@ -177,7 +181,7 @@ func (t *Table) drain(list []endingStreams) {
 	})
 }
 
-// AwaitStreams waits until no stream is under way, or ctx ends.
+// AwaitStreams waits until no stream is open, or until ctx ends.
 func (t *Table) AwaitStreams(ctx context.Context) {
 	select {
 	case <-t.open.gone():
@@ -185,11 +189,11 @@ func (t *Table) AwaitStreams(ctx context.Context) {
 	}
 }
 
-// drainGroup counts what comes and goes. Unlike a sync.WaitGroup it may be waited for while more comes.
+// drainGroup is a counter with a wait for zero. Unlike with a sync.WaitGroup, the count may grow during the wait.
 type drainGroup struct {
 	mu sync.Mutex
 	n  int
-	// empty is closed when the count is zero. It is nil while no caller waits.
+	// empty is closed when the count becomes zero. It is nil if no caller waits.
 	empty chan struct{}
 }
 
@@ -202,7 +206,7 @@ func (c *drainGroup) add(n int) {
 	}
 }
 
-// gone returns a channel that is closed as soon as the count is zero.
+// gone returns a channel that is closed when the count is zero.
 func (c *drainGroup) gone() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()

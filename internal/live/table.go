@@ -1,6 +1,6 @@
-// Package live serves HTTP from tables that change while requests are under way: virtual hosts, paths, and the chains
-// of Caddy handlers that their routes share. Requests read immutable values behind atomic pointers; one writer replaces
-// them.
+// Package live serves HTTP requests from tables that change at run time. The tables hold virtual hosts, paths, and the
+// chains of Caddy handlers that routes share. Requests read immutable values behind atomic pointers. A single writer
+// replaces these values.
 package live
 
 import (
@@ -26,9 +26,9 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// Table is the HTTP half of what is live. Its methods that change it are for one goroutine.
+// Table is the HTTP part of the live configuration. Only one goroutine may call the methods that change it.
 type Table struct {
-	// group has the virtual hosts of all Ingresses, groups those of other listener groups, by name.
+	// group holds the virtual hosts of all Ingresses. groups holds the other listener groups by name.
 	group
 	groups    map[string]*group
 	listeners atomic.Pointer[listeners]
@@ -37,45 +37,45 @@ type Table struct {
 	backends *endpoints.Table
 	// authorities holds the CAs that client and backend certificates are verified against.
 	authorities *trust.Store
-	// connections outlive the chains that use them.
+	// connections holds the connections to endpoints. They outlive the chains that use them.
 	connections *proxy.Pool
-	// services are the connections to external services that filters ask.
+	// services holds the connections to external services that filters call.
 	services *proxy.Pool
 	// logs are the files of the access log.
 	logs *accesslog.Files
-	// spans says what becomes of what OpenTelemetry is told.
+	// spans exports spans to OpenTelemetry collectors.
 	spans *tracing.Exports
-	// shared is what filters have in common.
+	// shared holds the resources that the filters of all chains share.
 	shared *filter.Shared
 
 	ctx    caddy.Context
 	chains map[chainID]*chain
 	steps  *sharedSteps
-	// open are the streams of all routes, also of those that have gone.
+	// open counts the streams of all routes, including removed routes.
 	open drainGroup
 
 	global  global
 	options atomic.Pointer[Options]
 }
 
-// Options are those of the administrator that requests look at. They are not for objects to say.
+// Options are administrator settings that are read for each request. Kubernetes objects cannot change them.
 type Options struct {
-	// StrictPaths refuses each path that servers read in more than one way.
+	// StrictPaths rejects each path that servers may read in more than one way.
 	StrictPaths bool
-	// NoAccessLog notes no requests and no connections, whatever the ConfigMap says.
+	// NoAccessLog disables the access logs of requests and connections. The ConfigMap cannot enable them again.
 	NoAccessLog bool
-	// Via tells clients in a Via field that the answer has come through here.
+	// Via adds a Via header to responses.
 	Via bool
 }
 
-// SetOptions replaces the options, from the next request on.
+// SetOptions replaces the options for new requests.
 func (t *Table) SetOptions(o Options) {
 	t.options.Store(&o)
 	t.global.answers.Store(newAnswers(t.Global(), &o))
 	t.setAccessLog(t.Global())
 }
 
-// NewTable returns a table without hosts, which answers 503 until MarkReady.
+// NewTable returns a table without hosts. Serve returns NotReady until MarkReady is called.
 func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	t := &Table{
 		backends: backends, authorities: authorities, connections: proxy.NewPool(backends.Guard()), chains: map[chainID]*chain{},
@@ -94,16 +94,17 @@ func NewTable(backends *endpoints.Table, authorities *trust.Store) *Table {
 	return t
 }
 
-// Shared returns what the filters of all chains have in common.
+// Shared returns the resources that the filters of all chains share.
 func (t *Table) Shared() *filter.Shared { return t.shared }
 
-// MarkReady says that the table is complete: from then on a host that is not in it does not exist.
+// MarkReady marks the table as complete. From then on, a host that is not in the table does not exist.
 func (t *Table) MarkReady() { t.ready.Store(true) }
 
-// Ready says whether MarkReady was called.
+// Ready reports whether MarkReady was called.
 func (t *Table) Ready() bool { return t.ready.Load() }
 
-// Update changes hosts; nil removes one. A route whose chain Caddy refuses answers 503, and no other is touched.
+// Update changes the hosts of Ingresses; nil removes a host. A route whose chain Caddy rejects returns 503. Other
+// routes are not affected.
 func (t *Table) Update(changes map[string]*document.Host) { t.update(&t.group, changes) }
 
 func (t *Table) update(g *group, changes map[string]*document.Host) {
@@ -125,14 +126,15 @@ func (t *Table) update(g *group, changes map[string]*document.Host) {
 		ending = append(ending, next[name].keepStreams(before)...)
 	}
 	g.index.Store(old.with(next))
-	// Only now: a chain that the new hosts use too is kept.
+	// The old hosts are dropped last, so that chains that the new hosts also use are kept.
 	for _, h := range replaced {
 		t.drop(h)
 	}
 	t.drain(ending)
 }
 
-// retryRefused provisions the refused chains of hosts again, each once. What Caddy missed may be there now.
+// retryRefused provisions the rejected chains of hosts once more, because the module or resource that Caddy missed may
+// be available now.
 func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 	tried := map[*chain]bool{}
 	for name := range hosts {
@@ -140,7 +142,7 @@ func (t *Table) retryRefused(g *group, hosts map[string]*document.Host) {
 			for d := range r.route.destinations {
 				if c := d.chain; t.chains[c.id] == c && c.refused != nil && !tried[c] {
 					tried[c] = true
-					// If it fails again, the chain says so itself.
+					// A new failure is stored in the chain.
 					_, _ = c.provisionAgain(t.ctx)
 				}
 			}
@@ -190,7 +192,8 @@ func (t *Table) route(g *group, h *host, d *document.Route) {
 	}
 }
 
-// match sets the conditions of a route. It fails where they, or the weights of its destinations, decide nothing.
+// match sets the conditions of a route. It returns an error if the conditions or the weights of its destinations are
+// invalid.
 func (r *Route) match(conditions *ir.Conditions) (err error) {
 	if r.split != nil {
 		if err := r.split.Check(); err != nil {
@@ -201,8 +204,8 @@ func (r *Route) match(conditions *ir.Conditions) (err error) {
 	return err
 }
 
-// closeRoute has a route answer 503 to every request for its path: without it they would get to the next one, which may lack what
-// guards this one.
+// closeRoute makes a route return 503 for every request for its path. Without it, these requests would go to the next
+// route, which may lack the access rules of this one.
 func (t *Table) closeRoute(r *Route, why error) {
 	t.dropRoute(r)
 	r.split, r.errors, r.destination = nil, nil, destination{chain: newClosed(why)}
@@ -219,7 +222,7 @@ func (t *Table) destination(d *document.Destination) destination {
 	return to
 }
 
-// chainOf returns what answers for a destination.
+// chainOf returns the handler chain of a destination.
 func (t *Table) chainOf(d *document.Destination) *chain {
 	if d.Refused != "" {
 		return newClosed(errors.New(d.Refused))
@@ -227,7 +230,7 @@ func (t *Table) chainOf(d *document.Destination) *chain {
 	return t.sharedChain(d.Chain)
 }
 
-// sharedChain returns the chain with this JSON, and counts one more user of it.
+// sharedChain returns the chain with this JSON and increments its users.
 func (t *Table) sharedChain(source []byte) *chain {
 	id := chainID(sha256.Sum256(source))
 	if c, ok := t.chains[id]; ok {
@@ -261,11 +264,11 @@ func (t *Table) forget(c *chain) {
 	}
 }
 
-// Adopt makes ctx, the context of Caddy's newest configuration, the one under which chains are provisioned, and
-// provisions those there are again, also those that were refused. Requests under way end with what they began; streams end
-// some time later if the chain is not what it was. A chain that cannot be provisioned under ctx, because it names what the
-// new configuration does not have, goes on as it was: a route that was protected does not lose its protection. ctx must
-// outlive its configuration.
+// Adopt provisions all chains again under ctx, the context of Caddy's newest configuration, including rejected chains.
+// New chains use ctx too. Requests in flight end with the instance that they started with. If a chain now uses
+// different parts of the configuration, its streams end after the drain time. If a chain cannot be provisioned under
+// ctx, because it names something that the new configuration lacks, the old instance stays in use, so that a protected
+// route does not lose its protection. ctx must outlive its configuration.
 func (t *Table) Adopt(ctx caddy.Context) error {
 	t.ctx = ctx
 	var errs []error
@@ -284,8 +287,8 @@ func (t *Table) Adopt(ctx caddy.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close ends all chains. Requests under way go on to their end; connections that are passed through have none, and end some
-// time later.
+// Close ends all chains. Requests in flight run to their end. Passthrough connections may have no end, so they are
+// closed after the drain time.
 func (t *Table) Close() {
 	t.endPassthrough()
 	t.shared.Mirrors.Close()
@@ -300,16 +303,17 @@ func (t *Table) Close() {
 	}
 	clear(t.chains)
 	t.logs.Flush()
-	// A collector that takes nothing holds up nothing but this.
+	// A collector that does not respond delays only this last call.
 	t.global.tracer.Swap(nil).Flush()
 }
 
-// Hosts returns how many virtual hosts of Ingresses there are, Chains how many different chains all routes share.
+// Hosts returns the number of virtual hosts of Ingresses.
 func (t *Table) Hosts() int {
 	n := 0
 	t.index.Load().all(func(*host) { n++ })
 	return n
 }
 
-// Chains returns how many different chains the routes share, those that are refused among them. It is for the goroutine that changes the table.
+// Chains returns the number of distinct chains that the routes share, including rejected chains. Only the goroutine
+// that changes the table may call it.
 func (t *Table) Chains() int { return len(t.chains) }

@@ -7,8 +7,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// checkUsers ends, when their time is over, the streams of routes whose users have become others: the client of each may be one who
-// has gone, or whose password is another one. Who still is one may begin anew.
+// checkUsers ends the streams of routes whose user list has changed, after the drain time, because their user may have
+// been removed or may have a new password. A client that is still authorized can reconnect.
 func (t *Table) checkUsers(users ir.Users) {
 	now := time.Now()
 	before := func(s stream) bool { return s.began.Before(now) }

@@ -5,32 +5,33 @@ import (
 	"strings"
 )
 
-// Field is one header field, or one of those behind a body.
+// Field is one header or trailer field.
 type Field struct {
-	// Name is as it was sent, Value without the white space around it.
+	// Name is as it was sent. Value has no surrounding white space.
 	Name, Value string
-	// Kind is found once, while the head is read, so that nothing compares names later. It does not depend on the case of the name.
+	// Kind is determined once, when the head is read, so that names do not have to be compared later. It does not
+	// depend on the case of Name.
 	Kind Kind
 }
 
 // NewField returns a field with its kind.
 func NewField(name, value string) Field { return Field{name, value, KindOf(name)} }
 
-// Is says whether a field has a name, in any case. kind is that of the name.
+// Is reports whether a field has this name, ignoring case. kind must be the kind of the name.
 func (f *Field) Is(kind Kind, name string) bool {
 	return f.Kind == kind && (names[kind] != "" || strings.EqualFold(f.Name, name))
 }
 
-// Fields are header fields in their order.
+// Fields are header fields in order.
 type Fields []Field
 
-// Get returns the first value of a kind, or nothing.
+// Get returns the value of the first field of a kind, or an empty string.
 func (f Fields) Get(kind Kind) string {
 	value, _ := f.Lookup(kind)
 	return value
 }
 
-// Lookup returns the first value of a kind, and whether there is one.
+// Lookup returns the value of the first field of a kind, and whether there is such a field.
 func (f Fields) Lookup(kind Kind) (string, bool) {
 	for i := range f {
 		if f[i].Kind == kind {
@@ -40,13 +41,13 @@ func (f Fields) Lookup(kind Kind) (string, bool) {
 	return "", false
 }
 
-// Has says whether there is a field of a kind.
+// Has reports whether there is a field of a kind.
 func (f Fields) Has(kind Kind) bool {
 	_, ok := f.Lookup(kind)
 	return ok
 }
 
-// Count returns how many fields there are of a kind.
+// Count returns the number of fields of a kind.
 func (f Fields) Count(kind Kind) int {
 	n := 0
 	for i := range f {
@@ -57,10 +58,11 @@ func (f Fields) Count(kind Kind) int {
 	return n
 }
 
-// Joined returns the values of a name, in any case, with ", " in between, and whether there is any.
+// Joined returns the values of all fields with this name, joined by ", ", and whether there is such a field. It ignores
+// case.
 func (f Fields) Joined(name string) (string, bool) { return f.joined(KindOf(name), name) }
 
-// JoinedKind returns the values of a kind with ", " in between.
+// JoinedKind returns the values of all fields of a kind, joined by ", ".
 func (f Fields) JoinedKind(kind Kind) string {
 	value, _ := f.joined(kind, "")
 	return value
@@ -81,7 +83,8 @@ func (f Fields) joined(kind Kind, name string) (string, bool) {
 	return value, found
 }
 
-// HasToken says whether a comma-separated list has a token in it, in any case. The list may be in several fields.
+// HasToken reports whether a comma-separated list contains a token, ignoring case. The list may be spread over several
+// fields.
 func (f Fields) HasToken(kind Kind, token string) bool {
 	for i := range f {
 		if f[i].Kind == kind && hasToken(f[i].Value, token) {
@@ -103,7 +106,7 @@ func hasToken(list, token string) bool {
 	return false
 }
 
-// Set puts one field in place of all with its name.
+// Set replaces all fields with the name of field by field, or appends it if there are none.
 func (f *Fields) Set(field Field) {
 	for i := range *f {
 		if (*f)[i].Is(field.Kind, field.Name) {
@@ -117,43 +120,45 @@ func (f *Fields) Set(field Field) {
 	*f = append(*f, field)
 }
 
-// Add adds a field behind the others.
+// Add appends a field.
 func (f *Fields) Add(field Field) { *f = append(*f, field) }
 
-// Remove takes out all fields with a name. kind is that of the name.
+// Remove removes all fields with this name. kind must be the kind of the name.
 func (f *Fields) Remove(kind Kind, name string) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Is(kind, name) })
 }
 
-// RemoveKind takes out all fields of a kind.
+// RemoveKind removes all fields of a kind.
 func (f *Fields) RemoveKind(kind Kind) {
 	*f = slices.DeleteFunc(*f, func(field Field) bool { return field.Kind == kind })
 }
 
-// Valid takes out the fields of a client that do not go on because of their names.
+// Valid removes the client's fields that must not be forwarded because of their names. It changes f and returns it.
 func (f Fields) Valid(names Names) Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return !names.Let(field.Kind) })
 }
 
-// Unknown takes out all fields but those that nothing in this house knows. Those that say who asks, what for, how a message ends or what
-// is to be done with it have to stand in front of the body, where they have been checked: RFC 9110 6.5.1.
+// Unknown removes all fields except those of kind Other, and returns the rest. It is used for trailers. Fields for
+// routing, authentication, framing or controls are only valid in the header, where they have been checked: RFC 9110
+// 6.5.1.
 func (f Fields) Unknown() Fields {
 	return slices.DeleteFunc(f, func(field Field) bool { return field.Kind != Other })
 }
 
-// Changes are what filters do to the fields of an answer on its way to the client. They are data, and take effect in the order
-// remove, set, add, default.
+// Changes are changes to the fields of a response on its way to the client. They are applied in the order Remove, Set,
+// Add, Default.
 type Changes struct {
 	Remove []Field
 	Set    []Field
 	Add    []Field
-	// Default are added where there is no field of their kind.
+	// Default is added if the response has no field of the same kind.
 	Default []Field
-	// ByAddHeader makes them for the answers only that nginx's add_header changes: those that are neither errors nor interim.
+	// ByAddHeader limits the changes to the responses that nginx's add_header changes, which are neither errors nor
+	// interim responses.
 	ByAddHeader bool
 }
 
-// For says whether the changes are made to answers with a status.
+// For reports whether the changes apply to responses with this status.
 func (c *Changes) For(status int) bool {
 	switch status {
 	case 200, 201, 204, 206, 301, 302, 303, 304, 307, 308:
@@ -162,7 +167,7 @@ func (c *Changes) For(status int) bool {
 	return !c.ByAddHeader
 }
 
-// Apply changes fields.
+// Apply applies the changes to f.
 func (c *Changes) Apply(f *Fields) {
 	for i := range c.Remove {
 		f.Remove(c.Remove[i].Kind, c.Remove[i].Name)

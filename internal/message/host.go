@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// longestHost is a name of 253 characters with a dot, a colon and a port.
+// longestHost allows for a name of 253 characters, a trailing dot, a colon and a port.
 const longestHost = 260
 
-// ValidHost reports whether an authority is a name or an address, with or without a port. It refuses percent signs, which RFC 3986
-// allows in names, zones of addresses, and names of dots alone: no host has these.
+// ValidHost reports whether an authority is a name or an address, with or without a port. It rejects percent signs,
+// which RFC 3986 allows in names, address zones, and names that consist only of dots, because no real host has them.
 func ValidHost(host string) bool {
 	if host == "" || len(host) > longestHost {
 		return false
@@ -27,10 +27,10 @@ func ValidHost(host string) bool {
 	return hasLabel(host)
 }
 
-// hasLabel reports whether a name has anything in it but dots.
+// hasLabel reports whether a name contains anything except dots.
 func hasLabel(name string) bool { return strings.Trim(name, ".") != "" }
 
-// validPort takes a colon and digits, or none of these.
+// validPort reports whether port is a colon, optionally followed by digits.
 func validPort(port string) bool {
 	if port[0] != ':' {
 		return false
@@ -43,7 +43,7 @@ func validPort(port string) bool {
 	return true
 }
 
-// ofHost are the characters of registered names by RFC 3986 3.2.2.
+// ofHost marks the characters of registered names as defined in RFC 3986 3.2.2.
 var ofHost = func() (all [256]bool) {
 	for c := range all {
 		all[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'

@@ -13,36 +13,38 @@ import (
 	"time"
 )
 
-// httpWriter writes an answer by net/http.
+// httpWriter writes a response with net/http.
 type httpWriter struct {
 	w http.ResponseWriter
-	// interim says that the client knows interim answers.
+	// interim is true if the client understands interim responses.
 	interim bool
-	// trailers are those that have been announced.
+	// trailers holds the announced trailer names, in canonical form.
 	trailers map[string]bool
 	started  bool
-	// bare says that the answer has no body.
+	// bare is true if the response has no body.
 	bare bool
 	head bool
-	// leaves says that a client can be asked to leave the connection. Go's HTTP/2 makes a GOAWAY of it.
+	// leaves is true if the client can be told to close the connection. Go's HTTP/2 server sends a GOAWAY frame for it.
 	leaves bool
-	// unread says that the rest of the body will not be read: what comes next on the connection is no request.
+	// unread is true if the rest of the request body will not be read. No other request can then follow on an HTTP/1
+	// connection.
 	unread  atomic.Bool
 	aborted bool
 	sent    int64
-	// one says that the client speaks HTTP/1.
+	// one is true if the client uses HTTP/1.
 	one bool
 }
 
-// HTTPWriter is a Writer above net/http.
+// HTTPWriter is a Writer on top of net/http.
 type HTTPWriter interface {
 	Writer
-	// Aborted says that Abort was called: whoever called from net/http has to end with http.ErrAbortHandler.
+	// Aborted reports whether Abort was called. The net/http handler must then panic with http.ErrAbortHandler.
 	Aborted() bool
 }
 
-// NewHTTPWriter returns a Writer that writes the answer to a request by net/http. Fields that stand in the header of w already
-// are written, too, in front of those of the answer; of a Strict-Transport-Security only the one that stands there.
+// NewHTTPWriter returns a Writer that writes the response to r with net/http. Fields that are already in the header of
+// w are written before those of the response. If w already has a Strict-Transport-Security field, that of the response
+// is dropped.
 func NewHTTPWriter(w http.ResponseWriter, r *http.Request) HTTPWriter {
 	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead, leaves: r.ProtoMajor < 3, one: r.ProtoMajor == 1}
 }
@@ -55,13 +57,13 @@ func (h *httpWriter) Aborted() bool { return h.aborted }
 
 func (h *httpWriter) Abort() { h.aborted = true }
 
-// EndBody makes use of what net/http does with a client that takes too long.
+// EndBody sets a read deadline in the past, so that net/http ends the read as it does for a slow client.
 func (h *httpWriter) EndBody() {
 	h.unread.Store(true)
 	_ = http.NewResponseController(h.w).SetReadDeadline(time.Unix(1, 0))
 }
 
-// Interim writes its own fields alone, and they do not stay for the answer behind it.
+// Interim writes only the given fields. They are not repeated in the final response.
 func (h *httpWriter) Interim(status int, fields Fields) error {
 	if !h.interim || h.started {
 		return nil
@@ -92,8 +94,8 @@ func (h *httpWriter) put(fields Fields) {
 	}
 }
 
-// Head sets Content-Length by the length of the answer. A body without a type goes without: net/http would guess one, and browsers run
-// scripts in what is guessed to be HTML.
+// Head sets Content-Length from the length of the response. A response without Content-Type stays without it: net/http
+// would guess a type, and browsers run scripts in content that is taken for HTML.
 func (h *httpWriter) Head(a *Response) error {
 	h.put(a.Fields)
 	header := h.w.Header()
@@ -119,7 +121,7 @@ func (h *httpWriter) Head(a *Response) error {
 	return nil
 }
 
-// Write leaves out what cannot be sent.
+// Write discards the data if the response can have no body.
 func (h *httpWriter) Write(part []byte) (int, error) {
 	if h.bare {
 		return len(part), nil
@@ -140,12 +142,12 @@ func (h *httpWriter) ReadFrom(source io.Reader) (int64, error) {
 
 func (h *httpWriter) Flush() error { return http.NewResponseController(h.w).Flush() }
 
-// Trailer writes fields also where they were not announced.
+// Trailer also writes fields that were not announced.
 func (h *httpWriter) Trailer(fields Fields) error {
 	if len(fields) == 0 || h.bare {
 		return nil
 	}
-	// Without a flush, a short body would get a Content-Length, and no trailer.
+	// Without a flush, net/http sends a short body with a Content-Length, and then without a trailer.
 	if err := h.Flush(); err != nil {
 		return err
 	}
@@ -161,7 +163,7 @@ func (h *httpWriter) Trailer(fields Fields) error {
 
 var errNoSwitch = errors.New("the connection of the client cannot be handed over")
 
-// Switch takes the connection from net/http.
+// Switch hijacks the connection from net/http.
 func (h *httpWriter) Switch() (io.ReadWriteCloser, error) {
 	if err := h.Flush(); err != nil {
 		return nil, err
@@ -173,13 +175,14 @@ func (h *httpWriter) Switch() (io.ReadWriteCloser, error) {
 	return &switched{conn, buffered.Reader}, nil
 }
 
-// switched is a connection of which net/http has read a part.
+// switched is a hijacked connection. net/http has already read the bytes in ahead.
 type switched struct {
 	net.Conn
 	ahead *bufio.Reader
 }
 
-// Read reads from the connection itself where it can: a timeout of it would be the end of the request for net/http.
+// Read reads directly from the connection once ahead is empty. A read timeout in net/http's buffer would end the
+// request for net/http.
 func (s *switched) Read(b []byte) (int, error) {
 	if n := s.ahead.Buffered(); n > 0 {
 		return s.ahead.Read(b[:min(len(b), n)])
@@ -187,7 +190,7 @@ func (s *switched) Read(b []byte) (int, error) {
 	return s.Conn.Read(b)
 }
 
-// CloseWrite ends one direction.
+// CloseWrite closes the write side of the connection. If the connection has no such method, it closes both sides.
 func (s *switched) CloseWrite() error {
 	if half, ok := s.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Kind is which of the fields that this house knows a field is.
+// Kind identifies the name of a field, for the names that this project handles.
 type Kind uint8
 
-// The kinds. Each is followed by what it is for, where that is not what its name says.
+// The kinds of fields.
 const (
-	// Other is any field that nothing here looks at.
+	// Other is any field that is not handled specially.
 	Other Kind = iota
 
-	// About the connection or the framing: they end here, and are written anew.
+	// Fields about the connection or the framing. They are not forwarded; outgoing messages get their own.
 	Host
 	ContentLength
 	TransferEncoding
@@ -28,8 +28,8 @@ const (
 	Trailer
 	Expect
 
-	// Fields by which a client could pass for somebody else: what endpoints are told of the client, and what they may take for the
-	// word of a proxy, or of an authentication, in front of them.
+	// Fields with which a client could impersonate someone else: the fields that describe the client to endpoints, and
+	// the fields that endpoints may attribute to a trusted proxy or authentication service.
 	XRequestID
 	XRealIP
 	XForwardedFor
@@ -49,7 +49,7 @@ const (
 	XOriginalMethod
 	XRewriteURL
 
-	// Fields that are read here, and go on.
+	// Fields that are read here and forwarded.
 	Accept
 	Authorization
 	ContentType
@@ -57,16 +57,17 @@ const (
 	Origin
 	Referer
 	UserAgent
-	// SSLClient is any name with ssl-client- in front: what backends are told of client certificates.
+	// SSLClient is any name with the prefix ssl-client-, which tells backends about client certificates.
 	SSLClient
-	// Names with other characters than letters, digits and hyphens. Endpoints may take one for another name, so such fields go no
-	// further, as in nginx and Caddy, if Names does not say otherwise. An Invalid one could be taken for a name of this list, and never
-	// goes on. Of the others, those that are Underscored have underscores besides, and Odd ones have anything.
+	// Names with characters other than letters, digits and hyphens. Endpoints may confuse such a name with another one,
+	// so these fields are not forwarded unless Names allows it, as in nginx and Caddy. Invalid names could be confused
+	// with a name in this list and are never forwarded. The other names are Underscored if their only additional
+	// characters are underscores, otherwise Odd.
 	Invalid
 	Underscored
 	Odd
 
-	// Of answers.
+	// Response fields.
 	AltSvc
 	Date
 	Location
@@ -78,7 +79,7 @@ const (
 	kinds
 )
 
-// names are the names of the kinds in the spelling that HTTP/1.1 is used to.
+// names holds the name of each kind in the usual HTTP/1.1 spelling.
 var names = [kinds]string{
 	Host: "Host", ContentLength: "Content-Length", TransferEncoding: "Transfer-Encoding", Connection: "Connection",
 	ProxyConnection: "Proxy-Connection", KeepAlive: "Keep-Alive", ProxyAuthenticate: "Proxy-Authenticate",
@@ -94,36 +95,37 @@ var names = [kinds]string{
 	StrictTransportSecurity: "Strict-Transport-Security", XAccelBuffering: "X-Accel-Buffering",
 }
 
-// Name returns how the name of a kind is written. Other, SSLClient and those that are Mistakable have none.
+// Name returns the usual spelling of the name of a kind. It is empty for Other, SSLClient and the Mistakable kinds.
 func (k Kind) Name() string { return names[k] }
 
-// Field returns a field of the kind.
+// Field returns a field of kind k with this value.
 func (k Kind) Field(value string) Field { return Field{names[k], value, k} }
 
-// Hop says whether a field is about one connection, by RFC 9110 7.6.1, or about the framing of a message. Such fields never go on.
+// Hop reports whether a field is hop-by-hop (RFC 9110 7.6.1) or about the framing of a message. Such fields are never
+// forwarded.
 func (k Kind) Hop() bool { return Host <= k && k <= Trailer }
 
-// Spoofable says whether a client could pass for somebody else by a field.
+// Spoofable reports whether a client could impersonate someone else with a field of this kind.
 func (k Kind) Spoofable() bool { return XRequestID <= k && k <= XRewriteURL }
 
-// Removable says whether a client may have a field end here by naming it in Connection. It must not be able to remove what a proxy in
-// front says of it, nor what it is asked to show, so these are the fields that nothing here looks at.
+// Removable reports whether a client may remove a field by naming it in Connection. A client must not be able to remove
+// what a trusted proxy adds about it, or its credentials, so only fields that are not handled here are removable.
 func (k Kind) Removable() bool { return k == Other || k == Underscored || k == Odd }
 
-// Mistakable says whether endpoints may take the name of a field for another.
+// Mistakable reports whether endpoints may confuse the name of a field with another name.
 func (k Kind) Mistakable() bool { return Invalid <= k && k <= Odd }
 
-// Names says which fields of a client go on whose names are Mistakable.
+// Names defines which Mistakable fields of a client are forwarded.
 type Names uint8
 
-// Each lets more fields go on than the one before it.
+// Each value allows more names than the one before it.
 const (
 	PlainNames Names = iota
 	UnderscoredNames
 	AllNames
 )
 
-// Let says whether fields of a kind go on.
+// Let reports whether fields of a kind are forwarded.
 func (n Names) Let(k Kind) bool {
 	switch {
 	case k == Underscored:
@@ -134,10 +136,10 @@ func (n Names) Let(k Kind) bool {
 	return k != Invalid
 }
 
-// longest is the length of the longest name.
+// longest is the length of the longest name in names.
 const longest = 25
 
-// byLength finds the kinds of names with a length.
+// byLength holds the kinds by the length of their names.
 var byLength = func() (all [longest + 1][]Kind) {
 	for k, name := range names {
 		if name != "" {
@@ -147,10 +149,10 @@ var byLength = func() (all [longest + 1][]Kind) {
 	return all
 }()
 
-// sslClient is what the names begin with that tell of a client certificate.
+// sslClient is the prefix of the fields about the client certificate.
 const sslClient = "ssl-client-"
 
-// KindOf returns the kind of a name, which is a token by RFC 9110 5.6.2.
+// KindOf returns the kind of a name. The name must be a token as defined in RFC 9110 5.6.2.
 func KindOf(name string) Kind {
 	if 0 < len(name) && len(name) <= longest {
 		for _, k := range byLength[len(name)] {
@@ -170,8 +172,8 @@ func KindOf(name string) Kind {
 	return Other
 }
 
-// mistakable returns the kind of a name with other characters than letters, digits and hyphens. It is compared by its letters and digits
-// alone: what endpoints make of the rest is theirs to say.
+// mistakable returns the kind of a name with characters other than letters, digits and hyphens. It compares only the
+// letters and digits, because endpoints differ in how they treat the other characters.
 func mistakable(name string) Kind {
 	kind, word := Underscored, make([]byte, 0, longest+1)
 	for i := range len(name) {
@@ -189,7 +191,7 @@ func mistakable(name string) Kind {
 	return kind
 }
 
-// words are the letters and digits of the names of all kinds, in lower case.
+// words holds the names of all kinds in lower case, without hyphens.
 var words = func() map[string]bool {
 	all := map[string]bool{}
 	for _, name := range names {
@@ -200,7 +202,7 @@ var words = func() map[string]bool {
 	return all
 }()
 
-// plain are the characters of names that every endpoint takes for what they are.
+// plain marks the characters that every endpoint accepts in names: letters, digits and hyphens.
 var plain = func() (all [256]bool) {
 	for c := range all {
 		all[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-'
@@ -208,7 +210,8 @@ var plain = func() (all [256]bool) {
 	return all
 }()
 
-// equalFold compares texts of the same length, of which the second is of letters, digits and hyphens.
+// equalFold reports whether two strings of the same length are equal, ignoring case. b must consist of letters, digits
+// and hyphens.
 func equalFold(a, b string) bool {
 	for i := range len(a) {
 		if a[i] != b[i] && a[i]|0x20 != b[i]|0x20 {

@@ -1,6 +1,6 @@
-// Package message is HTTP as the rest of the house sees it: requests and answers as values, whatever version of the protocol
-// they come and go by. A request is filled by our own HTTP/1.1 server (package http1), or from an *http.Request (HTTP/2, HTTP/3,
-// and sites of the administrator). Matching, filters, balancing and proxying are written against it, once.
+// Package message represents HTTP requests and responses as values that do not depend on the protocol version. A
+// request is filled by the HTTP/1.1 server in package http1, or from an *http.Request (for HTTP/2, HTTP/3 and the
+// administrator's own sites). Matching, filters, load balancing and proxying use these values.
 package message
 
 import (
@@ -12,59 +12,64 @@ import (
 	"strings"
 )
 
-// Request is one request. It belongs to the goroutine that serves it. Its strings are immutable, and safe to keep: they never point
-// into a buffer that is read into again. What keeps one for long should clone it, because it holds all of its head.
+// Request is one request. It belongs to the goroutine that serves it. Its strings are immutable and safe to keep,
+// because they never point into a buffer that is reused. Code that keeps a string for a long time should clone it,
+// because each string keeps the memory of the whole head.
 type Request struct {
-	// Method is as the client wrote it: methods are case-sensitive.
+	// Method is as the client sent it. Methods are case-sensitive.
 	Method string
-	// Host is the authority that is asked for, as the client wrote it; only HTTP/1.0 may be without.
+	// Host is the requested authority as the client sent it. It is empty only for HTTP/1.0.
 	Host string
-	// Target is what the client asked for, as it was sent: path and query. Filters leave it as it is.
+	// Target is the path and query as the client sent them. Filters do not change it.
 	Target string
-	// Path is decoded; EscapedPath is how it goes out. SetPath changes both.
+	// Path is the decoded path. EscapedPath is the path that is sent to endpoints. SetPath changes both.
 	Path, EscapedPath string
-	// Query is behind the first "?", not decoded. ForceQuery says that there is such a "?" with nothing behind it.
+	// Query is the text after the first "?", not decoded. ForceQuery is true if there is a "?" with nothing after it.
 	Query      string
 	ForceQuery bool
-	// Fields are the header fields in the order in which they came, but for Host.
+	// Fields are the header fields in the order in which they were received, without Host.
 	Fields Fields
-	// Names say which Fields go on. They are set by who reads the request, before it does.
+	// Names defines which Fields are forwarded. The server sets it before it reads the request.
 	Names Names
-	// Major and Minor are the version of the protocol that the client speaks.
+	// Major and Minor are the HTTP version of the client.
 	Major, Minor uint8
-	// Length is that of the body in bytes; less than zero is not known before its end. Body is nil for none.
+	// Length is the length of the body in bytes. It is negative if the length is not known. Body is nil if there is no
+	// body.
 	Length int64
 	Body   io.Reader
-	// Trailers returns the fields behind the body once that has been read to its end; nil is that there cannot be any.
+	// Trailers returns the trailer fields after the body has been read to its end. It is nil if there can be no
+	// trailers.
 	Trailers func() Fields
-	// LiftPause lets the body pause for as long as the client likes. It is for routes whose protocol streams in both directions, and called
-	// before the body is read. Nil means that the limit stays.
+	// LiftPause removes the limit on pauses in the request body. It is called before the body is read, for routes whose
+	// protocol streams in both directions. If it is nil, the limit stays.
 	LiftPause func()
-	// Conn is what all requests of a connection have in common.
+	// Conn describes the connection. All requests of a connection share it.
 	Conn *Conn
 
 	ctx context.Context //nolint:containedctx // It is the context of the request, as in http.Request.
-	// lazily makes ctx when it is asked for.
+	// lazily creates ctx on its first use.
 	lazily func() context.Context
 	text   text
 }
 
-// Conn is how a client is connected. It is immutable.
+// Conn describes the connection of a client. It is immutable.
 type Conn struct {
-	// TLS is nil without.
+	// TLS is nil without TLS.
 	TLS *tls.ConnectionState
-	// Remote is the address of the peer, or of the client that a PROXY protocol header named; it is not valid for a Unix socket.
-	// Local is the address that was asked.
+	// Remote is the address of the peer, or the client address from a PROXY protocol header. It is not valid for a Unix
+	// socket. Local is the address to which the client connected.
 	Remote, Local netip.AddrPort
-	// RemoteIP and LocalPort are parts of them as text, because each request needs them. They are empty where the address is not
-	// valid.
+	// RemoteIP is the IP of Remote and LocalPort the port of Local. They are stored as text because each request needs
+	// them. They are empty if the address is not valid.
 	RemoteIP, LocalPort string
-	// Listener is the port that the connection came by, if that is none of the servers' but of a listener that has virtual hosts of its
-	// own. It is the port of the socket, whatever a PROXY protocol header said, and set before the first request.
+	// Listener is the port of an additional listener with its own virtual hosts. It is zero for the ports of the
+	// servers. It is the port of the socket, even if a PROXY protocol header names another one, and is set before the
+	// first request.
 	Listener uint16
 }
 
-// NewConn returns a connection between two addresses. Zones, IPv4 in IPv6 and TLS are as they come from the socket.
+// NewConn returns a connection between two addresses. The addresses may have a zone or be IPv4-mapped, as the socket
+// returns them. state is nil without TLS.
 func NewConn(remote, local netip.AddrPort, state *tls.ConnectionState) *Conn {
 	c := &Conn{TLS: state, Remote: remote, Local: local}
 	if remote.IsValid() {
@@ -76,10 +81,11 @@ func NewConn(remote, local netip.AddrPort, state *tls.ConnectionState) *Conn {
 	return c
 }
 
-// TLS returns the state of the connection; nil is without TLS.
+// TLS returns the TLS state of the connection. It is nil without TLS.
 func (r *Request) TLS() *tls.ConnectionState { return r.Conn.TLS }
 
-// Context ends when the client has gone or nobody waits for the answer. It is never nil.
+// Context returns the context of the request. It is canceled when the client has gone or the response is no longer
+// needed. It is never nil.
 func (r *Request) Context() context.Context {
 	if r.ctx == nil && r.lazily != nil {
 		r.ctx = r.lazily()
@@ -90,13 +96,14 @@ func (r *Request) Context() context.Context {
 	return r.ctx
 }
 
-// SetContextFunc sets what makes the context when it is asked for the first time: most requests are answered before.
+// SetContextFunc sets the function that creates the context on its first use. Most requests are finished before they
+// need a context.
 func (r *Request) SetContextFunc(lazily func() context.Context) { r.ctx, r.lazily = nil, lazily }
 
-// SetContext replaces it.
+// SetContext replaces the context.
 func (r *Request) SetContext(ctx context.Context) { r.ctx = ctx }
 
-// Protocol returns the version in the words of HTTP, such as "HTTP/1.1".
+// Protocol returns the HTTP version, such as "HTTP/1.1".
 func (r *Request) Protocol() string {
 	switch {
 	case r.Major == 1 && r.Minor == 1:
@@ -107,23 +114,25 @@ func (r *Request) Protocol() string {
 	return "HTTP/" + strconv.Itoa(int(r.Major)) + "." + strconv.Itoa(int(r.Minor))
 }
 
-// OutTarget is the target as an endpoint is to get it: the path and the query with what filters made of them.
+// OutTarget returns the target to send to an endpoint: the path and query after the changes that filters made.
 func (r *Request) OutTarget() string {
 	if r.Query == "" && !r.ForceQuery {
 		return r.EscapedPath
 	}
-	// Most often that is what the client sent.
+	// Usually the target is unchanged, and no new string is needed.
 	if rest, ok := strings.CutPrefix(r.Target, r.EscapedPath); ok && rest != "" && rest[0] == '?' && rest[1:] == r.Query {
 		return r.Target
 	}
 	return r.EscapedPath + "?" + r.Query
 }
 
-// MostFields bounds the fields of a head: each takes ten times as much memory as the shortest line that makes one.
+// MostFields is the maximum number of fields in a head. A field takes ten times as much memory as the shortest line
+// that defines a field.
 const MostFields = 256
 
-// MisstatesLength says whether a client of HTTP/2 or HTTP/3 says a length that is none, or one of a body that it does not send: RFC 9113
-// 8.1.1 and RFC 9114 4.1.2. A body that breaks off shows when it is read. HTTP/1 is refused where it is read.
+// MisstatesLength reports whether an HTTP/2 or HTTP/3 client sent an invalid Content-Length, or a positive one without
+// a body: RFC 9113 8.1.1 and RFC 9114 4.1.2. A body that ends early is detected when it is read. For HTTP/1 the parser
+// checks this.
 func (r *Request) MisstatesLength() bool {
 	said := r.Fields.Count(ContentLength)
 	if r.Major < 2 || said == 0 {
@@ -133,14 +142,14 @@ func (r *Request) MisstatesLength() bool {
 	return said > 1 || err != nil || length > 0 && r.Length == 0
 }
 
-// Expects says whether a client expects something else than an answer in front of its body. Several lines are a list, which is something
-// else.
+// Expects reports whether the Expect field of a client has a value other than 100-continue. Several Expect fields form
+// a list, which is not supported either.
 func (r *Request) Expects() bool {
 	expected := r.Fields.Get(Expect)
 	return expected != "" && !strings.EqualFold(expected, "100-continue") || r.Fields.Count(Expect) > 1
 }
 
-// NamesUpgrade returns the protocol that the client wants to switch to with an HTTP/1.1 request, or nothing.
+// NamesUpgrade returns the protocol to which an HTTP/1.1 client wants to upgrade, or an empty string.
 func (r *Request) NamesUpgrade() string {
 	if r.Major != 1 || r.Minor == 0 || !r.Fields.HasToken(Connection, "upgrade") {
 		return ""
@@ -148,51 +157,53 @@ func (r *Request) NamesUpgrade() string {
 	return r.Fields.Get(Upgrade)
 }
 
-// IsWebSocket says whether a request asks for a WebSocket: the one protocol that a connection may be switched to. To pass on
-// others, h2c for one, would let a client speak with an endpoint past all that is checked here.
+// IsWebSocket reports whether a request asks to upgrade to WebSocket, the only supported upgrade. With other protocols,
+// such as h2c, a client could send requests to an endpoint without any of the checks here.
 func (r *Request) IsWebSocket() bool { return strings.EqualFold(r.NamesUpgrade(), "websocket") }
 
-// Response is the head of an answer.
+// Response is the head of a response.
 type Response struct {
 	Status int
-	// Fields are in the order in which they are written. Content-Length and those of the connection are not among them.
+	// Fields are in the order in which they are written. They contain neither Content-Length nor connection fields.
 	Fields Fields
-	// Length is that of the body, and what Content-Length says in the answer to a HEAD; less than zero is not known.
+	// Length is the length of the body in bytes; for a response to HEAD it is the value of Content-Length. It is
+	// negative if the length is not known.
 	Length int64
-	// Close has the client leave the connection after the answer. HTTP/3 has no such word.
+	// Close tells the client to close the connection after the response. It has no effect in HTTP/3.
 	Close bool
-	// Trailers says that fields may follow the body, and their names as far as they are announced.
+	// Trailers holds the names of announced trailer fields. If it is not empty, other trailer fields may follow too.
 	Trailers []string
 }
 
-// Writer takes the answer to one request. It is for one goroutine. Whatever goes wrong with the client shows as an error, after
-// which nothing more can be written.
+// Writer writes the response to one request. Only one goroutine may use it. Failures of the client connection are
+// returned as errors, after which nothing more can be written.
 type Writer interface {
-	// Interim writes an answer such as 103 Early Hints, of which there may be several before the head. It has no effect where the
-	// client does not know them.
+	// Interim writes an interim response such as 103 Early Hints. There may be several before the head. It has no
+	// effect if the client does not support interim responses.
 	Interim(status int, fields Fields) error
-	// Head writes the head of the answer, once. It may wait for the first part of the body, or for Flush. After an error that comes
-	// from the answer itself nothing has been written, and another head may be. No body is written for an answer that can have none:
-	// to HEAD, 1xx, 204 and 304.
+	// Head writes the head of the response, once. It may delay it until the first part of the body, or until Flush. If
+	// it fails because of the response itself, nothing was written, and Head may be called again. No body is written
+	// for responses that can have none, which are responses to HEAD and those with the status 1xx, 204 or 304.
 	Head(answer *Response) error
-	// Write writes a part of the body. With a Length, exactly that many bytes have to be written; fewer cut the answer off, so that
-	// the client notices.
+	// Write writes a part of the body. If the response has a Length, exactly that many bytes must be written. With
+	// fewer bytes the response is aborted, so that the client notices the error.
 	Write(part []byte) (int, error)
-	// ReadFrom writes what is read until its end. It may be cheaper than Write, as where both ends are bare TCP connections.
+	// ReadFrom writes everything that it reads from source until EOF. It may be cheaper than Write, for example between
+	// two plain TCP connections.
 	ReadFrom(source io.Reader) (int64, error)
-	// Flush sends what has been written.
+	// Flush sends all buffered data.
 	Flush() error
-	// Trailer ends the body with fields behind it, where the protocol allows it and the client takes them.
+	// Trailer ends the body with trailer fields, if the protocol and the client support them.
 	Trailer(fields Fields) error
-	// Switch hands the connection over, after a head with the status 101. From then on it belongs to the caller.
+	// Switch hands over the connection after a head with status 101. The caller then owns the connection.
 	Switch() (io.ReadWriteCloser, error)
-	// EndBody has a read of the body of the request end soon that is under way: nobody wants the rest, so no other request can follow
-	// on the connection. It may be called from any goroutine while the request is served.
+	// EndBody makes a read of the request body that is in progress end soon. The rest of the body is not needed, so no
+	// other request can follow on the connection. Any goroutine may call it while the request is served.
 	EndBody()
-	// Abort ends the answer where it is, so that the client notices that something is missing.
+	// Abort ends the response early, so that the client notices that it is incomplete.
 	Abort()
-	// Started says whether a head has been written.
+	// Started reports whether a head was written.
 	Started() bool
-	// Sent is how many bytes of the body have been written.
+	// Sent returns the number of body bytes that were written.
 	Sent() int64
 }

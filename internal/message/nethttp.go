@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// FromHTTP fills r from a request as the client sent it. It removes the fields that the client names in Connection, and those whose names
-// r.Names does not admit; it keeps r.Names and r.LiftPause. The order of fields is lost in net/http.
+// FromHTTP fills r from a request as the client sent it. It removes the fields that the client names in Connection, and
+// the fields whose names r.Names does not allow. It keeps r.Names and r.LiftPause. The original order of fields is
+// lost, because net/http does not keep it.
 func (r *Request) FromHTTP(from *http.Request) {
 	r.Update(from)
 	if named := nominated(from.Header["Connection"]); len(named) > 0 {
@@ -20,8 +21,9 @@ func (r *Request) FromHTTP(from *http.Request) {
 	}
 }
 
-// Update fills r from a request that handlers of Caddy may have changed since FromHTTP. Unlike FromHTTP, it keeps the fields that
-// Connection names: a handler may have set one, and the client must not be able to remove it.
+// Update fills r from a request that Caddy handlers may have changed after FromHTTP. Unlike FromHTTP, it keeps the
+// fields that Connection names, because a handler may have set one of them, and the client must not be able to remove
+// it.
 func (r *Request) Update(from *http.Request) {
 	fields := r.Fields[:0]
 	*r = Request{
@@ -38,13 +40,13 @@ func (r *Request) Update(from *http.Request) {
 		r.Length = 0
 	}
 	if from.URL.Opaque == "" && r.Path != "*" && !strings.HasPrefix(r.Path, "/") {
-		// A handler may have taken a prefix off it.
+		// A handler may have stripped a prefix from the path.
 		r.Path, r.EscapedPath = "/"+r.Path, "/"+r.EscapedPath
 	}
 	r.Fields = appendFields(fields, from.Header).Valid(r.Names)
 }
 
-// nominated are the names of the fields that Connection has end here.
+// nominated returns the names of the fields that Connection removes.
 func nominated(lists []string) map[string]bool {
 	var named map[string]bool
 	for _, list := range lists {
@@ -62,7 +64,7 @@ func nominated(lists []string) map[string]bool {
 	return named
 }
 
-// appendFields adds what stands in a map of net/http.
+// appendFields appends the fields of a net/http header, in no particular order.
 func appendFields(to Fields, header http.Header) Fields {
 	for name, values := range header {
 		kind := KindOf(name)
@@ -73,7 +75,7 @@ func appendFields(to Fields, header http.Header) Fields {
 	return to
 }
 
-// TargetOf returns what a client has asked for: path and query, without the scheme and the host that are sent to a proxy.
+// TargetOf returns the requested path and query, without the scheme and host of a request to a proxy.
 func TargetOf(r *http.Request) string {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		return r.RequestURI
@@ -90,7 +92,7 @@ func connOf(r *http.Request) *Conn {
 	return NewConn(remote, local, r.TLS)
 }
 
-// ToHTTP returns a request for net/http and for Caddy's handlers, with the same context and the same body.
+// ToHTTP returns a request for net/http and for Caddy handlers, with the same context and body.
 func (r *Request) ToHTTP() *http.Request {
 	to := &http.Request{
 		Method: r.Method, URL: r.URL(), Proto: r.Protocol(), ProtoMajor: int(r.Major), ProtoMinor: int(r.Minor),
@@ -109,7 +111,7 @@ func (r *Request) ToHTTP() *http.Request {
 	return to.WithContext(ctx)
 }
 
-// URL returns the target as filters left it, without scheme and host.
+// URL returns the current target, after the changes that filters made, without scheme and host.
 func (r *Request) URL() *url.URL {
 	u := &url.URL{Path: r.Path, RawQuery: r.Query, ForceQuery: r.ForceQuery}
 	if u.EscapedPath() != r.EscapedPath {
@@ -118,7 +120,7 @@ func (r *Request) URL() *url.URL {
 	return u
 }
 
-// Header returns the fields as net/http has them.
+// Header returns the fields as a net/http header.
 func (f Fields) Header() http.Header {
 	header := make(http.Header, len(f))
 	values := make([]string, len(f))
@@ -129,13 +131,13 @@ func (f Fields) Header() http.Header {
 			header[name] = append(before, f[i].Value)
 			continue
 		}
-		// Whoever appends to one of them must not write over the next.
+		// The capacity is limited, so that appending to this slice does not overwrite the value of the next field.
 		header[name] = values[i : i+1 : i+1]
 	}
 	return header
 }
 
-// FieldsOf returns the fields of a header of net/http, sorted by name.
+// FieldsOf returns the fields of a net/http header, sorted by name.
 func FieldsOf(header http.Header) Fields {
 	fields := appendFields(make(Fields, 0, len(header)), header)
 	slices.SortStableFunc(fields, func(a, b Field) int { return strings.Compare(a.Name, b.Name) })

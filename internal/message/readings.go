@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Ambiguous says whether servers read a path in more than one way. It is escaped, as an endpoint gets it. These are what they read
-// differently: two slashes, dot segments, a semicolon and a backslash, and an escaped dot, slash, semicolon, backslash, or escape.
+// Ambiguous reports whether servers may read a path in more than one way. The path is escaped, as it is sent to an
+// endpoint. A path is ambiguous if it contains two slashes in a row, a dot segment, a semicolon, a backslash, an
+// escaped dot, slash, semicolon or backslash, or an escape that is escaped twice.
 func Ambiguous(escaped string) bool {
 	for i := range len(escaped) {
 		switch escaped[i] {
@@ -30,7 +31,7 @@ func Ambiguous(escaped string) bool {
 	return false
 }
 
-// beginsWithDots says whether the first segment is one of dots.
+// beginsWithDots reports whether the first segment is a dot segment.
 func beginsWithDots(path string) bool {
 	segment, _, _ := strings.Cut(path, "/")
 	return isDots(segment)
@@ -38,10 +39,10 @@ func beginsWithDots(path string) bool {
 
 func isDots(segment string) bool { return segment == "." || segment == ".." }
 
-// escapeSize is how long an escaped byte is.
+// escapeSize is the length of an escaped byte.
 const escapeSize = len("%2f")
 
-// unescape returns the byte that a text begins with in an escaped form.
+// unescape decodes the escaped byte at the start of text. ok is false if there is none.
 func unescape(text string) (c byte, ok bool) {
 	if len(text) < escapeSize || text[0] != '%' {
 		return 0, false
@@ -50,7 +51,7 @@ func unescape(text string) (c byte, ok bool) {
 	return high<<4 | low, high < 16 && low < 16
 }
 
-// HexValue returns the value of a hexadecimal digit, or 16 for another byte.
+// HexValue returns the value of a hexadecimal digit, or 16 if c is no such digit.
 func HexValue(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':
@@ -63,28 +64,29 @@ func HexValue(c byte) byte {
 
 // reader is one way in which a server may read a path.
 type reader struct {
-	// decodes is how often it is decoded.
+	// decodes is the number of times that the path is decoded.
 	decodes int
-	// cutsFirst cuts parameters off each segment, such as ";v=1", before the path is decoded, and cutsLast afterwards.
+	// cutsFirst removes parameters such as ";v=1" from each segment before the path is decoded; cutsLast removes them
+	// afterwards.
 	cutsFirst, cutsLast bool
-	// backslashes takes them for slashes.
+	// backslashes treats backslashes as slashes.
 	backslashes bool
 	dots        dotSegments
 }
 
-// dotSegments is what becomes of them.
+// dotSegments is a way to handle dot segments.
 type dotSegments uint8
 
 const (
-	// keepDots leaves them where they are.
+	// keepDots keeps dot segments.
 	keepDots dotSegments = iota
-	// resolveDots takes two slashes for an empty segment, as RFC 3986 does.
+	// resolveDots resolves dot segments and treats two slashes as an empty segment, as in RFC 3986.
 	resolveDots
-	// mergeAndResolve takes two slashes for one, as nginx does.
+	// mergeAndResolve resolves dot segments and merges slashes, like nginx.
 	mergeAndResolve
 )
 
-// readers are all that make a difference for a path. The path as it was sent comes first.
+// readers returns all readers that may make a difference for a path. The first one keeps the path as it was sent.
 func readers(escaped string) (all []reader) {
 	decodes, cuts := 0, []reader{{}}
 	if decoded := decode(escaped); decoded != escaped {
@@ -117,8 +119,8 @@ func readers(escaped string) (all []reader) {
 	return all
 }
 
-// Readings returns what servers may take a path for, each once. The path is escaped, as an endpoint gets it. It returns false if there are
-// more than so many: no honest path mixes that much.
+// Readings returns the distinct paths that servers may read a path as. The path is escaped, as it is sent to an
+// endpoint. ok is false if there are more than most readings, which legitimate paths do not have.
 func Readings(escaped string, most int) (all []string, ok bool) {
 	seen := map[string]bool{}
 	for _, r := range readers(escaped) {
@@ -166,7 +168,7 @@ func decodeTimes(path string, times int) string {
 	return path
 }
 
-// decode leaves what is no escaped byte as it is.
+// decode decodes a path once. Invalid escapes stay unchanged.
 func decode(path string) string {
 	at := strings.IndexByte(path, '%')
 	if at < 0 {
@@ -185,7 +187,7 @@ func decode(path string) string {
 	return string(decoded)
 }
 
-// cutParameters takes off each segment what stands behind a semicolon.
+// cutParameters removes everything after a semicolon from each segment.
 func cutParameters(path string) string {
 	var b strings.Builder
 	b.Grow(len(path))
@@ -200,7 +202,8 @@ func cutParameters(path string) string {
 	}
 }
 
-// unescapeDots does so in segments that are of dots only: servers that do not decode a path know them as well (RFC 3986 6.2.2.2).
+// unescapeDots decodes only segments that consist of escaped dots. Servers that do not decode a path may still
+// recognize these (RFC 3986 6.2.2.2).
 func unescapeDots(path string) string {
 	if !strings.Contains(path, "%2e") && !strings.Contains(path, "%2E") {
 		return path
@@ -214,7 +217,7 @@ func unescapeDots(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// resolve removes dot segments as RFC 3986 5.2.4 does. The path begins with a slash.
+// resolve removes dot segments as in RFC 3986 5.2.4. The path begins with a slash.
 func resolve(path string) string {
 	if !strings.Contains(path, "/.") {
 		return path
@@ -241,8 +244,8 @@ func resolve(path string) string {
 	return string(kept)
 }
 
-// HasDotSegment says whether a path that is not escaped has a segment that a server may take for one of dots: also one with a parameter
-// behind it, between backslashes, or that has to be decoded once more.
+// HasDotSegment reports whether an unescaped path has a segment that a server may read as a dot segment. This includes
+// dots followed by a parameter, between backslashes, or escaped once more.
 func HasDotSegment(path string) bool {
 	for _, read := range [...]string{path, decode(path)} {
 		for segment := range strings.SplitSeq(strings.ReplaceAll(read, `\`, "/"), "/") {

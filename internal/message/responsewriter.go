@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// ResponseWriter lets handlers of net/http and of Caddy answer by a Writer. As in net/http, a short body that is written at once
-// gets a Content-Length, and one without a type is looked at for one. Finish has to be called when the handler has returned.
+// ResponseWriter lets net/http and Caddy handlers respond through a Writer. As in net/http, a short body gets a
+// Content-Length, and a body without a Content-Type gets one from its content. Finish must be called after the handler
+// returns.
 type ResponseWriter struct {
 	head   func(*Response) error
 	w      Writer
 	header http.Header
-	// wrote says that the status is known, and sent that the head has been written. held is the body in between.
+	// wrote is true once the status is known, and sent once the head was written. held buffers the body in between.
 	wrote  bool
 	status int
 	held   []byte
@@ -26,21 +27,21 @@ type ResponseWriter struct {
 	err    error
 }
 
-// mostHeld is how long a body may be that waits for its end, as in net/http.
+// mostHeld is the maximum size in bytes of a body that is buffered to determine its length, as in net/http.
 const mostHeld = 2048
 
-// NewResponseWriter returns a ResponseWriter. head writes the head of the answer, and w all else.
+// NewResponseWriter returns a ResponseWriter. head writes the head of the response; everything else is written to w.
 func NewResponseWriter(w Writer, head func(*Response) error) *ResponseWriter {
 	return &ResponseWriter{head: head, w: w, header: http.Header{}}
 }
 
-// Header is that of the answer, until it is written.
+// Header returns the header of the response. Changes have no effect after the head was written.
 func (h *ResponseWriter) Header() http.Header { return h.header }
 
-// Status returns the status of the answer, or 0 if none has been written.
+// Status returns the status of the response, or 0 if the handler has not set one.
 func (h *ResponseWriter) Status() int { return h.status }
 
-// WriteHeader writes an interim answer at once, and remembers the status of the final one.
+// WriteHeader writes an interim response at once, and stores the status of a final response.
 func (h *ResponseWriter) WriteHeader(status int) {
 	switch {
 	case h.wrote:
@@ -74,7 +75,7 @@ func (h *ResponseWriter) Write(part []byte) (int, error) {
 	return h.w.Write(part)
 }
 
-// ReadFrom copies without a buffer of its own where that is possible.
+// ReadFrom avoids its own buffer if the head was already sent.
 func (h *ResponseWriter) ReadFrom(source io.Reader) (int64, error) {
 	if !h.sent {
 		buffer := make([]byte, mostHeld+1)
@@ -98,7 +99,7 @@ func ended(err error) error {
 	return err
 }
 
-// sniff looks for the type of a body of which part is the next one.
+// sniff detects the Content-Type of a body that continues with part.
 func (h *ResponseWriter) sniff(part []byte) {
 	if _, ok := h.header["Content-Type"]; ok || h.header.Get("Content-Encoding") != "" || len(h.held)+len(part) == 0 {
 		return
@@ -106,7 +107,8 @@ func (h *ResponseWriter) sniff(part []byte) {
 	h.header.Set("Content-Type", http.DetectContentType(append(h.held, part...)))
 }
 
-// send writes the head. length is that of the body where the handler has not said it; less than zero is not known.
+// send writes the head. length is the length of the body in bytes, unless the handler set Content-Length. It is
+// negative if the length is not known.
 func (h *ResponseWriter) send(length int64) {
 	h.sent = true
 	if text := h.header.Get("Content-Length"); text != "" {
@@ -137,7 +139,7 @@ func (h *ResponseWriter) release() {
 	h.held = nil
 }
 
-// FlushError is for http.ResponseController.
+// FlushError flushes the response. http.ResponseController calls it.
 func (h *ResponseWriter) FlushError() error {
 	h.WriteHeader(http.StatusOK)
 	if !h.sent {
@@ -151,10 +153,10 @@ func (h *ResponseWriter) FlushError() error {
 	return h.w.Flush()
 }
 
-// Flush is http.Flusher.
-func (h *ResponseWriter) Flush() { _ = h.FlushError() } // http.Flusher has no error; the next Write has it.
+// Flush implements http.Flusher.
+func (h *ResponseWriter) Flush() { _ = h.FlushError() } // http.Flusher returns no error; the next Write returns it.
 
-// Hijack takes the connection over.
+// Hijack implements http.Hijacker.
 func (h *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	stream, err := h.w.Switch()
 	if err != nil {
@@ -168,7 +170,7 @@ func (h *ResponseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, bufio.NewReadWriter(bufio.NewReader(stream), bufio.NewWriter(stream)), nil
 }
 
-// Finish writes what is left of the answer to a handler that has returned without an error.
+// Finish writes the rest of the response. It is called when a handler has returned without an error.
 func (h *ResponseWriter) Finish() error {
 	h.WriteHeader(http.StatusOK)
 	if !h.sent {
@@ -182,15 +184,15 @@ func (h *ResponseWriter) Finish() error {
 	return h.w.Trailer(h.trailer())
 }
 
-// Started says whether anything of the answer has been written, or is about to be.
+// Started reports whether the handler has started the response. Its head may still be buffered.
 func (h *ResponseWriter) Started() bool { return h.wrote }
 
-// Left are the fields that stand in the header, of a handler that has not answered.
+// Left returns the header fields that a handler set without responding.
 func (h *ResponseWriter) Left() Fields {
 	return slices.DeleteFunc(FieldsOf(h.header), func(f Field) bool { return f.Kind.Hop() || f.Kind == ContentType })
 }
 
-// trailer are the fields that were announced, and those with http.TrailerPrefix.
+// trailer returns the announced trailer fields and those with the prefix http.TrailerPrefix.
 func (h *ResponseWriter) trailer() Fields {
 	var fields Fields
 	for _, field := range FieldsOf(h.header) {
@@ -208,7 +210,7 @@ func (h *ResponseWriter) trailer() Fields {
 	return fields
 }
 
-// streamConn is a connection of which no more is known than that it is one.
+// streamConn turns a stream into a net.Conn. It has no addresses, and deadlines have no effect.
 type streamConn struct{ io.ReadWriteCloser }
 
 func (streamConn) LocalAddr() net.Addr              { return nil }

@@ -13,8 +13,8 @@ var (
 	errAuthority = errors.New("the request target names no host, or a user")
 )
 
-// SetTarget takes what a client has asked for apart: a path, or a URL, whose host counts in place of that of the Host field (RFC
-// 9112 3.2.2). Anything else, such as "*", is an error, and so is a percent sign without two digits behind it.
+// SetTarget parses a request target: a path, or a URL, whose host replaces the Host field (RFC 9112 3.2.2). Any other
+// target, such as "*", is an error, and so is a percent sign without two hexadecimal digits.
 func (r *Request) SetTarget(target string) error {
 	r.Target = target
 	if !strings.HasPrefix(target, "/") {
@@ -39,8 +39,8 @@ func (r *Request) SetTarget(target string) error {
 	return r.setEscapedPath(sent)
 }
 
-// setEscapedPath sets the path as it was sent. What does not stand for itself in a path, such as a quotation mark, goes out escaped,
-// as net/url does it.
+// setEscapedPath sets the path from its escaped form. Characters that must be escaped in a path, such as quotation
+// marks, are escaped, as in net/url.
 func (r *Request) setEscapedPath(sent string) error {
 	if standsForItself(sent) {
 		r.Path, r.EscapedPath = sent, sent
@@ -54,7 +54,7 @@ func (r *Request) setEscapedPath(sent string) error {
 	return nil
 }
 
-// SetPath changes the path to another one, which is not escaped.
+// SetPath replaces the path. The argument is not escaped.
 func (r *Request) SetPath(decoded string) {
 	if r.Path = decoded; standsForItself(decoded) {
 		r.EscapedPath = decoded
@@ -63,7 +63,7 @@ func (r *Request) SetPath(decoded string) {
 	r.EscapedPath = (&url.URL{Path: decoded}).EscapedPath()
 }
 
-// standsForItself says whether a path is the same escaped and not.
+// standsForItself reports whether the escaped and unescaped forms of a path are equal.
 func standsForItself(path string) bool {
 	for i := range len(path) {
 		if !unreserved[path[i]] {
@@ -73,7 +73,7 @@ func standsForItself(path string) bool {
 	return true
 }
 
-// unreserved are the characters that net/url leaves as they are in a path, as far as paths usually have them.
+// unreserved marks the common characters that net/url does not escape in a path.
 var unreserved = func() [256]bool {
 	all := plain
 	for _, c := range []byte("/._~$&+=:@") {
@@ -82,7 +82,7 @@ var unreserved = func() [256]bool {
 	return all
 }()
 
-// QueryValue returns the first value of a parameter, decoded, and whether there is one.
+// QueryValue returns the decoded value of the first query parameter with this name, and whether there is one.
 func (r *Request) QueryValue(name string) (string, bool) {
 	for pair := range strings.SplitSeq(r.Query, "&") {
 		key, value, _ := strings.Cut(pair, "=")
@@ -96,13 +96,13 @@ func (r *Request) QueryValue(name string) (string, bool) {
 	return "", false
 }
 
-// Cookie returns the value of a cookie, and whether there is one. Of several with one name the first counts: that is the one with
-// the longest path. A value is read as net/http does it.
+// Cookie returns the value of a cookie, and whether there is one. If several cookies have the name, the first one is
+// used, which is the one with the longest path. Values are parsed as in net/http.
 func (r *Request) Cookie(name string) (string, bool) {
 	return r.cookie(func(key string) bool { return key == name })
 }
 
-// CookieFold is Cookie for a name in any case.
+// CookieFold works like Cookie, but ignores the case of the name.
 func (r *Request) CookieFold(name string) (string, bool) {
 	return r.cookie(func(key string) bool { return strings.EqualFold(key, name) })
 }
@@ -153,8 +153,8 @@ func Hostname(host string) string {
 	return host
 }
 
-// CleanPath resolves dot segments and merges slashes, as nginx does before it looks for a location. A slash at the end stays. What
-// it returns begins with a slash, also where a handler before this one left a path without.
+// CleanPath resolves dot segments and merges slashes, as nginx does before it matches locations. A trailing slash
+// stays. The result begins with a slash, even if a previous handler removed it.
 func CleanPath(of string) string {
 	if !strings.HasPrefix(of, "/") {
 		of = "/" + of
