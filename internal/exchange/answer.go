@@ -8,7 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Failure is a request that is not answered by an endpoint or a filter. The server has to answer with the status.
+// Failure is the error of a request to which neither an endpoint nor a filter has responded. The server responds with
+// Status.
 type Failure struct {
 	Status int
 	Err    error
@@ -24,10 +25,10 @@ func (f *Failure) Error() string {
 	return f.Err.Error()
 }
 
-// Unwrap returns what went wrong.
+// Unwrap returns the cause. It may be nil.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// StatusOf returns the status that an error asks for: that of a Failure, or 500.
+// StatusOf returns the response status for an error: the status of a Failure, otherwise 500.
 func StatusOf(err error) int {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -36,14 +37,14 @@ func StatusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// ErrCut says that the head of an answer has reached the client, and its body has not. Nothing can be said any more: the
-// client must notice that something is missing.
+// ErrCut means that the head of a response was sent to the client, but not its whole body. The status can no longer be
+// changed, so the response is aborted to let the client notice that it is incomplete.
 var ErrCut = errors.New("the answer ends too early")
 
-// Changes are what filters do to the fields of an answer, in the order of the filters.
+// Changes are changes of filters to the response fields, in the order of the filters.
 type Changes []*message.Changes
 
-// apply makes them from the last one on: the filter that a request meets first has the last word.
+// apply applies the changes in reverse order, so that the first filter of the chain overrides the others.
 func (c Changes) apply(answer *message.Response) {
 	for _, change := range slices.Backward(c) {
 		if change.For(answer.Status) {
@@ -52,7 +53,7 @@ func (c Changes) apply(answer *message.Response) {
 	}
 }
 
-// ChangeAnswer has changes made to the fields of the answer.
+// ChangeAnswer adds changes to the fields of the response.
 func (x *Exchange) ChangeAnswer(by *message.Changes) {
 	if x.changes == nil {
 		x.changes = x.firstChanges[:0]
@@ -60,9 +61,10 @@ func (x *Exchange) ChangeAnswer(by *message.Changes) {
 	x.changes = append(x.changes, by)
 }
 
-// TakeChanges returns what writes the head of an answer with the changes that have been asked for, and leaves none: who answers behind a
-// handler of Caddy must not make them a second time. giveBack is to be called when that handler has returned: those that hold for every
-// answer hold for an error, too.
+// TakeChanges returns a function that writes the head of a response with all changes so far, and removes these changes
+// from the exchange, so that code that runs after a Caddy handler does not apply them again. The caller calls giveBack
+// when the handler has returned. It restores the changes for all responses, because these also apply to error
+// responses.
 func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack func()) {
 	always, changes, to := x.Always, x.changes, x.Writer
 	x.Always, x.changes = nil, nil
@@ -74,7 +76,7 @@ func (x *Exchange) TakeChanges() (head func(*message.Response) error, giveBack f
 	return head, func() { x.Always = slices.Concat(always, x.Always) }
 }
 
-// Head writes the head of the answer as filters have changed it, with the session cookie of the endpoint.
+// Head writes the head of the response, with the changes of filters and the session cookie of the endpoint.
 func (x *Exchange) Head(answer *message.Response) error {
 	if x.fixed != 0 {
 		x.fix(answer)
@@ -87,7 +89,7 @@ func (x *Exchange) Head(answer *message.Response) error {
 	return x.Writer.Head(answer)
 }
 
-// always makes changes that hold for each answer, and what the administrator has of all answers.
+// always applies changes that hold for all responses, and the administrator's response headers.
 func (x *Exchange) always(changes Changes, answer *message.Response) {
 	changes.apply(answer)
 	if x.Headers != nil && x.Route != nil {
@@ -97,14 +99,14 @@ func (x *Exchange) always(changes Changes, answer *message.Response) {
 	answer.Close = answer.Close || x.Leave && answer.Status != http.StatusSwitchingProtocols
 }
 
-// Refuse answers a request that has failed. What filters do to answers does not hold for this one.
+// Refuse responds to a request that has failed. Changes of filters do not apply to this response.
 func (x *Exchange) Refuse(status int, fields ...message.Field) error {
 	answer := &message.Response{Status: status, Fields: append(fields, x.Left...)}
 	x.always(x.Always, answer)
 	return x.Writer.Head(answer)
 }
 
-// Respond answers by itself, with a body that is there, or without any.
+// Respond writes a response with a body. The body may be empty.
 func (x *Exchange) Respond(status int, body string, fields ...message.Field) error {
 	if err := x.Head(&message.Response{Status: status, Fields: fields, Length: int64(len(body))}); err != nil || body == "" {
 		return err

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Next begins another attempt, and returns the address of its endpoint: one that this request has not tried, while there is
-// one. It returns false if the backend has none. An earlier attempt that is not Done counts as failed. If the choice comes
-// with a session cookie, the answer sets it.
+// Next starts another attempt and returns the address of its endpoint. It prefers endpoints that this request has not
+// tried yet. It returns false if the backend has no endpoint. An earlier attempt without a call of Done counts as
+// failed. If the choice comes with a session cookie, the response sets it.
 func (x *Exchange) Next() (address string, ok bool) {
 	x.Done(true)
 	if x.Backend == nil {
@@ -28,8 +28,8 @@ func (x *Exchange) Next() (address string, ok bool) {
 	return choice.Endpoint.Address(), true
 }
 
-// Done says that the attempt of the last Next is over, and whether its endpoint failed. Only the first call after a Next
-// counts. It is not called where the client is the reason that there is no answer: see End.
+// Done ends the attempt of the last Next and reports whether its endpoint failed. Only the first call after a Next has
+// an effect. If the client is the reason why there is no response, End is called instead.
 func (x *Exchange) Done(failed bool) {
 	if !x.open {
 		return
@@ -42,11 +42,12 @@ func (x *Exchange) Done(failed bool) {
 	x.End()
 }
 
-// AnsweredWith says which status the endpoint has answered with.
+// AnsweredWith records the status of the endpoint's response.
 func (x *Exchange) AnsweredWith(status int) { x.answered = status }
 
-// Answered says that the head of the answer is there, for which the endpoint has been waited for since a time, zero being since
-// Next. How long the rest takes says more of the client, or of what it has asked for.
+// Answered records that the head of the response has arrived, and how long the endpoint took. since is the start of the
+// measurement; zero means the time of Next. The time for the rest of the response is not measured, because it depends
+// on the client and the requested content.
 func (x *Exchange) Answered(since time.Time) {
 	if !x.open || x.measured {
 		return
@@ -58,21 +59,22 @@ func (x *Exchange) Answered(since time.Time) {
 	x.choice.Measure(time.Since(since))
 }
 
-// Listed returns what tells, from any goroutine, whether the endpoint of the last Next is still one of its backend.
+// Listed returns a function that reports whether the endpoint of the last Next is still an endpoint of its backend. Any
+// goroutine may call that function.
 func (x *Exchange) Listed() func() bool { return x.choice.Endpoint.Listed }
 
-// Attempt is what came of asking one endpoint.
+// Attempt describes a finished attempt to send the request to an endpoint.
 type Attempt struct {
 	Address string
-	// Status is that of its answer, or the one of the error.
+	// Status is the status of the response, or the status of the error.
 	Status int
 	Took   time.Duration
 }
 
-// Attempts returns those that are over, in their order.
+// Attempts returns the finished attempts in order.
 func (x *Exchange) Attempts() []Attempt { return x.ended }
 
-// note keeps what came of the last attempt.
+// note records the result of the last attempt.
 func (x *Exchange) note() {
 	if x.ended == nil {
 		x.ended = x.firstEnded[:0]
@@ -81,7 +83,7 @@ func (x *Exchange) note() {
 	x.answered = 0
 }
 
-// End takes the attempt off those that are under way, without a word on its endpoint.
+// End ends the attempt without a judgement about its endpoint.
 func (x *Exchange) End() {
 	if x.open {
 		x.open = false
@@ -90,8 +92,8 @@ func (x *Exchange) End() {
 	}
 }
 
-// Conclude judges the last attempt by the error that the request ended with, where Done has not. When the client has gone, it says
-// nothing, and what is wrong with the request says nothing of the endpoint.
+// Conclude ends the last attempt, if Done was not called, and judges its endpoint by the error of the request. If the
+// client has gone, or the request itself is at fault, it does not judge the endpoint.
 func (x *Exchange) Conclude(err error) {
 	switch {
 	case err == nil:

@@ -11,13 +11,13 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// setCookie has the answer set the session cookie of the choice, if the route is one of those that set it. An attempt before this
-// one has set none.
+// setCookie makes the response set the session cookie of the choice, if the route is one of those that set the cookie.
+// It replaces the cookie of an earlier attempt.
 func (x *Exchange) setCookie() {
 	if x.cookie = ""; x.noCookie || x.choice.Cookie == "" || !slices.Contains(x.choice.Session.Origins, x.Route.Origin) {
 		return
 	}
-	// A name that is none makes an empty text.
+	// For an invalid cookie name, String returns an empty string.
 	x.cookie = x.sessionCookie(x.choice.Session, x.choice.Cookie).String()
 }
 

@@ -11,13 +11,16 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// ErrReplaced says that an endpoint has answered with a status that Replaced has. Nothing of its answer reaches the client.
+// ErrReplaced means that an endpoint has responded with a status in Replaced. No part of its response is sent to the
+// client.
 var ErrReplaced = errors.New("the endpoint answers with an error that an error page is asked for")
 
-// ErrRejected says that a filter has turned a request away of which there may be many: the log has no line for each of them.
+// ErrRejected means that a filter has rejected the request, and that there may be many such requests. They are not
+// logged individually.
 var ErrRejected = errors.New("the request is one too many")
 
-// Reject has a filter answer with a status: by itself, or by failing where there is an error page for it.
+// Reject responds with a status. If there is an error page for the status, it returns a failure instead, so that the
+// client gets the page.
 func (x *Exchange) Reject(status int) (answered bool, err error) {
 	if slices.Contains(x.Pages, status) {
 		return false, Fail(status, ErrRejected)
@@ -25,19 +28,21 @@ func (x *Exchange) Reject(status int) (answered bool, err error) {
 	return true, x.Respond(status, "")
 }
 
-// Page is what the client is to get in place of an error.
+// Page describes the error page for a failed request.
 type Page struct {
-	// Backend is who is asked for it.
+	// Backend is the backend that serves the page.
 	Backend *balancer.Backend
-	// Status is that of the error. With KeepStatus it is that of the page, too, whatever the endpoint says.
+	// Status is the status of the error. If KeepStatus is true, the page is sent with this status, whatever status the
+	// backend returns.
 	Status     int
 	KeepStatus bool
-	// KeepPath asks for the path that the client has asked for. Otherwise it is "/".
+	// KeepPath requests the page with the path of the client's request. Otherwise the path is "/".
 	KeepPath bool
 }
 
-// ErrorPage returns the exchange that asks for a page, whose answer the client of x gets. The method is that of the client, and there is no
-// body: what the client has sent was for another backend. Changes that were asked for hold for the page.
+// ErrorPage returns the exchange that requests an error page. Its response goes to the client of x. It uses the
+// client's method, but no body, because the client sent the body for another backend. Changes to the response of x also
+// apply to the page.
 func (x *Exchange) ErrorPage(p *Page) *Exchange {
 	x.ID()
 	x.Client()
@@ -50,14 +55,14 @@ func (x *Exchange) ErrorPage(p *Page) *Exchange {
 		page.fixed = p.Status
 	}
 	if len(x.Left) > 0 {
-		// A client that is to log in has to be told how.
+		// The client must still learn how to authenticate.
 		page.Always = slices.Concat(Changes{&message.Changes{Remove: x.Left, Add: x.Left}}, x.Always)
 	}
 	return page
 }
 
-// pageRequest leaves out the fields about a body, about ranges of one and about copies of one that the client has: they are about what it
-// has asked for, and not about the page.
+// pageRequest returns the request for a page. It leaves out fields about the body, ranges and conditional requests,
+// because they refer to the original resource and not to the page.
 func (x *Exchange) pageRequest(p *Page) *message.Request {
 	request := *x.Request
 	request.Body, request.Length, request.Trailers = nil, 0, nil
@@ -70,7 +75,7 @@ func (x *Exchange) pageRequest(p *Page) *message.Request {
 	return &request
 }
 
-// The fields by which endpoints are told of an error, in the words of ingress-nginx.
+// The fields that describe an error to the backend, with ingress-nginx's names.
 const (
 	xCode        = "X-Code"
 	xFormat      = "X-Format"
@@ -102,7 +107,8 @@ func (x *Exchange) errorFields(status int) message.Fields {
 	return fields
 }
 
-// fix gives an answer the status of the error that it is about. One that has no body because of its own status still has none.
+// fix replaces the status of a page by the status of the error. A response without a body because of its own status
+// still has no body.
 func (x *Exchange) fix(answer *message.Response) {
 	if answer.Status == http.StatusNoContent || answer.Status == http.StatusNotModified {
 		answer.Length = 0

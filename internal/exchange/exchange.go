@@ -1,5 +1,6 @@
-// Package exchange holds one request on its way through filters to an endpoint, and its answer. Filters, balancing and proxying
-// work on it, whatever version of HTTP the client speaks, and whichever server reads it from the connection.
+// Package exchange represents a request on its way through filters to an endpoint, together with its response. Filters,
+// load balancing and proxying work with it. It does not depend on the HTTP version of the client, nor on the server
+// that received the request.
 package exchange
 
 import (
@@ -20,100 +21,106 @@ import (
 	"github.com/k8singress/k8singress/internal/realip"
 )
 
-// Exchange is for the goroutine that serves the request, and for no longer than that takes.
+// Exchange is one request with its response. It belongs to the goroutine that serves the request, and must not be used
+// after the request.
 type Exchange struct {
 	*message.Request
-	// Route is what the request has matched.
+	// Route is the route that the request matches.
 	Route *Route
-	// Backend has the endpoints; it is nil for a route that answers by itself.
+	// Backend has the endpoints. It is nil for a route that responds by itself.
 	Backend *balancer.Backend
-	// Clients and Global are what the options say at the time of the request.
+	// Clients and Global are the settings at the start of the request.
 	Clients *realip.Policy
 	Global  *ir.Global
-	// Headers is what they say of header fields; nil is nothing.
+	// Headers are the administrator's header fields. Nil means that there are none.
 	Headers *Headers
-	// Peer is who the certificate of the connection is of; it is nil on hosts that ask for none.
+	// Peer describes the client certificate of the connection. It is nil on hosts that do not request one.
 	Peer *mtls.Client
-	// Writer takes the answer. Filters and proxying write its head by Head, so that changes take effect.
+	// Writer writes the response. Filters and the proxy write its head with Exchange.Head, so that changes are applied.
 	Writer message.Writer
 
-	// Always are changes to each answer, to errors as well.
+	// Always are the changes to all responses, including errors.
 	Always Changes
-	// Leave has the client leave the connection after the answer, unless it switches to another protocol.
+	// Leave tells the client to close the connection after the response, unless the connection switches to another
+	// protocol.
 	Leave bool
-	// PassesOn says that a request that no route is for is left to others.
+	// PassesOn is true if a request without a route is passed to Caddy's own routes.
 	PassesOn bool
-	// Left are fields that a handler of Caddy wants in the answer to the error that it has returned, such as WWW-Authenticate.
+	// Left are fields that a Caddy handler set before it returned an error, such as WWW-Authenticate. They are added to
+	// the error response.
 	Left message.Fields
-	// Status is that of the answer, once its head has been written.
+	// Status is the status of the response, once its head was written.
 	Status int
-	// Prepare makes a request one that handlers of Caddy can serve; nil where it is one.
+	// Prepare prepares a request for Caddy handlers. It is nil if the request is already prepared.
 	Prepare func(w http.ResponseWriter, r *http.Request) *http.Request
 
-	// ForEndpoint are fields that the endpoint gets besides those of the client.
+	// ForEndpoint are fields that are sent to the endpoint in addition to the client's.
 	ForEndpoint message.Fields
-	// Replaced are the statuses of answers of endpoints that do not reach the client: forwarding ends with ErrReplaced then.
+	// Replaced are the statuses of endpoint responses that are replaced by an error page. Forwarding then ends with
+	// ErrReplaced.
 	Replaced []int
-	// Pages are the statuses that the client gets an error page for where the controller itself answers with them.
+	// Pages are the statuses for which the controller's own responses are replaced by an error page.
 	Pages []int
-	// Forwarded says that the request has got past all filters. Until then, whatever refuses it may be there to keep clients out.
+	// Forwarded is true after the request has passed all filters. Before that, the request may have been rejected by
+	// access control.
 	Forwarded bool
-	// Hidden is the failure that the client is not told of, because it gets an error page.
+	// Hidden is the failure that the client does not see because it gets an error page. It is still logged.
 	Hidden error
 
-	// Span is that of OpenTelemetry; nil is none.
+	// Span is the OpenTelemetry span of the request. It is nil if the request is not traced.
 	Span trace.Span
 
-	// Kept says that the exchange may be held by something that outlives the request, such as a handler of Caddy.
+	// Kept is true if something may hold the exchange after the request, such as a Caddy handler. It must then not be
+	// reused.
 	Kept bool
 
-	// changes begin in firstChanges, which is enough for most requests.
+	// changes starts in firstChanges, which is large enough for most requests.
 	changes      Changes
 	firstChanges [4]*message.Changes
-	// client is who the request comes from, once Client was called.
+	// client describes the origin of the request. It is set once Client was called.
 	client     realip.Client
 	identified bool
-	// id is known once ID was called.
+	// id is set once ID was called.
 	id    string
 	named bool
 
-	// tried begins in first, which is enough for most requests.
+	// tried starts in first, which is large enough for most requests.
 	tried []*balancer.Endpoint
 	first [2]*balancer.Endpoint
-	// ended has what came of those that are over. It begins in firstEnded.
+	// ended holds the finished attempts. It starts in firstEnded.
 	ended      []Attempt
 	firstEnded [2]Attempt
-	// answered is the status of the endpoint that has answered last, until its attempt is over.
+	// answered is the status of the current attempt's response, or 0 if there is none yet.
 	answered int
-	// choice is the attempt under way since began, while open is set.
+	// choice is the current attempt, which started at began. It is only valid while open is true.
 	choice balancer.Choice
 	began  time.Time
 	open   bool
-	// measured says that it has been told how fast the endpoint is.
+	// measured is true after the response time of the endpoint was recorded.
 	measured bool
-	// cookie is the value of the session cookie that the answer sets. With noCookie it sets none.
+	// cookie is the Set-Cookie value of the session cookie. If noCookie is true, no session cookie is set.
 	cookie   string
 	noCookie bool
-	// fixed is the status of the answer, whatever the endpoint says; zero is what that says.
+	// fixed is the status to send instead of the endpoint's status. Zero sends the endpoint's status.
 	fixed int
-	// atEnd is called by Close.
+	// atEnd holds the functions that Close calls.
 	atEnd []func()
 }
 
-// Route is what requests with one path of one host meet. It is immutable.
+// Route describes one path of one host. It is immutable.
 type Route struct {
 	// Host, Path and Type are as in the document.
 	Host, Path, Type string
-	// Origin is the object that the route comes from, as "Kind/namespace/name".
+	// Origin is the object from which the route comes, as "Kind/namespace/name".
 	Origin string
-	// Regex is nil for a route of another type.
+	// Regex is the compiled path. It is nil unless the path is a regular expression.
 	Regex *pattern.Pattern
-	// Unlogged keeps its requests out of the access log.
+	// Unlogged excludes requests for this route from the access log.
 	Unlogged bool
 }
 
-// Submatch returns where the route's regular expression matches path, as regexp.FindStringSubmatchIndex does; it is nil
-// if the route has none.
+// Submatch returns the submatch indexes of the route's regular expression in path, as regexp.FindStringSubmatchIndex
+// does. It returns nil if the route has no regular expression.
 func (r *Route) Submatch(path string) []int {
 	if r.Regex == nil {
 		return nil
@@ -129,10 +136,11 @@ func (x *Exchange) Namespace() string {
 	return x.Backend.Namespace()
 }
 
-// AtEnd has a function called when the exchange is over, and the stream that it may have become.
+// AtEnd registers a function that is called at the end of the exchange, including a stream that the request was
+// upgraded to.
 func (x *Exchange) AtEnd(fn func()) { x.atEnd = append(x.atEnd, fn) }
 
-// Close says that the exchange is over. Whatever has happened, its last attempt does not stay under way.
+// Close ends the exchange and its last attempt, if it is still open.
 func (x *Exchange) Close() {
 	x.End()
 	for _, fn := range x.atEnd {
@@ -141,7 +149,7 @@ func (x *Exchange) Close() {
 	x.atEnd = nil
 }
 
-// Client tells who the request comes from.
+// Client returns the origin of the request, as far as trusted proxies define it.
 func (x *Exchange) Client() *realip.Client {
 	if !x.identified {
 		x.client, x.identified = x.Clients.Of(x.Request), true
@@ -149,14 +157,14 @@ func (x *Exchange) Client() *realip.Client {
 	return &x.client
 }
 
-// ForwardedFor is what an endpoint gets for X-Forwarded-For.
+// ForwardedFor returns the value of X-Forwarded-For for the endpoint.
 func (x *Exchange) ForwardedFor() string { return x.Clients.ForwardedFor(x.Request, x.Client()) }
 
-// longestID is how long an id may be that a client gives its request.
+// longestID is the maximum length in bytes of a request ID from a client.
 const longestID = 128
 
-// ID is that of the request, in whatever is said of it: the one that the client gave if it can stand in a log, else 32 hexadecimal
-// digits as nginx makes them, or nothing where the options say so.
+// ID returns the request ID. It is the ID that the client sent, if it is safe to log, otherwise 32 hexadecimal digits
+// as in nginx. It is empty if the options disable generated IDs and the client sent none.
 func (x *Exchange) ID() string {
 	if x.named {
 		return x.id

@@ -9,23 +9,24 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// Headers is what the administrator changes about the fields of all requests and answers. It is immutable.
+// Headers holds the administrator's changes to the fields of all requests and responses. It is immutable.
 type Headers struct {
-	// hidden are fields of endpoints that clients do not get.
+	// hidden are the fields of endpoint responses that are not sent to clients.
 	hidden []message.Field
-	// requests are for endpoints, and answers for clients.
+	// requests are set on requests to endpoints, and answers on responses to clients.
 	requests, answers []templated
 	originalURI       bool
 }
 
-// templated is a field whose value has variables.
+// templated is a field whose value contains variables.
 type templated struct {
 	field message.Field
 	value *nginx.Template
 }
 
-// NewHeaders returns what changes the fields of a request that has a route. What it says of answers without variables is in constant: it
-// holds for those without a route, too. A value that is no template is left out. h is nil where nothing is to be done.
+// NewHeaders returns the changes that need a route. h is nil if there are none. constant holds the response fields
+// without variables, which also apply to responses without a route. Fields whose value is not a valid template are left
+// out.
 func NewHeaders(of *ir.Headers) (h *Headers, constant []message.Field) {
 	h = &Headers{originalURI: of.OriginalURI, requests: templates(of.Requests)}
 	for _, name := range of.Hidden {
@@ -55,8 +56,8 @@ func templates(of []ir.Header) []templated {
 	return all
 }
 
-// set puts the fields in place of those with their names. One whose value is empty, or would end the line that it stands on, is not
-// sent, and neither is what stood in its place.
+// set sets fields from templates. If the expanded value is empty, or contains a control character, the field is removed
+// instead.
 func set(fields *message.Fields, all []templated, lookup func(name string) string) {
 	for _, each := range all {
 		field := each.field
@@ -69,7 +70,7 @@ func set(fields *message.Fields, all []templated, lookup func(name string) strin
 	}
 }
 
-// Hide takes out of the answer of an endpoint what clients are not to get.
+// Hide removes the fields of an endpoint's response that clients must not get.
 func (x *Exchange) Hide(fields *message.Fields) {
 	if x.Headers == nil {
 		return
@@ -79,7 +80,8 @@ func (x *Exchange) Hide(fields *message.Fields) {
 	}
 }
 
-// SendsToEndpoint says whether the endpoint is told a field besides those of the client whose name matches.
+// SendsToEndpoint reports whether a field whose name matches is sent to the endpoint in addition to the client's
+// fields.
 func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 	if slices.ContainsFunc(x.ForEndpoint, func(f message.Field) bool { return matches(f.Name) }) {
 		return true
@@ -87,7 +89,7 @@ func (x *Exchange) SendsToEndpoint(matches func(name string) bool) bool {
 	return x.Headers != nil && slices.ContainsFunc(x.Headers.requests, func(t templated) bool { return matches(t.field.Name) })
 }
 
-// AddForEndpoint adds to the fields for an endpoint what the administrator has it told.
+// AddForEndpoint adds the administrator's fields to the fields for an endpoint.
 func (x *Exchange) AddForEndpoint(fields *message.Fields) {
 	if x.Headers == nil {
 		return

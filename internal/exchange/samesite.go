@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// The user agents that drop a cookie with SameSite=None, or take it for SameSite=Strict, as the Chromium project has
-// published them under "SameSite=None: Known Incompatible Clients".
+// The user agents that reject a cookie with SameSite=None, or treat it as SameSite=Strict. The Chromium project has
+// published the list as "SameSite=None: Known Incompatible Clients".
 var (
 	onIOS         = regexp.MustCompile(`\(iP.+; CPU .*OS (\d+)[_\d]*.*\) AppleWebKit/`)
 	onMac         = regexp.MustCompile(`\(Macintosh;.*Mac OS X (\d+)_(\d+)[_\d]*.*\) AppleWebKit/`)
@@ -19,12 +19,13 @@ var (
 	ucBrowserOf   = regexp.MustCompile(`UCBrowser/(\d+)\.(\d+)\.(\d+)[.\d]*`)
 )
 
-// refusesSameSiteNone says whether a user agent does not know SameSite=None.
+// refusesSameSiteNone reports whether a user agent does not support SameSite=None.
 func refusesSameSiteNone(agent string) bool {
 	return takesNoneForStrict(agent) || dropsNone(agent)
 }
 
-// takesNoneForStrict is a bug of WebKit in iOS 12 and macOS 10.14.
+// takesNoneForStrict reports whether a user agent treats SameSite=None as Strict. This is a WebKit bug in iOS 12 and
+// macOS 10.14.
 func takesNoneForStrict(agent string) bool {
 	if version := versionIn(onIOS, agent); version != nil && version[0] == 12 {
 		return true
@@ -35,7 +36,8 @@ func takesNoneForStrict(agent string) bool {
 	return safari.MatchString(agent) && !chromium.MatchString(agent) || embeddedOnMac.MatchString(agent)
 }
 
-// dropsNone is what Chromium 51 to 66 does, and UC Browser before 12.13.2.
+// dropsNone reports whether a user agent drops cookies with SameSite=None, as Chromium 51 to 66 and UC Browser before
+// 12.13.2 do.
 func dropsNone(agent string) bool {
 	if ucBrowser.MatchString(agent) {
 		return slices.Compare(versionIn(ucBrowserOf, agent), []int{12, 13, 2}) < 0
@@ -44,7 +46,7 @@ func dropsNone(agent string) bool {
 	return version != nil && version[0] >= 51 && version[0] < 67
 }
 
-// versionIn returns the numbers that a pattern finds, or nil.
+// versionIn returns the numbers in the submatches of a pattern, or nil if it does not match.
 func versionIn(pattern *regexp.Regexp, agent string) []int {
 	found := pattern.FindStringSubmatch(agent)
 	if found == nil {
@@ -52,7 +54,7 @@ func versionIn(pattern *regexp.Regexp, agent string) []int {
 	}
 	version := make([]int, 0, len(found)-1)
 	for _, text := range found[1:] {
-		// What is no number is too large for one.
+		// The submatch consists of digits. If it is too large, Atoi returns the maximum.
 		number, _ := strconv.Atoi(text)
 		version = append(version, number)
 	}

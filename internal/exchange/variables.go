@@ -16,7 +16,8 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// values tells the nginx variables by name. Those with http_, cookie_ and arg_ in front come from families.
+// values holds the functions that return the values of nginx variables, by name. Variables with the prefixes http_,
+// cookie_ and arg_ are in families.
 var values = map[string]func(*Exchange) string{
 	"args":                      query,
 	"best_http_host":            func(x *Exchange) string { return x.Client().Host },
@@ -55,7 +56,7 @@ var values = map[string]func(*Exchange) string{
 	"opentelemetry_trace_id":            ofSpan(func(c trace.SpanContext) string { return c.TraceID().String() }),
 }
 
-// families are variables whose name ends with that of a part of the request.
+// families are groups of variables: a prefix followed by the name of a part of the request.
 var families = []struct {
 	prefix string
 	value  func(x *Exchange, name string) string
@@ -65,7 +66,7 @@ var families = []struct {
 	{"arg_", (*Exchange).argument},
 }
 
-// Variable returns the value of an nginx variable. What the request does not have is empty.
+// Variable returns the value of an nginx variable. It is empty if the request has no such value.
 func (x *Exchange) Variable(name string) string {
 	if value := VariableOf(name); value != nil {
 		return value(x)
@@ -73,7 +74,7 @@ func (x *Exchange) Variable(name string) string {
 	return ""
 }
 
-// VariableOf returns what knows the values of a variable, or nil for one that there is not.
+// VariableOf returns a function that returns the value of a variable, or nil if there is no such variable.
 func VariableOf(name string) func(*Exchange) string {
 	if value, ok := values[name]; ok {
 		return value
@@ -88,7 +89,7 @@ func VariableOf(name string) func(*Exchange) string {
 
 var noRoute Route
 
-// route is that of the request, or one that says nothing.
+// route returns the route of the request. It is never nil; it is empty if the request has no route.
 func (x *Exchange) route() *Route {
 	if x.Route == nil {
 		return &noRoute
@@ -109,7 +110,7 @@ func isArgs(x *Exchange) string {
 
 func requestHost(x *Exchange) string { return cmp.Or(message.Hostname(x.Host), x.route().Host) }
 
-// Scheme is https for a connection with TLS, whatever a proxy in front has said, and http for others.
+// Scheme returns https for a connection with TLS, otherwise http. It ignores what a proxy in front reports.
 func (x *Exchange) Scheme() string {
 	if x.TLS() != nil {
 		return "https"
@@ -117,13 +118,13 @@ func (x *Exchange) Scheme() string {
 	return "http"
 }
 
-// msec is the time in seconds, to the millisecond.
+// msec returns the current Unix time in seconds, with milliseconds as decimals.
 func msec(*Exchange) string {
 	now := time.Now().UnixMilli()
 	return fmt.Sprintf("%d.%03d", now/1000, now%1000)
 }
 
-// addedForwardedFor is what the client has sent, and its address behind that.
+// addedForwardedFor returns the X-Forwarded-For of the client with the client's address appended.
 func addedForwardedFor(x *Exchange) string {
 	if before := x.Fields.JoinedKind(message.XForwardedFor); before != "" {
 		return before + ", " + x.ClientIP()
@@ -131,7 +132,7 @@ func addedForwardedFor(x *Exchange) string {
 	return x.ClientIP()
 }
 
-// requestURI is what the client sent, whatever was made of it since.
+// requestURI returns the target as the client sent it, without later changes.
 func requestURI(x *Exchange) string { return x.Target }
 
 func binaryAddress(x *Exchange) string {
@@ -159,7 +160,7 @@ func serverPort(x *Exchange) string {
 	return "80"
 }
 
-// service returns a part of the ID of the backend: "namespace/service/port".
+// service returns a part of the backend's ID, which has the form "namespace/service/port".
 func (x *Exchange) service(part int) string {
 	if x.Backend == nil {
 		return ""
@@ -171,19 +172,19 @@ func (x *Exchange) service(part int) string {
 	return parts[part]
 }
 
-// header returns a header by nginx's name for it, in lower case and with underscores.
+// header returns a header by nginx's variable name, in lower case and with underscores.
 func (x *Exchange) header(name string) string {
 	value, _ := x.Fields.Joined(strings.ReplaceAll(name, "_", "-"))
 	return value
 }
 
-// anyCookie returns a cookie whose name may be in another case.
+// anyCookie returns a cookie, ignoring the case of its name.
 func (x *Exchange) anyCookie(name string) string {
 	value, _ := x.CookieFold(name)
 	return value
 }
 
-// argument returns an argument of the query as it was sent. Its name may be in another case.
+// argument returns a query argument as it was sent, ignoring the case of its name.
 func (x *Exchange) argument(name string) string {
 	for pair := range strings.SplitSeq(x.Query, "&") {
 		if key, value, ok := strings.Cut(pair, "="); ok && strings.EqualFold(key, name) {
@@ -193,7 +194,8 @@ func (x *Exchange) argument(name string) string {
 	return ""
 }
 
-// ofPeer makes a variable of what is known of a client with a certificate.
+// ofPeer returns the variable for a property of the client certificate. It is empty without a client certificate
+// policy.
 func ofPeer(value func(*mtls.Client) string) func(*Exchange) string {
 	return func(x *Exchange) string {
 		if x.Peer == nil {
@@ -203,7 +205,7 @@ func ofPeer(value func(*mtls.Client) string) func(*Exchange) string {
 	}
 }
 
-// ofSpan makes a variable of the span of a request that is traced.
+// ofSpan returns the variable for a property of the request's span. It is empty if the request is not traced.
 func ofSpan(value func(trace.SpanContext) string) func(*Exchange) string {
 	return func(x *Exchange) string {
 		if x.Span == nil {
@@ -213,7 +215,7 @@ func ofSpan(value func(trace.SpanContext) string) func(*Exchange) string {
 	}
 }
 
-// traceParent is what the endpoint of a request that is traced gets in the field of this name.
+// traceParent returns the traceparent field that is sent to the endpoint. It is empty if the request is not traced.
 func traceParent(x *Exchange) string {
 	if x.Span == nil {
 		return ""

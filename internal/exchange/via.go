@@ -7,10 +7,11 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Pseudonym is what proxies call this one in the Via field.
+// Pseudonym is the name of this proxy in the Via field.
 const Pseudonym = "k8singress"
 
-// Via is what others are told in the Via field: the proxies that the request has come through, and this one, by RFC 9110 7.6.3.
+// Via returns the value of the Via field: the proxies that the request has passed, followed by this one (RFC 9110
+// 7.6.3).
 func (x *Exchange) Via() string {
 	own := "1.1 " + Pseudonym
 	if x.Major != 1 || x.Minor != 1 {
@@ -22,7 +23,7 @@ func (x *Exchange) Via() string {
 	return own
 }
 
-// Rounds is how often a request has come through this proxy, or one like it, before.
+// Rounds returns how often the request has passed this proxy, or another instance of it, before.
 func Rounds(r *message.Request) (times int) {
 	for i := range r.Fields {
 		if r.Fields[i].Kind == message.Via {

@@ -7,12 +7,13 @@ import (
 )
 
 const (
-	// mostSizeDigits keeps the size of a chunk from overflowing.
+	// mostSizeDigits is the maximum number of digits of a chunk size. It prevents an overflow.
 	mostSizeDigits = 15
-	// mostWaste bounds what chunks cost beyond what sensible ones do, all together, and mostTrailers the fields behind the body.
+	// mostWaste limits the overhead of chunk lines in bytes, beyond what normal chunks need, for the whole body.
+	// mostTrailers limits the size of the trailer section in bytes.
 	mostWaste    = 16 << 10
 	mostTrailers = 8 << 10
-	// ordinaryLine is the line of a sensible chunk.
+	// ordinaryLine is the length in bytes of a chunk line that causes no overhead.
 	ordinaryLine = 16
 )
 
@@ -31,28 +32,29 @@ const (
 	chunksDone
 )
 
-// Decoder takes a body in chunks apart. The zero value is at its beginning.
+// Decoder decodes a chunked body. The zero value is ready to decode a body from its start.
 type Decoder struct {
 	state chunkState
-	// digits of the size that is being read, and what is left of the chunk.
+	// digits is the number of digits read of the current chunk size. left is the number of bytes left in the current
+	// chunk.
 	digits uint8
 	left   int64
 	line   int
 	waste  int64
-	// total is the size of all chunks so far, and most how much it may be; 0 is any size.
+	// total is the size of all chunks so far. most is the limit for total; 0 means no limit.
 	total, most int64
-	// trailers are bytes until their end has come, and fields then.
+	// trailers buffers the trailer section until it is complete. Then it is parsed into fields.
 	trailers []byte
 	fields   message.Fields
 }
 
-// Limit says how many bytes of data all chunks together may have, which is above zero. Next refuses a larger body with the line of the
-// chunk that is too large, before any of its data has come.
+// Limit sets the maximum size of the decoded body in bytes, which must be positive. Next rejects a larger body at the
+// size line of the chunk that exceeds the limit, before any data of that chunk arrives.
 func (d *Decoder) Limit(most int64) { d.most = most }
 
-// Next takes bytes of the body, and returns data, which is a part of them, and how many bytes are done with. It comes back with data as
-// soon as there is some, so it is called again with what is left. Once the body has ended, consumed may be less than all: the rest is
-// the next message. An error is an *Error, and final.
+// Next decodes bytes of the body. It returns data, which is a part of in, and the number of bytes consumed. It returns
+// as soon as there is data, so the caller calls it again with the rest. After the end of the body, consumed may be less
+// than len(in); the rest belongs to the next message. An error is an *Error and final.
 func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err error) {
 	for i := 0; ; {
 		switch {
@@ -79,8 +81,8 @@ func (d *Decoder) Next(in []byte) (data []byte, consumed int, done bool, err err
 	}
 }
 
-// Ahead returns how many bytes of data come next, with nothing in between. A caller may take as many of them from elsewhere, and says
-// so with Took.
+// Ahead returns the number of data bytes that come next without a chunk boundary. The caller may read up to that many
+// bytes without the Decoder, and must then report them with Took.
 func (d *Decoder) Ahead() int64 {
 	if d.state != chunkData {
 		return 0
@@ -88,14 +90,14 @@ func (d *Decoder) Ahead() int64 {
 	return d.left
 }
 
-// Took says that n bytes of those ahead have been read past the Decoder.
+// Took records that n bytes of data were read without the Decoder.
 func (d *Decoder) Took(n int) {
 	if d.left -= int64(n); d.left == 0 {
 		d.state = chunkCR
 	}
 }
 
-// Return gives the last n bytes of data back, for which there was no room. They are to come again.
+// Return gives back the last n bytes of data that the caller could not process. The caller passes them to Next again.
 func (d *Decoder) Return(n int) {
 	if n > 0 {
 		d.left += int64(n)
@@ -103,7 +105,7 @@ func (d *Decoder) Return(n int) {
 	}
 }
 
-// step takes one byte between the data of two chunks.
+// step processes one byte outside of chunk data.
 func (d *Decoder) step(c byte) error {
 	switch d.state {
 	case chunkCR:
@@ -141,7 +143,7 @@ func (d *Decoder) addDigit(value uint8) error {
 	return nil
 }
 
-// extend takes what is behind the size: spaces, and extensions, which mean nothing here.
+// extend processes a byte after the size: white space or a chunk extension. Extensions are ignored.
 func (d *Decoder) extend(c byte) error {
 	switch {
 	case c == '\r':
@@ -162,7 +164,8 @@ func (d *Decoder) extend(c byte) error {
 	return nil
 }
 
-// endLine bounds what lines cost: a body of chunks of one byte with long extensions is work without end for little data.
+// endLine processes the end of a chunk line. It limits the overhead, because a body of one-byte chunks with long
+// extensions would cause much work for little data.
 func (d *Decoder) endLine(c byte) error {
 	if c != '\n' {
 		return errChunkLine
@@ -181,7 +184,7 @@ func (d *Decoder) endLine(c byte) error {
 	return nil
 }
 
-// takeTrailers collects the fields behind the last chunk: almost always there are none.
+// takeTrailers collects the trailer section after the last chunk. It is almost always empty.
 func (d *Decoder) takeTrailers(in []byte) (int, error) {
 	if len(d.trailers) == 0 && len(in) >= 2 && in[0] == '\r' && in[1] == '\n' {
 		d.state = chunksDone
@@ -214,7 +217,8 @@ var (
 	crlfcrlf = []byte("\r\n\r\n")
 )
 
-// parseTrailers keeps the fields that may stand behind a body, as message.Fields.Unknown does.
+// parseTrailers parses the trailer fields. Like message.Fields.Unknown, it only keeps fields that are allowed in
+// trailers.
 func (d *Decoder) parseTrailers() error {
 	l := lines{bytes: d.trailers, text: string(d.trailers)}
 	d.trailers = nil
@@ -233,15 +237,16 @@ func (d *Decoder) parseTrailers() error {
 	}
 }
 
-// Trailers returns the fields behind the body once it has ended.
+// Trailers returns the trailer fields. It is valid after the body has ended.
 func (d *Decoder) Trailers() message.Fields { return d.fields }
 
 const hexDigits = "0123456789abcdef"
 
-// ChunkHeadSize is the longest line that AppendChunkHead writes.
+// ChunkHeadSize is the maximum length in bytes of the line that AppendChunkHead writes.
 const ChunkHeadSize = 18
 
-// AppendChunkHead writes the line in front of a chunk, which is not empty. Behind its data stands EndOfChunk.
+// AppendChunkHead appends the line before a chunk. size is in bytes and must not be zero. The caller writes EndOfChunk
+// after the data.
 func AppendChunkHead(buf []byte, size int) []byte {
 	var digits [16]byte
 	i := len(digits)
@@ -255,10 +260,11 @@ func AppendChunkHead(buf []byte, size int) []byte {
 	return append(append(buf, digits[i:]...), EndOfChunk...)
 }
 
-// EndOfChunk stands behind the data of a chunk.
+// EndOfChunk follows the data of a chunk.
 const EndOfChunk = "\r\n"
 
-// AppendLastChunk ends a body in chunks, with fields behind it.
+// AppendLastChunk appends the last chunk and the trailer fields. Hop-by-hop fields are left out. After an error the
+// buffer is unchanged.
 func AppendLastChunk(buf []byte, trailers message.Fields) ([]byte, error) {
 	start := len(buf)
 	buf = append(buf, "0\r\n"...)

@@ -6,10 +6,11 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// mostNominations bounds how many fields Connection may name, because each is looked for among all others.
+// mostNominations is the maximum number of fields that Connection may name. Each of them is searched for among all
+// fields.
 const mostNominations = 32
 
-// framing is what the fields say about the body and the connection.
+// framing collects what the fields specify about the body and the connection.
 type framing struct {
 	length      int64
 	lengths     int
@@ -17,11 +18,11 @@ type framing struct {
 	codings     int
 	coding      string
 	close, keep bool
-	// nominations is how many fields Connection names.
+	// nominations is the number of fields that Connection names.
 	nominations int
 }
 
-// note takes a field into account.
+// note processes a field.
 func (f *framing) note(field *message.Field) {
 	switch field.Kind {
 	case message.ContentLength:
@@ -62,10 +63,10 @@ func (f *framing) noteConnection(value string) {
 	}
 }
 
-// persistent says whether another message may follow.
+// persistent reports whether another message may follow on the connection.
 func (f *framing) persistent(minor uint8) bool { return !f.close && (minor > 0 || f.keep) }
 
-// mostDigits keeps a length from overflowing.
+// mostDigits is the maximum number of digits of a length. It prevents an overflow.
 const mostDigits = 18
 
 func parseLength(digits string) (int64, error) {
@@ -88,7 +89,7 @@ func parseLength(digits string) (int64, error) {
 	return length, nil
 }
 
-// request returns the framing of the body of a request.
+// request returns the framing of a request body, and its length in bytes, or -1 if it is not known.
 func (f *framing) request(minor uint8) (Framing, int64, error) {
 	switch {
 	case f.codings == 0 && f.lengths == 0:
@@ -105,7 +106,8 @@ func (f *framing) request(minor uint8) (Framing, int64, error) {
 	return Sized, f.length, nil
 }
 
-// requestCoding wants one "chunked" and nothing else. A length beside it is what requests are smuggled with.
+// requestCoding accepts a single "chunked" and nothing else. Content-Length together with Transfer-Encoding is
+// rejected, because it is used for request smuggling.
 func (f *framing) requestCoding(minor uint8) error {
 	switch {
 	case f.lengths > 0:
@@ -125,8 +127,8 @@ func (f *framing) requestCoding(minor uint8) error {
 	return errTwoCodings
 }
 
-// removeNominated takes out the fields that Connection names: they were meant for us. A client could ask so for the removal of what
-// a proxy in front of us says of it, or of what says how a message ends, so these stay.
+// removeNominated removes the fields that Connection names, because they are hop-by-hop. Fields for which spare returns
+// true stay: a client could otherwise remove fields that a trusted proxy sets about it, or fields about the framing.
 func removeNominated(fields *message.Fields, spare func(message.Kind) bool) error {
 	var names [mostNominations]message.Field
 	nominated := names[:0]

@@ -1,37 +1,37 @@
-// Package http1 is HTTP/1.1 on the wire, by RFC 9112: it reads and writes heads and chunks as bytes. It knows no sockets, no timers and
-// no goroutines: package httpserver drives it for clients, and package proxy for endpoints.
+// Package http1 implements the HTTP/1.1 wire format (RFC 9112). It reads and writes heads and chunks as bytes, without
+// sockets, timers or goroutines. Package httpserver uses it for clients, and package proxy for endpoints.
 //
-// What it reads from clients is strict, because whatever two parsers read in two ways lets a client smuggle a request past one of
-// them. What it writes is checked where it is written: no name and no value can end a line.
+// Requests are parsed strictly, because a message that two parsers read differently allows request smuggling.
+// Everything that is written is checked, so that no name and no value can end a line.
 package http1
 
-// Framing is how the end of a body is found.
+// Framing defines how the end of a body is found.
 type Framing uint8
 
-// The framings.
+// The possible framings.
 const (
-	// NoBody is a message that ends with its head.
+	// NoBody is a message without a body.
 	NoBody Framing = iota
 	// Sized is a body with a Content-Length.
 	Sized
-	// Chunked is a body in chunks.
+	// Chunked is a body with Transfer-Encoding: chunked.
 	Chunked
-	// UntilClose is the body of an answer that ends with its connection.
+	// UntilClose is a response body that ends when the connection is closed.
 	UntilClose
 )
 
-// Error is why bytes are not taken. There is one value for each reason, so that they can be compared.
+// Error is the reason why bytes are rejected. There is one value for each reason, so errors can be compared.
 type Error struct {
-	// Status is what a client is answered. Where an endpoint has sent the bytes it has no meaning.
+	// Status is the status of the response to the client. It has no meaning for bytes from an endpoint.
 	Status int
-	// Reason is one word, which the client is told.
+	// Reason is a single word that is sent to the client.
 	Reason string
 }
 
-// Error returns a text with the reason.
+// Error returns a text that contains the reason.
 func (e *Error) Error() string { return "invalid HTTP/1.1: " + e.Reason }
 
-// The reasons, as clients find them in the answer.
+// The reasons, as they appear in responses to clients.
 var (
 	errLine         = &Error{400, "request-line"}
 	errMethodToken  = &Error{400, "method"}
@@ -69,8 +69,8 @@ var (
 	errTrailers     = &Error{431, "trailers-too-large"}
 	errWrite        = &Error{500, "not-to-be-written"}
 
-	// ErrHeadTooLarge is for the caller, who knows the limit on heads.
+	// ErrHeadTooLarge is returned by callers of this package, which know the size limit of heads.
 	ErrHeadTooLarge = &Error{431, "head-too-large"}
-	// ErrHeadTimeout is for the caller, who knows the time limit on heads.
+	// ErrHeadTimeout is returned by callers of this package, which know the time limit of heads.
 	ErrHeadTimeout = &Error{408, "head-timeout"}
 )

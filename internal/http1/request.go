@@ -6,19 +6,20 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// RequestHead is what a head says beside the request itself.
+// RequestHead holds the results of parsing a head that are not part of the request itself.
 type RequestHead struct {
 	// Framing is never UntilClose.
 	Framing Framing
-	// KeepAlive says that the client lets another request follow.
+	// KeepAlive is true if another request may follow on the connection.
 	KeepAlive bool
-	// Expects says that the client sends its body after a 100 Continue only.
+	// Expects is true if the client waits for a 100 Continue before it sends its body.
 	Expects bool
 }
 
-// Parse fills r from a head that a Scanner has found. It uses r.Fields again, leaves r.Conn and r.Names, and sets r.Length. All strings are parts
-// of one that is made here: none points into the head. What Connection names has been taken out of the fields, and so have names that
-// r.Names do not let through. An error is an *Error; r has then what has been read so far, for a log.
+// Parse fills r from a head that a Scanner has found. It reuses r.Fields, keeps r.Conn and r.Names, and sets r.Length.
+// All strings are parts of one new string; none points into head. Fields that Connection names are removed, as are
+// fields that r.Names does not allow. An error is an *Error. After an error, r contains what was parsed so far, for the
+// log.
 func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	*h = RequestHead{}
 	*r = message.Request{Fields: r.Fields[:0], Conn: r.Conn, Names: r.Names, Major: 1}
@@ -44,7 +45,7 @@ func (h *RequestHead) Parse(head []byte, r *message.Request) error {
 	return setTarget(r, target)
 }
 
-// requestLine reads the first line, and returns its target.
+// requestLine parses the first line and returns its target.
 func (l *lines) requestLine(r *message.Request) (string, error) {
 	b, i := l.bytes, 0
 	for i < len(b) && token[b[i]] {
@@ -105,13 +106,13 @@ func readRequestFields(l *lines, r *message.Request, f *framing, h *RequestHead)
 		case !r.Names.Let(kind):
 			continue
 		case kind == message.Expect:
-			// Several lines are a list, and that is no more known than one in a single line.
+			// Several Expect fields form a list. A list is not supported, whether it is in one field or in several.
 			expectations++
 			if h.Expects = strings.EqualFold(field.Value, "100-continue"); expectations > 1 || !h.Expects && field.Value != "" {
 				return errExpect
 			}
 		case kind == message.Authorization:
-			// Whoever checks credentials and whoever uses them may each read another line.
+			// The server that checks the credentials and the server that uses them might each read a different field.
 			if credentials++; credentials > 1 {
 				return errTwoAuths
 			}
@@ -140,7 +141,8 @@ func checkHost(r *message.Request, hosts int) error {
 	return nil
 }
 
-// setTarget refuses what no Ingress could mean: a tunnel, a request for "*" or for something like "x:admin", and a path with a NUL.
+// setTarget sets the target of the request. It rejects targets that no Ingress can match: CONNECT and TRACE requests,
+// the target "*", other schemes such as "x:admin", and paths with a NUL.
 func setTarget(r *message.Request, target string) error {
 	if r.Method == "CONNECT" || r.Method == "TRACE" {
 		return errMethod

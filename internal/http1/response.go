@@ -6,22 +6,23 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// mostAnswerFields bounds the fields of an answer.
+// mostAnswerFields is the maximum number of fields of a response.
 const mostAnswerFields = 1024
 
-// ResponseHead is what the head of an answer says beside the answer itself.
+// ResponseHead holds the results of parsing a head that are not part of the response itself.
 type ResponseHead struct {
 	Framing Framing
-	// KeepAlive says that another request may follow on the connection, once the body has been read to its end.
+	// KeepAlive is true if another request may be sent on the connection after the body was read to its end.
 	KeepAlive bool
 }
 
-// Parse fills a from a head that a Scanner for responses has found; method is that of the request. It uses a.Fields again. All strings
-// are parts of one that is made here. Fields about the connection or the framing are taken out, and so are those that Connection
-// names; of an answer with the status 101, Connection and Upgrade are left, which are its meaning. An error is an *Error.
+// Parse fills a from a head that a Scanner for responses has found. method is the method of the request. Parse reuses
+// a.Fields and a.Trailers. All strings are parts of one new string. Fields about the connection or the framing are
+// removed, as are fields that Connection names. For status 101, Connection and Upgrade stay, because the client needs
+// them. An error is an *Error.
 //
-// Endpoints are read as leniently as nginx and net/http agree upon, and where that cannot split answers: a line may end with a bare
-// LF. Folded lines, spaces before a colon and control characters are errors, as in nginx.
+// Responses of endpoints are parsed as leniently as nginx and net/http do, where this cannot split responses: a line
+// may end with a bare LF. Folded lines, spaces before a colon and control characters are errors, as in nginx.
 func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) error {
 	*h = ResponseHead{}
 	*a = message.Response{Fields: a.Fields[:0], Trailers: a.Trailers[:0]}
@@ -48,7 +49,7 @@ func (h *ResponseHead) Parse(head []byte, method string, a *message.Response) er
 	return nil
 }
 
-// statusLine reads the first line, and returns the minor version.
+// statusLine parses the first line and returns the minor version.
 func (l *lines) statusLine(a *message.Response) (uint8, error) {
 	const begin, code = len("HTTP/1."), len("HTTP/1.1 ")
 	b := l.bytes
@@ -64,7 +65,7 @@ func (l *lines) statusLine(a *message.Response) (uint8, error) {
 	if l.at = code + 3; a.Status < 100 || l.at < len(b) && b[l.at] != ' ' && b[l.at] != '\r' && b[l.at] != '\n' {
 		return 0, errStatusLine
 	}
-	// Nobody reads the words behind the status, but they end the line.
+	// The reason phrase is ignored, but the line must end after it.
 	if l.at = skipText(b, l.at); !l.end() {
 		return 0, errStatusLine
 	}
@@ -90,9 +91,9 @@ func (l *lines) responseFields(a *message.Response, f *framing) error {
 	}
 }
 
-// frame finds how the body ends. Where an answer has both a length and chunks, which some old servers write, the chunks count, as in
-// net/http; the connection is closed then, so that whatever else the bytes could mean, they are never the answer to another request.
-// The same goes for chunks in HTTP/1.0.
+// frame determines how the body ends. If a response has both a length and chunks, as some old servers send, the chunks
+// are used, as in net/http. The connection is closed after such a response, so that none of its bytes can be read as
+// the response to another request. The same applies to chunks in HTTP/1.0.
 func (h *ResponseHead) frame(f *framing, method string, a *message.Response) error {
 	a.Length = -1
 	switch {
@@ -119,7 +120,7 @@ func (h *ResponseHead) frame(f *framing, method string, a *message.Response) err
 	return nil
 }
 
-// announced takes the names of fields behind the body.
+// announced stores the announced names of trailer fields.
 func (h *ResponseHead) announced(a *message.Response) {
 	if h.Framing != Chunked {
 		return
@@ -136,7 +137,7 @@ func (h *ResponseHead) announced(a *message.Response) {
 	}
 }
 
-// dropConnection takes out what is about the connection.
+// dropConnection removes fields about the connection.
 func dropConnection(a *message.Response) {
 	kept := a.Fields[:0]
 	for _, f := range a.Fields {

@@ -8,24 +8,26 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Preface is what a client begins a connection with that speaks HTTP/2 without having asked. No request looks like it.
+// Preface is the start of a connection from a client that uses HTTP/2 with prior knowledge. No HTTP/1.1 request starts
+// like this.
 const Preface = "PRI * HTTP/2.0\r\n"
 
-// mostEmptyLines bounds those in front of a request, which RFC 9112 2.2 wants a server to tolerate.
+// mostEmptyLines is the maximum number of empty lines before a request. RFC 9112 2.2 recommends that servers tolerate
+// empty lines.
 const mostEmptyLines = 4
 
-// Scanner finds the end of a head in a buffer that grows. What it has seen once it does not look at again. The zero value looks for
-// the head of a request.
+// Scanner finds the end of a head in a growing buffer. It does not scan bytes twice. The zero value scans for the head
+// of a request.
 type Scanner struct {
-	// Response says that an endpoint has sent the head: it may end lines with a bare LF.
+	// Response is true for the head of a response, in which lines may end with a bare LF.
 	Response bool
 
 	start, line, seen int
 	empty             uint8
 }
 
-// Find returns the head with its empty line, and the index behind it; nil is that the head goes on. The buffer is the same at each
-// call, with more bytes at its end.
+// Find returns the head, including its empty line, and the index after it. A nil head without an error means that more
+// bytes are needed. The caller passes the same buffer in each call, with more bytes at its end.
 func (s *Scanner) Find(buffer []byte) (head []byte, end int, err error) {
 	for {
 		i := bytes.IndexByte(buffer[s.seen:], '\n')
@@ -56,7 +58,8 @@ func (s *Scanner) Find(buffer []byte) (head []byte, end int, err error) {
 	}
 }
 
-// begins says at once what can be no HTTP, such as a TLS handshake on a port without: its client would wait for an answer.
+// begins rejects input that cannot be HTTP at its first byte, such as a TLS handshake on a plaintext port. Otherwise
+// the client would wait for a response.
 func (s *Scanner) begins(buffer []byte) error {
 	if s.start == len(buffer) {
 		return nil
@@ -71,7 +74,7 @@ func (s *Scanner) begins(buffer []byte) error {
 	return nil
 }
 
-// token are the characters of tokens by RFC 9110 5.6.2: names and methods.
+// token marks the characters of tokens, which are used in names and methods (RFC 9110 5.6.2).
 var token = func() (all [256]bool) {
 	for c := range all {
 		all[c] = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
@@ -96,13 +99,14 @@ const (
 	highs = 0x8080808080808080
 )
 
-// skipText returns the index of the first control character but tabs at or behind i, eight bytes at a time.
+// skipText returns the index of the first control character, except tab, at or after i. It checks eight bytes at a
+// time.
 func skipText(b []byte, i int) int {
 	for {
 		for i+8 <= len(b) {
 			word := binary.LittleEndian.Uint64(b[i:])
 			del := word ^ 0x7f*ones
-			// The lowest of the high bits that remain stands for the first byte that is below a space, or DEL.
+			// The lowest remaining high bit marks the first byte that is below a space or equal to DEL.
 			if found := ((word-0x20*ones)&^word | (del-ones)&^del) & highs; found != 0 {
 				i += bits.TrailingZeros64(found) / 8
 				break
@@ -119,7 +123,7 @@ func skipText(b []byte, i int) int {
 	}
 }
 
-// skipGraphic returns the index of the first space or control character at or behind i.
+// skipGraphic returns the index of the first space or control character at or after i.
 func skipGraphic(b []byte, i int) int {
 	for i+8 <= len(b) {
 		word := binary.LittleEndian.Uint64(b[i:])
@@ -135,16 +139,17 @@ func skipGraphic(b []byte, i int) int {
 	return i
 }
 
-// lines reads a head. The text is the same as the bytes: names and values are parts of it, and it is all that is allocated.
+// lines parses the lines of a head. text has the same content as bytes. Names and values are substrings of text, so
+// that nothing else is allocated.
 type lines struct {
 	bytes []byte
 	text  string
 	at    int
-	// bare says that a line may end with LF alone.
+	// bare is true if a line may end with LF alone.
 	bare bool
 }
 
-// end takes the end of a line.
+// end consumes the end of a line. It returns false if there is no line end.
 func (l *lines) end() bool {
 	rest := l.bytes[l.at:]
 	switch {
@@ -158,7 +163,7 @@ func (l *lines) end() bool {
 	return false
 }
 
-// field reads a field line into f. It returns false at the empty line.
+// field parses a field line into f. It returns false at the empty line.
 func (l *lines) field(f *message.Field) (bool, error) {
 	if l.end() {
 		return false, nil
@@ -188,7 +193,7 @@ func (l *lines) field(f *message.Field) (bool, error) {
 	return true, nil
 }
 
-// badName says what is wrong where a name ought to end with a colon.
+// badName returns the error for a line without a colon directly after its name.
 func (l *lines) badName(i int) error {
 	space := i < len(l.bytes) && (l.bytes[i] == ' ' || l.bytes[i] == '\t')
 	switch {

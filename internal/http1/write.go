@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// AppendField writes one field line. Nothing else ends a line of fields, and it takes no name and no value that could end one itself.
-// After an error the buffer is as it was.
+// AppendField appends one field line. It is the only function that ends field lines. It rejects names and values that
+// could end a line themselves. After an error the buffer is unchanged.
 func AppendField(buf []byte, name, value string) ([]byte, error) {
 	start := len(buf)
 	if !isToken(name) {
@@ -24,7 +24,7 @@ func AppendField(buf []byte, name, value string) ([]byte, error) {
 	return append(buf, '\r', '\n'), nil
 }
 
-// appendFields leaves out what is about the connection and the framing: whoever writes the head says that.
+// appendFields appends fields, except those about the connection and the framing, which the caller writes.
 func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
 	for i := range fields {
 		if fields[i].Kind.Hop() {
@@ -37,22 +37,22 @@ func appendFields(buf []byte, fields message.Fields) (_ []byte, err error) {
 	return buf, nil
 }
 
-// RequestLine is what the head of a request says beside its fields.
+// RequestLine holds the parts of a request head other than its fields.
 type RequestLine struct {
 	Method, Target, Host string
-	// Framing and Length are of the body.
+	// Framing and Length describe the body. Length is in bytes.
 	Framing Framing
 	Length  int64
-	// Upgrade is the protocol that the endpoint is to switch to, or nothing.
+	// Upgrade is the protocol to which the endpoint should switch, or empty.
 	Upgrade string
-	// Trailers says that fields behind the body of the answer are welcome.
+	// Trailers tells the endpoint that trailer fields are accepted in the response.
 	Trailers bool
-	// Close has the endpoint end the connection behind its answer.
+	// Close tells the endpoint to close the connection after the response.
 	Close bool
 }
 
-// AppendRequestHead writes the head of a request with lists of fields, of which those about the connection and the framing are left
-// out. After an error the buffer is as it was.
+// AppendRequestHead appends the head of a request. lists are the header fields; those about the connection and the
+// framing are left out. After an error the buffer is unchanged.
 func AppendRequestHead(buf []byte, l *RequestLine, lists ...message.Fields) (_ []byte, err error) {
 	start := len(buf)
 	if !isToken(l.Method) || l.Target == "" {
@@ -86,7 +86,7 @@ func (l *RequestLine) appendConnection(buf []byte) ([]byte, error) {
 	case l.Framing == Sized:
 		buf = appendLength(buf, l.Length)
 	case l.Method == "POST" || l.Method == "PUT" || l.Method == "PATCH":
-		// Some servers want a length with these.
+		// Some servers require a length for these methods.
 		buf = appendLength(buf, 0)
 	}
 	switch {
@@ -108,20 +108,21 @@ func appendLength(buf []byte, length int64) []byte {
 	return append(strconv.AppendInt(buf, length, 10), '\r', '\n')
 }
 
-// ResponseOptions is what the head of an answer says about the connection.
+// ResponseOptions holds the parts of a response head about the connection.
 type ResponseOptions struct {
-	// Close ends the connection behind the answer, KeepAlive says to an HTTP/1.0 client that it does not.
+	// Close tells the client that the connection is closed after the response. KeepAlive tells an HTTP/1.0 client that
+	// it stays open.
 	Close, KeepAlive bool
-	// HTTP10 is for clients that speak HTTP/1.0.
+	// HTTP10 is true if the client uses HTTP/1.0.
 	HTTP10 bool
-	// Chunked says that the body comes in chunks; without, Content-Length is written from a length that is known.
+	// Chunked is true if the body is chunked. Otherwise Content-Length is written if the length is known.
 	Chunked bool
-	// Date is written unless the answer has one. It is empty for interim answers.
+	// Date is written unless the response already has a Date field. It is empty for interim responses.
 	Date string
 }
 
-// AppendResponseHead writes the head of an answer. Fields about the connection and the framing are left out, but for Connection and
-// Upgrade of an answer with the status 101. After an error the buffer is as it was.
+// AppendResponseHead appends the head of a response. Fields about the connection and the framing are left out, except
+// Connection and Upgrade of a response with status 101. After an error the buffer is unchanged.
 func AppendResponseHead(buf []byte, a *message.Response, o *ResponseOptions) (_ []byte, err error) {
 	start := len(buf)
 	if buf, err = appendStatus(buf, a.Status, o.HTTP10); err != nil {
@@ -172,7 +173,7 @@ func appendFraming(buf []byte, a *message.Response, o *ResponseOptions) ([]byte,
 	return AppendField(buf, "Trailer", strings.Join(a.Trailers, ", "))
 }
 
-// statusLines are the first lines of answers with the statuses that have words.
+// statusLines holds the first lines of responses, for the statuses with a standard reason phrase.
 var statusLines = func() (all [600]string) {
 	for status := range all {
 		if text := http.StatusText(status); text != "" {
