@@ -10,10 +10,10 @@ import (
 	"github.com/k8singress/k8singress/internal/exchange"
 )
 
-// anyOfName is not in known, because it is made of what stands there.
+// anyOfName is not in known, because newAnyOf uses known.
 const anyOfName = "k8singress_any_of"
 
-// anyOf lets in clients whom one of several filters lets in.
+// anyOf accepts a client if one of several filters accepts it.
 type anyOf []Filter
 
 func newAnyOf(raw json.RawMessage, shared *Shared) (Filter, error) {
@@ -39,13 +39,13 @@ func newAnyOf(raw json.RawMessage, shared *Shared) (Filter, error) {
 		h = append(h, f)
 	}
 	if len(h) == 0 {
-		// It would let in everybody.
+		// An empty list would accept every client.
 		return nil, errors.New("there are no filters")
 	}
 	return h, nil
 }
 
-// Apply asks one after the other, as nginx does with "satisfy any".
+// Apply tries the filters in order, like "satisfy any" in nginx.
 func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 	var refused error
 	left := x.Left
@@ -55,7 +55,7 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 		case answered:
 			return true, err
 		case err == nil:
-			// What others have asked for is not needed any more.
+			// The fields that rejecting filters added are not needed any more.
 			x.Left = left
 			h[i+1:].skip(x)
 			return false, nil
@@ -70,7 +70,7 @@ func (h anyOf) Apply(x *exchange.Exchange) (bool, error) {
 	return false, refused
 }
 
-// skip has a request pass filters that are not asked about it.
+// skip applies the remaining effects of filters that did not check the request.
 func (h anyOf) skip(x *exchange.Exchange) {
 	for _, f := range h {
 		if external, ok := f.(*externalAuth); ok {

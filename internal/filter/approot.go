@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// appRoot answers with the way to where an application begins.
+// appRoot redirects requests for "/" to the start page of an application.
 type appRoot struct{ ir.AppRoot }
 
 func newAppRoot(of ir.AppRoot) (Filter, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// bandwidth has answers take their time.
+// bandwidth limits the speed of responses.
 type bandwidth struct{ ir.Bandwidth }
 
 func newBandwidth(of ir.Bandwidth) (Filter, error) {
@@ -26,16 +26,16 @@ func (h *bandwidth) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// perSecond is how many parts of an answer are written in a second.
+// perSecond is the number of parts of a response that are written in a second.
 const perSecond = 4
 
-// pacedWriter writes the body of an answer part by part, and waits before each as long as the one before it was to take. It is for one request. A
-// connection that is switched to another protocol is not paced, as with nginx.
+// pacedWriter writes the body of a response in parts, and before each part waits for the time that the previous one
+// should take. It is for one request. A connection that is switched to another protocol is not limited, as in nginx.
 type pacedWriter struct {
 	message.Writer
 	ctx  context.Context //nolint:containedctx // It is that of the request, as the writer is.
 	rate int64
-	// free is how many bytes may still be written at once.
+	// free is the number of bytes that may still be written without a limit.
 	free int64
 	next time.Time
 }
@@ -62,7 +62,7 @@ func (w *pacedWriter) Write(part []byte) (written int, err error) {
 	return written, nil
 }
 
-// account notes what has been written, and when the next part may be.
+// account subtracts n bytes from free, or sets the time of the next part.
 func (w *pacedWriter) account(n int64) {
 	if w.free > 0 {
 		w.free -= n
@@ -74,7 +74,7 @@ func (w *pacedWriter) account(n int64) {
 	w.next = w.next.Add(time.Duration(n * int64(time.Second) / w.rate))
 }
 
-// wait sends what there is before it waits.
+// wait flushes the written data and waits for the time of the next part.
 func (w *pacedWriter) wait() error {
 	left := time.Until(w.next)
 	if left <= 0 {
@@ -93,7 +93,7 @@ func (w *pacedWriter) wait() error {
 	}
 }
 
-// ReadFrom writes by Write: what the kernel moves by itself is not paced.
+// ReadFrom copies with Write, because data that the kernel copies is not limited.
 func (w *pacedWriter) ReadFrom(source io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{w}, source)
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// basicAuth lets in clients by a name and a password.
+// basicAuth authenticates clients by name and password.
 type basicAuth struct {
 	users *basicauth.Users
-	// challenge asks a client for them.
+	// challenge is the WWW-Authenticate field.
 	challenge message.Field
 }
 
@@ -33,7 +33,8 @@ func newBasicAuth(of ir.BasicAuth, shared *Shared) (Filter, error) {
 
 var errNoPassword = errors.New("the request has no name and password")
 
-// Apply refuses a client with 401, and every client with 503 while it is not known who the users are.
+// Apply rejects a client without valid credentials with 401. While the user list is not available, it rejects every
+// client with 503.
 func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 	credentials, ok := credentialsOf(x.Fields)
 	if ok && h.users.Verified(credentials) {
@@ -54,11 +55,12 @@ func (h *basicAuth) Apply(x *exchange.Exchange) (bool, error) {
 		x.Left = append(x.Left, h.challenge)
 		return false, exchange.Fail(http.StatusUnauthorized, err)
 	}
-	// The client has gone while it waited.
+	// The client disconnected while it waited.
 	return false, err
 }
 
-// credentialsOf returns what stands behind the scheme. Of several such fields nobody knows which one counts.
+// credentialsOf returns the text after the scheme of the Authorization field. ok is false if there are several such
+// fields, because it is ambiguous which one is valid.
 func credentialsOf(fields message.Fields) (credentials string, ok bool) {
 	const scheme = "basic "
 	text := fields.Get(message.Authorization)

@@ -9,15 +9,16 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// Block tells which requests no route is asked for. It is immutable; nil refuses none.
+// Block rejects requests regardless of their route. It is immutable. Nil rejects no request.
 type Block struct {
-	// all refuses every request.
+	// all rejects every request.
 	all                  bool
 	networks             *networks
 	userAgents, referers *pattern.Texts
 }
 
-// NewBlock compiles what the options say. What cannot be read refuses every request: the ConfigMap has been told before it came to that.
+// NewBlock compiles the block lists of the options. It returns nil if all lists are empty. If an entry is invalid, the
+// Block rejects every request. The ConfigMap's own check reports invalid entries before they get here.
 func NewBlock(of ir.Block) *Block {
 	if len(of.Networks)+len(of.UserAgents)+len(of.Referers) == 0 {
 		return nil
@@ -31,7 +32,7 @@ func NewBlock(of ir.Block) *Block {
 	return b
 }
 
-// Refuses says whether a request is none that may be answered. A client without an address is in no network.
+// Refuses reports whether a request must be rejected. A client without an IP address is in no network.
 func (b *Block) Refuses(x *exchange.Exchange) bool {
 	if b == nil {
 		return false

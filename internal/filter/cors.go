@@ -19,19 +19,20 @@ const (
 	anyOrigin   = "*"
 )
 
-// cors adds the headers of CORS to answers, and answers OPTIONS.
+// cors adds the CORS headers to responses and responds to OPTIONS requests.
 type cors struct {
-	// all says that any origin will do. exact are those in lower case, and wild those with any label in front of the host.
+	// all is true if any origin is allowed. exact are the allowed origins in lower case. wild are allowed origins with
+	// any label before the host.
 	all   bool
 	exact []string
 	wild  []wildOrigin
-	// fields are those of every answer to an origin that is allowed, but for the origin itself. open is for any origin, and closed for
-	// one that is not allowed.
+	// fields are added to every response to an allowed origin, in addition to the origin itself. open is used if any
+	// origin is allowed, and closed for an origin that is not allowed.
 	fields       []message.Field
 	open, closed *message.Changes
 }
 
-// wildOrigin is what stands on both sides of a label.
+// wildOrigin holds the parts of an origin before and after its wildcard label.
 type wildOrigin struct{ before, behind string }
 
 func newCORS(of ir.CORS) (Filter, error) {
@@ -64,12 +65,12 @@ func newCORS(of ir.CORS) (Filter, error) {
 	return h, nil
 }
 
-// changes are those for an origin that is allowed.
+// changes returns the response changes for an allowed origin.
 func (h *cors) changes(origin string, add []message.Field) *message.Changes {
 	return &message.Changes{Set: append([]message.Field{message.NewField(allowOrigin, origin)}, h.fields...), Add: add}
 }
 
-// noContent is the answer to OPTIONS, as ingress-nginx words it.
+// noContent is the Content-Type of responses to OPTIONS. The missing semicolon is copied from ingress-nginx.
 var noContent = message.ContentType.Field("text/plain charset=UTF-8")
 
 func (h *cors) Apply(x *exchange.Exchange) (bool, error) {
@@ -79,7 +80,7 @@ func (h *cors) Apply(x *exchange.Exchange) (bool, error) {
 	} else if origin := x.Fields.Get(message.Origin); h.allows(origin) {
 		changes = h.changes(origin, h.closed.Add)
 	}
-	// For errors, too, that others answer with.
+	// The changes also apply to error responses.
 	x.Always = slices.Concat(x.Always, exchange.Changes{changes})
 	if changes == h.closed || x.Method != http.MethodOptions {
 		return false, nil
@@ -87,7 +88,7 @@ func (h *cors) Apply(x *exchange.Exchange) (bool, error) {
 	return true, x.Respond(http.StatusNoContent, "", noContent)
 }
 
-// allows compares without regard to case, as ingress-nginx does.
+// allows compares without regard to case, like ingress-nginx.
 func (h *cors) allows(origin string) bool {
 	origin = strings.ToLower(origin)
 	if slices.Contains(h.exact, origin) {

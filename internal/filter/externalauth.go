@@ -22,24 +22,28 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// externalAuth asks an external service whether a request is let in, as nginx's auth_request does with what ingress-nginx tells it.
+// externalAuth asks an external service whether to accept a request, like nginx's auth_request with the headers of
+// ingress-nginx.
 type externalAuth struct {
 	shared  *Shared
 	service extauth.Service
-	// to is where the questions go.
+	// to holds the connection settings for the service.
 	to     callout.Service
 	url    *callout.URL
 	method string
-	// detailed has the service told what ingress-nginx tells with a method.
+	// detailed adds the headers that ingress-nginx only sends if a method is configured.
 	detailed bool
-	// signIn is nil for nowhere, and redirect for what the client asked for. key is nil where no answer is kept.
+	// signIn is the URL of the sign-in page. If it is nil, there is none. redirect is the value of
+	// X-Auth-Request-Redirect. If it is nil, the requested target is sent. key is the cache key. If it is nil,
+	// responses are not cached.
 	signIn, redirect, key *nginx.Template
-	// set are told to the service besides, and own are the names of all that a client cannot tell it.
+	// set are additional fields for the service. own are the names of all fields that the client cannot send to the
+	// service.
 	set []setField
 	own []message.Field
-	// always has cookies set with every answer.
+	// always sets the service's cookies on every response, including errors.
 	always bool
-	// digest tells the questions of this filter from those of others.
+	// digest distinguishes the cached responses of this filter from those of other filters.
 	digest [sha256.Size]byte
 }
 
@@ -49,7 +53,7 @@ type setField struct {
 	value *nginx.Template
 }
 
-// What ingress-nginx tells the service, besides fields that have a kind.
+// Names and values that ingress-nginx sends to the service, in addition to the fields that have a message.Kind.
 const (
 	sentFrom     = "nginx-ingress-controller"
 	redirectName = "X-Auth-Request-Redirect"
@@ -121,7 +125,8 @@ func (h *externalAuth) setTemplates(of *ir.ExternalAuth) (err error) {
 	return nil
 }
 
-// wantedOf refuses what would change how the request is sent on.
+// wantedOf returns the response headers of the service that are sent to the backend. It rejects names that would change
+// how the request is forwarded.
 func wantedOf(names []string) (wanted []message.Field, _ error) {
 	for _, name := range names {
 		field := message.NewField(name, "")
@@ -138,8 +143,8 @@ var (
 	errAuthRefused = errors.New("external authentication: the service does not let the request in")
 )
 
-// Apply asks, or knows the answer. Whatever that is, nothing that the client has written stands where the backend looks for the word of
-// the service.
+// Apply asks the service, or uses a cached response. In any case it removes the client's fields that the backend could
+// attribute to the service.
 func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	if hostOf(x) == "" && h.url.NamesClientsHost() {
 		return false, exchange.Fail(http.StatusServiceUnavailable, errAuthHost)
@@ -165,7 +170,7 @@ func (h *externalAuth) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// refuse answers for the service: with its status, or with the way to where clients sign in.
+// refuse rejects the request with the status of the service, or redirects the client to the sign-in page.
 func (h *externalAuth) refuse(x *exchange.Exchange, answer *extauth.Answer) (bool, error) {
 	switch {
 	case !answer.Refuses():
@@ -187,7 +192,7 @@ func (h *externalAuth) refuse(x *exchange.Exchange, answer *extauth.Answer) (boo
 	return false, exchange.Fail(answer.Status, errAuthRefused)
 }
 
-// setCookies hands the cookies of the service to the client, each in a field of its own.
+// setCookies sends the cookies of the service to the client, each in its own field.
 func (h *externalAuth) setCookies(x *exchange.Exchange, answer *extauth.Answer) {
 	if !answer.Fields.Has(message.SetCookie) {
 		return
@@ -205,8 +210,8 @@ func (h *externalAuth) setCookies(x *exchange.Exchange, answer *extauth.Answer) 
 	x.ChangeAnswer(changes)
 }
 
-// skip takes off the request what only the service may say. It is what is left to do for a request that is let in without being asked
-// about.
+// skip removes the request fields that only the service may set. It is also called for requests that are accepted
+// without asking the service.
 func (h *externalAuth) skip(x *exchange.Exchange) {
 	if len(h.service.Wanted) == 0 {
 		return
@@ -217,7 +222,7 @@ func (h *externalAuth) skip(x *exchange.Exchange) {
 	}
 }
 
-// reserved says whether a backend may take a field for the word of the service.
+// reserved reports whether a backend may attribute a field to the service.
 func (h *externalAuth) reserved(f message.Field) bool {
 	for i := range h.service.Wanted {
 		if extauth.SameToBackends(h.service.Wanted[i].Name, f.Name) {
@@ -239,8 +244,8 @@ func (h *externalAuth) answer(x *exchange.Exchange) (*extauth.Answer, error) {
 	return h.shared.answers.Fetch(x.Context(), question, func() (*extauth.Answer, error) { return h.ask(x) })
 }
 
-// keyOf tells questions apart by the settings, the host, the path of the Ingress, and what its author says. No text can be read as another
-// one: each has its length in front.
+// keyOf returns the cache key. It depends on the settings, the Ingress, the host, the path of the route, and the
+// configured cache key. The length precedes each text, so that different lists of texts cannot produce the same key.
 func (h *externalAuth) keyOf(x *exchange.Exchange) extauth.Key {
 	buffer := buffers.Get()
 	b := append(buffer.Bytes()[:0], h.digest[:]...)
@@ -255,10 +260,10 @@ func (h *externalAuth) keyOf(x *exchange.Exchange) extauth.Key {
 	return key
 }
 
-// buffers are for keys, and for texts of calls.
+// buffers is a pool of buffers for keys and for strings of calls.
 var buffers = pools.NewBuffers("filter: text", 1<<10)
 
-// calls keep room for their fields.
+// calls is a pool of Calls. They keep the capacity of their fields.
 var calls = pools.New("filter: call", nil, func(q *callout.Call) {
 	clear(q.Fields)
 	*q = callout.Call{Fields: q.Fields[:0]}
@@ -271,7 +276,7 @@ func (h *externalAuth) ask(x *exchange.Exchange) (*extauth.Answer, error) {
 	return answer, err
 }
 
-// askBy asks the service by a call that is the caller's.
+// askBy calls the service. The caller owns q.
 func (h *externalAuth) askBy(x *exchange.Exchange, q *callout.Call) (*extauth.Answer, error) {
 	q.Service, q.Method, q.Namespace = &h.to, h.method, ir.ParseRef(x.Route.Origin).Namespace
 	host := hostOf(x)
@@ -288,8 +293,8 @@ func (h *externalAuth) askBy(x *exchange.Exchange, q *callout.Call) (*extauth.An
 	return &answer, nil
 }
 
-// hostOf is the host of the route, or the name below its wildcard; it is empty where that cannot be said: what a client calls a host by an
-// alias may be any name.
+// hostOf returns the host of the route, or for a wildcard route the requested host. It is empty if the host is not
+// known, because a client may use any name for a host that it reaches by an alias.
 func hostOf(x *exchange.Exchange) string {
 	suffix, wild := strings.CutPrefix(x.Route.Host, "*")
 	if !wild {
@@ -301,7 +306,8 @@ func hostOf(x *exchange.Exchange) string {
 	return ""
 }
 
-// headers adds what the service gets: what the client sent, but for what it could pass for somebody else by, and what ingress-nginx tells.
+// headers appends the header fields for the service: the client's fields, except those with which it could impersonate
+// someone else, followed by the fields that ingress-nginx sends.
 func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.Fields {
 	for i := range x.Fields {
 		f := &x.Fields[i]
@@ -317,7 +323,7 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 	to = h.addField(to, message.XOriginalMethod, x.Method)
 	to = h.addField(to, message.XRealIP, x.Client().IP)
 	to = h.addField(to, message.XForwardedFor, x.ForwardedFor())
-	// Whatever the settings say: it is how a question that comes back is known.
+	// Via is sent regardless of the settings, because it detects requests that loop back through the service.
 	to = append(to, message.Via.Field(x.Via()))
 	if h.detailed {
 		to = h.addField(to, message.XOriginalURI, x.Target)
@@ -336,14 +342,14 @@ func (h *externalAuth) headers(x *exchange.Exchange, to message.Fields) message.
 	return to
 }
 
-// goesOut says whether another service than the backend may get a field of a request: none that is about the connection, and none by which
-// a client could pass for somebody else.
+// goesOut reports whether a field of a request may be sent to a service other than the backend. Connection fields may
+// not, nor fields with which a client could impersonate someone else.
 func goesOut(x *exchange.Exchange, f *message.Field) bool {
 	return !f.Kind.Hop() && !f.Kind.Spoofable() && f.Kind != message.Expect && f.Kind != message.Invalid &&
 		(f.Kind != message.SSLClient || x.Peer != nil)
 }
 
-// addField leaves out what the settings say otherwise, and what has no value.
+// addField appends a field, unless its value is empty or the settings override the field.
 func (h *externalAuth) addField(to message.Fields, kind message.Kind, value string) message.Fields {
 	for i := range h.set {
 		if h.set[i].field.Kind == kind {
@@ -356,7 +362,7 @@ func (h *externalAuth) addField(to message.Fields, kind message.Kind, value stri
 	return append(to, kind.Field(value))
 }
 
-// originalURL is what the client asked for.
+// originalURL returns the URL that the client requested.
 func originalURL(x *exchange.Exchange) string {
 	buffer := buffers.Get()
 	b := append(append(buffer.Bytes()[:0], x.Scheme()...), "://"...)

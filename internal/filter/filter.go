@@ -1,5 +1,5 @@
-// Package filter has what changes a request on its way to an endpoint, or answers in its place. Each filter is written once, as a
-// value that the JSON of the document becomes; what it works on is the same for every version of HTTP.
+// Package filter implements the filters that change a request on its way to an endpoint, or respond to it. A filter is
+// created from its JSON in the document. It works in the same way for all HTTP versions.
 package filter
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Filter is one of them. It is immutable, and serves many requests at a time.
+// Filter is a step of a handler chain. It is immutable, and several requests may use it concurrently.
 type Filter interface {
-	// Apply does its part. It returns true where it has answered: nothing behind it gets the request then. An error is a request
-	// that fails, with the status of exchange.StatusOf; nothing has been written then.
+	// Apply applies the filter. answered is true if the filter has responded; the rest of the chain is then skipped. If
+	// it returns an error, the request fails with the status exchange.StatusOf(err), and nothing was written.
 	Apply(x *exchange.Exchange) (answered bool, err error)
 }
 
-// known makes filters, by the names of the handlers in the document.
+// known holds the filters by the names of their handlers in the document.
 var known = map[string]maker{
 	"k8singress_app_root":         with(newAppRoot),
 	"k8singress_basic_auth":       sharing(newBasicAuth),
@@ -40,24 +40,25 @@ var known = map[string]maker{
 	"k8singress_source_ranges":    with(newSourceRanges),
 }
 
-// maker makes one kind of filters. stateless says that the JSON is all that they are made of.
+// maker creates filters of one kind. stateless is true if a filter depends only on its JSON.
 type maker struct {
 	create    func(json.RawMessage, *Shared) (Filter, error)
 	stateless bool
 }
 
-// Stateless says whether filters of a name are made of their JSON alone, so that those with the same JSON can be one.
+// Stateless reports whether filters with this name depend only on their JSON. Filters with equal JSON can then share
+// one value.
 func Stateless(name string) bool { return known[name].stateless }
 
-// Names returns the names of the handlers that are filters, sorted.
+// Names returns the sorted handler names of all filters.
 func Names() []string {
 	names := append(slices.Collect(maps.Keys(known)), anyOfName)
 	slices.Sort(names)
 	return names
 }
 
-// New makes the filter of a handler in a document. ok is false for a handler that is none. raw may have "handler", the name.
-// shared is nil outside of chains.
+// New creates the filter for a handler in a document. ok is false if the handler is not a filter. raw may contain
+// "handler", the name. shared is nil outside of chains.
 func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, err error) {
 	create := known[name].create
 	if name == anyOfName {
@@ -72,7 +73,7 @@ func New(name string, raw json.RawMessage, shared *Shared) (f Filter, ok bool, e
 	return f, true, nil
 }
 
-// with is for a filter that is made of what its JSON says.
+// with returns the maker of a filter that depends only on its JSON.
 func with[T ir.Filter](newFilter func(T) (Filter, error)) maker {
 	return maker{stateless: true, create: func(raw json.RawMessage, _ *Shared) (Filter, error) {
 		settings, err := Decode[T](raw)
@@ -85,7 +86,7 @@ func with[T ir.Filter](newFilter func(T) (Filter, error)) maker {
 
 var errNotShared = errors.New("this filter works in the chain of an Ingress path only")
 
-// sharing is with for a filter that needs a part of what filters share.
+// sharing is like with, for a filter that also uses resources in Shared.
 func sharing[T ir.Filter](newFilter func(T, *Shared) (Filter, error)) maker {
 	return maker{create: func(raw json.RawMessage, shared *Shared) (Filter, error) {
 		if shared == nil {
@@ -95,8 +96,7 @@ func sharing[T ir.Filter](newFilter func(T, *Shared) (Filter, error)) maker {
 	}}
 }
 
-// Decode reads the settings of a handler in a document, and refuses fields that there are not. The name of the handler may be among
-// them.
+// Decode decodes the settings of a handler in a document. Unknown fields are an error, except "handler", the name.
 func Decode[T any](raw json.RawMessage) (settings T, err error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &fields); err != nil {

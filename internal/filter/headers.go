@@ -10,7 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// changesOf refuses what cannot stand in a header. The rest is data: unlike in Caddy's headers handler, there are no placeholders.
+// changesOf converts header changes, and rejects invalid names and values. Unlike in Caddy's headers handler, values
+// are literal and contain no placeholders.
 func changesOf(c ir.HeaderChanges) (changes message.Changes, err error) {
 	for _, part := range []struct {
 		from []ir.Header
@@ -34,7 +35,7 @@ func namesOnly(names []string) []ir.Header {
 	return fields
 }
 
-// requestHeaders changes the fields that the backend gets.
+// requestHeaders changes the request header fields that the backend gets.
 type requestHeaders struct{ changes message.Changes }
 
 func newRequestHeaders(of ir.RequestHeaders) (Filter, error) {
@@ -47,7 +48,8 @@ func (h *requestHeaders) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// responseHeaders changes the fields that the client gets from what is behind it. Those of answers to errors stay as they are.
+// responseHeaders changes the header fields of responses from later handlers and the backend. Error responses are not
+// changed.
 type responseHeaders struct{ changes message.Changes }
 
 func newResponseHeaders(of ir.ResponseHeaders) (Filter, error) {
@@ -60,7 +62,7 @@ func (h *responseHeaders) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// directResponse answers in place of the backend, and of the filters behind it.
+// directResponse responds with a fixed status. Later filters and the backend do not get the request.
 type directResponse struct{ status int }
 
 func newDirectResponse(of ir.DirectResponse) (Filter, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// hostRedirect answers with the way to the same on another host.
+// hostRedirect redirects to the same target on another host.
 type hostRedirect struct{ ir.HostRedirect }
 
 func newHostRedirect(of ir.HostRedirect) (Filter, error) {
@@ -21,7 +21,8 @@ func newHostRedirect(of ir.HostRedirect) (Filter, error) {
 	return &hostRedirect{of}, nil
 }
 
-// Apply leaves a port out that the client has not written: behind a load balancer it is not the one of the connection.
+// Apply omits a port that the client did not send, because behind a load balancer the port of the connection is a
+// different one.
 func (h *hostRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	client := x.Client()
 	port := strings.TrimPrefix(client.Host, client.Hostname())

@@ -14,11 +14,11 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// mirroring sends a copy of each request to another service. The request goes on at once, whatever becomes of the copy.
+// mirroring sends a copy of each request to another service. The request does not wait for the copy.
 type mirroring struct {
 	mirrors *mirror.Sender
 	url     *callout.URL
-	// host is nil for that of the URL.
+	// host is the Host of the copy. If it is nil, the host of the URL is used.
 	host        *nginx.Template
 	withoutBody bool
 }
@@ -52,8 +52,8 @@ func (h *mirroring) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// call is the head of the copy. As the request may be over before it is sent, nothing in it is used again. ok is false where the URL, or
-// the host, says nothing for this request.
+// call returns the head of the copy. The request may end before the copy is sent, so the result shares no reusable
+// memory with it. ok is false if the URL or the host has no valid value for this request.
 func (h *mirroring) call(x *exchange.Exchange) (call *callout.Call, ok bool) {
 	call = &callout.Call{Service: mirror.Service, Namespace: ir.ParseRef(x.Route.Origin).Namespace, Method: x.Method}
 	host := hostOf(x)
@@ -61,7 +61,7 @@ func (h *mirroring) call(x *exchange.Exchange) (call *callout.Call, ok bool) {
 		return nil, false
 	}
 	if h.url.Literal() && x.Query != "" {
-		// As nginx does it where no variable says what is asked for.
+		// nginx also appends the query if the URL has no variables.
 		separator := "?"
 		if strings.Contains(call.Target, "?") {
 			separator = "&"
@@ -75,7 +75,8 @@ func (h *mirroring) call(x *exchange.Exchange) (call *callout.Call, ok bool) {
 	return call, call.Host != "" && httpguts.ValidHostHeader(call.Host)
 }
 
-// copiedFields are the fields of the copy: those of the request that would reach an endpoint, and what endpoints are told of the client.
+// copiedFields returns the fields of the copy: the fields of the request that an endpoint would get, and the fields
+// about the client that are sent to endpoints.
 func copiedFields(x *exchange.Exchange) message.Fields {
 	c := x.Client()
 	own := [...]message.Field{
@@ -98,7 +99,7 @@ func copiedFields(x *exchange.Exchange) message.Fields {
 	return to
 }
 
-// isReplaced says whether a service could take a field of the client for one that the administrator sets.
+// isReplaced reports whether a service could confuse a field of the client with a field that the administrator sets.
 func isReplaced(x *exchange.Exchange, f *message.Field) bool {
 	return f.Kind.Mistakable() && x.SendsToEndpoint(func(name string) bool { return extauth.SameToBackends(name, f.Name) })
 }

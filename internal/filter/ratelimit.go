@@ -11,20 +11,22 @@ import (
 	"github.com/k8singress/k8singress/internal/ratelimit"
 )
 
-// rateLimit refuses clients with too many requests, and then those with too many at a time: nginx asks in this order.
+// rateLimit rejects requests of clients that exceed the request rate, and then those of clients with too many
+// concurrent requests. nginx checks them in this order.
 type rateLimit struct {
 	began time.Time
-	// requests and connections are nil for any number.
+	// requests is nil if the rate is not limited. connections is nil if the number of concurrent requests is not
+	// limited.
 	requests    *ratelimit.Requests
 	connections *ratelimit.Connections
 	bursts      ratelimit.Bursts
-	// most is how many requests a client may have at a time.
+	// most is the maximum number of concurrent requests of a client.
 	most int
-	// status and connectionsStatus are those of the answers to clients with too many.
+	// status is the response status for an exceeded rate, and connectionsStatus for too many concurrent requests.
 	status, connectionsStatus int
-	// exempt is nil for no networks.
+	// exempt are the networks without a limit. It may be nil.
 	exempt *networks
-	// key is nil for the address.
+	// key identifies a client. If it is nil, the client's address is used.
 	key *nginx.Template
 }
 
@@ -53,7 +55,8 @@ func newRateLimit(of ir.RateLimit, shared *Shared) (_ Filter, err error) {
 	return h, err
 }
 
-// Apply answers by itself, or has an error page answer: the log has no line for each of many requests that are refused.
+// Apply responds to rejected requests itself or with an error page. There may be many of them, so they are not logged
+// individually.
 func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	key, ok := h.keyOf(x)
 	if !ok {
@@ -72,7 +75,8 @@ func (h *rateLimit) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// keyOf returns what a request is counted by, and whether it is. Clients without an address, as those of a Unix socket, are one client.
+// keyOf returns the key of a request, and whether the request is limited. Clients without an IP address, such as those
+// of a Unix socket, share one key.
 func (h *rateLimit) keyOf(x *exchange.Exchange) (key ratelimit.Key, ok bool) {
 	address, err := netip.ParseAddr(x.Client().IP)
 	switch {

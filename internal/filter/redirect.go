@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// redirect answers with the way to another URL, as the RequestRedirect filter of Gateway API does. All of its fields are data.
+// redirect redirects to another URL, like the RequestRedirect filter of Gateway API. All of its values are literal.
 type redirect struct{ ir.Redirect }
 
 func newRedirect(of ir.Redirect) (Filter, error) {
@@ -60,5 +60,5 @@ func (h *redirect) location(x *exchange.Exchange) string {
 	return to.String()
 }
 
-// defaultPorts are those that a URL leaves out.
+// defaultPorts are the ports that a URL omits, by scheme.
 var defaultPorts = map[string]string{"http": "80", "https": "443"}

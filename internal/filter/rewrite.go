@@ -11,14 +11,15 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// rewrite changes the path or the host of a request for the backend. With a target it does so as ingress-nginx's rewrite-target
-// does: the target is data, in which only $1 to $9 mean something, the groups of the regular expression that the Ingress path is.
-// The query is kept; a target with a query of its own puts it first, and one that ends with "?" drops what the client sent.
+// rewrite changes the path or the host of a request for the backend. Target has the semantics of ingress-nginx's
+// rewrite-target. It is literal, except that $1 to $9 are replaced by the groups of the regular expression in the
+// Ingress path. The client's query is kept. If the target has a query, it comes first. If the target ends with "?", the
+// client's query is dropped.
 type rewrite struct {
 	ir.URLRewrite
 
 	path, query string
-	// dropQuery says that what the client sent as a query goes no further.
+	// dropQuery drops the client's query.
 	dropQuery bool
 }
 
@@ -32,11 +33,11 @@ func newRewrite(of ir.URLRewrite) (Filter, error) {
 
 var errDotSegments = errors.New("the rewritten path would leave the folder that the Ingress names")
 
-// Apply changes the request. A group of the client's path may not put dot segments into the new one: what was matched must be what
-// the backend serves. Such a request gets 400.
+// Apply rewrites the request. A group from the client's path must not add dot segments to the new path, because the
+// backend could then serve a different path than the one that matched. Such a request gets 400.
 func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	if h.Host != "" {
-		// Who the client is does not change with it.
+		// The client's address and protocol are determined before the host changes.
 		x.Client()
 		x.Host = h.Host
 	}
@@ -57,12 +58,12 @@ func (h *rewrite) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// withTarget replaces a path as a whole.
+// withTarget replaces the whole path.
 func withTarget(target, path string, groups []int) string {
 	return rooted(expand(target, path, groups, func(s string) string { return s }))
 }
 
-// withPrefix replaces what a route of the type prefix has matched of a path. The paths of other routes stay as they are.
+// withPrefix replaces the part of the path that a prefix route matched. The paths of other routes stay unchanged.
 func withPrefix(prefix string, route *exchange.Route, path string) string {
 	if route.Type != string(ir.MatchPrefix) {
 		return path
@@ -70,7 +71,7 @@ func withPrefix(prefix string, route *exchange.Route, path string) string {
 	return rooted(strings.TrimSuffix(prefix, "/") + strings.TrimPrefix(path, strings.TrimSuffix(route.Path, "/")))
 }
 
-// rooted returns a path that begins with a slash.
+// rooted adds a leading slash to a path that has none.
 func rooted(path string) string {
 	if strings.HasPrefix(path, "/") {
 		return path
@@ -78,7 +79,8 @@ func rooted(path string) string {
 	return "/" + path
 }
 
-// rawQuery joins the query of the target, in which groups may have left nothing, and that of the client.
+// rawQuery joins the query of the target, which may be empty after the groups are replaced, and the query of the
+// client.
 func (h *rewrite) rawQuery(client, own string) string {
 	switch {
 	case h.dropQuery || client == "":
@@ -89,7 +91,7 @@ func (h *rewrite) rawQuery(client, own string) string {
 	return own + "&" + client
 }
 
-// expand writes the groups of a match in place of $1 to $9. groups are offsets into path, as regexp gives them.
+// expand replaces $1 to $9 by the groups of a match. groups are offsets into path, as in package regexp.
 func expand(template, path string, groups []int, escape func(string) string) string {
 	if strings.IndexByte(template, '$') < 0 {
 		return template

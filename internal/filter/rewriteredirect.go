@@ -15,16 +15,16 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// rewriteRedirect answers as ingress-nginx's rewrite-target does that is a URL.
+// rewriteRedirect redirects requests whose rewrite-target is a URL, as ingress-nginx does.
 type rewriteRedirect struct {
 	path, query *nginx.Template
-	// hasQuery says that the target has a query of its own, dropQuery that what the client sent as one is left out.
+	// hasQuery is true if the target has a query. dropQuery drops the client's query.
 	hasQuery, dropQuery bool
-	// behindHost is the number of the group that stands right behind a host, or zero.
+	// behindHost is the number of the group that directly follows the host, or zero if there is none.
 	behindHost int
 }
 
-// groupBehindHost is a URL with such a group.
+// groupBehindHost matches a URL in which a group directly follows the host.
 var groupBehindHost = regexp.MustCompile(`^[^/]*//[^/?]*[A-Za-z0-9]\$([1-9])([/?$]|$)`)
 
 func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
@@ -48,8 +48,8 @@ func newRewriteRedirect(of ir.RewriteRedirect) (Filter, error) {
 
 var errOtherHost = errors.New("the path would name another host than the Ingress")
 
-// Apply answers. What the client has in its path may neither end the header nor become a part of the host behind which it stands: such a
-// request gets 400.
+// Apply responds with the redirect. The text from the client's path must not end the header field, and must not become
+// part of the host that it follows. Such a request gets 400.
 func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	path := message.CleanPath(x.Path)
 	groups := x.Route.Submatch(path)
@@ -67,7 +67,7 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	case h.hasQuery:
 		location += "&" + x.Query
 	case !strings.Contains(location, "?"):
-		// Otherwise a variable such as $request_uri has brought it.
+		// A location that already has a query got it from a variable such as $request_uri.
 		location += "?" + x.Query
 	}
 	if !httpguts.ValidHeaderFieldValue(location) {
@@ -76,7 +76,7 @@ func (h *rewriteRedirect) Apply(x *exchange.Exchange) (bool, error) {
 	return true, x.Respond(http.StatusFound, "", message.Location.Field(location))
 }
 
-// expand escapes what comes from the path, which is decoded.
+// expand expands a template and escapes the parts that come from the decoded path.
 func (h *rewriteRedirect) expand(t *nginx.Template, x *exchange.Exchange, path string, groups []int, escape func(string) string) string {
 	return t.Expand(func(name string) string {
 		switch {
@@ -91,7 +91,7 @@ func (h *rewriteRedirect) expand(t *nginx.Template, x *exchange.Exchange, path s
 
 func escapePath(path string) string { return (&url.URL{Path: path}).EscapedPath() }
 
-// group returns what a group of a match has found; groups are offsets into path, as regexp gives them.
+// group returns the text of a group of a match. groups are offsets into path, as in package regexp.
 func group(path string, groups []int, n int) string {
 	if 2*n+1 >= len(groups) || groups[2*n] < 0 {
 		return ""

@@ -11,25 +11,25 @@ import (
 	"github.com/k8singress/k8singress/internal/ratelimit"
 )
 
-// Shared is what the filters of one table have in common, and what outlives the documents that they stand in. Its parts are safe for
-// any goroutine.
+// Shared holds the resources that the filters of a table share. They outlive the documents of the filters. They are
+// safe for concurrent use.
 type Shared struct {
-	// zones count by the time since began.
+	// zones holds the rate limits. Their times are relative to began.
 	zones *ratelimit.Zones
 	began time.Time
-	// Users are those that clients are asked to be.
+	// Users holds the user lists for basic authentication.
 	Users *basicauth.Store
-	// ask asks external services, and answers are those that are kept.
+	// ask calls external services. answers caches responses of external authentication services.
 	ask     Ask
 	answers *extauth.Cache
 	// Mirrors sends copies of requests.
 	Mirrors *mirror.Sender
 }
 
-// Ask calls a service for a request.
+// Ask calls a service on behalf of a request.
 type Ask = func(*message.Request, *callout.Call) (callout.Answer, error)
 
-// NewShared returns what the filters of a new table share. ask calls services that Ingresses name.
+// NewShared returns the resources for the filters of a new table. ask calls services that Ingresses name.
 func NewShared(ask Ask, mirrors *mirror.Sender) *Shared {
 	return &Shared{
 		zones: ratelimit.NewZones(), began: time.Now(), Users: basicauth.NewStore(), ask: ask, answers: extauth.NewCache(),

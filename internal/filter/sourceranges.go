@@ -11,9 +11,9 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// sourceRanges lets in clients by their address.
+// sourceRanges accepts or rejects clients by their address.
 type sourceRanges struct {
-	// allow is nil for all networks.
+	// allow holds the allowed networks. Nil allows all networks.
 	allow, deny *networks
 }
 
@@ -36,7 +36,8 @@ func newSourceRanges(of ir.SourceRanges) (Filter, error) {
 
 var errSource = errors.New("clients of this address are not let in")
 
-// Apply refuses a client without an address, as that of a Unix socket, where any address is asked for.
+// Apply rejects denied clients with 403. A client without an IP address, such as a client of a Unix socket, is always
+// rejected.
 func (h *sourceRanges) Apply(x *exchange.Exchange) (bool, error) {
 	ip, err := netip.ParseAddr(x.Client().IP)
 	if err != nil || h.deny.has(ip) || h.allow != nil && !h.allow.has(ip) {
@@ -45,10 +46,11 @@ func (h *sourceRanges) Apply(x *exchange.Exchange) (bool, error) {
 	return false, nil
 }
 
-// networks is a set of them. A look-up costs as much as there are different lengths of prefixes, whatever their number.
+// networks is a set of networks. The cost of a look-up depends on the number of distinct prefix lengths, not on the
+// number of networks.
 type networks struct {
 	all map[netip.Prefix]struct{}
-	// v4 and v6 are the lengths that there are.
+	// v4 and v6 are the prefix lengths that occur.
 	v4, v6 []int
 }
 
@@ -71,7 +73,7 @@ func newNetworks(list []string) (*networks, error) {
 	return n, nil
 }
 
-// has says whether an address is in one of the networks; nil has none.
+// has reports whether an address is in one of the networks. n may be nil.
 func (n *networks) has(ip netip.Addr) bool {
 	if n == nil {
 		return false

@@ -11,27 +11,27 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// body is that of one request. Each request with a body has its own, because whoever still reads one when its handler has returned
-// must not read from the next.
+// body is the body of one request. It is not reused for the next request, because a goroutine that still reads after
+// the handler returned must not read from the next body.
 type body struct {
 	mu sync.Mutex
 	c  *conn
-	// left is what is to come of a body with a length.
+	// left is the number of bytes left of a body with a Content-Length.
 	left    int64
 	chunked bool
 	decoder http1.Decoder
-	// expects says that the client waits for 100 Continue.
+	// expects is true if the client waits for 100 Continue.
 	expects bool
-	// err is what ended it; io.EOF is its end.
+	// err is the error that ended the body. It is io.EOF at the end of the body.
 	err error
-	// whole says that all of it has been read, and over that nobody wants the rest.
+	// whole is true after the whole body was read. over is true if the rest of the body is not needed.
 	whole, over atomic.Bool
 }
 
-// errBodyOver says that the handler has returned.
+// errBodyOver is returned for reads after the handler has returned.
 var errBodyOver = errors.New("the request is over: its body cannot be read any more")
 
-// beginBody gives the request its body.
+// beginBody creates the body of the request.
 func (c *conn) beginBody() {
 	if c.body = nil; c.head.Framing == http1.NoBody {
 		return
@@ -49,14 +49,16 @@ func (b *body) trailers() message.Fields {
 	return b.decoder.Trailers()
 }
 
-// Limit says how many bytes the body may have. One in chunks is refused with an *http1.Error as soon as a chunk says that it is larger.
+// Limit sets the maximum size of a chunked body in bytes. Reads of a larger body fail with an *http1.Error as soon as a
+// chunk announces that it exceeds the limit.
 func (b *body) Limit(most int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.decoder.Limit(most)
 }
 
-// Read reads some of the body. A time limit shows as a timeout, and a client that goes away as io.ErrUnexpectedEOF.
+// Read reads a part of the body. After BodyTimeout it returns a timeout error. If the client disconnects, it returns
+// io.ErrUnexpectedEOF.
 func (b *body) Read(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -85,7 +87,7 @@ func (b *body) finish(err error) {
 	}
 }
 
-// askForIt tells a client that waits for it to send the body.
+// askForIt sends 100 Continue if the client waits for it.
 func (b *body) askForIt() {
 	if b.expects {
 		b.expects = false
@@ -93,10 +95,10 @@ func (b *body) askForIt() {
 	}
 }
 
-// directly is how much room it takes to read past the buffer.
+// directly is the minimum size in bytes of a read that bypasses the buffer.
 const directly = 1 << 10
 
-// socket reads from the connection into p, or into the buffer where p is small.
+// socket reads from the connection into p. For a small p it reads into the buffer first.
 func (b *body) socket(p []byte) (int, error) {
 	if err := b.prepare(); err != nil {
 		return 0, err
@@ -116,7 +118,8 @@ func (b *body) socket(p []byte) (int, error) {
 	return 0, cut(err)
 }
 
-// prepare moves the deadline for a read. It returns an error if the body has been halted, because that may have undone what halt did.
+// prepare sets the deadline for a read. It then checks over again, because the new deadline may have replaced the
+// deadline that halt set.
 func (b *body) prepare() error {
 	b.c.reads.extend(b.c.options.BodyTimeout)
 	if b.over.Load() {
@@ -125,20 +128,20 @@ func (b *body) prepare() error {
 	return nil
 }
 
-// halt has a read that is under way end, and all others. Nothing but the end of the request comes after it.
+// halt makes a read in progress and all later reads fail. It is only followed by the end of the request.
 func (b *body) halt() {
 	b.over.Store(true)
 	_ = b.c.nc.SetReadDeadline(longAgo)
 }
 
-// EndBody ends a read of the body of the request. The connection ends with the answer then.
+// EndBody makes a read of the request body fail. The connection is closed after the response.
 func (w *writer) EndBody() {
 	if b := w.c.body; b != nil && !b.whole.Load() {
 		b.halt()
 	}
 }
 
-// cut is the error of a body that ends too early.
+// cut returns the error for a body that ends early.
 func cut(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -202,14 +205,15 @@ func (b *body) readChunked(p []byte) (n int, err error) {
 	}
 }
 
-// mostDrained is how much of a body is read for the sake of the next request.
+// mostDrained is the maximum number of body bytes that are read and discarded to keep the connection open for the next
+// request.
 const mostDrained = 256 << 10
 
-// ended says whether all of the body has been read.
+// ended reports whether the whole body was read.
 func (b *body) ended() bool { return errors.Is(b.err, io.EOF) }
 
-// rest returns how many bytes are still to be read for the next request, and whether that is worth while. A client that has not been
-// told to continue may send the body, or not.
+// rest returns the number of body bytes that must be read before the next request, and whether reading them is
+// worthwhile. It is not if the client still waits for 100 Continue, because such a client may send the body or not.
 func (b *body) rest() (int64, bool) {
 	switch {
 	case b.ended():
@@ -220,14 +224,15 @@ func (b *body) rest() (int64, bool) {
 	return b.left, true
 }
 
-// unreadBody says, when the head of the answer is written, whether the connection ends with it because of the body of the request.
+// unreadBody reports whether the connection has to be closed after the response because of an unread request body. It
+// is called when the head of the response is written.
 func (c *conn) unreadBody() bool {
 	b := c.body
 	if b == nil {
 		return false
 	}
 	if !b.mu.TryLock() {
-		// Somebody reads it while it is answered.
+		// Another goroutine reads the body during the response.
 		return true
 	}
 	defer b.mu.Unlock()
@@ -235,8 +240,8 @@ func (c *conn) unreadBody() bool {
 	return !ok
 }
 
-// endBody takes the body from a handler that has returned. It returns how many bytes of it come before the next request, and whether
-// there can be a next one.
+// endBody ends the body after the handler has returned. It returns the number of body bytes before the next request,
+// and whether there can be a next request.
 func (c *conn) endBody() (rest int64, ok bool) {
 	b := c.body
 	if b == nil {
@@ -255,17 +260,17 @@ func (c *conn) endBody() (rest int64, ok bool) {
 	return rest, ok
 }
 
-// drain reads the rest of a body, and returns whether it came to the end.
+// drain discards the rest of a body, and reports whether it succeeded.
 func (c *conn) drain(rest int64) bool {
 	n := min(int64(len(c.input.unread())), rest)
 	c.input.use(int(n))
 	return n == rest || c.discard(rest-n) == rest-n
 }
 
-// draining is how long the rest of a body may take.
+// draining is the maximum time for reading the rest of a body.
 const draining = 5 * time.Second
 
-// discard reads and throws away, and returns how much.
+// discard reads and discards up to want bytes, and returns how many it read.
 func (c *conn) discard(want int64) (done int64) {
 	c.reads.fix(time.Since(began) + draining)
 	buffer := small.Get()

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// began is what deadlines are counted from: a time since then is cheaper than a time.
+// began is the reference time for deadlines. Measuring the time since began is cheaper than reading the wall clock.
 var began = time.Now()
 
-// deadline is one of a connection, which is moved at most once a second.
+// deadline is a read or write deadline of a connection. It is changed at most once a second.
 type deadline struct {
-	// until is when it ends, since began; zero is never.
+	// until is the deadline, relative to began. Zero means that there is no deadline.
 	until time.Duration
 	set   func(time.Time) error
 }
 
-// extend makes sure that at least limit is left, and not much more.
+// extend ensures that at least limit is left, and not much more. A limit of zero removes the deadline.
 func (d *deadline) extend(limit time.Duration) {
 	if limit <= 0 {
 		if d.until != 0 {
@@ -32,7 +32,7 @@ func (d *deadline) extend(limit time.Duration) {
 	d.fix(now + limit + min(time.Second, limit/4))
 }
 
-// limit sets it to a time from now, and takes it away where that is zero.
+// limit sets the deadline to a duration from now. Zero removes it.
 func (d *deadline) limit(from time.Duration) {
 	if from > 0 {
 		d.fix(time.Since(began) + from)
@@ -41,16 +41,16 @@ func (d *deadline) limit(from time.Duration) {
 	}
 }
 
-// fix sets it to a time.
+// fix sets the deadline to a time relative to began.
 func (d *deadline) fix(until time.Duration) {
 	d.until = until
-	_ = d.set(began.Add(until)) // A connection that has been closed says so when it is used.
+	_ = d.set(began.Add(until)) // If the connection is closed, its next use returns an error.
 }
 
-// spoil forgets it after somebody else has changed it.
+// spoil forgets the deadline after other code has changed it, so that the next extend sets it again.
 func (d *deadline) spoil() { d.until = -1 }
 
-// dated is the value of a Date field, and until when it is right.
+// dated is the value of the Date field, with the time until which it is valid.
 type dated struct {
 	until time.Duration
 	text  string
@@ -58,7 +58,7 @@ type dated struct {
 
 var lastDate atomic.Pointer[dated]
 
-// date returns the value of the Date field.
+// date returns the current value of the Date field.
 func date() string {
 	since := time.Since(began)
 	last := lastDate.Load()

@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// The states of a connection.
+// The states of a connection: before its first request, between requests, and during a request.
 const (
 	stateNew int32 = iota
 	stateIdle
@@ -29,17 +29,18 @@ type conn struct {
 	nc      net.Conn
 	info    *message.Conn
 	options *Options
-	// tcp is the connection if nothing is between it and HTTP, and raw its socket. under is the socket below TLS and the like.
+	// tcp is the connection if it is plaintext TCP, otherwise nil. raw is its socket. under is the TCP connection below
+	// TLS and other wrappers, or nil.
 	tcp   *net.TCPConn
 	raw   syscall.RawConn
 	under *net.TCPConn
-	// firstRead reads the first bytes of a request; firstCount and firstErr are what came of it.
+	// firstRead reads the first bytes of a request. It stores its results in firstCount and firstErr.
 	firstRead  func(fd uintptr) bool
 	firstCount int
 	firstErr   error
 
 	state atomic.Int32
-	// mu is held while somebody else sets the read deadline.
+	// mu is held while another goroutine sets the read deadline.
 	mu sync.Mutex
 
 	reads, writes deadline
@@ -50,14 +51,14 @@ type conn struct {
 	body          *body
 	context       atomic.Pointer[requestContext]
 	newContext    contextFunc
-	// ahead says that something has come behind the request.
+	// ahead is true if bytes have arrived after the end of the request.
 	ahead    atomic.Bool
 	requests int
-	// first is what is read into where a socket cannot be asked whether there is something.
+	// first is the buffer for the first read on connections whose socket cannot be polled.
 	first []byte
-	// heading is held while a head is written, also that of 100 Continue, which whoever reads the body causes.
+	// heading is held while a head is written, because the goroutine that reads the body may write 100 Continue.
 	heading sync.Mutex
-	// switched says that the connection belongs to somebody else.
+	// switched is true if the connection was handed over to another owner.
 	switched bool
 }
 
@@ -73,7 +74,7 @@ func newConn(s *Server, nc net.Conn, info *message.Conn) *conn {
 	return c
 }
 
-// serve answers requests until the connection ends.
+// serve serves requests until the connection ends.
 func (c *conn) serve() {
 	defer c.end()
 	for more := true; more; {
@@ -85,21 +86,21 @@ func (c *conn) serve() {
 // abandon leaves the buffers to the garbage collector. After a panic, another goroutine may still use them.
 func (c *conn) abandon() { c.input.pooled, c.writer.pooled = pools.Buffer{}, pools.Buffer{} }
 
-// end closes the connection.
+// end closes the connection, unless it was handed over.
 func (c *conn) end() {
 	if !c.switched {
 		_ = c.nc.Close()
 	}
 }
 
-// next reads the head of the next request. It returns false when there is none.
+// next reads the head of the next request. It returns false if there is no request to serve.
 func (c *conn) next() bool {
 	c.options = c.server.Options()
 	if c.input.empty() {
 		if !c.wait() {
 			return false
 		}
-		// They may have changed since the last request.
+		// The options may have changed during the wait.
 		c.options = c.server.Options()
 	}
 	c.state.Store(stateActive)
@@ -117,7 +118,7 @@ func (c *conn) next() bool {
 	return false
 }
 
-// wait waits for the first byte of a request, without a buffer.
+// wait waits for the first byte of a request. The connection holds no buffer during the wait.
 func (c *conn) wait() bool {
 	limit := c.options.KeepAlive
 	if c.requests == 0 {
@@ -136,7 +137,7 @@ func (c *conn) wait() bool {
 	err := c.readIdle()
 	c.state.Store(stateActive)
 	if c.server.closing.Load() {
-		// Shutdown has set a deadline, or is about to.
+		// Shutdown has set the deadline, or is about to set it.
 		c.mu.Lock()
 		c.reads.spoil()
 		c.mu.Unlock()
@@ -144,10 +145,11 @@ func (c *conn) wait() bool {
 	return err == nil
 }
 
-// grace is how long a new connection may wait with its first request once the server shuts down: its client does not know yet.
+// grace is how long a new connection may wait before its first request after the shutdown starts. Its client does not
+// know about the shutdown yet.
 const grace = time.Second
 
-// endIdle ends the wait for a request. It is called by Shutdown.
+// endIdle ends the wait for a request. Shutdown calls it.
 func (c *conn) endIdle() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,10 +163,10 @@ func (c *conn) endIdle() {
 
 var longAgo = time.Unix(1, 0)
 
-// mostKept is how many fields a connection keeps room for while it waits.
+// mostKept is the maximum capacity for fields that a connection keeps while it is idle.
 const mostKept = 32
 
-// forget lets go of what the last request has left.
+// forget releases the memory of the last request.
 func (c *conn) forget() {
 	fields := c.request.Fields[:0]
 	if clear(fields[:cap(fields)]); cap(fields) > mostKept {
@@ -174,7 +176,7 @@ func (c *conn) forget() {
 	c.body = nil
 }
 
-// answer lets the handler answer a request, and returns whether another one may follow.
+// answer calls the handler for a request, and reports whether another request may follow.
 func (c *conn) answer() bool {
 	c.requests++
 	c.request.Conn = c.info
@@ -195,7 +197,7 @@ func (c *conn) answer() bool {
 	return c.writer.finish() && more && c.drain(rest) || c.endAfter(more && rest == 0)
 }
 
-// handle returns false if the handler panics.
+// handle calls the handler. It returns false if the handler panics.
 func (c *conn) handle() (ok bool) {
 	defer func() {
 		if ok {
@@ -211,7 +213,7 @@ func (c *conn) handle() (ok bool) {
 	return true
 }
 
-// refuse answers what is no request, and ends the connection so that the answer arrives.
+// refuse responds to an invalid request, and closes the connection in a way that lets the response arrive.
 func (c *conn) refuse(reason *http1.Error) {
 	if c.server.Refused != nil {
 		c.request.Conn = c.info
@@ -233,7 +235,7 @@ func (c *conn) refuse(reason *http1.Error) {
 	c.writer.release()
 }
 
-// endAfter ends a connection whose answer has been sent. It returns false.
+// endAfter closes a connection after a complete response. It returns false.
 func (c *conn) endAfter(bodyRead bool) bool {
 	if c.writer.err == nil && (!bodyRead || !c.input.empty()) {
 		c.linger()
@@ -242,20 +244,21 @@ func (c *conn) endAfter(bodyRead bool) bool {
 }
 
 const (
-	// lingering is how long bytes are read and thrown away behind an answer that a client has not waited for, and mostLingering how
-	// many. A connection that is closed while there are some is reset, and the client loses the answer.
+	// lingering is how long input is read and discarded after a response for which the client did not wait, and
+	// mostLingering limits it in bytes. If a connection is closed with unread input, it is reset, and the client may
+	// lose the response.
 	lingering     = time.Second
 	mostLingering = 8 << 20
 )
 
-// linger says that nothing more comes, and waits until the client has read that.
+// linger closes the write side and reads until the client has closed the connection.
 func (c *conn) linger() {
 	from := c.nc
 	if secure, ok := c.nc.(*tls.Conn); ok && secure.CloseWrite() != nil {
 		return
 	}
 	if c.under != nil {
-		// What is in records of TLS does not matter.
+		// The input is discarded, so TLS records do not have to be decrypted.
 		from = c.under
 	}
 	if half, ok := from.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {

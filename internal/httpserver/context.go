@@ -10,39 +10,39 @@ import (
 
 type contextFunc = func() context.Context
 
-// requestContext is the context of one request. It ends with the request, and when the client goes away: that is found out only once
-// somebody waits for it, because it costs a goroutine and two system calls.
+// requestContext is the context of one request. It is canceled when the request ends or the client disconnects. The
+// connection is only watched once Done is called, because this requires a goroutine and two system calls.
 type requestContext struct {
 	c *conn
 
 	mu   sync.Mutex
 	done chan struct{}
 	err  error
-	// watched is closed when nobody looks at the socket any more; nil is that nobody does.
+	// watched is closed when the goroutine that watches the socket ends. It is nil if there was no such goroutine.
 	watched chan struct{}
 }
 
-// makeContext makes the context of the request when it is asked for.
+// makeContext creates the context of the request. It is called on the first use of the context.
 func (c *conn) makeContext() context.Context {
 	x := &requestContext{c: c}
 	c.context.Store(x)
 	return x
 }
 
-// Deadline says that there is none.
+// Deadline returns false, because there is no deadline.
 func (*requestContext) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// Value has no values.
+// Value returns nil, because the context has no values.
 func (*requestContext) Value(any) any { return nil }
 
-// Err is why the context has ended.
+// Err returns the reason why the context has ended, or nil.
 func (x *requestContext) Err() error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.err
 }
 
-// Done is closed when the request is over or the client has gone.
+// Done returns a channel that is closed when the request is over or the client has disconnected.
 func (x *requestContext) Done() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -57,7 +57,7 @@ func (x *requestContext) Done() <-chan struct{} {
 	return x.done
 }
 
-// end ends the context.
+// end cancels the context.
 func (x *requestContext) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -70,7 +70,8 @@ func (x *requestContext) end() {
 	}
 }
 
-// watch looks at the socket in a goroutine, if the whole body of the request has been read, and nothing has come behind it. mu is held.
+// watch starts a goroutine that watches the socket, if the whole request body was read and no bytes have arrived after
+// it. The caller holds mu.
 func (x *requestContext) watch() {
 	c := x.c
 	if x.watched != nil || c.under == nil || !canWatch || c.body != nil && !c.body.whole.Load() || c.ahead.Load() {
@@ -85,7 +86,7 @@ func (x *requestContext) watch() {
 	panics.Go("httpserver/watch", func() {
 		defer close(over)
 		gone := false
-		// It comes back without an answer when the deadline is changed to one that is over.
+		// Read returns an error when the deadline is moved to the past.
 		if err := raw.Read(func(fd uintptr) bool {
 			gone = isGone(fd)
 			return gone
@@ -95,7 +96,7 @@ func (x *requestContext) watch() {
 	})
 }
 
-// bodyRead is called when the body has been read: from now on the socket can be watched.
+// bodyRead is called when the whole body was read. From then on the socket can be watched.
 func (c *conn) bodyRead() {
 	c.ahead.Store(!c.input.empty())
 	c.body.whole.Store(true)
@@ -108,7 +109,7 @@ func (c *conn) bodyRead() {
 	}
 }
 
-// endContext ends the context of the request, and waits until nobody looks at the socket.
+// endContext cancels the context of the request, and waits until the goroutine that watches the socket has ended.
 func (c *conn) endContext() {
 	if x := c.context.Swap(nil); x != nil {
 		x.end()
@@ -116,7 +117,7 @@ func (c *conn) endContext() {
 	}
 }
 
-// unwatch ends the look at the socket, for good.
+// unwatch stops watching the socket for good.
 func (x *requestContext) unwatch() {
 	x.mu.Lock()
 	c, watched := x.c, x.watched
@@ -133,5 +134,5 @@ func (x *requestContext) unwatch() {
 	_ = c.nc.SetReadDeadline(time.Time{})
 }
 
-// over is the end of a look at the socket that has not begun.
+// over is the value of watched if the socket must not be watched any more.
 var over = make(chan struct{})

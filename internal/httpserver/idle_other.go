@@ -2,7 +2,7 @@
 
 package httpserver
 
-// canReadFirst says that sockets are read as everything else.
+// canReadFirst is false, because sockets cannot be polled here.
 const canReadFirst = false
 
 func (*conn) readFirst(uintptr) bool { return true }

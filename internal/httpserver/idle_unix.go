@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// canReadFirst says that a socket can be read when there is something, with a buffer that is taken then.
+// canReadFirst is true, because a read can wait for input without holding a buffer.
 const canReadFirst = true
 
-// readFirst reads what has come, and returns false if nothing has.
+// readFirst reads the available input. It returns false if there is none.
 func (c *conn) readFirst(fd uintptr) bool {
 	for {
 		n, err := syscall.Read(int(fd), c.input.space())

@@ -12,25 +12,26 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// small has buffers that almost all heads fit into.
+// small is a pool of buffers that are large enough for almost all heads.
 var small = pools.NewBuffers("httpserver: 4 KiB", 4<<10)
 
-// input is what has been read from a connection. It has a buffer only while there is something in it.
+// input buffers the bytes read from a connection. It holds a buffer only while it is not empty.
 type input struct {
 	buffer []byte
 	pooled pools.Buffer
-	// start and end are of what has not been used yet.
+	// start and end delimit the unread part of the buffer.
 	start, end int
 }
 
 func (i *input) empty() bool { return i.start == i.end }
 
-// unread returns what has not been used.
+// unread returns the bytes that were not consumed.
 func (i *input) unread() []byte { return i.buffer[i.start:i.end] }
 
 func (i *input) use(n int) { i.start += n }
 
-// space returns room to read into, for which a buffer is taken, or what is in it moved to its beginning.
+// space returns free space to read into. It takes a buffer from the pool if there is none, and moves the unread bytes
+// to the start of the buffer if the end is reached.
 func (i *input) space() []byte {
 	switch {
 	case i.buffer == nil:
@@ -45,7 +46,7 @@ func (i *input) space() []byte {
 	return i.buffer[i.end:]
 }
 
-// grow doubles the buffer.
+// grow doubles the size of the buffer.
 func (i *input) grow() {
 	buffer := make([]byte, 2*len(i.buffer))
 	end := copy(buffer, i.unread())
@@ -53,19 +54,19 @@ func (i *input) grow() {
 	i.buffer, i.end = buffer, end
 }
 
-// release gives the buffer back.
+// release returns the buffer to the pool.
 func (i *input) release() {
 	i.pooled.Release()
 	*i = input{}
 }
 
-// errPreface says that a client speaks HTTP/2.
+// errPreface means that the client uses HTTP/2 with prior knowledge.
 var errPreface = errors.New("the client speaks HTTP/2")
 
-// maxHead is how many bytes a head may have where nobody says it.
+// maxHead is the default maximum size of a head in bytes.
 const maxHead = 32 << 10
 
-// readHead reads a head and takes it apart. The first bytes may be there already.
+// readHead reads and parses a head. Its first bytes may already be in the buffer.
 func (c *conn) readHead() error {
 	var scanner http1.Scanner
 	limit := cmp.Or(c.options.MaxHead, maxHead)
@@ -80,7 +81,7 @@ func (c *conn) readHead() error {
 		}
 		switch {
 		case err != nil:
-			// What is refused has nothing of the request before it.
+			// The rejected request must not contain parts of the previous one.
 			c.forget()
 			return err
 		case head != nil:
@@ -93,7 +94,7 @@ func (c *conn) readHead() error {
 			return err
 		}
 		if first {
-			// A head that comes in one piece sets no deadline.
+			// A head that is already complete needs no deadline.
 			c.reads.limit(c.options.HeaderTimeout)
 		}
 		if err := c.fill(); err != nil {
@@ -102,9 +103,9 @@ func (c *conn) readHead() error {
 	}
 }
 
-// unfinished returns why a head that does not end is refused: its client has taken too long. An end of the connection is no reason to
-// answer, and neither is silence behind the empty lines that some clients send after a body: the answer would be taken for that to
-// their next request.
+// unfinished returns the error for a head that does not end. Only a timeout gets a response. There is no response if
+// the connection ends, or if the client sent nothing except the empty lines that some clients send after a body. The
+// client would take it for the response to its next request.
 func (c *conn) unfinished(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && len(bytes.Trim(c.input.unread(), "\r\n")) > 0 {
 		return http1.ErrHeadTimeout
@@ -112,7 +113,7 @@ func (c *conn) unfinished(err error) error {
 	return err
 }
 
-// fill reads more into the buffer.
+// fill reads more bytes into the buffer.
 func (c *conn) fill() error {
 	space := c.input.space()
 	if len(space) == 0 {
@@ -130,7 +131,7 @@ func (c *conn) fill() error {
 	return err
 }
 
-// readIdle waits for the first bytes of a request. It holds a buffer only once they are there.
+// readIdle waits for the first bytes of a request. It only holds a buffer once they have arrived.
 func (c *conn) readIdle() error {
 	c.input.release()
 	if c.raw != nil && canReadFirst {
@@ -147,7 +148,7 @@ func (c *conn) readIdle() error {
 	return c.readSmall()
 }
 
-// firstSize is what is read at first where a socket cannot be asked whether there is something.
+// firstSize is the size in bytes of the first read on connections whose socket cannot be polled.
 const firstSize = 512
 
 func (c *conn) readSmall() error {
@@ -165,14 +166,15 @@ func (c *conn) readSmall() error {
 	return err
 }
 
-// handOver passes a connection on with the bytes that have already been read. It closes the connection if a body is being read.
+// handOver passes the connection to the HandOver function, with the bytes that were already read. If a body is being
+// read, it closes the connection instead.
 func (c *conn) handOver() {
 	if c.stopBody() == nil {
 		c.server.HandOver(c.detach())
 	}
 }
 
-// replay returns a connection that first gives what has been read ahead. It is the connection itself if there is nothing.
+// replay returns a connection that first returns the bytes in ahead. If there are none, it returns nc itself.
 func replay(nc net.Conn, ahead []byte) net.Conn {
 	if len(ahead) == 0 {
 		return nc
@@ -180,7 +182,7 @@ func replay(nc net.Conn, ahead []byte) net.Conn {
 	return &replayed{nc, bytes.Clone(ahead)}
 }
 
-// replayed is a connection of which some has been read.
+// replayed is a connection with bytes that were already read.
 type replayed struct {
 	net.Conn
 	ahead []byte
@@ -195,10 +197,10 @@ func (r *replayed) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// NetConn returns the connection below.
+// NetConn returns the wrapped connection.
 func (r *replayed) NetConn() net.Conn { return r.Conn }
 
-// CloseWrite ends the direction to the client.
+// CloseWrite closes the write side of the connection.
 func (r *replayed) CloseWrite() error {
 	if half, ok := r.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -1,8 +1,9 @@
-// Package httpserver serves HTTP/1.1 on connections: it drives package http1 for clients, with one goroutine for each connection.
+// Package httpserver serves HTTP/1.1. It uses package http1 on client connections, with one goroutine for each
+// connection.
 //
-// It exists beside net/http because most of what a request costs there is not the request: here a request is read into values that
-// are used again, its answer leaves with one write, and a connection that waits holds no buffer. Servers live as long as the process,
-// so a change of configuration never meets a connection.
+// It is used instead of net/http because it needs less work for each request: requests are parsed into reused values, a
+// short response is sent with a single write, and an idle connection holds no buffer. A Server reads its options for
+// each request, so it serves a connection across configuration changes.
 package httpserver
 
 import (
@@ -17,39 +18,44 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Options are the limits of connections. They are read for each request, so they take effect at once. A time limit of zero is none;
-// what is counted from the last byte may take a third longer, so that deadlines are moved seldom.
+// Options are the limits of connections. They are read for each request, so changes take effect with the next request.
+// A timeout of zero means no timeout. Timeouts that restart with each byte may take up to a third longer, so that
+// deadlines are seldom changed.
 type Options struct {
-	// HeaderTimeout is how long a head may take from its first byte, and a new connection until then.
+	// HeaderTimeout is the maximum time for reading a head after its first byte, and for a new connection until its
+	// first byte.
 	HeaderTimeout time.Duration
-	// BodyTimeout is how long a client may send nothing of a body. WriteTimeout is how long it may take nothing of an answer.
+	// BodyTimeout is the maximum time between two reads of a request body. WriteTimeout is the maximum time in which a
+	// client accepts no data of a response.
 	BodyTimeout, WriteTimeout time.Duration
 	// KeepAlive is how long a connection may wait for its next request.
 	KeepAlive time.Duration
-	// KeepAliveRequests is how many requests a connection may have; zero is any number.
+	// KeepAliveRequests is the maximum number of requests of a connection. Zero means no limit.
 	KeepAliveRequests int
-	// MaxHead is how many bytes a head may have.
+	// MaxHead is the maximum size of a head in bytes. Zero means 32 KiB.
 	MaxHead int
-	// Names say which fields go on.
+	// Names defines which request fields are kept.
 	Names message.Names
 }
 
-// Server answers requests. Its fields are not changed once it serves.
+// Server serves HTTP/1.1 connections. Its fields must not be changed after the first call of Serve.
 type Server struct {
-	// Handler answers one request. Request, Writer and all that hangs on them but strings, the body and the context are used for the
-	// next one when it returns. Without an answer the client gets 500; a panic ends the connection.
+	// Handler serves one request. When it returns, the request, the writer and everything that belongs to them are
+	// reused for the next request, except strings, the body and the context. If the handler writes no response, the
+	// client gets 500. If it panics, the connection is closed.
 	Handler func(w message.Writer, r *message.Request)
-	// Options returns the limits as they are now. They are not changed afterwards.
+	// Options returns the current limits. The returned value must not change.
 	Options func() *Options
-	// HandOver gets a connection that begins with HTTP/2 without having asked; what has been read comes first when it is read. Without,
-	// such clients are refused.
+	// HandOver gets a connection whose client uses HTTP/2 with prior knowledge. Reads return the bytes that were
+	// already read first. If it is nil, such clients are rejected.
 	HandOver func(conn net.Conn)
-	// Refused hears of what was answered without the handler, with as much of the request as could be read.
+	// Refused is called for requests that were rejected without the handler. The request contains the parts that could
+	// be parsed. It may be nil.
 	Refused func(r *message.Request, reason *http1.Error)
-	// Panicked hears of the panic of a handler, in the goroutine where it happened.
+	// Panicked is called with the value of a handler's panic, in the goroutine of the handler. It may be nil.
 	Panicked func(value any)
 
-	// closing says that Shutdown has been called.
+	// closing is true after Shutdown or Close was called.
 	closing atomic.Bool
 
 	mu    sync.Mutex
@@ -58,8 +64,8 @@ type Server struct {
 	gone chan struct{}
 }
 
-// Serve answers the requests of a connection until it ends, and closes it, unless it is handed over or switched to another protocol. A
-// *tls.Conn has had its handshake.
+// Serve serves the requests of a connection until it ends. It then closes the connection, unless it was handed over or
+// switched to another protocol. The handshake of a *tls.Conn must be complete.
 func (s *Server) Serve(nc net.Conn, info *message.Conn) {
 	c := newConn(s, nc, info)
 	s.add(c)
@@ -86,8 +92,9 @@ func (s *Server) remove(c *conn) {
 	}
 }
 
-// Shutdown ends connections as they become idle, and says so to clients in each answer from now on. It returns when all have ended, or
-// with the error of the context. New connections should not come any more; their first request is answered.
+// Shutdown closes connections as they become idle, and announces this to clients in each response. It returns when all
+// connections have ended, or with the error of the context. No new connections should be passed to Serve; if there are
+// any, their first request is served.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.closing.Store(true)
 	s.mu.Lock()
@@ -111,7 +118,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Close ends all connections where they are.
+// Close closes all connections immediately.
 func (s *Server) Close() {
 	s.closing.Store(true)
 	s.mu.Lock()
@@ -121,7 +128,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Connections returns how many there are, and how many of them wait for a request.
+// Connections returns the number of connections, and how many of them are idle.
 func (s *Server) Connections() (all, idle int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +140,7 @@ func (s *Server) Connections() (all, idle int) {
 	return len(s.conns), idle
 }
 
-// bare returns the TCP connection whose bytes are those of the protocol, or nil.
+// bare returns nc as a TCP connection if it has no wrapper, otherwise nil.
 func bare(nc net.Conn) *net.TCPConn {
 	tcp, _ := nc.(*net.TCPConn)
 	return tcp

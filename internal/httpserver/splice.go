@@ -10,13 +10,15 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// large has buffers that bodies are copied with.
+// large is a pool of buffers for copying bodies.
 var large = pools.NewBuffers("httpserver: 32 KiB", 32<<10)
 
-// worthSplicing is how long a body is at least that is moved by the kernel: the pipe between the sockets costs something, too.
+// worthSplicing is the minimum size in bytes of a body that the kernel copies, because the pipe between the sockets has
+// a cost too.
 const worthSplicing = 64 << 10
 
-// splice moves a body from one bare TCP connection to another one inside the kernel. done says that it did.
+// splice lets the kernel copy a body from one plaintext TCP connection to another. done is false if this is not
+// possible.
 func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 	limited, ok := source.(*io.LimitedReader)
 	switch {
@@ -37,12 +39,12 @@ func (w *writer) splice(source io.Reader) (n int64, done bool, err error) {
 	if w.left >= 0 {
 		w.left -= n
 	}
-	// The error may be that of the source: that of a client shows again.
+	// The error may come from the source. An error of the client appears again at the next write.
 	return n, true, err
 }
 
-// keepWriting moves the write deadline while the kernel writes, as long as the client takes something: the bytes that it has
-// acknowledged are looked at now and then. What it returns ends that.
+// keepWriting extends the write deadline while the kernel writes, as long as the client acknowledges new bytes within
+// WriteTimeout. The caller calls stop after the write.
 func (c *conn) keepWriting() (stop func()) {
 	limit := c.options.WriteTimeout
 	if limit <= 0 {

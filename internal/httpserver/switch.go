@@ -12,11 +12,12 @@ var (
 	errUnreadBody = errors.New("the connection cannot be switched before the body of the request has been read to its end")
 )
 
-// Switch hands the connection over after a head. The new owner first reads the bytes that have already been read from the client. If there
-// are none, Switch returns the connection itself, so that the kernel can join two bare TCP connections.
+// Switch hands the connection over after a head. The new owner first reads the bytes that were already read from the
+// client. If there are none, Switch returns the connection itself, so that the kernel can join two plaintext TCP
+// connections.
 //
-// Switch fails while a read of the request's body is under way, and if the body has not been read to its end: the rest of it would be
-// taken for the new protocol.
+// Switch fails during a read of the request body, and if the body was not read to its end, because the rest of the body
+// would be read as the new protocol.
 func (w *writer) Switch() (io.ReadWriteCloser, error) {
 	if !w.started || w.done {
 		return nil, errNoSwitch
@@ -29,7 +30,8 @@ func (w *writer) Switch() (io.ReadWriteCloser, error) {
 		return nil, err
 	}
 	if x := c.context.Load(); x != nil {
-		// The request goes on, and its context with it; whoever has the connection sees itself when the client goes away.
+		// The request and its context continue. The new owner of the connection notices itself when the client
+		// disconnects.
 		x.unwatch()
 	}
 	w.done = true
@@ -37,7 +39,7 @@ func (w *writer) Switch() (io.ReadWriteCloser, error) {
 	return c.detach(), nil
 }
 
-// stopBody ends the body of the request for all readers. It returns an error if a read is under way or bytes of the body are left.
+// stopBody ends the request body for all readers. It returns an error during a read, or if bytes of the body are left.
 func (c *conn) stopBody() error {
 	b := c.body
 	if b == nil {
@@ -54,7 +56,8 @@ func (c *conn) stopBody() error {
 	return nil
 }
 
-// detach gives the connection to another owner, with the bytes that have already been read. No body of a request may be readable.
+// detach returns the connection for its new owner, with the bytes that were already read. The caller has ended the
+// request body.
 func (c *conn) detach() net.Conn {
 	c.switched = true
 	_ = c.nc.SetDeadline(time.Time{})

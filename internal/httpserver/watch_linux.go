@@ -2,11 +2,11 @@ package httpserver
 
 import "golang.org/x/sys/unix"
 
-// canWatch says that it can be found out whether a client has gone, without reading what it has sent.
+// canWatch is true, because a disconnect of the client can be detected without reading its input.
 const canWatch = true
 
-// isGone says whether a client has ended its direction of a connection, or all of it. Bytes in front of the end, such as the last
-// record of TLS, do not hide it.
+// isGone reports whether a client has closed its side of the connection, or the whole connection. It also detects this
+// if there is unread input, such as the last TLS record.
 func isGone(fd uintptr) bool {
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 	n, err := unix.Poll(fds[:], 0)

@@ -2,7 +2,7 @@
 
 package httpserver
 
-// canWatch says that only a failed write shows that a client has gone.
+// canWatch is false, because a disconnect of the client is only detected when a write fails.
 const canWatch = false
 
 func isGone(uintptr) bool { return false }

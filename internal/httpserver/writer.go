@@ -12,28 +12,29 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// writer writes the answers of one connection, one after another. A head waits for the body, or for the end of the handler, so that
-// a short answer is one write.
+// writer writes the responses of a connection, one after another. The head is buffered until the body or the end of the
+// handler, so that a short response is sent with a single write.
 type writer struct {
 	c *conn
-	// buffer is what has not been sent; it is taken from a pool.
+	// buffer holds the data that was not sent yet. It comes from a pool.
 	buffer []byte
 	pooled pools.Buffer
-	// vector is what goes out with one system call.
+	// vector holds the data that is sent with a single system call.
 	vector [3][]byte
 	out    net.Buffers
 
-	// continued says that the client has been told to send its body.
+	// continued is true if 100 Continue was sent.
 	started, done, continued bool
-	// bodiless says that the answer has no body, chunked that it comes in chunks, and left how many bytes of it are to come otherwise;
-	// less than zero is any number.
+	// bodiless is true if the response has no body. chunked is true for a chunked body. Otherwise left is the number of
+	// body bytes that are still to be written; it is negative if the length is not known.
 	bodiless, chunked bool
 	left              int64
-	// sent is how many bytes of the body there have been.
+	// sent is the number of body bytes that were written.
 	sent int64
-	// closing says that the connection ends with the answer, and untilClose that the client knows the end of the body by that.
+	// closing is true if the connection is closed after the response. untilClose is true if this marks the end of the
+	// body.
 	closing, untilClose bool
-	// err is what went wrong with the client.
+	// err is the first error of the client connection.
 	err error
 }
 
@@ -45,10 +46,10 @@ var (
 	errAborted    = errors.New("the answer has been aborted")
 )
 
-// begin makes it ready for the next answer.
+// begin resets the writer for the next response.
 func (w *writer) begin() { *w = writer{c: w.c} }
 
-// room makes sure that there is a buffer.
+// room ensures that there is a buffer.
 func (w *writer) room() {
 	if !w.pooled.Held() {
 		w.pooled = small.Get()
@@ -56,7 +57,7 @@ func (w *writer) room() {
 	}
 }
 
-// release gives the buffer back.
+// release returns the buffer to the pool.
 func (w *writer) release() {
 	if w.pooled.Held() {
 		w.pooled.Release()
@@ -64,13 +65,13 @@ func (w *writer) release() {
 	}
 }
 
-// Sent is how many bytes of the body have been written.
+// Sent returns the number of body bytes that were written.
 func (w *writer) Sent() int64 { return w.sent }
 
-// Started says whether a head has been written.
+// Started reports whether a head was written.
 func (w *writer) Started() bool { return w.started }
 
-// sayContinue tells the client to send its body, unless it has its answer.
+// sayContinue sends 100 Continue, unless the response has started.
 func (w *writer) sayContinue() {
 	w.c.heading.Lock()
 	defer w.c.heading.Unlock()
@@ -79,7 +80,7 @@ func (w *writer) sayContinue() {
 	}
 }
 
-// Interim writes an answer that is not the last. Clients of HTTP/1.0 do not know them.
+// Interim writes an interim response. It does nothing for HTTP/1.0 clients, which do not support interim responses.
 func (w *writer) Interim(status int, fields message.Fields) error {
 	w.c.heading.Lock()
 	defer w.c.heading.Unlock()
@@ -98,7 +99,7 @@ func (w *writer) interim(a *message.Response) (err error) {
 	return w.Flush()
 }
 
-// Head writes the head of the answer.
+// Head writes the head of the response.
 func (w *writer) Head(a *message.Response) (err error) {
 	w.c.heading.Lock()
 	defer w.c.heading.Unlock()
@@ -124,7 +125,7 @@ func (w *writer) Head(a *message.Response) (err error) {
 	return nil
 }
 
-// frame decides how the body ends, and whether the connection ends with it.
+// frame determines how the body ends, and whether the connection is closed after it.
 func (w *writer) frame(a *message.Response) {
 	c := w.c
 	status := a.Status
@@ -136,13 +137,13 @@ func (w *writer) frame(a *message.Response) {
 	w.closing = w.closing || a.Close || w.untilClose || status == http.StatusSwitchingProtocols || c.isLast(a)
 }
 
-// isLast says whether the connection ends with an answer, whatever its body is.
+// isLast reports whether the connection is closed after a response, for reasons other than its body.
 func (c *conn) isLast(a *message.Response) bool {
 	return !c.head.KeepAlive || c.server.closing.Load() || c.unreadBody() || a.Fields.HasToken(message.Connection, "close") ||
 		c.options.KeepAliveRequests > 0 && c.requests >= c.options.KeepAliveRequests
 }
 
-// ready says whether a part of the body can be written.
+// ready returns an error if n bytes of the body cannot be written.
 func (w *writer) ready(n int) error {
 	switch {
 	case w.err != nil:
@@ -171,7 +172,7 @@ func (w *writer) Write(part []byte) (int, error) {
 	w.room()
 	done := 0
 	for ; len(part)-done > largest; done += largest {
-		// Each piece has the whole time to be taken.
+		// The write deadline is extended for each piece.
 		if err := w.writeLarge(part[done : done+largest]); err != nil {
 			return done, err
 		}
@@ -193,12 +194,12 @@ func (w *writer) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// largest is how much is written at once.
+// largest is the maximum number of bytes of a single write.
 const largest = 128 << 10
 
 var endOfChunk = []byte(http1.EndOfChunk)
 
-// writeLarge sends a part without copying it, together with what is in the buffer.
+// writeLarge sends a part without copying it, together with the buffered data.
 func (w *writer) writeLarge(part []byte) error {
 	if len(w.buffer)+http1.ChunkHeadSize > cap(w.buffer) {
 		if err := w.Flush(); err != nil {
@@ -224,7 +225,7 @@ func (w *writer) writeLarge(part []byte) error {
 			_, err = w.c.nc.Write(part)
 		}
 		if w.chunked {
-			// It goes with what comes next.
+			// The end of the chunk is sent with the next data.
 			w.buffer = append(w.buffer, http1.EndOfChunk...)
 		}
 	}
@@ -234,19 +235,19 @@ func (w *writer) writeLarge(part []byte) error {
 	return nil
 }
 
-// fail notes that the client takes nothing more.
+// fail stores the first error of the client connection.
 func (w *writer) fail(err error) error {
 	if w.err == nil {
 		w.err = err
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) && w.c.under != nil {
-		// The kernel would keep for long what this client does not take.
+		// Without this, the kernel would keep the unsent data of a slow client for a long time.
 		_ = w.c.under.SetLinger(0)
 	}
 	return w.err
 }
 
-// Flush sends what has been written.
+// Flush sends the buffered data.
 func (w *writer) Flush() error {
 	if w.err != nil || len(w.buffer) == 0 {
 		return w.err
@@ -260,8 +261,8 @@ func (w *writer) Flush() error {
 	return nil
 }
 
-// ReadFrom writes what is read until its end. What comes from a bare TCP connection, or a part of it by an io.LimitedReader, goes to
-// another one without a copy.
+// ReadFrom writes everything that it reads from source until EOF. If source is an io.LimitedReader of a plaintext TCP
+// connection, and the client uses plaintext TCP too, the kernel may copy the data.
 func (w *writer) ReadFrom(source io.Reader) (int64, error) {
 	if err := w.ready(0); err != nil {
 		return 0, err
@@ -301,7 +302,7 @@ func (w *writer) copyWith(space []byte, source io.Reader) (done int64, err error
 	}
 }
 
-// Trailer ends the body with fields behind it. They are left out where the body does not come in chunks.
+// Trailer ends the body with trailer fields. They are dropped if the body is not chunked.
 func (w *writer) Trailer(fields message.Fields) (err error) {
 	if err := w.ready(0); err != nil {
 		return err
@@ -309,26 +310,26 @@ func (w *writer) Trailer(fields message.Fields) (err error) {
 	if !w.chunked {
 		return nil
 	}
-	// After an error the body is ended without them.
+	// If there is an error, finish ends the body without trailer fields.
 	w.buffer, err = http1.AppendLastChunk(w.buffer, fields)
 	w.done = err == nil
 	return err
 }
 
-// Abort ends the answer where it is.
+// Abort ends the response early.
 func (w *writer) Abort() {
 	if w.err != nil {
 		return
 	}
 	w.err = errAborted
 	if w.untilClose && w.c.under != nil {
-		// An ordinary end would look like the end of the body.
+		// The connection is reset, because an ordinary close would look like the end of the body.
 		_ = w.c.under.SetLinger(0)
 		_ = w.c.under.Close()
 	}
 }
 
-// finish ends the answer, and returns whether another one may follow.
+// finish ends the response, and reports whether another request may follow.
 func (w *writer) finish() bool {
 	more := w.end()
 	w.release()
@@ -346,7 +347,7 @@ func (w *writer) end() bool {
 		w.buffer, _ = http1.AppendLastChunk(w.buffer, nil)
 	}
 	if errors.Is(w.err, errAborted) && w.started && !w.untilClose {
-		// What there is of the answer may help.
+		// The client may be able to use the incomplete response.
 		w.err = nil
 		_ = w.Flush()
 		w.err = errAborted
