@@ -15,21 +15,23 @@ import (
 
 const adapterName = "caddyfile"
 
-// errAdapter is why the Caddyfile cannot bring the structure along; nil is that it can.
+// errAdapter is the reason why the adapter could not be wrapped, so that a Caddyfile does not contain the structure. It
+// is nil on success.
 var errAdapter error
 
-// A global option can add one app to a configuration, and this one stands for servers and TLS policies as well.
-// See design/002-structure-from-a-global-option.md. The import of httpcaddyfile registers Caddy's adapter before this runs.
+// A global option can add only one app to a configuration, but this option also stands for servers and TLS policies.
+// See design/002-structure-from-a-global-option.md. The import of httpcaddyfile registers Caddy's adapter before this
+// runs.
 func init() {
 	errAdapter = caddyinternals.WrapAdapter(adapterName, func(next caddyconfig.Adapter) caddyconfig.Adapter { return adapter{next} })
 }
 
-// adapter adds the structure to what another adapter makes, where that has our app.
+// adapter adds the structure to the output of another adapter, if that contains our app.
 type adapter struct {
 	next caddyconfig.Adapter
 }
 
-// Adapt turns a Caddyfile into Caddy's JSON.
+// Adapt converts a Caddyfile to Caddy's JSON.
 func (a adapter) Adapt(body []byte, options map[string]any) ([]byte, []caddyconfig.Warning, error) {
 	adapted, warnings, err := a.next.Adapt(body, options)
 	if err != nil || !bytes.Contains(adapted, []byte(name)) {
@@ -42,7 +44,7 @@ func (a adapter) Adapt(body []byte, options map[string]any) ([]byte, []caddyconf
 	return complete, warnings, nil
 }
 
-// outline is of a configuration what decides about the structure.
+// outline holds the parts of a configuration that the structure depends on.
 type outline struct {
 	Admin *caddy.AdminConfig         `json:"admin"`
 	Apps  map[string]json.RawMessage `json:"apps"`
@@ -74,8 +76,8 @@ func addStructure(adapted []byte) ([]byte, error) {
 	return json.Marshal(config)
 }
 
-// adminAddress returns the address that the Caddyfile gives the admin API. It is empty if the Caddyfile leaves it to Caddy, which may
-// have another default where the configuration runs.
+// adminAddress returns the address of the admin API in the Caddyfile. It is empty if the Caddyfile does not set it,
+// because the default may be different where the configuration runs.
 func adminAddress(admin *caddy.AdminConfig) string {
 	switch {
 	case admin == nil:

@@ -11,16 +11,16 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
-// insideChain is the option by which a directive finds that it stands in a chain.
+// insideChain is the option that tells a directive that it is inside a chain.
 const insideChain = name + " chain"
 
-// setChain reads
+// setChain parses
 //
 //	chain <name> {
 //		<directives...>
 //	}
 //
-// into routes, as the route directive does: in the order in which they are written.
+// into routes. As in the route directive, the directives run in the order in which they are written.
 func setChain(d *draft, l *line) error {
 	chain := l.args[0]
 	if err := chainName(chain); err != nil {
@@ -40,9 +40,10 @@ func setChain(d *draft, l *line) error {
 	return nil
 }
 
-// chainRoutes lets Caddy read the block: a Helper, which directives need, is made only for a site.
+// chainRoutes lets Caddy parse the block as part of a site, because Caddy creates the Helper that directives need only
+// for sites.
 func chainRoutes(segment caddyfile.Segment) (json.RawMessage, error) {
-	// The name is the token before the brace, and the word route on its place makes the block one of that directive.
+	// The name of the chain is the token before the brace. Replacing it by "route" makes the block a route directive.
 	block := append(caddyfile.Segment{}, segment[1:]...)
 	block[0].Text = "route"
 	address := block[0]
@@ -64,7 +65,7 @@ func chainRoutes(segment caddyfile.Segment) (json.RawMessage, error) {
 
 var errNoDirective = errors.New("it has no directive in it, and would do nothing")
 
-// blockRoutes takes the routes out of the handler that Caddy makes of a route block.
+// blockRoutes returns the routes in the handler that Caddy creates for a route block.
 func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
 	if len(site) != 1 || len(site[0].HandlersRaw) != 1 || len(site[0].MatcherSetsRaw) > 0 {
 		return nil, fmt.Errorf("this version of Caddy makes %d routes of a route block, in place of one without a matcher", len(site))
@@ -85,7 +86,7 @@ func blockRoutes(site caddyhttp.RouteList) (json.RawMessage, error) {
 	return json.Marshal(block.Routes)
 }
 
-// wordings are what Caddy says of a site or of a route block, and what it means in a chain.
+// wordings translate Caddy's error messages about sites and route blocks into messages about chains.
 var wordings = []struct {
 	caddy *regexp.Regexp
 	ours  string

@@ -13,13 +13,13 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder(name, httpcaddyfile.Before, "reverse_proxy")
 }
 
-// handler is the JSON of the HTTP handler of that name.
+// handler is the JSON of the HTTP handler k8singress.
 type handler struct {
 	Handler  string `json:"handler"`
 	PassThru bool   `json:"pass_thru,omitempty"`
 }
 
-// parseDirective reads
+// parseDirective parses
 //
 //	k8singress [<matcher>] {
 //		pass_thru

@@ -18,14 +18,14 @@ import (
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
-// name is that of the global option, of the directive, of the app and of the handler.
+// name is the name of the global option, the directive, the app and the handler.
 const name = "k8singress"
 
 func init() {
 	httpcaddyfile.RegisterGlobalOption(name, parseGlobal)
 }
 
-// draft is the global option while its block is read.
+// draft holds the global option while its block is parsed.
 type draft struct {
 	config     settings.Config
 	kubeconfig string
@@ -37,13 +37,13 @@ type draft struct {
 	given      map[string]bool
 }
 
-// parseGlobal reads
+// parseGlobal parses
 //
 //	k8singress {
 //		<option> <arguments...>
 //	}
 //
-// into the app of that name. The block may be empty or missing.
+// into the app k8singress. The block may be empty or missing.
 func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	d.Next()
 	if existing != nil {
@@ -69,7 +69,7 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	return httpcaddyfile.App{Name: name, Value: value}, err
 }
 
-// parse reads one option: a line, and the block behind it if there is one.
+// parse parses one option: a line, and its block if there is one.
 func (b *draft) parse(segment caddyfile.Segment) error {
 	d := caddyfile.NewDispenser(segment)
 	d.Next()
@@ -88,8 +88,8 @@ func (b *draft) parse(segment caddyfile.Segment) error {
 	return nil
 }
 
-// check holds an option against the grammar in its Values. An option with a block may be given more than once, and so may one whose
-// first argument says what the others are for.
+// check validates an option against the grammar in its Values. An option with a block may be given more than once, and
+// so may an option whose first argument is a key.
 func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	grammar, _, takesBlock := strings.Cut(row.Values, "{")
 	grammar, bare := strings.CutSuffix(grammar, "[")
@@ -111,7 +111,7 @@ func (b *draft) check(row *option.Row[draft, *line], l *line) error {
 	return nil
 }
 
-// conflicts are options that cannot stand together, and what to do about it.
+// conflicts are options that exclude each other, with a remedy for the message.
 var conflicts = []struct{ one, other, remedy string }{
 	{"kubeconfig", "manifests", "objects come from a cluster or from a folder; remove one of them"},
 	{"kubeconfig", "source", "with source none nothing is followed; remove one of them"},
@@ -131,7 +131,7 @@ var conflicts = []struct{ one, other, remedy string }{
 	{"publish_service", "publish_address", "the status has the address of a Service or the given ones; remove one of them"},
 }
 
-// finish checks what concerns several lines.
+// finish checks combinations of options and sets the source.
 func (b *draft) finish() error {
 	for _, c := range conflicts {
 		if b.given[c.one] && b.given[c.other] {

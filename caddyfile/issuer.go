@@ -13,7 +13,7 @@ import (
 
 const issuers = "tls.issuance"
 
-// setIssuer reads
+// setIssuer parses
 //
 //	issuer <module> [<arguments...>] {
 //		<options...>

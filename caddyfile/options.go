@@ -11,15 +11,15 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// line is one option as it stands in the Caddyfile.
+// line is one option in the Caddyfile.
 type line struct {
 	args []string
-	// tokens are all of the option, with its name and its block.
+	// tokens are all tokens of the option, including its name and its block.
 	tokens caddyfile.Segment
 }
 
-// options are in the order of the documentation. The Values of a row are its grammar: how many arguments there may be, and whether
-// there is a block.
+// options is sorted as in the documentation. The Values of a row are its grammar: the number of arguments, and whether
+// it has a block.
 var options = option.Table[draft, *line]{
 	{
 		Name: "kubeconfig", Values: "<file>", Parse: one(func(d *draft) *string { return &d.kubeconfig }, anything),

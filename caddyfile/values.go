@@ -25,10 +25,10 @@ import (
 	"github.com/k8singress/k8singress/internal/suggest"
 )
 
-// check says what is wrong with a value.
+// check returns an error if a value is invalid.
 type check func(string) error
 
-// value sets a field to what is read from the only argument.
+// value returns a parser that sets a field to the parsed single argument.
 func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*draft, *line) error {
 	return func(d *draft, l *line) error {
 		v, err := read(l.args[0])
@@ -41,7 +41,7 @@ func value[T any](field func(*draft) *T, read func(string) (T, error)) func(*dra
 
 var errEmpty = errors.New("the argument is empty")
 
-// one sets a field to the only argument.
+// one returns a parser that sets a field to the single argument.
 func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	return value(field, func(s string) (string, error) {
 		if s == "" {
@@ -51,7 +51,7 @@ func one(field func(*draft) *string, valid check) func(*draft, *line) error {
 	})
 }
 
-// enable sets a field to true.
+// enable returns a parser that sets a field to true.
 func enable(field func(*draft) *bool) func(*draft, *line) error {
 	return func(d *draft, _ *line) error {
 		*field(d) = true
@@ -59,7 +59,7 @@ func enable(field func(*draft) *bool) func(*draft, *line) error {
 	}
 }
 
-// many sets a field to all arguments.
+// many returns a parser that sets a field to all arguments.
 func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	return func(d *draft, l *line) error {
 		for i, arg := range l.args {
@@ -75,7 +75,8 @@ func many(field func(*draft) *[]string, valid check) func(*draft, *line) error {
 	}
 }
 
-// addresses sets a field to addresses to listen on. The word off makes it an empty list, which is not the default.
+// addresses returns a parser that sets a field to listen addresses. The word "off" sets an empty list, which differs
+// from the default.
 func addresses(field func(*draft) *[]string) func(*draft, *line) error {
 	list := many(field, listenAddress)
 	return func(d *draft, l *line) error {
@@ -87,7 +88,7 @@ func addresses(field func(*draft) *[]string) func(*draft, *line) error {
 	}
 }
 
-// duration sets a field to a time of at least some nanoseconds.
+// duration returns a parser that sets a field to a duration of at least least.
 func duration(field func(*draft) *settings.Duration, least time.Duration) func(*draft, *line) error {
 	return value(field, func(s string) (settings.Duration, error) {
 		d, err := caddy.ParseDuration(s)
@@ -101,7 +102,7 @@ func duration(field func(*draft) *settings.Duration, least time.Duration) func(*
 	})
 }
 
-// number sets a field to a number above 0.
+// number returns a parser that sets a field to a number above 0.
 func number(field func(*draft) *int) func(*draft, *line) error {
 	return value(field, func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
@@ -112,7 +113,7 @@ func number(field func(*draft) *int) func(*draft, *line) error {
 	})
 }
 
-// size sets a field to a number of bytes above 0.
+// size returns a parser that sets a field to a number of bytes above 0.
 func size(field func(*draft) *int64) func(*draft, *line) error {
 	return value(field, func(s string) (int64, error) {
 		n, err := humanize.ParseBytes(s)
@@ -125,7 +126,7 @@ func size(field func(*draft) *int64) func(*draft, *line) error {
 
 func anything(string) error { return nil }
 
-// words allows the words of a list. The hint stands at the end of the error.
+// words returns a check that accepts only the words in list. The hint is the end of the error message.
 func words(hint string, list ...string) check {
 	return func(s string) error {
 		if !slices.Contains(list, s) {
@@ -150,7 +151,7 @@ func label(s string) error {
 	return nil
 }
 
-// namespacePattern lets a star stand at the end.
+// namespacePattern checks the name of a namespace, which may end with a star.
 func namespacePattern(s string) error {
 	begin, some := strings.CutSuffix(s, "*")
 	if some && (begin == "" || label(begin+"x") == nil) {
@@ -162,7 +163,7 @@ func namespacePattern(s string) error {
 	return nil
 }
 
-// setHostOwner reads one line of several.
+// setHostOwner parses one line of the option. The option may be given several times.
 func setHostOwner(d *draft, l *line) error {
 	host, namespaces := l.args[0], l.args[1:]
 	name := strings.TrimPrefix(host, "*.")
@@ -197,7 +198,8 @@ func chainName(s string) error {
 
 var environmentVariable = regexp.MustCompile(`^\{env\.\w+\}$`)
 
-// zone is the value of a label of nodes, or Caddy's placeholder for an environment variable, which is read where the zone is needed.
+// zone checks a zone: the value of a node label, or Caddy's placeholder for an environment variable, which is replaced
+// when the zone is used.
 func zone(s string) error {
 	if len(validation.IsValidLabelValue(s)) > 0 && !environmentVariable.MatchString(s) {
 		return fmt.Errorf("%q is not the name of a zone: write up to 63 letters, digits, hyphens, underscores and dots, or {env.ZONE} for "+
@@ -279,7 +281,7 @@ func probeAddress(s string) error {
 	return listenAddress(s)
 }
 
-// numericPorts says whether what an address has for a port, or for the ends of a range of ports, could be one.
+// numericPorts reports whether the port of an address, or each end of its port range, is a number or missing.
 func numericPorts(s string) bool {
 	_, _, port, err := caddy.SplitNetworkAddress(s)
 	if err != nil || port == "" {
@@ -332,7 +334,7 @@ func publicAddress(s string) error {
 	return nil
 }
 
-// emailAddress wants the address alone, without a name and angle brackets.
+// emailAddress checks an e-mail address, which must not contain a name or angle brackets.
 func emailAddress(s string) error {
 	if a, err := mail.ParseAddress(s); err != nil || a.Address != s {
 		return fmt.Errorf("%q is not an e-mail address", s)

@@ -13,11 +13,12 @@ import (
 )
 
 const (
-	// adminTimeout bounds one request. Loading a configuration waits for the apps of the old one to stop.
+	// adminTimeout is the timeout of one request. Loading a configuration waits for the apps of the old one to stop.
 	adminTimeout = 30 * time.Second
-	// conflicts is how often a change is tried again because another client of the API was faster.
+	// conflicts is the maximum number of attempts if other clients of the API change the configuration at the same
+	// time.
 	conflicts = 5
-	// maxConfig is the size of the largest configuration that Caddy itself takes.
+	// maxConfig is the maximum size of a configuration in bytes, the same as in Caddy.
 	maxConfig = 100 << 20
 )
 
@@ -26,8 +27,8 @@ type Admin struct {
 	address caddy.NetworkAddress
 }
 
-// NewAdmin returns a client for an admin address as Caddy writes them, such as "localhost:2019" or "unix//run/caddy". It may have
-// placeholders of environment variables.
+// NewAdmin returns a client for an admin address in Caddy's format, such as "localhost:2019" or "unix//run/caddy". The
+// address may contain placeholders for environment variables.
 func NewAdmin(address string) (*Admin, error) {
 	resolved, err := caddy.NewReplacer().ReplaceOrErr(address, true, true)
 	if err != nil {
@@ -38,7 +39,7 @@ func NewAdmin(address string) (*Admin, error) {
 		return nil, fmt.Errorf("admin address %q: %w", address, err)
 	}
 	if parsed.IsUnixNetwork() {
-		// What follows a bar is the mode of the file.
+		// The part after "|" is the mode of the socket file.
 		parsed.Host, _, _ = strings.Cut(parsed.Host, "|")
 	}
 	return &Admin{address: parsed}, nil
@@ -46,10 +47,12 @@ func NewAdmin(address string) (*Admin, error) {
 
 var errChanged = errors.New("another client changed the configuration at the same time")
 
-// Change reads the whole configuration, lets merge change it, and posts it if it is another one then, which makes Caddy load it. When
-// another client changes it meanwhile, all of this is done again. It returns whether it posted.
+// Change reads the whole configuration and calls merge to edit it. If the result differs, Change posts it, which makes
+// Caddy load it. If another client changes the configuration in the meantime, Change starts again. It reports whether
+// it posted a configuration.
 //
-// Change writes to this process only. If another process answers at the address, it returns an error with ErrAnotherProcess.
+// Change writes only to this process. If another process listens at the address, it returns an error that wraps
+// ErrAnotherProcess.
 func (a *Admin) Change(ctx context.Context, merge func(config map[string]any) error) (bool, error) {
 	for try := 1; ; try++ {
 		changed, err := a.tryChange(ctx, merge)
@@ -75,7 +78,7 @@ func (a *Admin) tryChange(ctx context.Context, merge func(map[string]any) error)
 			return false, fmt.Errorf("decoding the configuration: %w", err)
 		}
 		if *into == nil {
-			// No configuration is null.
+			// The admin API returns null if there is no configuration.
 			*into = map[string]any{}
 		}
 	}

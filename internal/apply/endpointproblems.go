@@ -11,10 +11,10 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// EndpointProblems returns a verdict for each object that refers to a backend whose endpoints are missing, refused or unhealthy
-// at this moment. It may be called on any goroutine.
+// EndpointProblems returns a verdict for each object that refers to a backend whose endpoints are now missing, refused
+// or unhealthy. It may be called on any goroutine.
 func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
-	// An Ingress has many paths that lead to one backend.
+	// reference identifies a use of a backend, because an Ingress may have many paths with the same backend.
 	type reference struct {
 		origin         ir.Ref
 		field, backend string
@@ -48,7 +48,7 @@ func (l *Live) EndpointProblems(config *ir.Config) []*report.Verdict {
 	return verdicts
 }
 
-// withoutEndpoints says what happens to the requests for a backend without endpoints.
+// withoutEndpoints returns what happens to the requests for a backend without endpoints, for a message.
 func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) string {
 	if effect := elsewhere(r.Backends, b.Backend, "its requests go"); effect != "" {
 		return effect
@@ -60,7 +60,7 @@ func withoutEndpoints(h *ir.VirtualHost, r *ir.Route, b *ir.WeightedBackend) str
 	return "requests get 503"
 }
 
-// elsewhere names the backend that gets what is for one without endpoints. It is empty if there is no other one.
+// elsewhere returns the part of a message that names the fallback backend. It is empty if there is no other backend.
 func elsewhere(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 	for i := range all {
 		if all[i].Fallback && all[i].Backend != than {
@@ -70,8 +70,8 @@ func elsewhere(all []ir.WeightedBackend, than *ir.Backend, goes string) string {
 	return ""
 }
 
-// endpointProblem returns the problem with the endpoints of a backend at this moment, or nil. effect is what happens without
-// endpoints.
+// endpointProblem returns the current problem with the endpoints of a backend, or nil. effect is what happens without
+// endpoints, for the message.
 func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 	none := len(l.endpoints.Backend(b.ID).Endpoints()) == 0
 	refused := l.refused(b.ID)
@@ -100,7 +100,8 @@ func (l *Live) endpointProblem(b *ir.Backend, effect string) *report.Problem {
 	return l.healthProblem(b)
 }
 
-// refused lists the endpoints of a backend that must not be dialled: a few of them stand for all.
+// refused returns a list of endpoints of a backend that are left out because connections to them are not allowed. It
+// names only the first few.
 func (l *Live) refused(id string) string {
 	const most = 4
 	var all []string
@@ -114,8 +115,8 @@ func (l *Live) refused(id string) string {
 	return strings.Join(all, ", ")
 }
 
-// healthProblem is that of a backend whose endpoints fail their health checks. The admin API and a metric have it, and no
-// Event: endpoints that fail now and then would write a new one each time.
+// healthProblem returns the problem of a backend with unhealthy endpoints, or nil. It is reported in the admin API and
+// as a metric, but not as an Event, because endpoints that fail now and then would create a new Event each time.
 func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 	s, _ := l.Health.State(b.ID)
 	if s.Unhealthy == 0 {
@@ -132,7 +133,7 @@ func (l *Live) healthProblem(b *ir.Backend) *report.Problem {
 	}
 }
 
-// nameProblem is that of a Service of type ExternalName.
+// nameProblem returns the problem of a Service of type ExternalName, or nil.
 func (l *Live) nameProblem(b *ir.Backend, none bool, closed, effect string) *report.Problem {
 	name, _ := l.Names.State(b.ID)
 	refused := strings.Join(name.Refused, ", ")

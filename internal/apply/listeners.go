@@ -21,29 +21,29 @@ import (
 	"github.com/k8singress/k8singress/internal/structure"
 )
 
-// servers are those that have the limits and the TLS of a listener.
+// servers maps each protocol to the server whose limits and TLS settings its listeners use.
 var servers = map[ir.ListenerProtocol]string{ir.ListenerHTTP: structure.HTTPServer, ir.ListenerHTTPS: structure.HTTPSServer}
 
-// listening is the listeners beside those of the servers.
+// listening is the state of the listeners of listener groups, which are separate from the listeners of the servers.
 type listening struct {
 	groups map[string]*document.ListenerGroup
-	// opened are the addresses that are open, by protocol and address.
+	// opened are the open addresses, by protocol and address.
 	opened map[string]*front.Opened
-	// bound are the listeners of these addresses. leaving are those of addresses that are closed, but not all of whose connections have
-	// ended: a request that comes by one of them still finds its host.
+	// bound are the listeners of the open addresses, with the same keys. leaving are closed addresses with open
+	// connections: requests on these still find their hosts.
 	bound   map[string][]live.Listener
 	leaving []departed
-	// gone are the groups that are to be forgotten when nothing that is leaving is theirs.
+	// gone are the removed groups. A group is forgotten when none of its listeners is leaving.
 	gone map[string]bool
-	// early says that some are left out because their server has not started yet.
+	// early means that some listeners are not open because their server has not started yet.
 	early bool
-	// refused has the verdicts on the listeners that are left out.
+	// refused holds the verdicts on the listeners that could not be opened.
 	refused []*report.Verdict
-	// admin is where the admin API listens, if it does.
+	// admin is the address of the admin API, or settings.AdminOff.
 	admin string
 }
 
-// departed is an address that is closed, and its listeners.
+// departed is a closed address with its listeners.
 type departed struct {
 	opened    *front.Opened
 	listeners []live.Listener
@@ -56,10 +56,11 @@ type bound struct {
 	origin ir.Ref
 }
 
-// name is unique among the listeners of all groups.
+// name returns a name that is unique among the listeners of all groups.
 func (b *bound) name() string { return b.group + "/" + b.Name }
 
-// updateGroups changes the hosts of groups, and the certificates of their listeners. Those of groups that go stay until listen.
+// updateGroups changes the hosts of groups and the certificates of their listeners. The hosts of removed groups stay
+// until listen removes them.
 func (l *Live) updateGroups(changes map[string]*document.ListenerGroup) {
 	for name, g := range changes {
 		before := l.listening.groups[name]
@@ -77,7 +78,7 @@ func (l *Live) updateGroups(changes map[string]*document.ListenerGroup) {
 		}
 		l.listening.groups[name] = g
 		if l.listening.gone[name] {
-			// It is another one of the same name.
+			// It is a new group with the name of a removed one.
 			l.forgetGroup(name)
 		}
 		l.Table.UpdateGroup(name, document.DiffHosts(before, g))
@@ -94,8 +95,8 @@ func boundOf(name string, g *document.ListenerGroup) (all []bound) {
 	return all
 }
 
-// Listen opens and closes the ports of listener groups, so that those are open that the groups want and that can be. It comes after
-// Apply, when the Secrets are known that the groups name.
+// Listen opens and closes the ports of listener groups. It must be called after Apply, when the contents of the
+// listeners' Secrets have been set.
 func (l *Live) Listen(d *document.Delta) {
 	if len(d.ListenerGroups) == 0 {
 		return
@@ -108,10 +109,10 @@ func (l *Live) Listen(d *document.Delta) {
 	l.listen()
 }
 
-// IsEarly says whether listeners wait for a server that is about to start. StartListeners opens them then.
+// IsEarly reports whether listeners wait for a server that is about to start. StartListeners opens them later.
 func (l *Live) IsEarly() bool { return l.listening.early }
 
-// StartListeners opens the ports of listeners whose server has started since.
+// StartListeners opens the ports of listeners whose server has started.
 func (l *Live) StartListeners() { l.listen() }
 
 func (l *Live) forgetGroup(name string) {
@@ -119,7 +120,7 @@ func (l *Live) forgetGroup(name string) {
 	delete(l.listening.gone, name)
 }
 
-// listen is Listen for whatever may have changed.
+// listen opens and closes ports so that they match the current groups.
 func (l *Live) listen() {
 	s := &l.listening
 	s.refused, s.early = nil, false
@@ -153,7 +154,8 @@ func (l *Live) listen() {
 	l.guardPorts()
 }
 
-// closeAllBut closes the addresses that are not wanted any more, or whose server has gone. What is leaving is forgotten when it has ended.
+// closeAllBut closes the addresses that are no longer wanted, or whose server has stopped. It forgets closed addresses
+// whose connections have ended.
 func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
 	s := &l.listening
 	for key, opened := range s.opened {
@@ -167,7 +169,7 @@ func (l *Live) closeAllBut(wanted map[string][]live.Listener) {
 	s.leaving = slices.DeleteFunc(s.leaving, func(d departed) bool { return d.opened.Ended() })
 }
 
-// withLeaving adds the listeners of addresses that are leaving, but for ports that are open again.
+// withLeaving adds the listeners of leaving addresses, except for ports that are open again.
 func (s *listening) withLeaving(open []live.Listener) []live.Listener {
 	all := slices.Clone(open)
 	for _, d := range s.leaving {
@@ -180,14 +182,14 @@ func (s *listening) withLeaving(open []live.Listener) []live.Listener {
 	return all
 }
 
-// isLeaving says whether a listener of a group is leaving.
+// isLeaving reports whether a listener of a group is leaving.
 func (s *listening) isLeaving(group string) bool {
 	return slices.ContainsFunc(s.leaving, func(d departed) bool {
 		return slices.ContainsFunc(d.listeners, func(of live.Listener) bool { return of.Group == group })
 	})
 }
 
-// claimedPort is a port that listeners want, which have the same protocol.
+// claimedPort is a port with the listeners that share it. They have the same protocol.
 type claimedPort struct {
 	protocol  ir.ListenerProtocol
 	listeners []bound
@@ -195,7 +197,7 @@ type claimedPort struct {
 	err       error
 }
 
-// entries are its listeners as the table has them.
+// entries returns the listeners in the form that the table uses.
 func (p *claimedPort) entries() (all []live.Listener) {
 	for i := range p.listeners {
 		of := &p.listeners[i]
@@ -208,7 +210,8 @@ func (p *claimedPort) key(address caddy.NetworkAddress) string {
 	return string(p.protocol) + " " + caddy.JoinNetworkAddress(address.Network, address.Host, strconv.Itoa(int(address.StartPort)))
 }
 
-// claimPorts gives each port to the first listener that wants it, and to those that can share it with that. It returns them by number.
+// claimPorts assigns each port to the first listener that requests it, and to the listeners that can share the port
+// with it. It returns the ports sorted by number.
 func (l *Live) claimPorts() []*claimedPort {
 	all := map[uint16]*claimedPort{}
 	for _, group := range slices.Sorted(maps.Keys(l.listening.groups)) {
@@ -230,7 +233,7 @@ func (l *Live) claimPorts() []*claimedPort {
 	return sorted
 }
 
-// fits returns an error if a listener cannot have its port beside those that have it, of which there may be none.
+// fits returns an error if a listener cannot share the port with its other listeners. p is nil if there are none.
 func (p *claimedPort) fits(of *bound) error {
 	switch {
 	case of.Port == 0:
@@ -248,7 +251,8 @@ func (p *claimedPort) fits(of *bound) error {
 	return nil
 }
 
-// addresses returns those that are to be open for a port. There are none if another part of this process has one of them.
+// addresses returns the addresses to open for a port. It returns an error if another part of this process uses one of
+// them.
 func (l *Live) addresses(p *claimedPort) ([]caddy.NetworkAddress, error) {
 	all, err := front.Process().Addresses(servers[p.protocol], p.listeners[0].Port)
 	if err != nil {
@@ -266,7 +270,7 @@ func (l *Live) addresses(p *claimedPort) ([]caddy.NetworkAddress, error) {
 	return all, nil
 }
 
-// open opens what is not open of a port.
+// open opens the addresses of a port that are not open yet.
 func (l *Live) open(p *claimedPort) error {
 	var errs []error
 	for _, address := range p.addresses {
@@ -286,7 +290,7 @@ func (l *Live) open(p *claimedPort) error {
 	return errors.Join(errs...)
 }
 
-// refuse notes the verdict on the object that a listener comes from.
+// refuse adds a verdict on the object that defines a listener.
 func (s *listening) refuse(of *bound, err error) {
 	p := report.Problem{
 		Severity: report.Error, Reason: report.PortConflict,
@@ -298,7 +302,7 @@ func (s *listening) refuse(of *bound, err error) {
 	s.refused = append(s.refused, &report.Verdict{Object: of.origin, Problems: []report.Problem{p}})
 }
 
-// close closes all.
+// close closes all addresses.
 func (s *listening) close() {
 	for _, opened := range s.opened {
 		opened.Close()

@@ -1,4 +1,4 @@
-// Package apply puts what was rendered into effect: the live half by changing the tables that requests are served from,
+// Package apply applies rendered configuration. It changes the live tables from which requests are served, and changes
 // the structure through Caddy's admin API.
 package apply
 
@@ -25,14 +25,14 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// Live is the live half. It is for one goroutine, but for the tables, which serve requests on any.
+// Live holds the live tables. Only one goroutine may use it, but the tables serve requests on any goroutine.
 type Live struct {
 	Table *live.Table
 	Secrets
-	// Names looks up those that backends stand for. It is to be configured and run.
+	// Names resolves the names of ExternalName Services. The caller must configure and run it.
 	Names *resolver.Resolver
 
-	// Health asks endpoints whether they are well.
+	// Health runs the health checks of endpoints.
 	Health *health.Checker
 
 	endpoints *endpoints.Table
@@ -40,7 +40,7 @@ type Live struct {
 	listening listening
 	log       *zap.Logger
 	ctx       caddy.Context
-	// held has the verdicts on the ports that were left out.
+	// held holds the verdicts on the ports that could not be opened.
 	held map[string]*report.Verdict
 }
 
@@ -54,7 +54,7 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 		ports: l4app.New(log, l4app.Tables{
 			Endpoints: table, Certificates: secrets.Certificates, Trust: secrets.Trust, AccessLog: served.StreamLog,
 		}),
-		// Addresses go into effect without the one goroutine: the table takes them from any.
+		// The resolver sets addresses directly, because the table may be changed on any goroutine.
 		Names:  resolver.New(func(id string, addresses []string) { table.Set(id, endpointsAt(addresses)) }, log),
 		Health: health.New(table.Guard(), secrets.Trust.Authority),
 		held:   map[string]*report.Verdict{}, log: log.Named("listeners"),
@@ -62,8 +62,8 @@ func NewLive(table *endpoints.Table, log *zap.Logger) *Live {
 	}
 }
 
-// Adopt provisions chains under another Caddy configuration, which has its admin API at an address; ctx must outlive it. Ports that the
-// configuration listens on itself are closed.
+// Adopt provisions handler chains under a new Caddy configuration, which ctx must outlive. admin is the address of its
+// admin API. Ports on which the configuration itself listens are closed.
 func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	l.ctx = ctx
 	l.notePorts(nil, l.ports.Adopt(ctx))
@@ -72,7 +72,7 @@ func (l *Live) Adopt(ctx caddy.Context, admin string) error {
 	return l.Table.Adopt(ctx)
 }
 
-// Apply changes the tables, in an order in which no request sees a route before its endpoints. Listen is to follow.
+// Apply changes the tables. Endpoints are set before the routes that use them. Listen must be called afterwards.
 func (l *Live) Apply(d *document.Delta) {
 	if d.Global != nil {
 		l.Table.SetGlobal(d.Global)
@@ -99,8 +99,9 @@ func (l *Live) Apply(d *document.Delta) {
 	}
 }
 
-// smallestFirst returns the backends that there are by the number of their endpoints: where a namespace has room for a part of them, what
-// is left out is of those that have the most, and the same in each replica.
+// smallestFirst returns the IDs of the backends in the delta, except removed ones, sorted by the number of their
+// endpoints. If a namespace exceeds its quota, the largest backends then lose endpoints, and the result is the same in
+// each replica.
 func smallestFirst(all map[string]*document.Backend) []string {
 	ids := make([]string, 0, len(all))
 	for id, b := range all {
@@ -114,7 +115,8 @@ func smallestFirst(all map[string]*document.Backend) []string {
 	return ids
 }
 
-// setBackend gives a backend its endpoints. One that stands for a name keeps what it has until the name is looked up.
+// setBackend sets the endpoints of a backend. A backend for an external name keeps its endpoints until the name has
+// been resolved.
 func (l *Live) setBackend(id string, b *document.Backend) {
 	l.endpoints.Guard().SetName(id, b.ExternalName != "")
 	if b.ExternalName != "" {
@@ -126,7 +128,7 @@ func (l *Live) setBackend(id string, b *document.Backend) {
 	l.endpoints.Set(id, endpointsAt(b.Endpoints))
 }
 
-// check asks the endpoints of a backend whether they are well, if it wants that.
+// check starts, changes or stops the health check of a backend.
 func (l *Live) check(id string, b *ir.LoadBalancing) {
 	var check *ir.HealthCheck
 	if b != nil {
@@ -166,7 +168,7 @@ func (l *Live) notePorts(changed map[string]*document.Port, refused []l4app.Refu
 	}
 }
 
-// RetryPorts tries the ports again that were refused, and those of listeners.
+// RetryPorts tries again to open the refused ports, including those of listeners.
 func (l *Live) RetryPorts() {
 	refused := l.ports.Retry(l.ctx)
 	clear(l.held)
@@ -174,15 +176,16 @@ func (l *Live) RetryPorts() {
 	l.listen()
 }
 
-// OpenPorts returns the names of the TCP and UDP ports that are open, sorted.
+// OpenPorts returns the sorted names of the open TCP and UDP ports.
 func (l *Live) OpenPorts() []string { return l.ports.Names() }
 
-// Pending says whether something was refused that may work later, or is to be forgotten later: RetryPorts does both.
+// Pending reports whether RetryPorts must be called later: a port was refused, or the connections of a closed listener
+// have not ended.
 func (l *Live) Pending() bool {
 	return len(l.held)+len(l.listening.refused)+len(l.listening.leaving) > 0
 }
 
-// Verdicts returns what the tables say of the objects that their entries come from.
+// Verdicts returns the problems that the tables found, for the objects that define the entries.
 func (l *Live) Verdicts() []*report.Verdict {
 	var all []*report.Verdict
 	for _, r := range l.Table.Refused() {
@@ -195,10 +198,10 @@ func (l *Live) Verdicts() []*report.Verdict {
 	return append(all, l.Secrets.Problems()...)
 }
 
-// Ports are those of TCP and UDP. They belong to Live, but for what may be called on any goroutine.
+// Ports returns the TCP and UDP ports. Callers may use only those methods that may be called on any goroutine.
 func (l *Live) Ports() *l4app.Ports { return l.ports }
 
-// Close ends everything that runs.
+// Close stops everything that runs.
 func (l *Live) Close() {
 	l.Health.Close()
 	l.listening.close()
@@ -206,10 +209,10 @@ func (l *Live) Close() {
 	l.Table.Close()
 }
 
-// listeners are the commands that list who listens, by protocol.
+// listeners are the commands that list listening processes, by protocol.
 var listeners = map[string]string{"tcp": "ss -ltnp", "udp": "ss -lunp"}
 
-// refusedPort is the verdict on the object that a port comes from.
+// refusedPort returns the verdict on the object that defines a refused port.
 func refusedPort(r l4app.Refusal) *report.Verdict {
 	protocol, port, _ := strings.Cut(r.Name, "/")
 	p := report.Problem{

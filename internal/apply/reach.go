@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/reach"
 )
 
-// The parts of the process that listen, and what stands in front of it, as the guard knows them.
+// The components that listen, as names for the guard. The Service of the controller is in front of the process.
 const (
 	ofOptions   = "options"
 	ofServers   = "servers"
@@ -21,8 +21,9 @@ const (
 	ofService   = "service"
 )
 
-// Reach says which addresses may be dialled, and where this process listens by its options: its servers for clients, and what else. It
-// takes effect at once: endpoints that must not be dialled are left out.
+// Reach sets to which addresses connections are allowed, and on which addresses this process listens by its options:
+// servers for clients, and own for the administrator. It takes effect at once: endpoints to which connections are not
+// allowed are left out.
 func (l *Live) Reach(o reach.Options, servers, own []string) {
 	guard := l.endpoints.Guard()
 	guard.Configure(o)
@@ -31,7 +32,7 @@ func (l *Live) Reach(o reach.Options, servers, own []string) {
 	l.endpoints.Sift()
 }
 
-// public says that clients ask there.
+// public marks listeners as open to clients.
 func public(all []reach.Listening) []reach.Listening {
 	for i := range all {
 		all[i].Public = true
@@ -39,14 +40,14 @@ func public(all []reach.Listening) []reach.Listening {
 	return all
 }
 
-// ReachService says where the controller's own Service listens.
+// ReachService sets the addresses of the controller's own Service.
 func (l *Live) ReachService(own []reach.Listening) {
 	if l.endpoints.Guard().Listen(ofService, public(own)) {
 		l.endpoints.Sift()
 	}
 }
 
-// guardPorts has the guard know the ports that are open at this moment.
+// guardPorts tells the guard which ports are open now.
 func (l *Live) guardPorts() {
 	var addresses []string
 	for _, key := range slices.Sorted(maps.Keys(l.listening.opened)) {
@@ -61,11 +62,11 @@ func (l *Live) guardPorts() {
 	}
 }
 
-// localhost is what the name stands for.
+// localhost are the addresses of the name "localhost".
 var localhost = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()}
 
-// listeningAt reads addresses of listeners. Of one that cannot be read Caddy says what is wrong, and Unix sockets have no port. A name
-// of a host stands for each address of this machine.
+// listeningAt parses listen addresses. Invalid addresses are skipped, because Caddy reports them. Unix sockets are
+// skipped, because they have no port. A host name stands for all addresses of this machine, except "localhost".
 func listeningAt(addresses []string) []reach.Listening {
 	var all []reach.Listening
 	for _, text := range addresses {

@@ -19,14 +19,16 @@ import (
 // configPath is the route of Caddy's admin API for the whole configuration.
 const configPath = "/config/"
 
-// processPath is the route that answers processToken.
+// processPath is the route that returns processToken.
 const processPath = "/k8singress/process"
 
-// processToken is a random text that only this process knows, and those who may read its configuration.
+// processToken is a random text that identifies this process. Other processes cannot know it, except those that may
+// read its configuration.
 var processToken = rand.Text()
 
-// ProcessRoute returns the route of the admin API by which a client inside this process finds out that it talks to this process. The
-// server shows the token, and not the client: another process at the address could accept whatever a client shows.
+// ProcessRoute returns the route of the admin API with which a client in this process verifies that it talks to this
+// process. The server sends the token to the client, not the other way round, because another process at the address
+// could accept any token.
 func ProcessRoute() caddy.AdminRoute {
 	return caddy.AdminRoute{Pattern: "GET " + processPath, Handler: caddy.AdminHandlerFunc(
 		func(w http.ResponseWriter, _ *http.Request) error {
@@ -36,12 +38,12 @@ func ProcessRoute() caddy.AdminRoute {
 	)}
 }
 
-// ErrAnotherProcess is the error of a change at an address at which another process has its admin API.
+// ErrAnotherProcess means that the admin API at the address belongs to another process.
 var ErrAnotherProcess = errors.New("another process answers there, so nothing is written to it; let \"admin\" of the app k8singress be " +
 	"the address at \"listen\" of \"admin\" in the configuration, and give each process an admin address of its own")
 
-// session is one connection to the admin API. Its requests never go to a process that verify has not seen: several processes may listen
-// at one address, and each connection reaches one of them.
+// session is one connection to the admin API. All its requests use the connection that verify has checked, because
+// several processes may listen at one address, and each connection reaches one of them.
 type session struct {
 	*Admin
 	client    *http.Client
@@ -50,7 +52,8 @@ type session struct {
 
 var errConnectionLost = fmt.Errorf("%w: the connection was closed", errChanged)
 
-// newSession returns a session whose first request opens the connection. When that has ended, requests fail with errChanged.
+// newSession returns a session whose first request opens the connection. After the connection has ended, requests fail
+// with errChanged.
 func (a *Admin) newSession() *session {
 	dialer, dialled := &net.Dialer{}, atomic.Bool{}
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -59,14 +62,14 @@ func (a *Admin) newSession() *session {
 		}
 		return dialer.DialContext(ctx, a.address.Network, a.address.JoinHostPort(0))
 	}}
-	// Caddy redirects none of these requests.
+	// Caddy does not redirect any of these requests.
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &session{a, &http.Client{Transport: transport, CheckRedirect: stay, Timeout: adminTimeout}, transport}
 }
 
 func (s *session) close() { s.transport.CloseIdleConnections() }
 
-// verify returns an error unless this process is at the other end of the connection.
+// verify returns an error unless the connection goes to this process.
 func (s *session) verify(ctx context.Context) error {
 	response, err := s.ask(ctx, http.MethodGet, processPath, nil, "")
 	if err != nil {
@@ -103,7 +106,7 @@ func (s *session) post(ctx context.Context, config []byte, etag string) error {
 	return response.Body.Close()
 }
 
-// do asks for the configuration. It returns a response with a good status only.
+// do sends a request for the configuration. It returns an error unless the status code is below 300.
 func (s *session) do(ctx context.Context, method string, body []byte, etag string) (*http.Response, error) {
 	response, err := s.ask(ctx, method, configPath, body, etag)
 	if err != nil {
@@ -120,27 +123,28 @@ func (s *session) do(ctx context.Context, method string, body []byte, etag strin
 	return nil, refusal(response, message)
 }
 
-// maxMessage is the maximum size of an error message that is read.
+// maxMessage is the maximum number of bytes to read from an error message.
 const maxMessage = 4 << 10
 
 func refusal(response *http.Response, message []byte) error {
 	return fmt.Errorf("caddy answers %s: %s", response.Status, strings.TrimSpace(string(message)))
 }
 
-// ask sends a request, and sends it again with an Origin if that is what Caddy wants.
+// ask sends a request. If Caddy rejects it with 403, ask sends it again with an Origin header.
 func (s *session) ask(ctx context.Context, method, path string, body []byte, etag string) (*http.Response, error) {
 	response, err := s.send(ctx, method, path, body, map[string]string{"If-Match": etag})
 	if err != nil || response.StatusCode != http.StatusForbidden {
 		return response, err
 	}
-	// With enforce_origin Caddy wants an Origin. Without, it checks one that is there, against a list in which the address of a socket,
-	// or that of one interface of many, does not stand. The body is read, or the connection could not be used again.
+	// With enforce_origin Caddy requires the Origin header. Without enforce_origin it checks a header that is present
+	// against a list, which does not contain the address of a socket or of one of several interfaces. So the header is
+	// sent only if necessary. The body must be read so that the connection can be reused.
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxMessage))
 	response.Body.Close()
 	return s.send(ctx, method, path, body, map[string]string{"If-Match": etag, "Origin": "http://" + s.host()})
 }
 
-// send leaves out headers without a value.
+// send sends a request. Headers with an empty value are omitted.
 func (s *session) send(ctx context.Context, method, path string, body []byte, headers map[string]string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+s.host()+path, bytes.NewReader(body))
 	if err != nil {
@@ -161,8 +165,9 @@ func (s *session) send(ctx context.Context, method, path string, body []byte, he
 	return response, err
 }
 
-// dropped reports whether a connection ended without an answer. Caddy has just loaded a configuration then, and given up the listener
-// of the one before with all that waited for it. Should it have been the one that was posted, reading it again shows that.
+// dropped reports whether a connection ended without a response. This happens when Caddy has just loaded a
+// configuration and closed the listener of the previous one, with all waiting connections. If the loaded configuration
+// is the one that was posted, reading it again shows this.
 func dropped(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -1,4 +1,5 @@
-// Package explain writes for people what a document does with the requests for each path: what they meet, in this order, and where they go.
+// Package explain describes a document in readable text: for each path, the handlers that a request passes, in order,
+// and its backend.
 package explain
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/document"
 )
 
-// Text describes the hosts of a document: a paragraph each, sorted by name.
+// Text describes the hosts of a document, one paragraph per host, sorted by name.
 func Text(d *document.Live) string {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(d.Hosts)) {
@@ -43,7 +44,7 @@ func writeHost(b *strings.Builder, name string, h *document.Host, d *document.Li
 	}
 }
 
-// passedTo returns the backends of the TLS connections that do not end here.
+// passedTo returns the backends that get TLS connections of a host without termination.
 func passedTo(h *document.Host) (all []string) {
 	if h.Passthrough != "" {
 		all = append(all, h.Passthrough)
@@ -98,7 +99,7 @@ func ofFallback(s *document.Share) string {
 	return ""
 }
 
-// endpoints says how many a backend has, as far as objects say it.
+// endpoints returns the number of a backend's endpoints for the text, or its external name.
 func endpoints(of *document.Backend) string {
 	switch {
 	case of == nil:
@@ -111,13 +112,13 @@ func endpoints(of *document.Backend) string {
 	return fmt.Sprintf(", %d endpoints", len(of.Endpoints))
 }
 
-// handlers returns those of a chain, in their order. Those in a subroute stay in it.
+// handlers returns the handlers of a chain in order. Handlers inside a subroute are not listed separately.
 func handlers(chain json.RawMessage) (all []json.RawMessage) {
 	var routes []struct {
 		Handle []json.RawMessage `json:"handle"`
 	}
 	if json.Unmarshal(chain, &routes) != nil {
-		return nil // An empty chain is no JSON.
+		return nil // An empty chain is not valid JSON.
 	}
 	for _, r := range routes {
 		all = append(all, r.Handle...)
@@ -125,10 +126,10 @@ func handlers(chain json.RawMessage) (all []json.RawMessage) {
 	return all
 }
 
-// ownPrefix is in front of the names of our own handlers, and says nothing to users.
+// ownPrefix is the prefix of the names of our handlers. It is omitted in the text.
 const ownPrefix = "k8singress_"
 
-// taken takes the name of a handler out of its settings.
+// taken splits the JSON of a handler into its readable name and its other settings.
 func taken(handler json.RawMessage) (name string, settings json.RawMessage) {
 	fields := map[string]json.RawMessage{}
 	if json.Unmarshal(handler, &fields) != nil || json.Unmarshal(fields["handler"], &name) != nil {
@@ -138,7 +139,7 @@ func taken(handler json.RawMessage) (name string, settings json.RawMessage) {
 	return strings.ReplaceAll(strings.TrimPrefix(name, ownPrefix), "_", " "), document.Encode(fields)
 }
 
-// step writes a line for something that requests meet, with its settings, if it has any.
+// step writes the line for one handler, with its settings if it has any.
 func step(b *strings.Builder, depth int, name string, settings json.RawMessage) {
 	line := indent(depth) + name
 	if len(settings) > 0 && !bytes.Equal(settings, []byte("{}")) {

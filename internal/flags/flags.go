@@ -1,5 +1,5 @@
-// Package flags reads the command line of ingress-nginx, so that a Deployment of it works with another image
-// and the rights of the controller.
+// Package flags parses the command line of ingress-nginx. A Deployment of ingress-nginx then needs only another image
+// and the controller's RBAC rules.
 package flags
 
 //go:generate go test -run ^TestReference$ -update
@@ -19,25 +19,26 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// Row is one flag. Its Default is that of ingress-nginx, and its Scope the option of the Caddyfile that it stands for.
+// Row is one flag. Default is ingress-nginx's default, and Scope is the Caddyfile option to which the flag corresponds.
 type Row = option.Row[Settings, string]
 
-// Settings are what flags change.
+// Settings are the settings that flags can change.
 type Settings struct {
 	Config settings.Config
-	// Debug asks for log lines of the level DEBUG.
+	// Debug sets the log level to DEBUG.
 	Debug bool
 
 	healthHost, healthPort string
 	internalNodes          bool
 }
 
-// leasePrefix keeps the Lease apart from that of an ingress-nginx which runs beside this controller with the same flags.
+// leasePrefix is added to the name of the Lease, so that an ingress-nginx with the same flags in the same namespace
+// uses another one.
 const leasePrefix = "k8singress-"
 
-// Apply returns the options that flags stand for, given by their names without dashes, on top of those of a Caddyfile: a flag that is
-// given counts before what the Caddyfile says, and that before what ingress-nginx does without the flag. A problem that is an error
-// is to end the start; a warning names a flag without effect.
+// Apply returns the options for the given flags, by name without dashes. A given flag takes precedence over base, which
+// holds the options of the Caddyfile, and base takes precedence over ingress-nginx's defaults. A problem of severity
+// error must end the start; a warning names a flag without effect.
 func Apply(base settings.Config, given map[string]string) (Settings, []report.Problem) {
 	s := Settings{Config: base}
 	s.Config.HealthMetrics, s.Config.HealthReady = true, true
@@ -59,7 +60,7 @@ func Apply(base settings.Config, given map[string]string) (Settings, []report.Pr
 	return s, r.Problems
 }
 
-// pairs are flags that exclude each other, there as here.
+// pairs are flags that exclude each other, as in ingress-nginx.
 var pairs = [][2]string{{"publish-service", "publish-status-address"}, {"watch-namespace", "watch-namespace-selector"}}
 
 func refusePairs(r *option.Reading[Settings], given map[string]string) {
@@ -70,7 +71,7 @@ func refusePairs(r *option.Reading[Settings], given map[string]string) {
 	}
 }
 
-// finish fills in what ingress-nginx does without flags.
+// finish sets the defaults that ingress-nginx uses without flags.
 func (s *Settings) finish() {
 	c := &s.Config
 	if s.healthPort == "" {
@@ -97,7 +98,7 @@ func (s *Settings) finish() {
 	}
 }
 
-// kubernetes is the API server that objects come from.
+// kubernetes returns the settings of the Kubernetes source, and creates them if necessary.
 func (s *Settings) kubernetes() *settings.Kubernetes {
 	if s.Config.Source == nil {
 		s.Config.Source = new(settings.Source)
@@ -108,7 +109,7 @@ func (s *Settings) kubernetes() *settings.Kubernetes {
 	return s.Config.Source.Kubernetes
 }
 
-// The words for Row.Values. A flag that takes boolean may stand without a value.
+// Texts for Row.Values. A flag with the value boolean may be given without a value.
 const (
 	boolean  = "true or false"
 	text     = "text"
@@ -117,10 +118,10 @@ const (
 	named    = "namespace/name"
 )
 
-// Boolean says whether the flag may stand without a value, and means true then.
+// Boolean reports whether a flag may be given without a value, which means true.
 func Boolean(row *Row) bool { return row.Values == boolean }
 
-// set reads a value into a field of the options.
+// set returns a parser that stores the value in a field of the options.
 func set[T any](field func(*settings.Config) *T, read func(string) (T, error)) func(*Settings, string) error {
 	return func(s *Settings, value string) error {
 		v, err := read(value)
@@ -164,7 +165,7 @@ func readPort(s string) (string, error) {
 	return s, nil
 }
 
-// readAddress makes the address of a server out of a port.
+// readAddress returns the listen address for a port.
 func readAddress(s string) ([]string, error) {
 	port, err := readPort(s)
 	return []string{":" + port}, err
@@ -187,7 +188,7 @@ func readPath(s string) (string, error) {
 	return s, nil
 }
 
-// readExternalNames reads disable-svc-external-name.
+// readExternalNames parses disable-svc-external-name.
 func readExternalNames(s string) (string, error) {
 	off, err := readBool(s)
 	if !off {
@@ -196,7 +197,7 @@ func readExternalNames(s string) (string, error) {
 	return settings.ExternalNamesOff, nil
 }
 
-// readElection reads disable-leader-election.
+// readElection parses disable-leader-election.
 func readElection(s string) (string, error) {
 	off, err := readBool(s)
 	if !off {
@@ -205,7 +206,7 @@ func readElection(s string) (string, error) {
 	return settings.ElectionOff, nil
 }
 
-// readUpdateStatus reads update-status.
+// readUpdateStatus parses update-status.
 func readUpdateStatus(s string) (string, error) {
 	update, err := readBool(s)
 	if update || err != nil {
@@ -214,7 +215,7 @@ func readUpdateStatus(s string) (string, error) {
 	return settings.StatusOff, nil
 }
 
-// readLevel reads the verbosity of klog, whose third level tells of each change.
+// readLevel parses the verbosity of klog, whose level 3 logs each change.
 func readLevel(s *Settings, value string) error {
 	n, err := strconv.Atoi(value)
 	if err != nil {
@@ -224,7 +225,7 @@ func readLevel(s *Settings, value string) error {
 	return nil
 }
 
-// only takes the one value that means what holds here anyway.
+// only returns a parser that accepts only the value that matches the fixed behavior.
 func only(allowed, why string) func(*Settings, string) error {
 	return func(_ *Settings, value string) error {
 		if value == allowed {

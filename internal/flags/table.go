@@ -6,7 +6,7 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// Why several flags have no effect.
+// Reasons why flags have no effect.
 const (
 	dropped           = "ingress-nginx has dropped it"
 	noGeoIP           = "there are no variables of GeoIP yet"
@@ -15,7 +15,8 @@ const (
 	profilesElsewhere = "profiles are at /debug/pprof of the admin API"
 )
 
-// Table lists the flags of ingress-nginx v1.15.1, those of klog that it takes, and some that it has dropped.
+// Table lists the flags of ingress-nginx v1.15.1, including those of klog, and some flags that ingress-nginx has
+// removed.
 var Table = option.Table[Settings, string]{
 	{
 		Name: "configmap", Values: named, Default: "none", Example: "ingress-nginx/ingress-nginx-controller", Scope: "configmap",

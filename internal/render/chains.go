@@ -8,12 +8,12 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// chains remembers, for one rendering, what chains were made from, so that routes which do the same share one piece of JSON.
-// Most routes of a cluster do: they have no options, or all of them the same. What is remembered is found by what compares
-// cheaply, and compared in whole; nothing here has to know the fields.
+// chains caches, for one rendering, the JSON of handler chains, so that routes with the same settings share it. Most
+// routes of a cluster have no settings, or the same ones. The key is compared cheaply; candidates are then compared
+// completely, so this code need not know the fields.
 type chains map[ir.Forwarding][]made
 
-// made is one chain, and what it was made from.
+// made is one chain with the settings from which it was made.
 type made struct {
 	filters []ir.Filter
 	proxy   ir.Proxy
@@ -22,13 +22,13 @@ type made struct {
 	access string
 }
 
-// remembered is how many chains of the same forwarding are. Where there are more, most are of one route only, and looking
-// for them would cost more than it spares.
+// remembered is the maximum number of cached chains per key. If there are more, most belong to a single route, and
+// searching them would take more time than it saves.
 const remembered = 8
 
-// of returns the chain of filters and settings. It must not be changed.
+// of returns the chain for filters and settings. The caller must not change it.
 func (m chains) of(filters []ir.Filter, proxy ir.Proxy) made {
-	// The chain does not know how TLS is spoken: see document.Destination.
+	// TLS is not part of the chain: see document.Destination.
 	proxy.TLS = nil
 	same := proxy.Forwarding
 	list := m[same]
@@ -41,7 +41,7 @@ func (m chains) of(filters []ir.Filter, proxy ir.Proxy) made {
 	next := made{filters: filters, proxy: proxy}
 	next.json, next.access = chain(filters, proxy)
 	if len(list) == remembered {
-		// The oldest goes.
+		// Drop the oldest chain.
 		copy(list, list[1:])
 		list[remembered-1] = next
 	} else {

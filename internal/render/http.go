@@ -66,7 +66,8 @@ func errorPages(of *ir.ErrorPages) *document.ErrorPages {
 	return pages
 }
 
-// destination makes a panic a refusal. Without the route its requests would go to another one, which may let in everybody.
+// destination renders one destination of a route. A panic results in a destination that rejects all requests. Without
+// it, the requests would go to another route, which might not be protected.
 func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.WeightedBackend) (d document.Destination) {
 	if len(b.Filters) > 0 {
 		filters = slices.Concat(filters, b.Filters)
@@ -76,7 +77,7 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 		made := m.of(filters, route.Proxy)
 		d.Chain, d.Access = made.json, made.access
 		if ir.GuardsByRoute(filters) {
-			// The same words let in other clients on another route.
+			// The same settings may allow other clients on another route.
 			of := []string{made.access, route.Origin.String(), route.Match.Path, b.Backend.ID}
 			d.Access = digest([]json.RawMessage{document.Encode(of)})
 		}
@@ -86,7 +87,8 @@ func (m chains) destination(route *ir.Route, filters []ir.Filter, b *ir.Weighted
 	return d
 }
 
-// chain holds nothing of the host, the path or the endpoints, so that routes which do the same share one chain.
+// chain renders a handler chain. It depends on neither the host, the path nor the endpoints, so that routes with the
+// same settings share it.
 func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access string) {
 	var handlers, guards []json.RawMessage
 	for _, f := range filters {
@@ -100,7 +102,7 @@ func chain(filters []ir.Filter, proxy ir.Proxy) (whole json.RawMessage, access s
 	return document.Encode(caddyhttp.RouteList{{HandlersRaw: handlers}}), digest(guards)
 }
 
-// digest is empty for no guards.
+// digest returns a hash of the guards, or "" if there are none.
 func digest(guards []json.RawMessage) string {
 	if guards == nil {
 		return ""
@@ -109,7 +111,7 @@ func digest(guards []json.RawMessage) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// handlerNames are the names of the Caddy handlers that do what filters say.
+// handlerNames maps each filter type to the Caddy handler that implements it.
 var handlerNames = map[reflect.Type]string{
 	reflect.TypeFor[ir.URLRewrite]():      "k8singress_rewrite",
 	reflect.TypeFor[ir.Redirect]():        "k8singress_redirect",
@@ -130,7 +132,7 @@ var handlerNames = map[reflect.Type]string{
 	reflect.TypeFor[ir.DirectResponse]():  "k8singress_direct_response",
 }
 
-// filter renders a filter as the Caddy handler that does what it says.
+// filter returns the JSON of the Caddy handler that implements a filter.
 func filter(f ir.Filter) json.RawMessage {
 	name, ok := handlerNames[reflect.TypeOf(f)]
 	if !ok {

@@ -1,5 +1,5 @@
-// Package render turns the model into Caddy's words: virtual hosts into Caddy HTTP routes, ports into caddy-l4 servers.
-// It is pure, and renders only what changed.
+// Package render translates the model into a Caddy document: virtual hosts into Caddy HTTP routes, and ports into
+// caddy-l4 servers. It does no I/O and renders only changed parts.
 package render
 
 import (
@@ -10,20 +10,20 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Endpoints returns the addresses of a backend, host:port each; none for a backend that is a DNS name.
+// Endpoints returns the addresses of a backend, as host:port. It returns none for a backend with an external name.
 type Endpoints func(*ir.Backend) []string
 
-// Ports makes the caddy-l4 server of a stream route.
+// Ports returns the caddy-l4 server of a stream route.
 type Ports func(*ir.StreamRoute) *document.Port
 
-// Renderer holds what rendering needs besides the model.
+// Renderer holds the data for rendering besides the model.
 type Renderer struct {
-	// Endpoints may be nil: backends have no endpoints then.
+	// Endpoints may be nil, in which case backends get no endpoints.
 	Endpoints Endpoints
 	Ports     Ports
 }
 
-// Live renders everything.
+// Live renders the whole configuration.
 func (r *Renderer) Live(config *ir.Config) *document.Live {
 	d := r.Delta(&ir.Config{}, config)
 	return &document.Live{
@@ -31,8 +31,8 @@ func (r *Renderer) Live(config *ir.Config) *document.Live {
 	}
 }
 
-// Delta renders what leads from one configuration to the next. Parts that both share, by pointer, cost no more than the
-// comparison. The endpoints of a backend that stays are not looked at: they change on their own.
+// Delta renders the changes between two configurations. Parts with equal pointers are not rendered again. The endpoints
+// of a backend that stays are not considered, because they are updated separately.
 func (r *Renderer) Delta(from, to *ir.Config) *document.Delta {
 	return &document.Delta{
 		Hosts:          changes(from.VirtualHosts, to.VirtualHosts, hostName, chains{}.host),
@@ -44,7 +44,7 @@ func (r *Renderer) Delta(from, to *ir.Config) *document.Delta {
 	}
 }
 
-// global is left out while it is what nobody has changed.
+// global returns the new global settings, or nil if they have not changed. Nil settings are the same as empty ones.
 func global(from, to *ir.Global) *ir.Global {
 	if from == nil {
 		from = &ir.Global{}
@@ -63,10 +63,10 @@ func hostName(h *ir.VirtualHost) string        { return h.Host }
 func backendID(b *ir.Backend) string           { return b.ID }
 func certificateHost(c *ir.Certificate) string { return c.Host }
 
-// portKey sorts as the list does: by protocol, then by number.
+// portKey returns a key that sorts like the list: by protocol, then by number.
 func portKey(s *ir.StreamRoute) string { return fmt.Sprintf("%s/%05d", s.Protocol, s.Port) }
 
-// PortName is the key of a stream route among the ports of a document, such as "tcp/5432".
+// PortName returns the key of a stream route in the ports of a document, such as "tcp/5432".
 func PortName(s *ir.StreamRoute) string { return fmt.Sprintf("%s/%d", s.Protocol, s.Port) }
 
 func certificates(c *ir.Config) []*ir.Certificate {
@@ -76,13 +76,14 @@ func certificates(c *ir.Config) []*ir.Certificate {
 	return append([]*ir.Certificate{c.DefaultCertificate}, c.Certificates...)
 }
 
-// part is one entry of a document and its name there.
+// part is one entry of a document with its name.
 type part[D any] struct {
 	name  string
 	value *D
 }
 
-// changes walks two lists that are sorted by key and share most of their pointers.
+// changes renders the differences between two lists, which are sorted by key and share most of their pointers. Removed
+// entries get a nil value.
 func changes[T, D any](from, to []*T, key func(*T) string, render func(*T) part[D]) map[string]*D {
 	result := map[string]*D{}
 	for len(from) > 0 || len(to) > 0 {
@@ -118,7 +119,8 @@ func (r *Renderer) backend(b *ir.Backend) part[document.Backend] {
 	}}
 }
 
-// loadBalancing is nil for the default. Who chooses is in the endpoints already.
+// loadBalancing returns the load balancing of a backend, or nil for the default. UseVirtualAddress is omitted, because
+// the endpoints already reflect it.
 func loadBalancing(b *ir.Backend) *ir.LoadBalancing {
 	said := b.LoadBalancing
 	if said.UseVirtualAddress = false; reflect.DeepEqual(said, ir.LoadBalancing{}) {

@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// clashes looks for an address of ours that something else in the configuration listens on. Inside one process two
+// clashes returns an error if another part of the configuration listens on one of our addresses. Within one process two
 // listeners can share a port without an error, and each would get a part of the connections.
 func clashes(config map[string]any, c settings.Config) error {
 	if err := CheckAddresses(c); err != nil {
@@ -34,12 +34,12 @@ func clashes(config map[string]any, c settings.Config) error {
 	return nil
 }
 
-// listener is an option of ours with addresses.
+// listener is one of our options with listen addresses.
 type listener struct {
 	option    string
 	addresses []string
 	networks  []string
-	// remedy says what to do about a clash. It has a place for the name of the option.
+	// remedy is the end of the error message. It contains a formatting verb for the name of the option.
 	remedy string
 }
 
@@ -57,9 +57,9 @@ func listeners(c settings.Config) []listener {
 	return all
 }
 
-// CheckAddresses returns an error if two of HTTP, HTTPS and Health want the same port of the same address, worded for
-// whoever wrote the options. Addresses that are not valid are left to others. Options that are not given count with their
-// defaults.
+// CheckAddresses returns an error if two of HTTP, HTTPS and Health use the same port of the same address. The error is
+// worded for the author of the options. Invalid addresses are ignored, because other code reports them. Options that
+// are not set have their defaults.
 func CheckAddresses(c settings.Config) error {
 	all := listeners(c.WithDefaults())
 	for i := range all {
@@ -94,7 +94,7 @@ func (l listener) check(o listener) error {
 	return nil
 }
 
-// onNetworks returns the address once for each of the networks that a server listens on there.
+// onNetworks returns the address once for each network on which a server listens.
 func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddress {
 	if a.IsUnixNetwork() {
 		return []caddy.NetworkAddress{a}
@@ -107,12 +107,12 @@ func onNetworks(a caddy.NetworkAddress, networks []string) []caddy.NetworkAddres
 	return variants
 }
 
-// takenAddresses are those that something else in the configuration listens on.
+// takenAddresses returns the addresses on which other parts of the configuration listen.
 func takenAddresses(config map[string]any) []netaddr.Taken {
 	var all []netaddr.Taken
 	add := func(by string, addresses ...string) {
 		for _, address := range addresses {
-			// What cannot be read here may hold a placeholder; Caddy itself finds what is wrong then.
+			// An invalid address may contain a placeholder; otherwise Caddy reports it.
 			if parsed, err := caddy.ParseNetworkAddress(address); err == nil {
 				all = append(all, netaddr.Taken{Address: parsed, By: by})
 			}
@@ -133,7 +133,7 @@ func takenAddresses(config map[string]any) []netaddr.Taken {
 	return all
 }
 
-// describe names the sites of a server, because a Caddyfile has no names for servers.
+// describe returns a name of a server for messages. It lists the sites, because servers in a Caddyfile have no names.
 func describe(app, name string, server map[string]any) string {
 	if app != "http" {
 		return app + " server " + name

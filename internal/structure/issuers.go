@@ -11,15 +11,16 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// Abilities say which names the issuers of the options can be asked for.
+// Abilities describe for which names the configured issuers can issue certificates.
 type Abilities struct {
-	// AnyName says that one of them takes names that nobody outside knows, such as web.local.
+	// AnyName means that an issuer accepts names that do not exist in public DNS, such as web.local.
 	AnyName bool
-	// Wildcards says that one of them takes wildcards.
+	// Wildcards means that an issuer accepts wildcards.
 	Wildcards bool
 }
 
-// AbilitiesOf reads what the issuers can do out of the options. An issuer that nobody here knows may do all.
+// AbilitiesOf returns the abilities of the configured issuers. An unknown kind of issuer is assumed to support
+// everything.
 func AbilitiesOf(c settings.Config) Abilities {
 	var all Abilities
 	for _, raw := range Issuers(c) {
@@ -51,12 +52,13 @@ func abilities(raw json.RawMessage) Abilities {
 	return Abilities{AnyName: true, Wildcards: true}
 }
 
-// publicCAs are the domains of the authorities that browsers trust and that speak ACME.
+// publicCAs are the domains of the publicly trusted certificate authorities with ACME.
 var publicCAs = []string{
 	"letsencrypt.org", "zerossl.com", "pki.goog", "buypass.com", "buypass.no", "ssl.com", "actalis.com", "digicert.com", "sectigo.com",
 }
 
-// publicCA says whether the directory of an authority is that of a public one. Without one it is Caddy's default.
+// publicCA reports whether the ACME directory belongs to a public certificate authority. An empty directory means
+// Caddy's default, which is public.
 func publicCA(directory string) bool {
 	u, err := url.Parse(directory)
 	if err != nil || u.Host == "" {
@@ -65,10 +67,10 @@ func publicCA(directory string) bool {
 	return slices.ContainsFunc(publicCAs, func(domain string) bool { return strings.HasSuffix("."+u.Hostname(), "."+domain) })
 }
 
-// localCA is the authority that the internal issuer has if it names none.
+// localCA is the ID of the certificate authority that the internal issuer uses by default.
 const localCA = "local"
 
-// keepsToItself says that the options make this Caddy an authority by itself.
+// keepsToItself reports whether an internal issuer uses Caddy's local certificate authority.
 func keepsToItself(c settings.Config) bool {
 	return slices.ContainsFunc(Issuers(c), func(raw json.RawMessage) bool {
 		var issuer struct{ Module, CA string }
@@ -76,13 +78,13 @@ func keepsToItself(c settings.Config) bool {
 	})
 }
 
-// pkiApp keeps the root of an authority that Ingresses asked for out of the trust store of the machine.
+// pkiApp returns a PKI app that does not install the local root certificate in the machine's trust store.
 func pkiApp() *caddypki.PKI {
 	install := false
 	return &caddypki.PKI{CAs: map[string]*caddypki.CA{localCA: {InstallTrust: &install}}}
 }
 
-// mergePKI leaves an authority alone that the configuration has something to say of.
+// mergePKI adds our settings of the local certificate authority, unless the configuration already defines it.
 func mergePKI(apps, wanted map[string]any) error {
 	ours := Branch(wanted, "apps", "pki", "certificate_authorities")
 	if ours == nil {

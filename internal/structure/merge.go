@@ -10,10 +10,11 @@ import (
 	"github.com/k8singress/k8singress/internal/settings"
 )
 
-// Merge puts the structure into a Caddy configuration, in a tree as encoding/json decodes it. Everything else in it stays:
-// sites, their certificates, and what the administrator added to our servers. Merging twice changes nothing more.
+// Merge adds the structure to a Caddy configuration, which is a tree as encoding/json decodes it. All other parts are
+// kept: sites, their certificates, and additions of the administrator to our servers. Merging again changes nothing.
 //
-// It returns an error, worded for whoever wrote the configuration, where the configuration wants the same as we do.
+// If the configuration conflicts with the structure, Merge returns an error, worded for the author of the
+// configuration.
 func Merge(config map[string]any, c settings.Config) error {
 	wanted := Structure(c)
 	apps, err := child(config, "apps")
@@ -39,7 +40,7 @@ func Merge(config map[string]any, c settings.Config) error {
 	return nil
 }
 
-// mergePersist keeps Caddy from writing its configuration to a file, from which it could come up with an old one.
+// mergePersist turns off autosaving of the configuration, so that Caddy cannot start with an old one.
 func mergePersist(config map[string]any) error {
 	admin, err := child(config, "admin")
 	if err != nil {
@@ -82,8 +83,8 @@ func mergeHTTP(apps, structure map[string]any, c settings.Config) error {
 	return nil
 }
 
-// mergeShutdown leaves Caddy's own grace_period and shutdown_delay as they are where our options do not say otherwise: they
-// hold for all servers.
+// mergeShutdown sets Caddy's grace_period and shutdown_delay only if they are not set or our options define them,
+// because they apply to all servers.
 func mergeShutdown(http, wanted map[string]any, c settings.Config) {
 	given := c.WithoutDefaults()
 	for key, isGiven := range map[string]bool{"shutdown_delay": given.ShutdownDelay != 0, "grace_period": given.ShutdownTimeout != 0} {
@@ -124,8 +125,8 @@ func mergeTLS(apps, ours map[string]any) error {
 var errCatchAll = errors.New("the configuration asks for certificates on demand for every name, and so does k8singress: " +
 	"name the hosts of the site that has on_demand or get_certificate")
 
-// mergePolicies makes our policy the one that catches every name. Caddy allows one such policy only, and it turns eager
-// issuance off, so the names of the configuration's own sites move to policies of their own.
+// mergePolicies makes our policy the catch-all policy. Caddy allows only one such policy, and ours disables issuing
+// certificates in advance. Therefore the names of the configuration's own sites are moved to separate policies.
 func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, error) {
 	var merged []any
 	base := map[string]any{}
@@ -146,13 +147,13 @@ func mergePolicies(policies []any, ours map[string]any, names []string) ([]any, 
 	}
 	delete(base, "get_certificate")
 	merged = append(merged, sitePolicies(base, uncovered(names, merged))...)
-	// The issuers of sites are not those of Ingresses.
+	// The issuers for sites must not be used for Ingresses.
 	delete(base, "issuers")
 	maps.Copy(base, ours)
 	return append(merged, base), nil
 }
 
-// child returns the object at a key, and makes one where there is none.
+// child returns the object at a key, and creates it if it does not exist.
 func child(parent map[string]any, key string) (map[string]any, error) {
 	if parent[key] == nil {
 		parent[key] = map[string]any{}
@@ -164,7 +165,7 @@ func child(parent map[string]any, key string) (map[string]any, error) {
 	return object, nil
 }
 
-// Branch follows keys into a tree of JSON objects, and returns nil where one is missing.
+// Branch returns the object at a path in a tree of JSON objects, or nil if it does not exist.
 func Branch(object map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		object, _ = object[key].(map[string]any)

@@ -10,12 +10,12 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// connectionPolicies are one for each choice of TLS versions. Which one a server name gets, the tables say for each handshake, so that
-// a host changes from one to another without a reload. None of them catches all: a name that none of them takes is refused. Ciphers
-// and protocols are the tables' alone, and stand in no policy.
+// connectionPolicies returns one policy for each choice of TLS versions. The tables select the policy for each server
+// name at each handshake, so a host can change its versions without a reload. No policy matches all names: a name
+// without a match is rejected. Ciphers and ALPN protocols are only in the tables, not in the policies.
 //
-// Each is there twice, with and without a question for the certificate of the client. What a client shows is looked at by the
-// handler: a handshake that fails does not say why.
+// Each policy exists twice, with and without a request for a client certificate. The HTTP handler verifies the
+// certificate, because a failed handshake does not tell the client the reason.
 func connectionPolicies() (policies caddytls.ConnectionPolicies) {
 	for _, version := range []ir.TLSVersion{"", ir.TLS12, ir.TLS13} {
 		policies = append(policies, connectionPolicy(version, true), connectionPolicy(version, false))
@@ -40,7 +40,7 @@ func connectionPolicy(version ir.TLSVersion, asksClient bool) *caddytls.Connecti
 	return p
 }
 
-// mergeTickets lets replicas share the keys of session tickets, if the configuration says where they share other things.
+// mergeTickets lets replicas share session ticket keys if the configuration has a shared storage.
 func mergeTickets(config, tls map[string]any) {
 	storage, _ := config["storage"].(map[string]any)
 	if storage == nil || tls["session_tickets"] != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/caddyserver/certmagic"
 )
 
-// siteNames returns the names for which Caddy's automatic HTTPS manages certificates: those of the sites that are not
-// ours. Names that belong to a policy already may be among them.
+// siteNames returns the names of the configuration's own sites for which automatic HTTPS manages certificates. They may
+// include names that already have a policy.
 func siteNames(apps map[string]any) []string {
 	names := map[string]bool{}
 	for name, s := range Branch(apps, "http", "servers") {
@@ -31,7 +31,8 @@ func siteNames(apps map[string]any) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// hosts are those of the matchers of the server's own routes. Caddy looks no deeper either.
+// hosts returns the hosts in the matchers of the server's top-level routes. Like Caddy, it does not search nested
+// routes.
 func hosts(server map[string]any) map[string]bool {
 	found := map[string]bool{}
 	routes, _ := server["routes"].([]any)
@@ -59,7 +60,7 @@ func texts(v any) []string {
 	return result
 }
 
-// uncovered returns the names that no policy is about.
+// uncovered returns the names that no policy covers.
 func uncovered(names []string, policies []any) []string {
 	return slices.DeleteFunc(names, func(name string) bool {
 		return slices.ContainsFunc(policies, func(p any) bool {
@@ -71,13 +72,14 @@ func uncovered(names []string, policies []any) []string {
 	})
 }
 
-// sitePolicies gives names what Caddy would give them if the policy base, or none, caught every name.
+// sitePolicies returns policies for site names that have the same effect as Caddy's default behavior with base as the
+// catch-all policy.
 func sitePolicies(base map[string]any, names []string) []any {
 	var public, internal []any
 	for _, name := range names {
 		switch {
 		case strings.HasSuffix(name, ".ts.net"):
-			// Caddy asks Tailscale for these, whatever policy there is.
+			// Caddy gets these certificates from Tailscale, whatever the policy.
 		case isInternal(name, base):
 			internal = append(internal, name)
 		default:
@@ -97,7 +99,7 @@ func sitePolicies(base map[string]any, names []string) []any {
 
 func isInternal(name string, base map[string]any) bool {
 	if strings.Contains(name, "{") {
-		// A placeholder that Caddy replaces later.
+		// It is a placeholder that Caddy replaces later.
 		return false
 	}
 	return !certmagic.SubjectQualifiesForPublicCert(name) || certmagic.SubjectIsIP(name) && base["issuers"] == nil

@@ -1,5 +1,5 @@
-// Package structure renders the static half of the Caddy configuration, which only another set of options changes: the
-// HTTP servers, the TLS policies, and the settings of Caddy that all of it relies on.
+// Package structure renders the static part of the Caddy configuration, which changes only with the options: the HTTP
+// servers, the TLS policies, and the required settings of Caddy.
 package structure
 
 import (
@@ -22,34 +22,35 @@ const (
 	HealthServer = "k8singress_health"
 )
 
-// ours are those names, in the order in which they are put in.
+// ours are these names, in the order in which they are added.
 var ours = []string{HTTPServer, HTTPSServer, HealthServer}
 
 const (
-	// maxHeaderBytes is what ingress-nginx takes by default: four buffers of 8 KiB. Caddy's own default is half of it.
+	// maxHeaderBytes is the maximum size of request headers, as in ingress-nginx by default: four buffers of 8 KiB.
 	maxHeaderBytes = 32 << 10
-	// certificates is how many the cache of Caddy holds at least. A full one drops certificates at random.
+	// certificates is the minimum capacity of Caddy's certificate cache. A full cache drops random certificates.
 	certificates = 20_000
 )
 
-// Times that ingress-nginx has by default.
+// Timeouts with ingress-nginx's defaults.
 const (
-	// headerTimeout is client-header-timeout: how long the head of a request may take.
+	// headerTimeout is client-header-timeout: the maximum time to receive the headers of a request.
 	headerTimeout = caddy.Duration(time.Minute)
-	// bodyTimeout is client-body-timeout and send-timeout: how long nothing may come in of a body, or go out of an answer.
+	// bodyTimeout is client-body-timeout and send-timeout: the maximum time without progress while a request body is
+	// received or a response is sent.
 	bodyTimeout = caddy.Duration(time.Minute)
-	// keepAlive is keep-alive: how long a connection may be without a request.
+	// keepAlive is keep-alive: the maximum idle time of a connection between requests.
 	keepAlive = caddy.Duration(75 * time.Second)
 )
 
-// probeTimeout is how long the head of a probe may take.
+// probeTimeout is the maximum time to receive the headers of a probe.
 const probeTimeout = caddy.Duration(10 * time.Second)
 
-// handshakeTimeout is how long a TLS handshake may take. Go's own limit is the one for the head of a request.
+// handshakeTimeout is the maximum duration of a TLS handshake. By default Go uses the timeout for request headers.
 const handshakeTimeout = caddy.Duration(10 * time.Second)
 
-// Structure returns the parts of a Caddy configuration that the options ask for, in a tree as encoding/json decodes it.
-// Options that are not given count with their defaults.
+// Structure returns the parts of a Caddy configuration that the options require, as a tree as encoding/json decodes it.
+// Options that are not set have their defaults.
 func Structure(c settings.Config) map[string]any {
 	persist := false
 	apps := map[string]any{
@@ -95,7 +96,8 @@ func servers(c settings.Config) map[string]*caddyhttp.Server {
 	return all
 }
 
-// wrapper is that of the HTTP server. It says whether h2c is spoken, and not the protocols of the server: these are the administrator's.
+// wrapper returns the listener wrapper of the HTTP server. It contains the option for h2c, because the protocols of the
+// server belong to the administrator.
 func wrapper(c settings.Config) json.RawMessage {
 	options := map[string]any{"wrapper": "k8singress"}
 	if c.H2C {
@@ -104,7 +106,7 @@ func wrapper(c settings.Config) json.RawMessage {
 	return document.Encode(options)
 }
 
-// server leaves certificates alone: which hosts there are is known to the tables only.
+// server returns a server without automatic HTTPS, because only the tables know the hosts.
 func server(listen []string) *caddyhttp.Server {
 	return &caddyhttp.Server{
 		Listen:            listen,
@@ -118,7 +120,7 @@ func server(listen []string) *caddyhttp.Server {
 	}
 }
 
-// healthServer is for probes only: they speak HTTP/1.1, and are not worth a line in the log.
+// healthServer returns the server for probes. It supports only HTTP/1.1 and has no access log.
 func healthServer(c settings.Config) *caddyhttp.Server {
 	return &caddyhttp.Server{
 		Listen:            []string{c.Health},
@@ -147,13 +149,14 @@ func healthRoutes(c settings.Config) caddyhttp.RouteList {
 	})
 }
 
-// only are routes that leave every request to one handler.
+// only returns routes that pass every request to one handler.
 func only(handler string) caddyhttp.RouteList {
 	return caddyhttp.RouteList{{HandlersRaw: []json.RawMessage{document.Encode(map[string]string{"handler": handler})}}}
 }
 
-// tlsApp has one policy that catches every name. It asks the table of certificates, which has an answer for each, so that
-// Caddy never comes to ask an issuer during a handshake. Its issuers answer the challenges that any replica has begun.
+// tlsApp returns a TLS app with one catch-all policy. The policy gets certificates from our table, which has a
+// certificate for every name, so Caddy never contacts an issuer during a handshake. The policy's issuers handle the
+// ACME challenges that any replica has started.
 func tlsApp(c settings.Config) *caddytls.TLS {
 	return &caddytls.TLS{
 		Automation: &caddytls.AutomationConfig{Policies: []*caddytls.AutomationPolicy{{
@@ -166,8 +169,8 @@ func tlsApp(c settings.Config) *caddytls.TLS {
 	}
 }
 
-// Issuers returns the modules that issue certificates for hosts of Ingresses, in the order in which they are asked. It
-// is empty where the options leave them to Caddy.
+// Issuers returns the issuer modules for hosts of Ingresses, in the order in which they are tried. It returns nil if
+// the options leave the choice to Caddy.
 func Issuers(c settings.Config) []json.RawMessage {
 	switch {
 	case len(c.Issuers) > 0:
@@ -178,7 +181,8 @@ func Issuers(c settings.Config) []json.RawMessage {
 	return []json.RawMessage{document.EncodeModule("module", "acme", &caddytls.ACMEIssuer{Email: c.Email, CA: c.ACMECA})}
 }
 
-// Tree turns Caddy's structs into what encoding/json decodes them to, so that trees can be compared and merged.
+// Tree converts Caddy's structs to the form into which encoding/json decodes them, so that trees can be compared and
+// merged.
 func Tree(v any) map[string]any {
 	var result map[string]any
 	if err := json.Unmarshal(document.Encode(v), &result); err != nil {
