@@ -165,8 +165,8 @@ func (b *draft) source() *settings.Source {
 	}}
 }
 
-// nearestOption returns the end of the message on an unknown option: the one that was probably meant, or nothing. It may be a flag
-// of ingress-nginx.
+// nearestOption returns the end of the message about an unknown option. It suggests a similar option, or the option for
+// a flag of ingress-nginx. It returns "" if there is no suggestion.
 func nearestOption(word string) string {
 	word, _, _ = strings.Cut(strings.ReplaceAll(strings.TrimLeft(word, "-"), "-", "_"), "=")
 	if flag := flags.Table.Find(strings.ReplaceAll(word, "_", "-")); flag != nil && flag.Scope != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// metrics returns the values of all metrics by name and labels, without k8singress_stream_.
+// metrics returns the values of all metrics by name and labels, without the prefix k8singress_stream_.
 func (w *world) metrics() map[string]float64 {
 	w.t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -31,7 +31,7 @@ func (w *world) metrics() map[string]float64 {
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
 			if len(metric.GetLabel()) == 0 {
-				continue // It is of all ports.
+				continue // The metric does not belong to one port.
 			}
 			var labels []string
 			for _, l := range metric.GetLabel() {
@@ -67,7 +67,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(want, w.metrics()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	// Another set of handlers goes on counting, and a port that is gone is forgotten.
+	// The counters continue with new handlers, and the account of a removed port is deleted.
 	w.set(route(ir.TCP, r.Port, "b"))
 	if diff := cmp.Diff(want, w.metrics()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -22,7 +22,7 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// newIdentity is a certificate of its own issue, for the name db.test.
+// newIdentity returns a self-signed certificate for the name db.test.
 func newIdentity(t *testing.T) *fixture.Identity {
 	t.Helper()
 	return fixture.Identify(t, nil, &x509.Certificate{
@@ -31,7 +31,7 @@ func newIdentity(t *testing.T) *fixture.Identity {
 	})
 }
 
-// secretive is a TLS endpoint that says the name that it was asked for, and then what it hears.
+// secretive starts a TLS endpoint that sends the requested server name, and then echoes what it receives.
 func secretive(t *testing.T, i *fixture.Identity, before func(*net.TCPConn) net.Conn) string {
 	return backend(t, func(conn *net.TCPConn) {
 		secure := tls.Server(before(conn), &tls.Config{Certificates: []tls.Certificate{i.Pair()}})
@@ -46,7 +46,7 @@ func secretive(t *testing.T, i *fixture.Identity, before func(*net.TCPConn) net.
 
 func asItIs(conn *net.TCPConn) net.Conn { return conn }
 
-// trust has the store know the Secrets that a route refers to.
+// trust makes the store watch the Secrets to which a route refers.
 func (w *world) trust(r *ir.StreamRoute) *trust.Store {
 	w.Trust.Update(&document.Delta{Ports: map[string]*document.Port{portName(r): Render(r, nil)}})
 	return w.Trust
@@ -73,7 +73,7 @@ func TestTLSWithEndpoints(t *testing.T) {
 	expectAll(t, conn, sent)
 }
 
-// TestTLSAfterTheHeader holds that the PROXY protocol header comes first, in the clear.
+// TestTLSAfterTheHeader checks that the PROXY protocol header is sent first, unencrypted.
 func TestTLSAfterTheHeader(t *testing.T) {
 	w := newWorld(t)
 	r, i := verified(t), newIdentity(t)
@@ -113,7 +113,7 @@ func TestEndpointThatIsNotBelieved(t *testing.T) {
 			if got := w.failed(r, noEndpoint); got != 1 {
 				t.Errorf("%d are counted", got)
 			}
-			// The Secret is mended without a change of the port.
+			// The Secret is fixed without a change of the port.
 			if r.BackendTLS.Name != "db.test" {
 				return
 			}
@@ -147,7 +147,7 @@ func TestTLSWithoutASecret(t *testing.T) {
 	})
 }
 
-// TestEndpointThatIsSilentAboutTLS holds that a handshake takes no longer than a connection may.
+// TestEndpointThatIsSilentAboutTLS checks that the connect timeout includes the TLS handshake.
 func TestEndpointThatIsSilentAboutTLS(t *testing.T) {
 	w := newWorld(t)
 	r, i := verified(t), newIdentity(t)
@@ -159,7 +159,7 @@ func TestEndpointThatIsSilentAboutTLS(t *testing.T) {
 	}
 }
 
-// TestTLSOfClients holds that a port on which caddy-l4 ends the TLS of clients passes on what they say, and their name.
+// TestTLSOfClients checks that a port whose TLS caddy-l4 terminates forwards the clients' data and the server name.
 func TestTLSOfClients(t *testing.T) {
 	w := newWorld(t)
 	i := newIdentity(t)
@@ -198,7 +198,7 @@ func TestTLSOfClients(t *testing.T) {
 
 func init() { caddy.RegisterModule(terminator{}) }
 
-// terminator ends the TLS of clients.
+// terminator is a handler that terminates the TLS of clients.
 type terminator struct{}
 
 var terminates *tls.Config

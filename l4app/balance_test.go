@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// readName reads the one letter that a backend says first.
+// readName returns the first byte from a backend, which is its name.
 func readName(t *testing.T, r *ir.StreamRoute) string {
 	t.Helper()
 	name := make([]byte, 1)
@@ -32,7 +32,7 @@ func TestSessionAffinity(t *testing.T) {
 	}
 }
 
-// TestUnderWay holds that the endpoint with fewer connections is chosen, and that a connection counts until it ends.
+// TestUnderWay checks that the endpoint with fewer connections is chosen, and that a connection counts until it ends.
 func TestUnderWay(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")

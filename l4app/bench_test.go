@@ -8,8 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// BenchmarkBulk is what it costs to pass bytes on, in each direction, client and endpoint included. "direct" is without a
-// port in between, and "copy" with the least that a proxy in Go has to do.
+// BenchmarkBulk measures forwarding bytes in each direction, including client and endpoint. "direct" has no port in
+// between, and "copy" is a minimal proxy in Go.
 func BenchmarkBulk(b *testing.B) {
 	for name, way := range ways(b) {
 		for _, direction := range []string{"in", "out"} {
@@ -18,7 +18,7 @@ func BenchmarkBulk(b *testing.B) {
 	}
 }
 
-// block is how many bytes are written at once.
+// block is the number of bytes per write.
 const block = 128 << 10
 
 func bulk(b *testing.B, address, direction string) {
@@ -44,7 +44,7 @@ func bulk(b *testing.B, address, direction string) {
 	}
 }
 
-// BenchmarkConnect is what a connection costs on which one byte goes there and back.
+// BenchmarkConnect measures a connection on which one byte is sent and returned.
 func BenchmarkConnect(b *testing.B) {
 	for name, way := range ways(b) {
 		b.Run(name, func(b *testing.B) {
@@ -61,7 +61,7 @@ func BenchmarkConnect(b *testing.B) {
 				if _, err := io.ReadFull(conn, one); err != nil {
 					b.Fatal(err)
 				}
-				// Without a linger the sockets would run out.
+				// Close with a reset: otherwise the local ports would run out.
 				_ = conn.(*net.TCPConn).SetLinger(0)
 				conn.Close()
 			}
@@ -69,7 +69,7 @@ func BenchmarkConnect(b *testing.B) {
 	}
 }
 
-// ways are the addresses of an endpoint.
+// ways returns the addresses at which a client can reach an endpoint, by name.
 func ways(b *testing.B) map[string]string {
 	w := newWorld(b)
 	r := route(ir.TCP, freePort(b), "a")
@@ -91,8 +91,7 @@ func ways(b *testing.B) map[string]string {
 	return map[string]string{"direct": direct, "copy": copied, "port": net.JoinHostPort("127.0.0.1", itoa(int(r.Port)))}
 }
 
-// willing is an endpoint that does what the first byte says: it hears what comes in, sends what is to go out, or says the
-// same once.
+// willing is an endpoint whose behavior depends on the first byte: it reads everything, sends data, or echoes the byte.
 func willing(conn *net.TCPConn) {
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(conn, first); err != nil {

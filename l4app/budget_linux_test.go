@@ -14,7 +14,7 @@ import (
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
-// newTightWorld has few file descriptors for all ports together.
+// newTightWorld returns a world with few file descriptors for all ports together.
 func newTightWorld(t *testing.T, descriptors int64) *world {
 	t.Helper()
 	tables := newTables()
@@ -28,15 +28,15 @@ func newTightWorld(t *testing.T, descriptors int64) *world {
 	return w
 }
 
-// ownedBy is a route whose backend is of a namespace.
+// ownedBy returns a route whose backend belongs to a namespace.
 func ownedBy(t *testing.T, namespace string, protocol ir.Protocol) *ir.StreamRoute {
 	r := route(protocol, freePort(t), "a")
 	r.Backends[0].Backend.ID, r.Backends[0].Backend.Namespace = namespace+"/a/1", namespace
 	return r
 }
 
-// TestDescriptorsAreShared: a namespace whose clients open as many connections as they can leaves room for others, and what it has taken
-// is free again when they go.
+// TestDescriptorsAreShared checks that a namespace with as many connections as possible leaves file descriptors for
+// others, and that its descriptors are free again when the connections end.
 func TestDescriptorsAreShared(t *testing.T) {
 	w := newTightWorld(t, 60)
 	greedy, modest := ownedBy(t, "b", ir.TCP), ownedBy(t, "a", ir.TCP)
@@ -60,7 +60,8 @@ func TestDescriptorsAreShared(t *testing.T) {
 	expect(t, dial(t, greedy), "b")
 }
 
-// TestSocketsAreShared is the same for the clients of UDP ports: a new one takes the place of another of its own port, and no other.
+// TestSocketsAreShared checks the same for the clients of UDP ports: a new client replaces another client of its own
+// port, and never a client of another port.
 func TestSocketsAreShared(t *testing.T) {
 	w := newTightWorld(t, 60)
 	greedy, modest := ownedBy(t, "b", ir.UDP), ownedBy(t, "a", ir.UDP)
@@ -80,8 +81,8 @@ func TestSocketsAreShared(t *testing.T) {
 	exchange(t, dial(t, modest), []byte("3"), "a:3")
 }
 
-// TestLoops: a port that leads to itself, or to another one that leads back, ends after a few connections, and one client does not take
-// all file descriptors.
+// TestLoops checks that a port that leads to itself, or to another port that leads back, stops after a few connections,
+// so that one client cannot use up all file descriptors.
 func TestLoops(t *testing.T) {
 	w := newWorld(t)
 	self, there, back := ownedBy(t, "b", ir.TCP), ownedBy(t, "b", ir.TCP), ownedBy(t, "c", ir.TCP)
@@ -104,7 +105,7 @@ func TestLoops(t *testing.T) {
 	await(t, "the end of the file descriptors", func() bool { return descriptors(t) <= before+2*idlePipes+40 })
 }
 
-// TestPacketLoops is the same for datagrams.
+// TestPacketLoops checks the same for datagrams.
 func TestPacketLoops(t *testing.T) {
 	w := newWorld(t)
 	self := ownedBy(t, "b", ir.UDP)

@@ -12,7 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// load runs a Caddy configuration with these apps, each after a comma, and returns the context that the ports are adopted with.
+// load runs a Caddy configuration with these apps, each after a comma, and returns the context with which the ports are
+// adopted.
 func (w *world) load(apps string) caddy.Context {
 	w.t.Helper()
 	config := `{"admin":{"disabled":true,"config":{"persist":false}},"apps":{"tls":{"disable_storage_clean":true}` + apps + `}}`
@@ -22,8 +23,8 @@ func (w *world) load(apps string) caddy.Context {
 	return caddy.ActiveContext()
 }
 
-// TestConfigurationGetsItsPorts holds that a port that a configuration comes to listen on is given up and told, and is
-// opened again when no configuration has it any more. Caddy would let both listen.
+// TestConfigurationGetsItsPorts checks that a port is closed and reported when a new Caddy configuration listens on it,
+// and is opened again when no configuration uses it any more. Caddy itself would let both listen.
 func TestConfigurationGetsItsPorts(t *testing.T) {
 	for name, server := range map[string]string{
 		"http":   `,"http":{"servers":{"mine":{"listen":[":%d"],"automatic_https":{"disable":true}}}}`,
@@ -57,7 +58,7 @@ func TestConfigurationGetsItsPorts(t *testing.T) {
 			}
 
 			w.ctx = w.load("")
-			// Caddy closes the old server's listener in its own time.
+			// Caddy may close the listener of the old server later.
 			refused := append(w.ports.Adopt(w.ctx), w.ports.Retry(w.ctx)...)
 			for begin := time.Now(); len(refused) > 0; refused = w.ports.Retry(w.ctx) {
 				if time.Since(begin) > patience {

@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// descriptors is how many file descriptors are open.
+// descriptors returns the number of open file descriptors.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -19,7 +19,7 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// TestNothingIsLeft holds that connections leave neither goroutines, which goleak sees, nor file descriptors.
+// TestNothingIsLeft checks that connections leave no file descriptors. goleak checks that they leave no goroutines.
 func TestNothingIsLeft(t *testing.T) {
 	w := newWorld(t)
 	plain, through := route(ir.TCP, freePort(t), "a"), route(ir.TCP, freePort(t), "b")
@@ -43,6 +43,6 @@ func TestNothingIsLeft(t *testing.T) {
 	run(50)
 	before := descriptors(t)
 	run(1000)
-	// Those that are shared by all, and the backends' own, may differ a little.
+	// The number of shared pipes, and of the backends' own descriptors, may differ a little.
 	await(t, "the end of the file descriptors", func() bool { return descriptors(t) <= before+2*idlePipes })
 }

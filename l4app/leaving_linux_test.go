@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
-// slowly is a UDP endpoint that answers when the test says so.
+// slowly is a UDP endpoint that responds only when the test tells it to.
 type slowly struct {
 	t      *testing.T
 	socket net.PacketConn
@@ -52,7 +52,7 @@ func (s *slowly) send(text string) {
 	}
 }
 
-// asked is a port of which one client waits for the endpoint's answer.
+// asked returns a port with one client that waits for the endpoint's response.
 func asked(t *testing.T) (w *world, r *ir.StreamRoute, client net.Conn, endpoint *slowly) {
 	t.Helper()
 	w, r, endpoint = newWorld(t), route(ir.UDP, freePort(t), "a"), newSlowly(t)
@@ -63,7 +63,8 @@ func asked(t *testing.T) (w *world, r *ir.StreamRoute, client net.Conn, endpoint
 	return w, r, client, endpoint
 }
 
-// TestClientsOfAUDPPortThatIsGone holds that those who wait for something get it, and may go on, while nobody else is taken.
+// TestClientsOfAUDPPortThatIsGone checks that clients of a closed port get their responses and may continue, and that
+// new clients are rejected.
 func TestClientsOfAUDPPortThatIsGone(t *testing.T) {
 	w, r, client, endpoint := asked(t)
 	traffic := trafficOf(w, r)
@@ -83,7 +84,7 @@ func TestClientsOfAUDPPortThatIsGone(t *testing.T) {
 	}
 }
 
-// awaitFree waits until somebody else can have the port.
+// awaitFree waits until another socket can use the port.
 func awaitFree(t *testing.T, r *ir.StreamRoute) {
 	t.Helper()
 	await(t, "the end of the port", func() bool {
@@ -103,7 +104,7 @@ func expectDatagram(t *testing.T, conn net.Conn, want string) {
 	}
 }
 
-// TestUDPPortThatComesBack holds that it waits for no client of its own that goes on.
+// TestUDPPortThatComesBack checks that a port can be opened again at once while its old clients are still active.
 func TestUDPPortThatComesBack(t *testing.T) {
 	w, r, client, _ := asked(t)
 	w.remove(r)
@@ -111,7 +112,7 @@ func TestUDPPortThatComesBack(t *testing.T) {
 	exchange(t, client, []byte("x"), "b:x")
 }
 
-// TestUDPClientsThatGoOnForTooLong holds that a port ends after the drain time, whoever is busy.
+// TestUDPClientsThatGoOnForTooLong checks that a closed port ends after the drain time, even with active clients.
 func TestUDPClientsThatGoOnForTooLong(t *testing.T) {
 	w, r, client, _ := asked(t)
 	w.ports.SetDrain(300 * time.Millisecond)
@@ -124,7 +125,7 @@ func TestUDPClientsThatGoOnForTooLong(t *testing.T) {
 		for {
 			select {
 			case <-tick.C:
-				// It is refused when the port has gone.
+				// The write fails after the port has been closed.
 				_, _ = client.Write([]byte("x"))
 			case <-ended:
 				return
@@ -136,7 +137,7 @@ func TestUDPClientsThatGoOnForTooLong(t *testing.T) {
 	awaitFree(t, r)
 }
 
-// TestUDPClientsWhenTheProcessEnds holds that they are waited for, as far as there is time.
+// TestUDPClientsWhenTheProcessEnds checks that the ending process waits for UDP clients, up to a limit.
 func TestUDPClientsWhenTheProcessEnds(t *testing.T) {
 	t.Run("for an answer", func(t *testing.T) {
 		w, _, client, endpoint := asked(t)
@@ -161,7 +162,7 @@ func TestUDPClientsWhenTheProcessEnds(t *testing.T) {
 	})
 }
 
-// TestConfigurationGetsAUDPPort holds that a port which a configuration comes to listen on waits for nobody.
+// TestConfigurationGetsAUDPPort checks that a port is freed at once if a Caddy configuration listens on it.
 func TestConfigurationGetsAUDPPort(t *testing.T) {
 	w, r, _, _ := asked(t)
 	ours := w.ports.open[portName(r)].forwarders[0]
@@ -180,7 +181,7 @@ func TestConfigurationGetsAUDPPort(t *testing.T) {
 	}
 }
 
-// TestUDPPortOutlivesAFault has settings without a backend.
+// TestUDPPortOutlivesAFault checks that a port keeps working after a panic, which settings without a backend cause.
 func TestUDPPortOutlivesAFault(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
@@ -205,7 +206,8 @@ func TestUDPPortOutlivesAFault(t *testing.T) {
 	w.ports.Update(w.ctx, map[string]*document.Port{portName(r): nil})
 }
 
-// TestDeadUDPEndpointIsTold holds that a port says so, though no client is told.
+// TestDeadUDPEndpointIsTold checks that a port logs and counts an endpoint that does not exist, although clients get no
+// response.
 func TestDeadUDPEndpointIsTold(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")

@@ -25,7 +25,7 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for an event.
 const patience = fixture.Patience
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -57,7 +57,7 @@ func newTables() Tables {
 	return Tables{Endpoints: all, Certificates: certs.NewStore(), Trust: trust.NewStore()}
 }
 
-// freePort returns a port that nobody listens on at the moment.
+// freePort returns a port on which no process listens at the moment.
 func freePort(t testing.TB) uint16 {
 	t.Helper()
 	port, err := strconv.ParseUint(fixture.Port(t), 10, 16)
@@ -74,7 +74,7 @@ func route(protocol ir.Protocol, port uint16, service string) *ir.StreamRoute {
 	}
 }
 
-// set gives a route's backend endpoints, and opens or changes its port.
+// set sets the endpoints of a route's backend, and opens or changes its port.
 func (w *world) set(r *ir.StreamRoute, addresses ...string) {
 	w.t.Helper()
 	w.endpoints(r, addresses...)
@@ -116,7 +116,7 @@ func dial(t testing.TB, r *ir.StreamRoute) net.Conn {
 	return conn
 }
 
-// backend runs a TCP server on loopback until the test ends.
+// backend runs a TCP server on loopback until the test ends, and returns its address.
 func backend(t testing.TB, serve func(*net.TCPConn)) string {
 	t.Helper()
 	listener := fixture.Listen(t)
@@ -124,7 +124,7 @@ func backend(t testing.TB, serve func(*net.TCPConn)) string {
 	return listener.Addr().String()
 }
 
-// named is a backend that says its name first and then what it hears.
+// named starts a backend that sends its name and then echoes what it receives.
 func named(t *testing.T, name string) string {
 	t.Helper()
 	return backend(t, func(conn *net.TCPConn) {
@@ -171,7 +171,7 @@ func pretty(t *testing.T, v any) string {
 	return string(data) + "\n"
 }
 
-// level is that of the log. Nobody reads what a benchmark has to say of each connection.
+// level returns the log level. Benchmarks log only warnings, because they open many connections.
 func level(t testing.TB) zapcore.Level {
 	if _, ok := t.(*testing.B); ok {
 		return zapcore.WarnLevel

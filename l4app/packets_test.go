@@ -14,7 +14,7 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// packetBackend answers each datagram with a name and what it heard.
+// packetBackend starts a backend that answers each datagram with its name and the received bytes.
 func packetBackend(t *testing.T, name string) string {
 	t.Helper()
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -72,7 +72,7 @@ func TestEachClientKeepsItsEndpoint(t *testing.T) {
 	}
 }
 
-// TestClientGetsAnotherEndpoint holds that a client is not stuck with an endpoint that is down.
+// TestClientGetsAnotherEndpoint checks that a client whose endpoint is down gets another one.
 func TestClientGetsAnotherEndpoint(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")

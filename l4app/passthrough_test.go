@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// passed is a passage under a policy that may change, with connections that somebody else accepts.
+// passed is a passage with a changeable policy, and a listener whose connections it gets.
 type passed struct {
 	t       *testing.T
 	world   *world
@@ -22,7 +22,7 @@ type passed struct {
 	address string
 }
 
-// newPassed is one in front of the endpoints at these addresses.
+// newPassed returns a passage to the endpoints at these addresses.
 func newPassed(t *testing.T, policy ir.StreamPolicy, addresses ...string) *passed {
 	t.Helper()
 	w, p := newWorld(t), &passed{t: t}
@@ -30,7 +30,7 @@ func newPassed(t *testing.T, policy ir.StreamPolicy, addresses ...string) *passe
 	p.policy.Store(&policy)
 	p.passage = w.ports.Passage(&net.TCPAddr{Port: 443}, func() ir.StreamPolicy { return *p.policy.Load() }, zap.NewNop())
 	r := route(ir.TCP, freePort(t), "a")
-	// One that nobody listens at has its turn again.
+	// Disable ejection, so that an address where no process listens gets its turn again.
 	w.Endpoints.Configure(r.Backends[0].Backend.ID, &ir.LoadBalancing{EjectAfter: -1})
 	w.endpoints(r, addresses...)
 	p.address = backend(t, func(conn *net.TCPConn) {
@@ -41,7 +41,7 @@ func newPassed(t *testing.T, policy ir.StreamPolicy, addresses ...string) *passe
 	return p
 }
 
-// connect is a client whose first word has been read already.
+// connect returns a client whose first bytes have already been read.
 func (p *passed) connect() net.Conn {
 	p.t.Helper()
 	conn, err := net.DialTimeout("tcp", p.address, patience)
@@ -57,7 +57,7 @@ func (p *passed) connect() net.Conn {
 
 func (p *passed) failed(f failure) int { return int(p.passage.account.failed[f].Load()) }
 
-// TestPass holds that a connection which somebody else has accepted can be handed over.
+// TestPass checks that the passage forwards a connection that another listener has accepted.
 func TestPass(t *testing.T) {
 	conn := newPassed(t, ir.StreamPolicy{}, named(t, "a")).connect()
 	expect(t, conn, "aahead")
@@ -65,7 +65,7 @@ func TestPass(t *testing.T) {
 	expect(t, conn, "more")
 }
 
-// TestPassedMetrics holds that they are those of a port.
+// TestPassedMetrics checks that passthrough connections appear in the metrics of their port.
 func TestPassedMetrics(t *testing.T) {
 	p := newPassed(t, ir.StreamPolicy{IdleTimeout: 8 * time.Second}, named(t, "a"))
 	conn := p.connect()
@@ -81,7 +81,7 @@ func TestPassedMetrics(t *testing.T) {
 	want["connections_active 443 tcp"], want["failures_total 443 tcp client_hello"] = 0, 1
 	p.passage.Unheard()
 	await(t, "what is counted at the end", func() bool { return maps.Equal(p.world.metrics(), want) })
-	// Another listener of the same port goes on.
+	// Another listener on the same port continues the counters.
 	again := p.world.ports.Passage(&net.TCPAddr{Port: 443}, nil, zap.NewNop())
 	again.Unheard()
 	want["failures_total 443 tcp client_hello"] = 2
@@ -90,8 +90,7 @@ func TestPassedMetrics(t *testing.T) {
 	}
 }
 
-// TestPassedIdleTimeout holds that the policy of the moment counts for new connections, and that those which are open go on
-// as they began.
+// TestPassedIdleTimeout checks that a changed policy applies to new connections only.
 func TestPassedIdleTimeout(t *testing.T) {
 	p := newPassed(t, ir.StreamPolicy{}, named(t, "a"))
 	stays := p.connect()
@@ -104,7 +103,7 @@ func TestPassedIdleTimeout(t *testing.T) {
 	send(t, stays, "still there")
 	expect(t, stays, "still there")
 
-	// And the other way round: a longer time is for others.
+	// The other way round: a longer timeout does not apply to open connections.
 	p.policy.Store(&ir.StreamPolicy{IdleTimeout: time.Second})
 	short := p.connect()
 	expect(t, short, "aahead")
@@ -113,10 +112,10 @@ func TestPassedIdleTimeout(t *testing.T) {
 	await(t, "the count of the second one", func() bool { return p.failed(idled) == 2 })
 }
 
-// TestPassedTries holds that the policy says how many endpoints are asked.
+// TestPassedTries checks that the policy limits the number of endpoints that are tried.
 func TestPassedTries(t *testing.T) {
 	p := newPassed(t, ir.StreamPolicy{Tries: 1}, "127.0.0.1:1", named(t, "a"))
-	// In turns: one of two goes to the endpoint where nobody listens.
+	// The endpoints take turns: every second connection goes to the address where no process listens.
 	refused := 0
 	for range 4 {
 		if n, _ := p.connect().Read(make([]byte, 1)); n == 0 {

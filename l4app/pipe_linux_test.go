@@ -33,7 +33,7 @@ func pair(t *testing.T) (a, b *net.TCPConn) {
 	return conn.(*net.TCPConn), accepted.(*net.TCPConn)
 }
 
-// TestBytesAreMovedInTheKernel holds that splice needs nobody to copy.
+// TestBytesAreMovedInTheKernel checks that splice moves all bytes without copying them through this process.
 func TestBytesAreMovedInTheKernel(t *testing.T) {
 	client, from := pair(t)
 	to, backend := pair(t)
@@ -59,8 +59,8 @@ func TestBytesAreMovedInTheKernel(t *testing.T) {
 	}
 }
 
-// TestClientIsASocket holds that what reads and writes a client's bytes is its socket, after a PROXY protocol header, too,
-// and that nothing of them is lost which came with it.
+// TestClientIsASocket checks that the client's bytes are read and written on its socket directly, even after a PROXY
+// protocol header, and that bytes received with the header are not lost.
 func TestClientIsASocket(t *testing.T) {
 	for text, ahead := range map[string]string{
 		"": "", "PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\n": "", "PROXY TCP4 192.0.2.1 192.0.2.2 1111 2222\r\nmore": "more",

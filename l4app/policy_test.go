@@ -14,14 +14,14 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// impatient is a route whose connections end after a short silence.
+// impatient returns a route with a short idle timeout.
 func impatient(t *testing.T) *ir.StreamRoute {
 	r := route(ir.TCP, freePort(t), "a")
 	r.Policy.IdleTimeout = 100 * time.Millisecond
 	return r
 }
 
-// silent is an endpoint that accepts, and neither reads nor says anything.
+// silent starts an endpoint that accepts connections, but neither reads nor writes.
 func silent(t *testing.T) string {
 	return backend(t, func(*net.TCPConn) { <-t.Context().Done() })
 }
@@ -51,16 +51,16 @@ func TestClientThatNeverReads(t *testing.T) {
 	await(t, "the end of the connection", func() bool { return w.failed(r, idled) == 1 && w.active(r) == 0 })
 }
 
-// zeros never end.
+// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-// TestOneWayKeepsAConnectionOpen holds that a connection is not idle while bytes move in one direction.
+// TestOneWayKeepsAConnectionOpen checks that a connection is not idle while bytes move in one direction.
 func TestOneWayKeepsAConnectionOpen(t *testing.T) {
 	w := newWorld(t)
 	r := impatient(t)
-	// A busy machine may well be silent for a part of it.
+	// Use a longer timeout, because a busy machine may pause for a while.
 	r.Policy.IdleTimeout = time.Second
 	stop := make(chan struct{})
 	w.set(r, backend(t, func(conn *net.TCPConn) {
@@ -99,7 +99,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	if got := w.failed(r, tooMany); got != 5 {
 		t.Errorf("%d were counted", got)
 	}
-	// The limit holds for connections of the handlers before, too.
+	// The limit also counts the connections of the previous handlers.
 	other := *r
 	other.Policy.MaxConnections = 1
 	w.set(&other, named(t, "b"))
@@ -108,7 +108,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	expectEnd(t, dial(t, r))
 	second.Close()
 	await(t, "the end of the second connection", func() bool { return w.active(r) == 0 })
-	// Refused ones do not count.
+	// Rejected connections do not count towards the limit.
 	for range 10 {
 		conn := dial(t, r)
 		expect(t, conn, "b")
@@ -117,7 +117,7 @@ func TestConnectionsBeyondTheLimitAreClosed(t *testing.T) {
 	}
 }
 
-// blackhole is an address that never answers: its queue of new connections is full.
+// blackhole returns an address that never accepts: its queue of new connections is full.
 func blackhole(t *testing.T) string {
 	t.Helper()
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -194,7 +194,7 @@ func TestTriesAreLimited(t *testing.T) {
 	}
 }
 
-// account returns what is counted of a port.
+// account returns the account of a port.
 func (w *world) account(r *ir.StreamRoute) *account {
 	w.t.Helper()
 	w.ports.accounts.mu.Lock()
@@ -214,7 +214,7 @@ func TestConnectionsEndWhenTheirEndpointHasBeenGoneForLong(t *testing.T) {
 	w := newWorld(t)
 	w.ports.SetDrain(300 * time.Millisecond)
 	r := route(ir.TCP, freePort(t), "a")
-	// Endpoints are looked after as often as idle connections.
+	// Endpoints are checked as often as idle connections.
 	r.Policy.IdleTimeout = 800 * time.Millisecond
 	a, b := named(t, "a"), named(t, "b")
 	w.set(r, a)
@@ -224,7 +224,7 @@ func TestConnectionsEndWhenTheirEndpointHasBeenGoneForLong(t *testing.T) {
 	begin := time.Now()
 	w.endpoints(r, b)
 
-	// New connections go elsewhere at once, and open ones go on for a while.
+	// New connections go elsewhere at once, and open ones continue for a while.
 	expect(t, dial(t, r), "b")
 	send(t, open, "still there")
 	expect(t, open, "still there")

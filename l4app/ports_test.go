@@ -63,7 +63,7 @@ func TestOpenConnectionsOutliveTheirPort(t *testing.T) {
 	expectRefused(t, r)
 	send(t, open, "last words")
 	expect(t, open, "last words")
-	// The port can be opened again while they last.
+	// The port can be opened again while old connections last.
 	w.set(r, named(t, "again"))
 	expect(t, dial(t, r), "again")
 	send(t, open, "more")
@@ -77,7 +77,7 @@ func TestConnectionsOfAPortThatIsGoneEndAfterTheDrainTime(t *testing.T) {
 	w.set(r, named(t, "a"))
 	open := dial(t, r)
 	expect(t, open, "a")
-	// A connection of handlers that were replaced before belongs to the port as well.
+	// A connection with replaced handlers belongs to the port as well.
 	w.set(route(ir.TCP, r.Port, "b"), named(t, "b"))
 	later := dial(t, r)
 	expect(t, later, "b")
@@ -90,7 +90,8 @@ func TestConnectionsOfAPortThatIsGoneEndAfterTheDrainTime(t *testing.T) {
 	await(t, "the count of both", func() bool { return account.failed[unwanted].Load() == 2 })
 }
 
-// TestPortThatComesBackHasItsConnections holds that a port which was removed by mistake does nothing to them later.
+// TestPortThatComesBackHasItsConnections checks that connections survive if their port is removed and opened again
+// before the drain time ends.
 func TestPortThatComesBackHasItsConnections(t *testing.T) {
 	const drain = 2 * time.Second
 	w := newWorld(t)
@@ -142,7 +143,7 @@ func TestChangedPortKeepsItsListener(t *testing.T) {
 	expect(t, open, "still there")
 }
 
-// hammer opens connections one after the other, and wants an answer on each.
+// hammer opens connections one after the other, and requires a response on each.
 func hammer(t *testing.T, port uint16, stop <-chan struct{}, answered func()) {
 	for {
 		select {
@@ -196,7 +197,7 @@ func TestHeldPortIsRefusedAloneAndTriedAgain(t *testing.T) {
 	}
 }
 
-// listenShared listens as Caddy does, and lets others listen there as well.
+// listenShared listens as Caddy does, so that others can listen on the same address.
 func listenShared(address string) (any, error) {
 	parsed, err := caddy.ParseNetworkAddress(address)
 	if err != nil {
@@ -254,7 +255,8 @@ func TestPortThatCaddyRefusesIsLeftOutAlone(t *testing.T) {
 	}
 }
 
-// TestRefusedChangeClosesThePort holds that a port does not go on with handlers that nobody asks for any more.
+// TestRefusedChangeClosesThePort checks that a port is closed, and does not keep its old handlers, if its change is
+// rejected.
 func TestRefusedChangeClosesThePort(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
@@ -271,7 +273,7 @@ func TestPortMovesToAnotherAddress(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
 	w.set(r, named(t, "a"))
-	// The port stays, and everything on it includes the address before.
+	// The port number stays the same, and the new wildcard address includes the old address.
 	everywhere := map[string]*document.Port{portName(r): Render(r, nil)}
 	if refused := w.ports.Update(w.ctx, everywhere); len(refused) > 0 {
 		t.Fatalf("refused: %v", refused)
@@ -281,7 +283,7 @@ func TestPortMovesToAnotherAddress(t *testing.T) {
 
 func init() { caddy.RegisterModule(panicking{}) }
 
-// panicking is a module that cannot be provisioned.
+// panicking is a module that panics when it is provisioned.
 type panicking struct{}
 
 func (panicking) CaddyModule() caddy.ModuleInfo {
@@ -292,7 +294,7 @@ func (panicking) Provision(caddy.Context) error { panic("as ever") }
 
 func (panicking) Handle(*layer4.Connection, layer4.Handler) error { return nil }
 
-// A port on which nothing handles connections closes them.
+// TestPortWithoutHandlers checks that a port without handlers closes its connections.
 func TestPortWithoutHandlers(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")

@@ -17,7 +17,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// told is an endpoint that wants a PROXY protocol header, says which client it has heard of, and then what it hears.
+// told starts an endpoint that requires a PROXY protocol header, sends the client address in it, and then echoes what
+// it receives.
 func told(t *testing.T) string {
 	t.Helper()
 	listener := fixture.Listen(t)
@@ -33,7 +34,7 @@ func told(t *testing.T) string {
 
 func address(text string) *net.TCPAddr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(text)) }
 
-// proxied is a route whose clients and endpoints speak the PROXY protocol.
+// proxied returns a route whose clients and endpoints use the PROXY protocol.
 func proxied(t *testing.T, w *world, out ir.ProxyVersion, trusted ...string) *ir.StreamRoute {
 	r := route(ir.TCP, freePort(t), "a")
 	r.AcceptProxy, r.SendProxy, r.Trusted = true, out, trusted
@@ -50,7 +51,7 @@ func binaryHeader(t *testing.T, source, destination string) string {
 	return string(data)
 }
 
-// without is what a header says that names no client.
+// without are headers that name no client.
 var without = map[string]string{
 	"v1 unknown":        "PROXY UNKNOWN\r\n",
 	"v1 unknown, more":  "PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n",
@@ -94,7 +95,7 @@ func TestHeadersThatAreAccepted(t *testing.T) {
 	}
 }
 
-// long is a header with so much in it.
+// long returns a header with extra data of the given size.
 func long(t *testing.T, size int) string {
 	t.Helper()
 	h := proxyproto.HeaderProxyFromAddrs(2, address("192.0.2.1:1111"), address("192.0.2.2:2222"))
@@ -111,7 +112,7 @@ func long(t *testing.T, size int) string {
 func atOnce(conn net.Conn, text string) { _, _ = io.WriteString(conn, text) }
 
 func byteByByte(conn net.Conn, text string) {
-	// The socket sends each of them on its own, which is Go's default.
+	// The socket sends each byte separately, because Go disables Nagle's algorithm by default.
 	_, _ = io.CopyBuffer(struct{ io.Writer }{conn}, iotest.OneByteReader(strings.NewReader(text)), make([]byte, 1))
 }
 
@@ -139,7 +140,7 @@ func TestHeadersThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestHeaderThatDoesNotCome holds that a peer has no more than a moment for its header.
+// TestHeaderThatDoesNotCome checks that a peer must send its header within the timeout.
 func TestHeaderThatDoesNotCome(t *testing.T) {
 	for name, text := range map[string]string{"nothing": "", "half": "PROXY TCP4 192.0.2.1", "half of v2": string(proxyproto.SIGV2)} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +158,8 @@ func TestHeaderThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestPeerThatGivesUp holds that who looks whether the port is open is no failure, and who stops in the middle is one.
+// TestPeerThatGivesUp checks that a connection closed without data is not a failure, and that one closed within the
+// header is.
 func TestPeerThatGivesUp(t *testing.T) {
 	w := newWorld(t)
 	r := proxied(t, w, "")
@@ -197,7 +199,7 @@ func TestTrustedPeers(t *testing.T) {
 	}
 }
 
-// A port that wants no header passes on whatever looks like one.
+// TestHeaderWhereNoneIsWanted checks that a port without the PROXY protocol forwards bytes that look like a header.
 func TestHeaderWhereNoneIsWanted(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
@@ -218,7 +220,7 @@ func TestSendProxyOfPlainClient(t *testing.T) {
 	}
 }
 
-// TestUniqueID holds that the header of version 2 has an identifier, which is another one for each connection.
+// TestUniqueID checks that a version 2 header contains an ID that differs for each connection.
 func TestUniqueID(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")

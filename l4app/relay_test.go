@@ -100,7 +100,7 @@ func TestNoEndpoint(t *testing.T) {
 	expectEnd(t, dial(t, r))
 	w.endpoints(r, net.JoinHostPort("127.0.0.1", "1"))
 	expectEnd(t, dial(t, r))
-	// Endpoints come without a change of the port.
+	// Endpoints can be added without a change of the port.
 	w.endpoints(r, named(t, "up"))
 	expect(t, dial(t, r), "up")
 }
@@ -117,8 +117,7 @@ func TestBackendBreaksOff(t *testing.T) {
 	expectEnd(t, conn)
 }
 
-// TestHalfClosedConnectionsEndWithTheirPort holds that a client which has said all, and an endpoint which has not, are let go of
-// in time.
+// TestHalfClosedConnectionsEndWithTheirPort checks that a half-closed connection ends after the drain time of its port.
 func TestHalfClosedConnectionsEndWithTheirPort(t *testing.T) {
 	w := newWorld(t)
 	w.ports.SetDrain(10 * time.Millisecond)
@@ -127,7 +126,7 @@ func TestHalfClosedConnectionsEndWithTheirPort(t *testing.T) {
 	w.set(r, backend(t, func(conn *net.TCPConn) {
 		_, _ = io.Copy(io.Discard, conn)
 		close(heard)
-		// What it has to say never comes; it learns that nobody waits for it any more.
+		// The rest of the response never comes; the endpoint notices that the connection was closed.
 		for {
 			if _, err := conn.Write([]byte("x")); err != nil {
 				close(ended)
@@ -144,8 +143,8 @@ func TestHalfClosedConnectionsEndWithTheirPort(t *testing.T) {
 	fixture.Receive(t, "the end of the connection", ended)
 }
 
-// TestClientBreaksOff holds that an endpoint can tell a client that has said all from one that breaks off in the middle, as a client
-// does that closes with an answer unread: the endpoint gets an error, and never an orderly end after a part.
+// TestClientBreaksOff checks that an endpoint can distinguish a complete transfer from an aborted one. A client that
+// closes with unread data resets the connection, and the endpoint must get an error rather than an EOF.
 func TestClientBreaksOff(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.TCP, freePort(t), "a")
@@ -158,11 +157,11 @@ func TestClientBreaksOff(t *testing.T) {
 		heard <- err
 	}))
 	conn := dial(t, r)
-	// The rest of the answer stays unread, so that closing resets the connection.
+	// Leave the rest of the response unread, so that closing resets the connection.
 	if _, err := conn.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	// More than all buffers hold on the way to an endpoint that does not read: what is left of it never leaves the client.
+	// Write more than all buffers can hold: the endpoint does not read, so the rest never leaves the client.
 	_ = conn.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 	if _, err := conn.Write(make([]byte, 256<<20)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("the endpoint does not read, and writing ended with %v", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// shared is a port whose backend a has a weight, and b has 1. Of both, a is the fallback.
+// shared returns a port with two backends: a with the given weight, which is also the fallback, and b with weight 1.
 func shared(t testing.TB, protocol ir.Protocol, a int) *ir.StreamRoute {
 	t.Helper()
 	r := route(protocol, freePort(t), "a")
@@ -19,7 +19,8 @@ func shared(t testing.TB, protocol ir.Protocol, a int) *ir.StreamRoute {
 	return r
 }
 
-// expectShares opens connections, asks each one who answers, and holds that a and b get theirs, to 1 % of all.
+// expectShares opens connections, asks each endpoint for its name, and checks the shares of a and b within 1 % of all
+// connections.
 func expectShares(t *testing.T, r *ir.StreamRoute, connections, a, b int) {
 	t.Helper()
 	counts := map[string]int{}
@@ -47,7 +48,7 @@ func TestConnectionsAreShared(t *testing.T) {
 	w.Endpoints.Set(r.Backends[1].Backend.ID, []ir.Endpoint{{Address: named(t, "b")}})
 	w.set(r, named(t, "a"))
 	expectShares(t, r, 1000, 750, 250)
-	// The fallback gets what b cannot have, and nobody gets what the fallback cannot.
+	// The fallback gets the connections for b. If the fallback itself has no endpoints, its connections get none.
 	w.Endpoints.Set(r.Backends[1].Backend.ID, nil)
 	expectShares(t, r, 100, 100, 0)
 	w.Endpoints.Set(r.Backends[1].Backend.ID, []ir.Endpoint{{Address: named(t, "b")}})
@@ -63,8 +64,8 @@ func TestSessionsAreShared(t *testing.T) {
 	expectShares(t, r, 400, 300, 100)
 }
 
-// TestSessionStaysWithItsBackend holds that a client goes on with the backend that it has, whatever becomes of its endpoints,
-// as long as there are some and the port leads there.
+// TestSessionStaysWithItsBackend checks that a client keeps its backend, even if the endpoints change, as long as the
+// backend has endpoints and belongs to the port.
 func TestSessionStaysWithItsBackend(t *testing.T) {
 	w := newWorld(t)
 	r := shared(t, ir.UDP, 0)
@@ -79,7 +80,7 @@ func TestSessionStaysWithItsBackend(t *testing.T) {
 	w.set(r, packetBackend(t, "a"))
 	client := dial(t, r)
 	exchange(t, client, []byte("1"), "b1")
-	// Others get nothing of b from now on.
+	// From now on, new clients do not get b.
 	r.Backends[0].Weight, r.Backends[1].Weight = 1, 0
 	w.ports.Update(w.ctx, one(r))
 	expectShares(t, r, 10, 10, 0)
@@ -92,7 +93,7 @@ func TestSessionStaysWithItsBackend(t *testing.T) {
 	exchange(t, client, []byte("5"), "a5")
 }
 
-// TestSplitWithoutWeights holds that a port which leads to nobody is closed, and that it does not go on as before.
+// TestSplitWithoutWeights checks that a port is closed, and does not keep its old handlers, if no backend has a weight.
 func TestSplitWithoutWeights(t *testing.T) {
 	for _, protocol := range []ir.Protocol{ir.TCP, ir.UDP} {
 		w := newWorld(t)

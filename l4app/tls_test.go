@@ -18,7 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// tlsWorld is a world whose ports may end TLS.
+// tlsWorld is a world whose ports may terminate TLS.
 type tlsWorld struct {
 	*world
 }
@@ -28,7 +28,7 @@ func newTLSWorld(t *testing.T) *tlsWorld {
 	return &tlsWorld{newWorld(t)}
 }
 
-// private is a route whose port ends TLS with a Secret, which the store follows and certify fills.
+// private returns a route whose port terminates TLS with a Secret. The store watches the Secret, and certify sets it.
 func (s *tlsWorld) private() *ir.StreamRoute {
 	s.t.Helper()
 	r := route(ir.TCP, freePort(s.t), "a")
@@ -43,13 +43,13 @@ func (s *tlsWorld) certify(host string) {
 	s.setSecret(fixture.Identify(s.t, nil, &x509.Certificate{DNSNames: []string{host}}).Secret())
 }
 
-// setSecret sets the contents of the Secret of the ports; nil is a Secret that does not exist.
+// setSecret sets the contents of the Secret of the ports; nil means that the Secret does not exist.
 func (s *tlsWorld) setSecret(data map[string][]byte) {
 	s.Trust.SetSecret(ir.Name{Namespace: "shop", Name: "db"}, data, data != nil)
 	s.Certificates.SetSecret(ir.Name{Namespace: "shop", Name: "db"}, data, data != nil)
 }
 
-// client speaks TLS on a connection to a port.
+// client performs a TLS handshake on a connection to a port.
 func (s *tlsWorld) client(r *ir.StreamRoute, config *tls.Config) (*tls.Conn, error) {
 	s.t.Helper()
 	config.InsecureSkipVerify = true
@@ -100,7 +100,7 @@ func TestTLSEndsAtThePort(t *testing.T) {
 	}
 }
 
-// TestTLSFailsClosed holds that a session from before is no way round a Secret that is no good any more.
+// TestTLSFailsClosed checks that a resumed session is rejected if the Secret has become invalid.
 func TestTLSFailsClosed(t *testing.T) {
 	s := newTLSWorld(t)
 	r := s.private()
@@ -146,7 +146,7 @@ func TestTLSOfAHost(t *testing.T) {
 	s.shows(r, "db.example")
 }
 
-// TestTLSVersionsAndProtocols holds what a client may ask for.
+// TestTLSVersionsAndProtocols checks which TLS versions and application protocols a client may request.
 func TestTLSVersionsAndProtocols(t *testing.T) {
 	s := newTLSWorld(t)
 	r := s.private()
@@ -174,7 +174,8 @@ func TestTLSVersionsAndProtocols(t *testing.T) {
 	}
 }
 
-// TestTLSBehindABalancer holds that the header of a load balancer comes first, and that the endpoint is told of the client.
+// TestTLSBehindABalancer checks that the PROXY protocol header of a load balancer is read before TLS, and that the
+// endpoint gets the client's address.
 func TestTLSBehindABalancer(t *testing.T) {
 	s := newTLSWorld(t)
 	r := s.private()
@@ -189,7 +190,7 @@ func TestTLSBehindABalancer(t *testing.T) {
 	expect(t, conn, header+"first")
 }
 
-// TestTLSIsNotGuessed holds what is refused before the port is open.
+// TestTLSIsNotGuessed checks that invalid settings are rejected before the port is opened.
 func TestTLSIsNotGuessed(t *testing.T) {
 	s := newTLSWorld(t)
 	for name, settings := range map[string]ir.StreamTLS{"nothing": {}, "both": {Secret: ir.Name{Namespace: "a", Name: "b"}, Host: "c.example"}} {
@@ -202,7 +203,7 @@ func TestTLSIsNotGuessed(t *testing.T) {
 	}
 }
 
-// TestTLSOfASilentClient holds that a handshake has an end. It takes as long as that.
+// TestTLSOfASilentClient checks that a handshake times out. The test takes as long as the timeout.
 func TestTLSOfASilentClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes ten seconds")
@@ -225,7 +226,7 @@ func TestTLSOfASilentClient(t *testing.T) {
 	}
 }
 
-// isReset says that the other side has ended the connection, with something unread.
+// isReset reports whether the peer has reset the connection.
 func isReset(err error) bool {
 	var failed *net.OpError
 	return errors.As(err, &failed) && !failed.Timeout()

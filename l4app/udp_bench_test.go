@@ -15,8 +15,9 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// BenchmarkDatagrams sends datagrams through a port to an endpoint that sends them back. An operation is a window of them.
-// What is allocated are the addresses that this test and its endpoint make, two objects for each datagram that they read.
+// BenchmarkDatagrams sends datagrams through a port to an endpoint that echoes them. One operation is a window of
+// datagrams. The reported allocations are addresses in this test and its endpoint, two for each datagram that they
+// read.
 func BenchmarkDatagrams(b *testing.B) {
 	for _, size := range []int{64, 1400} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {

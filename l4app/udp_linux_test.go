@@ -24,7 +24,7 @@ import (
 	"github.com/k8singress/k8singress/internal/udp"
 )
 
-// echoBackend sends back what it hears.
+// echoBackend starts an endpoint that echoes each datagram.
 func echoBackend(t testing.TB) string {
 	t.Helper()
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -52,7 +52,7 @@ func echoBackend(t testing.TB) string {
 	return socket.LocalAddr().String()
 }
 
-// TestDatagramsOfOneClientStayApart holds that what is carried together comes out as it went in.
+// TestDatagramsOfOneClientStayApart checks that datagrams that are forwarded together arrive unchanged.
 func TestDatagramsOfOneClientStayApart(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
@@ -77,8 +77,8 @@ func TestDatagramsOfOneClientStayApart(t *testing.T) {
 	}
 }
 
-// TestAnswerComesFromTheAddressThatWasAsked holds it for a socket that has them all: a client does not take an answer
-// from anybody else.
+// TestAnswerComesFromTheAddressThatWasAsked checks that, on a wildcard socket, each response comes from the address to
+// which the request was sent. Clients ignore responses from other addresses.
 func TestAnswerComesFromTheAddressThatWasAsked(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
@@ -86,7 +86,7 @@ func TestAnswerComesFromTheAddressThatWasAsked(t *testing.T) {
 	if refused := w.ports.Update(w.ctx, map[string]*document.Port{portName(r): Render(r, nil)}); len(refused) > 0 {
 		t.Fatalf("refused: %v", refused)
 	}
-	// The same client asks all of them.
+	// The same client sends to all addresses.
 	from := &net.UDPAddr{Port: int(freePort(t))}
 	for _, host := range []string{"127.0.0.1", "127.0.0.2", "::1", "127.0.0.3"} {
 		conn, err := net.DialUDP("udp", from, &net.UDPAddr{IP: net.ParseIP(host), Port: int(r.Port)})
@@ -146,7 +146,7 @@ func TestSessionsOfAChangedPort(t *testing.T) {
 	if _, err := conn.Read(name); err != nil {
 		t.Fatal(err)
 	}
-	// Where the backend stays, the endpoint does.
+	// If the backend stays, the endpoint stays.
 	for i := range 6 {
 		r.Policy.IdleTimeout = time.Duration(i+1) * time.Minute
 		if refused := w.ports.Update(w.ctx, one(r)); len(refused) > 0 {
@@ -159,7 +159,7 @@ func TestSessionsOfAChangedPort(t *testing.T) {
 	exchange(t, conn, []byte("x"), "o:x")
 }
 
-// TestIdleSessionEnds holds that traffic in either direction keeps a session, and nothing else does.
+// TestIdleSessionEnds checks that only traffic, in either direction, keeps a session.
 func TestIdleSessionEnds(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
@@ -177,7 +177,7 @@ func TestIdleSessionEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// From the server only, and then from the client only.
+	// First traffic from the server only, then from the client only.
 	for _, from := range []func() error{
 		func() error { _, err := server.WriteTo([]byte("news"), session); return err },
 		func() error { _, err := conn.Write([]byte("news")); return err },
@@ -243,7 +243,7 @@ func TestRefusingEndpointIsEjected(t *testing.T) {
 	down := "127.0.0.1:1"
 	w.set(r, down, packetBackend(t, "u:"))
 	buffer := make([]byte, 100)
-	// Of two clients, one comes to the endpoint that is down.
+	// One of two clients gets the endpoint that is down.
 	for range 2 {
 		conn := dial(t, r)
 		await(t, "an answer", func() bool {
@@ -275,7 +275,7 @@ func TestDatagramAffinity(t *testing.T) {
 	}
 }
 
-// TestSlowEndpointHoldsNobody holds that a session whose endpoint reads nothing does not get in the way of others.
+// TestSlowEndpointHoldsNobody checks that a session whose endpoint does not read does not block other sessions.
 func TestSlowEndpointHoldsNobody(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
@@ -301,7 +301,7 @@ func TestSlowEndpointHoldsNobody(t *testing.T) {
 	}
 }
 
-// TestFlood holds that clients with forged addresses neither use up memory nor get in the way of those who talk.
+// TestFlood checks that clients with forged addresses neither use up memory nor disturb active clients.
 func TestFlood(t *testing.T) {
 	const most, sources = 256, 200_000
 	w := newWorld(t)
@@ -316,7 +316,7 @@ func TestFlood(t *testing.T) {
 	for n := 0; n < sources; n += 1000 {
 		forge(t, r, n, 1000)
 		worst = max(worst, traffic.Sessions.Load())
-		// The socket itself may be full for a moment.
+		// The socket buffer may be full for a moment.
 		await(t, "an answer in the flood", func() bool {
 			_ = talks.SetDeadline(time.Time{})
 			send(t, talks, "x")
@@ -346,7 +346,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// forge sends a datagram from each of some addresses of loopback.
+// forge sends a datagram from each of several loopback addresses.
 func forge(t *testing.T, r *ir.StreamRoute, first, count int) {
 	t.Helper()
 	socket, err := net.ListenPacket("udp4", "0.0.0.0:0")
@@ -368,7 +368,7 @@ func forge(t *testing.T, r *ir.StreamRoute, first, count int) {
 	}
 }
 
-// TestPortChangesLeaveNothing opens, changes and closes a port with sessions.
+// TestPortChangesLeaveNothing checks that opening, changing and closing a port with sessions leaks nothing.
 func TestPortChangesLeaveNothing(t *testing.T) {
 	w := newWorld(t)
 	r := route(ir.UDP, freePort(t), "a")
@@ -415,7 +415,7 @@ func TestPacketPortTakesOneHandlerOnly(t *testing.T) {
 	}
 }
 
-// TestNameServer asks a real one, over a port with one answer for each question.
+// TestNameServer checks DNS queries to a real server, through a port with one response per request.
 func TestNameServer(t *testing.T) {
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

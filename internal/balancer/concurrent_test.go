@@ -27,7 +27,8 @@ func everyPolicy() map[string]*ir.LoadBalancing {
 	return all
 }
 
-// TestChangesUnderLoad has readers and writers; the race detector watches. Nothing is left under way in the end.
+// TestChangesUnderLoad runs readers and writers at the same time. It is meant for the race detector, and checks that no
+// request is in flight afterwards.
 func TestChangesUnderLoad(t *testing.T) {
 	w := newWorld(t, nil, 1)
 	stop := make(chan struct{})
@@ -72,7 +73,8 @@ func TestChangesUnderLoad(t *testing.T) {
 	}
 }
 
-// TestHealthBetweenTwoDraws has endpoints that come and go, all of them, while a policy draws two and compares them.
+// TestHealthBetweenTwoDraws checks that the health of all endpoints may change while a policy draws two and compares
+// them.
 func TestHealthBetweenTwoDraws(t *testing.T) {
 	for _, policy := range []ir.Policy{ir.PolicyEWMA, ir.PolicyLeastRequest} {
 		w := newWorld(t, only(policy), 2)
@@ -101,7 +103,7 @@ func TestHealthBetweenTwoDraws(t *testing.T) {
 	}
 }
 
-// TestPickIsInTheList draws lists, policies and what happens to endpoints.
+// TestPickIsInTheList checks Pick with random lists, policies and events of endpoints.
 func TestPickIsInTheList(t *testing.T) {
 	policies := everyPolicy()
 	names := make([]string, 0, len(policies))

@@ -61,7 +61,7 @@ func TestOneTrialAtATime(t *testing.T) {
 	if n := w.counts(100, nil)[bad.Address()]; n != 0 {
 		t.Fatalf("%d more requests went to an endpoint on trial", n)
 	}
-	// What began before the ejection decides nothing.
+	// Requests that started before the ejection do not affect it.
 	Choice{Endpoint: bad}.Observe(0, false)
 	Choice{Endpoint: bad}.Observe(0, true)
 	if n := w.counts(100, nil)[bad.Address()]; n != 0 {
@@ -87,7 +87,7 @@ func TestRetryIsNoTrial(t *testing.T) {
 			t.Fatal("a request that has failed already was put at risk")
 		}
 	}
-	// Rather this than the one that just failed.
+	// An ejected endpoint is better than one that just failed for this request.
 	if got := w.pick(nil, other, w.endpoint(2), w.endpoint(3)).Endpoint; got != bad {
 		t.Errorf("all others have failed, and it goes to %s", got.Address())
 	}
@@ -114,7 +114,7 @@ func TestAllThatAreLeftAreEjected(t *testing.T) {
 		if n := w.counts(1000, nil)["10.0.0.1:80"]; n < 350 || n > 650 {
 			t.Errorf("%s: one of two ejected endpoints gets %d of 1000", policy, n)
 		}
-		// One that answers is back, and gets all until the other one is.
+		// The endpoint that responds returns, and gets all requests until the other one returns.
 		back := w.request(nil, false)
 		if n := w.counts(100, nil)[back]; n != 100 {
 			t.Errorf("%s: the one that answered gets %d of 100", policy, n)
@@ -161,7 +161,7 @@ func TestUnhealthy(t *testing.T) {
 	}
 }
 
-// TestUnhealthyIsNotOnTrial holds that the checker has the last word.
+// TestUnhealthyIsNotOnTrial checks that an unhealthy endpoint gets no trial, even after its ejection time.
 func TestUnhealthyIsNotOnTrial(t *testing.T) {
 	w := newWorld(t, nil, 4)
 	bad := w.endpoint(0)
@@ -190,7 +190,7 @@ func TestStateSurvives(t *testing.T) {
 	if w.endpoint(0) != bad || w.counts(100, nil)[bad.Address()] != 0 {
 		t.Error("an ejected endpoint is back after a change")
 	}
-	// It goes, and comes back.
+	// Remove the endpoint and add it again.
 	w.SetEndpoints(addresses(8)[2:])
 	w.pass(time.Minute - 1)
 	w.SetEndpoints(addresses(8))
@@ -221,7 +221,8 @@ func TestSlowStart(t *testing.T) {
 				t.Fatalf("the first endpoints of a backend start slowly: %v", count)
 			}
 			w.SetEndpoints(addresses(4))
-			// Of four equal shares it has 10 %, 55 % and all of one: a fourth of 0.1/3.1, 0.55/3.55 and 1/4.
+			// Of four endpoints, the new one starts with 10 % of a full share, then gets 55 %, then all: the expected
+			// fractions are 0.1/3.1, 0.55/3.55 and 1/4.
 			for _, step := range []struct {
 				after time.Duration
 				share float64
@@ -237,7 +238,7 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// TestSlowStartOfAll holds that nothing waits when all endpoints are new.
+// TestSlowStartOfAll checks that there is no slow start if all endpoints are new.
 func TestSlowStartOfAll(t *testing.T) {
 	w := newWorld(t, &ir.LoadBalancing{SlowStart: time.Minute}, 2)
 	w.SetEndpoints(addresses(4)[2:])

@@ -10,7 +10,7 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// world is a backend with a clock that only the test turns.
+// world is a backend with a clock that the test controls.
 type world struct {
 	*Backend
 	t    testing.TB
@@ -45,7 +45,7 @@ func (w *world) pick(a Asker, tried ...*Endpoint) Choice {
 	return c
 }
 
-// request picks an endpoint, and tells what became of it.
+// request picks an endpoint, and reports the result of the request.
 func (w *world) request(a Asker, failed bool) string {
 	w.t.Helper()
 	c := w.pick(a)
@@ -55,7 +55,7 @@ func (w *world) request(a Asker, failed bool) string {
 	return c.Endpoint.Address()
 }
 
-// endpoint returns the endpoint of an address.
+// endpoint returns the endpoint with an index.
 func (w *world) endpoint(i int) *Endpoint { return w.state.Load().endpoints[i] }
 
 // fail lets an endpoint fail n times in a row.
@@ -65,7 +65,7 @@ func (w *world) fail(e *Endpoint, n int) {
 	}
 }
 
-// counts says how many of n requests each endpoint gets.
+// counts returns how many of n requests each endpoint gets.
 func (w *world) counts(n int, a Asker) map[string]int {
 	count := map[string]int{}
 	for range n {
@@ -81,7 +81,7 @@ func (w *world) between(what string, got, least, most int) {
 	}
 }
 
-// visitor asks with a cookie, an address and a key.
+// visitor is an Asker with a cookie, an address and a key.
 type visitor struct{ cookie, ip, key string }
 
 func (v *visitor) Hash(*nginx.Template) string { return v.key }

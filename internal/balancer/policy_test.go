@@ -34,7 +34,7 @@ func TestTurns(t *testing.T) {
 	}
 	w.fail(w.endpoint(1), 3)
 	count := w.counts(300, nil)
-	// Its neighbour does not get its share alone.
+	// The share of the skipped endpoint does not go to its neighbor alone.
 	w.between("first", count["10.0.0.0:80"], 150, 150)
 	w.between("third", count["10.0.0.2:80"], 150, 150)
 }
@@ -86,7 +86,7 @@ func TestEWMAGoesWhereItIsQuick(t *testing.T) {
 	for range 10 {
 		quick.End()
 	}
-	// One slow answer counts at once, many quick ones only by and by.
+	// One slow response has an effect at once, many quick ones only gradually.
 	quick.Observe(3*time.Second, false)
 	if w.pick(nil).Endpoint != slow.Endpoint {
 		t.Error("one answer after 3 s did not count")
@@ -251,7 +251,7 @@ func TestSubset(t *testing.T) {
 			t.Fatal("the endpoint that failed for the request is asked again")
 		}
 	}
-	// A subset that is larger than what there is.
+	// The subset is larger than the list.
 	w.SetEndpoints(addresses(2))
 	if count := w.counts(100, v); len(count) != 2 {
 		t.Errorf("a subset of 3 of 2 endpoints has %d", len(count))

@@ -22,7 +22,7 @@ func changeOnFailure(s *ir.SessionCookie) { s.ChangeOnFailure = true }
 
 var modes = map[string]func(*ir.SessionCookie){"balanced": nil, "persistent": persistent}
 
-// join gets a client its cookie.
+// join returns a client with a new session cookie, and its endpoint.
 func (w *world) join() (*visitor, *Endpoint) {
 	w.t.Helper()
 	c := w.pick(&visitor{})
@@ -189,7 +189,7 @@ func TestForeignCookies(t *testing.T) {
 	}
 }
 
-// TestSessionsStartSlowly holds that new clients do not all go to a new endpoint.
+// TestSessionsStartSlowly checks that not all new clients go to a new endpoint.
 func TestSessionsStartSlowly(t *testing.T) {
 	for mode, change := range modes {
 		lb := sticky(change)

@@ -19,7 +19,8 @@ func shows(t *testing.T, s *Store) *tls.Certificate {
 	return pair
 }
 
-// A host whose certificate is to come from an issuer shows that of its Secret until there is one, and says nothing of it.
+// TestIssuedCertificate checks that a host with an issuer keeps the certificate of its previous Secret until the issuer
+// has issued one, without a problem being reported.
 func TestIssuedCertificate(t *testing.T) {
 	s := NewStore()
 	show := func() *tls.Certificate { return shows(t, s) }
@@ -54,7 +55,8 @@ func TestIssuedCertificate(t *testing.T) {
 	}
 }
 
-// What a host showed before an issuer was to be asked is shown until it expires, and not for as long as the issuer fails.
+// TestExpiredCertificateOfTheSecretBefore checks that the certificate of the previous Secret is used only until it
+// expires, even if the issuer keeps failing.
 func TestExpiredCertificateOfTheSecretBefore(t *testing.T) {
 	s := NewStore()
 	show := func() *tls.Certificate { return shows(t, s) }

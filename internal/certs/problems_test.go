@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// said is what a store has to say, one line for each problem.
+// said returns the problems of a store, one line each.
 func said(s *certs.Store) []string {
 	var lines []string
 	for _, v := range s.Problems() {
@@ -80,7 +80,8 @@ func TestCertificateThatIsNotForItsHost(t *testing.T) {
 	expectSaid(t, s)
 }
 
-// What cannot be read any more is one problem; that the last good certificate was not for the host is none besides.
+// TestGarbageInAStrayIsOneProblem checks that an unreadable Secret is the only problem, even if its last valid
+// certificate did not cover the host.
 func TestGarbageInAStrayIsOneProblem(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls"))
@@ -111,7 +112,7 @@ func TestManyHostsAreNotAllNamed(t *testing.T) {
 	}
 }
 
-// TestValidityEnds has a certificate that begins and ends while the store has it.
+// TestValidityEnds checks Stale with a certificate whose validity begins and ends while the store holds it.
 func TestValidityEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := certs.NewStore()
@@ -140,7 +141,7 @@ func TestValidityEnds(t *testing.T) {
 	})
 }
 
-// wantTurn wants something new to say after so long, and not before.
+// wantTurn checks that the store becomes stale after exactly this time.
 func wantTurn(t *testing.T, s *certs.Store, after time.Duration) {
 	t.Helper()
 	<-time.After(after - time.Nanosecond)
@@ -153,7 +154,8 @@ func wantTurn(t *testing.T, s *certs.Store, after time.Duration) {
 	}
 }
 
-// The last good certificate is shown until it ends, and what is said goes with it.
+// TestLastGoodCertificateEnds checks that the last valid certificate is used until it expires, and that the message
+// changes then.
 func TestLastGoodCertificateEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := certs.NewStore()
@@ -197,7 +199,7 @@ func TestDefaultCertificateSaysWhichOptionNamesIt(t *testing.T) {
 	expectSaid(t, s, "error InvalidTLSSecret"+begin+": tls.key has no PEM block; a self-signed certificate is shown until it is mended")
 }
 
-// All but a Secret that cannot be read leaves its object accepted.
+// TestWarningsLeaveTheObjectAccepted checks that an object is not accepted only if its Secret cannot be read.
 func TestWarningsLeaveTheObjectAccepted(t *testing.T) {
 	s := certs.NewStore()
 	s.Update(changes("a.example", "a/tls"))
@@ -211,7 +213,7 @@ func TestWarningsLeaveTheObjectAccepted(t *testing.T) {
 	}
 }
 
-// BenchmarkProblems has 10,000 good Secrets: whoever asks does so each time that any object changes.
+// BenchmarkProblems measures Problems with 10,000 valid Secrets. It is called each time that any object changes.
 func BenchmarkProblems(b *testing.B) {
 	s, all := certs.NewStore(), map[string]*ir.Certificate{}
 	for i := range 10_000 {

@@ -12,8 +12,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// changes are entries for Store.Update: host, Secret, and so on. All come from the Ingress a/web; an empty Secret removes
-// a host.
+// changes returns entries for Store.Update from pairs of host and Secret. All come from the Ingress a/web; an empty
+// Secret removes a host.
 func changes(pairs ...string) map[string]*ir.Certificate {
 	all := map[string]*ir.Certificate{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -25,7 +25,7 @@ func changes(pairs ...string) map[string]*ir.Certificate {
 	return all
 }
 
-// named reads "namespace/name".
+// named parses "namespace/name".
 func named(s string) ir.Name {
 	name, err := ir.ParseName(s)
 	if err != nil {
@@ -36,7 +36,7 @@ func named(s string) ir.Name {
 
 const fake = "Kubernetes Ingress Controller Fake Certificate"
 
-// shown returns the leaf that a client gets.
+// shown returns the leaf certificate that a client gets.
 func shown(t testing.TB, s *certs.Store, name string) []byte {
 	t.Helper()
 	c, err := s.GetCertificate(&tls.ClientHelloInfo{ServerName: name})
@@ -108,7 +108,7 @@ func TestSecretsOfOneNameInTwoNamespaces(t *testing.T) {
 	expect(t, s, "one.example", one)
 }
 
-// garbage is a Secret with contents that are no certificate.
+// garbage returns the contents of an invalid Secret.
 func garbage() map[string][]byte {
 	return map[string][]byte{"tls.crt": []byte("garbage"), "tls.key": []byte("garbage")}
 }
@@ -127,7 +127,8 @@ func TestRotation(t *testing.T) {
 	expectFake(t, s, "www.example")
 }
 
-// The contents may be changed by whoever hands them over, once SetSecret has returned.
+// TestContentsThatChangeInPlaceAreReadAgain checks that the caller may change the contents after SetSecret has
+// returned.
 func TestContentsThatChangeInPlaceAreReadAgain(t *testing.T) {
 	s := certs.NewStore()
 	before, after := fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")
@@ -211,7 +212,7 @@ func TestHostMovesToASecretThatIsNotKnownYet(t *testing.T) {
 	expectFake(t, s, "web.example")
 }
 
-// TestHostMovesUnderLoad has handshakes and a host that moves between Secrets; the race detector watches.
+// TestHostMovesUnderLoad runs handshakes while a host moves between Secrets. It is meant for the race detector.
 func TestHostMovesUnderLoad(t *testing.T) {
 	s := certs.NewStore()
 	pairs := []*fixture.Identity{fixture.Certificate(t, "web.example"), fixture.Certificate(t, "web.example")}

@@ -17,7 +17,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// withRSA is a Secret with an RSA certificate.
+// withRSA returns a Secret with an RSA certificate.
 func withRSA(t testing.TB, template *x509.Certificate) map[string][]byte {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -62,7 +62,7 @@ func TestTwoKeysForOneHost(t *testing.T) {
 				other, modern := clientOf(tls.PSSWithSHA256), clientOf(tls.ECDSAWithP256AndSHA256, tls.PSSWithSHA256)
 				copied := *template
 				s.SetSecret(ir.Name{Namespace: "a", Name: "rsa"}, withRSA(t, &copied), true)
-				// The only one there is, is shown to everybody.
+				// A single certificate is used for all clients.
 				expectKey(t, s, clientOf(tls.ECDSAWithP256AndSHA256), x509.RSA)
 				copied = *template
 				s.SetSecret(ir.Name{Namespace: "a", Name: "ecdsa"}, fixture.Identify(t, nil, &copied).Secret(), true)
@@ -92,7 +92,7 @@ func TestOneOfTwoSecretsIsGarbage(t *testing.T) {
 	expectProblem(t, s, "that of the host's other Secret is shown until it is mended")
 }
 
-// expectProblem wants one problem that has these words.
+// expectProblem checks that there is exactly one problem, and that its message contains words.
 func expectProblem(t testing.TB, s *certs.Store, words string) {
 	t.Helper()
 	all := s.Problems()
@@ -101,7 +101,7 @@ func expectProblem(t testing.TB, s *certs.Store, words string) {
 	}
 }
 
-// clientOf is what a client of TLS 1.2 or 1.3 says that takes only some signatures.
+// clientOf returns the ClientHello of a client for TLS 1.2 or 1.3 that supports only some signature schemes.
 func clientOf(schemes ...tls.SignatureScheme) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{
 		ServerName: "web.example", SignatureSchemes: schemes, SupportedVersions: []uint16{tls.VersionTLS13},

@@ -18,7 +18,7 @@ type resolveCase struct {
 	Slices  []*discoveryv1.EndpointSlice `json:"slices"`
 	Backend ir.Backend                   `json:"backend"`
 	Zone    string                       `json:"zone"`
-	// UseVirtualAddress is what no document has.
+	// UseVirtualAddress is not part of documents, so it is a separate field.
 	UseVirtualAddress bool     `json:"useVirtualAddress"`
 	Want              []string `json:"want"`
 }

@@ -49,8 +49,8 @@ func pick(b *balancer.Backend) string {
 	return choice.Endpoint.Address()
 }
 
-// TestConfigureBeforeSet holds that what was said of a backend is not forgotten before it has endpoints, although nobody
-// holds it yet.
+// TestConfigureBeforeSet checks that the settings of a backend are kept until it has endpoints, even without a
+// reference to it.
 func TestConfigureBeforeSet(t *testing.T) {
 	table := NewTable()
 	table.Configure("x", &ir.LoadBalancing{SessionCookie: &ir.SessionCookie{Name: "c"}})
@@ -161,8 +161,8 @@ func TestAddressesAreThoseOfBackendsThatAreSet(t *testing.T) {
 	}
 }
 
-// TestQuota: the backends of a namespace have so many endpoints together, and those of another one as many. What has no room is named as
-// soon as there is some.
+// TestQuota checks that each namespace has its own quota of endpoints, and that Short yields backends with left out
+// endpoints as soon as there is room.
 func TestQuota(t *testing.T) {
 	table := NewTable()
 	has := func(id string, want, left int) {

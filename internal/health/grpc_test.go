@@ -16,7 +16,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// TestGRPC asks a real server by the standard protocol, with and without TLS.
+// TestGRPC checks a real gRPC server with the standard protocol, with and without TLS.
 func TestGRPC(t *testing.T) {
 	borrowed := httptest.NewTLSServer(nil)
 	defer borrowed.Close()
@@ -56,7 +56,8 @@ func TestGRPC(t *testing.T) {
 	}
 }
 
-// A server that has no health service is ill, and the reason says so.
+// TestGRPCWithoutHealthService checks that a server without the health service is unhealthy, and that the reason names
+// this.
 func TestGRPCWithoutHealthService(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -78,7 +79,7 @@ func TestGRPCWithoutHealthService(t *testing.T) {
 	})
 }
 
-// state waits for the checker to say this.
+// state waits until the checker returns this state.
 func state(t *testing.T, c *health.Checker, want health.State) {
 	t.Helper()
 	await(t, "the state never is what it should be", func() bool {

@@ -20,7 +20,7 @@ import (
 
 const patience = fixture.Patience
 
-// backend is a list of endpoints, and what is said of them.
+// backend is a list of endpoints that records the results.
 type backend struct {
 	list []ir.Endpoint
 	said chan string
@@ -35,7 +35,7 @@ func (b *backend) SetHealthy(address string, healthy bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ill[address] == !healthy && !healthy {
-		// It is said again and again.
+		// The result is reported repeatedly.
 		return
 	}
 	if b.ill == nil {
@@ -97,13 +97,14 @@ func TestAnEndpointThatIsNotThere(t *testing.T) {
 	c := health.New(loopback(), nil)
 	c.Set("b", b, check())
 	b.await(t, address+" is ill")
-	// Whoever is not asked any more must not be passed over for ever.
+	// An endpoint whose check has been removed must not be skipped forever.
 	c.Set("b", b, nil)
 	b.await(t, address+" is well")
 	c.Close()
 }
 
-// A check that is changed goes on from what is known: an endpoint that is ill does not get requests because of it.
+// TestAnotherCheck checks that a changed check starts with the known results: an unhealthy endpoint does not get
+// requests because of the change.
 func TestAnotherCheck(t *testing.T) {
 	var well atomic.Bool
 	asked := make(chan struct{})
@@ -145,7 +146,7 @@ func TestAnotherCheck(t *testing.T) {
 	close(asked)
 }
 
-// The path is what stands in a request, query and escapes included.
+// TestPath checks that the path is sent unchanged, including query and escapes.
 func TestPath(t *testing.T) {
 	asked := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -191,7 +192,8 @@ func TestStatus(t *testing.T) {
 	b.await(t, server.Listener.Addr().String()+" is ill")
 }
 
-// TestAnEndpointThatComesBack holds that one which left while it was ill is not passed over when it is there again, and well.
+// TestAnEndpointThatComesBack checks that an endpoint that was unhealthy when it was removed gets requests again when
+// it returns and is healthy.
 func TestAnEndpointThatComesBack(t *testing.T) {
 	var ill atomic.Bool
 	var asked atomic.Int32
@@ -265,15 +267,15 @@ func TestThePathMayHaveAQuery(t *testing.T) {
 	}
 }
 
-// TestACheckWithoutTimes holds that a document which says nothing of them does not end the process.
+// TestACheckWithoutTimes checks that a document without an interval and a timeout does not end the process.
 func TestACheckWithoutTimes(*testing.T) {
 	c := health.New(loopback(), nil)
 	c.Set("b", &backend{said: make(chan string, 10)}, &ir.HealthCheck{Path: "/"})
 	c.Close()
 }
 
-// A backend forgets an endpoint that was away for longer than a minute, and an interval may be longer. One that is ill is
-// named again with each round.
+// TestAnEndpointThatIsForgotten checks that an unhealthy endpoint is reported in each round. A backend forgets
+// endpoints that were removed for more than a minute, and an interval may be longer.
 func TestAnEndpointThatIsForgotten(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	defer server.Close()
@@ -290,8 +292,8 @@ func TestAnEndpointThatIsForgotten(t *testing.T) {
 	b.await(t, address+" is ill")
 }
 
-// TestAnEndpointInside: a check goes where requests may go, whatever it speaks. TestAnEndpointFallsIllAndRecovers is the same server with
-// another guard.
+// TestAnEndpointInside checks that health checks connect only to allowed addresses, with every protocol.
+// TestAnEndpointFallsIllAndRecovers uses the same server with another guard.
 func TestAnEndpointInside(t *testing.T) {
 	var connections atomic.Int64
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -322,15 +324,15 @@ func TestAnEndpointInside(t *testing.T) {
 	}
 }
 
-// loopback is a guard that lets tests dial this machine.
+// loopback returns a guard that allows connections to this machine.
 func loopback() *reach.Guard {
 	guard := reach.NewGuard()
 	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
 	return guard
 }
 
-// TestTenant16HealthChecks: however many backends a namespace has whose endpoints are silent, their checks have a bounded number of
-// connections, and the checks of another namespace go on.
+// TestTenant16HealthChecks checks that the checks of one namespace, with any number of backends whose endpoints are
+// silent, use a limited number of connections and do not delay the checks of another namespace.
 func TestTenant16HealthChecks(t *testing.T) {
 	const most, backends = 64, 100
 	var open atomic.Int64
@@ -355,7 +357,7 @@ func TestTenant16HealthChecks(t *testing.T) {
 		}
 		return nil
 	})
-	// Each round begins within an interval. When this one has had three, all of them have begun.
+	// Each round starts within an interval. After three rounds of this check, all other checks have started.
 	dead := &backend{list: []ir.Endpoint{{Address: "127.0.0.1:1"}}, said: make(chan string, 10)}
 	c.Set("a/web/80", dead, check())
 	dead.await(t, "127.0.0.1:1 is ill")

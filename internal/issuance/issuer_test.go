@@ -13,7 +13,8 @@ import (
 	"go.uber.org/zap/zaptest"
 )
 
-// One order has its own log, and the ports that this process listens at.
+// TestIssuerOfOneOrder checks that the issuer for one order has its own log, and uses the ports on which this process
+// listens.
 func TestIssuerOfOneOrder(t *testing.T) {
 	ctx, err := caddy.ProvisionContext(&caddy.Config{})
 	if err != nil {
@@ -35,7 +36,8 @@ func TestIssuerOfOneOrder(t *testing.T) {
 	}
 }
 
-// Where Caddy keeps certmagic's issuer elsewhere, its module is used as it is, and does not wait at a terminal for an address.
+// TestUnknownCaddy checks that the module is used as it is, and never prompts for an address, if certmagic's issuer is
+// not found in this version of Caddy.
 func TestUnknownCaddy(t *testing.T) {
 	module := new(prompting)
 	i := &issuer{Issuer: module, module: &caddytls.ACMEIssuer{CA: "https://ca.example/directory"}}
@@ -48,7 +50,7 @@ func TestUnknownCaddy(t *testing.T) {
 	}
 }
 
-// prompting is an issuer that would prompt for an address.
+// prompting is an issuer that would prompt for an e-mail address.
 type prompting struct {
 	certmagic.Issuer
 	checked, prompted bool

@@ -74,7 +74,7 @@ func TestBackoffGrowsUpToItsEnd(t *testing.T) {
 	}
 }
 
-// What an authority says goes into logs and Events: it must fit there, and be text.
+// TestWordsAreFitForALog checks that the text of an authority is made short and printable for logs and Events.
 func TestWordsAreFitForALog(t *testing.T) {
 	got := words(acme.Problem{Detail: "line\n\x1b[31mred\u2028" + strings.Repeat("ü", 500)})
 	if strings.ContainsAny(got, "\n\x1b\u2028") || len(got) > most+3 || !strings.HasSuffix(got, "ü...") {

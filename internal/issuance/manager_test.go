@@ -35,12 +35,12 @@ import (
 
 func init() { caddy.RegisterModule(new(scripted)) }
 
-// scripted is an issuer that does what a test wants. Its name is its key.
+// scripted is an issuer that follows a test's script. Its name is its key.
 type scripted struct {
 	Name string `json:"name"`
 }
 
-// script is what a scripted issuer does, and has done.
+// script defines what a scripted issuer does, and records what it did.
 type script struct {
 	mu       sync.Mutex
 	fails    error
@@ -95,7 +95,7 @@ func (p *script) count() int {
 	return len(p.asked)
 }
 
-// bench has what the replicas of a test share.
+// bench holds the data that the replicas of a test share.
 type bench struct {
 	*testing.T
 	folder  string
@@ -117,7 +117,7 @@ func (b *bench) storage() json.RawMessage {
 	return fmt.Appendf(nil, `{"module":"file_system","root":%q}`, b.folder)
 }
 
-// replica is one that runs.
+// replica is a running replica.
 type replica struct {
 	*Manager
 	*bench
@@ -180,7 +180,7 @@ func (r *replica) gets(host string) *tls.Certificate {
 	return r.shown[host]
 }
 
-// told returns what is said to the Ingress of a host.
+// told returns the problem of the Ingress of a host.
 func (r *replica) told(host string) string {
 	for _, v := range r.Problems() {
 		if v.Object.Name == host {
@@ -234,7 +234,7 @@ func TestFailureIsMendedByItself(t *testing.T) {
 	}
 }
 
-// The backoff is that of all replicas: who begins to lead does not begin anew.
+// TestFailureOutlivesTheLeader checks that the backoff applies to all replicas: a new leader does not start again.
 func TestFailureOutlivesTheLeader(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
@@ -270,7 +270,7 @@ func TestOtherIssuersAreAskedAtOnce(t *testing.T) {
 	}
 	r.gets("a.example")
 	r.stop()
-	// The storage remembers what the first issuer said, too.
+	// The storage also remembers the failure of the first issuer.
 	b.issuer("three").set(errors.New("the wind is high"))
 	b.issuers = b.issuers[1:]
 	other := b.replica(true, time.Hour)
@@ -284,7 +284,7 @@ func TestOtherIssuersAreAskedAtOnce(t *testing.T) {
 	last.gets("c.example")
 }
 
-// announced are the certificates that the log says were got, each as "how host issuer", if the time that they end is right.
+// announced returns the issued certificates in the log, each as "how host issuer", if the logged expiry time is right.
 func (r *replica) announced() []string {
 	var all []string
 	for _, e := range r.logs.FilterLevelExact(zap.InfoLevel).All() {
@@ -339,7 +339,8 @@ func TestNextIssuerIsAsked(t *testing.T) {
 	r.tells("b.example", "the wind is high")
 }
 
-// A certificate that is due is renewed by who starts, and the old one is shown until then, and where that fails.
+// TestRenewal checks that a starting replica renews a certificate that is due, and uses the old one until then, also if
+// the renewal fails.
 func TestRenewal(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
@@ -379,7 +380,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// A host that goes while an issuer is asked, or before, is forgotten.
+// TestHostThatGoes checks that a host that is removed before or during an order is forgotten.
 func TestHostThatGoes(t *testing.T) {
 	b := newBench(t)
 	b.issuer("one").set(errors.New("the sea is rough"))
@@ -397,7 +398,7 @@ func TestHostThatGoes(t *testing.T) {
 	}
 }
 
-// Many failing hosts of one object make one verdict of bounded length.
+// TestManyFailures checks that many failing hosts of one object result in one verdict of limited length.
 func TestManyFailures(t *testing.T) {
 	b := newBench(t)
 	b.issuer("one").set(errors.New("the sea is rough"))
@@ -417,7 +418,7 @@ func TestManyFailures(t *testing.T) {
 	})
 }
 
-// What is remembered of hosts that nobody wants goes a day after it has lost its meaning.
+// TestOldFailuresGo checks that the failures of unwanted hosts are deleted a day after their NotBefore.
 func TestOldFailuresGo(t *testing.T) {
 	b := newBench(t)
 	b.issuer("one")
@@ -446,7 +447,7 @@ func TestOldFailuresGo(t *testing.T) {
 	})
 }
 
-// A certificate that cannot be read is said so, and nothing is ordered in its place.
+// TestUnreadableCertificate checks that an unreadable certificate is reported and not replaced by an order.
 func TestUnreadableCertificate(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")

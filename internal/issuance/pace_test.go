@@ -9,8 +9,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// A host that waits for an issuer, and of which the storage has something new, is read first: two at work on it would ask the
-// issuer twice.
+// TestOneWorksOnAHost checks that a host that waits for an order is read first if the storage has changed. Two tasks
+// for the same host could order twice.
 func TestOneWorksOnAHost(t *testing.T) {
 	m := New(zaptest.NewLogger(t))
 	m.leads = true
@@ -58,7 +58,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// New names leave a part of the pace to renewals.
+// TestPaceOfRenewals checks that orders for new names leave a part of the rate limit to renewals.
 func TestPaceOfRenewals(t *testing.T) {
 	var p pace
 	now := time.Now()

@@ -19,7 +19,7 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// with is a replica with other options than those of most tests.
+// with returns a replica with changed options.
 func (b *bench) with(retry time.Duration, edit func(*Options)) *replica {
 	b.Helper()
 	r := b.replica(false, retry)
@@ -36,7 +36,7 @@ func (b *bench) with(retry time.Duration, edit func(*Options)) *replica {
 	return r
 }
 
-// wantIn wants hosts of a namespace, each of an Ingress with its name.
+// wantIn requests certificates for hosts of a namespace, each for an Ingress with the name of the host.
 func (r *replica) wantIn(namespace string, hosts ...string) {
 	all := map[string]*ir.Certificate{}
 	for _, host := range hosts {
@@ -45,7 +45,7 @@ func (r *replica) wantIn(namespace string, hosts ...string) {
 	r.Want(all)
 }
 
-// askedFor returns the names that an issuer was asked for, each once.
+// askedFor returns the names for which the issuer got orders, without duplicates.
 func (p *script) askedFor() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,8 @@ func (p *script) askedFor() []string {
 	return slices.Compact(all)
 }
 
-// A namespace that replaces its hosts all the time gets to an end, whichever replica leads, and another one does not notice.
+// TestTenant05NewNames checks that a namespace that keeps replacing its hosts reaches its limit, whichever replica
+// leads, without affecting other namespaces.
 func TestTenant05NewNames(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
@@ -104,7 +105,7 @@ func TestTenant05NewNames(t *testing.T) {
 	}
 }
 
-// A name that was asked for within the day is not new, and the budget is one of a day.
+// TestBudgetOfADay checks that a name that was ordered within a day is not new, and that the budget is per day.
 func TestBudgetOfADay(t *testing.T) {
 	b := newBench(t)
 	r := b.replica(false, time.Hour)
@@ -133,7 +134,8 @@ func TestBudgetOfADay(t *testing.T) {
 	}
 }
 
-// What an authority takes after it wanted no orders at all is shared out by turns, also when each turn ends with another limit.
+// TestTenant05TurnsAfterALimit checks that namespaces take turns after an authority has rejected all orders for a
+// while, even if each turn ends with another limit.
 func TestTenant05TurnsAfterALimit(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
@@ -155,7 +157,7 @@ func TestTenant05TurnsAfterALimit(t *testing.T) {
 	})
 	r.wantIn("c", "victim.example")
 	r.tells("victim.example", "too many new orders")
-	// The limit ends for one order, whose turn is that of the namespace that has had none.
+	// The authority now accepts one order, which belongs to the namespace that has had none.
 	begin := plan.count()
 	plan.set(nil)
 	r.mu.Lock()
@@ -177,7 +179,7 @@ func TestTenant05TurnsAfterALimit(t *testing.T) {
 	}
 }
 
-// Of what is remembered of hosts that are gone, the storage keeps so much.
+// TestFailuresAreBounded checks that the storage keeps only a limited number of failures of removed hosts.
 func TestFailuresAreBounded(t *testing.T) {
 	b := newBench(t)
 	b.issuer("one")
@@ -203,7 +205,8 @@ func TestFailuresAreBounded(t *testing.T) {
 	})
 }
 
-// With the check, a name is ordered once it leads here, and costs its namespace nothing before.
+// TestNamesThatLeadElsewhere checks that, with check_host_dns, a name is ordered only after it resolves to this
+// controller, and does not use up the budget before.
 func TestNamesThatLeadElsewhere(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
@@ -225,7 +228,8 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 	r.gets("elsewhere.example")
 }
 
-// Without an address of the controller, no name leads to it, and the reason says what to do.
+// TestNoAddressToLeadTo checks that no name is ordered while the controller has no address, and that the reason names
+// the options to set.
 func TestNoAddressToLeadTo(t *testing.T) {
 	b := newBench(t)
 	plan := b.issuer("one")
@@ -296,5 +300,5 @@ func (z *zone) answer(w dns.ResponseWriter, question *dns.Msg) {
 	if !known {
 		m.Rcode = dns.RcodeNameError
 	}
-	_ = w.WriteMsg(m) // Who asked may have gone.
+	_ = w.WriteMsg(m) // The client may have given up.
 }

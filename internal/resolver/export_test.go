@@ -2,7 +2,7 @@ package resolver
 
 import "net/netip"
 
-// SetFiles makes the resolver read other files than those of the system. It goes before Configure.
+// SetFiles makes the resolver read other files than the system's. It must be called before Configure.
 func (r *Resolver) SetFiles(resolvConf, hosts string) { r.files = systemFiles{resolvConf, hosts} }
 
 // SetOwn replaces the addresses of this machine.
@@ -12,12 +12,12 @@ func (r *Resolver) SetOwn(own func() ([]netip.Addr, error)) {
 	r.own = own
 }
 
-// Known returns how many names there are, and how many of them wait.
+// Known returns the number of names, and how many of them wait.
 func (r *Resolver) Known() (names, queued int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.names), r.queue.Len()
 }
 
-// Share is how many names of one namespace are looked up at the same time.
+// Share is the maximum number of concurrent look-ups for one namespace.
 const Share = share

@@ -23,7 +23,7 @@ import (
 	"github.com/k8singress/k8singress/internal/resolver"
 )
 
-// following is a running resolver, and what it has told.
+// following is a running resolver with the addresses that it has set.
 type following struct {
 	*resolver.Resolver
 	testing.TB
@@ -34,7 +34,7 @@ type following struct {
 	calls map[string]int
 }
 
-// follow runs a resolver until the test ends. Call it in the bubble whose clock it is to have.
+// follow runs a resolver until the test ends. Call it inside the synctest bubble whose clock it must use.
 func follow(t *testing.T, resolvConf, hosts string) *following {
 	t.Helper()
 	core, logs := observer.New(zap.InfoLevel)
@@ -73,14 +73,14 @@ func (f *following) note(id string, addresses []string) {
 	f.calls[id]++
 }
 
-// told returns the addresses that a backend was given last, and how often it was given some.
+// told returns the last addresses that were set for a backend, and how often addresses were set.
 func (f *following) told(id string) (addresses []string, calls int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.got[id], f.calls[id]
 }
 
-// expect waits until nothing goes on, and compares.
+// expect waits until all goroutines are idle, and compares the addresses.
 func (f *following) expect(id string, want ...string) {
 	f.Helper()
 	synctest.Wait()
@@ -89,13 +89,13 @@ func (f *following) expect(id string, want ...string) {
 	}
 }
 
-// pass lets the clock of the bubble go on.
+// pass advances the clock of the bubble.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// bubble runs a test whose clock goes on when nothing else does.
+// bubble runs a test with a fake clock that advances when all goroutines are idle.
 func bubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	synctest.Test(t, test)
@@ -154,7 +154,7 @@ func TestTTL(t *testing.T) {
 	}
 }
 
-// The lowest TTL of a chain of aliases counts, whether the server follows it or not.
+// TestAliases checks that the lowest TTL in a chain of aliases is used, whether or not the server follows the chain.
 func TestAliases(t *testing.T) {
 	s := serve(t, "web.example. 60 CNAME one.example.", "one.example. 20 CNAME two.example.", "two.example. 60 A 192.0.2.1",
 		"whole.example. 60 CNAME two.example.", "round.example. 60 CNAME around.example.", "around.example. 60 CNAME round.example.")
@@ -223,7 +223,7 @@ func TestNoAnswerAtFirst(t *testing.T) {
 	})
 }
 
-// One family that cannot be asked for does not take the other away.
+// TestOneFamily checks that the addresses of one family are used if the query for the other one fails.
 func TestOneFamily(t *testing.T) {
 	s := serve(t, "six.example. 10 AAAA 2001:db8::1", "four.example. 10 A 192.0.2.1", "text.example. 10 TXT hello")
 	bubble(t, func(t *testing.T) {
@@ -241,7 +241,7 @@ func TestOneFamily(t *testing.T) {
 	})
 }
 
-// A machine without IPv6 is not sent there, unless there is nothing else.
+// TestAMachineWithoutIPv6 checks that a machine without IPv6 uses IPv6 addresses only if there are no others.
 func TestAMachineWithoutIPv6(t *testing.T) {
 	s := serve(t, "web.example. 10 AAAA 2001:db8::1", "web.example. 10 A 192.0.2.1", "six.example. 10 AAAA 2001:db8::1")
 	bubble(t, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestWhatIsNotLookedUp(t *testing.T) {
 	})
 }
 
-// Names without enough dots are completed as resolv.conf says.
+// TestSearch checks that names without enough dots are completed as in resolv.conf(5).
 func TestSearch(t *testing.T) {
 	s := serve(t, "db.shop.svc.cluster.local. 10 A 10.1.1.1", "db.other.shop.svc.cluster.local. 10 A 10.1.1.2", "api.example.com. 10 A 192.0.2.1")
 	bubble(t, func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestSearch(t *testing.T) {
 	})
 }
 
-// The next server is asked when one does not know, and all are silent without harm.
+// TestSeveralServers checks that the next server is queried if one fails, and that the addresses stay if all fail.
 func TestSeveralServers(t *testing.T) {
 	bad, good := serve(t), serve(t, "web.example. 10 A 192.0.2.1")
 	bad.fail(dns.RcodeRefused)
@@ -343,7 +343,8 @@ func TestSeveralServers(t *testing.T) {
 	})
 }
 
-// A name that begins to lead to this machine takes its backend away: it is an answer, not a failure.
+// TestRebinding checks that addresses of this machine are removed from a backend. A response with only such addresses
+// is not a failure.
 func TestRebinding(t *testing.T) {
 	s := serve(t, "web.example. 10 A 192.0.2.1")
 	bubble(t, func(t *testing.T) {
@@ -363,7 +364,7 @@ func TestRebinding(t *testing.T) {
 		if n := f.logs.FilterMessageSnippet("left out").Len(); n != 1 {
 			t.Errorf("the log tells %d times", n)
 		}
-		// Not to know which addresses are our own is no reason to go there.
+		// If our own addresses are unknown, no addresses are used.
 		s.set("web.example. 10 A 192.0.2.2")
 		pass(10 * time.Second)
 		f.expect("web", "192.0.2.2:80")
@@ -438,7 +439,7 @@ func TestUnfollow(t *testing.T) {
 	})
 }
 
-// Many names are looked up one behind the other, each as often as it says.
+// TestManyNames checks that many names are looked up, each according to its TTL.
 func TestManyNames(t *testing.T) {
 	const many = 1000
 	var records []string
@@ -466,7 +467,7 @@ func TestManyNames(t *testing.T) {
 	})
 }
 
-// It is for the race detector: names come and go while they are looked up.
+// TestAtTheSameTime changes names while they are looked up. It is meant for the race detector.
 func TestAtTheSameTime(t *testing.T) {
 	s := serve(t, "web.example. 10 A 192.0.2.1")
 	f := follow(t, "", "")
@@ -491,7 +492,7 @@ func TestAtTheSameTime(t *testing.T) {
 	})
 }
 
-// An end does not wait for servers that are silent.
+// TestEnd checks that Run ends without waiting for silent servers.
 func TestEnd(t *testing.T) {
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// server is a DNS server on loopback, by UDP and TCP. It answers with what a test puts in.
+// server is a DNS server on loopback, over UDP and TCP. It returns the records that a test sets.
 type server struct {
 	testing.TB
 	address string
@@ -20,16 +20,17 @@ type server struct {
 	mu    sync.Mutex
 	zone  []dns.RR
 	rcode int
-	// truncate cuts off what goes over UDP.
+	// truncate truncates responses over UDP.
 	truncate bool
-	// asked counts the questions by "name type network".
+	// asked counts the queries by "name type network".
 	asked map[string]int
 }
 
-// silentZone ends the names that are never answered.
+// silentZone is the suffix of names for which the server never responds.
 const silentZone = ".tar.pit."
 
-// serve starts one. Call it outside of a bubble of synctest: whoever waits for the network stops the clock there.
+// serve starts a DNS server. Call it outside of a synctest bubble: waiting for the network would stop the bubble's
+// clock.
 func serve(t *testing.T, records ...string) *server {
 	t.Helper()
 	s := &server{TB: t, address: fixture.Address(t), asked: map[string]int{}}
@@ -78,21 +79,21 @@ func (s *server) set(records ...string) {
 	s.zone, s.rcode = zone, dns.RcodeSuccess
 }
 
-// fail makes every answer this one.
+// fail makes the server return this code for all queries.
 func (s *server) fail(rcode int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rcode = rcode
 }
 
-// cut makes answers over UDP end early.
+// cut makes the server truncate responses over UDP.
 func (s *server) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.truncate = true
 }
 
-// times returns how often a question came, such as "web.example. A udp".
+// times returns how often the server got a query such as "web.example. A udp".
 func (s *server) times(question string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"github.com/k8singress/k8singress/internal/resolver"
 )
 
-// Names that are never answered hold up no other namespace, not even where that has such a name as well.
+// TestTenant11Names checks that names without a response do not delay other namespaces, even those that use the same
+// names.
 func TestTenant11Names(t *testing.T) {
 	s := serve(t, "one.example. 60 A 192.0.2.1", "shared.example. 60 A 192.0.2.2")
 	f := follow(t, "", "")
@@ -35,7 +36,7 @@ func TestTenant11Names(t *testing.T) {
 			return slices.Equal(got, []string{want})
 		})
 	}
-	// A look-up of a name without an answer ends after five seconds at the earliest.
+	// A look-up without a response takes at least five seconds.
 	if n, most := asked(), resolver.Share*(1+int(time.Since(begin)/(5*time.Second))); n > most {
 		t.Errorf("%d names of one namespace are looked up at the same time, more than %d", n, most)
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// greet makes a handshake with a server that has a certificate. It returns what the client makes of it.
+// greet performs a handshake with a server that has a certificate, and returns the client's result.
 func greet(t *testing.T, config *tls.Config, server *tls.Config) (tls.ConnectionState, error) {
 	t.Helper()
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", server)
@@ -41,7 +41,8 @@ func greet(t *testing.T, config *tls.Config, server *tls.Config) (tls.Connection
 	return conn.ConnectionState(), err
 }
 
-// asServer is a server with a certificate, which has its sessions resumed in TLS 1.2, where that is told at once.
+// asServer returns a server configuration for TLS 1.2, in which a client learns at once whether its session was
+// resumed.
 func asServer(i *fixture.Identity) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{i.Pair()}, MaxVersion: tls.VersionTLS12}
 }
@@ -93,8 +94,8 @@ func TestServerNames(t *testing.T) {
 	}
 }
 
-// TestSessionsBelongToContents: who is verified with other contents, or shown another pair, is so from the beginning.
-// TestBrokenAuthorityOfServers has the log say what the verdict on the object says: ca.crt, not the pair that nobody needs.
+// TestBrokenAuthorityOfServers checks that the error is about ca.crt, as in the verdict on the object, and not about
+// the pair, which is not needed.
 func TestBrokenAuthorityOfServers(t *testing.T) {
 	contents := trust.ReadContents(map[string][]byte{"ca.crt": []byte("garbage")})
 	_, err := contents.ClientConfig(&ir.BackendTLS{Verify: true})
@@ -103,6 +104,7 @@ func TestBrokenAuthorityOfServers(t *testing.T) {
 	}
 }
 
+// TestSessionsBelongToContents checks that TLS sessions are resumed with the same Contents, and not with others.
 func TestSessionsBelongToContents(t *testing.T) {
 	ca := fixture.Authority(t, nil, "ca")
 	server := asServer(fixture.Identify(t, ca, &x509.Certificate{DNSNames: []string{"web"}}))
@@ -122,7 +124,7 @@ func TestSessionsBelongToContents(t *testing.T) {
 	}
 }
 
-// TestSecretsOfPorts: the text names the annotation that names the Secret, on whatever object the port is asked for.
+// TestSecretsOfPorts checks that the message names the annotation with the Secret, whichever object defines the port.
 func TestSecretsOfPorts(t *testing.T) {
 	port := func(origin string) *document.Port {
 		return &document.Port{
@@ -149,7 +151,7 @@ func TestSecretsOfPorts(t *testing.T) {
 			"port tcp/5432, port tcp/5433 until it does")
 }
 
-// TestOneUserWithSeveralSecrets: a host has routes with Secrets of their own.
+// TestOneUserWithSeveralSecrets checks a host whose routes have different Secrets.
 func TestOneUserWithSeveralSecrets(t *testing.T) {
 	s := trust.NewStore()
 	host := func(secrets ...string) *document.Delta {

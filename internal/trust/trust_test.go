@@ -20,7 +20,7 @@ import (
 
 var trustSecret = ir.Name{Namespace: "shop", Name: "clients"}
 
-// host is a virtual host that verifies its clients with the Secret; nil is a host that has gone.
+// host returns a virtual host that verifies its clients with the Secret.
 func host(name string) *document.Host {
 	return &document.Host{ClientAuth: &ir.ClientAuth{Secret: trustSecret, Origin: ir.ParseRef("Ingress/shop/" + name)}}
 }
@@ -29,7 +29,7 @@ func update(s *trust.Store, hosts map[string]*document.Host) []ir.Name {
 	return s.Update(&document.Delta{Hosts: hosts})
 }
 
-// trusting is a store in which one host verifies its clients with the Secret.
+// trusting returns a store in which one host verifies its clients with the Secret.
 func trusting(t testing.TB, data map[string][]byte) (*trust.Store, *trust.Authority) {
 	t.Helper()
 	s := trust.NewStore()
@@ -40,7 +40,7 @@ func trusting(t testing.TB, data map[string][]byte) (*trust.Store, *trust.Author
 	return s, s.Authority(trustSecret)
 }
 
-// client makes a certificate for a client.
+// client creates a certificate for a client.
 func client(t testing.TB, parent *fixture.Identity, name string) *fixture.Identity {
 	t.Helper()
 	return fixture.Identify(t, parent, &x509.Certificate{
@@ -173,7 +173,7 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// An answer holds until something that it rests on has run out.
+// TestAnswerHoldsUntil checks that a result is valid until a certificate or a revocation list expires.
 func TestAnswerHoldsUntil(t *testing.T) {
 	root, soon := fixture.Authority(t, nil, "root"), time.Now().Add(time.Hour).Truncate(time.Second)
 	c := client(t, root, "c")
@@ -188,7 +188,7 @@ func TestAnswerHoldsUntil(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with the Secret, nobody is believed.
+// TestUnreadableAuthorityKeepsOut checks that no client is trusted if the Secret is invalid in any way.
 func TestUnreadableAuthorityKeepsOut(t *testing.T) {
 	root := fixture.Authority(t, nil, "root")
 	c := client(t, root, "c")
@@ -261,7 +261,7 @@ func TestUpdate(t *testing.T) {
 	if s.Authority(trustSecret) != a {
 		t.Error("one host has gone, and the other one gets another authority")
 	}
-	// A host that changes from one part of the document to another at once keeps its authority.
+	// If one host replaces another in the same update, the authority is kept.
 	update(s, map[string]*document.Host{"b": nil, "d": host("d")})
 	if s.Authority(trustSecret) != a {
 		t.Error("the authority is another one, although there was always somebody who referred to it")
@@ -340,7 +340,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// FuzzContents holds that whatever a Secret holds, it is either read as a whole, or lets nobody in.
+// FuzzContents checks that a Secret is either read completely, or makes every verification fail.
 func FuzzContents(f *testing.F) {
 	root := fixture.Authority(f, nil, "root")
 	c := client(f, root, "c")

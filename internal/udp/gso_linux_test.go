@@ -56,7 +56,7 @@ func open(t *testing.T, address, endpoint string, responses int64) *port {
 	return p
 }
 
-// dial makes a client of the port, which sends and receives until the patience of tests ends.
+// dial returns a client of the port, with a deadline.
 func (p *port) dial(host string) net.Conn {
 	p.t.Helper()
 	conn, err := net.Dial("udp", net.JoinHostPort(host, strconv.Itoa(p.number)))
@@ -75,7 +75,7 @@ func send(t *testing.T, conn net.Conn, data []byte) {
 	}
 }
 
-// endpoint is the socket of an endpoint, which the test itself reads and writes.
+// endpoint returns the socket of an endpoint, which the test itself reads and writes.
 func endpoint(t *testing.T) *net.UDPConn {
 	t.Helper()
 	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -99,7 +99,7 @@ func echo(server *net.UDPConn) {
 	}
 }
 
-// segmenting has a socket send what is written to it as datagrams of a size, as programs for QUIC do.
+// segmenting makes a socket send each write as datagrams of the given size, as QUIC implementations do.
 func segmenting(t *testing.T, conn net.Conn, size int) {
 	t.Helper()
 	raw, err := conn.(*net.UDPConn).SyscallConn()
@@ -116,7 +116,7 @@ func segmenting(t *testing.T, conn net.Conn, size int) {
 	}
 }
 
-// numbered is a GSO message whose datagrams differ.
+// numbered returns the bytes of a GSO message whose datagrams differ.
 func numbered(total, size int) []byte {
 	all := make([]byte, total)
 	for i := range all {
@@ -136,8 +136,8 @@ func expectPieces(t *testing.T, conn net.Conn, whole []byte, size int) {
 	}
 }
 
-// TestGSOOfAClient holds that an endpoint without GRO gets the datagrams that the client has sent, at each address of a port
-// that has all of them.
+// TestGSOOfAClient checks that an endpoint without GRO gets the same datagrams that the client sent, for each address
+// of a wildcard port.
 func TestGSOOfAClient(t *testing.T) {
 	server := endpoint(t)
 	_ = server.SetReadBuffer(4 << 20)
@@ -159,7 +159,7 @@ func TestGSOOfAClient(t *testing.T) {
 	})
 }
 
-// TestGSOOfAnEndpoint holds that a GSO message counts as the responses that it has.
+// TestGSOOfAnEndpoint checks that a GSO message counts as the number of responses that it contains.
 func TestGSOOfAnEndpoint(t *testing.T) {
 	server := endpoint(t)
 	p := open(t, "127.0.0.1:0", server.LocalAddr().String(), 5)
@@ -183,7 +183,7 @@ func TestGSOOfAnEndpoint(t *testing.T) {
 	fixture.Holds(t, "the end of the session", func() bool { return p.traffic.Sessions.Load() == 0 })
 }
 
-// withoutChecksums makes a socket one on which the kernel refuses GSO messages.
+// withoutChecksums makes the kernel reject GSO messages on a socket.
 func withoutChecksums(t *testing.T, socket int) {
 	t.Helper()
 	if err := unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
@@ -191,8 +191,8 @@ func withoutChecksums(t *testing.T, socket int) {
 	}
 }
 
-// TestRefusedGSO holds that the datagrams of a GSO message arrive, and count, where the kernel does not forward it: on the way
-// to an endpoint, and to a client.
+// TestRefusedGSO checks that the datagrams of a GSO message arrive and are counted if the kernel rejects the message,
+// both towards an endpoint and towards a client.
 func TestRefusedGSO(t *testing.T) {
 	server := endpoint(t)
 	p := open(t, "127.0.0.1:0", server.LocalAddr().String(), 0)

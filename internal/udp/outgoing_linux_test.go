@@ -33,7 +33,7 @@ func TestCoalesce(t *testing.T) {
 	}{
 		{[]int{5}, nil, 1, 1}, {[]int{5, 5, 5}, nil, 3, 3}, {[]int{5, 5, 4, 4}, nil, 3, 3}, {[]int{5, 6}, nil, 1, 1},
 		{[]int{5, 0, 5}, nil, 1, 1}, {[]int{0, 0}, nil, 1, 1}, {[]int{30000, 30000, 30000}, nil, 2, 2}, {[]int{65507, 1}, nil, 1, 1},
-		// What GRO joined.
+		// Vectors of several datagrams that GRO joined.
 		{[]int{20, 20}, []int{5, 5}, 2, 8}, {[]int{19, 5}, []int{5, 5}, 1, 4}, {[]int{20, 3, 5}, []int{5, 3, 5}, 2, 5},
 		{[]int{20, 6}, []int{5, 3}, 1, 4}, {[]int{5, 6}, []int{5, 3}, 1, 1}, {[]int{5, 13}, []int{5, 5}, 2, 4},
 		{[]int{300, 20, 5}, []int{5, 5, 5}, 2, 64}, {[]int{640}, []int{5}, 1, 128},
@@ -49,11 +49,12 @@ func TestCoalesce(t *testing.T) {
 	}
 }
 
-// TestSendSegments has a socket without checksums, on which the kernel refuses GSO messages.
+// TestSendSegments checks a socket without checksums, on which the kernel rejects GSO messages.
 func TestSendSegments(t *testing.T) {
 	for name, c := range map[string]struct {
 		lengths, sizes, want []int
-		// next is how many messages the same are in the next time: what came as a GSO message stays one.
+		// next is the number of messages for the same vectors afterwards: a vector that arrived as a GSO message stays
+		// one message.
 		next int
 	}{
 		"of datagrams":    {[]int{7, 7, 7, 3}, []int{7, 7, 7, 3}, []int{7, 7, 7, 3}, 4},
@@ -87,7 +88,7 @@ func TestSendSegments(t *testing.T) {
 	}
 }
 
-// TestRefusedSegments holds that what is not sent is not counted, and holds up nothing.
+// TestRefusedSegments checks that datagrams that cannot be sent are not counted and do not block.
 func TestRefusedSegments(t *testing.T) {
 	var o outgoing
 	o.add(vectors(7, 7, 3), []int{7, 7, 3}, &destination{})
@@ -128,7 +129,7 @@ func expectSizes(t *testing.T, server net.PacketConn, want []int) {
 	}
 }
 
-// loopback is a guard that lets tests dial this machine.
+// loopback returns a guard that allows connections to this machine.
 func loopback() *reach.Guard {
 	guard := reach.NewGuard()
 	guard.Configure(reach.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})

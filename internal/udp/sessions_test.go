@@ -10,8 +10,8 @@ func clientNumber(n int) key {
 	return key{client: netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), 1)}
 }
 
-// TestSpare holds who goes when there is no room: the new ones that were given a chance, then those who are quiet, then
-// other new ones; never one who talks.
+// TestSpare checks which session is evicted if there is no room: first new ones that have waited long enough, then
+// quiet verified ones, then other new ones, and never an active verified one.
 func TestSpare(t *testing.T) {
 	var all sessions
 	talks := all.add(clientNumber(1), 0)
