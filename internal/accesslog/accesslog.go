@@ -1,5 +1,5 @@
-// Package accesslog writes a line for each request, and for each connection of a TCP or UDP port, in the formats of nginx. A line never
-// holds up a request: what the file does not take in time is dropped, and counted.
+// Package accesslog writes a line for each HTTP request, and for each connection of a TCP or UDP port, in the formats
+// of nginx. Requests never wait for the log: lines that the file does not accept in time are dropped and counted.
 package accesslog
 
 import (
@@ -12,17 +12,18 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// Log is a format, a file, and what is left out. It is immutable.
+// Log writes access log lines in one format to one file. It is immutable.
 type Log struct {
 	format *format[entry]
 	to     *File
-	// unknown says that requests for hosts that nobody has get a line, too.
+	// unknown also logs requests for unknown hosts.
 	unknown bool
 	skip    map[string]bool
 	skipAny []*pattern.Pattern
 }
 
-// New returns the log that settings ask for; nil is none. Entries of Skip that are no patterns are left out, which skips less.
+// New returns the log for the settings. Nil means that nothing is logged. Invalid patterns in Skip are ignored, so
+// fewer requests are skipped.
 func New(of *ir.AccessLog, files *Files) *Log {
 	if of.Off {
 		return nil
@@ -41,7 +42,7 @@ func New(of *ir.AccessLog, files *Files) *Log {
 	return l
 }
 
-// Note writes the line of a request that has been answered. l may be nil. known says whether somebody has its host.
+// Note logs a request after its response. l may be nil. known reports whether an Ingress owns the host of the request.
 func (l *Log) Note(x *exchange.Exchange, began time.Time, known bool) {
 	if l == nil || !known && !l.unknown || x.Route != nil && x.Route.Unlogged || l.skips(x.Target) {
 		return

@@ -19,30 +19,31 @@ import (
 )
 
 const (
-	// mostWaiting is how many bytes of lines wait for the file at most.
+	// mostWaiting is the maximum size in bytes of the lines that wait for a file.
 	mostWaiting = 1 << 20
-	// gather is how long lines wait for others, so that a busy file has few writes, and no goroutine for each line.
+	// gather is how long lines are collected before a write, so that a busy file gets few writes and does not need a
+	// goroutine for each line.
 	gather = 5 * time.Millisecond
-	// enough is how many bytes of lines do not wait for others.
+	// enough is the size in bytes of waiting lines that are written without a further delay.
 	enough = 64 << 10
-	// mostFlush is how long Flush waits for files that take nothing.
+	// mostFlush is the maximum time that Flush waits for files that accept no data.
 	mostFlush = time.Second
-	// lookAgain is how often a file is looked for by its name: whoever rotates logs has renamed it.
+	// lookAgain is the interval of the checks whether a file was renamed by log rotation.
 	lookAgain = time.Second
 )
 
-// Files are the open files of logs. They outlive the logs that write to them.
+// Files holds the open log files. They outlive the logs that write to them.
 type Files struct {
 	mu   sync.Mutex
 	open map[string]*File
 	log  *zap.Logger
-	// dropped counts lines that were not written.
+	// dropped is the number of lines that were not written.
 	dropped atomic.Uint64
-	// Collector has their number.
+	// Collector exports the number of dropped lines as a metric.
 	prometheus.Collector
 }
 
-// NewFiles returns none. What goes wrong with a file is said to log.
+// NewFiles returns an empty Files. Errors of files are logged to log.
 func NewFiles(log *zap.Logger) *Files {
 	f := &Files{open: map[string]*File{}, log: log}
 	f.Collector = prometheus.NewCounterFunc(prometheus.CounterOpts{
@@ -51,8 +52,8 @@ func NewFiles(log *zap.Logger) *Files {
 	return f
 }
 
-// Open returns the file of a path, as an ir.AccessLog has it, which is made if there is none. The standard output and the standard error
-// have the paths that they have in the image of ingress-nginx.
+// Open returns the File for a path, and creates it if necessary. path is as in ir.AccessLog. The paths of the
+// ingress-nginx image for standard output and standard error also work.
 func (f *Files) Open(path string) *File {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -64,7 +65,7 @@ func (f *Files) Open(path string) *File {
 	return file
 }
 
-// Flush waits until the lines that have come are written, but not for long.
+// Flush waits until all lines are written, at most for mostFlush.
 func (f *Files) Flush() {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -84,16 +85,16 @@ func (f *Files) writing() bool {
 	return false
 }
 
-// File takes lines from any goroutine, and writes them in another one.
+// File accepts lines from any goroutine, and writes them in its own goroutine.
 type File struct {
 	files *Files
 	path  string
-	// full says that there are enough lines to write.
+	// full wakes the writing goroutine when there are enough lines.
 	full chan struct{}
 
 	mu      sync.Mutex
 	waiting []byte
-	// writing says that there is a goroutine that writes. What follows belongs to it.
+	// writing is true while a goroutine writes. The following fields belong to this goroutine.
 	writing bool
 	lines   []byte
 	out     io.Writer
@@ -102,7 +103,7 @@ type File struct {
 	failed  bool
 }
 
-// write takes a line, or drops it.
+// write adds a line to the waiting lines, or drops it.
 func (f *File) write(line []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +130,7 @@ func (f *File) isWriting() bool {
 	return f.writing
 }
 
-// run writes what has come, all of it at once, until nothing more comes.
+// run writes all waiting lines at once, and repeats this until there are no more lines.
 func (f *File) run() {
 	for f.gather(); f.take(); f.gather() {
 		err := f.put(f.lines)
@@ -143,7 +144,7 @@ func (f *File) run() {
 	}
 }
 
-// gather waits for more lines, but not for long, and not where there are enough.
+// gather waits until there are enough lines, at most for the interval gather.
 func (f *File) gather() {
 	select {
 	case <-time.After(gather):
@@ -151,7 +152,8 @@ func (f *File) gather() {
 	}
 }
 
-// take makes lines of what waits. It returns false where there is nothing; another goroutine may write then.
+// take moves the waiting lines to f.lines. It returns false if there are none. The calling goroutine then ends, and the
+// next line starts a new one.
 func (f *File) take() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -168,7 +170,7 @@ func (f *File) put(lines []byte) error {
 	return err
 }
 
-// reopen opens the file, and opens it again where another one has its name by now.
+// reopen opens the file. It opens it again if the path now names another file.
 func (f *File) reopen() error {
 	switch f.path {
 	case "", ir.LogStdout, "/dev/stdout":
@@ -192,7 +194,7 @@ func (f *File) reopen() error {
 		if f.isThere() {
 			return nil
 		}
-		_ = f.file.Close() // All of it has been written.
+		_ = f.file.Close() // All data has been written, so an error does not matter.
 		f.file = nil
 	}
 	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
@@ -206,7 +208,7 @@ func (f *File) reopen() error {
 	return nil
 }
 
-// isThere says whether the file still has its name.
+// isThere reports whether the path still names the open file.
 func (f *File) isThere() bool {
 	named, err := os.Stat(f.path)
 	if err != nil {

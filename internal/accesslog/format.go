@@ -9,19 +9,20 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// DefaultFormat is ingress-nginx's log-format-upstream.
+// DefaultFormat is ingress-nginx's default log-format-upstream.
 const DefaultFormat = `$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" ` +
 	`$request_length $request_time [$proxy_upstream_name] [$proxy_alternative_upstream_name] $upstream_addr $upstream_response_length ` +
 	`$upstream_response_time $upstream_status $req_id`
 
-// format is a template for entries of one kind, ready for use: texts and values in turn, beginning with a text.
+// format is a compiled template for entries of one type. Texts and values alternate, starting with a text.
 type format[E any] struct {
 	texts  []string
 	values []func(*E) string
 	escape func(to []byte, value string) []byte
 }
 
-// newFormat reads a template. valueOf returns what knows a variable, or nil for one that there is not: its value is empty.
+// newFormat compiles a template. valueOf returns the function for a variable, or nil for an unknown variable, whose
+// value is empty.
 func newFormat[E any](text string, escape ir.LogEscape, valueOf func(name string) func(*E) string) *format[E] {
 	split := nginx.SplitTemplate(text)
 	f := &format[E]{texts: split.Texts, escape: escapes[escape]}
@@ -35,7 +36,7 @@ func newFormat[E any](text string, escape ir.LogEscape, valueOf func(name string
 	return f
 }
 
-// valueOf returns what knows a variable of a request, or nil.
+// valueOf returns the function that returns the value of a request's variable, or nil for an unknown variable.
 func valueOf(name string) func(*entry) string {
 	if value, ok := values[name]; ok {
 		return value
@@ -46,7 +47,7 @@ func valueOf(name string) func(*entry) string {
 	return nil
 }
 
-// append adds the line of an entry.
+// append appends the line of an entry.
 func (f *format[E]) append(line []byte, e *E) []byte {
 	for i, value := range f.values {
 		line = append(line, f.texts[i]...)
@@ -56,7 +57,8 @@ func (f *format[E]) append(line []byte, e *E) []byte {
 	return append(line, '\n')
 }
 
-// escapes are nginx's, but that control characters never leave a field: with log-format-escape-none nginx lets them.
+// escapes are nginx's escape modes, except that control characters are always escaped. nginx writes them unchanged with
+// log-format-escape-none.
 var escapes = map[ir.LogEscape]func(to []byte, value string) []byte{
 	ir.EscapeDefault: escapeDefault,
 	ir.EscapeJSON:    escapeJSON,
@@ -70,7 +72,8 @@ func appendHex(to []byte, prefix string, c byte) []byte {
 	return append(to, hexDigits[c>>4], hexDigits[c&15])
 }
 
-// escapeDefault writes quotes, backslashes and what is not printable ASCII as \xXX, and nothing as "-".
+// escapeDefault writes quotes, backslashes and everything except printable ASCII as \xXX. It writes an empty value as
+// "-".
 func escapeDefault(to []byte, value string) []byte {
 	if value == "" {
 		return append(to, '-')
@@ -78,7 +81,7 @@ func escapeDefault(to []byte, value string) []byte {
 	return escapeWith(to, value, func(c byte) bool { return c < ' ' || c > '~' || c == '"' || c == '\\' })
 }
 
-// escapeNone writes control characters alone as \xXX.
+// escapeNone writes only control characters as \xXX.
 func escapeNone(to []byte, value string) []byte {
 	return escapeWith(to, value, func(c byte) bool { return c < ' ' || c == 0x7f })
 }
@@ -94,7 +97,7 @@ func escapeWith(to []byte, value string, special func(byte) bool) []byte {
 	return append(to, value[done:]...)
 }
 
-// escapeJSON writes what may stand between the quotes of a JSON string.
+// escapeJSON escapes a value for a JSON string.
 func escapeJSON(to []byte, value string) []byte {
 	for i := range len(value) {
 		switch c := value[i]; {
@@ -124,10 +127,10 @@ func (f *format[E]) write(e *E, to *File) {
 	space.Release()
 }
 
-// lines begin with room for an ordinary line.
+// lines is a pool of buffers. Their initial size is enough for an ordinary line.
 var lines = pools.NewBuffers("accesslog: line", 512)
 
-// seconds writes a time as nginx does, to the millisecond.
+// seconds formats milliseconds as seconds with three decimals, as nginx does.
 func seconds(ms int64) string {
 	var b [24]byte
 	text := strconv.AppendInt(b[:0], ms/1000, 10)

@@ -10,47 +10,50 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// DefaultStreamFormat is ingress-nginx's log-format-stream.
+// DefaultStreamFormat is ingress-nginx's default log-format-stream.
 const DefaultStreamFormat = `[$remote_addr] [$time_local] $protocol $status $bytes_sent $bytes_received $session_time`
 
-// The values of $status for connections of TCP and UDP ports: those of nginx's stream module, where a TLS handshake that fails is 500.
+// The values of $status for connections of TCP and UDP ports, as in nginx's stream module. A failed TLS handshake has
+// the status 500.
 const (
-	// StreamServed is of a connection that an endpoint has taken, however it ended.
+	// StreamServed means that an endpoint accepted the connection, however it ended.
 	StreamServed = 200
-	// StreamUnread is of one whose client did not begin as the port demands: with a PROXY protocol header, or a TLS handshake.
+	// StreamUnread means that the client did not send the PROXY protocol header or the TLS handshake that the port
+	// requires.
 	StreamUnread = 400
-	// StreamForbidden is of one whose client may not connect.
+	// StreamForbidden means that the client is not allowed to connect.
 	StreamForbidden = 403
-	// StreamFailed is of one that came to a fault of our own.
+	// StreamFailed means that the connection failed because of an internal error.
 	StreamFailed = 500
-	// StreamNoEndpoint is of one that no endpoint has taken.
+	// StreamNoEndpoint means that no endpoint accepted the connection.
 	StreamNoEndpoint = 502
-	// StreamLimited is of one beyond a limit.
+	// StreamLimited means that a limit was exceeded.
 	StreamLimited = 503
 )
 
-// Session is a connection of a TCP port, or a client of a UDP port, that has ended.
+// Session describes a connection of a TCP port, or a client session of a UDP port, that has ended.
 type Session struct {
 	Protocol ir.Protocol
-	// Client and Server are its two ends, as far as they are known.
+	// Client and Server are the addresses of the client and of the port. They are not valid if they are not known.
 	Client, Server netip.AddrPort
-	// Backend is the ID of the backend that it was for, and Endpoint the address of the endpoint that has taken it; empty is none.
+	// Backend is the ID of the backend. Endpoint is the address of the endpoint that accepted the connection. Both are
+	// empty if there was none.
 	Backend, Endpoint string
 	Status            int
-	// Received and Sent count the bytes that came from the client, and that went to it.
+	// Received is the number of bytes from the client, and Sent the number of bytes to the client.
 	Received, Sent uint64
 	Began          time.Time
 
 	ended time.Time
 }
 
-// Streams is the log of TCP and UDP ports. It is immutable.
+// Streams is the access log of TCP and UDP ports. It is immutable.
 type Streams struct {
 	format *format[Session]
 	to     *File
 }
 
-// NewStreams returns the log that settings ask for; nil is none.
+// NewStreams returns the log for the settings. Nil means that nothing is logged.
 func NewStreams(of *ir.StreamLog, files *Files) *Streams {
 	if of.Off {
 		return nil
@@ -61,7 +64,7 @@ func NewStreams(of *ir.StreamLog, files *Files) *Streams {
 	return &Streams{format: format, to: files.Open(of.Path)}
 }
 
-// Note writes the line of a connection that has ended now. l may be nil.
+// Note logs a connection that has just ended. l may be nil.
 func (l *Streams) Note(s Session) {
 	if l == nil {
 		return
@@ -70,7 +73,7 @@ func (l *Streams) Note(s Session) {
 	l.format.write(&s, l.to)
 }
 
-// streamValues are nginx's variables for connections of its stream module.
+// streamValues holds the variables of nginx's stream module.
 var streamValues = map[string]func(*Session) string{
 	"bytes_received":      func(s *Session) string { return count(s.Received) },
 	"bytes_sent":          func(s *Session) string { return count(s.Sent) },
@@ -88,17 +91,17 @@ var streamValues = map[string]func(*Session) string{
 	"time_iso8601":        func(s *Session) string { return timeISO(s.ended) },
 	"time_local":          func(s *Session) string { return timeLocal(s.ended) },
 	"upstream_addr":       func(s *Session) string { return s.Endpoint },
-	// What goes to one end has come from the other.
+	// Bytes sent to the client were received from the endpoint, and the reverse.
 	"upstream_bytes_received": func(s *Session) string { return s.ofEndpoint(s.Sent) },
 	"upstream_bytes_sent":     func(s *Session) string { return s.ofEndpoint(s.Received) },
 }
 
-// upstreamName is ingress-nginx's name for the backend of a port: "protocol-namespace-service-port".
+// upstreamName returns ingress-nginx's name for the backend of a port: "protocol-namespace-service-port".
 func (s *Session) upstreamName() string {
 	if s.Backend == "" {
 		return ""
 	}
-	// The ID says UDP behind the port, and the name says it in front.
+	// The ID has UDP as a suffix, but the name has the protocol as a prefix.
 	return string(s.Protocol) + "-" + strings.ReplaceAll(strings.TrimSuffix(s.Backend, "/"+string(ir.UDP)), "/", "-")
 }
 

@@ -10,15 +10,17 @@ import (
 )
 
 const (
-	// priority is what nginx sends: facility local7, severity info.
+	// priority is the priority that nginx sends: facility local7, severity info.
 	priority = 23<<3 | 6
-	// mostDatagram is how long a line may be with its head. The rest of a longer one is cut off: UDP takes 65,507 bytes.
+	// mostDatagram is the maximum size in bytes of a line with its header. Longer lines are truncated, because a UDP
+	// datagram holds at most 65,507 bytes.
 	mostDatagram = 60 << 10
-	// dialAgain is how long an address counts that a name has led to.
+	// dialAgain is how long a resolved address is used before the name is resolved again.
 	dialAgain = time.Minute
 )
 
-// syslog sends lines to a server by UDP, each in a datagram in the form of RFC 3164, as nginx does. It is for one goroutine.
+// syslog sends lines to a server over UDP, one datagram for each line, in the format of RFC 3164, as nginx does. Only
+// one goroutine may use it.
 type syslog struct {
 	server, hostname string
 	conn             net.Conn
@@ -26,13 +28,13 @@ type syslog struct {
 	datagram         []byte
 }
 
-// newSyslog returns one for a server, as host:port. It sends nothing yet.
+// newSyslog returns a syslog for a server, given as host:port. It does not connect yet.
 func newSyslog(server string) *syslog {
-	name, _ := os.Hostname() // Without a name, the field has the one that stands for none.
+	name, _ := os.Hostname() // If there is an error, the name is empty and "-" is sent.
 	return &syslog{server: server, hostname: cmp.Or(name, "-")}
 }
 
-// Write sends whole lines. With an error, some of them may have been sent.
+// Write sends whole lines. If it returns an error, some of them may have been sent.
 func (s *syslog) Write(lines []byte) (int, error) {
 	if err := s.dial(); err != nil {
 		return 0, err
@@ -48,7 +50,7 @@ func (s *syslog) Write(lines []byte) (int, error) {
 	return len(lines), nil
 }
 
-// dial looks the server up, again after a while.
+// dial connects to the server. It resolves the name again after dialAgain.
 func (s *syslog) dial() error {
 	if s.conn != nil && time.Since(s.dialled) < dialAgain {
 		return nil
@@ -58,7 +60,7 @@ func (s *syslog) dial() error {
 		return err
 	}
 	if s.conn != nil {
-		_ = s.conn.Close() // Nothing waits in it.
+		_ = s.conn.Close() // A UDP socket has no pending data, so an error does not matter.
 	}
 	s.conn, s.dialled = conn, time.Now()
 	return nil

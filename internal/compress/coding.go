@@ -15,24 +15,25 @@ import (
 
 const (
 	gzipName, brotliName = "gzip", "br"
-	// window bounds the memory of a Brotli encoder as nginx's brotli_window does: 2 to the power of it.
+	// window is the logarithm (base 2) of the window size of a Brotli encoder, which determines its memory. nginx calls
+	// it brotli_window.
 	window = 19
-	// piece is how much is written to the client at once.
+	// piece is the size in bytes of the writes to the client.
 	piece = 8 << 10
 )
 
-// coding is one way to compress.
+// coding is one compression algorithm with its settings.
 type coding struct {
 	name  string
 	least int64
 	types map[string]bool
-	// bytes is how much memory an encoder takes.
+	// bytes is the memory that an encoder needs.
 	bytes int64
-	// encoders are used again.
+	// encoders is a pool of encoders.
 	encoders *pools.Pool[encoder]
 }
 
-// encoder compresses what is written, and writes it to out.
+// encoder compresses the data that is written to to, and buffers the output in out.
 type encoder struct {
 	to interface {
 		io.WriteCloser
@@ -47,7 +48,7 @@ func newGzip(of *ir.Coding) *coding {
 	c := newCoding(gzipName, of, ir.GzipTypes, ir.GzipLeast, func(out *bufio.Writer) encoder {
 		to, err := gzip.NewWriterLevel(out, level)
 		if err != nil {
-			to = gzip.NewWriter(out) // The level was read by its key.
+			to = gzip.NewWriter(out) // The level was validated when the ConfigMap was parsed.
 		}
 		return encoder{to, out}
 	})
@@ -76,12 +77,12 @@ func newCoding(name string, of *ir.Coding, types []string, least int, create fun
 	return c
 }
 
-// takes says whether an answer that may be compressed is worth it.
+// takes reports whether a compressible response is large enough and has one of the media types.
 func (c *coding) takes(a *message.Response) bool {
 	return (a.Length < 0 || a.Length >= c.least) && (c.types["*"] || c.types[mediaType(a)])
 }
 
-// begin returns an encoder that writes to a client.
+// begin returns an encoder that writes to w.
 func (c *coding) begin(w io.Writer) pools.Handle[encoder] {
 	owned := c.encoders.Get()
 	e := owned.Value()
@@ -90,7 +91,7 @@ func (c *coding) begin(w io.Writer) pools.Handle[encoder] {
 	return owned.Move()
 }
 
-// clean forgets the client.
+// clean drops the reference to the client.
 func (e *encoder) clean() {
 	e.out.Reset(nil)
 	e.to.Reset(e.out)

@@ -1,4 +1,4 @@
-// Package compress has answers go out compressed where the options ask for it and the client understands it, as nginx does.
+// Package compress compresses responses if the options enable it and the client accepts it, as nginx does.
 package compress
 
 import (
@@ -11,15 +11,15 @@ import (
 	"github.com/k8singress/k8singress/internal/pattern"
 )
 
-// Policy is what the options say. It is immutable.
+// Policy is the compression configuration. It is immutable.
 type Policy struct {
-	// codings are in the order in which they are preferred.
+	// codings are in order of preference.
 	codings []*coding
-	// except says which clients get no gzip, by their User-Agent; nil is none.
+	// except reports whether a client gets no gzip, by its User-Agent. Nil means that there are no exceptions.
 	except func(agent string) bool
 }
 
-// New returns nil where nothing is compressed.
+// New returns the policy for the settings. It returns nil if compression is disabled.
 func New(of *ir.Compression) *Policy {
 	p := &Policy{}
 	if of.Brotli.On {
@@ -35,7 +35,8 @@ func New(of *ir.Compression) *Policy {
 	return p
 }
 
-// exceptOf returns which clients get no gzip by an expression, which was compiled when the key was read, or by nginx's word for one.
+// exceptOf returns the function for Policy.except. expression is a regular expression, which was validated when the key
+// was parsed, or nginx's keyword msie6.
 func exceptOf(expression string) func(agent string) bool {
 	switch expression {
 	case "":
@@ -50,7 +51,8 @@ func exceptOf(expression string) func(agent string) bool {
 	return p.Find
 }
 
-// isMSIE6 tells the Internet Explorers that nginx calls msie6: 4 and 5, and 6 without the second service pack of Windows XP.
+// isMSIE6 reports whether a client is one of the Internet Explorer versions that nginx calls msie6: versions 4, 5, and
+// 6 without SV1, the mark of Windows XP Service Pack 2.
 func isMSIE6(agent string) bool {
 	_, version, _ := strings.Cut(agent, "MSIE ")
 	if len(version) < len("6.0") || version[1] != '.' {
@@ -65,7 +67,7 @@ func isMSIE6(agent string) bool {
 	return false
 }
 
-// accepted returns the codings that a client understands, the best one first.
+// accepted returns the codings that a client accepts, at their index in p.codings. The other elements are nil.
 func (p *Policy) accepted(r *message.Request) (accepted [2]*coding) {
 	fields, _ := r.Fields.Joined("Accept-Encoding")
 	if fields == "" || r.Major == 1 && r.Minor == 0 {
@@ -80,7 +82,7 @@ func (p *Policy) accepted(r *message.Request) (accepted [2]*coding) {
 	return accepted
 }
 
-// accepts says whether Accept-Encoding names a coding, with a weight that is not 0.
+// accepts reports whether an Accept-Encoding list contains a coding with a weight above 0.
 func accepts(list, name string) bool {
 	for entry := range strings.SplitSeq(list, ",") {
 		coding, parameters, _ := strings.Cut(entry, ";")
@@ -101,8 +103,9 @@ func accepts(list, name string) bool {
 	return false
 }
 
-// compressible says whether an answer may be compressed at all: nginx compresses those with these statuses. A stream of events has to come
-// through event by event, a call of gRPC compresses by itself, and no-transform is RFC 9111 5.2.2.6.
+// compressible reports whether a response may be compressed. As in nginx, only three statuses are compressed. Event
+// streams are not compressed because each event must arrive at once, and gRPC compresses by itself. no-transform is
+// defined in RFC 9111 5.2.2.6.
 func compressible(a *message.Response) bool {
 	if a.Status != 200 && a.Status != 403 && a.Status != 404 || a.Length == 0 {
 		return false
@@ -121,7 +124,7 @@ func isNoTransform(directive string) bool {
 	return strings.EqualFold(strings.Trim(directive, " \t"), "no-transform")
 }
 
-// mediaType is without parameters, and in lower case.
+// mediaType returns the media type without parameters, in lower case.
 func mediaType(a *message.Response) string {
 	media, _, _ := strings.Cut(a.Fields.Get(message.ContentType), ";")
 	return strings.ToLower(strings.Trim(media, " \t"))

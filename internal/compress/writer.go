@@ -11,21 +11,21 @@ import (
 	"github.com/k8singress/k8singress/internal/pools"
 )
 
-// Writer compresses the body of an answer if the head of the answer says that it may. End and then Close have to be
-// called.
+// Writer compresses the body of a response if its head allows it. The caller must call End and then Close.
 type Writer struct {
 	message.Writer
 	policy   *Policy
 	accepted [2]*coding
-	// namespace returns the namespace of the backend that responds. taken bytes of encoders count for share.
+	// namespace returns the namespace of the backend that responds. taken is the number of bytes that the encoder takes
+	// from share.
 	namespace func() string
 	share     *budget.Share
 	taken     int64
-	// encoder owns nothing while the body goes out as it is.
+	// encoder is empty if the body is not compressed.
 	encoder pools.Handle[encoder]
-	// left is how much of the body is to come; less than zero is not known.
+	// left is the number of body bytes that are still to be written. It is negative if the length is not known.
 	left int64
-	// held says that the encoder has something that has not been sent.
+	// held is true if the encoder has data that was not sent yet.
 	held  bool
 	ended bool
 }
@@ -36,8 +36,9 @@ var (
 	errTooMuch = errors.New("the body of the answer is longer than its head says")
 )
 
-// Writer returns a writer for the answer to a request as it comes from the client; nil is that no answer to it is compressed. p may be nil.
-// namespace returns the namespace of the backend that responds, once the head of the response is written.
+// Writer returns a compressing writer for the response to a request. It returns nil if the response to such a request
+// is never compressed. r must be as the client sent it. p may be nil. namespace returns the namespace of the backend
+// that responds; it is called when the head of the response is written.
 func (p *Policy) Writer(w message.Writer, r *message.Request, namespace func() string) *Writer {
 	if p == nil || r.Method == http.MethodHead || r.NamesUpgrade() != "" {
 		return nil
@@ -45,7 +46,8 @@ func (p *Policy) Writer(w message.Writer, r *message.Request, namespace func() s
 	return &Writer{Writer: w, policy: p, accepted: p.accepted(r), namespace: namespace}
 }
 
-// Head decides whether the body is compressed. Caches are told that this depends on the client in any case.
+// Head decides whether the body is compressed, and writes the head. It adds Vary if the response depends on
+// Accept-Encoding, even if it is not compressed.
 func (w *Writer) Head(a *message.Response) error {
 	if !compressible(a) {
 		return w.Writer.Head(a)
@@ -73,8 +75,9 @@ func (w *Writer) Head(a *message.Response) error {
 	return nil
 }
 
-// choose returns the coding for an answer, which is nil for none, and whether another client would get another answer.
-// It takes the memory for an encoder: without room, the next coding is tried.
+// choose returns the coding for a response, or nil if it is not compressed. depends reports whether the response may be
+// different for other clients. choose takes the memory for the encoder; if there is not enough, it tries the next
+// coding.
 func (w *Writer) choose(a *message.Response) (with *coding, depends bool) {
 	full := false
 	for i, c := range w.policy.codings {
@@ -96,7 +99,7 @@ func (w *Writer) choose(a *message.Response) (with *coding, depends bool) {
 	return with, depends
 }
 
-// take takes the memory of an encoder. It returns false if there is no room.
+// take takes the memory of an encoder. It returns false if there is not enough.
 func (w *Writer) take(bytes int64) bool {
 	if w.share == nil {
 		w.share = encoderMemory().Share(w.namespace(), "")
@@ -108,7 +111,7 @@ func (w *Writer) take(bytes int64) bool {
 	return true
 }
 
-// Close gives back the memory of the encoder. It is called after a panic, too.
+// Close returns the memory of the encoder. It is also called after a panic.
 func (w *Writer) Close() {
 	if w.taken > 0 {
 		w.share.Give(w.taken)
@@ -125,7 +128,7 @@ func names(list, name string) bool {
 	return false
 }
 
-// weaken makes the entity tag one for the same content in other bytes, as nginx does.
+// weaken turns a strong entity tag into a weak one, as nginx does, because the bytes of the content change.
 func weaken(fields *message.Fields) {
 	const name = "ETag"
 	switch tag, ok := fields.Joined(name); {
@@ -155,7 +158,7 @@ func (w *Writer) Write(part []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom compresses what is read, or leaves it to the writer behind this one.
+// ReadFrom compresses the data, or passes source to the wrapped writer if the body is not compressed.
 func (w *Writer) ReadFrom(source io.Reader) (int64, error) {
 	if !w.encoder.Held() && !w.ended {
 		return w.Writer.ReadFrom(source)
@@ -163,7 +166,7 @@ func (w *Writer) ReadFrom(source io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{w}, source)
 }
 
-// Flush sends what has been written, so that each piece of an answer arrives when it comes.
+// Flush compresses and sends all data that was written.
 func (w *Writer) Flush() error {
 	if w.ended {
 		return errEnded
@@ -177,7 +180,7 @@ func (w *Writer) Flush() error {
 	return w.Writer.Flush()
 }
 
-// Trailer ends the body.
+// Trailer ends the body with trailer fields.
 func (w *Writer) Trailer(fields message.Fields) error {
 	if err := w.finish(); err != nil {
 		return err
@@ -200,17 +203,17 @@ func (w *Writer) finish() error {
 	return err
 }
 
-// Abort ends the answer where it is.
+// Abort ends the response early.
 func (w *Writer) Abort() {
 	w.leave()
 	w.Writer.Abort()
 }
 
-// leave ends the body. An encoder that has not been released goes to the garbage collector.
+// leave ends the body. An encoder that was not released is left to the garbage collector.
 func (w *Writer) leave() { w.encoder, w.held, w.ended = pools.Handle[encoder]{}, false, true }
 
-// End says that the answer is over; failed says that it has gone wrong, so that the client has to notice that the end is missing. Nothing can
-// be written any more. After an error the answer has to be aborted.
+// End ends the response. failed is true if the response has failed; the body is then left incomplete, so that the
+// client notices it. Nothing can be written after End. If End returns an error, the caller must abort the response.
 func (w *Writer) End(failed bool) (err error) {
 	if !failed {
 		err = w.finish()

@@ -14,17 +14,18 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// Client is who sends a request, by its certificate, in the words of nginx. It is immutable.
+// Client describes the sender of a request by its client certificate, with the values of nginx's variables. It is
+// immutable.
 type Client struct {
-	// Verify is SUCCESS, NONE without a certificate, or "FAILED:" and why.
+	// Verify is SUCCESS, NONE if there is no certificate, or "FAILED:" followed by the reason.
 	Verify string
 	// Subject and Issuer are the distinguished names. They are empty without a certificate.
 	Subject, Issuer string
 
 	leaf *x509.Certificate
-	// escaped is what Escaped returns, where every request needs it.
+	// escaped caches the result of Escaped, if every request needs it.
 	escaped string
-	// failed says that the certificate is no good, and stranger that it is for no other reason than who has issued it.
+	// failed is true if the certificate is not valid. stranger is true if the only reason is an unknown issuer.
 	failed, stranger bool
 }
 
@@ -41,7 +42,7 @@ func newClient(leaf *x509.Certificate, err error, pass bool) *Client {
 	return c
 }
 
-// Escaped is the certificate in PEM as nginx escapes it for a header; it is empty without one.
+// Escaped returns the certificate in PEM, escaped for a header field as in nginx. It is empty without a certificate.
 func (c *Client) Escaped() string {
 	if c.leaf == nil || c.escaped != "" {
 		return c.escaped
@@ -50,7 +51,7 @@ func (c *Client) Escaped() string {
 	return strings.ReplaceAll(url.QueryEscape(string(text)), "+", "%20")
 }
 
-// judged is a client, and for how long that is true.
+// judged is a cached verification result. It is valid until until.
 type judged struct {
 	client *Client
 	chain  []*x509.Certificate
@@ -58,12 +59,12 @@ type judged struct {
 	until  time.Time
 }
 
-// holds says whether the same would come out for another request by now.
+// holds reports whether the cached result is still valid for a connection.
 func (j *judged) holds(state *tls.ConnectionState, by *trust.Contents, now time.Time) bool {
 	return j.by == by && now.Before(j.until) && slices.Equal(j.chain, state.PeerCertificates)
 }
 
-// The fields that a backend gets, in nginx's spelling.
+// The fields that are sent to a backend, in nginx's spelling.
 const (
 	verifyField  = "ssl-client-verify"
 	subjectField = "ssl-client-subject-dn"
@@ -71,8 +72,8 @@ const (
 	certField    = "ssl-client-cert"
 )
 
-// SetFields writes who the client is into the fields of a request, in place of whatever the client wrote there itself, in
-// whatever spelling. What is empty is left out, as nginx does.
+// SetFields sets the request fields that describe the client. It first removes all fields with these names that the
+// client sent, in any spelling. As in nginx, empty values are left out.
 func (p *Policy) SetFields(c *Client, fields *message.Fields) {
 	*fields = slices.DeleteFunc(*fields, func(f message.Field) bool { return f.Kind == message.SSLClient || f.Kind == message.Invalid })
 	add := func(name, value string) {

@@ -8,17 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// attribute is one part of a distinguished name, as it was encoded.
+// attribute is one attribute of a distinguished name, as it was encoded.
 type attribute struct {
 	Type  asn1.ObjectIdentifier
 	Value asn1.RawValue
 }
 
-// attributesSET are those that stand for one step of the name. encoding/asn1 knows by the last letters that it is a SET.
+// attributesSET holds the attributes of one relative distinguished name. encoding/asn1 requires the suffix SET to
+// decode it as a SET.
 type attributesSET []attribute
 
-// nameOf writes a distinguished name as RFC 2253 says, and as OpenSSL and nginx do: the last part first, and everything that
-// is not printable ASCII as bytes in hex. It is empty for what is no name.
+// nameOf formats a distinguished name as in RFC 2253, and as OpenSSL and nginx do: the last part comes first, and
+// characters other than printable ASCII are written as hexadecimal bytes. It returns an empty string if raw is not a
+// distinguished name.
 func nameOf(raw []byte) string {
 	var steps []attributesSET
 	if rest, err := asn1.Unmarshal(raw, &steps); err != nil || len(rest) > 0 {
@@ -43,7 +45,7 @@ func separator(sameStep bool) byte {
 	return ','
 }
 
-// shortNames are OpenSSL's.
+// shortNames are OpenSSL's names of attribute types.
 var shortNames = map[string]string{
 	"2.5.4.3": "CN", "2.5.4.4": "SN", "2.5.4.5": "serialNumber", "2.5.4.6": "C", "2.5.4.7": "L", "2.5.4.8": "ST", "2.5.4.9": "street",
 	"2.5.4.10": "O", "2.5.4.11": "OU", "2.5.4.12": "title", "2.5.4.13": "description", "2.5.4.15": "businessCategory",
@@ -71,13 +73,14 @@ func (a *attribute) write(b *strings.Builder) {
 	escape(b, text)
 }
 
-// The types of strings that encoding/asn1 has no names for.
+// The tags of string types for which encoding/asn1 has no constants.
 const (
 	tagUniversalString = 28
 	tagVisibleString   = 26
 )
 
-// text reads any of the types of strings. The bytes of those of ASCII are taken for Latin-1, as OpenSSL does.
+// text decodes any string type. Like OpenSSL, it reads the ASCII types as Latin-1. ok is false for other types and
+// invalid values.
 func (a *attribute) text() (string, bool) {
 	data := a.Value.Bytes
 	if a.Value.Class != asn1.ClassUniversal || a.Value.IsCompound {
@@ -108,7 +111,7 @@ func (a *attribute) text() (string, bool) {
 	return "", false
 }
 
-// escape writes text so that nothing of it can be taken for a part of the name, or end a header.
+// escape writes text so that no part of it can be read as a separator of the name, or end a header field.
 func escape(b *strings.Builder, text string) {
 	for i := range len(text) {
 		switch c := text[i]; {

@@ -1,5 +1,6 @@
-// Package mtls lets the clients of a host in by their certificates, as nginx does: the handshake asks for one, and
-// takes any; what is the matter with it is said by HTTP, and the backend is told who the client is.
+// Package mtls implements client certificate authentication for a host, as nginx does. The handshake requests a
+// certificate and accepts any. Problems with the certificate are reported in the HTTP response, and the backend gets
+// fields that describe the client.
 package mtls
 
 import (
@@ -14,7 +15,8 @@ import (
 	"github.com/k8singress/k8singress/internal/trust"
 )
 
-// Policy is which clients one host lets in. It is immutable but for what it remembers of clients, and is for all requests.
+// Policy defines which clients a host accepts. All requests of the host share it. It is immutable, except its cache of
+// verified clients.
 type Policy struct {
 	verify    ir.ClientVerify
 	depth     int
@@ -24,16 +26,16 @@ type Policy struct {
 	closed    bool
 	authority *trust.Authority
 
-	// known are the *judged clients by the pointer to their certificate. crypto/tls has one value for one certificate of
-	// all connections that are open, so that it is verified once.
+	// known maps the pointer of a leaf certificate to its *judged client. crypto/tls shares one value for equal
+	// certificates of all open connections, so each certificate is verified once.
 	known sync.Map
 	count atomic.Int64
 }
 
-// mostKnown bounds what is remembered of clients.
+// mostKnown is the maximum number of cached clients.
 const mostKnown = 1024
 
-// New makes the policy of a host. What cannot be understood lets nobody in.
+// New returns the policy of a host. If the configuration is invalid, the policy rejects all clients.
 func New(d *ir.ClientAuth, authority *trust.Authority) *Policy {
 	p := &Policy{
 		verify: d.Verify, depth: d.Depth, errorPage: d.ErrorPage, pass: d.PassCertificate,
@@ -52,10 +54,10 @@ func New(d *ir.ClientAuth, authority *trust.Authority) *Policy {
 	return p
 }
 
-// Asks says whether handshakes ask for a certificate.
+// Asks reports whether the TLS handshake requests a client certificate.
 func (p *Policy) Asks() bool { return !p.closed && p.verify != ir.VerifyOff }
 
-// Closed says that nobody is let in, with or without a certificate.
+// Closed reports whether all clients are rejected, with or without a certificate.
 func (p *Policy) Closed() bool {
 	if p.closed {
 		return true
@@ -64,8 +66,8 @@ func (p *Policy) Closed() bool {
 	return err != nil
 }
 
-// Check returns who sends a request; state is nil without TLS, where nobody can show a certificate. Somebody who is not to
-// be let in comes with a Refusal.
+// Check returns the client of a request, and a Refusal if the client is not accepted. state is nil without TLS; there
+// is then no client certificate.
 func (p *Policy) Check(state *tls.ConnectionState) (*Client, *Refusal) {
 	if p.Closed() {
 		return anonymous, forbidden
@@ -82,7 +84,7 @@ func (p *Policy) Check(state *tls.ConnectionState) (*Client, *Refusal) {
 	return client, nil
 }
 
-// refusal is one that the page for errors takes the place of.
+// refusal returns a redirect to the error page if there is one, otherwise r.
 func (p *Policy) refusal(r *Refusal) *Refusal {
 	if p.errorPage == "" {
 		return r

@@ -7,28 +7,28 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Refusal is the answer to somebody who is not let in.
+// Refusal is the response to a client that is not accepted.
 type Refusal struct {
 	Status int
-	// Location is where the client is sent, with status 302.
+	// Location is the target of a redirect with status 302. It is empty for other statuses.
 	Location string
-	// Leave ends the connection. One that was made before the host asked for certificates can show none.
+	// Leave closes the connection. A connection from the time before the host requested certificates has none.
 	Leave bool
 
 	body string
 }
 
-// The answers of nginx.
+// The responses of nginx.
 var (
 	noCertificate  = page(http.StatusBadRequest, "No required SSL certificate was sent", true)
 	badCertificate = page(http.StatusBadRequest, "The SSL certificate error", true)
 	forbidden      = page(http.StatusForbidden, "", false)
 	unauthorized   = &Refusal{Status: http.StatusForbidden, body: "client certificate unauthorized"}
-	// Misdirected is for a request that came by a connection which was made for another host.
+	// Misdirected rejects a request on a connection that was made for another host.
 	Misdirected = page(http.StatusMisdirectedRequest, "", false)
 )
 
-// page is a page as nginx writes it.
+// page returns an error page in the format of nginx.
 func page(status int, why string, leave bool) *Refusal {
 	heading := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	title, line := heading, ""
@@ -39,10 +39,10 @@ func page(status int, why string, leave bool) *Refusal {
 		heading + "</h1></center>\r\n" + line + "</body>\r\n</html>\r\n"}
 }
 
-// Body is what the answer says, and Fields are its fields.
+// Body returns the body of the response.
 func (f *Refusal) Body() string { return f.body }
 
-// Fields returns the fields of the answer, but for those of the connection.
+// Fields returns the header fields of the response, except connection fields.
 func (f *Refusal) Fields() message.Fields {
 	var fields message.Fields
 	if f.Location != "" {

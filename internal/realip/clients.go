@@ -1,5 +1,5 @@
-// Package realip tells where a request comes from: the address of the client, and the scheme, host and port that it asked
-// for. Between it and us there may be proxies, whose word counts as far as the options say.
+// Package realip determines the client of a request: its address, and the scheme, host and port that it requested. If
+// there are proxies in front, their headers are used as far as the options trust them.
 package realip
 
 import (
@@ -14,18 +14,19 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Policy is whose word counts. It is immutable.
+// Policy defines which proxies are trusted. It is immutable.
 type Policy struct {
 	options ir.Clients
-	// header has the address of the client, and host is the field with the host that it asked for.
+	// header is the name of the field with the client's address. host is the field with the requested host.
 	header string
 	host   message.Field
-	// everybody says that the list of networks is empty.
+	// everybody is true if the list of trusted networks is empty. All peers are then trusted.
 	everybody bool
 	trusted   []netip.Prefix
 }
 
-// New compiles the options. A network is a CIDR or one address; one that cannot be read trusts nobody.
+// New compiles the options. A network is a CIDR or a single address. Invalid networks are ignored, so they trust no
+// peer.
 func New(o ir.Clients) *Policy {
 	p := &Policy{
 		options: o, header: cmp.Or(o.Header, message.XForwardedFor.Name()), everybody: len(o.Trusted) == 0,
@@ -41,7 +42,7 @@ func New(o ir.Clients) *Policy {
 	return p
 }
 
-// Trusts says whether the word of an address counts. The zero value is a peer without one.
+// Trusts reports whether the headers of a peer are trusted. The zero Addr stands for a peer without an address.
 func (p *Policy) Trusts(ip netip.Addr) bool {
 	if p.everybody {
 		return true
@@ -57,17 +58,18 @@ func (p *Policy) Trusts(ip netip.Addr) bool {
 
 const httpsPort = "443"
 
-// Client is who a request comes from, and how it asked.
+// Client is the client of a request, and what it requested.
 type Client struct {
-	// IP is its address, Peer that of the connection, which may be a proxy's. They are empty for a Unix socket.
+	// IP is the address of the client. Peer is the address of the connection's peer, which may be a proxy. Both are
+	// empty for a Unix socket.
 	IP, Peer string
-	// Proto is http or https, Host what the Host header was, Port the port that was asked.
+	// Proto is usually http or https. Host is the requested Host header, and Port the requested port.
 	Proto, Host, Port string
-	// Believed says that the peer's X-Forwarded-* headers count.
+	// Believed is true if the X-Forwarded-* headers of the peer are used.
 	Believed bool
 }
 
-// Hostname returns Host without the port. The rest stays as it was sent, with the brackets of an IPv6 address.
+// Hostname returns Host without the port. The name is as it was sent; an IPv6 address keeps its brackets.
 func (c *Client) Hostname() string {
 	name, _, err := net.SplitHostPort(c.Host)
 	switch {
@@ -79,12 +81,12 @@ func (c *Client) Hostname() string {
 	return name
 }
 
-// Of tells who a request comes from, as ingress-nginx does: with use-forwarded-headers by the X-Forwarded-* headers of a
-// trusted peer, and with enable-real-ip by the one with the address alone.
+// Of returns the client of a request, as ingress-nginx determines it: with use-forwarded-headers from the X-Forwarded-*
+// headers of a trusted peer, and with enable-real-ip only the address from the configured header.
 func (p *Policy) Of(r *message.Request) Client {
 	c := p.of(r)
 	if p.options.ProxyProtocol && r.TLS() == nil && localPort(r) == httpsPort {
-		// The load balancer was asked on the port of HTTPS, and has ended TLS.
+		// The load balancer received the request on the HTTPS port and has terminated TLS.
 		c.Proto = "https"
 	}
 	return c
@@ -93,7 +95,7 @@ func (p *Policy) Of(r *message.Request) Client {
 func (p *Policy) of(r *message.Request) Client {
 	c := Client{Proto: "http", Host: r.Host}
 	if r.TLS() != nil {
-		// Whatever the port is called inside of the cluster, clients reach it as 443.
+		// Clients reach the HTTPS port as 443, whatever its number is inside the cluster.
 		c.Proto, c.Port = "https", httpsPort
 	} else {
 		c.Port = localPort(r)
@@ -116,9 +118,9 @@ func (p *Policy) of(r *message.Request) Client {
 	return c
 }
 
-// believe takes over what the proxy in front has said. host is the field with the host; of several, which several proxies have written,
-// the first counts. What is no scheme, host or port counts as not said: many proxies pass on what a client has written, and redirects are made
-// of it.
+// believe reads the headers of a trusted proxy. host is the field with the requested host; if several proxies have
+// added it, the first one is used. Invalid schemes, hosts and ports are ignored, because many proxies forward what the
+// client sent, and redirects are built from these values.
 func (c *Client) believe(fields message.Fields, host message.Field) {
 	if proto := strings.ToLower(first(fields.Get(message.XForwardedProto))); slices.Contains(schemes, proto) {
 		c.Proto = proto
@@ -136,17 +138,17 @@ func (c *Client) believe(fields message.Fields, host message.Field) {
 	}
 }
 
-// schemes are those that a client may have asked by. Some proxies say those of WebSockets.
+// schemes are the accepted values of X-Forwarded-Proto. Some proxies send ws or wss for WebSockets.
 var schemes = []string{"http", "https", "ws", "wss"}
 
-// first is the first part of a list.
+// first returns the first element of a comma-separated list.
 func first(list string) string {
 	part, _, _ := strings.Cut(list, ",")
 	return strings.TrimSpace(part)
 }
 
-// furthest returns the last address of a list that is nobody's whose word counts, from the end: nginx's real_ip_recursive.
-// If all are trusted, that is the first one. What is no address ends the search.
+// furthest returns the last address of a list that is not trusted, searching from the end, like nginx's
+// real_ip_recursive. If all addresses are trusted, it returns the first one. An invalid address ends the search.
 func (p *Policy) furthest(joined string) string {
 	found, list := "", strings.Split(joined, ",")
 	for i := len(list) - 1; i >= 0; i-- {
@@ -162,7 +164,7 @@ func (p *Policy) furthest(joined string) string {
 	return found
 }
 
-// parse reads an address, which may have a port.
+// parse parses an address, with or without a port.
 func parse(text string) (netip.Addr, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return ip.Unmap().WithZone(""), nil
@@ -171,8 +173,8 @@ func parse(text string) (netip.Addr, error) {
 	return with.Addr().Unmap().WithZone(""), err
 }
 
-// ForwardedFor is what the endpoint gets for X-Forwarded-For: the address of the client, or with compute-full-forwarded-for
-// the list of the proxies, too.
+// ForwardedFor returns the value of X-Forwarded-For for the endpoint: the address of the client. With
+// compute-full-forwarded-for it is the received list with the peer's address appended.
 func (p *Policy) ForwardedFor(r *message.Request, c *Client) string {
 	if !p.options.AppendForwarded || !c.Believed {
 		return c.IP

@@ -9,16 +9,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// Exports says what becomes of spans. It outlives tracers.
+// Exports counts exported spans and logs export failures. It outlives tracers.
 type Exports struct {
 	log *zap.Logger
-	// Collector counts them.
+	// Collector exports the numbers of sent and lost spans as a metric.
 	prometheus.Collector
 	sent, lost prometheus.Counter
 	failing    atomic.Bool
 }
 
-// NewExports returns one that has sent nothing. What goes wrong is said to log.
+// NewExports returns an Exports without any spans. Failures are logged to log.
 func NewExports(log *zap.Logger) *Exports {
 	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "k8singress_trace_spans_total",
@@ -31,7 +31,7 @@ func (e *Exports) refuse(err error) {
 	e.log.Error("no spans are sent to the collector of OpenTelemetry", zap.Error(err))
 }
 
-// note counts the spans of a batch. The log has a line where the collector begins to fail, and where it takes spans again.
+// note counts the spans of a batch. It logs when the collector starts to fail, and when it accepts spans again.
 func (e *Exports) note(spans int, err error) {
 	if err == nil {
 		e.sent.Add(float64(spans))
@@ -46,7 +46,7 @@ func (e *Exports) note(spans int, err error) {
 	}
 }
 
-// exporter tells of failures here, in place of the standard error.
+// exporter reports failures to exports instead of standard error.
 type exporter struct {
 	sdktrace.SpanExporter
 	exports *Exports

@@ -16,23 +16,24 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// mostText is how many bytes a name or an attribute may have: clients say most of them.
+// mostText is the maximum size in bytes of a name or an attribute, because most of them come from clients.
 const mostText = 1024
 
-// mostState is how many bytes of state a trace may have: W3C Trace Context asks for 512.
+// mostState is the maximum size in bytes of a trace's state: W3C Trace Context requires at least 512.
 const mostState = 512
 
-// statusGone is the status that nginx notes where the client has left before its answer.
+// statusGone is the status that nginx logs if the client disconnected before the response.
 const statusGone = 499
 
-// Route is how the requests of a route are traced. It is immutable.
+// Route defines how the requests of a route are traced. It is immutable.
 type Route struct {
 	route     *exchange.Route
 	operation *nginx.Template
 	untrusted bool
 }
 
-// NewRoute returns nil for a route whose requests are not traced. A name that cannot be read is the path of the route.
+// NewRoute returns nil for a route whose requests are not traced. If the operation name is not a valid template, the
+// path of the route is used.
 func NewRoute(of *ir.Tracing, route *exchange.Route) *Route {
 	if of == nil {
 		return nil
@@ -44,14 +45,15 @@ func NewRoute(of *ir.Tracing, route *exchange.Route) *Route {
 	return r
 }
 
-// span is what an exchange has while it is traced.
+// span is the value of Exchange.Span for a traced request.
 type span struct {
 	trace.Span
 	of *Tracer
 	by *Route
 }
 
-// Begin traces a request until End, and adds the trace to what its endpoint gets. t may be nil.
+// Begin starts the span of a request, and sets the trace context in the request to the endpoint. The span lasts until
+// End. t may be nil.
 func (t *Tracer) Begin(x *exchange.Exchange, r *Route) {
 	if t == nil || x.Span != nil || !t.acquire() {
 		return
@@ -69,7 +71,7 @@ func (t *Tracer) Begin(x *exchange.Exchange, r *Route) {
 	x.Span = &span{own, t, r}
 }
 
-// End says that a request has been answered, or that it has failed, which err says then.
+// End ends the span of a request. err is the error of a failed request, otherwise nil.
 func End(x *exchange.Exchange, err error) {
 	s, ok := x.Span.(*span)
 	if !ok {
@@ -77,7 +79,7 @@ func End(x *exchange.Exchange, err error) {
 	}
 	if s.IsRecording() {
 		if x.Route == nil {
-			// It was refused before its route was asked.
+			// The request was rejected before its route was set.
 			x.Route = s.by.route
 		}
 		s.describe(x, err)
@@ -106,10 +108,10 @@ func (s *span) describe(x *exchange.Exchange, err error) {
 	s.SetStatus(codes.Error, reason(err))
 }
 
-// leastFailure is the least status that is a failure of ours, and not of the client.
+// leastFailure is the lowest status of a server error.
 const leastFailure = 500
 
-// statusOf is what the client has got, or is about to get from whoever the error goes to.
+// statusOf returns the status that the client got, or will get for the error.
 func statusOf(x *exchange.Exchange, err error) int {
 	switch {
 	case x.Status != 0:
@@ -127,14 +129,14 @@ func reason(err error) string {
 	return text(err.Error())
 }
 
-// described is an attribute of a span.
+// described defines an attribute of a span.
 type described struct {
 	name   string
 	value  func(*exchange.Exchange) string
 	number bool
 }
 
-// attributes have the names that they have in nginx's module of OpenTelemetry, and those of ingress-nginx's variables.
+// attributes have the names that nginx's OpenTelemetry module and the variables of ingress-nginx use.
 var attributes = [...]described{
 	{name: "http.method", value: exchange.VariableOf("request_method")},
 	{name: "http.target", value: exchange.VariableOf("request_uri")},
@@ -152,7 +154,7 @@ var attributes = [...]described{
 	{name: "ingress.service_name", value: exchange.VariableOf("service_name")},
 }
 
-// add leaves out what is empty.
+// add appends the attribute, unless its value is empty.
 func (d *described) add(to []attribute.KeyValue, x *exchange.Exchange) []attribute.KeyValue {
 	value := d.value(x)
 	if value == "" {
@@ -164,7 +166,8 @@ func (d *described) add(to []attribute.KeyValue, x *exchange.Exchange) []attribu
 	return append(to, attribute.String(d.name, text(value)))
 }
 
-// text cuts off what is too long, and replaces what is no text: a collector would refuse a batch with one such span in it.
+// text truncates long strings and replaces invalid UTF-8, because a collector would reject the whole batch with such a
+// span.
 func text(of string) string {
 	if len(of) > mostText {
 		of = of[:mostText]
@@ -172,14 +175,15 @@ func text(of string) string {
 	return strings.Clone(strings.ToValidUTF8(of, "\uFFFD"))
 }
 
-// traceParent and traceState are the fields of W3C Trace Context.
+// traceParent and traceState are the header fields of W3C Trace Context.
 const traceParent, traceState = "traceparent", "tracestate"
 
-// carrier is the fields of a request, as the propagator takes them.
+// carrier gives a propagator access to the fields of a request.
 type carrier struct{ fields *message.Fields }
 
-// Get implements propagation.TextMapCarrier. A request with two parents has none, and one with a long state has no state. A span keeps the
-// value, which must not keep the head of the request.
+// Get implements propagation.TextMapCarrier. If a request has two traceparent fields, the joined value is invalid and
+// is ignored. A value that is too long is ignored too. The value is cloned, because a span that keeps it must not keep
+// the head of the request in memory.
 func (c carrier) Get(name string) string {
 	value, _ := c.fields.Joined(name)
 	if len(value) > mostState {

@@ -1,5 +1,5 @@
-// Package tracing tells a collector of OpenTelemetry of requests, a span for each. A span never holds up a request: what the collector does
-// not take in time is dropped.
+// Package tracing exports a span for each traced request to an OpenTelemetry collector. Requests never wait for the
+// collector: spans that it does not accept in time are dropped.
 package tracing
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// exportTime is how long a batch may take, with all tries.
+	// exportTime is the maximum time for exporting a batch, including retries.
 	exportTime = 10 * time.Second
-	// lastSpans is how long a tracer waits for the spans that are under way when another one takes its place.
+	// lastSpans is how long a replaced tracer waits for its open spans.
 	lastSpans = time.Minute
 )
 
@@ -31,12 +31,14 @@ type Tracer struct {
 	of       ir.Collector
 	provider *sdktrace.TracerProvider
 	trace.Tracer
-	// holders counts the spans under way, and one more until Retire. At zero it stays zero, and idle is closed.
+	// holders is the number of open spans, plus one until Retire or Flush. When it reaches zero, it stays at zero, and
+	// idle is closed.
 	holders atomic.Int64
 	idle    chan struct{}
 }
 
-// New returns what sends spans to a collector, whether it is there or not; what becomes of them is told to exports. nil is for no collector.
+// New returns a tracer for a collector. The collector does not have to be reachable. exports counts the results. New
+// returns nil if no collector is configured.
 func New(of *ir.Collector, exports *Exports) *Tracer {
 	c := of.WithDefaults()
 	if c.Host == "" {
@@ -64,7 +66,8 @@ func New(of *ir.Collector, exports *Exports) *Tracer {
 	return t
 }
 
-// Sends says whether a tracer, which may be nil, is the one for a collector.
+// Sends reports whether the tracer sends to this collector with these settings. t may be nil, which matches a
+// configuration without a collector.
 func (t *Tracer) Sends(of *ir.Collector) bool {
 	if t == nil {
 		return of.Host == ""
@@ -87,7 +90,7 @@ func samplerOf(c *ir.Collector) sdktrace.Sampler {
 	return sdktrace.ParentBased(sampler)
 }
 
-// resourceOf says who sends the spans, with what the environment says besides, in OTEL_RESOURCE_ATTRIBUTES.
+// resourceOf returns the resource of the spans: the service name and the attributes in OTEL_RESOURCE_ATTRIBUTES.
 func resourceOf(c *ir.Collector) *resource.Resource {
 	all, err := resource.Merge(resource.Default(), resource.NewSchemaless(attribute.String("service.name", c.Service)))
 	if err != nil {
@@ -96,7 +99,7 @@ func resourceOf(c *ir.Collector) *resource.Resource {
 	return all
 }
 
-// acquire says that a span is under way, unless no new ones are taken.
+// acquire registers an open span. It returns false if the tracer accepts no new spans.
 func (t *Tracer) acquire() bool {
 	for {
 		holders := t.holders.Load()
@@ -115,7 +118,8 @@ func (t *Tracer) release() {
 	}
 }
 
-// Retire ends a tracer, which may be nil, once the spans under way are over, or a while later. It does not wait for that. It is called once.
+// Retire shuts the tracer down when its open spans have ended, at the latest after lastSpans. It does not wait for
+// this. It must be called only once. t may be nil.
 func (t *Tracer) Retire() {
 	if t == nil {
 		return
@@ -132,8 +136,8 @@ func (t *Tracer) Retire() {
 	})
 }
 
-// Flush ends a tracer, which may be nil, at once: what it has is sent, and what is under way is not. It is called once, in place of
-// Retire.
+// Flush sends the finished spans and shuts the tracer down. Open spans are lost. It must be called only once, instead
+// of Retire. t may be nil.
 func (t *Tracer) Flush() {
 	if t != nil {
 		t.release()
@@ -144,5 +148,5 @@ func (t *Tracer) Flush() {
 func (t *Tracer) shutdown() {
 	ctx, cancel := context.WithTimeout(context.Background(), exportTime) //nolint:forbidigo // The time limit is the end of it.
 	defer cancel()
-	_ = t.provider.Shutdown(ctx) // What is still in the queue then is lost, and not counted.
+	_ = t.provider.Shutdown(ctx) // Spans that are still in the queue are lost and not counted.
 }
