@@ -9,22 +9,23 @@ import (
 	"github.com/k8singress/k8singress/internal/turns"
 )
 
-// gate lets in so many verifications at a time that half of the processors are left for everything else. Namespaces take turns, so that
-// who guesses the passwords of one does not hold up the clients of another.
+// gate limits the number of concurrent password verifications, so that half of the processors remain available for
+// other work. Namespaces take turns, so password guessing in one namespace does not delay the clients of others.
 type gate struct {
 	mu    sync.Mutex
 	queue *turns.Queue[*ticket]
-	// waiting counts the verifications of each namespace that wait for their turn, or have it.
+	// waiting is the number of verifications of each namespace that wait or are running.
 	waiting map[string]int
 }
 
-// mostWaiting is how many verifications of a namespace may wait: each keeps a connection of a client, and those of all hosts are bounded.
+// mostWaiting is the maximum number of waiting verifications of a namespace. Each of them occupies a client connection,
+// and the number of connections of all hosts is limited.
 const mostWaiting = 1000
 
-// ErrBusy says that too many passwords of the namespace are being verified.
+// ErrBusy is returned if too many passwords of the namespace are being verified.
 var ErrBusy = errors.New("too many passwords for the namespace are being verified")
 
-// ticket is one verification. Its turn is closed when that comes.
+// ticket is one verification. turn is closed when the verification may start.
 type ticket struct{ turn chan struct{} }
 
 func newGate() *gate {
@@ -32,7 +33,7 @@ func newGate() *gate {
 	return &gate{queue: turns.New[*ticket](most, most), waiting: map[string]int{}}
 }
 
-// enter waits for a turn, and returns what ends it.
+// enter waits until a verification may start. The caller must call leave when the verification has ended.
 func (g *gate) enter(ctx context.Context, namespace string) (leave func(), err error) {
 	t, full := &ticket{make(chan struct{})}, false
 	g.change(func() {
@@ -53,14 +54,14 @@ func (g *gate) enter(ctx context.Context, namespace string) (leave func(), err e
 	}
 }
 
-// forget ends the waiting of a verification.
+// forget decrements the number of verifications of a namespace.
 func (g *gate) forget(namespace string) {
 	if g.waiting[namespace]--; g.waiting[namespace] == 0 {
 		delete(g.waiting, namespace)
 	}
 }
 
-// giveUp is for who has gone. The turn may have come meanwhile.
+// giveUp removes the ticket of a client that no longer waits. Its turn may have come in the meantime.
 func (g *gate) giveUp(t *ticket) {
 	select {
 	case <-t.turn:
@@ -70,7 +71,7 @@ func (g *gate) giveUp(t *ticket) {
 	}
 }
 
-// change changes the queue, and tells those whose turn comes by it.
+// change changes the queue, and starts the tickets whose turn has come.
 func (g *gate) change(edit func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,25 +14,27 @@ import (
 	"golang.org/x/crypto/bcrypt"
 )
 
-// What a hash may cost. Whoever may edit a Secret could have each wrong password take minutes otherwise.
+// Limits for the cost of a hash. Without them, the author of a Secret could choose a hash that takes minutes for each
+// wrong password.
 const (
 	mostBcryptCost = 14
 	mostSHARounds  = 200_000
 	leastSHARounds = 1000
 )
 
-// desPassword is how much of a password the oldest crypt looks at.
+// desPassword is the number of password bytes that DES crypt uses.
 const desPassword = 8
 
-// scheme is one way to write a password.
+// scheme is one password format.
 type scheme struct {
-	// prefix tells it from the others, and form is how all of it looks: the libraries take more than they can verify.
+	// prefix identifies the scheme. form matches valid passwords, because the libraries accept some that they cannot
+	// verify.
 	prefix string
 	form   *regexp.Regexp
 	read   htpasswd.PasswdParser
 }
 
-// schemes are those that nginx knows. The last one has no prefix, so that each text belongs to one.
+// schemes are the formats that nginx supports. The last one has an empty prefix, so each text matches a scheme.
 var schemes = []scheme{
 	{"$2", regexp.MustCompile(`^\$2[aby]\$\d\d\$[./0-9A-Za-z]{53}$`), readBcrypt},
 	{"$apr1$", regexp.MustCompile(`^\$apr1\$[^$:\s]{1,8}\$[./0-9A-Za-z]{22}$`), htpasswd.AcceptMd5},
@@ -45,13 +47,13 @@ var schemes = []scheme{
 	{"", regexp.MustCompile(`^[./0-9A-Za-z]{13}$`), readDES},
 }
 
-// Errors never have a hash in them.
+// These errors never contain the hash.
 var (
 	errUnknownHash = errors.New("its hash is of no known kind, such as bcrypt")
 	errBrokenHash  = errors.New("the hash of its password is not complete, or has characters in it that it may not have")
 )
 
-// readHash reads a password as it stands in a file.
+// readHash parses a password of an htpasswd file.
 func readHash(text string) (htpasswd.EncodedPasswd, error) {
 	i := slices.IndexFunc(schemes, func(s scheme) bool { return strings.HasPrefix(text, s.prefix) })
 	s := &schemes[i]
@@ -67,13 +69,13 @@ func readHash(text string) (htpasswd.EncodedPasswd, error) {
 		return nil, costly
 	}
 	if err != nil || password == nil {
-		// The errors of libraries quote the hash.
+		// Errors of the libraries contain the hash.
 		return nil, errBrokenHash
 	}
 	return password, nil
 }
 
-// costError is a hash that takes too long.
+// costError is the error for a hash that takes too long to verify.
 type costError string
 
 func (e costError) Error() string { return string(e) }
@@ -115,7 +117,7 @@ func (p plain) MatchesPassword(password string) bool {
 	return subtle.ConstantTimeCompare([]byte(p), []byte(password)) == 1
 }
 
-// desHash is one of the oldest crypt.
+// desHash is a hash of DES crypt.
 type desHash string
 
 func readDES(text string) (htpasswd.EncodedPasswd, error) { return desHash(text), nil }

@@ -13,20 +13,20 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// fileKey is where a Secret has the file of htpasswd.
+// fileKey is the key of the htpasswd file in a Secret.
 const fileKey = "auth"
 
-// people are the users of a Secret, as far as they can be verified.
+// people holds the users of a Secret whose passwords can be verified.
 type people struct {
 	passwords map[string]password
-	// order are their names, sorted.
+	// order holds the sorted names.
 	order []string
-	// bad says what is wrong with others, without their names and passwords, and skipped how many there are.
+	// bad describes the problems of other users, without their names and passwords. skipped is the number of problems.
 	bad     []string
 	skipped int
 }
 
-// password is one as it was read, and as it is compared.
+// password is a password as it is stored in the Secret, and in its parsed form.
 type password struct {
 	hash string
 	htpasswd.EncodedPasswd
@@ -41,7 +41,7 @@ var (
 	errLines   = errors.New("it has several lines")
 )
 
-// read reads the data of a Secret. It fails if no user can be verified.
+// read parses the data of a Secret. It returns an error if no user can be verified.
 func read(data map[string][]byte, asMap bool) (*people, error) {
 	p := &people{passwords: map[string]password{}}
 	if asMap {
@@ -63,11 +63,11 @@ func read(data map[string][]byte, asMap bool) (*people, error) {
 	return nil, errNobody
 }
 
-// problems says what is wrong with those that are skipped.
+// problems returns a text with the problems of the skipped users.
 func (p *people) problems() string { return report.List(p.bad, p.skipped, report.MostListed) }
 
-// readFile reads a file as nginx does: lines with a # in front are comments, and what follows the hash and another colon is one, too. Of
-// several lines with one name, the first counts.
+// readFile parses an htpasswd file like nginx: lines that begin with # are comments, and so is text after a second
+// colon. If several lines have the same name, the first one is used.
 func (p *people) readFile(file []byte) {
 	number := 0
 	seen := map[string]bool{}
@@ -95,7 +95,8 @@ func (p *people) readFile(file []byte) {
 	}
 }
 
-// readMap reads a Secret with a key for each user. Names are secret, so that problems count users only.
+// readMap parses a Secret with a key for each user. User names are confidential, so the problems only contain the
+// number of users.
 func (p *people) readMap(data map[string][]byte) {
 	reasons := map[string]int{}
 	for name, value := range data {

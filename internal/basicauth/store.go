@@ -14,30 +14,31 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// Store holds the users that parts of the document refer to. Users may be called on any goroutine; the other methods are for one.
+// Store holds the users to which the document refers. Users is safe for concurrent use. Only one goroutine may call the
+// other methods.
 type Store struct {
-	// mu is for entries, which Users reads on any goroutine.
+	// mu protects entries, which Users reads from any goroutine.
 	mu      sync.RWMutex
 	entries map[ir.Users]*entry
-	// references are by the part of the document that refers.
+	// references are grouped by the part of the document that contains them.
 	references map[string][]reference
 	gate       *gate
-	// changed is called with what some users may no longer have that they had.
+	// changed is called if users have lost access or have new passwords.
 	changed func(ir.Users)
 }
 
-// entry is the users of a Secret with what only the store needs to know of them.
+// entry holds the users of a Secret, with the store's own data about them.
 type entry struct {
 	*Users
-	// parts are those of the document that refer to it.
+	// parts are the parts of the document that refer to the users.
 	parts map[string]bool
 	sum   [sha256.Size]byte
 }
 
-// reference is a route that needs users.
+// reference is a use of a user list by a route.
 type reference struct {
 	users ir.Users
-	// origin is the object that asks for them, and host where.
+	// origin is the object that requires the users, and host the host of the route.
 	origin ir.Ref
 	host   string
 }
@@ -47,11 +48,13 @@ func NewStore() *Store {
 	return &Store{entries: map[ir.Users]*entry{}, references: map[string][]reference{}, gate: newGate(), changed: func(ir.Users) {}}
 }
 
-// OnChange has f called when users change in another way than that there are more. f runs on the goroutine that changes the store.
+// OnChange sets a function that is called when users were removed or have a new password. Added users do not cause a
+// call. f runs on the goroutine that changes the store.
 func (s *Store) OnChange(f func(ir.Users)) { s.changed = f }
 
-// Update changes which parts of the document refer to which Secrets. It returns the Secrets that no part has referred to before: until
-// SetSecret sets their contents nobody gets in, so call it before the delta is in effect. A Secret without a reference is forgotten.
+// Update changes which parts of the document refer to which Secrets. It returns the Secrets that had no reference
+// before. Until SetSecret sets their contents, all clients are rejected, so Update must be called before the delta is
+// applied. A Secret without references is removed.
 func (s *Store) Update(d *document.Delta) (added []ir.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +100,7 @@ func ofHost(name string, h *document.Host) (all []reference) {
 		return nil
 	}
 	for _, r := range h.Routes {
-		// All destinations of a route have the same.
+		// All destinations of a route have the same users.
 		for _, users := range r.First().Users {
 			next := reference{users, ir.ParseRef(r.Origin), cmp.Or(name, "every other host")}
 			if !slices.Contains(all, next) {
@@ -118,7 +121,8 @@ func ofGroup(g *document.ListenerGroup) (all []reference) {
 	return all
 }
 
-// Users returns the users of a Secret. With those of a Secret that nothing refers to nobody gets in, now and later.
+// Users returns the users of a Secret. If the document does not refer to the Secret, the result rejects all clients and
+// never changes.
 func (s *Store) Users(of ir.Users) *Users {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -128,8 +132,9 @@ func (s *Store) Users(of ir.Users) *Users {
 	return s.newUsers(of)
 }
 
-// SetSecret sets the contents of a Secret; present is false for a Secret that does not exist. It does nothing for a Secret that nothing
-// refers to. Contents are read only if they differ from the last ones, so that who was verified stays so.
+// SetSecret sets the contents of a Secret. present is false if the Secret does not exist. It does nothing for a Secret
+// without references. The contents are only parsed if they have changed, so that the cache of verified credentials is
+// kept.
 func (s *Store) SetSecret(name ir.Name, data map[string][]byte, present bool) {
 	for _, asMap := range []bool{false, true} {
 		if e := s.entries[ir.Users{Secret: name, Map: asMap}]; e != nil {
@@ -152,7 +157,7 @@ func (s *Store) set(e *entry, data map[string][]byte, present bool) {
 	}
 }
 
-// admits says whether everybody gets in that others let in.
+// admits reports whether c accepts every user that others accepts, with the same password.
 func (c *contents) admits(others *contents) bool {
 	if others.err != nil || c == others {
 		return true
@@ -169,7 +174,7 @@ func sumOf(data map[string][]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// Problems returns a verdict for each object that refers to a Secret which lacks what the reference needs.
+// Problems returns a verdict for each object that refers to a Secret whose contents are missing or invalid.
 func (s *Store) Problems() []*report.Verdict {
 	type asker struct {
 		users  ir.Users
@@ -198,7 +203,7 @@ func (s *Store) Problems() []*report.Verdict {
 	return all
 }
 
-// check returns the problem with a Secret, without its name, or none.
+// check returns the problem with a Secret, without the Secret's name. Its Message is empty if there is no problem.
 func (c *contents) check(hosts string) (p report.Problem) {
 	const effect = "503 is the answer to every request"
 	p.Severity, p.Reason = report.Error, report.InvalidUsers

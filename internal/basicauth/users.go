@@ -1,5 +1,5 @@
-// Package basicauth knows the users that clients may be, with their passwords. They come from Secrets, and are read when a Secret
-// changes.
+// Package basicauth verifies the names and passwords of clients for basic authentication. The user lists come from
+// Secrets and are parsed when a Secret changes.
 package basicauth
 
 import (
@@ -16,44 +16,45 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// Users are those of one Secret. The value stays the same while something refers to the Secret, and its contents are replaced as a
-// whole when the Secret changes. Without contents that can be used nobody gets in.
+// Users holds the users of one Secret. The pointer stays the same as long as the document refers to the Secret. When
+// the Secret changes, the contents are replaced as a whole. Without valid contents, all clients are rejected.
 type Users struct {
 	of       ir.Users
 	gate     *gate
 	contents atomic.Pointer[contents]
 }
 
-// contents are the users of one version of a Secret.
+// contents holds the users of one version of a Secret.
 type contents struct {
-	// err is why there are none.
+	// err is the reason why there are no users, or nil.
 	err error
 	*people
 	verified
 }
 
-// Errors of Verify, besides that of a context.
+// Errors of Verify, in addition to ErrBusy and the error of a context.
 var (
-	// ErrUnavailable says that there are no users to compare with.
+	// ErrUnavailable means that there is no valid user list.
 	ErrUnavailable = errors.New("the Secret of the users cannot be used")
-	// ErrRefused says that the name or the password is wrong.
+	// ErrRefused means that the name or the password is wrong.
 	ErrRefused = errors.New("the name or the password is wrong")
 )
 
-// longest is how long credentials may be as a client sends them: some hashes take the longer, the longer a password is.
+// longest is the maximum length in bytes of credentials, because some hashes take longer for longer passwords.
 const longest = 1024
 
-// Verified says whether credentials were verified before, with the contents that the Secret has now. They are what stands behind
-// "Basic" in the header Authorization.
+// Verified reports whether credentials were already verified against the current contents of the Secret. credentials is
+// the text after "Basic" in the Authorization header.
 func (u *Users) Verified(credentials string) bool {
 	c := u.contents.Load()
 	return c.err == nil && len(credentials) <= longest && c.has(c.digest(credentials))
 }
 
-// Available says whether there are users to compare with.
+// Available reports whether there is a valid user list.
 func (u *Users) Available() bool { return u.contents.Load().err == nil }
 
-// Verify says whether credentials are those of a user. It takes long, and may wait for others that take long until ctx ends.
+// Verify checks credentials. It returns nil if they are right. The check is slow, and may wait for other checks until
+// ctx ends.
 func (u *Users) Verify(ctx context.Context, credentials string) error {
 	c := u.contents.Load()
 	if c.err != nil {
@@ -69,7 +70,8 @@ func (u *Users) Verify(ctx context.Context, credentials string) error {
 		return err
 	}
 	defer leave()
-	// The first of several requests of one client, such as those of a browser, has made it known.
+	// Another request of the same client may have verified the credentials during the wait, as with the parallel
+	// requests of a browser.
 	if c.has(sum) {
 		return nil
 	}
@@ -80,9 +82,9 @@ func (u *Users) Verify(ctx context.Context, credentials string) error {
 	return nil
 }
 
-// parse takes credentials apart.
+// parse decodes credentials into name and password.
 func parse(credentials string) (name, password string, ok bool) {
-	// The decoder passes over line breaks.
+	// The decoder ignores line breaks.
 	if len(credentials) > longest || strings.ContainsAny(credentials, "\r\n") {
 		return "", "", false
 	}
@@ -93,7 +95,8 @@ func parse(credentials string) (name, password string, ok bool) {
 	return strings.Cut(string(text), ":")
 }
 
-// matches takes as long for a name that is not known as for one that is: a client is not to learn which there are.
+// matches checks a password. It takes the same time for unknown names, so that clients cannot find out which names
+// exist.
 func (c *contents) matches(name, text string) bool {
 	want, known := c.passwords[name]
 	if !known {
@@ -102,33 +105,33 @@ func (c *contents) matches(name, text string) bool {
 	return want.MatchesPassword(text) && known
 }
 
-// decoy returns the password of any user, and of the same one each time.
+// decoy returns the password of some user. For the same name it always returns the same one.
 func (c *contents) decoy(name string) password {
 	sum := c.digest(name)
 	return c.passwords[c.order[binary.NativeEndian.Uint64(sum[:])%uint64(len(c.order))]]
 }
 
-// digest stands for credentials in memory.
+// digest identifies credentials in memory.
 type digest [sha256.Size]byte
 
-// mostVerified bounds the credentials that are remembered for one Secret.
+// mostVerified is the maximum number of verified credentials that are cached for a Secret.
 const mostVerified = 4096
 
-// verified are credentials that were found to be right.
+// verified is a cache of credentials that were verified successfully.
 type verified struct {
-	// key makes digests that mean nothing elsewhere.
+	// key is a random prefix, so that the digests cannot be used elsewhere.
 	key  [sha256.BlockSize]byte
 	mu   sync.RWMutex
 	sums map[digest]struct{}
 }
 
 func (v *verified) init() {
-	// It does not fail.
+	// rand.Read never returns an error.
 	_, _ = rand.Read(v.key[:])
 	v.sums = map[digest]struct{}{}
 }
 
-// digest takes credentials that are not too long.
+// digest returns the digest of credentials, which must not be longer than longest.
 func (v *verified) digest(credentials string) digest {
 	var text [sha256.BlockSize + longest]byte
 	n := copy(text[:], v.key[:])
@@ -143,7 +146,7 @@ func (v *verified) has(sum digest) bool {
 	return ok
 }
 
-// keep forgets another one where there is no room.
+// keep stores a digest. If the cache is full, it removes another one.
 func (v *verified) keep(sum digest) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -161,10 +164,10 @@ var (
 	errMissing = errors.New("the Secret does not exist")
 )
 
-// none are the contents of a Secret that cannot be used.
+// none returns the contents of a Secret that is not usable.
 func none(err error) *contents { return &contents{err: err} }
 
-// contentsOf reads a Secret. Errors are worded for its owner.
+// contentsOf parses a Secret. Its errors are written for the owner of the Secret.
 func contentsOf(data map[string][]byte, asMap bool) *contents {
 	all, err := read(data, asMap)
 	if err != nil {

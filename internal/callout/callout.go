@@ -1,5 +1,5 @@
-// Package callout says what the controller asks services that an Ingress names by a URL: an external authentication, and a mirror. It opens
-// no connections: package proxy makes the calls.
+// Package callout defines requests to services that an Ingress names by URL, for external authentication and mirroring.
+// It opens no connections; package proxy sends the requests.
 package callout
 
 import (
@@ -9,59 +9,63 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// MostBytes is how much of an answer is read, where a service does not say otherwise: its head is enough.
+// MostBytes is the maximum number of bytes that are read of a response, unless the Service defines Drain. Only the head
+// is needed.
 const MostBytes = 64 << 10
 
-// ErrBusy is the error of a call that needs a new connection while its namespace has as many as it may have.
+// ErrBusy is returned for a call that needs a new connection when its namespace has reached its limit of connections.
 var ErrBusy = errors.New("the services that Ingresses of the namespace name have as many connections as they may " +
 	"have: raise the limit of open files, or start more replicas")
 
-// Call is a request to a service. It is for the goroutine that makes it.
+// Call is a request to a service. It belongs to the goroutine that sends it.
 type Call struct {
 	*Service
 
-	// Namespace is that of the Ingress: no connection is shared with another one.
+	// Namespace is the namespace of the Ingress. Connections are not shared between namespaces.
 	Namespace string
-	// Secure is for TLS, and Address where the service is: host:port, whose host may be a name.
+	// Secure enables TLS. Address is the host:port of the service. The host may be a name.
 	Secure  bool
 	Address string
-	// Own says that the service is behind the host that the request is for: it may be asked through this process.
+	// Own is true if the service has the host of the client's request. The call may then come back to this process.
 	Own bool
-	// Host, Method and Target begin the request, and Fields follow. Those about the connection and the framing are left out.
+	// Host, Method and Target define the request, and Fields are its header fields. Fields about the connection and the
+	// framing are left out.
 	Host, Method, Target string
 	Fields               message.Fields
-	// Body is empty for none.
+	// Body is empty if there is no body.
 	Body []byte
 }
 
-// Service is what all calls of one service have in common. It is immutable.
+// Service holds the settings for all calls to a service. It is immutable.
 type Service struct {
-	// Purpose is what errors begin with, such as "external authentication".
+	// Purpose is the prefix of error messages, such as "external authentication".
 	Purpose string
-	// Connect, Read and Write are time limits. Connect is for a new connection. Read and Write end a connection on which nothing comes in or
-	// goes out for so long.
+	// Connect is the timeout for a new connection. Read and Write are the timeouts for a connection on which no data is
+	// received or sent.
 	Connect, Read, Write time.Duration
-	// Idle is how many idle connections are kept, less than zero none, and IdleTimeout for how long. Zero is as for endpoints.
+	// Idle is the maximum number of idle connections; a negative value keeps none. IdleTimeout is how long they are
+	// kept. Zero uses the settings for endpoints.
 	Idle        int
 	IdleTimeout time.Duration
-	// Requests is how many a connection may have; zero is any number.
+	// Requests is the maximum number of requests of a connection. Zero means no limit.
 	Requests int
-	// Drain has up to so many bytes of an answer read to their end, for as long as the call may take: the service does not notice that nothing
-	// of it is of use. Zero is to leave the connection where the rest of the answer does not come at once.
+	// Drain is the maximum number of response bytes that are read to the end within the timeout of the call, so that
+	// the service does not notice that its response is ignored. If it is zero, the connection is closed unless the rest
+	// of the response arrives at once.
 	Drain int
-	// Dispensable says that a call can be dropped: it leaves half of the connections to other calls.
+	// Dispensable is true if a call may be dropped. Such calls leave half of the connections to other calls.
 	Dispensable bool
-	// Wants says which fields of an answer are of use; nil is none.
+	// Wants reports whether a response field is needed. If it is nil, no field is.
 	Wants func(f *message.Field) bool
 }
 
-// Answer is the head of an answer, as far as it is of use.
+// Answer is the head of a response, without fields that are not needed.
 type Answer struct {
 	Status int
 	Fields message.Fields
 }
 
-// NewAnswer takes what is of use out of the head of an answer.
+// NewAnswer returns the needed parts of a response head.
 func (s *Service) NewAnswer(status int, fields message.Fields) Answer {
 	a := Answer{Status: status}
 	for i := range fields {

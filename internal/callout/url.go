@@ -12,28 +12,29 @@ import (
 	"github.com/k8singress/k8singress/internal/nginx"
 )
 
-// URL is where a service is, with nginx variables in it. It is immutable.
+// URL is the URL of a service. It may contain nginx variables. It is immutable.
 type URL struct {
-	// Secure is for https.
+	// Secure is true for https.
 	Secure bool
-	// host is what the service is called, and port what stands behind it.
+	// host is the host name of the service, and port its port.
 	host   *nginx.Template
 	port   string
 	target *nginx.Template
 }
 
-// hostVariables may stand in a host. What else a client sends must not say who is called.
+// hostVariables are the variables that may appear in a host. With other variables, clients could choose the host that
+// is called.
 var hostVariables = []string{"host", "http_host", "namespace", "ingress_name", "service_name"}
 
-// chosenByClients are those of them that the Host header says.
+// chosenByClients are those of hostVariables that come from the Host header.
 var chosenByClients = hostVariables[:2]
 
-// pathVariable is what a path may begin with in place of a slash, as in http://mirror.example$request_uri.
+// pathVariable matches a variable that starts a path in place of a slash, as in http://mirror.example$request_uri.
 var pathVariable = regexp.MustCompile(`\$(?:(?:request_)?uri\b|\{(?:request_)?uri\})`)
 
 var errURL = errors.New("it is not a URL such as http://name.example.svc.cluster.local/check")
 
-// ParseURL reads a URL. An error is worded for its author.
+// ParseURL parses a URL. Its errors are written for the author of the Ingress.
 func ParseURL(text string) (*URL, error) {
 	u := &URL{port: "80"}
 	rest, ok := strings.CutPrefix(text, "http://")
@@ -65,7 +66,8 @@ func ParseURL(text string) (*URL, error) {
 	return u, err
 }
 
-// setAuthority reads a host and a port. A name may have letters, digits, - and . in it; brackets are for IPv6.
+// setAuthority parses a host and a port. A name may contain letters, digits, "-", "_" and "."; an IPv6 address is in
+// brackets.
 func (u *URL) setAuthority(authority string) error {
 	if strings.ContainsRune(authority, '@') {
 		return fmt.Errorf("%w: it has a user in it", errURL)
@@ -94,7 +96,8 @@ func (u *URL) setAuthority(authority string) error {
 	return nil
 }
 
-// validHost takes names, and addresses. What only some resolvers read as an address is a name here, and what it leads to is checked.
+// validHost accepts names and addresses. A text that only some resolvers read as an address is accepted as a name,
+// because the resolved address is checked later.
 func validHost(host string) bool {
 	if inner, ok := strings.CutPrefix(host, "["); ok {
 		inner, ok = strings.CutSuffix(inner, "]")
@@ -111,7 +114,7 @@ func validHost(host string) bool {
 	return true
 }
 
-// parseText reads a template whose own text can stand in a URL as it is.
+// parseText parses a template whose literal text needs no escaping in a URL.
 func parseText(text string) (*nginx.Template, error) {
 	template, err := nginx.ParseTemplate(text)
 	if err != nil {
@@ -123,14 +126,16 @@ func parseText(text string) (*nginx.Template, error) {
 	return template, nil
 }
 
-// NamesClientsHost says whether the Host header says where the service is. That can be for routes only that have a host.
+// NamesClientsHost reports whether the host of the URL comes from the Host header. Such a URL only works for routes
+// that have a host.
 func (u *URL) NamesClientsHost() bool {
 	return slices.ContainsFunc(u.host.Variables(), func(name string) bool { return slices.Contains(chosenByClients, name) })
 }
 
 var errHost = errors.New("the host of the URL is none for this request")
 
-// Fill says where a call goes. host is that of the request, as far as the client does not choose it; lookup tells variables.
+// Fill sets the destination of a call. host is the host of the request, or empty if the client could choose it. lookup
+// returns the values of variables.
 func (u *URL) Fill(q *Call, host string, lookup func(name string) string) error {
 	q.Secure = u.Secure
 	q.Host = u.host.Expand(func(name string) string {
@@ -149,17 +154,17 @@ func (u *URL) Fill(q *Call, host string, lookup func(name string) string) error 
 	return nil
 }
 
-// Literal says whether path and query have no variables in them, so that all requests lead to the same ones.
+// Literal reports whether the path and query contain no variables, so that they are the same for all requests.
 func (u *URL) Literal() bool {
 	_, ok := u.target.Text()
 	return ok
 }
 
-// families are variables whose values clients write as they like.
+// families are the prefixes of variables whose values clients choose freely.
 var families = []string{"http_", "cookie_", "arg_"}
 
-// ExpandURL returns a part of a URL with the values of a request. What a client has written can end nothing in it: its headers, cookies
-// and arguments are escaped as a whole, but for what is escaped already in arguments.
+// ExpandURL expands a part of a URL with the values of a request. Values from the client cannot end a component of the
+// URL: headers, cookies and arguments are fully escaped, except that existing escapes in arguments are kept.
 func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
 	if text, ok := t.Text(); ok {
 		return text
@@ -169,7 +174,7 @@ func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
 		switch {
 		case name == "http_host":
 		case name == "uri":
-			// It is decoded: what it has in it must not begin another argument.
+			// The value is decoded, so it is escaped to keep it from adding a query argument.
 			return strings.ReplaceAll(nginx.EscapeComponent(value), "%2F", "/")
 		case strings.HasPrefix(name, "arg_"):
 			return strings.ReplaceAll(nginx.EscapeComponent(value), "%25", "%")
@@ -180,13 +185,13 @@ func ExpandURL(t *nginx.Template, lookup func(name string) string) string {
 	})
 }
 
-// ParseSignIn reads the URL that clients are sent to, which may be a path.
+// ParseSignIn parses the URL of the sign-in page, which may also be a path.
 func ParseSignIn(text string) (*nginx.Template, error) {
 	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") && !strings.HasPrefix(text, "$") &&
 		(!strings.HasPrefix(text, "/") || strings.HasPrefix(text, "//")) {
 		return nil, fmt.Errorf("%s is neither a URL such as https://auth.example.com/login nor a path", nginx.Quote(text))
 	}
-	// A fragment may stand there.
+	// The URL may have a fragment.
 	before, behind, _ := strings.Cut(text, "#")
 	for _, part := range []string{before, behind} {
 		if _, err := parseText(part); err != nil {

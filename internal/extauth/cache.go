@@ -16,54 +16,56 @@ import (
 )
 
 const (
-	// entryBytes is about what an answer costs besides its fields, and fieldBytes a field besides its text.
+	// entryBytes is the approximate memory in bytes of a cached response without its fields, and fieldBytes of a field
+	// without its text.
 	entryBytes, fieldBytes = 384, 48
 )
 
-// Key is what makes questions equal.
+// Key identifies requests to the service that have the same response.
 type Key struct {
-	// Namespace is that of the Ingress, with which its answers count.
+	// Namespace is the namespace of the Ingress. Its share of the cache is used.
 	Namespace string
-	// Digest is of where the questions come from, and of what they ask.
+	// Digest is a digest of the filter that sends the request, and of the request itself.
 	Digest [32]byte
 }
 
-// Cache keeps answers. Namespaces share its room, and each drops those of its own that were used longest ago. Its methods may be called from any
-// goroutine.
+// Cache caches responses of authentication services. Namespaces share its memory. If a namespace needs more, it drops
+// its own least recently used responses. It is safe for concurrent use.
 type Cache struct {
-	// room has about what the answers cost, in bytes.
+	// room is the budget for the approximate memory of the responses, in bytes.
 	room *budget.Budget
 	now  func() time.Time
 
 	mu      sync.Mutex
 	entries map[Key]*list.Element
-	// used has the entries of each namespace, the one that was used last in front.
+	// used holds the entries of each namespace, most recently used first.
 	used map[string]*list.List
-	// asked are the questions under way.
+	// asked holds the requests to services that are in flight.
 	asked map[Key]*asking
 }
 
-// entry is an answer in the cache.
+// entry is a cached response.
 type entry struct {
 	key    Key
 	answer *Answer
 	until  time.Time
 	bytes  int
-	// varied are the fields of the request that the answer depends on, with their values.
+	// varied are the request fields on which the response depends, with their values.
 	varied message.Fields
 }
 
-// asking is a question that several requests wait for.
+// asking is a request to the service in flight, for which several client requests wait.
 type asking struct {
 	done chan struct{}
-	// kept is nil if the answer is for nobody else.
+	// kept is the cached response. It is nil if the response cannot be shared.
 	kept *entry
 }
 
-// longestWait is how long a request waits for the answer to an equal one, as in nginx: the auth service may be waiting for this one.
+// longestWait is how long a request waits for the response to an equal request, as in nginx. Without a limit there
+// could be a deadlock, because the authentication service may itself wait for this request.
 const longestWait = 5 * time.Second
 
-// mostVaried is how many fields an answer that is kept may depend on.
+// mostVaried is the maximum number of fields on which a cached response may depend.
 const mostVaried = 16
 
 // NewCache returns an empty cache.
@@ -75,7 +77,7 @@ func newCache(limit int64, now func() time.Time) *Cache {
 	}
 }
 
-// Get returns the answer that is kept for a request with some fields, or nil.
+// Get returns the cached response for a key and the fields of a request, or nil.
 func (c *Cache) Get(key Key, of message.Fields) *Answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +101,7 @@ func (c *Cache) get(key Key, of message.Fields) *Answer {
 	return e.answer
 }
 
-// isFor says whether the fields that the answer depends on are the same.
+// isFor reports whether a request has the same values of the fields on which the response depends.
 func (e *entry) isFor(of message.Fields) bool {
 	for i := range e.varied {
 		if value, _ := of.Joined(e.varied[i].Name); value != e.varied[i].Value {
@@ -119,10 +121,11 @@ func (c *Cache) drop(element *list.Element) {
 	c.share(e.key.Namespace).Give(int64(e.bytes))
 }
 
-// share is what a namespace has of the room.
+// share returns the share of a namespace in the budget.
 func (c *Cache) share(namespace string) *budget.Share { return c.room.Share(namespace, "") }
 
-// put makes room for an entry. It leaves out one that there is no room for at all.
+// put stores an entry. It drops other entries of the namespace to make room. If there is still not enough room, the
+// entry is not stored.
 func (c *Cache) put(e *entry) {
 	if old := c.entries[e.key]; old != nil {
 		c.drop(old)
@@ -141,22 +144,24 @@ func (c *Cache) put(e *entry) {
 	c.entries[e.key] = c.used[e.key.Namespace].PushFront(e)
 }
 
-// errWaited ends a question that may be waiting for itself.
+// errWaited ends the wait of a request that may be waiting for itself.
 var errWaited = fmt.Errorf("an equal question has not been answered within %s, and this one has come through here before", longestWait)
 
-// Question is what a request asks a service.
+// Question is a request to an authentication service.
 type Question struct {
 	Service *Service
-	// Key is equal for questions that have one answer, and Fields are those of the request, which the answer may vary by.
+	// Key is equal for requests with the same response. Fields are the client's request fields, on which the response
+	// may depend.
 	Key    Key
 	Fields message.Fields
-	// Again is true if the request has come through this controller before.
+	// Again is true if the client's request has passed through this controller before.
 	Again bool
 }
 
-// Fetch returns an answer to a question that Get has none for. Of equal questions one is asked at a time, and the others
-// wait for its answer for 5 seconds. Then they ask themselves, except those of requests that come again: such a request may wait for
-// itself, so it fails. An answer that is not kept is for its own request alone. ctx is that of the request.
+// Fetch returns the response for a request that is not in the cache. Of equal requests, only one is sent to the service
+// at a time; the others wait for its response for 5 seconds. Then they are sent themselves, except if q.Again is true:
+// such a request may be waiting for itself, so it fails. A response that is not cached is used for a single request
+// only. ctx is the context of the client's request.
 func (c *Cache) Fetch(ctx context.Context, q Question, ask func() (*Answer, error)) (*Answer, error) {
 	s, key, of := q.Service, q.Key, q.Fields
 	c.mu.Lock()
@@ -181,7 +186,7 @@ func (c *Cache) Fetch(ctx context.Context, q Question, ask func() (*Answer, erro
 	own := &asking{done: make(chan struct{})}
 	c.asked[key] = own
 	c.mu.Unlock()
-	// Also after a panic: others wait.
+	// This must also be done after a panic, because other requests wait.
 	defer func() {
 		c.mu.Lock()
 		delete(c.asked, key)
@@ -195,7 +200,8 @@ func (c *Cache) Fetch(ctx context.Context, q Question, ask func() (*Answer, erro
 	return answer, err
 }
 
-// await waits for the answer to an equal question. It returns nil if the answer may not be shared, and errWaited if it does not come soon.
+// await waits for the response to an equal request. It returns nil if the response cannot be shared, and errWaited
+// after longestWait.
 func (a *asking) await(ctx context.Context, of message.Fields) (*Answer, error) {
 	enough := time.NewTimer(longestWait)
 	defer enough.Stop()
@@ -212,7 +218,7 @@ func (a *asking) await(ctx context.Context, of message.Fields) (*Answer, error) 
 	return nil, nil
 }
 
-// keep keeps an answer, if that may be.
+// keep caches a response if this is allowed. It returns nil if it is not.
 func (c *Cache) keep(s *Service, key Key, of message.Fields, answer *Answer) *entry {
 	now := c.now()
 	lifetime := min(s.lifetime(answer, now), mostLifetime)
@@ -227,7 +233,7 @@ func (c *Cache) keep(s *Service, key Key, of message.Fields, answer *Answer) *en
 	return e
 }
 
-// newEntry copies what is kept: the strings of an answer hold all of its head.
+// newEntry copies the strings that are cached, because each string of a response keeps its whole head in memory.
 func newEntry(s *Service, key Key, of message.Fields, answer *Answer) *entry {
 	e := &entry{key: key, answer: &Answer{Status: answer.Status}, bytes: entryBytes}
 	own := func(name, value string, kind message.Kind) message.Field {
@@ -250,7 +256,7 @@ func newEntry(s *Service, key Key, of message.Fields, answer *Answer) *entry {
 	return e
 }
 
-// The fields of an answer that decide on keeping it.
+// The response fields that determine whether a response is cached.
 const (
 	varyField     = "Vary"
 	controlField  = "Cache-Control"
@@ -269,11 +275,12 @@ func decidesOnKeeping(f *message.Field) bool {
 	return false
 }
 
-// lifetime returns for how long an answer is kept, as nginx's proxy_cache does: what the service says counts before the statuses. An
-// answer with a cookie is for one client alone.
+// lifetime returns how long a response is cached; 0 means that it is not. As in nginx's proxy_cache, the headers of the
+// response take precedence over the configured statuses. A response with a cookie is for a single client, so it is not
+// cached.
 func (s *Service) lifetime(a *Answer, now time.Time) time.Duration {
 	vary, _ := a.Fields.Joined(varyField)
-	// What it varies by is compared while nobody else gets an answer.
+	// The number of fields is limited, because their values are compared under the lock of the cache.
 	if _, differs := hasWord(vary, "*"); differs || strings.Count(vary, ",") >= mostVaried {
 		return 0
 	}
@@ -291,7 +298,7 @@ func (s *Service) lifetime(a *Answer, now time.Time) time.Duration {
 	return 0
 }
 
-// saidLifetime is what the service says.
+// saidLifetime returns the lifetime that the headers of the response define. ok is false if they define none.
 func saidLifetime(a *Answer, now time.Time) (time.Duration, bool) {
 	if text, ok := a.Fields.Joined(expiresXField); ok {
 		if at, isTime := strings.CutPrefix(text, "@"); isTime {
@@ -321,7 +328,7 @@ func saidLifetime(a *Answer, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// seconds reads a number of them. What is none is zero.
+// seconds parses a number of seconds. An invalid number is zero.
 func seconds(text string) time.Duration {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {

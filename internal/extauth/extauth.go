@@ -1,5 +1,5 @@
-// Package extauth has the answers of external services that say whether requests are let in: what they mean, and which are kept for the
-// next question. Package callout says what is asked.
+// Package extauth interprets and caches the responses of external authentication services. Package callout defines the
+// requests to them.
 package extauth
 
 import (
@@ -11,42 +11,43 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// Service is what all questions to one external service have in common. It is immutable.
+// Service holds the settings for all requests to one authentication service. It is immutable.
 type Service struct {
-	// Wanted are the fields of answers that are of use, besides those of each answer.
+	// Wanted are the response fields to keep, in addition to those that are always needed.
 	Wanted []message.Field
-	// Keep says which answers are kept, and for how long.
+	// Keep defines which responses are cached, and how long.
 	Keep []Lifetime
 }
 
-// Lifetime is for how long answers with a status are kept.
+// Lifetime is how long responses with a status are cached.
 type Lifetime struct {
 	Status int
 	For    time.Duration
 }
 
-// Answer is what an external service has answered. It is immutable.
+// Answer is the response of an authentication service. It is immutable.
 type Answer struct {
 	Status int
-	// Fields are the wanted ones, cookies and challenges.
+	// Fields are the wanted fields, cookies and challenges.
 	Fields message.Fields
 }
 
-// LetsIn says whether the answer lets a request in, and Refuses whether it keeps it out. Other answers are failures.
+// LetsIn reports whether the service accepts the request. A response that neither accepts nor refuses the request is a
+// failure.
 func (a *Answer) LetsIn() bool { return a.Status >= 200 && a.Status < 300 }
 
-// Refuses says whether the answer keeps a request out.
+// Refuses reports whether the service rejects the request.
 func (a *Answer) Refuses() bool {
 	return a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden
 }
 
-// challenge is the name of the fields that say how a client is to authenticate.
+// challenge is the field that tells a client how to authenticate.
 var challenge = message.NewField("WWW-Authenticate", "")
 
-// IsChallenge says whether a field tells the client how to authenticate.
+// IsChallenge reports whether a field tells the client how to authenticate.
 func IsChallenge(f *message.Field) bool { return f.Is(challenge.Kind, challenge.Name) }
 
-// Wants says whether a field of an answer is of use.
+// Wants reports whether a response field is needed.
 func (s *Service) Wants(f *message.Field) bool {
 	if f.Kind == message.SetCookie || IsChallenge(f) || len(s.Keep) > 0 && decidesOnKeeping(f) {
 		return true
@@ -54,8 +55,8 @@ func (s *Service) Wants(f *message.Field) bool {
 	return slices.ContainsFunc(s.Wanted, func(wanted message.Field) bool { return f.Is(wanted.Kind, wanted.Name) })
 }
 
-// SameToBackends says whether a backend may take two names of fields for one: neither case nor what stands between the words makes a
-// difference to those that make variables of names, as CGI does.
+// SameToBackends reports whether a backend may confuse two field names. Backends that turn names into variables, as CGI
+// does, ignore case and the differences between separators.
 func SameToBackends(a, b string) bool {
 	if len(a) != len(b) {
 		return false
@@ -68,7 +69,7 @@ func SameToBackends(a, b string) bool {
 	return true
 }
 
-// word returns letters in lower case, digits, and one byte for all else.
+// word returns digits and lower-case letters unchanged, upper-case letters in lower case, and "_" for all other bytes.
 func word(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9', 'a' <= c && c <= 'z':
@@ -79,7 +80,7 @@ func word(c byte) byte {
 	return '_'
 }
 
-// Join returns the values of a name in one, and whether there is any.
+// Join returns the values of all fields with this name, joined by commas, and whether there is one.
 func (a *Answer) Join(name message.Field) (string, bool) {
 	if name.Kind != message.Other {
 		value := a.Fields.JoinedKind(name.Kind)
@@ -88,7 +89,8 @@ func (a *Answer) Join(name message.Field) (string, bool) {
 	return a.Fields.Joined(name.Name)
 }
 
-// hasWord says whether a comma-separated list has a directive in it, in any case, and what stands behind its equals sign.
+// hasWord reports whether a comma-separated list contains a directive, ignoring case, and returns the text after its
+// equals sign.
 func hasWord(list, directive string) (value string, ok bool) {
 	for part := range strings.SplitSeq(list, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")

@@ -1,5 +1,6 @@
-// Package fastcgi speaks FastCGI as a web server does, in the role of a responder's client: one request on a connection, which
-// the application closes behind its answer. It does no IO but on what it is given, and whoever gives it has the time limits.
+// Package fastcgi implements the web server's side of FastCGI for responders. It sends one request on a connection, and
+// the application closes the connection after its response. The package only reads and writes the readers and writers
+// that it is given; their owner sets the timeouts.
 package fastcgi
 
 import (
@@ -9,10 +10,10 @@ import (
 	"io"
 )
 
-// Param is one parameter of a request: a line of CGI's environment.
+// Param is one parameter of a request, which is a variable of the CGI environment.
 type Param struct{ Name, Value string }
 
-// The types of records, the role, and the one id that a connection for one request needs.
+// Record types, the role, and the request ID. A connection carries a single request, so the ID is constant.
 const (
 	version      = 1
 	headerLength = 8
@@ -28,19 +29,20 @@ const (
 )
 
 const (
-	// mostContent is the content of a record, in whole units of eight bytes as the specification recommends.
+	// mostContent is the maximum size in bytes of the content of a record. It is a multiple of eight, as the
+	// specification recommends.
 	mostContent = 65528
-	// mostParams is the size of all parameters together. A client may send headers of about a megabyte.
+	// mostParams is the maximum size in bytes of all parameters. A client may send about a megabyte of headers.
 	mostParams = 4 << 20
-	// shortLength is the longest name or value whose length is written in one byte.
+	// shortLength is the maximum length in bytes of a name or value whose length is encoded in one byte.
 	shortLength = 127
 	longLength  = 1 << 31
 )
 
-// ErrTooLarge is for parameters that no application takes.
+// ErrTooLarge is returned for parameters that are too large for any application.
 var ErrTooLarge = errors.New("the parameters of the request are too large")
 
-// WriteParams writes the beginning of a request, all but its body.
+// WriteParams writes a request without its body.
 func WriteParams(w io.Writer, list []Param) error {
 	size := 0
 	for _, p := range list {
@@ -71,14 +73,14 @@ func appendLength(to []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(to, uint32(n)|longLength)
 }
 
-// appendRecord needs no padding: applications take records of any length.
+// appendRecord appends a record. It adds no padding, because applications accept records of any length.
 func appendRecord(to []byte, kind byte, content []byte) []byte {
 	to = append(to, version, kind, 0, requestID)
 	to = binary.BigEndian.AppendUint16(to, uint16(len(content)))
 	return append(append(to, 0, 0), content...)
 }
 
-// ErrBody wraps an error of the body that WriteBody reads, rather than one of the connection.
+// ErrBody wraps errors of the body that WriteBody reads, to distinguish them from errors of the connection.
 var ErrBody = errors.New("reading the body of the request")
 
 // WriteBody writes the body and its end. A nil body is empty.

@@ -13,25 +13,25 @@ import (
 	"strings"
 )
 
-// ErrInvalid is for an answer that is no FastCGI, or that CGI has no meaning for.
+// ErrInvalid is returned for a response that is not valid FastCGI or CGI.
 var ErrInvalid = errors.New("the answer is no FastCGI")
 
-// errRefused is for an application that does not serve the request at all.
+// errRefused is returned if the application rejects the request.
 var errRefused = errors.New("the application refuses the request")
 
-// mostHead is the size of the largest head of an answer.
+// mostHead is the maximum size in bytes of the head of a response.
 const mostHead = 1 << 20
 
-// output is what an application writes to its standard output, out of the records of a connection. What it writes for the
-// error log, and records that are about no request or another one, are passed over.
+// output reads the standard output of an application from the records of a connection. Its standard error, and records
+// that do not belong to the request, are ignored.
 type output struct {
 	from *bufio.Reader
-	// left and padding are those of the record that is being read.
+	// left and padding are the remaining content and the padding of the current record, in bytes.
 	left, padding int
 	ended         bool
 }
 
-// Read is io.Reader. The end of the connection without the end of the output is an error.
+// Read implements io.Reader. It is an error if the connection ends before the output does.
 func (o *output) Read(b []byte) (int, error) {
 	for o.left == 0 && !o.ended {
 		if err := o.next(); err != nil {
@@ -53,7 +53,7 @@ func cut(err error) error {
 	return err
 }
 
-// next goes on to the next record with output in it.
+// next advances to the next record with output.
 func (o *output) next() error {
 	if _, err := o.from.Discard(o.padding); err != nil {
 		return cut(err)
@@ -81,7 +81,7 @@ func (o *output) next() error {
 	return cut(err)
 }
 
-// end reads how the request ended. The status of the program itself means nothing here.
+// end reads the end of the request. The exit status of the application is ignored.
 func (o *output) end(length int) error {
 	var body [headerLength]byte
 	if length < len(body) {
@@ -97,7 +97,8 @@ func (o *output) end(length int) error {
 	return nil
 }
 
-// ReadResponse reads the head of an answer. Its body comes out of the same reader, and Close does not close that.
+// ReadResponse reads the head of a response. The body is read from the same reader. Closing the body does not close the
+// reader.
 func ReadResponse(from io.Reader, r *http.Request) (*http.Response, error) {
 	head := &io.LimitedReader{R: &output{from: bufio.NewReader(from)}, N: mostHead}
 	reader := bufio.NewReader(head)
@@ -112,7 +113,7 @@ func ReadResponse(from io.Reader, r *http.Request) (*http.Response, error) {
 	case err != nil && head.N <= 0:
 		return nil, fmt.Errorf("%w: its head is too large", ErrInvalid)
 	case errors.Is(err, io.EOF):
-		// The end of the output, and not that of the connection.
+		// This is the end of the output, not of the connection.
 		return nil, fmt.Errorf("%w: its head has no end", ErrInvalid)
 	case err != nil && isSyntax(err):
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
@@ -140,7 +141,7 @@ func response(header http.Header, body io.Reader, r *http.Request) (*http.Respon
 	if answer.ContentLength, err = lengthOf(header); err != nil {
 		return nil, err
 	}
-	// Neither is for an application to say.
+	// An application must not set these fields.
 	header.Del("Status")
 	header.Del("Transfer-Encoding")
 	switch {
@@ -154,7 +155,8 @@ func response(header http.Header, body io.Reader, r *http.Request) (*http.Respon
 	return answer, nil
 }
 
-// statusOf is CGI's: without a status, there is one for a Location and one for everything else.
+// statusOf returns the status of a CGI response. Without a Status field it is 302 if there is a Location, otherwise
+// 200.
 func statusOf(header http.Header) (int, error) {
 	value := header.Get("Status")
 	if value == "" {
@@ -165,7 +167,7 @@ func statusOf(header http.Header) (int, error) {
 	}
 	digits, _, _ := strings.Cut(value, " ")
 	status, err := strconv.Atoi(digits)
-	// An answer in between has no meaning in CGI, and a switch of protocols would be none.
+	// CGI has no interim responses, and a protocol switch is not possible.
 	if err != nil || len(digits) != len("200") || status < http.StatusOK {
 		return 0, fmt.Errorf("%w: it has the status %.20q", ErrInvalid, value)
 	}
@@ -184,7 +186,7 @@ func lengthOf(header http.Header) (int64, error) {
 	return int64(length), nil
 }
 
-// sized is a body of a known length. What comes behind it is of no interest.
+// sized is a body of known length. Data after its end is ignored.
 type sized struct {
 	from io.Reader
 	left int64

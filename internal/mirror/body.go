@@ -9,9 +9,10 @@ import (
 	"github.com/k8singress/k8singress/internal/callout"
 )
 
-// SendWith sends a copy once the body of its request has been read to the end, by who else reads it: it returns what is to be read in place of
-// that body, and copies what comes by. length is that of the body, less than zero where that is not known. End is to be called when the
-// request is over. Where the body is too long it returns nil, and drops the copy.
+// SendWith sends a copy after the body of its request was read to its end. The proxy has to read the request body from
+// the returned value, which copies the data. length is the length of the body in bytes; it is negative if it is not
+// known. The caller must call End when the request is over. If the body is too long, SendWith drops the copy and
+// returns nil.
 func (s *Sender) SendWith(call *callout.Call, ingress string, body io.Reader, length int64) *Copied {
 	if length > MostBody {
 		s.Drop(Body)
@@ -20,7 +21,7 @@ func (s *Sender) SendWith(call *callout.Call, ingress string, body io.Reader, le
 	return &Copied{sender: s, call: call, ingress: ingress, source: body, length: length, room: s.memory.Share(call.Namespace, ingress)}
 }
 
-// Copied is the body of a request that is copied while it is read.
+// Copied is a request body that is copied while it is read.
 type Copied struct {
 	sender  *Sender
 	call    *callout.Call
@@ -28,11 +29,11 @@ type Copied struct {
 	source  io.Reader
 	length  int64
 
-	// mu is there because a body may be read in another goroutine than that of its request.
+	// mu is needed because a body may be read by a different goroutine than the one that serves the request.
 	mu   sync.Mutex
 	over bool
 	room *budget.Share
-	// taken is how much of the room the copy has.
+	// taken is the number of bytes that the copy takes from room.
 	taken int64
 }
 
@@ -43,7 +44,7 @@ func (c *Copied) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Limit has the body end with an error where it is longer than it may be, if it knows how to.
+// Limit sets the maximum size of the body in bytes, if the source supports a limit. Reads of a longer body fail.
 func (c *Copied) Limit(most int64) {
 	if limited, ok := c.source.(interface{ Limit(most int64) }); ok {
 		limited.Limit(most)
@@ -58,7 +59,7 @@ func (c *Copied) Close() error {
 	return nil
 }
 
-// copy copies what has been read, and sends the copy when that was all.
+// copy copies the data that was read, and sends the copy after the last part.
 func (c *Copied) copy(part []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +81,8 @@ func (c *Copied) copy(part []byte, err error) {
 
 const firstBytes = 4 << 10
 
-// grow makes room for n more bytes. It returns false where there is none. A client that says how much it will send has that only once it
-// sends it.
+// grow ensures capacity for n more bytes. It returns false if there is not enough room. Memory is taken as the data
+// arrives, and not for the announced length.
 func (c *Copied) grow(n int) bool {
 	have := len(c.call.Body)
 	if have+n <= cap(c.call.Body) {
@@ -108,7 +109,7 @@ func (c *Copied) drop() {
 
 func (c *Copied) release() { c.room.Give(c.taken) }
 
-// End drops the copy of a body that has not come to its end.
+// End drops the copy if the body was not read to its end.
 func (c *Copied) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

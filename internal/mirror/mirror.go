@@ -1,5 +1,5 @@
-// Package mirror sends copies of requests to services that Ingresses name, and throws the answers away. No request waits for its copy, and
-// none fails because of it: what has no room is dropped, and counted.
+// Package mirror sends copies of requests to services that Ingresses name, and discards the responses. A request
+// neither waits for its copy nor fails because of it. Copies for which there is no room are dropped and counted.
 package mirror
 
 import (
@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// MostBody is how long the body of a request may be that is copied.
+	// MostBody is the maximum size in bytes of a request body that is copied.
 	MostBody = 1 << 20
-	// mostAtOnce is how many copies may be under way. Each namespace has its part of that, and of the memory for bodies, and each Ingress
-	// has its part of the namespace's.
+	// mostAtOnce is the maximum number of copies in flight. Namespaces share it, and also the memory for bodies, and
+	// the Ingresses of a namespace divide its share.
 	mostAtOnce = 512
-	// mostTime is how long a copy may take with its answer, of which mostAnswer bytes are read.
+	// mostTime is the maximum time for a copy and its response. At most mostAnswer bytes of the response are read.
 	mostTime, connectTime = 10 * time.Second, 5 * time.Second
 	mostAnswer            = 1 << 20
 )
 
-// Service is how mirrors are called.
+// Service holds the settings for calls to mirrors.
 var Service = &callout.Service{
 	Purpose: "mirror", Connect: connectTime, Read: mostTime, Write: mostTime, Drain: mostAnswer, Dispensable: true,
 }
@@ -36,33 +36,33 @@ var Service = &callout.Service{
 // Reason is why a request is not copied.
 type Reason string
 
-// The reasons.
+// The reasons for dropping a copy.
 const (
-	// Busy is that as many copies are under way, or as many connections open, as may be.
+	// Busy means that the limit of copies in flight or of open connections is reached.
 	Busy Reason = "busy"
-	// Body is that the body is too long, has no room, or has not come to its end.
+	// Body means that the body is too long, does not fit into the memory budget, or was not read to its end.
 	Body Reason = "body"
-	// URL is that the URL leads nowhere for this request.
+	// URL means that the URL has no valid value for this request.
 	URL Reason = "url"
 )
 
-// Sender sends copies. Its methods may be called from any goroutine.
+// Sender sends copies. It is safe for concurrent use.
 type Sender struct {
 	ask           func(*message.Request, *callout.Call) (callout.Answer, error)
 	slots, memory *budget.Budget
 	log           *zap.Logger
 	sent, dropped *prometheus.CounterVec
 
-	// over ends what is under way.
+	// over is canceled by Close. It ends the copies in flight.
 	over   context.Context //nolint:containedctx // Copies outlive their requests.
 	cancel context.CancelFunc
 	mu     sync.Mutex
 	closed bool
-	// running counts the goroutines, one for each copy.
+	// running holds the goroutines, one for each copy.
 	running panics.Group
 }
 
-// NewSender returns a sender that calls mirrors by ask. What goes wrong is said to log, for who looks for it.
+// NewSender returns a sender that calls mirrors with ask. Failures are logged to log at debug level.
 func NewSender(ask func(*message.Request, *callout.Call) (callout.Answer, error), log *zap.Logger) *Sender {
 	s := &Sender{
 		ask: ask, log: log, slots: budget.New(mostAtOnce), memory: budget.Mirrors.Budget(),
@@ -92,10 +92,10 @@ func (s *Sender) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.sent, s.dropped}
 }
 
-// Drop notes that a request is not copied.
+// Drop counts a request that is not copied.
 func (s *Sender) Drop(why Reason) { s.dropped.WithLabelValues(string(why)).Inc() }
 
-// Close ends all copies that are under way. There are no others from then on.
+// Close ends all copies in flight and waits for their goroutines. Later copies are not sent.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -104,10 +104,10 @@ func (s *Sender) Close() {
 	s.running.Wait()
 }
 
-// Send sends a copy for an Ingress of the namespace of the call, in a goroutine of its own.
+// Send sends a copy for an Ingress in call.Namespace, in its own goroutine.
 func (s *Sender) Send(call *callout.Call, ingress string) { s.send(call, ingress, func() {}) }
 
-// send has release called when the copy is over, or dropped.
+// send sends a copy. It calls release when the copy has ended or is dropped.
 func (s *Sender) send(call *callout.Call, ingress string, release func()) {
 	slot := s.slots.Share(call.Namespace, ingress)
 	if !slot.Take(1) {

@@ -2,8 +2,8 @@ package ratelimit
 
 import "sync"
 
-// Connections is a zone that counts requests under way, as nginx counts connections. It is for any goroutine, and holds no more clients than
-// have a request under way.
+// Connections limits the concurrent requests of each client of a zone, as nginx's limit_conn does. It is safe for
+// concurrent use. It only stores clients that have a request in flight.
 type Connections struct {
 	shards [shards]struct {
 		sync.Mutex
@@ -11,7 +11,8 @@ type Connections struct {
 	}
 }
 
-// Enter counts a request of a client until Leave. It returns false, and counts nothing, if the client has as many already.
+// Enter counts a request of a client until Leave is called. It returns false, and does not count the request, if the
+// client already has most requests.
 func (z *Connections) Enter(key Key, most int) bool {
 	s := &z.shards[key.hash()%shards]
 	s.Lock()
@@ -26,7 +27,7 @@ func (z *Connections) Enter(key Key, most int) bool {
 	return true
 }
 
-// Leave ends what Enter has counted.
+// Leave ends a request that Enter has counted.
 func (z *Connections) Leave(key Key) {
 	s := &z.shards[key.hash()%shards]
 	s.Lock()
@@ -35,7 +36,7 @@ func (z *Connections) Leave(key Key) {
 		delete(s.counts, key)
 	}
 	if len(s.counts) == 0 {
-		// A map keeps the memory of the most entries that it ever had.
+		// A map never releases the memory of its largest size, so an empty map is dropped.
 		s.counts = nil
 	}
 }

@@ -1,10 +1,10 @@
-// Package ratelimit counts the requests and the connections of clients as nginx's limit_req and limit_conn do. A zone counts those of one
-// Ingress, client by client, and takes the time from its caller.
+// Package ratelimit limits the rate and the number of concurrent requests of clients, like nginx's limit_req and
+// limit_conn. A zone holds the clients of one Ingress. Callers pass in the time.
 //
-// The excess of a client is how many requests it is ahead of its rate, in thousandths of one, as in nginx: it grows by 1000 with each
-// request and sinks with time. A zone holds a bounded number of clients. Where nginx forgets the one that has been silent for longest, so that
-// many addresses with a request each make it forget the client that it holds back, a full zone forgets the client that it would have forgotten
-// first in any case: the one whose excess is the first to be gone.
+// The excess of a client is how far it is ahead of its rate, in thousandths of a request, as in nginx. It grows by 1000
+// with each request and decreases with time. A zone holds a limited number of clients. A full nginx zone drops the
+// client without requests for the longest time, so a client that is being limited can be pushed out by many addresses
+// that send one request each. Here a full zone drops the client whose excess reaches zero first.
 package ratelimit
 
 import (
@@ -12,19 +12,21 @@ import (
 	"net/netip"
 )
 
-// perRequest is what one request adds to an excess.
+// perRequest is the excess that one request adds.
 const perRequest = 1000
 
-// Key is what is counted: an address, or the digest of something else.
+// Key identifies a client: an address, or the digest of another text.
 type Key [16]byte
 
-// OfAddress is the key of an address. As in nginx each address has its own, also where an IPv6 network has many.
+// OfAddress returns the key of an address. As in nginx, each address has its own key, even if an IPv6 client has a
+// whole network.
 func OfAddress(address netip.Addr) Key { return address.As16() }
 
-// seeds make the two halves of a digest, and the places of keys in tables. No client knows them.
+// seeds are the random hash seeds for the two halves of a digest, and for the positions of keys in tables. Clients
+// cannot predict them.
 var seeds = [...]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed(), maphash.MakeSeed()}
 
-// OfText is the key of a text, whatever its length.
+// OfText returns the key of a text of any length.
 func OfText(text string) (k Key) {
 	for half := range 2 {
 		sum := maphash.String(seeds[half], text)
@@ -37,27 +39,29 @@ func OfText(text string) (k Key) {
 
 func (k *Key) hash() uint64 { return maphash.Bytes(seeds[2], k[:]) }
 
-// Rates are how many requests a client may have in the long run; zero is any number. A client has to keep to both.
+// Rates are the numbers of requests that a client may send per second and per minute. Zero means no limit. Both limits
+// apply.
 type Rates struct{ PerSecond, PerMinute int }
 
-// speeds are the thousandths of a request by which an excess sinks in a second. A minute is cut as in nginx.
+// speeds returns by how much an excess decreases per second, for both rates. As in nginx, the rate per minute is
+// rounded down.
 func (r Rates) speeds() [2]int64 {
 	return [2]int64{int64(r.PerSecond) * perRequest, int64(r.PerMinute) * perRequest / 60}
 }
 
-// Bursts are how many requests a client may be ahead of each of the two rates.
+// Bursts are the numbers of requests by which a client may be ahead of each rate.
 type Bursts struct{ PerSecond, PerMinute int }
 
-// after returns an excess after some milliseconds and one more request.
+// after returns the excess after ms milliseconds and one more request.
 func after(excess, speed, ms int64) int64 {
 	if ms > lifetime(excess, speed) {
-		// Here the product below might be more than there are numbers for.
+		// The product below could overflow.
 		return 0
 	}
 	return max(0, excess-speed*ms/1000+perRequest)
 }
 
-// lifetime returns for how many milliseconds an excess says more of a client than that it is new.
+// lifetime returns the number of milliseconds after which a client with this excess is treated like a new client.
 func lifetime(excess, speed int64) int64 {
 	return (excess+perRequest)*1000/speed + 1
 }

@@ -10,27 +10,28 @@ import (
 
 const (
 	shards = 16
-	// ways is how many places a client can have in a table.
+	// ways is the number of positions in a table where a client can be stored.
 	ways = 8
-	// mostEntries is how many clients fit into a zone: all of them take 10 MB.
+	// mostEntries is the maximum number of clients of a zone. They take 10 MB.
 	mostEntries = 1 << 18
 	mostOfShard = mostEntries / shards
-	// mostOfAll is how many clients fit into all zones together, but for the first few of each zone, which have room in any case. Namespaces share
-	// them: one whose zones are full takes no room from the zones of others.
+	// mostOfAll is the maximum number of clients of all zones together, without the smallest table of each shard, which
+	// is always available. Namespaces share the entries, so a namespace with full zones takes none from other
+	// namespaces.
 	mostOfAll = 1 << 21
-	// tidying is how often a shard looks whether it is much larger than it need be.
+	// tidying is the interval in which a shard checks whether it can be made smaller.
 	tidying = time.Minute
 )
 
-// Requests is a zone that counts requests. It is for any goroutine.
+// Requests limits the request rate of each client of a zone. It is safe for concurrent use.
 type Requests struct {
 	speeds [2]int64
 	room   *room
-	// shards are nil until the first request: most of many zones have none for a long time.
+	// shards is nil until the first request, because most zones of a large cluster have no requests for a long time.
 	shards atomic.Pointer[[shards]shard]
 }
 
-// shard returns the shard of a hash.
+// shard returns the shard for a hash.
 func (z *Requests) shard(hash uint64) *shard {
 	all := z.shards.Load()
 	if all == nil {
@@ -42,13 +43,13 @@ func (z *Requests) shard(hash uint64) *shard {
 	return &all[hash%shards]
 }
 
-// room is what the namespace of a zone has of the entries of all zones, and how many of them the zone has.
+// room counts the entries that a zone takes from the share of its namespace.
 type room struct {
 	share *budget.Share
 	own   atomic.Int64
 }
 
-// take takes more entries for the zone, or fewer. It returns false if there are not as many.
+// take takes n entries for the zone; a negative n returns them. It returns false if there are not enough entries.
 func (r *room) take(n int) bool {
 	if n < 0 {
 		r.share.Give(int64(-n))
@@ -59,35 +60,36 @@ func (r *room) take(n int) bool {
 	return true
 }
 
-// giveBack gives back all that the zone has.
+// giveBack returns all entries of the zone.
 func (r *room) giveBack() { r.share.Give(r.own.Swap(0)) }
 
 func newRequests(rates Rates, share *budget.Share) *Requests {
 	return &Requests{speeds: rates.speeds(), room: &room{share: share}}
 }
 
-// shard is a table in which each client has one of the places of its set. All of it is for who holds the mutex.
+// shard is a hash table in which each client belongs to one set of positions. The mutex protects all fields.
 type shard struct {
 	sync.Mutex
-	// entries are a power of two, or none.
+	// entries has a length of zero or a power of two.
 	entries []entry
 	tidied  int64
 }
 
-// entry is what is known of a client: how far ahead it was of each rate at its last request, in milliseconds.
+// entry is the state of a client: its excess for each rate at its last request, and the time of that request in
+// milliseconds.
 type entry struct {
 	key    Key
 	excess [2]int64
-	// last is zero for a place that is free.
+	// last is zero for a free position.
 	last int64
 }
 
-// Take counts a request of a client at a time, which is since any fixed moment. It returns false, and counts nothing, if the client is too far
-// ahead of one of the rates. A rate that is zero holds nobody back.
+// Take counts a request of a client. now is the time since a fixed moment. It returns false, and does not count the
+// request, if the client exceeds one of the rates. A rate of zero is not limited.
 func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 	hash := key.hash()
 	s := z.shard(hash)
-	// Zero is for free places.
+	// Zero is reserved for free positions.
 	ms := now.Milliseconds() + 1
 	s.Lock()
 	defer s.Unlock()
@@ -96,7 +98,7 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 		*z.place(s, hash, ms) = entry{key: key, last: ms}
 		return true
 	}
-	// Goroutines that have asked for the time in one order may come here in another one.
+	// The time may be earlier than that of the last request, because goroutines may get here in a different order.
 	passed, next := max(0, ms-e.last), e.excess
 	for i, burst := range [...]int{bursts.PerSecond, bursts.PerMinute} {
 		if z.speeds[i] == 0 {
@@ -110,7 +112,7 @@ func (z *Requests) Take(key Key, bursts Bursts, now time.Duration) bool {
 	return true
 }
 
-// set are the places where a client may be.
+// set returns the positions for a hash.
 func (s *shard) set(hash uint64) []entry {
 	first := int(hash/shards) & (len(s.entries)/ways - 1) * ways
 	return s.entries[first : first+ways]
@@ -129,7 +131,7 @@ func (s *shard) find(key *Key, hash uint64) *entry {
 	return nil
 }
 
-// place returns the place for a new client. Whoever has it is forgotten.
+// place returns the position for a new client. If the position is in use, its client is dropped.
 func (z *Requests) place(s *shard, hash uint64, now int64) *entry {
 	z.tidy(s, now)
 	for {
@@ -140,7 +142,7 @@ func (z *Requests) place(s *shard, hash uint64, now int64) *entry {
 	}
 }
 
-// first returns the entry of a set that is the first to say nothing, and in how many milliseconds that is.
+// first returns the entry of a set that expires first, and the number of milliseconds until then.
 func (z *Requests) first(set []entry, now int64) (first *entry, left int64) {
 	for i := range set {
 		if l := z.left(&set[i], now); first == nil || l < left {
@@ -150,7 +152,7 @@ func (z *Requests) first(set []entry, now int64) (first *entry, left int64) {
 	return first, left
 }
 
-// left returns for how many more milliseconds an entry says something; zero and less is that it does not.
+// left returns the number of milliseconds until an entry expires. It is zero or negative for an expired entry.
 func (z *Requests) left(e *entry, now int64) int64 {
 	var most int64
 	if e.last == 0 {
@@ -164,7 +166,8 @@ func (z *Requests) left(e *entry, now int64) int64 {
 	return most - (now - e.last)
 }
 
-// tidy makes the table that a new shard has not got, and gives back most of one that has become too large.
+// tidy creates the table of a new shard. For other shards it regularly checks whether the table is too large, and
+// shrinks it.
 func (z *Requests) tidy(s *shard, now int64) {
 	if s.entries == nil {
 		s.entries, s.tidied = make([]entry, ways), now
@@ -188,8 +191,8 @@ func (z *Requests) tidy(s *shard, now int64) {
 	}
 }
 
-// resize gives a shard another table with the entries that still say something. It returns false, and leaves it as it is, where there is no
-// room for that.
+// resize gives a shard a new table of a different size with the entries that have not expired. It returns false, and
+// changes nothing, if there is not enough room.
 func (z *Requests) resize(s *shard, size int, now int64) bool {
 	more := size - len(s.entries)
 	if size > mostOfShard || more > 0 && !z.room.take(more) {
@@ -203,7 +206,8 @@ func (z *Requests) resize(s *shard, size int, now int64) bool {
 		}
 		to, left := z.first(next.set(e.key.hash()), now)
 		if left > 0 {
-			// It happens in a smaller table only: a set of a larger one has entries of one set.
+			// This only happens if the table shrinks. In a larger table, all entries of a set come from a single set of
+			// the old table.
 			return false
 		}
 		*to = *e

@@ -9,36 +9,37 @@ import (
 	"github.com/k8singress/k8singress/internal/budget"
 )
 
-// Zones are the zones by their names. A zone lives as long as anybody has it, such as the filter of a chain or a request under way: those who
-// follow each other, one before the other lets go, count in one zone. It is for any goroutine.
+// Zones holds the zones by name. A zone exists as long as it is referenced, for example by the filter of a chain or by
+// a request in flight. If a new filter gets the zone before the old filter is gone, both share the zone. It is safe for
+// concurrent use.
 type Zones struct {
 	mu          sync.Mutex
 	requests    map[requestsID]weak.Pointer[Requests]
 	connections map[string]weak.Pointer[Connections]
-	// entries are those of all zones.
+	// entries is the budget for the entries of all zones.
 	entries *budget.Budget
 }
 
-// requestsID is what makes a zone: where a rate changes, every client begins anew.
+// requestsID identifies a zone. If a rate changes, a new zone is used, and all clients start again.
 type requestsID struct {
 	name  string
 	rates Rates
 }
 
-// NewZones returns none.
+// NewZones returns an empty Zones.
 func NewZones() *Zones {
 	return &Zones{
 		requests: map[requestsID]weak.Pointer[Requests]{}, connections: map[string]weak.Pointer[Connections]{}, entries: budget.New(mostOfAll),
 	}
 }
 
-// namespaceOf is that of the Ingress that a zone has its name from: "namespace/name".
+// namespaceOf returns the namespace of the Ingress in the name of a zone: "namespace/name".
 func namespaceOf(zone string) string {
 	namespace, _, _ := strings.Cut(zone, "/")
 	return namespace
 }
 
-// Requests returns the zone of a name and of rates.
+// Requests returns the zone with this name and these rates. It creates the zone if there is none.
 func (z *Zones) Requests(name string, rates Rates) *Requests {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -52,7 +53,7 @@ func (z *Zones) Requests(name string, rates Rates) *Requests {
 	return zone
 }
 
-// Connections returns the zone of a name.
+// Connections returns the zone with this name. It creates the zone if there is none.
 func (z *Zones) Connections(name string) *Connections {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -64,7 +65,7 @@ func (z *Zones) Connections(name string) *Connections {
 	return zone
 }
 
-// keep has a zone found by its name until nobody has it any more.
+// keep stores a weak pointer to a zone, and removes it when the zone is garbage collected.
 func keep[ID comparable, T any](z *Zones, in map[ID]weak.Pointer[T], id ID, zone *T) {
 	pointer := weak.Make(zone)
 	in[id] = pointer
@@ -72,7 +73,7 @@ func keep[ID comparable, T any](z *Zones, in map[ID]weak.Pointer[T], id ID, zone
 		z.mu.Lock()
 		defer z.mu.Unlock()
 		if in[id] == pointer {
-			// No other zone has the name meanwhile.
+			// The map does not yet contain a new zone with this ID.
 			delete(in, id)
 		}
 	}, id)
