@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 
 const separator = "----------"
 
-// TestAdapt reads files with a Caddyfile, a line of dashes, and the JSON or the error that it becomes.
+// TestAdapt checks files that contain a Caddyfile, a line of dashes, and the resulting JSON or error.
 func TestAdapt(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.caddyfiletest")
 	if err != nil || len(files) == 0 {
@@ -53,7 +53,7 @@ func TestAdapt(t *testing.T) {
 	}
 }
 
-// adapt returns what a Caddyfile becomes, warnings and error included.
+// adapt returns the result of adapting a Caddyfile, including warnings and errors.
 func adapt(t *testing.T, input string) string {
 	t.Helper()
 	result, warnings, err := caddyconfig.GetAdapter(adapterName).Adapt([]byte(input), map[string]any{"filename": "Caddyfile"})
@@ -70,7 +70,8 @@ func adapt(t *testing.T, input string) string {
 	return output.String() + "\n"
 }
 
-// isComplete holds that the engine would find nothing to add when it looks at the configuration, which is a reload.
+// isComplete checks that the configuration contains the whole structure. Otherwise the engine would add the missing
+// part, which is a reload.
 func isComplete(t *testing.T, adapted string) {
 	t.Helper()
 	var o outline
@@ -99,7 +100,7 @@ func write(t *testing.T, file, content string) {
 	}
 }
 
-// TestEveryOptionHasAFile holds that no option is without its file of test data.
+// TestEveryOptionHasAFile checks that every option has a file of test data.
 func TestEveryOptionHasAFile(t *testing.T) {
 	for _, o := range options {
 		file := "testdata/option-" + strings.ReplaceAll(o.Name, "_", "-") + ".caddyfiletest"
@@ -123,7 +124,8 @@ func TestReference(t *testing.T) {
 	fixture.Generated(t, "../charts/k8singress/files/options.txt", grammar, *update)
 }
 
-// TestForeignCaddyfileIsLeftAlone holds that a Caddyfile without our option becomes what Caddy makes of it, byte by byte.
+// TestForeignCaddyfileIsLeftAlone checks that a Caddyfile without our option gives exactly the same bytes as with
+// Caddy's adapter.
 func TestForeignCaddyfileIsLeftAlone(t *testing.T) {
 	for _, input := range []string{
 		"example.com {\n\treverse_proxy localhost:9000\n}\n",
@@ -144,8 +146,8 @@ func TestForeignCaddyfileIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAdapterOfAnotherCaddy holds that the Caddyfile still loads where the adapter of this version of Caddy cannot be wrapped. The
-// servers are then added as they are for a JSON configuration with the app alone.
+// TestAdapterOfAnotherCaddy checks that a Caddyfile still loads if the adapter of this version of Caddy cannot be
+// wrapped. The servers are then added as for a JSON configuration with only the app.
 func TestAdapterOfAnotherCaddy(t *testing.T) {
 	errAdapter = errors.New("not there")
 	t.Cleanup(func() { errAdapter = nil })
@@ -155,7 +157,8 @@ func TestAdapterOfAnotherCaddy(t *testing.T) {
 	}
 }
 
-// TestAddressesOfEmail holds that an address counts alone: certificate authorities take neither a name nor angle brackets.
+// TestAddressesOfEmail checks that only a plain address is accepted, because certificate authorities accept neither a
+// name nor angle brackets.
 func TestAddressesOfEmail(t *testing.T) {
 	for text, good := range map[string]bool{
 		"ops@example.com": true, "ops+k8s@example.com": true, "ops@localhost": true,

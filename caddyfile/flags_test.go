@@ -7,8 +7,8 @@ import (
 	"github.com/k8singress/k8singress/internal/flags"
 )
 
-// TestFlagsOfIngressNginx holds that each flag of ingress-nginx stands for an option that there is, and that the error on a flag in the
-// place of an option names that one.
+// TestFlagsOfIngressNginx checks that each flag of ingress-nginx corresponds to an existing option, and that the error
+// about a flag in place of an option names that option.
 func TestFlagsOfIngressNginx(t *testing.T) {
 	for i := range flags.Table {
 		row := &flags.Table[i]

@@ -1,4 +1,4 @@
 package caddyfile
 
-// The storage reads its own lines in a Caddyfile.
+// The storage module parses its own lines of a Caddyfile.
 import _ "github.com/k8singress/k8singress/k8singress"

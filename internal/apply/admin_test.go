@@ -17,7 +17,7 @@ import (
 
 func init() { caddy.RegisterModule(new(router)) }
 
-// router adds the route by which a client recognizes this process.
+// router adds the route with which a client recognizes this process.
 type router struct{}
 
 func (*router) CaddyModule() caddy.ModuleInfo {
@@ -26,7 +26,7 @@ func (*router) CaddyModule() caddy.ModuleInfo {
 
 func (*router) Routes() []caddy.AdminRoute { return []caddy.AdminRoute{apply.ProcessRoute()} }
 
-// runCaddy starts Caddy in this process with nothing but an admin API, and returns a client for it.
+// runCaddy starts Caddy in this process with only an admin API, and returns a client for it.
 func runCaddy(t *testing.T) (*apply.Admin, string) {
 	t.Helper()
 	address := fixture.Address(t)
@@ -34,7 +34,7 @@ func runCaddy(t *testing.T) (*apply.Admin, string) {
 	return client(t, address), address
 }
 
-// listen starts Caddy with an admin API at address, and more JSON for its options.
+// listen starts Caddy with an admin API at address. more is JSON for additional admin options.
 func listen(t *testing.T, address, more string) {
 	t.Helper()
 	config := `{"admin":{"listen":"` + address + `","config":{"persist":false}` + more + `}}`
@@ -57,7 +57,7 @@ func client(t *testing.T, address string) *apply.Admin {
 	return admin
 }
 
-// addServer is a change that a controller makes: it adds a part, and leaves the rest alone.
+// addServer is a change like a controller's: it adds a part and keeps the rest.
 func addServer(config map[string]any) error {
 	config["apps"] = map[string]any{"http": map[string]any{"servers": map[string]any{
 		"ours": map[string]any{"listen": []any{"127.0.0.1:0"}},
@@ -78,7 +78,8 @@ func TestChangePostsOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// Each address is an own one: what waits for a listener that Caddy has just closed is lost.
+// TestEveryAddress checks the formats of admin addresses. Each case uses its own address, because connections that wait
+// for a listener that Caddy has just closed are lost.
 func TestEveryAddress(t *testing.T) {
 	const enforced = `,"enforce_origin":true`
 	for name, c := range map[string]struct{ listen, dial, more string }{
@@ -163,7 +164,7 @@ func post(t *testing.T, address, apps string) {
 	}
 }
 
-// get reads the configuration. It asks again while Caddy replaces the listener.
+// get reads the configuration. It retries while Caddy replaces the listener.
 func get(t *testing.T, address string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)

@@ -14,10 +14,10 @@ import (
 	"github.com/k8singress/k8singress/internal/fixture"
 )
 
-// stranger is an admin API of another process. It remembers the requests that it got, except those by which it is recognized.
+// stranger is the admin API of another process. It records its requests, except those for the process token.
 type stranger struct {
 	*httptest.Server
-	// process answers GET /k8singress/process.
+	// process handles GET /k8singress/process.
 	process http.HandlerFunc
 
 	mu    sync.Mutex
@@ -43,7 +43,7 @@ func (s *stranger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "{}")
 }
 
-// wasLeftAlone fails the test if the stranger was asked for its configuration, or given another one.
+// wasLeftAlone fails the test if the stranger's configuration was read or changed.
 func (s *stranger) wasLeftAlone(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
@@ -55,7 +55,7 @@ func (s *stranger) wasLeftAlone(t *testing.T) {
 
 func (s *stranger) address() string { return s.Listener.Addr().String() }
 
-// TestChangeLeavesAnotherProcessAlone checks that no answer makes another process at the address look like this one.
+// TestChangeLeavesAnotherProcessAlone checks that no response makes another process at the address look like this one.
 func TestChangeLeavesAnotherProcessAlone(t *testing.T) {
 	for name, process := range map[string]http.HandlerFunc{
 		"a Caddy without the route": http.NotFound,
@@ -78,10 +78,10 @@ func TestChangeLeavesAnotherProcessAlone(t *testing.T) {
 	}
 }
 
-// TestChangeChecksEachConnection checks that a client which has once talked to its own process does not go on with another one: several
-// processes may listen at one address, and each connection reaches one of them.
+// TestChangeChecksEachConnection checks that a client that has talked to its own process does not continue with another
+// one. Several processes may listen at one address, and each connection reaches one of them.
 func TestChangeChecksEachConnection(t *testing.T) {
-	// At all interfaces, Caddy takes any Host.
+	// If Caddy listens on all interfaces, it accepts any Host header.
 	port := fixture.Port(t)
 	listen(t, ":"+port, "")
 	s := newStranger(t, http.NotFound)
@@ -105,7 +105,7 @@ func TestChangeChecksEachConnection(t *testing.T) {
 	s.wasLeftAlone(t)
 }
 
-// oneAnswer passes on what a client and a server say, until the server has said something.
+// oneAnswer forwards data between a client and a server until the server has responded once.
 func oneAnswer(client net.Conn, address string) {
 	server, err := net.Dial("tcp", address)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/k8singress/k8singress/l4app"
 )
 
-// TestRefusedPort: the verdict says where the port stands, and how to find who has it, if somebody has.
+// TestRefusedPort checks that the verdict names the entry of the port, and how to find the process that uses the port.
 func TestRefusedPort(t *testing.T) {
 	denied := &net.OpError{Op: "listen", Net: "tcp", Err: os.ErrPermission}
 	for _, test := range []struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/k8singress/k8singress/internal/tlssecret"
 )
 
-// contents are those of a TLS Secret whose certificate ends at a time.
+// contents returns the contents of a TLS Secret whose certificate expires at a time.
 func contents(t testing.TB, end time.Time, host string) map[string][]byte {
 	t.Helper()
 	return fixture.Identify(t, nil, &x509.Certificate{DNSNames: []string{host}, NotAfter: end}).Secret()
@@ -31,7 +31,7 @@ func TestExpiryOfCertificates(t *testing.T) {
 		"bad.example":    {Secret: ir.Name{Namespace: "a", Name: "bad"}, Origin: ir.ParseRef("Ingress/a/web")},
 		"issued.example": {Automated: true, Origin: ir.ParseRef("Ingress/b/web")},
 		"later.example":  {Automated: true, Origin: ir.ParseRef("Ingress/b/web")},
-		// A Secret may have the name of a host.
+		// A Secret may have the same name as a host.
 		"named.example": {Secret: ir.Name{Namespace: "b", Name: "issued.example"}, Origin: ir.ParseRef("Ingress/b/web")},
 	})
 	store.SetSecret(ir.Name{Namespace: "a", Name: "shop"}, contents(t, time.Unix(1900000000, 0), "shop.example"), true)
@@ -57,7 +57,7 @@ func TestExpiryOfCertificates(t *testing.T) {
 	expect(map[string]float64{})
 }
 
-// gathered are the values of gauges by their labels, joined by slashes.
+// gathered returns the values of gauges by their labels, joined by slashes.
 func gathered(t testing.TB, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
@@ -108,7 +108,7 @@ func TestRefusedPortsAreCounted(t *testing.T) {
 	for _, n := range []int{2, 0} {
 		var r report.Report
 		for range n {
-			// The last one is of a key that has nothing to do with ports.
+			// The last ConfigMap has no entries for ports.
 			for _, name := range []string{"tcp", "udp", "options"} {
 				r.Verdicts = append(r.Verdicts, &report.Verdict{
 					Object:   ir.Ref{Kind: "ConfigMap", Namespace: "ingress", Name: name},

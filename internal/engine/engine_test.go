@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
-		// Where a test runs Caddy, these are left: its admin API outlives caddy.Stop, and a lock that was given back is
-		// noticed seconds later.
+		// These goroutines remain after a test that runs Caddy: its admin API outlives caddy.Stop, and the release of a
+		// lock is noticed seconds later.
 		goleak.IgnoreAnyFunction("github.com/caddyserver/caddy/v2.replaceLocalAdminServer.func2"),
 		goleak.IgnoreAnyFunction("github.com/caddyserver/certmagic.keepLockfileFresh"),
 	)
@@ -31,7 +31,7 @@ func TestNothingIsAppliedBeforeTheSourceHasSynced(t *testing.T) {
 	e := newEngine(t, s)
 	e.Adopt(provisioned(t), options(), nil)
 	s.set(ingress("one", "one.example"))
-	// Longer than the pipeline lets itself be put off.
+	// Wait longer than changes can delay the pipeline.
 	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
 	defer cancel()
 	if err := e.Await(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
@@ -76,7 +76,7 @@ func TestLoneChangeIsQuick(t *testing.T) {
 	s := newSource(service(), addresses("127.0.0.1"))
 	e := start(t, s)
 	best := time.Hour
-	// The machine may be busy.
+	// Allow more attempts, because the machine may be busy.
 	for i := 0; i < 5 || best > 200*time.Millisecond && i < 50; i++ {
 		begin, next := time.Now(), e.Generation()+1
 		s.set(ingress("web", fmt.Sprintf("host-%d.example", i)))
@@ -88,7 +88,7 @@ func TestLoneChangeIsQuick(t *testing.T) {
 	}
 }
 
-// Changes that never pause do not put off the pipeline for ever.
+// TestEndlessChangesAreAppliedInBetween checks that changes without a pause do not delay the pipeline forever.
 func TestEndlessChangesAreAppliedInBetween(t *testing.T) {
 	s := newSource(service())
 	e := start(t, s)
@@ -207,7 +207,8 @@ func TestLoadOfAnEngineThatNobodyUses(t *testing.T) {
 	}
 }
 
-// A document may come before the configuration, and is served as soon as there is one.
+// TestLoadDuringTheFirstConfiguration checks that a document may arrive before the first configuration, and is served
+// once there is one.
 func TestLoadDuringTheFirstConfiguration(t *testing.T) {
 	for range 20 {
 		e := newEngine(t, nil)

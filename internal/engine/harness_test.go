@@ -26,10 +26,10 @@ import (
 	_ "github.com/k8singress/k8singress/k8singress"
 )
 
-// patience is how long a test waits for what has to come.
+// patience is how long a test waits for an event.
 const patience = fixture.Patience
 
-// source holds what a test sets.
+// source is a source whose objects the test sets.
 type source struct {
 	store  *snapshot.Store
 	synced chan struct{}
@@ -46,7 +46,7 @@ func (s *source) Store() *snapshot.Store  { return s.store }
 func (s *source) Synced() <-chan struct{} { return s.synced }
 func (s *source) set(all ...kinds.Object) { s.store.Apply(all, nil) }
 
-// publisher keeps what an engine publishes.
+// publisher records what an engine publishes.
 type publisher struct {
 	mu       sync.Mutex
 	count    int
@@ -101,7 +101,7 @@ func (p *publisher) options() settings.Config {
 	return p.settings
 }
 
-// running is an engine that is used by a Caddy configuration.
+// running is an engine that a Caddy configuration uses.
 type running struct {
 	*engine.Engine
 	testing.TB
@@ -116,7 +116,7 @@ func options() settings.Config {
 	return o
 }
 
-// provisioned is a context of a Caddy configuration.
+// provisioned returns the context of a Caddy configuration.
 func provisioned(t testing.TB) caddy.Context {
 	t.Helper()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{})
@@ -126,7 +126,7 @@ func provisioned(t testing.TB) caddy.Context {
 	return ctx
 }
 
-// newEngine makes an engine that ends with the test.
+// newEngine returns an engine that ends with the test.
 func newEngine(t testing.TB, s engine.Source) *running {
 	t.Helper()
 	e := &running{engine.New(s, nil, zaptest.NewLogger(t)), t}
@@ -134,7 +134,7 @@ func newEngine(t testing.TB, s engine.Source) *running {
 	return e
 }
 
-// adoptedBy is an engine that a configuration uses, and that ends with the test.
+// adoptedBy returns an engine that a configuration uses, and that ends with the test.
 func adoptedBy(t testing.TB, ctx caddy.Context, made *engine.Engine, o settings.Config) *running {
 	t.Helper()
 	e := &running{made, t}
@@ -143,7 +143,7 @@ func adoptedBy(t testing.TB, ctx caddy.Context, made *engine.Engine, o settings.
 	return e
 }
 
-// end waits until nothing runs any more.
+// end stops the engine and waits until everything has ended.
 func (e *running) end() {
 	if err := e.Destruct(); err != nil {
 		e.Error(err)
@@ -201,7 +201,7 @@ func (e *running) runs() uint64 {
 
 func meta(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "a", Name: name} }
 
-// ingress sends a host to the Service web; a Secret may be given for it.
+// ingress returns an Ingress with a host for the Service web, and optionally a Secret.
 func ingress(name, host string, secrets ...string) *networkingv1.Ingress {
 	prefix := networkingv1.PathTypePrefix
 	backend := networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
@@ -221,7 +221,7 @@ func service() *corev1.Service {
 	return &corev1.Service{ObjectMeta: meta("web"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 }
 
-// addresses are the endpoints of the Service web.
+// addresses returns an EndpointSlice with the endpoints of the Service web.
 func addresses(all ...string) *discoveryv1.EndpointSlice {
 	port, protocol, name := int32(8080), corev1.ProtocolTCP, ""
 	o := &discoveryv1.EndpointSlice{ObjectMeta: meta("web-1"), AddressType: discoveryv1.AddressTypeIPv4}

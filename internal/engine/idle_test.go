@@ -18,14 +18,14 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// settle lets the engine do all that it will do in a while. It is for the fake clock of synctest.
+// settle lets the engine work for a while on the fake clock of synctest.
 func settle(t *testing.T, while time.Duration) {
 	t.Helper()
 	<-time.After(while)
 	synctest.Wait()
 }
 
-// told is what an engine tells the world while something happens.
+// told counts what an engine does while something happens.
 type told struct{ generations, runs, published int }
 
 func (e *running) during(t *testing.T, p *publisher, happens func()) told {
@@ -47,11 +47,11 @@ func TestSecretThatNobodyNames(t *testing.T) {
 			happens func()
 			want    told
 		}{
-			// Whether anybody waits for it is known to the translation alone.
+			// Only the translation knows whether an object refers to the Secret.
 			{"it is made", func() { s.set(secret("other", 1)) }, told{runs: 1}},
 			{"it changes", func() { s.set(secret("other", 2)) }, told{}},
 			{"it goes", func() { s.store.Delete(secret("other", 2)) }, told{runs: 1}},
-			// So that the test does not pass because nobody listens.
+			// Make sure that the test does not pass because no changes are watched.
 			{"a named one changes", func() { s.set(secret("tls", 2)) }, told{generations: 1, published: 1}},
 			{"a named one goes", func() { s.store.Delete(secret("tls", 2)) }, told{generations: 1, runs: 1, published: 1}},
 		} {
@@ -71,7 +71,8 @@ func TestSecretThatNobodyNames(t *testing.T) {
 	})
 }
 
-// The default certificate is named by the options.
+// TestDefaultCertificateIsNamed checks that the Secret of the default certificate counts as referenced, because the
+// options name it.
 func TestDefaultCertificateIsNamed(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +116,7 @@ func TestMinutesPassUnnoticed(t *testing.T) {
 		if got != (told{}) {
 			t.Errorf("in ten minutes without a change the engine tells %+v", got)
 		}
-		// A source wakes the engine when its verdicts change; now and then when they do not.
+		// A source wakes the engine when its verdicts change, and sometimes when they have not changed.
 		got = e.during(t, p, func() {
 			s.store.Wake()
 			settle(t, time.Second)
@@ -136,7 +137,8 @@ func TestMinutesPassUnnoticed(t *testing.T) {
 	})
 }
 
-// A status that somebody else writes wakes nobody, and is looked at within a minute.
+// TestStatusIsComparedEachMinute checks that a status written by another client does not run the engine, and is
+// compared within a minute.
 func TestStatusIsComparedEachMinute(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +160,8 @@ func TestStatusIsComparedEachMinute(t *testing.T) {
 	})
 }
 
-// What the status says of a Service's address depends on nothing that is translated.
+// TestServiceThatOnlyTheStatusNeeds checks that a change of a Service whose address is only part of the status is
+// published, although the translation does not depend on it.
 func TestServiceThatOnlyTheStatusNeeds(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -180,7 +183,7 @@ func TestServiceThatOnlyTheStatusNeeds(t *testing.T) {
 	})
 }
 
-// That a certificate expires wakes nobody either.
+// TestExpiryIsTold checks that the expiry of a certificate is reported, although no event announces it.
 func TestExpiryIsTold(t *testing.T) {
 	ctx := provisioned(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -198,7 +201,7 @@ func TestExpiryIsTold(t *testing.T) {
 	})
 }
 
-// valid is a Secret with a certificate that is good for a while from now.
+// valid returns a Secret with a certificate that is valid for the given time from now.
 func valid(t *testing.T, name, host string, while time.Duration) *corev1.Secret {
 	t.Helper()
 	o := secret(name, 1)

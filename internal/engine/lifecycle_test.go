@@ -58,7 +58,8 @@ func TestResign(t *testing.T) {
 	e.Resign()
 }
 
-// It is for the race detector, too: Caddy may stop while it loads.
+// TestResignAtTheStart checks that Resign and Adopt may run at the same time, because Caddy may stop while it loads. It
+// is also meant for the race detector.
 func TestResignAtTheStart(t *testing.T) {
 	ctx := provisioned(t)
 	for range 20 {
@@ -78,7 +79,7 @@ func TestResignAtTheStart(t *testing.T) {
 	}
 }
 
-// Each Caddy configuration that follows changes the options, and the tables stay.
+// TestNextConfiguration checks that each following Caddy configuration changes the options, and keeps the tables.
 func TestNextConfiguration(t *testing.T) {
 	s := newSource(service(), ingress("web", "web.example"))
 	e := start(t, s)
@@ -97,7 +98,7 @@ func TestNextConfiguration(t *testing.T) {
 	}
 }
 
-// Options that change nothing that is served matter to the status.
+// TestNextConfigurationIsPublished checks that options that affect only the status are published.
 func TestNextConfigurationIsPublished(t *testing.T) {
 	s, p := newSource(service(), ingress("web", "web.example")), newPublisher()
 	e := adoptedBy(t, provisioned(t), engine.New(s, p, zaptest.NewLogger(t)), options())
@@ -126,7 +127,8 @@ func TestSettingsAreThoseOfTheNewestConfiguration(t *testing.T) {
 	}
 }
 
-// A configuration that is the app alone gets the rest by the admin API, and again when the next one lacks it.
+// TestStructureWithoutASource checks that a configuration with only the app gets the structure through the admin API,
+// and that the next configuration gets it again.
 func TestStructureWithoutASource(t *testing.T) {
 	admin, address := fixture.Address(t), fixture.Address(t)
 	t.Cleanup(func() {
@@ -156,7 +158,8 @@ func load(t *testing.T, config map[string]any) {
 	}
 }
 
-// The address that TCP ports listen on is an option; the objects stay as they are.
+// TestStreamBindOfTheNextConfiguration checks that a changed listen address of TCP ports takes effect without a change
+// of the objects.
 func TestStreamBindOfTheNextConfiguration(t *testing.T) {
 	port := fixture.Port(t)
 	services := &corev1.ConfigMap{ObjectMeta: meta("tcp"), Data: map[string]string{port: "a/web:80"}}

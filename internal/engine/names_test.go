@@ -16,7 +16,7 @@ func external(host string) *corev1.Service {
 	return &corev1.Service{ObjectMeta: meta("web"), Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host}}
 }
 
-// holds says whether the document has these endpoints for the Service web.
+// holds returns a condition: whether the document has these endpoints for the Service web.
 func (e *running) holds(want ...string) func() bool {
 	return func() bool {
 		b := e.Document().Backends["a/web/80"]
@@ -24,7 +24,8 @@ func (e *running) holds(want ...string) func() bool {
 	}
 }
 
-// EndpointSlices of a Service that stands for a name are not asked: neither at once nor by the pipeline.
+// TestNamesAreNotSlices checks that the EndpointSlices of a Service with an external name are ignored, both at once and
+// by the pipeline.
 func TestNamesAreNotSlices(t *testing.T) {
 	s := newSource(external("198.51.100.1"), ingress("web", "web.example"), addresses("127.0.0.9"))
 	e := start(t, s)
@@ -49,7 +50,7 @@ func TestNamesAreNotSlices(t *testing.T) {
 func TestNamesByOption(t *testing.T) {
 	s := newSource(external("127.0.0.1"), ingress("web", "web.example"))
 	o := options()
-	// Port 80 of this machine would be our own.
+	// Do not listen on port 80: endpoints on port 80 of this machine would be our own server.
 	o.HTTP, o.ExternalNames = []string{":8080"}, settings.ExternalNamesAll
 	e := adoptedBy(t, provisioned(t), engine.New(s, nil, zaptest.NewLogger(t)), o)
 	close(s.synced)

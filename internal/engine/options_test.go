@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/streams"
 )
 
-// TestChainsReachTheTranslation: their names do, so that another list of them is another set of options, for which
-// everything is translated again. What is in them is no matter of the translation.
+// TestChainsReachTheTranslation checks that the names of chains are options of the translation, so that changed names
+// cause a new translation. The contents of chains do not affect the translation.
 func TestChainsReachTheTranslation(t *testing.T) {
 	with := func(content string, names ...string) settings.Config {
 		c := settings.Config{Chains: map[string]json.RawMessage{}}
@@ -35,7 +35,7 @@ func TestChainsReachTheTranslation(t *testing.T) {
 	}
 }
 
-// TestReservedPorts: those of the process itself, wherever the options put them.
+// TestReservedPorts checks that the ports of the process itself are reserved, whichever option sets them.
 func TestReservedPorts(t *testing.T) {
 	got := options(settings.Config{
 		HTTP: []string{":8080", "127.0.0.1:8081-8082"}, HTTPS: []string{"[::1]:8443", "unix//run/https"}, Health: ":10254", Admin: "localhost:2019",
@@ -63,13 +63,13 @@ func TestReservedPorts(t *testing.T) {
 	}
 }
 
-// TestAdminOfTheEnvironment checks that the address of the admin API is by default that of Caddy, which CADDY_ADMIN changes.
+// TestAdminOfTheEnvironment checks that the default address of the admin API is Caddy's, which CADDY_ADMIN changes.
 func TestAdminOfTheEnvironment(t *testing.T) {
 	before := caddy.DefaultAdminListen
 	defer func() { caddy.DefaultAdminListen = before }()
 	caddy.DefaultAdminListen = "localhost:12019"
 	for given, want := range map[string]string{"": "localhost:12019", "localhost:2019": "localhost:2019", settings.AdminOff: settings.AdminOff} {
-		// The options of a process were written and read again.
+		// The options of a process are encoded and decoded once.
 		o := settings.Config{Admin: given}.WithDefaults().WithoutDefaults().WithDefaults()
 		if got := adminAddress(o); got != want {
 			t.Errorf("%q is %s, want %s", given, got, want)
@@ -77,7 +77,7 @@ func TestAdminOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestPortsOfServices: what cannot be read allows nothing.
+// TestPortsOfServices checks that an invalid port range allows no ports.
 func TestPortsOfServices(t *testing.T) {
 	got := options(settings.Config{
 		ServiceTCPPorts: []string{"5000-5999", "garbage", "99999"}, ServiceUDPPorts: []string{"53"}, ServicePortNamespaces: []string{"shop"},

@@ -27,7 +27,7 @@ func (p *publisher) ports() []uint16 {
 	return ports
 }
 
-// Ports that are not open are not published, before they are.
+// TestOpenPortsArePublished checks that a port is published only after it has been opened.
 func TestOpenPortsArePublished(t *testing.T) {
 	holder, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,7 +70,8 @@ func TestVerdictsOfThePublisher(t *testing.T) {
 	}
 }
 
-// TestPortsWithoutEndpoints holds that each port is told, by its entry, and in the words of its protocol.
+// TestPortsWithoutEndpoints checks that each port without endpoints is reported for its entry, with the effect for its
+// protocol.
 func TestPortsWithoutEndpoints(t *testing.T) {
 	web := service()
 	web.Spec.Ports = append(web.Spec.Ports, corev1.ServicePort{Name: "dns", Port: 53, Protocol: corev1.ProtocolUDP})

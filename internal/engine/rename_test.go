@@ -13,8 +13,8 @@ import (
 	"github.com/k8singress/k8singress/internal/engine"
 )
 
-// TestARenamedPortKeepsItsEndpoints holds that requests are served while the Service has one name for its port and the
-// slices have another: the one of them always arrives first.
+// TestARenamedPortKeepsItsEndpoints checks that requests are served while the Service and its slices have different
+// names for a port, because one of the two changes always arrives first.
 func TestARenamedPortKeepsItsEndpoints(t *testing.T) {
 	renamedService, renamedSlice, name := service(), addresses("127.0.0.2"), "web"
 	renamedService.Spec.Ports[0].Name = name
@@ -57,7 +57,7 @@ func TestEachProblemIsLoggedOnce(t *testing.T) {
 		if about.Len() != 1 {
 			t.Errorf("Secret %s is in the log %d times", secret, about.Len())
 		}
-		// It is an error, and whoever looks for those is to find it.
+		// The problem is an error, so it must be logged at error level.
 		for _, entry := range about.All() {
 			if entry.Level != zapcore.ErrorLevel || entry.ContextMap()["severity"] != "error" {
 				t.Errorf("the level is %s of %v", entry.Level, entry.ContextMap())

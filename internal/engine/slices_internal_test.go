@@ -11,7 +11,7 @@ import (
 	"github.com/k8singress/k8singress/internal/snapshot"
 )
 
-// TestSlicesAreCheckedWhenTheyChange: a change of something else does not check those of a whole folder again.
+// TestSlicesAreCheckedWhenTheyChange checks that a change of another object does not cause a new check of all slices.
 func TestSlicesAreCheckedWhenTheyChange(t *testing.T) {
 	slice := func(name, address string) *discoveryv1.EndpointSlice {
 		return &discoveryv1.EndpointSlice{

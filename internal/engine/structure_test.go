@@ -23,7 +23,7 @@ import (
 
 func init() { caddy.RegisterModule(new(slow)) }
 
-// slow is an app whose start takes as long as a test wants.
+// slow is an app whose start takes as long as the test wants.
 type slow struct{}
 
 var (
@@ -43,7 +43,8 @@ func (*slow) Start() error {
 
 func (*slow) Stop() error { return nil }
 
-// While Caddy loads a configuration, its admin API answers nobody. Objects are followed meanwhile.
+// TestObjectsWhileCaddyLoads checks that objects are watched while Caddy loads a configuration and its admin API does
+// not respond.
 func TestObjectsWhileCaddyLoads(t *testing.T) {
 	admin, address := fixture.Address(t), fixture.Address(t)
 	var loading sync.WaitGroup
@@ -70,7 +71,7 @@ func TestObjectsWhileCaddyLoads(t *testing.T) {
 	e := adoptedBy(t, provisioned(t), engine.New(s, nil, zaptest.NewLogger(t)), o)
 	close(s.synced)
 	e.await(1)
-	// The newest options go into the structure, those that Caddy loads meanwhile too.
+	// The newest options are added to the structure, even if they arrive while Caddy loads.
 	o.HTTP = []string{fixture.Address(t)}
 	e.Adopt(provisioned(t), o, nil)
 	s.set(addresses("192.0.2.2"))
@@ -80,7 +81,7 @@ func TestObjectsWhileCaddyLoads(t *testing.T) {
 		}
 		return false
 	})
-	go func() { // The load that the engine asks for starts the app again.
+	go func() { // The load that the engine requests starts the app again.
 		<-slowStarts
 		slowMayEnd <- struct{}{}
 	}()
@@ -91,7 +92,8 @@ func TestObjectsWhileCaddyLoads(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessIsLoggedOnce checks that an error which stays the same is one error in the log, however often the engine tries again.
+// TestAnotherProcessIsLoggedOnce checks that a repeated error is logged once at error level, however often the engine
+// retries.
 func TestAnotherProcessIsLoggedOnce(t *testing.T) {
 	stranger := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(stranger.Close)
@@ -108,7 +110,7 @@ func TestAnotherProcessIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// Only what a source is made from makes it another one.
+// TestFixed checks that only the options of a source require a new source.
 func TestFixed(t *testing.T) {
 	for source, want := range map[string]string{
 		`{}`:                                   `{}`,

@@ -20,7 +20,7 @@ import (
 	"github.com/k8singress/k8singress/internal/report"
 )
 
-// follower is a source that reads Secrets when it is asked to. The test says when it has.
+// follower is a source that reads only requested Secrets. The test decides when they have been read.
 type follower struct {
 	*source
 	read   atomic.Bool
@@ -33,14 +33,14 @@ func (f *follower) Follow(secrets iter.Seq[ir.Ref]) bool {
 	return f.read.Load()
 }
 
-// answer says that all Secrets have been read.
+// answer sets objects, and reports that all Secrets have been read.
 func (f *follower) answer(objects ...kinds.Object) {
 	f.set(objects...)
 	f.read.Store(true)
 	f.store.Wake()
 }
 
-// wants waits until the source has been asked for a Secret.
+// wants waits until a Secret is requested from the source.
 func (f *follower) wants(t testing.TB, name string) {
 	t.Helper()
 	fixture.Eventually(t, "the Secret "+name+" is asked for", func() error {
@@ -64,7 +64,7 @@ func startFollower(t testing.TB, objects ...kinds.Object) (*follower, *running) 
 	return f, e
 }
 
-// missing says what is said of a Secret that cannot be had.
+// missing returns the problem of an Ingress about a missing Secret.
 func (e *running) missing(name string) string {
 	v := e.Report().Get(ir.Ref{Kind: kinds.Ingress, Namespace: "a", Name: name})
 	if v == nil {
@@ -104,7 +104,7 @@ func TestNewIngressWaitsForItsSecret(t *testing.T) {
 	if e.Table().Hosts() != 1 {
 		t.Error("it is served without its Secret")
 	}
-	// What is no matter of Secrets goes on.
+	// Changes that do not depend on Secrets are applied.
 	f.set(addresses("127.0.0.1", "127.0.0.2"))
 	e.eventually("endpoints change", func() bool { return len(e.Document().Backends["a/web/80"].Endpoints) == 2 })
 	f.answer(secret("tls", 1))
@@ -114,8 +114,8 @@ func TestNewIngressWaitsForItsSecret(t *testing.T) {
 	}
 }
 
-// TestSecretIsKeptUntilItsSuccessorIsRead: a source has nothing of a Secret that it is not asked for, and a host that changes to
-// another one goes on with the one that it has until then.
+// TestSecretIsKeptUntilItsSuccessorIsRead checks that a host that changes to another Secret keeps its old one until the
+// new one is read. A source forgets Secrets that are not requested.
 func TestSecretIsKeptUntilItsSuccessorIsRead(t *testing.T) {
 	f, e := startFollower(t, service(), ingress("one", "one.example", "old"))
 	f.answer(secret("old", 1))
@@ -130,7 +130,8 @@ func TestSecretIsKeptUntilItsSuccessorIsRead(t *testing.T) {
 	})
 }
 
-// TestOneSecretDoesNotHoldUpTheRest: an API server that does not answer for one Secret must not stop all changes.
+// TestOneSecretDoesNotHoldUpTheRest checks that a Secret for which the API server does not respond does not block all
+// changes.
 func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
 	f, e := startFollower(t, service(), ingress("one", "one.example"))
 	f.answer()
@@ -140,7 +141,8 @@ func TestOneSecretDoesNotHoldUpTheRest(t *testing.T) {
 	e.eventually("it is served without its Secret after a while", func() bool { return e.Table().Hosts() == 2 })
 	e.eventually("it is told that the Secret is missing", func() bool { return e.missing("two") != "" })
 	var took time.Duration
-	// The machine may be busy; who waits for the Secret does so each time.
+	// Use the fastest of several attempts, because the machine may be busy. A change that waits for the Secret is slow
+	// every time.
 	for i := range 5 {
 		begin := time.Now()
 		f.set(ingress(fmt.Sprint("next-", i), fmt.Sprintf("next-%d.example", i)))

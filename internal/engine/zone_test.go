@@ -7,7 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 )
 
-// zoned is the Service web with an endpoint in zone a and one in zone b.
+// zoned returns an EndpointSlice of the Service web with the first endpoint in zone a, the second in zone b, and so on.
 func zoned(all ...string) *discoveryv1.EndpointSlice {
 	slice := addresses(all...)
 	for i := range slice.Endpoints {
@@ -16,8 +16,8 @@ func zoned(all ...string) *discoveryv1.EndpointSlice {
 	return slice
 }
 
-// TestZone holds that requests stay in the zone of the options, which may come from the environment and may change, both
-// when everything is applied and when endpoints change alone.
+// TestZone checks that requests stay in the configured zone, which may come from the environment and may change. This
+// must hold when everything is applied and when only endpoints change.
 func TestZone(t *testing.T) {
 	t.Setenv("ZONE", "b")
 	s := newSource(service(), zoned("10.0.0.1", "10.0.0.2"), ingress("web", "web.example"))

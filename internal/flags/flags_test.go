@@ -21,7 +21,7 @@ func TestReference(t *testing.T) {
 	fixture.Printed(t, "../../docs/flags.md", map[string]any{"Rows": flags.Table}, *update)
 }
 
-// known are the flags of ingress-nginx v1.15.1, those of its libraries left out.
+// known lists the flags of ingress-nginx v1.15.1, without those of its libraries.
 const known = `annotations-prefix apiserver-host bucket-factor certificate-authority configmap controller-class deep-inspect
 default-backend-service default-server-port default-ssl-certificate disable-catch-all disable-full-test disable-leader-election
 disable-svc-external-name disable-sync-events dynamic-configuration-retries election-id election-ttl enable-annotation-validation
@@ -34,7 +34,7 @@ ssl-passthrough-proxy-port status-port status-update-interval stream-port sync-p
 udp-services-configmap update-status update-status-on-shutdown validating-webhook validating-webhook-certificate validating-webhook-key
 watch-ingress-without-class watch-namespace watch-namespace-selector`
 
-// TestEveryFlagIsThere holds that no Deployment of ingress-nginx ends at its start because of a flag.
+// TestEveryFlagIsThere checks that no flag of ingress-nginx prevents the start.
 func TestEveryFlagIsThere(t *testing.T) {
 	names := strings.Fields(known)
 	if len(names) != 71 {
@@ -47,7 +47,7 @@ func TestEveryFlagIsThere(t *testing.T) {
 	}
 }
 
-// TestRows holds that every row has what the documentation prints, and an example that works.
+// TestRows checks that every row has the texts for the documentation, and an example that works.
 func TestRows(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range flags.Table {
@@ -66,7 +66,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// TestWithoutFlags holds what ingress-nginx does by itself.
+// TestWithoutFlags checks that the defaults without flags are those of ingress-nginx.
 func TestWithoutFlags(t *testing.T) {
 	want := settings.Config{
 		Health: ":10254", HealthMetrics: true, HealthReady: true, AutoHTTPS: settings.AutoHTTPSOff,
@@ -80,7 +80,7 @@ func TestWithoutFlags(t *testing.T) {
 	}
 }
 
-// TestCommandLine reads the flags that the chart of ingress-nginx gives, and more.
+// TestCommandLine checks the flags that the Helm chart of ingress-nginx sets, and more.
 func TestCommandLine(t *testing.T) {
 	got, problems := flags.Apply(settings.Config{Health: "127.0.0.1:9999", AutoHTTPS: settings.AutoHTTPSAll}, map[string]string{
 		"publish-service": "ingress-nginx/ingress-nginx-controller", "election-id": "ingress-nginx-leader",
@@ -108,7 +108,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestNoStatus: update-status counts whatever is given beside it. The Service is still ours, which no endpoint may be.
+// TestNoStatus checks that update-status=false applies whatever other flags are given. The Service is kept as our own,
+// because no endpoint may use its addresses.
 func TestNoStatus(t *testing.T) {
 	got, _ := flags.Apply(settings.Config{}, map[string]string{"publish-service": "a/b", "update-status": "false"})
 	if got.Config.Status != settings.StatusOff || got.Config.PublishService.IsZero() {
@@ -116,7 +117,7 @@ func TestNoStatus(t *testing.T) {
 	}
 }
 
-// TestNodes: without another address, the status has those of nodes, as in ingress-nginx.
+// TestNodes checks that, without another address, the status contains the addresses of nodes, as in ingress-nginx.
 func TestNodes(t *testing.T) {
 	internal := "report-node-internal-ip-address"
 	for want, given := range map[string]map[string]string{
@@ -133,7 +134,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be used ends the start.
+// TestRefused checks that an unsupported value prevents the start.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct{ name, value, message string }{
 		{"configmap", "no-namespace", "is not namespace/name"},
@@ -164,7 +165,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// FuzzApply holds that a value which is refused changes nothing, and that no value does harm.
+// FuzzApply checks that a rejected value changes nothing, and that no value causes a panic.
 func FuzzApply(f *testing.F) {
 	for i := range flags.Table {
 		f.Add(flags.Table[i].Name, flags.Table[i].Example)

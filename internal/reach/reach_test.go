@@ -31,7 +31,7 @@ func networks(t *testing.T, texts ...string) (all []netip.Prefix) {
 	return all
 }
 
-// reasons are for endpoints, as long as nobody says more.
+// reasons are the expected reasons for endpoint addresses under the default policy.
 var reasons = map[string]Reason{
 	"127.0.0.1": Loopback, "127.9.9.9": Loopback, "::1": Loopback, "::ffff:127.0.0.1": Loopback, "64:ff9b::7f00:1": Loopback,
 	"64:ff9b:1::7f00:1": Loopback, "::ffff:0:127.0.0.1": Loopback, "2002:7f00:1::": Loopback, "::127.0.0.1": Loopback,
@@ -42,7 +42,7 @@ var reasons = map[string]Reason{
 	"10.0.0.1": "", "192.168.1.1": "", "172.16.0.1": "", "100.64.0.1": "", "192.0.2.1": "", "2001:db8::1": "", "fd00::1": "",
 }
 
-// check is the reason for which an endpoint is not dialled.
+// reason returns the reason why a connection to an endpoint is not allowed, or "".
 func (g *Guard) reason(backend, address string, over Transport, port uint16) Reason {
 	var refusal *Refusal
 	errors.As(g.Check(backend, over, netip.AddrPortFrom(netip.MustParseAddr(address), port)), &refusal)
@@ -83,7 +83,7 @@ func TestUsual(t *testing.T) {
 	}
 }
 
-// TestNarrowest: of the networks that an address is in, the narrowest counts.
+// TestNarrowest checks that the narrowest network that contains an address decides.
 func TestNarrowest(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -119,7 +119,7 @@ func TestNarrowest(t *testing.T) {
 	}
 }
 
-// TestListening: nothing opens what this process listens on.
+// TestListening checks that no option allows connections to addresses on which this process listens.
 func TestListening(t *testing.T) {
 	g := NewGuard()
 	g.machine = newMachine(func() ([]netip.Addr, error) { return addresses("10.9.9.9"), nil })
@@ -194,7 +194,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestMachine: the list of this machine's addresses is read again, and the last one counts when it cannot be.
+// TestMachine checks that the list of this machine's addresses is refreshed, and that the last list is used if this
+// fails.
 func TestMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var broken, other atomic.Bool
@@ -214,7 +215,7 @@ func TestMachine(t *testing.T) {
 				t.Errorf("%s is of this machine: %v", text, got)
 			}
 		}
-		// Not to know is no reason to go there.
+		// If the addresses are unknown, every address counts as the machine's own.
 		expect("10.0.0.9", true)
 		broken.Store(false)
 		expect("10.0.0.1", true)
@@ -230,7 +231,8 @@ func TestMachine(t *testing.T) {
 	})
 }
 
-// TestDial: what must not be reached gets no connection, whether its address is written or looked up.
+// TestDial checks that there is no connection to a forbidden address, whether it is an IP address or the result of a
+// look-up.
 func TestDial(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -260,7 +262,7 @@ func TestDial(t *testing.T) {
 	}
 }
 
-// BenchmarkCheck is what each new connection to an endpoint costs more; requests on open connections do not ask.
+// BenchmarkCheck measures the check for each new connection to an endpoint. Requests on open connections need no check.
 func BenchmarkCheck(b *testing.B) {
 	g := NewGuard()
 	g.Listen("options", []Listening{{TCP, netip.Addr{}, 80, 80, true}, {TCP, netip.Addr{}, 443, 443, true}, {TCP, netip.Addr{}, 10000, 12000, false}})

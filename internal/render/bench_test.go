@@ -9,7 +9,7 @@ import (
 	"github.com/k8singress/k8singress/internal/render"
 )
 
-// configuration has virtual hosts with a route and a backend each, sorted as a translation sorts them.
+// configuration returns n virtual hosts with a route and a backend each, in the order of a translation.
 func configuration(n int) *ir.Config {
 	c := &ir.Config{Global: &ir.Global{}}
 	for i := range n {
@@ -32,7 +32,7 @@ func renderer() *render.Renderer {
 	return &render.Renderer{Endpoints: func(*ir.Backend) []string { return endpoints }}
 }
 
-// BenchmarkFull10000 renders everything, as at the start.
+// BenchmarkFull10000 renders everything, as during startup.
 func BenchmarkFull10000(b *testing.B) {
 	r, c := renderer(), configuration(10_000)
 	b.ReportAllocs()

@@ -8,7 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/render"
 )
 
-// TestChainsComeInTheirOrder: what keeps clients out must come before what changes or answers the request.
+// TestChainsComeInTheirOrder checks that handlers that reject clients come before those that change or answer the
+// request.
 func TestChainsComeInTheirOrder(t *testing.T) {
 	backend := &ir.Backend{ID: "default/web/80"}
 	route := &ir.Route{

@@ -8,7 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/ir"
 )
 
-// TestRoutesShareChainsOnlyWhenEqual: a route that got the chain of another one could lose what keeps clients out.
+// TestRoutesShareChainsOnlyWhenEqual checks that routes with different settings have different chains. With the chain
+// of another route, a route could lose its protection.
 func TestRoutesShareChainsOnlyWhenEqual(t *testing.T) {
 	different := []ir.Route{
 		{},
@@ -49,7 +50,7 @@ func TestRoutesShareChainsOnlyWhenEqual(t *testing.T) {
 	}
 }
 
-// TestEqualRoutesShareOneChain: ten thousand routes of a kind have one piece of JSON.
+// TestEqualRoutesShareOneChain checks that equal routes share one piece of JSON.
 func TestEqualRoutesShareOneChain(t *testing.T) {
 	host := &ir.VirtualHost{Host: "h"}
 	for range 3 {

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected document")
 
-// groups is a model with listeners beside those of the servers, whose hosts may have the names of others.
+// groups returns a model with listener groups, whose hosts have the same names as other hosts.
 func groups() *ir.Config {
 	host := func(name, backend string) *ir.VirtualHost {
 		b := &ir.Backend{ID: backend}
@@ -43,7 +43,8 @@ func groups() *ir.Config {
 	}
 }
 
-// TestListenerGroups holds how listener groups stand in the document, and that it reads as it was written.
+// TestListenerGroups checks how listener groups are rendered, and that the document stays the same when it is encoded
+// and decoded.
 func TestListenerGroups(t *testing.T) {
 	written := (&render.Renderer{}).Live(groups())
 	text, err := json.MarshalIndent(written, "", "\t")
@@ -60,7 +61,7 @@ func TestListenerGroups(t *testing.T) {
 	}
 }
 
-// TestListenerGroupsThatChange: a change names the groups that change, and no other.
+// TestListenerGroupsThatChange checks that a delta contains only the changed groups.
 func TestListenerGroupsThatChange(t *testing.T) {
 	before := groups()
 	after := *before

@@ -8,11 +8,11 @@ import (
 	"github.com/k8singress/k8singress/internal/render"
 )
 
-// odd is a filter that nothing renders.
+// odd is a filter for which there is no rendering.
 type odd struct{ ir.Filter }
 
-// TestAPanicStaysInItsRoute holds that a route which cannot be rendered is refused, so that it answers 503, and that the others
-// of its host and other hosts are as they were.
+// TestAPanicStaysInItsRoute checks that a route that cannot be rendered is rejected with 503, and that other routes and
+// hosts are not affected.
 func TestAPanicStaysInItsRoute(t *testing.T) {
 	backend := &ir.Backend{ID: "shop/web/80"}
 	of := func(path string, filters ...ir.Filter) *ir.Route {
@@ -39,7 +39,7 @@ func TestAPanicStaysInItsRoute(t *testing.T) {
 	}
 }
 
-// TestAccess holds which routes are one for a stream: those that let in the same clients.
+// TestAccess checks which routes are equivalent for a stream: routes that allow the same clients.
 func TestAccess(t *testing.T) {
 	backend := &ir.Backend{ID: "shop/web/80"}
 	access := func(attempts ir.Attempts, filters ...ir.Filter) string {

@@ -8,7 +8,8 @@ import (
 	"github.com/k8singress/k8singress/internal/render"
 )
 
-// TestPassthrough holds how the backends of a host whose TLS ends elsewhere are written: one as ever, and several in shares.
+// TestPassthrough checks how the backends of a host with TLS passthrough are rendered: a single one, and several with
+// weights.
 func TestPassthrough(t *testing.T) {
 	one := ir.WeightedBackend{Backend: &ir.Backend{ID: "shop/one/443"}, Weight: 3}
 	two := ir.WeightedBackend{Backend: &ir.Backend{ID: "shop/two/443"}, Weight: 1, Fallback: true}

@@ -13,7 +13,7 @@ import (
 	"github.com/k8singress/k8singress/internal/sni"
 )
 
-// hello returns what a client of crypto/tls says first.
+// hello returns the ClientHello of a client of crypto/tls.
 func hello(t testing.TB, config *tls.Config) []byte {
 	t.Helper()
 	config.InsecureSkipVerify = true
@@ -24,7 +24,7 @@ func hello(t testing.TB, config *tls.Config) []byte {
 	return conn.said.Bytes()
 }
 
-// recorder is a connection that keeps what is written, and ends there.
+// recorder is a connection that records what is written, and ends at the first read.
 type recorder struct {
 	net.Conn
 	said bytes.Buffer
@@ -33,7 +33,7 @@ type recorder struct {
 func (r *recorder) Write(b []byte) (int, error) { return r.said.Write(b) }
 func (*recorder) Read([]byte) (int, error)      { return 0, io.EOF }
 
-// client is a connection on which so many bytes come at a time, and then err.
+// client is a connection on which step bytes arrive at a time, and then err.
 type client struct {
 	net.Conn
 	said []byte
@@ -52,7 +52,7 @@ func (c *client) Read(b []byte) (int, error) {
 
 func (*client) Write([]byte) (int, error) { panic("something is written to the client") }
 
-// read reads a hello that comes byte by byte. It fails unless the bytes that were read are those of the client.
+// read reads a ClientHello that arrives byte by byte. It fails the test unless the returned bytes are the client's.
 func read(t testing.TB, all []byte) (string, error) { return readSteps(t, all, 1) }
 
 func readSteps(t testing.TB, all []byte, step int) (string, error) {
@@ -65,7 +65,7 @@ func readSteps(t testing.TB, all []byte, step int) (string, error) {
 	return name, err
 }
 
-// split puts the message of a record into records of so many bytes.
+// split splits the message of a record into records of at most size bytes.
 func split(record []byte, size int) []byte {
 	var all []byte
 	for rest := record[5:]; len(rest) > 0; {
@@ -94,7 +94,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// size is that of the buffer.
+// size is the size of the buffer in bytes.
 const size = 16 << 10
 
 func TestWithoutName(t *testing.T) {
@@ -105,7 +105,7 @@ func TestWithoutName(t *testing.T) {
 	}
 }
 
-// TestMoreBehind holds that early data, or whatever else comes with the hello, does not matter.
+// TestMoreBehind checks that early data, or other bytes that arrive with the ClientHello, are harmless.
 func TestMoreBehind(t *testing.T) {
 	all := append(hello(t, &tls.Config{ServerName: "shop.example"}), "\x17\x03\x03\x00\x05early"...)
 	if got, err := readSteps(t, all, len(all)); got != "shop.example" || err != nil {
@@ -113,7 +113,8 @@ func TestMoreBehind(t *testing.T) {
 	}
 }
 
-// A hello that does not come, comes late, or is too long says so, and none of its bytes is lost.
+// TestIncomplete checks that a missing, late or too long ClientHello results in the right error, and that no bytes are
+// lost.
 func TestIncomplete(t *testing.T) {
 	all := hello(t, &tls.Config{ServerName: "shop.example"})
 	broken := errors.New("broken")
@@ -139,13 +140,13 @@ func TestIncomplete(t *testing.T) {
 	}
 }
 
-// build makes a hello with these extensions, each with its number in front.
+// build returns a ClientHello with these extensions, each including its number.
 func build(extensions ...string) []byte {
 	body := "\x03\x03" + strings.Repeat("r", 32) + "\x00" + vector(2, "\x13\x01") + vector(1, "\x00") + vector(2, strings.Join(extensions, ""))
 	return []byte("\x16\x03\x01" + vector(2, "\x01"+vector(3, body)))
 }
 
-// vector puts the length of a text in front of it.
+// vector returns a text with its length in front.
 func vector(length int, text string) string {
 	n := len(text)
 	head := string([]byte{byte(n >> 16), byte(n >> 8), byte(n)})
@@ -162,10 +163,10 @@ func serverNames(names ...string) string {
 
 func host(name string) string { return "\x00" + vector(2, name) }
 
-// grease is an extension that means nothing (RFC 8701).
+// grease is an extension without a meaning (RFC 8701).
 const grease = "\x0a\x0a\x00\x01\x00"
 
-// ech is an extension whose name is within, for a server with other keys (RFC 9849).
+// ech is an extension with an encrypted server name, for a server with other keys (RFC 9849).
 var ech = "\xfe\x0d" + vector(2, "\x00\x00\x01\x00\x01\x05"+vector(2, strings.Repeat("k", 32))+vector(2, "encrypted"))
 
 func TestHellos(t *testing.T) {
@@ -202,8 +203,8 @@ func TestHellos(t *testing.T) {
 	}
 }
 
-// FuzzRead holds that the outcome is the same however the bytes come, and that a name is read as a server reads it that goes on
-// with the handshake.
+// FuzzRead checks that the result does not depend on how the bytes arrive, and that the name is the same as a server
+// reads in a complete handshake.
 func FuzzRead(f *testing.F) {
 	f.Add(hello(f, &tls.Config{ServerName: "shop.example"}))
 	f.Add(split(hello(f, &tls.Config{ServerName: "shop.example", MaxVersion: tls.VersionTLS12}), 50))
@@ -220,14 +221,14 @@ func FuzzRead(f *testing.F) {
 				theirs = info.ServerName
 				return nil, nil
 			},
-		}).Handshake() // There is no certificate.
+		}).Handshake() // It fails, because there is no certificate.
 		if theirs != "" && (name != theirs || err != nil) {
 			t.Errorf("the name is %q, %v, and %q for the server", name, err, theirs)
 		}
 	})
 }
 
-// replay is a client that takes what is written.
+// replay is a client that accepts writes.
 type replay struct{ client }
 
 func (*replay) Write(b []byte) (int, error) { return len(b), nil }

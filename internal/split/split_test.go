@@ -8,7 +8,7 @@ import (
 	"github.com/k8singress/k8singress/internal/split"
 )
 
-// splitOf has a share for each weight, named by its number.
+// splitOf returns a split with one share for each weight. Each share is named by its index.
 func splitOf(weights ...int) *split.Split[int] {
 	var shares []split.Share[int]
 	for i, w := range weights {
@@ -17,8 +17,8 @@ func splitOf(weights ...int) *split.Split[int] {
 	return split.New(nil, shares...)
 }
 
-// TestSplitFollowsTheWeights: of a million picks each share is within 0.2 % of its weight, and so is every second pick, as
-// of a client that always sends two.
+// TestSplitFollowsTheWeights checks that, in a million picks, each share is within 0.2 % of its weight. The same must
+// hold for every second pick, as for a client that always sends two requests.
 func TestSplitFollowsTheWeights(t *testing.T) {
 	const picks = 1_000_000
 	worst := 0.0
@@ -44,11 +44,12 @@ func TestSplitFollowsTheWeights(t *testing.T) {
 			}
 		}
 	}
-	// bench prints this.
+	// bench prints this line.
 	t.Logf("1,000,000 picks are at most %.4f %% off the weights", 100*worst)
 }
 
-// TestSplitFallsBack: what is for a share that is empty goes to the fallback, and stays there without one.
+// TestSplitFallsBack checks that the fallback gets the picks of an empty share, and that without a fallback they stay
+// at that share.
 func TestSplitFallsBack(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -35,7 +35,7 @@ func TestNamesCover(t *testing.T) {
 	}
 }
 
-// With DNS names the common name counts for nothing.
+// TestCommonNameGivesWayToDNSNames checks that the common name is ignored if there are DNS names.
 func TestCommonNameGivesWayToDNSNames(t *testing.T) {
 	template := fixture.AuthorityTemplate("cn.example")
 	template.DNSNames = []string{"dns.example"}
@@ -63,7 +63,7 @@ func TestNamesAreListedForPeople(t *testing.T) {
 	}
 }
 
-// BenchmarkCover asks a certificate with as many names as a chain has room for.
+// BenchmarkCover measures Cover with as many names as fit into a certificate chain.
 func BenchmarkCover(b *testing.B) {
 	leaf := &x509.Certificate{}
 	for i := range 5_000 {

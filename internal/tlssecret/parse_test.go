@@ -24,7 +24,7 @@ func file(t testing.TB, name string) []byte {
 	return data
 }
 
-// join puts PEM one after the other.
+// join concatenates PEM data.
 func join(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 func TestParseMendsTheOrder(t *testing.T) {
@@ -69,7 +69,8 @@ func TestParseTakesALongChain(t *testing.T) {
 	}
 }
 
-// Two authorities of one name are told apart by their keys.
+// TestParseTakesTheAuthorityThatHasTheKey checks that two authorities with the same name are distinguished by their
+// keys.
 func TestParseTakesTheAuthorityThatHasTheKey(t *testing.T) {
 	old, renewed := fixture.Authority(t, nil, "root"), fixture.Authority(t, nil, "root")
 	web := fixture.Authority(t, renewed, "web")
@@ -152,7 +153,8 @@ func TestParseSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// A Secret has room for thousands of certificates. One whose key belongs to none of them must not hold up the rest.
+// TestParseOfAFullSecretIsFast checks that a Secret with thousands of certificates, none of which matches the key, is
+// parsed quickly.
 func TestParseOfAFullSecretIsFast(t *testing.T) {
 	authority := fixture.Authority(t, nil, "root")
 	looping := fixture.AuthorityTemplate("root")
