@@ -38,15 +38,20 @@ func accountOthers(w message.Writer, r *message.Request) (end func(status int)) 
 	accounted, began := new(bool), time.Now()
 	r.SetContext(context.WithValue(r.Context(), accountedKey{}, accounted))
 	return func(status int) {
-		if table := runningTable(); table != nil && !*accounted {
-			account(table, bare(table, w, r, status), began, true, nil)
+		if !*accounted {
+			accountBare(w, r, status, began)
 		}
 	}
 }
 
-// bare returns an exchange for account, of a request that met no route.
-func bare(table *live.Table, w message.Writer, r *message.Request, status int) *exchange.Exchange {
-	return &exchange.Exchange{Request: r, Writer: w, Status: status, Clients: table.Clients(), Global: table.Global()}
+// accountBare records a request that met no route.
+func accountBare(w message.Writer, r *message.Request, status int, began time.Time) {
+	table := runningTable()
+	if table == nil {
+		return
+	}
+	x := &exchange.Exchange{Request: r, Writer: w, Status: status, Clients: table.Clients(), Global: table.Global()}
+	account(table, x, began, true, nil)
 }
 
 // runningTable returns the table of the running configuration, or nil.

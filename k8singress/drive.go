@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/connlimit"
 	"github.com/k8singress/k8singress/internal/front"
 	"github.com/k8singress/k8singress/internal/http1"
 	"github.com/k8singress/k8singress/internal/httpserver"
@@ -23,7 +24,7 @@ import (
 
 func init() {
 	f := front.Process()
-	f.Drive, f.HandedOver, f.HandshakeFailed = drive, handedOver.note, noteHandshake
+	f.Drive, f.HandedOver, f.HandshakeFailed, f.RequestRefused = drive, handedOver.note, noteHandshake, accountRefused
 }
 
 // drive serves a connection of HTTP/1.1 by our own server.
@@ -38,9 +39,7 @@ func drive(conn net.Conn, info *front.Info) {
 			}
 		},
 		Refused: func(r *message.Request, reason *http1.Error) {
-			if table := runningTable(); table != nil {
-				account(table, bare(table, nil, r, reason.Status), time.Now(), true, nil)
-			}
+			accountBare(nil, r, reason.Status, time.Now())
 			logs.Logger("k8singress.http").Debug("a request was refused", zap.Stringer("client", conn.RemoteAddr()),
 				zap.Int("status", reason.Status), zap.String("reason", reason.Reason))
 		},
@@ -58,9 +57,29 @@ func drive(conn net.Conn, info *front.Info) {
 		}
 	}
 	info.OnLeave(func() { _ = server.Shutdown(context.Background()) }) //nolint:forbidigo // The front waits, and has the time limit.
+	info.Occupy(driven{server})
 	client := message.NewConn(addressOf(conn.RemoteAddr()), addressOf(conn.LocalAddr()), tlsOf(conn))
 	client.Listener = info.Port()
 	server.Serve(conn, client)
+}
+
+// driven is a connection that drive serves, as the front sees it.
+type driven struct{ server *httpserver.Server }
+
+// State implements connlimit.Occupant.
+func (d driven) State() (connlimit.State, time.Duration) {
+	if silent, ok := d.server.Waiting(); ok {
+		return connlimit.Idle, silent
+	}
+	return connlimit.Busy, 0
+}
+
+// End implements connlimit.Occupant.
+func (d driven) End() { d.server.Leave() }
+
+// accountRefused records a request for which the front had no room.
+func accountRefused(w message.Writer, r *message.Request, began time.Time) {
+	accountBare(w, r, http.StatusServiceUnavailable, began)
 }
 
 // optionsOf returns the limits of a connection as they are at each request. They are made anew only when one has changed.

@@ -79,6 +79,7 @@ func (l *Listener) Provision(ctx caddy.Context) error {
 	l.serving = &front.Serving{
 		Context: ctx, Server: server, Admit: l.admit, Handshake: l.table.Handshake,
 		HandshakeTimeout: time.Duration(l.HandshakeTimeout), H2C: l.H2C, SharePorts: app.SharePorts,
+		Exempt: func(ip netip.Addr) bool { return l.table.Clients().Names(ip) },
 		Adjust: func(of front.Limits) front.Limits { return adjust(of, &l.table.Global().Connections) },
 	}
 	if l.HandshakeTimeout > 0 {

@@ -99,8 +99,14 @@ func (c *replayed) Read(b []byte) (int, error) {
 	return n, nil
 }
 
+// NetConn returns the connection below.
+func (c *replayed) NetConn() net.Conn { return c.Conn }
+
 // pass gives the connection to the backend.
 func (p *passing) pass(conn net.Conn, to *live.Passthrough, ahead []byte) error {
+	if below, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = below.NetConn()
+	}
 	if p, ok := conn.(proxied); ok {
 		conn = p.Conn
 	}

@@ -36,5 +36,5 @@ func statusPage() string {
 	begun := requests.begun.Load()
 	writing := begun - ended
 	return fmt.Sprintf("Active connections: %d \nserver accepts handled requests\n %d %d %d \nReading: 0 Writing: %d Waiting: %d \n",
-		clients.Open, clients.Accepted, clients.Accepted-clients.Refused, begun, writing, max(clients.Open-writing, 0))
+		clients.Used, clients.Accepted, clients.Accepted-clients.Refused, begun, writing, max(clients.Used-writing, 0))
 }

@@ -26,6 +26,20 @@ var (
 	clientConnections = newUsage("k8singress_client_connections", "How many connections HTTP clients have.",
 		"How many connections HTTP clients may have; 0 is any number.",
 		"How many connections of HTTP clients were closed, because there were as many as there may be.")
+	clientsRefused = prometheus.NewDesc("k8singress_client_connections_refused_by_address_total",
+		"How many of the connections in k8singress_client_connections_refused_total were closed because the address "+
+			"of their client had as many as it may have.", nil, nil)
+	clientsEnded = prometheus.NewDesc("k8singress_client_connections_ended_total",
+		"How many connections of HTTP clients that were idle, or whose requests were silent, were closed so that "+
+			"new ones had room.", nil, nil)
+	probeConnections = newUsage("k8singress_probe_connections",
+		"How many connections to the health port there are.",
+		"The maximum of k8singress_probe_connections; 0 is any number.",
+		"How many connections to the health port were closed, because there were as many as there may be.")
+	openRequests = newUsage("k8singress_request_bytes",
+		"How many bytes count for the requests of HTTP/2 and HTTP/3 that are under way: 16 KiB and the head for each.",
+		"The maximum of k8singress_request_bytes. One client address alone may have about eight ninths of it.",
+		"How many requests of HTTP/2 and HTTP/3 got 503, because there was no room for them.")
 	endpointConnections = newUsage("k8singress_endpoint_connections",
 		"How many connections to endpoints there are for HTTP, idle ones included.",
 		"The maximum of k8singress_endpoint_connections; 0 is any number. One namespace alone may have about "+
@@ -58,12 +72,14 @@ var (
 
 // Describe implements prometheus.Collector.
 func (resources) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []usage{clientConnections, endpointConnections, callConnections, bodyFiles, encoderBytes} {
+	for _, d := range []usage{
+		clientConnections, probeConnections, openRequests, endpointConnections, callConnections, bodyFiles, encoderBytes,
+	} {
 		to <- d.used
 		to <- d.limit
 		to <- d.refused
 	}
-	for _, d := range []*prometheus.Desc{unmeasured, bodyBytes, bodyLimit} {
+	for _, d := range []*prometheus.Desc{clientsRefused, clientsEnded, unmeasured, bodyBytes, bodyLimit} {
 		to <- d
 	}
 }
@@ -79,7 +95,11 @@ func (resources) Collect(to chan<- prometheus.Metric) {
 		send(d.refused, prometheus.CounterValue, u.Refused)
 	}
 	open := front.Process().Clients()
-	sendUsage(clientConnections, budget.Usage{Used: open.Open, Limit: open.Most, Refused: open.Refused})
+	sendUsage(clientConnections, open.Usage)
+	send(clientsRefused, prometheus.CounterValue, open.RefusedByAddress)
+	send(clientsEnded, prometheus.CounterValue, open.Ended)
+	sendUsage(probeConnections, probes.Figures().Usage)
+	sendUsage(openRequests, front.Process().Requests())
 	used := proxy.Used()
 	sendUsage(endpointConnections, used.Endpoints)
 	sendUsage(callConnections, used.Calls)

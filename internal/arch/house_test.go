@@ -102,6 +102,7 @@ var house = []room{
 	{name: "internal/turns", level: 0, standard: true},
 	{name: "internal/caddyinternals", level: 0, never: []string{kubernetes}},
 	{name: "internal/logs", level: 0, never: []string{kubernetes}},
+	{name: "internal/connlimit", level: 1, never: pure},
 	{name: "internal/front", level: 2, never: []string{kubernetes}},
 	{name: "internal/live", level: 7, never: []string{clientGo}},
 	{name: "internal/health", level: 6, never: pure},

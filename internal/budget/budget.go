@@ -144,6 +144,9 @@ func (s *Share) Leave() {
 	}
 }
 
+// Used returns how many units the part holds.
+func (s *Share) Used() int64 { return s.used.Load() }
+
 // Take takes n units, until Give. It returns false, and takes none, if the owner holds its fair part of the budget
 // already, or the part its fair part of the owner's. If several calls at the same time do not fit together, all of them
 // may return false.

@@ -69,3 +69,7 @@ func MaxClients() int64 {
 	}
 	return files
 }
+
+// ClientBudget returns a new budget of the connections of HTTP clients, which client addresses share: MaxClients of
+// them.
+func ClientBudget() *Budget { return newBudget(MaxClients(), descriptorTable[Clients].factor) }

@@ -41,8 +41,9 @@ var (
 	}
 	proxyRealIPCIDR = Key{
 		Name: "proxy-real-ip-cidr", Scope: process,
-		Doc: "The networks of the proxies in front, whose headers and PROXY protocol are trusted. If none of the networks can be read, no proxy " +
-			"is trusted. Set it: the default lets every client choose the address that it seems to come from.",
+		Doc: "The networks of the proxies in front, whose headers and PROXY protocol are trusted. These proxies may " +
+			"have any number of connections, while other clients share the connections by address. If none of the " +
+			"networks can be read, no proxy is trusted. Set it: the default lets every client choose the address that it seems to come from.",
 		Values: "networks and addresses, with commas between them", Example: "10.0.0.0/8,fd00::/8", Default: "all addresses",
 		Parse: nginx.Into(func(c *Config) *[]string { return &c.Global.Clients.Trusted }, nginx.Networks), Lines: true,
 	}

@@ -2,99 +2,95 @@ package front
 
 import (
 	"net"
-	"sync"
 	"sync/atomic"
+	"time"
 
-	"github.com/k8singress/k8singress/internal/budget"
-	"github.com/k8singress/k8singress/internal/panics"
+	"github.com/k8singress/k8singress/internal/connlimit"
 )
 
-// clients bounds the connections of all HTTP clients, with all listeners together, so that those of one never take the descriptors
-// that requests of others need. Near the bound, each new connection has one end that waits for a request, as in nginx; beyond it, new ones
-// are closed.
-type clients struct {
-	// most is asked for when the first connection comes: until then the program may change its limits.
-	most                    func() int64
-	open, accepted, refused atomic.Int64
+// Clients returns the numbers of the connections of HTTP clients, over all listeners and all versions of HTTP.
+func (f *Front) Clients() connlimit.Figures { return f.clients.Figures() }
 
-	mu sync.Mutex
-	// leave ends a connection, by its key, that waits for a request, or will.
-	leave map[any]func()
+// client returns who a connection counts for. A client without an IP address, on a Unix socket, has no share.
+func (s *Serving) client(at net.Addr) connlimit.Client {
+	ip := connlimit.IPOf(at)
+	return connlimit.Client{Address: connlimit.AddressOf(ip), Exempt: s.Exempt != nil && ip.IsValid() && s.Exempt(ip)}
 }
 
-func newClients() *clients {
-	return &clients{most: sync.OnceValue(budget.MaxClients), leave: map[any]func(){}}
+// newcomer is a connection until a server has it: while no byte of its TLS handshake or its first request has come, it
+// may end so that another one has room.
+type newcomer struct {
+	net.Conn
+	place *connlimit.Place
+	since time.Time
+	// proxied says that the connection begins with the header of a proxy, which names the client.
+	proxied bool
+	// spoke says that a byte has come, and ended that the connection was closed before.
+	spoke, ended atomic.Bool
+	// served is the connection as net/http serves it, or nil.
+	served *served
 }
 
-// nearly is which part of the bound is free when connections are asked to leave: one in sixteen, nginx's number.
-const nearly = 16
-
-// enter counts a connection, until gone. It returns false, and counts none, if there are as many as there may be.
-func (c *clients) enter() bool {
-	c.accepted.Add(1)
-	n, most := c.open.Add(1), c.most()
-	if most <= 0 {
-		return true
+// enter gives a new connection a place among those of all clients. It closes the connection and returns nil if there is
+// no room.
+func (k *cohort) enter(conn net.Conn, m *manner) *newcomer {
+	n := &newcomer{Conn: m.admit(conn), since: time.Now()}
+	n.proxied = n.Conn != conn
+	c := m.of.client(conn.RemoteAddr())
+	// While connections wait for the header of a proxy, the proxy has a share, and they may end for others.
+	c.Exempt = c.Exempt && !n.proxied
+	n.place = k.group.front.clients.Enter(c, n)
+	if n.place == nil {
+		_ = conn.Close()
+		return nil
 	}
-	if n > most-most/nearly {
-		c.makeRoom()
+	return n
+}
+
+// introduce counts a connection for the client that the header of a proxy names, for which it waits. It returns false
+// if that client has no room.
+func (n *newcomer) introduce(m *manner) bool {
+	return !n.proxied || n.place.Move(m.of.client(n.RemoteAddr()))
+}
+
+// Read reads from the client.
+func (n *newcomer) Read(b []byte) (int, error) {
+	count, err := n.Conn.Read(b)
+	if count > 0 && !n.spoke.Load() {
+		n.spoke.Store(true)
 	}
-	if n <= most {
-		return true
+	return count, err
+}
+
+// NetConn returns the connection below.
+func (n *newcomer) NetConn() net.Conn { return n.Conn }
+
+// State implements connlimit.Occupant.
+func (n *newcomer) State() (connlimit.State, time.Duration) {
+	if n.spoke.Load() {
+		return connlimit.Busy, 0
 	}
-	c.open.Add(-1)
-	c.refused.Add(1)
-	return false
+	return connlimit.Idle, time.Since(n.since)
 }
 
-func (c *clients) gone() { c.open.Add(-1) }
-
-// mayLeave notes how a connection ends that waits for a request, or will; it is called at most once, on a goroutine of its own.
-func (c *clients) mayLeave(key any, end func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.leave[key] = end
-}
-
-// stays forgets what mayLeave has noted.
-func (c *clients) stays(key any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.leave, key)
-}
-
-// makeRoom has one connection end. Which one is chance: who has most of them loses most.
-func (c *clients) makeRoom() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key, end := range c.leave {
-		delete(c.leave, key)
-		panics.Go("front/make room", end)
-		return
+// End implements connlimit.Occupant. It has no effect when the handshake has begun.
+func (n *newcomer) End() {
+	if !n.spoke.Load() {
+		n.ended.Store(true)
+		_ = n.Close()
 	}
 }
 
-// Clients is how many connections HTTP clients have, how many they may have, where 0 is any number, how many they have made, and how many
-// of these were closed because there were too many.
-type Clients struct{ Open, Most, Accepted, Refused int64 }
-
-// Clients returns the numbers of this moment.
-func (f *Front) Clients() Clients {
-	c := f.clients
-	return Clients{Open: c.open.Load(), Most: c.most(), Accepted: c.accepted.Load(), Refused: c.refused.Load()}
-}
-
-// gone is the end of a connection that begin has counted.
-func (k *cohort) gone() {
-	k.conns.Add(-1)
-	k.group.front.clients.gone()
-}
-
-// refuses says that there is no room for a connection, and closes it.
-func (k *cohort) refuses(conn net.Conn) bool {
-	if k.group.front.clients.enter() {
-		return false
+// newcomerOf returns the newcomer below TLS and other wrappers, or nil.
+func newcomerOf(conn net.Conn) *newcomer {
+	for {
+		switch wrapper := conn.(type) {
+		case *newcomer:
+			return wrapper
+		case interface{ NetConn() net.Conn }:
+			conn = wrapper.NetConn()
+		default:
+			return nil
+		}
 	}
-	_ = conn.Close()
-	return true
 }

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/connlimit"
 	"github.com/k8singress/k8singress/internal/panics"
 )
 
@@ -49,53 +50,62 @@ func newCohort(g *Group) *cohort {
 func (k *cohort) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serving := k.group.Serving()
 	limits := serving.adjusted(limitsOf(serving.Server))
-	if last := spent(r, limits.Requests); (last || k.leaving.Load()) && r.Header["Upgrade"] == nil {
+	t := trafficOf(r.Context())
+	last := t.requests.Add(1) >= int64(limits.Requests) && limits.Requests > 0
+	if (last || t.leaving.Load() || k.leaving.Load()) && r.Header["Upgrade"] == nil {
 		w.Header().Set("Connection", "close")
 	}
-	if serving.answering(k.port) == nil {
-		k.group.front.handedOver(serving.Reason)
-		serving.Server.ServeHTTP(w, r)
-		return
-	}
-	serving.answer(w, r, &limits, k.port)
+	t.answer(w, r, serving, &limits, k.port)
 }
 
 // begin serves a connection, on a goroutine of its own unless there is nothing to wait for. It closes one for which there is no room.
 func (k *cohort) begin(conn net.Conn, m *manner) {
-	if k.refuses(conn) {
+	n := k.enter(conn, m)
+	if n == nil {
 		return
 	}
 	k.conns.Add(1)
 	k.pending.Add(1)
-	conn = m.admit(conn)
 	switch {
-	case m.secure:
-		panics.Go("front/handshake", func() { k.serve(conn, m) }, func() { _ = conn.Close() })
-	case k.drives(m, ""):
-		panics.Go("front/connection", func() { k.hand(conn, "", m) }, func() { _ = conn.Close() })
+	case m.secure || n.proxied || k.drives(m, ""):
+		panics.Go("front/connection", func() { k.serve(n, m) }, func() { _ = n.Close() })
 	default:
-		k.hand(conn, "", m)
+		k.hand(n, n, "", m)
 	}
 }
 
 var errPlainHTTP = errors.New("client sent an HTTP request to an HTTPS server")
 
-// serve performs the TLS handshake and gives the connection to the server of its protocol. Failed handshakes are counted, and logged at debug
-// level only.
-func (k *cohort) serve(conn net.Conn, m *manner) {
+// serve performs the TLS handshake, if there is one, and gives the connection to the server of its protocol.
+func (k *cohort) serve(n *newcomer, m *manner) {
 	handed := false
 	defer func() {
 		if !handed {
 			k.pending.Add(-1)
-			k.gone()
+			k.gone(n.place)
 		}
 	}()
-	secured, err := k.secure(conn, m)
-	if err == nil {
-		handed = true
-		k.hand(secured, secured.ConnectionState().NegotiatedProtocol, m)
+	if !n.introduce(m) {
+		_ = n.Close()
 		return
 	}
+	if !m.secure {
+		handed = true
+		k.hand(n, n, "", m)
+		return
+	}
+	secured, err := k.secure(n, m)
+	if err != nil {
+		k.handshakeFailed(n, err)
+		return
+	}
+	handed = true
+	k.hand(n, secured, secured.ConnectionState().NegotiatedProtocol, m)
+}
+
+// handshakeFailed closes a connection without TLS, unless Divert has taken it. Failed handshakes are counted, and
+// logged at debug level only.
+func (k *cohort) handshakeFailed(n *newcomer, err error) {
 	if errors.Is(err, ErrTaken) {
 		return
 	}
@@ -103,15 +113,15 @@ func (k *cohort) serve(conn net.Conn, m *manner) {
 		_, _ = io.WriteString(record.Conn, "HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n")
 		err = errPlainHTTP
 	}
-	k.group.front.handshakeFailed(err)
-	_ = conn.Close()
-	stdlib().Debug("http: TLS handshake error", zap.Stringer("client", conn.RemoteAddr()), zap.Error(err))
+	if !n.ended.Load() {
+		k.group.front.handshakeFailed(err)
+	}
+	_ = n.Close()
+	stdlib().Debug("http: TLS handshake error", zap.Stringer("client", n.RemoteAddr()), zap.Error(err))
 }
 
-// secure is the TLS handshake. All of it, but for the header of the PROXY protocol, has one limit.
+// secure performs the TLS handshake. All of it has one time limit.
 func (k *cohort) secure(conn net.Conn, m *manner) (*tls.Conn, error) {
-	// This is where the header of the PROXY protocol is read.
-	conn.RemoteAddr()
 	until := time.Now().Add(m.handshake)
 	if err := conn.SetDeadline(until); err != nil {
 		return nil, err
@@ -148,9 +158,9 @@ func looksLikeHTTP(head [5]byte) bool {
 }
 
 // hand gives a connection to the driver, or to net/http. The protocol is the one that client and server have agreed on.
-func (k *cohort) hand(conn net.Conn, protocol string, m *manner) {
+func (k *cohort) hand(n *newcomer, conn net.Conn, protocol string, m *manner) {
 	if k.drives(m, protocol) {
-		panics.Guard("front/connection", func() { k.drive(conn, m) }, func() { _ = conn.Close() })
+		panics.Guard("front/connection", func() { k.drive(n, conn, m) }, func() { _ = conn.Close() })
 		return
 	}
 	s := k.serversFor(m)
@@ -173,6 +183,7 @@ func (k *cohort) drives(m *manner, protocol string) bool {
 // serversFor returns the servers for a connection with the limits as they are now, and counts the connection until left is called.
 func (k *cohort) serversFor(m *manner) *servers {
 	limits := k.group.Serving().adjusted(m.limits)
+	limits.Streams = k.group.front.requests.streams(limits.Streams)
 	of := limits.settings(m.http1)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,12 +201,18 @@ func (k *cohort) serversFor(m *manner) *servers {
 }
 
 // left is called when a connection that serversFor has counted has ended.
-func (k *cohort) left(s *servers) {
+func (k *cohort) left(s *servers, place *connlimit.Place) {
 	k.mu.Lock()
 	s.conns--
 	k.retire(s)
 	k.mu.Unlock()
-	k.gone()
+	k.gone(place)
+}
+
+// gone is called when a connection that begin has counted has ended.
+func (k *cohort) gone(place *connlimit.Place) {
+	k.conns.Add(-1)
+	place.Leave()
 }
 
 // retire shuts servers down that have no connection, unless they got the latest one: each change of the limits starts new servers, and

@@ -3,6 +3,7 @@ package front
 import (
 	"net"
 
+	"github.com/k8singress/k8singress/internal/connlimit"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/panics"
 )
@@ -13,9 +14,10 @@ type Drive func(conn net.Conn, info *Info)
 
 // Info is what a driver is told of a connection, and how it comes back to the front.
 type Info struct {
-	cohort *cohort
-	manner *manner
-	handed bool
+	cohort   *cohort
+	manner   *manner
+	newcomer *newcomer
+	handed   bool
 }
 
 // Limits are those of the server that the connection was accepted for, as the configuration that Caddy runs adjusts them. They are to be
@@ -41,9 +43,8 @@ func (i *Info) Answer(w message.Writer, r *message.Request) bool {
 // Leaving says that the next answer is the last one of the connection, and has to say so.
 func (i *Info) Leaving() bool { return i.cohort.leaving.Load() }
 
-// OnLeave has a function called, on another goroutine, when connections have to leave: at once if they do already. It may be called
-// twice, for this connection alone first. The driver is to end the connection when it waits for a request. The function is forgotten when
-// the driver returns.
+// OnLeave has a function called, on another goroutine, when connections have to leave: at once if they do already. The
+// driver is to end the connection when it waits for a request. The function is forgotten when the driver returns.
 func (i *Info) OnLeave(do func()) {
 	i.cohort.mu.Lock()
 	leaving := i.cohort.leaving.Load()
@@ -53,10 +54,12 @@ func (i *Info) OnLeave(do func()) {
 	i.cohort.mu.Unlock()
 	if leaving {
 		do()
-		return
 	}
-	i.cohort.group.front.clients.mayLeave(i, do)
 }
+
+// Occupy tells the front what the driver does with the connection, which may have to end so that another one has room.
+// Without it, the connection never has to.
+func (i *Info) Occupy(o connlimit.Occupant) { i.newcomer.place.Occupy(o) }
 
 // HandOver gives the connection to net/http, which owns it from now on. What the driver has read must come again: of TLS it is a
 // connection with the method ConnectionState then, or its requests look as if they had come in the clear. Without TLS, it may be
@@ -64,18 +67,24 @@ func (i *Info) OnLeave(do func()) {
 func (i *Info) HandOver(conn net.Conn) {
 	i.handed = true
 	i.cohort.pending.Add(1)
+	if newcomerOf(conn) == nil {
+		conn = &newcomer{Conn: conn, place: i.newcomer.place}
+	}
 	i.cohort.serversFor(i.manner).one.push(conn)
 }
 
 // drive is done with the connection when the driver returns, unless it has handed it over.
-func (k *cohort) drive(conn net.Conn, m *manner) {
-	info := &Info{cohort: k, manner: m}
+func (k *cohort) drive(n *newcomer, conn net.Conn, m *manner) {
+	if conn == net.Conn(n) {
+		conn = n.Conn
+	}
+	info := &Info{cohort: k, manner: m, newcomer: n}
+	n.place.Occupy(nil)
 	k.pending.Add(-1)
 	defer func() {
 		if !info.handed {
-			k.gone()
+			k.gone(n.place)
 		}
-		k.group.front.clients.stays(info)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		delete(k.driven, info)

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"testing"
 
@@ -47,16 +46,11 @@ func TestDrive(t *testing.T) {
 	}
 	t.Cleanup(func() { front.Process().Drive = nil })
 
-	certificate := fixture.Certificate(t, "h")
 	plain, secure := fixture.Address(t), fixture.Address(t)
-	two := fronted(secure, "two")
-	two.more = maps.Clone(two.more)
-	two.more["tls_connection_policies"] = []any{map[string]any{}}
-	two.more["listener_wrappers"] = []any{map[string]any{"wrapper": "fronted"}, map[string]any{"wrapper": "tls"}}
+	two := frontedWithTLS(secure, "two")
 	two.more["read_header_timeout"] = "7s"
 	start(t, map[string]server{"one": fronted(plain, "one")})
-	keys := fmt.Sprintf(`{"certificates":{"load_pem":[{"certificate":%q,"key":%q}]}}`, certificate.PEM(), certificate.KeyPEM())
-	if err := load(map[string]server{"one": fronted(plain, "one"), "two": two}, keys); err != nil {
+	if err := load(map[string]server{"one": fronted(plain, "one"), "two": two}, keysFor(t, "h")); err != nil {
 		t.Fatal(err)
 	}
 	over := func(protocols ...string) *client {

@@ -14,13 +14,17 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
+	"github.com/k8singress/k8singress/internal/budget"
 	"github.com/k8singress/k8singress/internal/caddyinternals"
+	"github.com/k8singress/k8singress/internal/connlimit"
 	"github.com/k8singress/k8singress/internal/logs"
+	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/netaddr"
 )
 
@@ -35,7 +39,7 @@ func init() {
 // process is the front of this process. Caddy has one configuration at a time, and one list of networks.
 var process = &Front{
 	sockets: map[string]*socket{}, groups: map[string]*Group{}, servings: map[*caddyhttp.Server]*Serving{}, live: map[string]*claim{},
-	beside: map[*cohort]bool{}, clients: newClients(),
+	beside: map[*cohort]bool{}, clients: connlimit.New(budget.ClientBudget), requests: newRequests(),
 }
 
 // Process returns the front of this process.
@@ -50,8 +54,12 @@ type Front struct {
 	HandedOver func(reason string)
 	// HandshakeFailed is called with the reason for each TLS handshake over TCP that fails. It is nil, or set as Drive is.
 	HandshakeFailed func(reason string)
+	// RequestRefused is called for each request that was answered with 503 because there was no room for it. It is nil,
+	// or set as Drive is.
+	RequestRefused func(w message.Writer, r *message.Request, began time.Time)
 
-	clients *clients
+	clients  *connlimit.Limiter
+	requests *requests
 
 	mu       sync.Mutex
 	sockets  map[string]*socket

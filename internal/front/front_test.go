@@ -56,6 +56,21 @@ func fronted(listen, word string) server {
 	return server{listen, word, map[string]any{"listener_wrappers": []any{map[string]any{"wrapper": "fronted"}}}}
 }
 
+// frontedWithTLS returns a server with TLS.
+func frontedWithTLS(listen, word string) server {
+	s := fronted(listen, word)
+	s.more["tls_connection_policies"] = []any{map[string]any{}}
+	s.more["listener_wrappers"] = []any{map[string]any{"wrapper": "fronted"}, map[string]any{"wrapper": "tls"}}
+	return s
+}
+
+// keysFor returns the app tls with a certificate for a name.
+func keysFor(t *testing.T, name string) string {
+	t.Helper()
+	own := fixture.Certificate(t, name)
+	return fmt.Sprintf(`{"certificates":{"load_pem":[{"certificate":%q,"key":%q}]}}`, own.PEM(), own.KeyPEM())
+}
+
 // load loads a configuration with servers by name, and the app tls.
 func load(servers map[string]server, tls string) error {
 	all := map[string]any{}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/time/rate"
 
+	"github.com/k8singress/k8singress/internal/connlimit"
 	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/netaddr"
 	"github.com/k8singress/k8singress/internal/panics"
@@ -105,11 +106,32 @@ func (q *quicSocket) listen(of *Serving) (err error) {
 	config := q.group.tlsConfig()
 	config.MinVersion = tls.VersionTLS13
 	// Unlike Caddy's, servers take no early data unless they say so: whoever has seen it can send it again, from any address.
-	q.listener, err = q.transport.ListenEarly(http3.ConfigureTLSConfig(config), &quic.Config{
+	base := &quic.Config{
 		InitialPacketSize: 1200, Allow0RTT: of.Server.Allow0RTT != nil && *of.Server.Allow0RTT, Tracer: qlog.DefaultConnectionTracer,
-	})
+		MaxIncomingStreams: quicStreams,
+	}
+	config3 := base.Clone()
+	config3.GetConfigForClient = func(*quic.ClientInfo) (*quic.Config, error) { return q.fewer(base), nil }
+	q.listener, err = q.transport.ListenEarly(http3.ConfigureTLSConfig(config), config3)
 	return err
 }
+
+// quicStreams is how many requests of HTTP/3 a connection may have at a time: quic-go's own number.
+const quicStreams = 100
+
+// fewer returns the configuration of a new connection, which may have fewer requests as their budget fills.
+func (q *quicSocket) fewer(base *quic.Config) *quic.Config {
+	streams := int64(q.group.front.requests.streams(int(base.MaxIncomingStreams)))
+	if streams == base.MaxIncomingStreams {
+		return base
+	}
+	config := base.Clone()
+	config.MaxIncomingStreams = streams
+	return config
+}
+
+// tooMany is what a client hears whose connection has no place, or loses it.
+const tooMany = "there are too many connections"
 
 // accept serves all connections until the listener is closed.
 func (q *quicSocket) accept() {
@@ -118,35 +140,36 @@ func (q *quicSocket) accept() {
 		if err != nil {
 			return
 		}
-		if !q.group.front.clients.enter() {
-			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), "there are too many connections")
+		c := &quicConn{socket: q, conn: conn}
+		c.touch()
+		place := q.group.front.clients.Enter(q.group.Serving().client(conn.RemoteAddr()), c)
+		if place == nil {
+			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), tooMany)
 			continue
 		}
-		q.serving.Go("front/quic", func() { q.serve(conn) }, func() {
+		c.begin(q.group.front, place)
+		q.serving.Go("front/quic", func() { q.serve(c) }, func() {
 			_ = conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeInternalError), "")
 		})
 	}
 }
 
 // serve answers the requests of a connection, with the limits of the moment, until it ends.
-func (q *quicSocket) serve(conn *quic.Conn) {
+func (q *quicSocket) serve(c *quicConn) {
 	serving := q.group.Serving()
 	limits := serving.adjusted(limitsOf(serving.Server))
-	c := &quicConn{socket: q, conn: conn}
-	clients := q.group.front.clients
-	defer clients.gone()
-	defer clients.stays(c)
+	defer c.place.Leave()
+	defer c.leave()
 	c.server = &http3.Server{
 		Handler: c, IdleTimeout: limits.Idle, MaxHeaderBytes: limits.HeadBytes,
 		ConnContext: func(ctx context.Context, _ *quic.Conn) context.Context {
 			q.begin(c)
-			clients.mayLeave(c, c.makeRoom)
 			return ctx
 		},
 	}
 	defer q.forget(c)
 	// Its error is how the connection has ended.
-	_ = c.server.ServeQUICConn(conn)
+	_ = c.server.ServeQUICConn(c.conn)
 }
 
 func (q *quicSocket) forget(c *quicConn) {
@@ -167,55 +190,54 @@ func (q *quicSocket) begin(c *quicConn) {
 
 // quicConn is one connection. It has a server of its own, because http3 says GOAWAY to all connections of a server.
 type quicConn struct {
-	socket   *quicSocket
-	conn     *quic.Conn
-	server   *http3.Server
-	requests atomic.Int64
-	leaving  sync.Once
-	// under is how many requests are under way, and ended when the last one ended, in nanoseconds; zero is never.
-	under, ended atomic.Int64
+	traffic
+	socket *quicSocket
+	conn   *quic.Conn
+	server *http3.Server
+	away   sync.Once
+	// under is how many requests are under way.
+	under atomic.Int64
 }
 
 // goAway asks the client for another connection for its next request. This one ends with the last request that is under way, or when
 // the time of the socket is over.
 func (c *quicConn) goAway() {
 	// Its error is that time was over.
-	c.leaving.Do(func() { panics.Go("front/quic leave", func() { _ = c.server.Shutdown(c.socket.over) }) })
+	c.away.Do(func() { panics.Go("front/quic leave", func() { _ = c.server.Shutdown(c.socket.over) }) })
 }
 
 // lingering is for how long a connection has to wait before it is closed: of an answer, something may be on its way.
 const lingering = time.Second
 
-// makeRoom ends a connection that waits for a request, whether its client wants that or not, and asks others to leave.
-func (c *quicConn) makeRoom() {
-	if c.under.Load() == 0 && time.Since(time.Unix(0, c.ended.Load())) >= lingering {
+// State implements connlimit.Occupant.
+func (c *quicConn) State() (connlimit.State, time.Duration) {
+	answered := c.requests.Load() > 0
+	return c.state(c.under.Load() == 0 && (!answered || c.silent() >= lingering))
+}
+
+// End implements connlimit.Occupant.
+func (c *quicConn) End() {
+	switch state, _ := c.State(); state {
+	case connlimit.Idle:
 		_ = c.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "")
-		return
-	}
-	if c.goAway(); c.conn.Context().Err() == nil {
-		c.socket.group.front.clients.mayLeave(c, c.makeRoom)
+	case connlimit.Stalled:
+		_ = c.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), tooMany)
+	default:
+		c.goAway()
 	}
 }
 
 // ServeHTTP has the server of the configuration that Caddy runs answer.
 func (c *quicConn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.under.Add(1)
-	defer func() {
-		c.ended.Store(time.Now().UnixNano())
-		c.under.Add(-1)
-	}()
+	defer c.under.Add(-1)
 	group := c.socket.group
 	serving := group.Serving()
 	limits := serving.adjusted(limitsOf(serving.Server))
 	if count := c.requests.Add(1); caddy.Exiting() || limits.Requests > 0 && count >= int64(limits.Requests) {
 		c.goAway()
 	}
-	if serving.answering(0) == nil {
-		group.front.handedOver(serving.Reason)
-		serving.Server.ServeHTTP(w, r)
-		return
-	}
-	serving.answer(w, r, &limits, 0)
+	c.answer(w, r, serving, &limits, 0)
 }
 
 // end asks clients for other connections, and closes the socket when the last connection has ended.

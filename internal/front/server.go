@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/net/http2"
 
+	"github.com/k8singress/k8singress/internal/connlimit"
 	"github.com/k8singress/k8singress/internal/logs"
 	"github.com/k8singress/k8singress/internal/message"
 	"github.com/k8singress/k8singress/internal/panics"
@@ -51,10 +52,8 @@ func (k *cohort) start(all *servers, second bool) *server {
 	s.Server = &http.Server{
 		ReadTimeout: of.read, ReadHeaderTimeout: of.head, WriteTimeout: of.write, IdleTimeout: of.idle, MaxHeaderBytes: of.size,
 		Handler: k, Protocols: new(http.Protocols), ErrorLog: errorLog(), HTTP2: &http.HTTP2Config{MaxConcurrentStreams: of.streams},
-		ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
-			return context.WithValue(ctx, requestsKey{}, new(atomic.Int64))
-		},
-		ConnState: s.changed,
+		ConnContext: s.began,
+		ConnState:   s.changed,
 	}
 	s.Protocols.SetHTTP1(of.http1)
 	if second {
@@ -68,16 +67,49 @@ func (k *cohort) start(all *servers, second bool) *server {
 	return s
 }
 
-// changed follows a connection that net/http serves. While it waits for requests, it may have to leave.
-func (s *server) changed(conn net.Conn, state http.ConnState) {
-	all := s.cohort.group.front.clients
-	if state == http.StateIdle {
-		all.mayLeave(conn, func() { _ = conn.Close() })
-		return
+// began begins to follow the traffic of a connection.
+func (s *server) began(ctx context.Context, conn net.Conn) context.Context {
+	n := newcomerOf(conn)
+	n.served = &served{conn: conn, below: n}
+	n.served.begin(s.cohort.group.front, n.place)
+	n.served.waits.Store(true)
+	n.place.Occupy(n.served)
+	return context.WithValue(ctx, trafficKey{}, &n.served.traffic)
+}
+
+// served is a connection that net/http serves.
+type served struct {
+	traffic
+	// conn is the connection, and below what is below TLS.
+	conn, below net.Conn
+	// waits says that there is no request.
+	waits atomic.Bool
+}
+
+// State implements connlimit.Occupant.
+func (s *served) State() (connlimit.State, time.Duration) { return s.state(s.waits.Load()) }
+
+// End implements connlimit.Occupant.
+func (s *served) End() {
+	switch state, _ := s.State(); state {
+	case connlimit.Idle:
+		_ = s.conn.Close()
+	case connlimit.Stalled:
+		// The last words of TLS would wait until the client takes them.
+		_ = s.below.Close()
+	default:
+		s.leaving.Store(true)
 	}
-	all.stays(conn)
+}
+
+// changed follows a connection that net/http serves.
+func (s *server) changed(conn net.Conn, state http.ConnState) {
+	n := newcomerOf(conn)
+	n.served.waits.Store(state == http.StateNew || state == http.StateIdle)
+	n.served.touch()
 	if state == http.StateClosed || state == http.StateHijacked {
-		s.cohort.left(s.of)
+		n.served.leave()
+		s.cohort.left(s.of, n.place)
 	}
 }
 
@@ -91,7 +123,7 @@ func (s *server) push(conn net.Conn) {
 	case <-s.done:
 		_ = conn.Close()
 		s.cohort.pending.Add(-1)
-		s.cohort.left(s.of)
+		s.cohort.left(s.of, newcomerOf(conn).place)
 	}
 }
 
@@ -121,15 +153,6 @@ func (*server) Addr() net.Addr { return &net.TCPAddr{} }
 
 // stdlib is the log of net/http.
 func stdlib() *zap.Logger { return logs.Logger("http.stdlib") }
-
-// requestsKey finds, in the context of a request that net/http has read, how many its connection has had.
-type requestsKey struct{}
-
-// spent counts a request of a connection, and says whether it is the last one that this may have.
-func spent(r *http.Request, most int) bool {
-	count, _ := r.Context().Value(requestsKey{}).(*atomic.Int64)
-	return count != nil && count.Add(1) >= int64(most) && most > 0
-}
 
 // Limits are those of a connection. A time that is 0 is no limit.
 type Limits struct {

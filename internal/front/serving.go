@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 // ErrTaken is what Divert returns for a connection that is no business of the front any more.
 var ErrTaken = errors.New("the connection is served by somebody else")
 
-// Divert looks at a connection before its TLS handshake, which is to be complete at a time. It returns the connection to go on with,
-// ErrTaken, or another error, for which the connection is closed.
+// Divert looks at a connection before its TLS handshake, which is to be complete at a time. It returns the connection
+// to go on with, ErrTaken, or another error, for which the connection is closed. A connection around the given one has
+// the method NetConn, which returns it.
 type Divert func(conn net.Conn, until time.Time) (net.Conn, error)
 
 // Answer answers a request.
@@ -47,6 +49,9 @@ type Serving struct {
 	// Handshake returns what TLS agrees on with a client that asks for a server name, from what Server would: config itself, or a
 	// copy with changes. The port is that of an address that Open has opened, or 0. nil changes nothing.
 	Handshake func(port uint16, server string, config *tls.Config) *tls.Config
+	// Exempt reports whether an address is the address of a proxy, which may have any number of connections. Nil means
+	// that there is none.
+	Exempt func(netip.Addr) bool
 	// HandshakeTimeout is how long a TLS handshake may take. 0 is as long as the head of a request.
 	HandshakeTimeout time.Duration
 	// SharePorts allows another process to listen on the addresses of Server, too. Otherwise they are not opened then.
@@ -172,6 +177,7 @@ func (s *Serving) stop(ctx context.Context) error {
 
 // manner is how the connections of one listener are served.
 type manner struct {
+	of *Serving
 	// limits are those of the server, which its Adjust may change.
 	limits Limits
 	http1  bool
@@ -205,7 +211,7 @@ func (s *Serving) answering(port uint16) Answer {
 func (s *Serving) manner(at net.Addr, secure bool, protocols []string, port uint16) *manner {
 	v := s.Server
 	m := &manner{
-		secure: secure, admit: s.Admit, handshake: s.HandshakeTimeout, alive: keepAlive(v), limits: limitsOf(v),
+		of: s, secure: secure, admit: s.Admit, handshake: s.HandshakeTimeout, alive: keepAlive(v), limits: limitsOf(v),
 		http1: slices.Contains(protocols, "h1"),
 	}
 	m.limits.HTTP2 = s.H2C || slices.Contains(protocols, "h2c")

@@ -40,6 +40,8 @@ type conn struct {
 	firstErr   error
 
 	state atomic.Int32
+	// waits is when the connection began to wait for a request, since began.
+	waits atomic.Int64
 	// mu is held while another goroutine sets the read deadline.
 	mu sync.Mutex
 
@@ -70,6 +72,7 @@ func newConn(s *Server, nc net.Conn, info *message.Conn) *conn {
 	c.reads.set, c.writes.set = nc.SetReadDeadline, nc.SetWriteDeadline
 	c.firstRead = c.readFirst
 	c.newContext = c.makeContext
+	c.waits.Store(int64(time.Since(began)))
 	c.writer.c = c
 	return c
 }
@@ -125,6 +128,7 @@ func (c *conn) wait() bool {
 		limit = c.options.HeaderTimeout
 	} else {
 		c.forget()
+		c.waits.Store(int64(time.Since(began)))
 		c.state.Store(stateIdle)
 	}
 	c.reads.extend(limit)
@@ -158,6 +162,15 @@ func (c *conn) endIdle() {
 		_ = c.nc.SetReadDeadline(longAgo)
 	case stateNew:
 		_ = c.nc.SetReadDeadline(time.Now().Add(grace))
+	}
+}
+
+// leave ends the wait for a request at once, also for the first one.
+func (c *conn) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state.Load() != stateActive {
+		_ = c.nc.SetReadDeadline(longAgo)
 	}
 }
 

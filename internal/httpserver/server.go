@@ -118,6 +118,32 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 }
 
+// Leave ends connections that wait for a request at once, and the others with the answer to the request that is under
+// way. It does not wait.
+func (s *Server) Leave() {
+	s.closing.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.leave()
+	}
+}
+
+// Waiting returns for how long all connections have waited for a request. It returns false if one of them has a request
+// under way.
+func (s *Server) Waiting() (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since := time.Duration(0)
+	for c := range s.conns {
+		if c.state.Load() == stateActive {
+			return 0, false
+		}
+		since = max(since, time.Duration(c.waits.Load()))
+	}
+	return time.Since(began) - since, len(s.conns) > 0
+}
+
 // Close closes all connections immediately.
 func (s *Server) Close() {
 	s.closing.Store(true)

@@ -56,6 +56,15 @@ func (p *Policy) Trusts(ip netip.Addr) bool {
 	return false
 }
 
+// Names reports whether the options name a network of proxies that an address is in. A network of all addresses names
+// no proxy.
+func (p *Policy) Names(ip netip.Addr) bool {
+	ip = ip.Unmap().WithZone("")
+	return slices.ContainsFunc(p.trusted, func(network netip.Prefix) bool {
+		return network.Bits() > 0 && network.Contains(ip)
+	})
+}
+
 const httpsPort = "443"
 
 // Client is the client of a request, and what it requested.

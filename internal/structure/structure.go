@@ -123,11 +123,12 @@ func server(listen []string) *caddyhttp.Server {
 // healthServer returns the server for probes. It supports only HTTP/1.1 and has no access log.
 func healthServer(c settings.Config) *caddyhttp.Server {
 	return &caddyhttp.Server{
-		Listen:            []string{c.Health},
-		ReadHeaderTimeout: probeTimeout,
-		Protocols:         []string{"h1"},
-		AutoHTTPS:         &caddyhttp.AutoHTTPSConfig{Disabled: true},
-		Routes:            healthRoutes(c),
+		Listen:              []string{c.Health},
+		ReadHeaderTimeout:   probeTimeout,
+		Protocols:           []string{"h1"},
+		AutoHTTPS:           &caddyhttp.AutoHTTPSConfig{Disabled: true},
+		Routes:              healthRoutes(c),
+		ListenerWrappersRaw: []json.RawMessage{json.RawMessage(`{"wrapper":"k8singress_probes"}`)},
 	}
 }
 

@@ -1,0 +1,109 @@
+package k8singress
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/k8singress/k8singress/internal/budget"
+	"github.com/k8singress/k8singress/internal/connlimit"
+)
+
+func init() { caddy.RegisterModule(new(ProbeListener)) }
+
+// probes limits the connections to the health port, over all configurations.
+var probes = connlimit.New(budget.Probes.Budget)
+
+// ProbeListener limits the connections to the address where probes are answered: 1/64 of the limit on open files, of
+// which each client address has a share. A new connection takes the place of one that waits for its client, so that
+// probes are answered however many clients connect and stay silent.
+type ProbeListener struct{}
+
+// CaddyModule returns the Caddy module information.
+func (*ProbeListener) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID: "caddy.listeners.k8singress_probes", New: func() caddy.Module { return new(ProbeListener) },
+	}
+}
+
+// WrapListener limits the connections of a listener.
+func (*ProbeListener) WrapListener(next net.Listener) net.Listener { return probeListener{next} }
+
+type probeListener struct{ net.Listener }
+
+// Accept returns the next connection that has room. The others are closed.
+func (l probeListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &probeConn{Conn: conn}
+		c.touch()
+		address := connlimit.AddressOf(connlimit.IPOf(conn.RemoteAddr()))
+		if c.place = probes.Enter(connlimit.Client{Address: address}, c); c.place != nil {
+			return c, nil
+		}
+		_ = conn.Close()
+	}
+}
+
+// probeConn is a connection to the health port.
+type probeConn struct {
+	net.Conn
+	place *connlimit.Place
+	// last is when a byte came or went, in nanoseconds since 1970. asked says that some have come since the last
+	// answer.
+	last  atomic.Int64
+	asked atomic.Bool
+	gone  sync.Once
+}
+
+func (c *probeConn) touch() { c.last.Store(time.Now().UnixNano()) }
+
+func (c *probeConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.asked.Store(true)
+		c.touch()
+	}
+	return n, err
+}
+
+func (c *probeConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.asked.Store(false)
+	c.touch()
+	return n, err
+}
+
+// Close is called at least once, by the server that has accepted the connection.
+func (c *probeConn) Close() error {
+	c.gone.Do(c.place.Leave)
+	return c.Conn.Close()
+}
+
+// probeTime is how long a probe may take: a client that has not sent all of it by then, or has no answer, is not waited
+// for if another one needs its place.
+const probeTime = time.Second
+
+// State implements connlimit.Occupant.
+func (c *probeConn) State() (connlimit.State, time.Duration) {
+	silent := time.Since(time.Unix(0, c.last.Load()))
+	if c.asked.Load() && silent < probeTime {
+		return connlimit.Busy, silent
+	}
+	return connlimit.Idle, silent
+}
+
+// End implements connlimit.Occupant. The server notices, and calls Close.
+func (c *probeConn) End() {
+	if state, _ := c.State(); state == connlimit.Idle {
+		_ = c.Conn.Close()
+	}
+}
+
+var _ caddy.ListenerWrapper = (*ProbeListener)(nil)
