@@ -13,14 +13,14 @@ import (
 	"github.com/k8singress/k8singress/internal/message"
 )
 
-// entry is a request that has been answered.
+// entry is a request whose response has ended.
 type entry struct {
 	*exchange.Exchange
 	now  time.Time
 	took time.Duration
 }
 
-// values are the variables of nginx's log and upstream modules, and of ingress-nginx, that only a log has.
+// values holds the variables that only exist in logs, from nginx's log and upstream modules and from ingress-nginx.
 var values = map[string]func(*entry) string{
 	"body_bytes_sent":                 (*entry).sent,
 	"bytes_sent":                      (*entry).sent,
@@ -52,10 +52,10 @@ var values = map[string]func(*entry) string{
 
 var (
 	pid         = strconv.Itoa(os.Getpid())
-	hostname, _ = os.Hostname() // Without a name it is "-".
+	hostname, _ = os.Hostname() // If there is an error, the name is empty and "-" is logged.
 )
 
-// request is empty for a request whose request line was not read, as in nginx.
+// request returns the request line. As in nginx, it is empty if the request line could not be parsed.
 func request(e *entry) string {
 	if e.Method == "" {
 		return ""
@@ -63,18 +63,18 @@ func request(e *entry) string {
 	return e.Method + " " + e.Target + " " + e.Protocol()
 }
 
-// writtenTime is a second as nginx writes it.
+// writtenTime is the formatted text of one second.
 type writtenTime struct {
 	unix int64
 	text string
 }
 
-// lastTime is what timeLocal has written last.
+// lastTime caches the last result of timeLocal.
 var lastTime atomic.Pointer[writtenTime]
 
 func timeISO(t time.Time) string { return t.Format("2006-01-02T15:04:05-07:00") }
 
-// timeLocal writes each second once.
+// timeLocal formats a time for the log. The result is cached for one second.
 func timeLocal(t time.Time) string {
 	unix := t.Unix()
 	if last := lastTime.Load(); last != nil && last.unix == unix {
@@ -87,13 +87,13 @@ func timeLocal(t time.Time) string {
 
 func (e *entry) sent() string {
 	if e.Writer == nil {
-		// The request was refused by the parser.
+		// The parser rejected the request.
 		return "0"
 	}
 	return strconv.FormatInt(e.Writer.Sent(), 10)
 }
 
-// clientGone is the status that nginx notes where the client has left before its answer.
+// clientGone is the status that nginx logs if the client disconnected before the response.
 const clientGone = "499"
 
 func status(e *entry) string {
@@ -120,7 +120,7 @@ func https(e *entry) string {
 	return "on"
 }
 
-// upstreamName is ingress-nginx's name for a backend: "namespace-service-port".
+// upstreamName returns ingress-nginx's name for a backend: "namespace-service-port".
 func upstreamName(e *entry) string {
 	if e.Backend == nil {
 		return ""
@@ -128,7 +128,7 @@ func upstreamName(e *entry) string {
 	return strings.ReplaceAll(e.Backend.ID(), "/", "-")
 }
 
-// remoteUser is the name in the credentials of the request, whether they are right or not.
+// remoteUser returns the user name in the credentials of the request. The credentials may be wrong.
 func remoteUser(e *entry) string {
 	kind, credentials, _ := strings.Cut(e.Fields.Get(message.Authorization), " ")
 	if !strings.EqualFold(kind, "Basic") {
@@ -142,7 +142,8 @@ func remoteUser(e *entry) string {
 	return name
 }
 
-// requestLength is that of the head as HTTP/1.1 would have it, and of a body whose length was said.
+// requestLength returns the size in bytes of the head, as it would be in HTTP/1.1, plus the length of the body, if it
+// is known.
 func requestLength(e *entry) string {
 	const lineEnd, separator = 2, 2
 	size := len(e.Method) + len(e.Target) + len(" HTTP/1.1 ") + lineEnd + len("Host: ") + len(e.Host) + lineEnd + lineEnd
@@ -161,7 +162,7 @@ func ofTLS(value func(*tls.ConnectionState) string) func(*entry) string {
 	}
 }
 
-// ofAttempts makes a list of what each endpoint that was tried has done.
+// ofAttempts returns a variable that lists a value of each attempted endpoint, separated by commas.
 func ofAttempts(value func(*exchange.Attempt) string) func(*entry) string {
 	return func(e *entry) string {
 		attempts := e.Attempts()
@@ -176,7 +177,8 @@ func ofAttempts(value func(*exchange.Attempt) string) func(*entry) string {
 	}
 }
 
-// upstreamLength is that of the answer that was passed on; those of endpoints that were given up are not.
+// upstreamLength returns the number of body bytes that were forwarded from the last endpoint. For the earlier attempts
+// it is 0.
 func (e *entry) upstreamLength() string {
 	attempts := e.Attempts()
 	if len(attempts) == 0 {
