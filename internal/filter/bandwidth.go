@@ -33,7 +33,7 @@ const perSecond = 4
 // should take. It is for one request. A connection that is switched to another protocol is not limited, as in nginx.
 type pacedWriter struct {
 	message.Writer
-	ctx  context.Context //nolint:containedctx // It is that of the request, as the writer is.
+	ctx  context.Context //nolint:containedctx // The writer lives as long as the request.
 	rate int64
 	// free is the number of bytes that may still be written without a limit.
 	free int64

@@ -43,8 +43,8 @@ type HTTPWriter interface {
 }
 
 // NewHTTPWriter returns a Writer that writes the response to r with net/http. Fields that are already in the header of
-// w are written before those of the response. If w already has a Strict-Transport-Security field, that of the response
-// is dropped.
+// w are written before the fields of the response. If w already has a Strict-Transport-Security field, the same field
+// of the response is dropped.
 func NewHTTPWriter(w http.ResponseWriter, r *http.Request) HTTPWriter {
 	return &httpWriter{w: w, interim: r.ProtoAtLeast(1, 1), head: r.Method == http.MethodHead, leaves: r.ProtoMajor < 3, one: r.ProtoMajor == 1}
 }

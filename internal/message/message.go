@@ -91,7 +91,7 @@ func (r *Request) Context() context.Context {
 		r.ctx = r.lazily()
 	}
 	if r.ctx == nil {
-		return context.Background() //nolint:forbidigo // A request that nobody has given one, as in net/http.
+		return context.Background() //nolint:forbidigo // No context was set, as in net/http.
 	}
 	return r.ctx
 }
